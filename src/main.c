@@ -10,7 +10,7 @@
 #include "doctor/doctor.h"
 #include "peers/cluster.h"
 #include "run/shell.h"
-#include "status/lastword.h"
+#include "status/lastline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static struct shell_end load_and_run(char **argv)
     switch (config_load(argv, environ, stdout, &config, &err)) {
     case ARGS_RUN:
         end = run(&config, closed);
-        lastword_write(config.termination_log, end.text);
+        lastline_write(config.termination_log, end.text);
         config_free(&config);
         break;
     case ARGS_SHOWN:
@@ -87,7 +87,7 @@ static struct shell_end load_and_run(char **argv)
         break;
     case ARGS_BAD:
         log_error(NULL, "%s", err.text);
-        lastword_write(LASTWORD_FILE, err.text);
+        lastline_write(LASTWORD_FILE, err.text);
         break;
     }
     return end;

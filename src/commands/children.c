@@ -12,7 +12,7 @@
 #include "commands/instrument.h"
 #include "os/cpus.h"
 #include "os/signals.h"
-#include "peers/meet.h"
+#include "peers/rendezvous.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -182,8 +182,9 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .generation = action->start.generation,
         .resume_step = action->start.resume_step,
         .socket = attach_socket(children->attach),
-        .master_addr = meet_address(children->config, action->start.port, master, sizeof master),
-        .master_port = meet_port(action->start.port),
+        .master_addr =
+            rendezvous_address(children->config, action->start.port, master, sizeof master),
+        .master_port = rendezvous_port(action->start.port),
         .shutdown_s = env_shutdown_s(children->config),
     };
     facts.python_path = children->python_path;

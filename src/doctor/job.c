@@ -10,7 +10,7 @@
 #include "config/platform.h"
 #include "core/common/grace.h"
 #include "doctor/finding.h"
-#include "notices/noticein.h"
+#include "notices/inbox.h"
 #include "os/proc.h"
 #include "os/program.h"
 #include "record/history.h"
@@ -66,13 +66,13 @@ void check_command(const struct patient *patient, struct finding *ret)
 void check_programs(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
-    struct noticein noticein = {0};
+    struct inbox inbox = {0};
     char *const *others[] = {config->exit.hook, config->watchdog.diagnose};
     static const char *const names[] = {"exit.hook", "watchdog.diagnose"};
     bool is_own = !origin_is_given(config, "notices");
     char path[PATH_MAX];
     struct err err;
-    if (!noticein_init(&noticein, config, NULL, &err)) {
+    if (!inbox_init(&inbox, config, NULL, &err)) {
         finding_set(ret, is_own ? FINDING_WARN : FINDING_BAD, err.text, "");
         return;
     }

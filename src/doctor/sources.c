@@ -9,7 +9,7 @@
 #include "config/origin.h"
 #include "doctor/ask.h"
 #include "doctor/finding.h"
-#include "notices/noticein.h"
+#include "notices/inbox.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -96,13 +96,13 @@ static void doctor_ask_one_source(const struct source_options *source, bool is_o
 void check_sources(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
-    struct noticein noticein = {0};
+    struct inbox inbox = {0};
     bool is_own = !origin_is_given(config, "notices");
     int64_t until = clock_now_ns() + ALL_NS;
     struct err err;
-    if (!noticein_init(&noticein, config, NULL, &err))
+    if (!inbox_init(&inbox, config, NULL, &err))
         return;
-    for (size_t i = 0; i < noticein.count; i++)
-        if (noticein_is_watched(config->notices[i].kind))
-            doctor_ask_one_source(&noticein.sources[i], is_own, until, ret);
+    for (size_t i = 0; i < inbox.count; i++)
+        if (inbox_is_watched(config->notices[i].kind))
+            doctor_ask_one_source(&inbox.sources[i], is_own, until, ret);
 }

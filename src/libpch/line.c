@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "libpch/grip.h"
+#include "libpch/robustlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -315,7 +315,7 @@ static void unmap_pages(struct live *live)
 {
     if (live->supervisor)
         munmap((void *)(uintptr_t)live->supervisor, PAGE_SIZE_BYTES);
-    if (live->process && grip_release(live->process))
+    if (live->process && robustlock_release(live->process))
         munmap(live->process, PAGE_SIZE_BYTES);
     live->supervisor = NULL;
     live->process = NULL;

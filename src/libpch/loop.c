@@ -10,9 +10,9 @@
 
 #include "base/str.h"
 #include "libpch/cancel.h"
-#include "libpch/grip.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
+#include "libpch/robustlock.h"
 #include "libpch/savepath.h"
 #include "libpch/where.h"
 #include "wire/gate.h"
@@ -120,7 +120,7 @@ static enum pch_action look(struct pch *job, uint64_t step)
 static void warn_of_threads(struct pch *job)
 {
     struct live *live = job_live(job);
-    uint32_t other = grip_other_trainer(live->process);
+    uint32_t other = robustlock_other_trainer(live->process);
     if (other && !atomic_exchange(&live->has_said, true))
         line_say(
             "rank %d: thread %ld calls pch_step, but thread %u trains: the calls belong to one "
@@ -136,7 +136,7 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     if (live->has_begun)
         warn_of_threads(job);
     else
-        grip_train(live->process);
+        robustlock_train(live->process);
     live->has_begun = true;
     live->is_serving = false;
     (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
@@ -150,7 +150,7 @@ static void count(struct pch *job)
     struct live *live = job_live(job);
     uint32_t was = LIVE_SERVING;
     if (!live->has_begun)
-        grip_train(live->process);
+        robustlock_train(live->process);
     live->has_begun = true;
     (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
     line_check(job);

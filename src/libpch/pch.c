@@ -11,9 +11,9 @@
 
 #include "base/str.h"
 #include "libpch/cancel.h"
-#include "libpch/grip.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
+#include "libpch/robustlock.h"
 #include "libpch/shield.h"
 #include "libpch/where.h"
 #include "wire/gate.h"
@@ -46,7 +46,7 @@ static void on_fork_child(void)
     shield_fork();
     line_drop(job);
     if (job->is_wiped)
-        grip_fork(job->process);
+        robustlock_fork(job->process);
     job->process = NULL;
     memset(job->page, 0, sizeof *job->page);
     atomic_store(&job->live, &nobody);
@@ -164,7 +164,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     case LINE_ATTACHED:
         job->supervisor = live->supervisor;
         job->process = live->process;
-        grip_take(live->process, PAGE_OPENER);
+        robustlock_take(live->process, PAGE_OPENER);
         atomic_store(&live->state, LIVE_SERVING);
         watch_exit(job);
         if (may_shield)

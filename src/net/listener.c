@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "net/holder.h"
+#include "net/portowner.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -121,7 +121,7 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
     if (error == EADDRINUSE)
         return err_set(err, ERR_SYSTEM, 0,
                        "cannot listen on %s: the port is in use; %s; set cluster.port to another",
-                       at, holder_of(where, who, sizeof who));
+                       at, portowner_of(where, who, sizeof who));
     if (error == EADDRNOTAVAIL)
         return err_set(err, ERR_SYSTEM, 0,
                        "cannot listen on %s: this machine does not have that address; "

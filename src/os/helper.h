@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Calls fn(arg) in a child that needs no answer and may outlive us. fn may allocate memory: our
- * threads hold no lock of the C library (procs/vigil.h). */
+ * threads hold no lock of the C library (procs/deathwatch.h). */
 MUST_CHECK bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
 

@@ -196,17 +196,17 @@ static bool begin(struct cluster *cluster, const struct config *config, struct l
 /* A running pchrun answers at once. */
 #define CLAIM_WAIT_NS NS_PER_S
 
-struct claim {
+struct duplicate {
     struct event_base *base;
     struct peers *peers;
     const struct config *config;
     char answer[256]; /* "": none */
 };
 
-static void say_claim(void *ctx, int conn)
+static void say_duplicate(void *ctx, int conn)
 {
-    struct claim *claim = ctx;
-    const struct config *config = claim->config;
+    struct duplicate *duplicate = ctx;
+    const struct config *config = duplicate->config;
     struct peermsg msg = {.type = PEERMSG_HELLO,
                           .hello = {.incarnation = (uint64_t)clock_real_ns() ^ (uint64_t)getpid(),
                                     .nnodes = (uint32_t)config->cluster.nnodes,
@@ -214,61 +214,61 @@ static void say_claim(void *ctx, int conn)
     if (gethostname(msg.hello.host, sizeof msg.hello.host - 1) == 0 &&
         str_copy(msg.hello.job, sizeof msg.hello.job, config->job) &&
         config_binding(config, msg.hello.settings, sizeof msg.hello.settings))
-        peers_send(claim->peers, conn, &msg);
+        peers_send(duplicate->peers, conn, &msg);
     else
-        event_base_loopbreak(claim->base);
+        event_base_loopbreak(duplicate->base);
 }
 
-static void hear_claim(void *ctx, int conn, const struct peermsg *msg)
+static void hear_duplicate(void *ctx, int conn, const struct peermsg *msg)
 {
-    struct claim *claim = ctx;
+    struct duplicate *duplicate = ctx;
     if (msg->type == PEERMSG_REFUSED)
-        str_copy(claim->answer, sizeof claim->answer, msg->refused.why);
-    event_base_loopbreak(claim->base);
+        str_copy(duplicate->answer, sizeof duplicate->answer, msg->refused.why);
+    event_base_loopbreak(duplicate->base);
 }
 
-static void lose_claim(void *ctx, int conn, const char *why, bool has_ended)
+static void lose_duplicate(void *ctx, int conn, const char *why, bool has_ended)
 {
-    event_base_loopbreak(((struct claim *)ctx)->base);
+    event_base_loopbreak(((struct duplicate *)ctx)->base);
 }
 
-static void ask(struct claim *claim, struct cluster *cluster)
+static void ask(struct duplicate *duplicate, struct cluster *cluster)
 {
     struct timeval wait = {.tv_sec = CLAIM_WAIT_NS / NS_PER_S};
-    struct peers_options options = {.base = claim->base,
-                                    .arg = claim,
-                                    .on_up = say_claim,
-                                    .on_message = hear_claim,
-                                    .on_down = lose_claim,
+    struct peers_options options = {.base = duplicate->base,
+                                    .arg = duplicate,
+                                    .on_up = say_duplicate,
+                                    .on_message = hear_duplicate,
+                                    .on_down = lose_duplicate,
                                     .tls = cluster->tls,
                                     .connect_wait_ns = CLAIM_WAIT_NS};
-    claim->peers = peers_new(&options);
-    if (!claim->peers || event_base_loopexit(claim->base, &wait) != 0)
+    duplicate->peers = peers_new(&options);
+    if (!duplicate->peers || event_base_loopexit(duplicate->base, &wait) != 0)
         return;
-    peers_connect(claim->peers, &cluster->chief);
-    event_base_dispatch(claim->base);
+    peers_connect(duplicate->peers, &cluster->chief);
+    event_base_dispatch(duplicate->base);
 }
 
-void cluster_claim(const struct config *config)
+void cluster_tell_duplicate(const struct config *config)
 {
     struct cluster cluster = {0};
-    struct claim claim = {.config = config};
+    struct duplicate duplicate = {.config = config};
     struct address bind;
     struct err err;
     if (config->cluster.nnodes == 1 || config->cluster.node_rank != 0)
         return;
-    claim.base = event_base_new();
-    if (claim.base && take_addresses(&cluster, config, &bind, &err) &&
+    duplicate.base = event_base_new();
+    if (duplicate.base && take_addresses(&cluster, config, &bind, &err) &&
         take_key(&cluster, config, &err))
-        ask(&claim, &cluster);
-    if (claim.answer[0])
+        ask(&duplicate, &cluster);
+    if (duplicate.answer[0])
         log_warn("join",
                  "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
                  "it is about to end, give each node its own --node-rank",
-                 cluster.chief.host, cluster.chief.port, claim.answer);
-    peers_free(claim.peers);
-    if (claim.base)
-        event_base_free(claim.base);
+                 cluster.chief.host, cluster.chief.port, duplicate.answer);
+    peers_free(duplicate.peers);
+    if (duplicate.base)
+        event_base_free(duplicate.base);
     cluster_free(&cluster);
 }
 
@@ -277,7 +277,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
 {
     bool ok = begin(cluster, config, loop, err);
     if (!ok)
-        cluster_claim(config);
+        cluster_tell_duplicate(config);
     return ok;
 }
 

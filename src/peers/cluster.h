@@ -51,7 +51,7 @@ MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns, stru
 
 /* Call when the port or the state directory is taken. If another node 0 runs at this job's address,
  * sends it a HELLO, so that both log the conflict. Takes a second at most. */
-void cluster_claim(const struct config *config);
+void cluster_tell_duplicate(const struct config *config);
 
 /* Call before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,

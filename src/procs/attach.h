@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attach: connects the attached training processes (link/procs) with the core. Their messages
+ * attach: connects the attached training processes (procs/procs) with the core. Their messages
  * become events; the core's actions become messages. Notes in the record what each rank has saved,
  * and where. Owns the socket and the pages: attach_free(). Main thread.
  */

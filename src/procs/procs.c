@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "net/listener.h"
+#include "procs/deathwatch.h"
 #include "procs/procpage.h"
 #include "procs/procscratch.h"
 #include "procs/rundir.h"
-#include "procs/vigil.h"
 #include "wire/gate.h"
 
 #include <errno.h>
@@ -65,7 +65,8 @@ struct procs {
     struct procpage_notice notice;
     char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
     struct procscratch scratch;
-    struct vigil *vigil; /* made with the first process; NULL: none yet, or no kernel support */
+    struct deathwatch
+        *deathwatch; /* made with the first process; NULL: none yet, or no kernel support */
 };
 
 /* Scratch directories */
@@ -139,7 +140,7 @@ static void conn_close(struct conn *conn)
     scratch_release(conn);
     if (conn->slot >= 0) {
         procs->slots[conn->slot] = NULL;
-        vigil_closed(procs->vigil, conn->pid);
+        deathwatch_closed(procs->deathwatch, conn->pid);
     }
     leave_lobby(conn);
     free_event(&conn->on_read);
@@ -289,9 +290,9 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
         return;
     }
     procpage_set_notice(&conn->page, &procs->notice);
-    if (!procs->vigil)
-        procs->vigil = vigil_new(procs->base, on_death, procs);
-    vigil_begin(procs->vigil, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
+    if (!procs->deathwatch)
+        procs->deathwatch = deathwatch_new(procs->base, on_death, procs);
+    deathwatch_begin(procs->deathwatch, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
     free_event(&conn->on_late);
     leave_lobby(conn);
     conn->slot = slot;
@@ -553,7 +554,7 @@ void procs_free(struct procs *procs)
     for (int i = 0; i < LOBBY_MAX; i++)
         if (procs->lobby[i])
             conn_close(procs->lobby[i]);
-    vigil_free(procs->vigil);
+    deathwatch_free(procs->deathwatch);
     /* Only a scratch directory whose removal is under way can be in it. */
     if (!rundir_remove(&procs->dir)) {
         const char *name = strrchr(procs->dir.path, '/') + 1;

@@ -33,7 +33,7 @@ static void on_held(void *ctx)
              "%s still holds the state directory '%s'; waiting for its end, for %s at most",
              owner(takeover, who, sizeof who), takeover->dir,
              str_duration(takeover->wait_ns, wait, sizeof wait));
-    cluster_claim(takeover->config);
+    cluster_tell_duplicate(takeover->config);
 }
 
 /* The signals that end a run before anything is started. Ignored signals stay ignored. */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/spawn.h"
-#include "peers/meet.h"
+#include "peers/rendezvous.h"
 
 /* By then a program runs its main(); earlier work here would slow down its start. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
@@ -95,7 +95,7 @@ static void start_swept(struct generation *generation)
 void generation_act(struct generation *generation, const struct action *action)
 {
     if (action->type == ACT_PORT) {
-        *action->port = meet_pick(generation->config);
+        *action->port = rendezvous_pick(generation->config);
         return;
     }
     generation->to_start = *action;

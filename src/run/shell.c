@@ -104,10 +104,10 @@ static void act_committed(struct shell *shell, const struct action *action)
 
 static void act_log(struct shell *shell, const struct action *action)
 {
-    if (!quota_allows(&shell->quota, action))
+    if (!loglimit_allows(&shell->loglimit, action))
         return;
     log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
-    desk_take(&shell->desk, action);
+    views_take(&shell->views, action);
 }
 
 static void act_state(struct shell *shell, const struct action *action)
@@ -137,7 +137,7 @@ static void follow_notice(struct shell *shell, enum outcome outcome)
     str_copy(by.source, sizeof by.source, report.notice.source);
     str_copy(by.id, sizeof by.id, report.notice.id);
     shell->wants_hook = was_preempted && hook_is_set(&shell->hook);
-    noticein_end(&shell->noticein, was_preempted && report.notice.is_live ? &by : NULL);
+    inbox_end(&shell->inbox, was_preempted && report.notice.is_live ? &by : NULL);
 }
 
 /* Words the last line; the code must be known. */
@@ -189,12 +189,12 @@ static void act_exit(struct shell *shell, const struct action *action)
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     report_exit(&shell->report, shell->end->code);
-    desk_exit(&shell->desk, action, shell->end->code);
+    views_exit(&shell->views, action, shell->end->code);
     if (action->exit.outcome == OUTCOME_FAILED)
         shell->end->signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
-    quota_end(&shell->quota);
+    loglimit_end(&shell->loglimit);
     keep_end(shell, action);
     shell->outcome = action->exit.outcome;
     loop_close_core(&shell->loop);
@@ -227,7 +227,7 @@ static void act(void *ctx, const struct action *action)
         log_error("bug", "the core asks for action %d, which pchrun does not know",
                   (int)action->type);
     if (action->type != ACT_LOG) /* act_log() has passed it on if the limit allows */
-        desk_take(&shell->desk, action);
+        views_take(&shell->views, action);
 }
 
 /* --- the run --- */
@@ -286,7 +286,7 @@ static void on_settled(void *ctx)
 {
     struct shell *shell = ctx;
     drill_watch(&shell->drill);
-    desk_settle(&shell->desk);
+    views_settle(&shell->views);
 }
 
 /* After each turn of the loop. A commit may also reach the disk after the end, when the core gets
@@ -315,7 +315,7 @@ static bool run_loop(struct shell *shell, struct err *err)
 static void sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
-    bool may_have_left = shell->noticein.count > 0 || hook_has_run(&shell->hook);
+    bool may_have_left = shell->inbox.count > 0 || hook_has_run(&shell->hook);
     if (may_have_left && shell->params.leftovers == LEFTOVERS_KILL && !reap_is_empty(&shell->reap))
         children_signal(&shell->children, &kill);
 }

@@ -77,8 +77,8 @@ static bool open_core(struct shell *shell, struct err *err)
 
 static bool open_sources(struct shell *shell, struct err *err)
 {
-    shell->noticein = (struct noticein){.loop = &shell->loop, .reap = &shell->reap};
-    return noticein_init(&shell->noticein, shell->config, shell->state_dir, err);
+    shell->inbox = (struct inbox){.loop = &shell->loop, .reap = &shell->reap};
+    return inbox_init(&shell->inbox, shell->config, shell->state_dir, err);
 }
 
 static bool open_report(struct shell *shell, struct err *err)
@@ -86,7 +86,7 @@ static bool open_report(struct shell *shell, struct err *err)
     shell->report = (struct report){.core = shell->loop.core,
                                     .params = &shell->params,
                                     .record = &shell->record,
-                                    .noticein = &shell->noticein,
+                                    .inbox = &shell->inbox,
                                     .hook = &shell->hook,
                                     .logs = &shell->logs,
                                     .evidence = &shell->evidence};
@@ -161,15 +161,15 @@ static bool open_attach(struct shell *shell, struct err *err)
     return true;
 }
 
-static bool open_desk(struct shell *shell, struct err *err)
+static bool open_views(struct shell *shell, struct err *err)
 {
-    shell->desk = (struct desk){.config = shell->config,
-                                .params = &shell->params,
-                                .loop = &shell->loop,
-                                .attach = &shell->attach,
-                                .report = &shell->report,
-                                .cluster = &shell->cluster};
-    return desk_open(&shell->desk, shell->state_dir, &shell->reap, err);
+    shell->views = (struct views){.config = shell->config,
+                                  .params = &shell->params,
+                                  .loop = &shell->loop,
+                                  .attach = &shell->attach,
+                                  .report = &shell->report,
+                                  .cluster = &shell->cluster};
+    return views_open(&shell->views, shell->state_dir, &shell->reap, err);
 }
 
 static bool open_generation(struct shell *shell, struct err *err)
@@ -214,13 +214,13 @@ static bool open_signals(struct shell *shell, struct err *err)
 
 static bool start_sources(struct shell *shell, struct err *err)
 {
-    return noticein_open(&shell->noticein, shell->config, shell->state_dir, err);
+    return inbox_open(&shell->inbox, shell->config, shell->state_dir, err);
 }
 
-static bool start_desk(struct shell *shell, struct err *err)
+static bool start_views(struct shell *shell, struct err *err)
 {
     reap_prepare(&shell->reap);
-    desk_listen(&shell->desk);
+    views_listen(&shell->views);
     return true;
 }
 
@@ -235,10 +235,10 @@ static bool report_holds(const struct shell *shell)
         return part##_is_busy(&shell->part);            \
     }
 HOLDS(record)
-HOLDS(noticein)
+HOLDS(inbox)
 HOLDS(logs)
 HOLDS(evidence)
-HOLDS(desk)
+HOLDS(views)
 HOLDS(cluster)
 
 #define FREE(part)                               \
@@ -246,7 +246,7 @@ HOLDS(cluster)
     {                                            \
         part##_free(&shell->part);               \
     }
-FREE(noticein)
+FREE(inbox)
 FREE(report)
 FREE(children)
 FREE(hook)
@@ -254,7 +254,7 @@ FREE(logs)
 FREE(evidence)
 FREE(jobs)
 FREE(attach)
-FREE(desk)
+FREE(views)
 FREE(generation)
 FREE(drill)
 FREE(cluster)
@@ -273,7 +273,7 @@ static const struct part {
     {open_params, NULL, free_params},
     {open_record, record_holds, free_record},
     {open_core, NULL, NULL},
-    {open_sources, noticein_holds, free_noticein},
+    {open_sources, inbox_holds, free_inbox},
     {open_report, report_holds, free_report},
     {open_children, NULL, free_children},
     {open_hook, hook_holds, free_hook},
@@ -281,7 +281,7 @@ static const struct part {
     {open_evidence, evidence_holds, free_evidence},
     {open_jobs, NULL, free_jobs},
     {open_attach, NULL, free_attach},
-    {open_desk, desk_holds, free_desk}, /* its socket lies in attach's directory */
+    {open_views, views_holds, free_views}, /* its socket lies in attach's directory */
     {open_generation, NULL, free_generation},
     {open_drill, NULL, free_drill},
     {open_attempt, NULL, NULL},
@@ -289,7 +289,7 @@ static const struct part {
     {start_job, NULL, NULL},
     {open_signals, NULL, free_sigin},
     {start_sources, NULL, NULL},
-    {start_desk, NULL, NULL},
+    {start_views, NULL, NULL},
 };
 
 bool shell_open_parts(struct shell *shell, struct err *err)

@@ -12,7 +12,7 @@
 #include "commands/jobs.h"
 #include "logs/logs.h"
 #include "loop/loop.h"
-#include "notices/noticein.h"
+#include "notices/inbox.h"
 #include "os/reap.h"
 #include "peers/cluster.h"
 #include "procs/attach.h"
@@ -20,10 +20,10 @@
 #include "record/takeover.h"
 #include "run/drill.h"
 #include "run/generation.h"
-#include "run/quota.h"
+#include "run/loglimit.h"
 #include "run/sigin.h"
-#include "status/desk.h"
 #include "status/report.h"
+#include "status/views.h"
 
 struct shell_end;
 
@@ -44,13 +44,13 @@ struct shell {
     struct record record;
     struct attach attach;
     struct drill drill;
-    struct desk desk;
-    struct noticein noticein;
+    struct views views;
+    struct inbox inbox;
     struct evidence evidence;
     struct hook hook;
     struct logs logs;
     struct generation generation;
-    struct quota quota;
+    struct loglimit loglimit;
     struct loop_calls calls; /* set first */
     size_t opened;           /* how many parts are open */
     bool has_started;        /* the job: from here on it is never "not started" */

@@ -59,9 +59,9 @@ static struct answer_text *text_new(struct answer *answer, const struct err *bad
         return NULL;
     text->has_asked = has_asked;
     text->node = has_asked ? 0 : answer->params->node_rank;
-    status_look(&text->own, answer->attach, answer->pace);
+    status_look(&text->own, answer->attach, answer->steprate);
     text->end = has_asked ? answer->params->nnodes : text->node + 1;
-    text->npeers = status_nodes(answer->report, &text->own, answer->pace, &text->peers);
+    text->npeers = status_nodes(answer->report, &text->own, answer->steprate, &text->peers);
     writer_init(&text->w, CONTROL_ANSWER_MAX, WRITER_LINE);
     writer_object(&text->w, NULL);
     write_head(answer, &text->w, bad, was);
@@ -85,14 +85,14 @@ static bool write_rank(const struct answer *answer, struct answer_text *text)
 {
     bool is_own = text->node == answer->params->node_rank;
     char why[64];
-    const struct rollcall_node *told =
-        is_own ? NULL : rollcall_told(&answer->call, text->node, why, sizeof why);
+    const struct rankquery_node *told =
+        is_own ? NULL : rankquery_told(&answer->call, text->node, why, sizeof why);
     int n = is_own ? text->own.n : told ? told->n : 0, i = text->rank;
     if (i >= n)
         return false;
     text->rank++;
     if (is_own) {
-        struct peer_rank own = status_rank(&text->own, i, answer->pace);
+        struct peer_rank own = status_rank(&text->own, i, answer->steprate);
         status_write_rank(&text->w, text->node, &own, 0);
     } else if (told) {
         status_write_rank(&text->w, text->node, &told->list[i], text->own.now - told->told_at);
@@ -107,7 +107,7 @@ static void write_node(const struct answer *answer, struct answer_text *text)
     if (text->node != answer->params->node_rank && !text->has_asked)
         unknown = "it was not asked";
     else if (text->node != answer->params->node_rank &&
-             !rollcall_told(&answer->call, text->node, why, sizeof why))
+             !rankquery_told(&answer->call, text->node, why, sizeof why))
         unknown = why;
     status_write_node(&text->w, &text->peers[text->node++], text->own.now, unknown);
 }
@@ -170,7 +170,7 @@ static void send_to_all(struct answer *answer)
     answer->n = 0;
     text_free(answer->text);
     answer->text = NULL;
-    rollcall_forget(&answer->call);
+    rankquery_forget(&answer->call);
 }
 
 /* Writes at most `items` now; the clock's event writes more. */
@@ -201,7 +201,7 @@ void answer_of_all(struct answer *answer, struct control_client *client,
     bool is_first = answer->n == 0;
     /* The list may be full of clients that have already closed. */
     if (!can_ask || answer->n == CONTROL_CLIENTS_MAX ||
-        (is_first && !rollcall_begin(&answer->call))) {
+        (is_first && !rankquery_begin(&answer->call))) {
         answer_client(answer, client, NULL, was);
         return;
     }
@@ -212,7 +212,7 @@ void answer_end(struct answer *answer)
 {
     if (answer->n == 0)
         return;
-    rollcall_end(&answer->call);
+    rankquery_end(&answer->call);
     watch_at(&answer->clock, CLOCK_NEVER);
     go_on(answer, INT_MAX);
 }
@@ -223,13 +223,13 @@ static void tell_chief(struct answer *answer, int conn, uint32_t number)
 {
     static struct status_ranks own; /* too large for the stack */
     struct peer_rank list[CORE_SLOTS_MAX];
-    status_look(&own, answer->attach, answer->pace);
+    status_look(&own, answer->attach, answer->steprate);
     for (int i = 0; i < own.n; i++)
-        list[i] = status_rank(&own, i, answer->pace);
+        list[i] = status_rank(&own, i, answer->steprate);
     struct peer_ranks head = {.number = number,
                               .node_rank = (uint32_t)answer->params->node_rank,
                               .total = (uint16_t)own.n};
-    rollcall_answer(answer->cluster, conn, &head, list);
+    rankquery_answer(answer->cluster, conn, &head, list);
 }
 
 void answer_peer(struct answer *answer, int conn, const struct peermsg *msg)
@@ -237,7 +237,7 @@ void answer_peer(struct answer *answer, int conn, const struct peermsg *msg)
     if (msg->type == PEERMSG_LOOK)
         tell_chief(answer, conn, msg->look.number);
     else
-        rollcall_take(&answer->call, conn, msg);
+        rankquery_take(&answer->call, conn, msg);
 }
 
 /* --- begin and end --- */
@@ -245,12 +245,12 @@ void answer_peer(struct answer *answer, int conn, const struct peermsg *msg)
 bool answer_open(struct answer *answer, struct event_base *base, struct err *err)
 {
     answer->clock = (struct watch){.fn = on_clock, .ctx = answer};
-    answer->call = (struct rollcall){.cluster = answer->cluster,
-                                     .core = answer->report->core,
-                                     .nnodes = answer->params->nnodes,
-                                     .on_over = on_clock,
-                                     .ctx = answer};
-    return watch_clock(&answer->clock, base, err) && rollcall_open(&answer->call, base, err);
+    answer->call = (struct rankquery){.cluster = answer->cluster,
+                                      .core = answer->report->core,
+                                      .nnodes = answer->params->nnodes,
+                                      .on_over = on_clock,
+                                      .ctx = answer};
+    return watch_clock(&answer->clock, base, err) && rankquery_open(&answer->call, base, err);
 }
 
 void answer_free(struct answer *answer)
@@ -258,5 +258,5 @@ void answer_free(struct answer *answer)
     watch_end(&answer->clock);
     text_free(answer->text);
     answer->text = NULL;
-    rollcall_free(&answer->call);
+    rankquery_free(&answer->call);
 }

@@ -9,7 +9,7 @@
 #ifndef PCHRUN_STATUS_ANSWER_H
 #define PCHRUN_STATUS_ANSWER_H
 
-#include "peers/rollcall.h"
+#include "peers/rankquery.h"
 #include "status/journal.h"
 #include "status/status.h"
 #include "wire/control.h"
@@ -24,11 +24,11 @@ struct answer {
     const struct attach *attach;
     const struct report *report;
     const struct journal *journal;
-    struct pace *pace;
+    struct steprate *steprate;
     struct cluster *cluster;
     struct control *control;
     /* private from here on */
-    struct rollcall call;
+    struct rankquery call;
     struct answer_text *text; /* the answer of all nodes, while it is written; else NULL */
     uint64_t waiting[CONTROL_CLIENTS_MAX]; /* the numbers of the clients that wait for `text` */
     int n;

@@ -150,16 +150,16 @@ static void put_steps(struct text *text)
     int64_t youngest = -1;
     int attached = 0;
     for (int i = 0; i < v->nranks; i++) {
-        struct pace_view pace = pace_of(v->pace, &v->ranks[i], v->now);
+        struct steprate_view steprate = steprate_of(v->steprate, &v->ranks[i], v->now);
         if (v->ranks[i].step > highest)
             highest = v->ranks[i].step;
         if (v->ranks[i].slot < 0)
             continue;
         attached++;
-        if (pace.steps_per_s > 0 && (slowest == 0 || pace.steps_per_s < slowest))
-            slowest = pace.steps_per_s;
-        if (pace.age_ns >= 0 && (youngest < 0 || pace.age_ns < youngest))
-            youngest = pace.age_ns;
+        if (steprate.steps_per_s > 0 && (slowest == 0 || steprate.steps_per_s < slowest))
+            slowest = steprate.steps_per_s;
+        if (steprate.age_ns >= 0 && (youngest < 0 || steprate.age_ns < youngest))
+            youngest = steprate.age_ns;
     }
     gauge(text, "step", "Finished steps of the rank that is furthest.", (double)highest);
     gauge(text, "resumed_step", "Where this attempt began.", (double)v->report->resumed_step);

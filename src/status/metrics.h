@@ -12,7 +12,7 @@
 #include "core/core.h"
 #include "loop/outfile.h"
 #include "loop/watch.h"
-#include "procs/pace.h"
+#include "procs/steprate.h"
 
 /* The data of the metrics. */
 struct metrics_view {
@@ -20,7 +20,7 @@ struct metrics_view {
     const struct core_report *report;
     const struct core_rank_report *ranks;
     int nranks;
-    const struct pace *pace;
+    const struct steprate *steprate;
     int64_t now, real_now;
     bool is_up; /* pchrun has not ended */
     int exit_code;

@@ -114,12 +114,12 @@ static void add_cause(struct writer *w, const struct core_report *r)
     writer_end(w);
 }
 
-static void add_sources(struct writer *w, const struct noticein *noticein)
+static void add_sources(struct writer *w, const struct inbox *inbox)
 {
     writer_list(w, "sources");
-    for (size_t i = 0; i < noticein->count; i++) {
+    for (size_t i = 0; i < inbox->count; i++) {
         struct source_state source;
-        noticein_state(noticein, i, &source);
+        inbox_state(inbox, i, &source);
         writer_object(w, NULL);
         writer_text(w, "name", source.name);
         writer_text(w, "state", source.state);
@@ -181,7 +181,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     add_round(w, &r);
     add_steps(w, &r, report->record);
     add_cause(w, &r);
-    add_sources(w, report->noticein);
+    add_sources(w, report->inbox);
     add_ranks(w, report->core);
     hook_write(report->hook, w, "exit_hook");
     logs_write(report->logs, is_known, w, "logs");

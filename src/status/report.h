@@ -11,7 +11,7 @@
 #include "core/core.h"
 #include "logs/logs.h"
 #include "loop/outfile.h"
-#include "notices/noticein.h"
+#include "notices/inbox.h"
 #include "record/record.h"
 
 struct evidence;
@@ -20,7 +20,7 @@ struct report {
     const struct core *core;
     const struct core_params *params;
     const struct record *record;     /* knows the path of the commit */
-    const struct noticein *noticein; /* knows the sources */
+    const struct inbox *inbox;       /* knows the sources */
     const struct hook *hook;         /* knows how the hook ended */
     const struct logs *logs;         /* knows what the commands print */
     const struct evidence *evidence; /* knows the file of a hang */

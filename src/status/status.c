@@ -30,7 +30,7 @@ static void take_step(struct core_rank_report *rank, const uint64_t steps[CORE_S
     rank->step = rank->saved_step > rank->step ? rank->saved_step : rank->step;
 }
 
-void status_look(struct status_ranks *ret, const struct attach *attach, struct pace *pace)
+void status_look(struct status_ranks *ret, const struct attach *attach, struct steprate *steprate)
 {
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
@@ -41,7 +41,7 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct p
             ret->steps[i] = 0;
     for (int i = 0; i < ret->n; i++)
         take_step(&ret->list[i], ret->steps);
-    pace_look(pace, ret->list, ret->n, ret->steps, ret->now);
+    steprate_look(steprate, ret->list, ret->n, ret->steps, ret->now);
 }
 
 static void add_age(struct writer *w, const char *key, int64_t age_ns)
@@ -53,7 +53,7 @@ static void add_age(struct writer *w, const char *key, int64_t age_ns)
         writer_real(w, key, (double)ms / 1000);
 }
 
-static void add_pace(struct writer *w, double steps_per_s)
+static void add_steprate(struct writer *w, double steps_per_s)
 {
     if (steps_per_s > 0)
         writer_real(w, "steps_per_second", steps_per_s);
@@ -75,16 +75,17 @@ static enum peer_rank_life life_of(const struct core_rank_report *rank, int64_t 
     return now < rank->start_until ? RANK_STARTING : RANK_UNATTACHED;
 }
 
-static uint64_t pace_on_wire(double steps_per_s)
+static uint64_t steprate_on_wire(double steps_per_s)
 {
-    double pace = steps_per_s * 1e6;
-    return pace < PACE_MAX ? (uint64_t)pace : (uint64_t)PACE_MAX;
+    double steprate = steps_per_s * 1e6;
+    return steprate < PACE_MAX ? (uint64_t)steprate : (uint64_t)PACE_MAX;
 }
 
-struct peer_rank status_rank(const struct status_ranks *ranks, int i, const struct pace *pace)
+struct peer_rank status_rank(const struct status_ranks *ranks, int i,
+                             const struct steprate *steprate)
 {
     const struct core_rank_report *rank = &ranks->list[i];
-    struct pace_view view = pace_of(pace, rank, ranks->now);
+    struct steprate_view view = steprate_of(steprate, rank, ranks->now);
     return (struct peer_rank){.rank = rank->rank,
                               .local_rank = rank->local_rank,
                               .pid = rank->pid,
@@ -93,7 +94,7 @@ struct peer_rank status_rank(const struct status_ranks *ranks, int i, const stru
                               .phase = rank->slot >= 0 ? ranks->phases[rank->slot] : 0,
                               .step = rank->step,
                               .saved_step = rank->saved_step,
-                              .pace = pace_on_wire(view.steps_per_s),
+                              .pace = steprate_on_wire(view.steps_per_s),
                               .age_ns = view.age_ns,
                               .is_least = view.is_least,
                               .counts = rank->is_counting,
@@ -121,7 +122,7 @@ void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *
     writer_bool(w, "attached", rank->attached);
     writer_bool(w, "done", rank->done);
     writer_int(w, "step", (int64_t)rank->step);
-    add_pace(w, (double)rank->pace / 1e6);
+    add_steprate(w, (double)rank->pace / 1e6);
     add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
     writer_bool(w, "step_age_is_least", rank->is_least);
     writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
@@ -146,7 +147,7 @@ void status_write_node(struct writer *w, const struct core_peer_report *node, in
         writer_null(w, "ranks_expected");
     writer_int(w, "lowest_step", (int64_t)node->lowest);
     writer_int(w, "highest_step", (int64_t)node->highest);
-    add_pace(w, node->steps_per_s);
+    add_steprate(w, node->steps_per_s);
     add_age(w, "step_age", node->moved_at ? now - node->moved_at : -1);
     add_age(w, "heard_age", node->heard_at ? now - node->heard_at : -1);
     writer_text(w, "why", node->why[0] ? node->why : NULL);
@@ -157,14 +158,14 @@ void status_write_node(struct writer *w, const struct core_peer_report *node, in
 
 /* Node 0's last word about itself may be old: take the snapshot instead. */
 static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks,
-                        const struct pace *pace)
+                        const struct steprate *steprate)
 {
     bool is_first = true;
     int64_t youngest = -1;
     for (int i = 0; i < ranks->n; i++) {
         const struct core_rank_report *rank = &ranks->list[i];
         uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
-        struct pace_view view = pace_of(pace, rank, ranks->now);
+        struct steprate_view view = steprate_of(steprate, rank, ranks->now);
         if (is_first || step < own->lowest)
             own->lowest = step;
         if (is_first || step > own->highest)
@@ -180,13 +181,13 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
 }
 
 int status_nodes(const struct report *report, const struct status_ranks *ranks,
-                 const struct pace *pace, struct core_peer_report **ret)
+                 const struct steprate *steprate, struct core_peer_report **ret)
 {
     int nnodes = report->params->nnodes;
     *ret = calloc((size_t)nnodes, sizeof **ret);
     int n = *ret ? core_peers(report->core, *ret, nnodes) : 0;
     if (n > 0)
-        look_at_own(&(*ret)[0], ranks, pace);
+        look_at_own(&(*ret)[0], ranks, steprate);
     return n;
 }
 

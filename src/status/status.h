@@ -7,7 +7,7 @@
 #define PCHRUN_STATUS_STATUS_H
 
 #include "procs/attach.h"
-#include "procs/pace.h"
+#include "procs/steprate.h"
 #include "status/report.h"
 #include "wire/peermsg.h"
 
@@ -19,10 +19,11 @@ struct status_ranks {
     uint8_t phases[CORE_SLOTS_MAX];
     int64_t now;
 };
-void status_look(struct status_ranks *ret, const struct attach *attach, struct pace *pace);
+void status_look(struct status_ranks *ret, const struct attach *attach, struct steprate *steprate);
 
 /* One rank of the snapshot, also in the form for other nodes. */
-struct peer_rank status_rank(const struct status_ranks *ranks, int i, const struct pace *pace);
+struct peer_rank status_rank(const struct status_ranks *ranks, int i,
+                             const struct steprate *steprate);
 
 /* Adds the members "now" and "report" to the current object. */
 void status_write_job(struct writer *w, const struct report *report);
@@ -32,7 +33,7 @@ void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *
 /* The state of all nodes, on node 0; 0 nodes on any other. Returns the count; the caller frees
  * *ret. */
 int status_nodes(const struct report *report, const struct status_ranks *ranks,
-                 const struct pace *pace, struct core_peer_report **ret);
+                 const struct steprate *steprate, struct core_peer_report **ret);
 /* Adds an object to the list "nodes". `unknown`: why the node's ranks are unknown; NULL: they are
  * known. */
 void status_write_node(struct writer *w, const struct core_peer_report *node, int64_t now,

@@ -27,7 +27,7 @@ static struct core_rank_report ranks[] = {
     {.slot = 0, .rank = 2, .pid = 10, .step = 44, .is_attached = true},
     {.slot = -1, .rank = 3, .step = 39}};
 static uint64_t steps[CORE_SLOTS_MAX] = {44};
-static struct pace pace;
+static struct steprate steprate;
 
 static char *compose(bool is_up)
 {
@@ -36,7 +36,7 @@ static char *compose(bool is_up)
                                 .report = &report,
                                 .ranks = ranks,
                                 .nranks = ARRAY_LEN(ranks),
-                                .pace = &pace,
+                                .steprate = &steprate,
                                 .now = 100 * NS_PER_S,
                                 .real_now = 1000000 * NS_PER_S,
                                 .is_up = is_up,
@@ -138,9 +138,9 @@ Test(metrics, a_strict_reader_takes_it)
 
 Test(metrics, what_is_told)
 {
-    pace_look(&pace, ranks, 2, steps, 98 * NS_PER_S);
+    steprate_look(&steprate, ranks, 2, steps, 98 * NS_PER_S);
     ranks[0].step = steps[0] = 50;
-    pace_look(&pace, ranks, 2, steps, 100 * NS_PER_S);
+    steprate_look(&steprate, ranks, 2, steps, 100 * NS_PER_S);
     assert_has(true, "\npchrun_step{" WHO "} 50\n");
     assert_has(true, "\npchrun_steps_per_second{" WHO "} 3\n");
     assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"2\"} 50\n");
@@ -156,7 +156,7 @@ Test(metrics, what_is_told)
     assert_has(true, "pchrun_up{" WHO "} 1\n");
     assert_has(false, "pchrun_up{" WHO "} 0\n");
     assert_has(false, "\npchrun_exit_code{" WHO ",outcome=\"preempted\"} 42\n");
-    pace_free(&pace);
+    steprate_free(&steprate);
 }
 
 /* One byte that is not UTF-8 would void the whole file. */

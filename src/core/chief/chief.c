@@ -44,7 +44,7 @@ static void send_order_to_all(struct chief *chief)
     chief->order_seq++;
     chief->is_changed = false;
     for (int i = chief->params->nnodes - 1; i >= 0; i--) {
-        chief_tell_claim(chief, &chief->peers[i]);
+        chief_tell_duplicate(chief, &chief->peers[i]);
         if (peer_is(&chief->peers[i], FACT_JOINED))
             chief_send_order(chief, chief->peers[i].at.conn, 0);
     }
@@ -151,7 +151,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     peer->status_at = peer->last_heard = chief->out->now;
     if (s->wants_reply)
         peer->read_at = chief->out->now;
-    chief_refuse_claim(chief, peer);
+    chief_refuse_duplicate(chief, peer);
     if (!s->roster[0]) /* normal: a node tells its ranks until order.roster is set */
         str_copy(s->roster, sizeof s->roster, roster);
     chief_note_fault(chief, peer, &msg->cause);
@@ -189,7 +189,7 @@ static void on_down(struct chief *chief, const struct event *event)
 {
     struct peer *peer = chief_of_conn(chief, event->peer.conn);
     if (!peer) {
-        chief_forget_claim(chief, event->peer.conn);
+        chief_forget_duplicate(chief, event->peer.conn);
         return;
     }
     chief_set_conn(chief, peer, CONN_NONE);

@@ -86,14 +86,14 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
         return;
     struct peer *peer = &chief->peers[h->node_rank];
     if (peer->at.incarnation != h->incarnation && !is_vacant(chief, peer)) {
-        chief_claim(chief, peer, &caller);
+        chief_hold_duplicate(chief, peer, &caller);
         return;
     }
     if (peer_is(peer, FACT_LOST)) {
         chief_refuse(chief, conn, "node %u (%s) was given up as lost", h->node_rank, h->host);
         return;
     }
-    chief_refuse_claim(chief, peer);
+    chief_refuse_duplicate(chief, peer);
     chief_admit(chief, peer, &caller);
 }
 

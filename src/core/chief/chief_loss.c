@@ -45,16 +45,16 @@ static int64_t loss_at(const struct chief *chief, const struct peer *peer)
 static void lose_silent(struct chief *chief, struct peer *peer)
 {
     char text[32], why[sizeof peer->lost_why];
-    const struct caller *claim = &peer->claim;
+    const struct caller *duplicate = &peer->duplicate;
     int64_t silence = chief->out->now - peer->last_heard;
     if (silence < chief->params->heartbeat_timeout_ns)
         str_about(silence, text, sizeof text);
     else
         str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
-    if (claim->conn != CONN_NONE)
+    if (duplicate->conn != CONN_NONE)
         snprintf(why, sizeof why,
                  "its supervisor ended in mid-job, and another was started, pid %u at %.44s",
-                 claim->pid, claim->from);
+                 duplicate->pid, duplicate->from);
     else if (peer->at.conn == CONN_NONE)
         str_copy(why, sizeof why, "its connection is closed and it did not come back");
     else

@@ -160,18 +160,18 @@ void chief_admit(struct chief *chief, struct peer *peer, const struct caller *ca
 /* --- chief_claim.c: two supervisors for one node --- */
 
 /* Once the order says that the job ends, sends it to the supervisor that claims this node. */
-void chief_tell_claim(struct chief *chief, struct peer *peer);
+void chief_tell_duplicate(struct chief *chief, struct peer *peer);
 /* Sends an empty order to every claiming supervisor, so that it does not give up node 0. */
 void chief_hold_claims(struct chief *chief);
 /* Another supervisor says that it is this node. */
-void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller);
+void chief_hold_duplicate(struct chief *chief, struct peer *peer, const struct caller *caller);
 /* The node itself was heard: refuses the supervisor that claims it. */
-void chief_refuse_claim(struct chief *chief, struct peer *peer);
+void chief_refuse_duplicate(struct chief *chief, struct peer *peer);
 /* Before the start no node is lost: it may join again, or another supervisor may take its place. A
  * supervisor that claims the node becomes the node. */
 void chief_unjoin(struct chief *chief, struct peer *peer);
 /* The connection of a claiming supervisor is closed. */
-void chief_forget_claim(struct chief *chief, int conn);
+void chief_forget_duplicate(struct chief *chief, int conn);
 
 /* --- chief_join.c: HELLO, and the start of the job --- */
 

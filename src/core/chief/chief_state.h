@@ -72,8 +72,8 @@ struct peer {
     uint64_t facts;
     uint64_t seq;
     struct caller at;            /* the supervisor that is this node */
-    struct caller claim;         /* a second supervisor with this rank; see chief_claim.c */
-    bool has_told_claim;         /* the claim knows of the end */
+    struct caller duplicate;     /* a second supervisor with this rank; see chief_claim.c */
+    bool has_told_duplicate;     /* the claim knows of the end */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
     int64_t went_at;             /* when its connection was closed */
     struct peer_stamp stamp;     /* of the newest STATUS */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * meet: where the commands of all nodes find each other: MASTER_ADDR and MASTER_PORT.
+ * rendezvous: where the commands of all nodes find each other: MASTER_ADDR and MASTER_PORT.
  *
  * The address is that of node 0 in the configuration. The port is free there when each generation
  * starts, and the start tells it to all nodes. So two jobs on one machine, or two generations of a
  * job, do not meet by accident. The user's own variables are kept. Owns nothing. Main thread.
  */
-#ifndef PCHRUN_PEERS_MEET_H
-#define PCHRUN_PEERS_MEET_H
+#ifndef PCHRUN_PEERS_RENDEZVOUS_H
+#define PCHRUN_PEERS_RENDEZVOUS_H
 
 #include "config/config.h"
 
@@ -17,11 +17,12 @@
 /* On node 0: the user's MASTER_PORT, or a port that is now free on all addresses. 0: none is free,
  * the user's is no port, or there is no -n. Nothing holds the port, so that the commands can bind
  * it; the kernel gives it only to programs that also ask for any free port. */
-uint16_t meet_pick(const struct config *config);
+uint16_t rendezvous_pick(const struct config *config);
 
 /* The values for the commands. NULL or 0: they get the user's own variable, or there is no port.
  * `address` is room for the result. */
-const char *meet_address(const struct config *config, uint16_t port, char *address, size_t size);
-uint16_t meet_port(uint16_t port);
+const char *rendezvous_address(const struct config *config, uint16_t port, char *address,
+                               size_t size);
+uint16_t rendezvous_port(uint16_t port);
 
 #endif

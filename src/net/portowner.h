@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * holder: which process has a TCP port, for the error that says it is in use.
+ * portowner: which process has a TCP port, for the error that says it is in use.
  *
  * Reads /proc. Only root sees other users' processes. Other network namespaces are invisible. Any
  * thread.
  */
-#ifndef PCHRUN_NET_HOLDER_H
-#define PCHRUN_NET_HOLDER_H
+#ifndef PCHRUN_NET_PORTOWNER_H
+#define PCHRUN_NET_PORTOWNER_H
 
 #include "net/netaddr.h"
 
 /* "pid 4711 (python3) holds it", or that the process cannot be seen. Returns text. */
-char *holder_of(const union netaddr *where, char *text, size_t size);
+char *portowner_of(const union netaddr *where, char *text, size_t size);
 
 #endif

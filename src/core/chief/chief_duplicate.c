@@ -22,15 +22,15 @@ static void refuse_as_twin(struct chief *chief, struct peer *peer, const struct 
                  chief_caller_text(twin, second, sizeof second));
 }
 
-void chief_tell_claim(struct chief *chief, struct peer *peer)
+void chief_tell_duplicate(struct chief *chief, struct peer *peer)
 {
     bool ends = chief->order.end != END_NONE && !chief->order.restart;
-    if (!ends || peer->claim.conn == CONN_NONE)
+    if (!ends || peer->duplicate.conn == CONN_NONE)
         return;
-    if (!peer->has_told_claim)
-        chief_welcome(chief, peer->claim.conn);
-    peer->has_told_claim = true;
-    chief_send_order(chief, peer->claim.conn, 0);
+    if (!peer->has_told_duplicate)
+        chief_welcome(chief, peer->duplicate.conn);
+    peer->has_told_duplicate = true;
+    chief_send_order(chief, peer->duplicate.conn, 0);
 }
 
 /* The order number 0 is below all others, so this order changes nothing. */
@@ -41,53 +41,53 @@ void chief_hold_claims(struct chief *chief)
         .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
         .order = {.end_left_ms = -1}};
     for (int i = 1; i < chief->params->nnodes; i++)
-        if (chief->peers[i].claim.conn != CONN_NONE)
-            out_send(chief->out, chief->peers[i].claim.conn, &msg);
+        if (chief->peers[i].duplicate.conn != CONN_NONE)
+            out_send(chief->out, chief->peers[i].duplicate.conn, &msg);
 }
 
-void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller)
+void chief_hold_duplicate(struct chief *chief, struct peer *peer, const struct caller *caller)
 {
     char text[128];
-    if (peer->claim.conn != CONN_NONE && peer->claim.incarnation != caller->incarnation) {
+    if (peer->duplicate.conn != CONN_NONE && peer->duplicate.incarnation != caller->incarnation) {
         refuse_as_twin(chief, peer, caller); /* a third supervisor is always a mistake */
         return;
     }
-    if (peer->claim.conn != CONN_NONE && peer->claim.conn != caller->conn)
+    if (peer->duplicate.conn != CONN_NONE && peer->duplicate.conn != caller->conn)
         out_act(chief->out,
-                &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->claim.conn}});
-    peer->claim = *caller;
-    peer->has_told_claim = false;
-    chief_tell_claim(chief, peer);
+                &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->duplicate.conn}});
+    peer->duplicate = *caller;
+    peer->has_told_duplicate = false;
+    chief_tell_duplicate(chief, peer);
     out_log(chief->out, LOG_INFO, "join", "node %d: %s says that it is this node, too",
             chief_rank_of(chief, peer), chief_caller_text(caller, text, sizeof text));
 }
 
-void chief_refuse_claim(struct chief *chief, struct peer *peer)
+void chief_refuse_duplicate(struct chief *chief, struct peer *peer)
 {
-    if (peer->claim.conn == CONN_NONE || peer->has_told_claim)
+    if (peer->duplicate.conn == CONN_NONE || peer->has_told_duplicate)
         return;
-    refuse_as_twin(chief, peer, &peer->claim);
-    peer->claim = (struct caller){0};
+    refuse_as_twin(chief, peer, &peer->duplicate);
+    peer->duplicate = (struct caller){0};
 }
 
-static void admit_claim(struct chief *chief, struct peer *peer)
+static void admit_duplicate(struct chief *chief, struct peer *peer)
 {
-    struct caller claim = peer->claim;
-    if (claim.conn == CONN_NONE)
+    struct caller duplicate = peer->duplicate;
+    if (duplicate.conn == CONN_NONE)
         return;
-    peer->claim = (struct caller){0};
-    chief_admit(chief, peer, &claim);
+    peer->duplicate = (struct caller){0};
+    chief_admit(chief, peer, &duplicate);
 }
 
 void chief_unjoin(struct chief *chief, struct peer *peer)
 {
     chief_set_fact(chief, peer, FACT_JOINED, false);
-    admit_claim(chief, peer);
+    admit_duplicate(chief, peer);
 }
 
-void chief_forget_claim(struct chief *chief, int conn)
+void chief_forget_duplicate(struct chief *chief, int conn)
 {
     for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].claim.conn == conn)
-            chief->peers[i].claim = (struct caller){0};
+        if (chief->peers[i].duplicate.conn == conn)
+            chief->peers[i].duplicate = (struct caller){0};
 }

@@ -2,7 +2,7 @@
  *
  * test_pace: how fast a rank trains, and since when it stands still, from looks at its step.
  */
-#include "procs/pace.h"
+#include "procs/steprate.h"
 
 #include "unit.h"
 
@@ -11,33 +11,33 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
-static struct pace pace;
+static struct steprate steprate;
 static struct core_rank_report rank = {.slot = 3, .pid = 100, .is_attached = true};
 static uint64_t steps[CORE_SLOTS_MAX];
 
-static struct pace_view look(uint64_t step, int64_t now)
+static struct steprate_view look(uint64_t step, int64_t now)
 {
     steps[3] = step;
-    pace_look(&pace, &rank, 1, steps, now);
-    return pace_of(&pace, &rank, now);
+    steprate_look(&steprate, &rank, 1, steps, now);
+    return steprate_of(&steprate, &rank, now);
 }
 
 static void end(void)
 {
-    pace_free(&pace);
+    steprate_free(&steprate);
 }
 
-TestSuite(pace, .fini = end);
+TestSuite(steprate, .fini = end);
 
-Test(pace, nothing_is_known_before_the_first_look)
+Test(steprate, nothing_is_known_before_the_first_look)
 {
-    struct pace_view view = pace_of(&pace, &rank, 5 * S);
+    struct steprate_view view = steprate_of(&steprate, &rank, 5 * S);
     cr_assert(view.age_ns == -1 && view.steps_per_s == 0 && !view.is_least);
 }
 
-Test(pace, a_rank_that_trains)
+Test(steprate, a_rank_that_trains)
 {
-    struct pace_view view = look(10, 100 * S);
+    struct steprate_view view = look(10, 100 * S);
     cr_assert(view.steps_per_s == 0 && view.age_ns == 0 && view.is_least);
     view = look(20, 101 * S);
     cr_assert_float_eq(view.steps_per_s, 10, 0.001);
@@ -48,7 +48,7 @@ Test(pace, a_rank_that_trains)
 }
 
 /* Two looks after each other would show one step or none. */
-Test(pace, looks_that_are_close_together)
+Test(steprate, looks_that_are_close_together)
 {
     look(10, 100 * S);
     cr_assert_eq(look(11, 100 * S + 10 * MS).steps_per_s, 0);
@@ -56,10 +56,10 @@ Test(pace, looks_that_are_close_together)
     cr_assert_float_eq(look(16, 102 * S).steps_per_s, 3, 0.001);
 }
 
-Test(pace, a_rank_that_stands_still)
+Test(steprate, a_rank_that_stands_still)
 {
     look(10, 100 * S);
-    struct pace_view view = look(10, 160 * S);
+    struct steprate_view view = look(10, 160 * S);
     cr_assert(view.age_ns == 60 * S && view.is_least, "since we have looked, at least");
     look(11, 161 * S);
     view = look(11, 200 * S);
@@ -67,21 +67,21 @@ Test(pace, a_rank_that_stands_still)
 }
 
 /* A restart in place, or one that resumes at an earlier step. */
-Test(pace, another_process_begins_anew)
+Test(steprate, another_process_begins_anew)
 {
     look(10, 100 * S);
     look(20, 101 * S);
     rank.pid = 101;
-    cr_assert_eq(pace_of(&pace, &rank, 101 * S).age_ns, -1);
+    cr_assert_eq(steprate_of(&steprate, &rank, 101 * S).age_ns, -1);
     cr_assert_eq(look(20, 102 * S).steps_per_s, 0);
     look(30, 103 * S);
     cr_assert_eq(look(5, 104 * S).steps_per_s, 0, "steps go back only then");
 }
 
-Test(pace, who_is_gone_has_none)
+Test(steprate, who_is_gone_has_none)
 {
     look(10, 100 * S);
     struct core_rank_report gone = rank;
     gone.slot = -1;
-    cr_assert_eq(pace_of(&pace, &gone, 100 * S).age_ns, -1);
+    cr_assert_eq(steprate_of(&steprate, &gone, 100 * S).age_ns, -1);
 }

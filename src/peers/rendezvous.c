@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See meet.h.
+ * See rendezvous.h.
  */
-#include "peers/meet.h"
+#include "peers/rendezvous.h"
 
 #include "base/address.h"
 #include "base/fd.h"
@@ -40,7 +40,7 @@ static uint16_t free_port(int family)
     return ntohs(family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
 }
 
-uint16_t meet_pick(const struct config *config)
+uint16_t rendezvous_pick(const struct config *config)
 {
     const char *text = users("MASTER_PORT");
     int64_t number;
@@ -61,7 +61,8 @@ uint16_t meet_pick(const struct config *config)
     return port;
 }
 
-const char *meet_address(const struct config *config, uint16_t port, char *address, size_t size)
+const char *rendezvous_address(const struct config *config, uint16_t port, char *address,
+                               size_t size)
 {
     struct address node_0;
     struct err err;
@@ -77,7 +78,7 @@ const char *meet_address(const struct config *config, uint16_t port, char *addre
     return address;
 }
 
-uint16_t meet_port(uint16_t port)
+uint16_t rendezvous_port(uint16_t port)
 {
     return users("MASTER_PORT") ? 0 : port;
 }

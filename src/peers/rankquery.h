@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rollcall: node 0 asks the other nodes about their ranks, for pchctl, and a node answers.
+ * rankquery: node 0 asks the other nodes about their ranks, for pchctl, and a node answers.
  *
  * Without a request nothing is sent, and the answers decide nothing. Node 0 asks some nodes at a
  * time. Each answer is bounded. After some seconds node 0 goes on without the missing answers. All
- * answers are untrusted. Owns its memory: rollcall_free(). Main thread.
+ * answers are untrusted. Owns its memory: rankquery_free(). Main thread.
  */
-#ifndef PCHRUN_PEERS_ROLLCALL_H
-#define PCHRUN_PEERS_ROLLCALL_H
+#ifndef PCHRUN_PEERS_RANKQUERY_H
+#define PCHRUN_PEERS_RANKQUERY_H
 
 #include "core/core.h"
 #include "loop/watch.h"
 #include "peers/cluster.h"
 
-struct rollcall_node {
+struct rankquery_node {
     int conn; /* the connection it was asked on; CONN_NONE: it has none */
     bool is_over;
     bool is_bad; /* its answer is invalid */
@@ -22,7 +22,7 @@ struct rollcall_node {
     int64_t told_at;
 };
 
-struct rollcall {
+struct rankquery {
     struct cluster *cluster;
     const struct core *core;
     int nnodes;
@@ -30,29 +30,29 @@ struct rollcall {
     void *ctx;
     uint32_t number;
     bool is_open;
-    struct rollcall_node *nodes; /* nnodes; kept until rollcall_forget() */
+    struct rankquery_node *nodes; /* nnodes; kept until rankquery_forget() */
     int asked, waits, ranks;
     int64_t until;
     struct watch clock;
 };
 
 /* Set cluster, core, nnodes, on_over and ctx first. */
-MUST_CHECK bool rollcall_open(struct rollcall *call, struct event_base *base, struct err *err);
-void rollcall_free(struct rollcall *call);
+MUST_CHECK bool rankquery_open(struct rankquery *call, struct event_base *base, struct err *err);
+void rankquery_free(struct rankquery *call);
 
 /* Asks all connected nodes; on_over is called at the end. False: out of memory. */
-MUST_CHECK bool rollcall_begin(struct rollcall *call);
+MUST_CHECK bool rankquery_begin(struct rankquery *call);
 /* A RANKS message has arrived. */
-void rollcall_take(struct rollcall *call, int conn, const struct peermsg *msg);
+void rankquery_take(struct rankquery *call, int conn, const struct peermsg *msg);
 /* Ends it now, without on_over. */
-void rollcall_end(struct rollcall *call);
+void rankquery_end(struct rankquery *call);
 /* The answer of this node; NULL: unknown, and *ret_why, of `size` bytes, says why. */
-const struct rollcall_node *rollcall_told(const struct rollcall *call, int node_rank, char *ret_why,
-                                          size_t size);
-void rollcall_forget(struct rollcall *call);
+const struct rankquery_node *rankquery_told(const struct rankquery *call, int node_rank,
+                                            char *ret_why, size_t size);
+void rankquery_forget(struct rankquery *call);
 
 /* The other side: sends all ranks of this node, in answer to a LOOK. */
-void rollcall_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
-                     const struct peer_rank *list);
+void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
+                      const struct peer_rank *list);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See vigil.h. Read first: futex_waitv in the kernel's documentation (userspace-api/futex2).
+ * See deathwatch.h. Read first: futex_waitv in the kernel's documentation (userspace-api/futex2).
  *
  * One futex_waitv takes 128 words, so one thread serves 63 processes; the first of them starts it.
  * The thread reports that a word may have changed, then waits for a new list from the main thread.
  * No process can keep pchrun busy: each of its words may change a few times in its life. Reports
  * without a change are handled seldom, then not at all.
  */
-#include "procs/vigil.h"
+#include "procs/deathwatch.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -65,7 +65,7 @@ struct ward {
 };
 
 struct group {
-    struct vigil *vigil;
+    struct deathwatch *deathwatch;
     struct ward *wards; /* GROUP_WARDS of them */
     bool is_started;
     pthread_t thread;
@@ -79,9 +79,9 @@ struct group {
     int64_t rest_until; /* CLOCK_NEVER: no rest */
 };
 
-struct vigil {
+struct deathwatch {
     struct event_base *base;
-    vigil_fn *fn;
+    deathwatch_fn *fn;
     void *ctx;
     int reports; /* an eventfd */
     struct event *on_report, *on_clock;
@@ -115,7 +115,7 @@ static void *keep_watch(void *arg)
             continue;
         atomic_store(&group->has_reported, true);
         /* Cannot fail: the eventfd's counter cannot overflow here. */
-        if (eventfd_write(group->vigil->reports, 1) != 0)
+        if (eventfd_write(group->deathwatch->reports, 1) != 0)
             abort();
         while (atomic_load(&group->turn) == turn)
             futex(&group->turn, FUTEX_WAIT_ME, turn);
@@ -197,7 +197,7 @@ static bool is_all_over(const struct ward *ward)
 }
 
 /* A changed word may also mean that only a thread ended, or that exec began another program. */
-static void look(struct vigil *vigil, struct ward *ward)
+static void look(struct deathwatch *deathwatch, struct ward *ward)
 {
     int pid = ward->pid, status = proc_died_with(pid);
     int64_t wait = LOOK_AGAIN_NS << (2 * (LOOKS_MAX - ward->looks--));
@@ -205,32 +205,32 @@ static void look(struct vigil *vigil, struct ward *ward)
     if (status || (ward->look_at == CLOCK_NEVER && is_all_over(ward)))
         end_ward(ward);
     if (status)
-        vigil->fn(vigil->ctx, pid, status);
+        deathwatch->fn(deathwatch->ctx, pid, status);
 }
 
 /* --- the loop --- */
 
-static void set_clock(struct vigil *vigil)
+static void set_clock(struct deathwatch *deathwatch)
 {
     int64_t at = CLOCK_NEVER, now = clock_now_ns();
     for (int i = 0; i < GROUPS; i++)
-        at = clock_min(at, vigil->groups[i].rest_until);
+        at = clock_min(at, deathwatch->groups[i].rest_until);
     for (int i = 0; i < WARDS; i++)
-        at = clock_min(at, vigil->wards[i].look_at);
+        at = clock_min(at, deathwatch->wards[i].look_at);
     if (at == CLOCK_NEVER)
         return;
     int64_t wait = at > now ? at - now : 0;
     struct timeval tv = {.tv_sec = (time_t)(wait / NS_PER_S),
                          .tv_usec = (suseconds_t)(wait % NS_PER_S / 1000)};
-    event_add(vigil->on_clock, &tv);
+    event_add(deathwatch->on_clock, &tv);
 }
 
-static void look_at_all(struct vigil *vigil)
+static void look_at_all(struct deathwatch *deathwatch)
 {
     for (int i = 0; i < WARDS; i++)
-        if (vigil->wards[i].look_at <= clock_now_ns())
-            look(vigil, &vigil->wards[i]);
-    set_clock(vigil);
+        if (deathwatch->wards[i].look_at <= clock_now_ns())
+            look(deathwatch, &deathwatch->wards[i]);
+    set_clock(deathwatch);
 }
 
 static void take_report(struct group *group)
@@ -249,70 +249,71 @@ static void take_report(struct group *group)
 
 static void on_report(evutil_socket_t fd, short what, void *arg)
 {
-    struct vigil *vigil = arg;
+    struct deathwatch *deathwatch = arg;
     eventfd_t count;
     if (eventfd_read(fd, &count) != 0)
         return;
     for (int i = 0; i < GROUPS; i++)
-        if (atomic_exchange(&vigil->groups[i].has_reported, false))
-            take_report(&vigil->groups[i]);
-    look_at_all(vigil);
+        if (atomic_exchange(&deathwatch->groups[i].has_reported, false))
+            take_report(&deathwatch->groups[i]);
+    look_at_all(deathwatch);
 }
 
 static void on_clock(evutil_socket_t fd, short what, void *arg)
 {
-    struct vigil *vigil = arg;
+    struct deathwatch *deathwatch = arg;
     for (int i = 0; i < GROUPS; i++)
-        if (vigil->groups[i].rest_until <= clock_now_ns())
-            give_words(&vigil->groups[i]);
-    look_at_all(vigil);
+        if (deathwatch->groups[i].rest_until <= clock_now_ns())
+            give_words(&deathwatch->groups[i]);
+    look_at_all(deathwatch);
 }
 
 /* --- begin and end --- */
 
-static bool open_reports(struct vigil *vigil)
+static bool open_reports(struct deathwatch *deathwatch)
 {
-    vigil->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (vigil->reports < 0)
+    deathwatch->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (deathwatch->reports < 0)
         return false;
-    vigil->on_report =
-        event_new(vigil->base, vigil->reports, EV_READ | EV_PERSIST, on_report, vigil);
-    vigil->on_clock = evtimer_new(vigil->base, on_clock, vigil);
-    return vigil->on_report && vigil->on_clock && event_add(vigil->on_report, NULL) == 0;
+    deathwatch->on_report = event_new(deathwatch->base, deathwatch->reports, EV_READ | EV_PERSIST,
+                                      on_report, deathwatch);
+    deathwatch->on_clock = evtimer_new(deathwatch->base, on_clock, deathwatch);
+    return deathwatch->on_report && deathwatch->on_clock &&
+           event_add(deathwatch->on_report, NULL) == 0;
 }
 
-struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx)
+struct deathwatch *deathwatch_new(struct event_base *base, deathwatch_fn *fn, void *ctx)
 {
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
         return NULL;
-    struct vigil *vigil = calloc(1, sizeof *vigil);
-    if (!vigil)
+    struct deathwatch *deathwatch = calloc(1, sizeof *deathwatch);
+    if (!deathwatch)
         return NULL;
-    vigil->base = base;
-    vigil->fn = fn;
-    vigil->ctx = ctx;
+    deathwatch->base = base;
+    deathwatch->fn = fn;
+    deathwatch->ctx = ctx;
     for (int i = 0; i < GROUPS; i++) {
-        struct group *group = &vigil->groups[i];
-        group->vigil = vigil;
-        group->wards = &vigil->wards[(size_t)i * GROUP_WARDS];
+        struct group *group = &deathwatch->groups[i];
+        group->deathwatch = deathwatch;
+        group->wards = &deathwatch->wards[(size_t)i * GROUP_WARDS];
         group->rest_until = CLOCK_NEVER;
         pthread_mutex_init(&group->lock, NULL);
     }
     for (int i = 0; i < WARDS; i++)
-        vigil->wards[i].look_at = CLOCK_NEVER;
-    if (!open_reports(vigil)) {
-        vigil_free(vigil);
+        deathwatch->wards[i].look_at = CLOCK_NEVER;
+    if (!open_reports(deathwatch)) {
+        deathwatch_free(deathwatch);
         return NULL;
     }
-    return vigil;
+    return deathwatch;
 }
 
 /* A process has one place: its old one, or a free one. */
-static struct ward *place_for(struct vigil *vigil, int pid)
+static struct ward *place_for(struct deathwatch *deathwatch, int pid)
 {
     struct ward *place = NULL;
     for (int i = 0; i < WARDS; i++) {
-        struct ward *ward = &vigil->wards[i];
+        struct ward *ward = &deathwatch->wards[i];
         if (ward->pid == pid) {
             end_ward(ward);
             return ward;
@@ -323,9 +324,9 @@ static struct ward *place_for(struct vigil *vigil, int pid)
     return place;
 }
 
-static bool watch_ward(struct vigil *vigil, struct ward *ward, int pid, int page_fd)
+static bool watch_ward(struct deathwatch *deathwatch, struct ward *ward, int pid, int page_fd)
 {
-    struct group *group = &vigil->groups[(ward - vigil->wards) / GROUP_WARDS];
+    struct group *group = &deathwatch->groups[(ward - deathwatch->wards) / GROUP_WARDS];
     void *page = mmap(NULL, PAGE_SIZE_BYTES, PROT_READ, MAP_SHARED, page_fd, 0);
     if (page != MAP_FAILED)
         *ward = (struct ward){.pid = pid, .page = page, .look_at = CLOCK_NEVER};
@@ -333,27 +334,27 @@ static bool watch_ward(struct vigil *vigil, struct ward *ward, int pid, int page
     return page != MAP_FAILED && (group->is_started || start_thread(group));
 }
 
-void vigil_begin(struct vigil *vigil, int pid, int page_fd)
+void deathwatch_begin(struct deathwatch *deathwatch, int pid, int page_fd)
 {
-    if (!vigil || pid <= 0)
+    if (!deathwatch || pid <= 0)
         return;
-    struct ward *ward = place_for(vigil, pid);
-    if (!ward || !watch_ward(vigil, ward, pid, page_fd))
+    struct ward *ward = place_for(deathwatch, pid);
+    if (!ward || !watch_ward(deathwatch, ward, pid, page_fd))
         log_debug("procs", "process %d cannot be watched; its death will be noticed late", pid);
 }
 
-void vigil_closed(struct vigil *vigil, int pid)
+void deathwatch_closed(struct deathwatch *deathwatch, int pid)
 {
-    for (int i = 0; vigil && pid > 0 && i < WARDS; i++) {
-        struct ward *ward = &vigil->wards[i];
+    for (int i = 0; deathwatch && pid > 0 && i < WARDS; i++) {
+        struct ward *ward = &deathwatch->wards[i];
         if (ward->pid != pid)
             continue;
         ward->is_closed = true;
         read_words(ward);
         if (ward->look_at == CLOCK_NEVER && is_all_over(ward))
             end_ward(ward);
-        give_words(&vigil->groups[i / GROUP_WARDS]);
-        set_clock(vigil);
+        give_words(&deathwatch->groups[i / GROUP_WARDS]);
+        set_clock(deathwatch);
         return;
     }
 }
@@ -371,19 +372,19 @@ static void end_group(struct group *group)
     pthread_mutex_destroy(&group->lock);
 }
 
-void vigil_free(struct vigil *vigil)
+void deathwatch_free(struct deathwatch *deathwatch)
 {
-    if (!vigil)
+    if (!deathwatch)
         return;
     for (int i = 0; i < GROUPS; i++)
-        end_group(&vigil->groups[i]);
+        end_group(&deathwatch->groups[i]);
     for (int i = 0; i < WARDS; i++)
-        if (vigil->wards[i].pid)
-            end_ward(&vigil->wards[i]);
-    if (vigil->on_report)
-        event_free(vigil->on_report);
-    if (vigil->on_clock)
-        event_free(vigil->on_clock);
-    fd_close(&vigil->reports);
-    free(vigil);
+        if (deathwatch->wards[i].pid)
+            end_ward(&deathwatch->wards[i]);
+    if (deathwatch->on_report)
+        event_free(deathwatch->on_report);
+    if (deathwatch->on_clock)
+        event_free(deathwatch->on_clock);
+    fd_close(&deathwatch->reports);
+    free(deathwatch);
 }

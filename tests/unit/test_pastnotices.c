@@ -3,7 +3,7 @@
  * test_handled: which notices have ended an attempt: what is counted, for how long it is known, and
  * what a file may be that is read. Each test runs in a directory of its own.
  */
-#include "notices/handled.h"
+#include "notices/pastnotices.h"
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -32,9 +32,9 @@ static void leave_folder(void)
     cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
 }
 
-TestSuite(handled, .init = enter_folder, .fini = leave_folder);
+TestSuite(pastnotices, .init = enter_folder, .fini = leave_folder);
 
-static struct handled handled;
+static struct pastnotices pastnotices;
 static struct err err;
 
 static struct notice notice_of(const char *source, const char *id)
@@ -45,12 +45,12 @@ static struct notice notice_of(const char *source, const char *id)
     return notice;
 }
 
-static enum handled_result take(const char *source, const char *id, int64_t now)
+static enum pastnotices_result take(const char *source, const char *id, int64_t now)
 {
     int count = -1;
     struct notice notice = notice_of(source, id);
-    enum handled_result result = handled_take(&handled, &notice, now, &count);
-    cr_expect(result == HANDLED_NEW || count >= handled.limit);
+    enum pastnotices_result result = pastnotices_take(&pastnotices, &notice, now, &count);
+    cr_expect(result == HANDLED_NEW || count >= pastnotices.limit);
     return result;
 }
 
@@ -59,7 +59,7 @@ static void cancel(const char *source, const char *id)
     int count;
     struct notice notice = notice_of(source, id);
     notice.type = NOTICE_CANCEL;
-    cr_expect_eq(handled_take(&handled, &notice, NOW, &count), HANDLED_NEW);
+    cr_expect_eq(pastnotices_take(&pastnotices, &notice, NOW, &count), HANDLED_NEW);
 }
 
 static void write_text(const char *text)
@@ -74,7 +74,7 @@ static bool end_by(const char *source, const char *id, int64_t now)
     struct notice by = {.type = NOTICE_TERMINATE};
     str_copy(by.source, sizeof by.source, source);
     str_copy(by.id, sizeof by.id, id);
-    return handled_end(&handled, source ? &by : NULL, now);
+    return pastnotices_end(&pastnotices, source ? &by : NULL, now);
 }
 
 /* That, and the start of the next one. */
@@ -83,55 +83,55 @@ static void pass_on(const char *source, const char *id, int64_t now)
     struct writer w;
     if (end_by(source, id, now)) {
         writer_init(&w, 1 << 20, WRITER_PRETTY);
-        handled_write(&handled, &w);
+        pastnotices_write(&pastnotices, &w);
         const char *text = writer_done(&w, NULL);
         cr_assert(text != NULL);
         write_text(text);
         writer_free(&w);
     }
-    handled = (struct handled){.job = "j", .limit = handled.limit};
-    cr_assert(handled_read(&handled, "n.json", now, &err), "%s", err.text);
+    pastnotices = (struct pastnotices){.job = "j", .limit = pastnotices.limit};
+    cr_assert(pastnotices_read(&pastnotices, "n.json", now, &err), "%s", err.text);
 }
 
 static void begin(int limit)
 {
-    handled = (struct handled){.job = "j", .limit = limit};
+    pastnotices = (struct pastnotices){.job = "j", .limit = limit};
 }
 
-Test(handled, a_notice_ends_so_many_attempts)
+Test(pastnotices, a_notice_ends_so_many_attempts)
 {
     begin(2);
     for (int attempt = 0; attempt < 2; attempt++) {
         cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
         cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
         pass_on("gce", "e", NOW);
-        cr_assert_eq(handled.n, 1);
-        cr_expect_eq(handled.list[0].count, attempt + 1);
+        cr_assert_eq(pastnotices.n, 1);
+        cr_expect_eq(pastnotices.list[0].count, attempt + 1);
     }
     cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_SAID_THAT);
     cr_expect_eq(take("gce", "f", NOW), HANDLED_NEW);
     cr_expect_eq(take("aws", "e", NOW), HANDLED_NEW);
     pass_on("aws", "f", NOW);
-    cr_expect_eq(handled.list[0].count, 2, "it ended no more of them");
+    cr_expect_eq(pastnotices.list[0].count, 2, "it ended no more of them");
     cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
 }
 
 /* A notice may stand for days while other things end attempts. */
-Test(handled, what_did_not_end_it_is_not_counted)
+Test(pastnotices, what_did_not_end_it_is_not_counted)
 {
     begin(1);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
     cr_expect_eq(take("aws", "f", NOW), HANDLED_NEW);
     pass_on("aws", "f", NOW);
-    cr_assert_eq(handled.n, 1);
-    cr_expect_str_eq(handled.list[0].source, "aws");
+    cr_assert_eq(pastnotices.n, 1);
+    cr_expect_str_eq(pastnotices.list[0].source, "aws");
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
     cr_expect(!end_by(NULL, NULL, NOW));
     cr_expect(!end_by("SIGTERM", "", NOW));
 }
 
-Test(handled, what_was_taken_back_is_not_counted)
+Test(pastnotices, what_was_taken_back_is_not_counted)
 {
     begin(2);
     take("gce", "e", NOW);
@@ -140,68 +140,68 @@ Test(handled, what_was_taken_back_is_not_counted)
     cancel("gce", "e");
     cancel("aws", "");
     pass_on("gce", "f", NOW);
-    cr_expect_eq(handled.n, 1, "the other did not end it");
+    cr_expect_eq(pastnotices.n, 1, "the other did not end it");
     take("gce", "f", NOW);
     cancel("gce", "");
     cr_expect(!end_by("gce", "f", NOW));
 }
 
-Test(handled, only_terminations_with_an_id_are_known)
+Test(pastnotices, only_terminations_with_an_id_are_known)
 {
     struct notice notice = notice_of("gce", "e");
     int count;
     begin(2);
     notice.type = NOTICE_CHECKPOINT;
-    cr_expect_eq(handled_take(&handled, &notice, NOW, &count), HANDLED_NEW);
+    cr_expect_eq(pastnotices_take(&pastnotices, &notice, NOW, &count), HANDLED_NEW);
     cr_expect_eq(take("gce", "", NOW), HANDLED_NEW);
-    cr_expect_eq(handled.n, 0);
+    cr_expect_eq(pastnotices.n, 0);
     cr_expect(!end_by("gce", "", NOW));
     begin(0);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
     cr_expect(!end_by("gce", "e", NOW));
-    cr_expect_eq(handled.n, 0);
+    cr_expect_eq(pastnotices.n, 0);
 }
 
 /* Two nodes with one source: whichever is heard first ends the attempt of both. */
-Test(handled, what_came_to_another_node_counts)
+Test(pastnotices, what_came_to_another_node_counts)
 {
     begin(2);
     pass_on("gce", "e", NOW);
-    cr_assert_eq(handled.n, 1);
+    cr_assert_eq(pastnotices.n, 1);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
     pass_on("gce", "e", NOW);
-    cr_expect_eq(handled.list[0].count, 2);
+    cr_expect_eq(pastnotices.list[0].count, 2);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
 }
 
 /* Each time that it is heard of counts, also where it is not acted upon. */
-Test(handled, it_is_forgotten_after_thirty_days_of_silence)
+Test(pastnotices, it_is_forgotten_after_thirty_days_of_silence)
 {
     begin(1);
     take("gce", "e", NOW);
     pass_on("gce", "e", NOW);
     pass_on(NULL, NULL, NOW + 30 * DAY);
-    cr_assert_eq(handled.n, 1);
+    cr_assert_eq(pastnotices.n, 1);
     cr_expect_eq(take("gce", "e", NOW + 30 * DAY), HANDLED_ENOUGH);
     pass_on(NULL, NULL, NOW + 30 * DAY);
     pass_on(NULL, NULL, NOW + 60 * DAY);
-    cr_expect_eq(handled.n, 1);
+    cr_expect_eq(pastnotices.n, 1);
     pass_on(NULL, NULL, NOW + 60 * DAY + 1);
-    cr_expect_eq(handled.n, 0);
+    cr_expect_eq(pastnotices.n, 0);
 }
 
 /* A clock that was ahead once does not keep it for ever. */
-Test(handled, a_time_to_come_is_now)
+Test(pastnotices, a_time_to_come_is_now)
 {
     begin(1);
     take("gce", "e", NOW + 1000 * DAY);
     pass_on("gce", "e", NOW + 1000 * DAY);
     pass_on(NULL, NULL, NOW);
-    cr_assert_eq(handled.n, 1);
-    cr_expect_eq(handled.list[0].at_ns, NOW);
+    cr_assert_eq(pastnotices.n, 1);
+    cr_expect_eq(pastnotices.list[0].at_ns, NOW);
 }
 
-Test(handled, of_more_than_fit_the_oldest_go)
+Test(pastnotices, of_more_than_fit_the_oldest_go)
 {
     char id[16];
     begin(1);
@@ -210,12 +210,12 @@ Test(handled, of_more_than_fit_the_oldest_go)
         cr_expect_eq(take("gce", id, NOW + i), HANDLED_NEW);
         pass_on("gce", id, NOW + i);
     }
-    cr_expect_eq(handled.n, HANDLED_MAX);
+    cr_expect_eq(pastnotices.n, HANDLED_MAX);
     cr_expect_eq(take("gce", "e4", NOW + DAY), HANDLED_NEW);
     cr_expect_eq(take("gce", "e68", NOW + DAY), HANDLED_ENOUGH);
 }
 
-Test(handled, files_that_are_not_ours)
+Test(pastnotices, files_that_are_not_ours)
 {
     static const struct {
         const char *text, *want;
@@ -235,17 +235,19 @@ Test(handled, files_that_are_not_ours)
          "n.json: notices: item 1 is not a notice"},
     };
     begin(1);
-    cr_expect(handled_read(&handled, "n.json", NOW, &err), "none is as good as an empty one");
+    cr_expect(pastnotices_read(&pastnotices, "n.json", NOW, &err),
+              "none is as good as an empty one");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         write_text(rows[i].text);
-        cr_expect(!handled_read(&handled, "n.json", NOW, &err), "%s is accepted", rows[i].text);
+        cr_expect(!pastnotices_read(&pastnotices, "n.json", NOW, &err), "%s is accepted",
+                  rows[i].text);
         cr_expect_str_eq(err.text, rows[i].want, "%s: %s", rows[i].text, err.text);
-        cr_expect_eq(handled.n, 0);
+        cr_expect_eq(pastnotices.n, 0);
     }
 }
 
 /* What is longer than our own texts is cut, and then known by no notice. */
-Test(handled, long_texts)
+Test(pastnotices, long_texts)
 {
     char text[400];
     begin(1);
@@ -254,7 +256,7 @@ Test(handled, long_texts)
              "\"attempts\":9223372036854775807,\"at_ns\":%" PRId64 "}]}",
              7, 7, NOW);
     write_text(text);
-    cr_assert(handled_read(&handled, "n.json", NOW, &err), "%s", err.text);
-    cr_expect_eq(strlen(handled.list[0].id), 63);
-    cr_expect_gt(handled.list[0].count, 0);
+    cr_assert(pastnotices_read(&pastnotices, "n.json", NOW, &err), "%s", err.text);
+    cr_expect_eq(strlen(pastnotices.list[0].id), 63);
+    cr_expect_gt(pastnotices.list[0].count, 0);
 }

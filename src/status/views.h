@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * desk: all that people and their programs can see and ask while the job runs: the journal of
+ * views: all that people and their programs can see and ask while the job runs: the journal of
  * events, the metrics, and the socket of pchctl. A request of pchctl becomes an event of the core.
  * The job depends on none of it: if it fails while the job runs, pchrun logs that and goes on. Owns
- * its memory: desk_free(). Main thread.
+ * its memory: views_free(). Main thread.
  */
-#ifndef PCHRUN_STATUS_DESK_H
-#define PCHRUN_STATUS_DESK_H
+#ifndef PCHRUN_STATUS_VIEWS_H
+#define PCHRUN_STATUS_VIEWS_H
 
 #include "config/config.h"
 #include "procs/attach.h"
@@ -17,7 +17,7 @@
 
 struct control;
 
-struct desk {
+struct views {
     const struct config *config;
     const struct core_params *params;
     struct loop *loop;
@@ -26,7 +26,7 @@ struct desk {
     struct cluster *cluster;
     struct journal journal;
     struct metrics metrics;
-    struct pace pace;
+    struct steprate steprate;
     struct answer answer;
     struct control *control; /* NULL: it could not be opened */
     bool is_over;
@@ -35,19 +35,19 @@ struct desk {
 
 /* Call before the core's first event; set all fields above `journal` first. False: a file that the
  * user asks for cannot be used. May block. */
-MUST_CHECK bool desk_open(struct desk *desk, const char *state_dir, struct reap *reap,
-                          struct err *err);
+MUST_CHECK bool views_open(struct views *views, const char *state_dir, struct reap *reap,
+                           struct err *err);
 /* Call after the commands were started, or were refused: from here on pchctl can connect. */
-void desk_listen(struct desk *desk);
-void desk_free(struct desk *desk);
+void views_listen(struct views *views);
+void views_free(struct views *views);
 
 /* Call for each action of the core. */
-void desk_take(struct desk *desk, const struct action *action);
+void views_take(struct views *views, const struct action *action);
 /* Call after each event of the core. */
-void desk_settle(struct desk *desk);
+void views_settle(struct views *views);
 /* The job has ended. */
-void desk_exit(struct desk *desk, const struct action *action, int code);
+void views_exit(struct views *views, const struct action *action, int code);
 /* Is a write under way that will end or time out? */
-bool desk_is_busy(const struct desk *desk);
+bool views_is_busy(const struct views *views);
 
 #endif

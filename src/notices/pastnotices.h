@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handled: which notices have ended attempts of this job, and how many.
+ * pastnotices: which notices have ended attempts of this job, and how many.
  *
  *   notices.<node>.json in the state directory
  *
@@ -11,8 +11,8 @@
  * recognised. A notice that does not come for 30 days is forgotten; a full list drops the
  * oldest. Owns nothing. Main thread; reading may block, as everything at start.
  */
-#ifndef PCHRUN_NOTICES_HANDLED_H
-#define PCHRUN_NOTICES_HANDLED_H
+#ifndef PCHRUN_NOTICES_PASTNOTICES_H
+#define PCHRUN_NOTICES_PASTNOTICES_H
 
 #include "wire/notice.h"
 #include "json/writer.h"
@@ -20,7 +20,7 @@
 #define HANDLED_MAX    64
 #define HANDLED_OLD_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 
-struct handled_notice {
+struct pastnotices_notice {
     char source[32], id[64];
     int count;         /* attempts that it has ended, on any node */
     int64_t at_ns;     /* when it was last received, real time */
@@ -29,30 +29,31 @@ struct handled_notice {
     bool is_refused;   /* refused and logged in this attempt */
 };
 
-struct handled {
+struct pastnotices {
     const char *job;
     int limit; /* the most attempts that one notice may end; 0: any number */
-    struct handled_notice list[HANDLED_MAX];
+    struct pastnotices_notice list[HANDLED_MAX];
     int n;
 };
 
 /* A missing file counts as empty. False: the file is damaged or belongs to another job; *handled is
  * then empty. */
-MUST_CHECK bool handled_read(struct handled *handled, const char *path, int64_t real_now_ns,
-                             struct err *err);
+MUST_CHECK bool pastnotices_read(struct pastnotices *pastnotices, const char *path,
+                                 int64_t real_now_ns, struct err *err);
 
-enum handled_result {
+enum pastnotices_result {
     HANDLED_NEW,       /* act upon it */
     HANDLED_ENOUGH,    /* do not end the job: the notice has ended *ret_count attempts already */
     HANDLED_SAID_THAT, /* the same, and it is logged already */
 };
 /* A notice has arrived. */
-enum handled_result handled_take(struct handled *handled, const struct notice *notice,
-                                 int64_t real_now_ns, int *ret_count);
+enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
+                                         const struct notice *notice, int64_t real_now_ns,
+                                         int *ret_count);
 /* The attempt has ended; `by`: the notice that ended it, or NULL. False: there is nothing to write.
  */
-bool handled_end(struct handled *handled, const struct notice *by, int64_t real_now_ns);
+bool pastnotices_end(struct pastnotices *pastnotices, const struct notice *by, int64_t real_now_ns);
 /* The whole file. */
-void handled_write(const struct handled *handled, struct writer *w);
+void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See lastword.h.
+ * See lastline.h.
  */
-#include "status/lastword.h"
+#include "status/lastline.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,7 +22,7 @@ static void on_written(void *ctx, uint64_t tag, const struct err *err)
         log_debug("end", "%s", err->text);
 }
 
-void lastword_write(const char *path, const char *text)
+void lastline_write(const char *path, const char *text)
 {
     struct reap reap = {0};
     struct statefile file;

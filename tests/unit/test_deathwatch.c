@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_vigil: link/vigil with libpch's grip, of real processes: which ends are told as a death, and
- * which are none. That a death is told early is for tests/behave/test_death.py.
+ * test_deathwatch: procs/deathwatch with libpch's robustlock, of real processes: which ends are
+ * told as a death, and which are none. That a death is told early is for
+ * tests/behave/test_death.py.
  */
 #include "unit.h"
 #include "world.h"
@@ -29,7 +30,7 @@ static void needs_the_kernel(void)
         cr_skip_test("the kernel has no futex_waitv");
 }
 
-TestSuite(vigil, .init = needs_the_kernel);
+TestSuite(deathwatch, .init = needs_the_kernel);
 
 static struct client *attached_by(const char *how)
 {
@@ -71,14 +72,14 @@ static void closes(struct client *c)
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
 }
 
-WorldTest(vigil, who_is_killed_has_died)
+WorldTest(deathwatch, who_is_killed_has_died)
 {
     struct client *c = attached_by("open");
     dies_of_a_kill(c);
 }
 
 /* It has said goodbye, and its connection is closed before it dies. */
-WorldTest(vigil, who_exits_with_a_failure_has_died)
+WorldTest(deathwatch, who_exits_with_a_failure_has_died)
 {
     struct client *c = attached_by("open");
     client_say(c, "exit 3");
@@ -87,7 +88,7 @@ WorldTest(vigil, who_exits_with_a_failure_has_died)
     cr_expect_eq(WEXITSTATUS(client_end(c)), 3);
 }
 
-WorldTest(vigil, who_exits_without_a_word_has_died)
+WorldTest(deathwatch, who_exits_without_a_word_has_died)
 {
     struct client *c = attached_by("open");
     client_say(c, "_exit 4");
@@ -96,7 +97,7 @@ WorldTest(vigil, who_exits_without_a_word_has_died)
     client_end(c);
 }
 
-WorldTest(vigil, of_a_success_nothing_is_told)
+WorldTest(deathwatch, of_a_success_nothing_is_told)
 {
     struct client *c = attached_by("open");
     client_say(c, "_exit 0");
@@ -106,7 +107,7 @@ WorldTest(vigil, of_a_success_nothing_is_told)
 }
 
 /* What it holds goes with its thread; the training thread takes hold at its first step. */
-WorldTest(vigil, a_thread_that_ends_is_no_death)
+WorldTest(deathwatch, a_thread_that_ends_is_no_death)
 {
     struct client *c = attached_by("openaside");
     client_step(c, 1, "continue");
@@ -115,7 +116,7 @@ WorldTest(vigil, a_thread_that_ends_is_no_death)
     dies_of_a_kill(c);
 }
 
-WorldTest(vigil, another_program_is_no_death)
+WorldTest(deathwatch, another_program_is_no_death)
 {
     struct client *c = attached_by("open");
     client_ask(c, "exec", "exec");
@@ -126,7 +127,7 @@ WorldTest(vigil, another_program_is_no_death)
 }
 
 /* The fork lives on, and holds nothing; its own end is none of ours. */
-WorldTest(vigil, a_fork_does_not_hold_what_its_parent_held)
+WorldTest(deathwatch, a_fork_does_not_hold_what_its_parent_held)
 {
     struct client *c = attached_by("open");
     client_say(c, "fork");
@@ -134,7 +135,7 @@ WorldTest(vigil, a_fork_does_not_hold_what_its_parent_held)
     dies_of_a_kill(c);
 }
 
-WorldTest(vigil, who_has_closed_is_let_go)
+WorldTest(deathwatch, who_has_closed_is_let_go)
 {
     struct client *c = attached_by("open");
     closes(c);
@@ -143,7 +144,7 @@ WorldTest(vigil, who_has_closed_is_let_go)
     cr_expect_eq(world.ndied, 0);
 }
 
-WorldTest(vigil, who_opens_again_is_watched_again)
+WorldTest(deathwatch, who_opens_again_is_watched_again)
 {
     struct client *c = attached_by("open");
     closes(c);
@@ -154,7 +155,7 @@ WorldTest(vigil, who_opens_again_is_watched_again)
 }
 
 /* A process may write into its page what it likes, and claim what it likes. */
-WorldTest(vigil, nonsense_is_no_death)
+WorldTest(deathwatch, nonsense_is_no_death)
 {
     struct client *c = attached_by("open");
     client_ask(c, "havoc thread", "havoc");
@@ -168,7 +169,7 @@ WorldTest(vigil, nonsense_is_no_death)
     client_end(c);
 }
 
-WorldTest(vigil, each_of_several_is_told)
+WorldTest(deathwatch, each_of_several_is_told)
 {
     struct client *c[8];
     for (int i = 0; i < 8; i++)
@@ -178,7 +179,7 @@ WorldTest(vigil, each_of_several_is_told)
 }
 
 /* A thread of its own watches those above the first 63. */
-WorldTest(vigil, more_than_one_thread_can_watch_are_watched)
+WorldTest(deathwatch, more_than_one_thread_can_watch_are_watched)
 {
     enum { N = 66 };
     static const int killed[] = {N - 1, 0, 62, 63};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See rollcall.h.
+ * See rankquery.h.
  */
-#include "peers/rollcall.h"
+#include "peers/rankquery.h"
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -18,7 +18,7 @@ enum { ASKED_AT_ONCE = 128 };
 
 /* --- asking --- */
 
-static void ask_some(struct rollcall *call)
+static void ask_some(struct rankquery *call)
 {
     struct peermsg msg = {.type = PEERMSG_LOOK, .look = {.number = call->number}};
     for (int i = 0; i < ASKED_AT_ONCE && call->asked < call->nnodes; i++, call->asked++)
@@ -28,7 +28,7 @@ static void ask_some(struct rollcall *call)
 
 static void on_clock(void *ctx)
 {
-    struct rollcall *call = ctx;
+    struct rankquery *call = ctx;
     ask_some(call);
     if (call->asked < call->nnodes) {
         watch_at(&call->clock, clock_now_ns());
@@ -41,7 +41,7 @@ static void on_clock(void *ctx)
 }
 
 /* Node 0 need not ask itself. */
-static bool find_nodes(struct rollcall *call)
+static bool find_nodes(struct rankquery *call)
 {
     struct core_peer_report *peers = calloc((size_t)call->nnodes, sizeof *peers);
     call->nodes = calloc((size_t)call->nnodes, sizeof call->nodes[0]);
@@ -55,12 +55,12 @@ static bool find_nodes(struct rollcall *call)
     return ok;
 }
 
-bool rollcall_begin(struct rollcall *call)
+bool rankquery_begin(struct rankquery *call)
 {
     assert(!call->is_open);
-    rollcall_forget(call);
+    rankquery_forget(call);
     if (!find_nodes(call)) {
-        rollcall_forget(call);
+        rankquery_forget(call);
         return false;
     }
     call->is_open = true;
@@ -70,7 +70,7 @@ bool rollcall_begin(struct rollcall *call)
     return true;
 }
 
-void rollcall_end(struct rollcall *call)
+void rankquery_end(struct rankquery *call)
 {
     call->is_open = false;
     watch_at(&call->clock, CLOCK_NEVER);
@@ -78,7 +78,7 @@ void rollcall_end(struct rollcall *call)
 
 /* --- the answers --- */
 
-static bool is_possible(const struct rollcall *call, const struct rollcall_node *node,
+static bool is_possible(const struct rankquery *call, const struct rankquery_node *node,
                         const struct peer_ranks *told)
 {
     bool is_first = !node->list;
@@ -88,7 +88,7 @@ static bool is_possible(const struct rollcall *call, const struct rollcall_node 
 }
 
 /* One more: a node without ranks gets a list, too. */
-static bool make_room(struct rollcall *call, struct rollcall_node *node, int total)
+static bool make_room(struct rankquery *call, struct rankquery_node *node, int total)
 {
     if (node->list)
         return true;
@@ -98,12 +98,12 @@ static bool make_room(struct rollcall *call, struct rollcall_node *node, int tot
     return node->list;
 }
 
-void rollcall_take(struct rollcall *call, int conn, const struct peermsg *msg)
+void rankquery_take(struct rankquery *call, int conn, const struct peermsg *msg)
 {
     const struct peer_ranks *told = &msg->ranks;
     if (!call->is_open || told->number != call->number || told->node_rank >= (uint32_t)call->nnodes)
         return;
-    struct rollcall_node *node = &call->nodes[told->node_rank];
+    struct rankquery_node *node = &call->nodes[told->node_rank];
     if (conn == CONN_NONE || node->conn != conn || node->is_over)
         return;
     node->is_bad = !is_possible(call, node, told) || !make_room(call, node, told->total);
@@ -118,10 +118,10 @@ void rollcall_take(struct rollcall *call, int conn, const struct peermsg *msg)
         watch_at(&call->clock, clock_now_ns());
 }
 
-const struct rollcall_node *rollcall_told(const struct rollcall *call, int node_rank, char *ret_why,
-                                          size_t size)
+const struct rankquery_node *rankquery_told(const struct rankquery *call, int node_rank,
+                                            char *ret_why, size_t size)
 {
-    const struct rollcall_node *node = &call->nodes[node_rank];
+    const struct rankquery_node *node = &call->nodes[node_rank];
     char about[24];
     if (node->is_over && !node->is_bad)
         return node;
@@ -138,8 +138,8 @@ const struct rollcall_node *rollcall_told(const struct rollcall *call, int node_
 
 /* --- the other side --- */
 
-void rollcall_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
-                     const struct peer_rank *list)
+void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
+                      const struct peer_rank *list)
 {
     struct peermsg msg = {.type = PEERMSG_RANKS, .ranks = *head};
     struct peer_ranks *part = &msg.ranks;
@@ -154,13 +154,13 @@ void rollcall_answer(struct cluster *cluster, int conn, const struct peer_ranks 
 
 /* --- begin and end --- */
 
-bool rollcall_open(struct rollcall *call, struct event_base *base, struct err *err)
+bool rankquery_open(struct rankquery *call, struct event_base *base, struct err *err)
 {
     call->clock = (struct watch){.fn = on_clock, .ctx = call};
     return watch_clock(&call->clock, base, err);
 }
 
-void rollcall_forget(struct rollcall *call)
+void rankquery_forget(struct rankquery *call)
 {
     for (int i = 0; call->nodes && i < call->nnodes; i++)
         free(call->nodes[i].list);
@@ -169,8 +169,8 @@ void rollcall_forget(struct rollcall *call)
     call->asked = call->waits = call->ranks = 0;
 }
 
-void rollcall_free(struct rollcall *call)
+void rankquery_free(struct rankquery *call)
 {
     watch_end(&call->clock);
-    rollcall_forget(call);
+    rankquery_forget(call);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See holder.h. The port leads to a socket's inode (/proc/net/tcp, tcp6), the inode to a process
+ * See portowner.h. The port leads to a socket's inode (/proc/net/tcp, tcp6), the inode to a process
  * (/proc/PID/fd).
  */
-#include "net/holder.h"
+#include "net/portowner.h"
 
 #include "base/str.h"
 
@@ -125,7 +125,7 @@ static bool find_process(uint64_t inode, char *text, size_t size)
     return found;
 }
 
-char *holder_of(const union netaddr *where, char *text, size_t size)
+char *portowner_of(const union netaddr *where, char *text, size_t size)
 {
     uint64_t inode = find_inode("/proc/net/tcp", where);
     if (!inode)

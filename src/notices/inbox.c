@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See noticein.h.
+ * See inbox.h.
  */
-#include "notices/noticein.h"
+#include "notices/inbox.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,7 +41,7 @@ static const char *const watched[CONFIG_NOTICE__COUNT] = {
     [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
 };
 
-bool noticein_is_watched(enum config_notice_kind kind)
+bool inbox_is_watched(enum config_notice_kind kind)
 {
     return watched[kind] != NULL;
 }
@@ -79,130 +79,129 @@ static char **make_argv(const struct config_notice *notice, const char *program)
     return argv;
 }
 
-static bool add_source(struct noticein *noticein, const struct config_notice *notice,
-                       struct err *err)
+static bool add_source(struct inbox *inbox, const struct config_notice *notice, struct err *err)
 {
     char program[PATH_MAX];
-    struct source_options *source = &noticein->sources[noticein->count];
+    struct source_options *source = &inbox->sources[inbox->count];
     if (!find_program(notice, program, err))
         return err_wrap(err, "the notice source %s", notice->name);
     *source = (struct source_options){.name = notice->name,
                                       .argv = make_argv(notice, program),
                                       .interval_ns = notice->interval_ns,
                                       .timeout_ns = notice->timeout_ns};
-    noticein->count += source->argv != NULL;
+    inbox->count += source->argv != NULL;
     return source->argv || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }
 
-static bool add_sources(struct noticein *noticein, const struct config *config, struct err *err)
+static bool add_sources(struct inbox *inbox, const struct config *config, struct err *err)
 {
-    noticein->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *noticein->sources);
-    if (!noticein->sources)
+    inbox->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *inbox->sources);
+    if (!inbox->sources)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     for (size_t i = 0; i < config->nnotices; i++)
         if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
-            !add_source(noticein, &config->notices[i], err))
+            !add_source(inbox, &config->notices[i], err))
             return false;
     return true;
 }
 
 /* --- the memory --- */
 
-static bool recall(struct noticein *noticein, const struct config *config, const char *state_dir,
+static bool recall(struct inbox *inbox, const struct config *config, const char *state_dir,
                    struct err *err)
 {
     char path[PATH_MAX] = "";
     if (!str_addf(path, sizeof path, "%s/notices.%d.json", state_dir, config->cluster.node_rank))
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", state_dir);
-    if (!handled_read(&noticein->handled, path, clock_real_ns(), err))
+    if (!pastnotices_read(&inbox->pastnotices, path, clock_real_ns(), err))
         log_warn(TOPIC, "starting with an empty list of notices that have ended an attempt: %s",
                  err->text);
-    noticein->memory = (struct outfile){
+    inbox->memory = (struct outfile){
         .topic = TOPIC, .loss = "pchrun forgets that this notice has ended an attempt"};
-    return outfile_open(&noticein->memory, path, noticein->reap, noticein->loop->base, err);
+    return outfile_open(&inbox->memory, path, inbox->reap, inbox->loop->base, err);
 }
 
-static void remember(struct noticein *noticein)
+static void remember(struct inbox *inbox)
 {
     struct writer w;
     size_t len = 0;
     writer_init(&w, FILE_MAX, WRITER_PRETTY);
-    handled_write(&noticein->handled, &w);
+    pastnotices_write(&inbox->pastnotices, &w);
     const char *text = writer_done(&w, &len);
-    outfile_write(&noticein->memory, text, len);
+    outfile_write(&inbox->memory, text, len);
     writer_free(&w);
 }
 
 /* --- from the sources --- */
 
-static void refuse(const struct noticein *noticein, const struct notice *notice, int count)
+static void refuse(const struct inbox *inbox, const struct notice *notice, int count)
 {
     log_warn(TOPIC,
              "%s: the notice \"%s\" has ended %d attempt%s of this job, and this node is still "
              "there, so it ends no other: the job saves before its deadline, and goes on; if it is "
              "to end the job, raise notices_repeat, or remove %s",
-             notice->source, notice->id, count, count == 1 ? "" : "s", noticein->memory.file.path);
+             notice->source, notice->id, count, count == 1 ? "" : "s", inbox->memory.file.path);
 }
 
 static void on_notice(void *ctx, const struct notice *notice)
 {
-    struct noticein *noticein = ctx;
+    struct inbox *inbox = ctx;
     int count;
-    enum handled_result result =
-        noticein->memory.is_wanted
-            ? handled_take(&noticein->handled, notice, clock_real_ns(), &count)
+    enum pastnotices_result result =
+        inbox->memory.is_wanted
+            ? pastnotices_take(&inbox->pastnotices, notice, clock_real_ns(), &count)
             : HANDLED_NEW;
     if (result == HANDLED_ENOUGH)
-        refuse(noticein, notice, count);
+        refuse(inbox, notice, count);
     struct notice known = *notice;
     known.is_repeated = result != HANDLED_NEW;
-    loop_post(noticein->loop, &(struct event){.type = EV_NOTICE, .notice = &known});
+    loop_post(inbox->loop, &(struct event){.type = EV_NOTICE, .notice = &known});
 }
 
 static void on_changed(void *ctx)
 {
-    struct noticein *noticein = ctx;
-    loop_changed(noticein->loop);
+    struct inbox *inbox = ctx;
+    loop_changed(inbox->loop);
 }
 
 static void on_start(void *ctx)
 {
-    struct noticein *noticein = ctx;
-    notices_start(noticein->notices);
+    struct inbox *inbox = ctx;
+    notices_start(inbox->notices);
 }
 
 /* --- start and end --- */
 
-static bool is_there(const struct noticein *noticein, const char *name)
+static bool is_there(const struct inbox *inbox, const char *name)
 {
-    for (size_t i = 0; i < noticein->count; i++)
-        if (str_is(noticein->sources[i].name, name))
+    for (size_t i = 0; i < inbox->count; i++)
+        if (str_is(inbox->sources[i].name, name))
             return true;
     return false;
 }
 
 /* Adds the sources that "auto" stands for. The user did not name them, so they may be missing. */
-static void add_auto(struct noticein *noticein, struct config *config)
+static void add_auto(struct inbox *inbox, struct config *config)
 {
     struct err err;
     if (!presets_settle_notices(config, "", &err))
         log_warn(TOPIC, "%s", err.text);
     for (size_t i = 0; i < config->nnotices; i++)
         if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
-            !is_there(noticein, config->notices[i].name) &&
-            !add_source(noticein, &config->notices[i], &err))
+            !is_there(inbox, config->notices[i].name) &&
+            !add_source(inbox, &config->notices[i], &err))
             log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
 }
 
 /* `level`: of the line that says that nothing is remembered; lower for "auto", which the user did
  * not name. */
-static bool recall_if_needed(struct noticein *noticein, const struct config *config,
+static bool recall_if_needed(struct inbox *inbox, const struct config *config,
                              const char *state_dir, enum log_level level, struct err *err)
 {
-    if (noticein->count == 0 || config->notices_repeat == 0)
+    if (inbox->count == 0 || config->notices_repeat == 0)
         return true;
     if (state_dir)
-        return recall(noticein, config, state_dir, err);
+        return recall(inbox, config, state_dir, err);
     log_line(
         level, TOPIC,
         "without state_dir pchrun forgets which notices have ended an attempt; a notice that is "
@@ -210,75 +209,73 @@ static bool recall_if_needed(struct noticein *noticein, const struct config *con
     return true;
 }
 
-bool noticein_init(struct noticein *noticein, const struct config *config, const char *state_dir,
-                   struct err *err)
+bool inbox_init(struct inbox *inbox, const struct config *config, const char *state_dir,
+                struct err *err)
 {
-    noticein->handled = (struct handled){.job = config->job, .limit = config->notices_repeat};
-    return add_sources(noticein, config, err) &&
-           recall_if_needed(noticein, config, state_dir, LOG_INFO, err);
+    inbox->pastnotices = (struct pastnotices){.job = config->job, .limit = config->notices_repeat};
+    return add_sources(inbox, config, err) &&
+           recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
 
-bool noticein_open(struct noticein *noticein, struct config *config, const char *state_dir,
-                   struct err *err)
+bool inbox_open(struct inbox *inbox, struct config *config, const char *state_dir, struct err *err)
 {
-    struct event_base *base = noticein->loop->base;
-    struct notices_calls calls = {on_notice, on_changed, noticein};
-    bool has_recalled = noticein->count > 0;
-    add_auto(noticein, config);
-    if (noticein->count == 0)
+    struct event_base *base = inbox->loop->base;
+    struct notices_calls calls = {on_notice, on_changed, inbox};
+    bool has_recalled = inbox->count > 0;
+    add_auto(inbox, config);
+    if (inbox->count == 0)
         return true;
     /* The commands run already: a minor error must not end them. */
-    if (!has_recalled && !recall_if_needed(noticein, config, state_dir, LOG_DEBUG, err))
+    if (!has_recalled && !recall_if_needed(inbox, config, state_dir, LOG_DEBUG, err))
         log_warn(TOPIC, "%s", err->text);
-    noticein->dir = getcwd(NULL, 0);
-    struct notices_options options = {noticein->sources, noticein->count, noticein->dir, environ};
-    noticein->start = (struct watch){.fn = on_start, .ctx = noticein};
-    if (!watch_clock(&noticein->start, base, err))
+    inbox->dir = getcwd(NULL, 0);
+    struct notices_options options = {inbox->sources, inbox->count, inbox->dir, environ};
+    inbox->start = (struct watch){.fn = on_start, .ctx = inbox};
+    if (!watch_clock(&inbox->start, base, err))
         return false;
-    noticein->notices = notices_new(base, noticein->reap, &options, &calls, err);
-    if (!noticein->notices)
+    inbox->notices = notices_new(base, inbox->reap, &options, &calls, err);
+    if (!inbox->notices)
         return false;
-    watch_at(&noticein->start, clock_now_ns() + START_AFTER_NS);
+    watch_at(&inbox->start, clock_now_ns() + START_AFTER_NS);
     return true;
 }
 
-void noticein_end(struct noticein *noticein, const struct notice *by)
+void inbox_end(struct inbox *inbox, const struct notice *by)
 {
-    if (!noticein->notices)
+    if (!inbox->notices)
         return;
-    watch_at(&noticein->start, CLOCK_NEVER);
-    if (by && !is_there(noticein, by->source)) /* a person gave it */
+    watch_at(&inbox->start, CLOCK_NEVER);
+    if (by && !is_there(inbox, by->source)) /* a person gave it */
         by = NULL;
-    if (noticein->memory.is_wanted && handled_end(&noticein->handled, by, clock_real_ns()))
-        remember(noticein);
-    notices_end(noticein->notices);
+    if (inbox->memory.is_wanted && pastnotices_end(&inbox->pastnotices, by, clock_real_ns()))
+        remember(inbox);
+    notices_end(inbox->notices);
 }
 
-bool noticein_is_busy(const struct noticein *noticein)
+bool inbox_is_busy(const struct inbox *inbox)
 {
-    return noticein->notices &&
-           (outfile_is_busy(&noticein->memory) || notices_is_busy(noticein->notices));
+    return inbox->notices && (outfile_is_busy(&inbox->memory) || notices_is_busy(inbox->notices));
 }
 
-void noticein_free(struct noticein *noticein)
+void inbox_free(struct inbox *inbox)
 {
-    watch_end(&noticein->start);
-    outfile_free(&noticein->memory);
-    notices_free(noticein->notices);
-    for (size_t i = 0; i < noticein->count; i++) {
-        free(noticein->sources[i].argv[0]);
-        free(noticein->sources[i].argv);
+    watch_end(&inbox->start);
+    outfile_free(&inbox->memory);
+    notices_free(inbox->notices);
+    for (size_t i = 0; i < inbox->count; i++) {
+        free(inbox->sources[i].argv[0]);
+        free(inbox->sources[i].argv);
     }
-    free(noticein->sources);
-    free(noticein->dir);
-    *noticein = (struct noticein){0};
+    free(inbox->sources);
+    free(inbox->dir);
+    *inbox = (struct inbox){0};
 }
 
-void noticein_state(const struct noticein *noticein, size_t i, struct source_state *ret)
+void inbox_state(const struct inbox *inbox, size_t i, struct source_state *ret)
 {
-    if (noticein->notices)
-        notices_state(noticein->notices, i, ret);
+    if (inbox->notices)
+        notices_state(inbox->notices, i, ret);
     else
-        *ret = (struct source_state){
-            .name = noticein->sources[i].name, .state = "off", .last_error = ""};
+        *ret =
+            (struct source_state){.name = inbox->sources[i].name, .state = "off", .last_error = ""};
 }

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grip: tells the supervisor of our death at once, by robust mutexes in the process's page
+ * robustlock: tells the supervisor of our death at once, by robust mutexes in the process's page
  * (wire/page.h). The kernel releases them when their thread ends, long before it reports the end of
  * the process. The attaching thread holds one; a different training thread holds another.
  *
  * A held mutex is in its thread's list of the C library, so the page must stay mapped until
- * grip_release() returns true. Failures are silent: then the supervisor learns of a death later,
- * from the kernel.
+ * robustlock_release() returns true. Failures are silent: then the supervisor learns of a death
+ * later, from the kernel.
  */
-#ifndef PCHRUN_LIBPCH_GRIP_H
-#define PCHRUN_LIBPCH_GRIP_H
+#ifndef PCHRUN_LIBPCH_ROBUSTLOCK_H
+#define PCHRUN_LIBPCH_ROBUSTLOCK_H
 
 #include "wire/page.h"
 
 #include <stdbool.h>
 
 /* Call from the thread that will hold it, once per page. */
-void grip_take(struct page_process *page, enum page_holder holder);
+void robustlock_take(struct page_process *page, enum page_holder holder);
 /* Call from the training thread: it takes its own mutex, unless it is the attaching thread. */
-void grip_train(struct page_process *page);
+void robustlock_train(struct page_process *page);
 /* The id of another living thread that trains; 0: unknown. */
-uint32_t grip_other_trainer(const struct page_process *page);
+uint32_t robustlock_other_trainer(const struct page_process *page);
 /* Releases the calling thread's mutexes. False: another thread still holds one. */
-bool grip_release(struct page_process *page);
+bool robustlock_release(struct page_process *page);
 /* In the child of a fork, where the page is not mapped. An older C library may still write to the
  * page through the forking thread's list. Async-signal-safe. */
-void grip_fork(struct page_process *page);
+void robustlock_fork(struct page_process *page);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_rollcall: node 0 asks the others for their ranks. The nodes are this file: it stands in the
- * place of run/cluster and of the core.
+ * test_rankquery: node 0 asks the others for their ranks. The nodes are this file: it stands in the
+ * place of peers/cluster and of the core.
  */
-#include "peers/rollcall.h"
+#include "peers/rankquery.h"
 
 #include "unit.h"
 
@@ -13,7 +13,7 @@
 
 enum { NODES = 300 };
 
-static struct rollcall call;
+static struct rankquery call;
 static struct event_base *base;
 static struct cluster cluster;
 static int over, asked;
@@ -66,7 +66,7 @@ static struct peermsg told(int node, int total, int first, int count)
 static void answer(int node, int total, int first, int count)
 {
     struct peermsg msg = told(node, total, first, count);
-    rollcall_take(&call, CONN_FIRST + node, &msg);
+    rankquery_take(&call, CONN_FIRST + node, &msg);
 }
 
 static void two_ranks(int node)
@@ -74,10 +74,10 @@ static void two_ranks(int node)
     answer(node, 2, 0, 2);
 }
 
-static const struct rollcall_node *of(int node, const char *why)
+static const struct rankquery_node *of(int node, const char *why)
 {
     char text[64] = "";
-    const struct rollcall_node *got = rollcall_told(&call, node, text, sizeof text);
+    const struct rankquery_node *got = rankquery_told(&call, node, text, sizeof text);
     cr_assert_str_eq(got ? "" : text, why);
     return got;
 }
@@ -88,13 +88,13 @@ static void begin_with(int nnodes)
 {
     struct err err;
     base = watch_open(&err);
-    call = (struct rollcall){.cluster = &cluster, .nnodes = nnodes, .on_over = on_over};
-    cr_assert(base && rollcall_open(&call, base, &err) && rollcall_begin(&call));
+    call = (struct rankquery){.cluster = &cluster, .nnodes = nnodes, .on_over = on_over};
+    cr_assert(base && rankquery_open(&call, base, &err) && rankquery_begin(&call));
 }
 
 static void end(void)
 {
-    rollcall_free(&call);
+    rankquery_free(&call);
     watch_close(base);
 }
 
@@ -105,9 +105,9 @@ static void run(void)
     cr_assert_eq(over, 1);
 }
 
-TestSuite(rollcall, .fini = end, .timeout = 60);
+TestSuite(rankquery, .fini = end, .timeout = 60);
 
-Test(rollcall, all_answer)
+Test(rankquery, all_answer)
 {
     on_look = two_ranks;
     begin_with(NODES);
@@ -116,8 +116,8 @@ Test(rollcall, all_answer)
     cr_assert_eq(asked, NODES - 1, "node 0 itself is not asked");
     cr_assert_eq(of(NODES - 1, "")->n, 2);
     cr_assert_eq(of(NODES - 1, "")->list[1].rank, 1000 * (NODES - 1) + 1);
-    rollcall_forget(&call);
-    cr_assert(rollcall_begin(&call), "it can be asked again");
+    rankquery_forget(&call);
+    cr_assert(rankquery_begin(&call), "it can be asked again");
 }
 
 static void in_pieces(int node)
@@ -127,7 +127,7 @@ static void in_pieces(int node)
     answer(node, 50, 48, 2);
 }
 
-Test(rollcall, an_answer_in_pieces)
+Test(rankquery, an_answer_in_pieces)
 {
     on_look = in_pieces;
     begin_with(2);
@@ -144,7 +144,7 @@ static void all_but_one(int node)
         answer(node, 0, 0, 0);
 }
 
-Test(rollcall, who_does_not_answer_is_not_waited_for_long)
+Test(rankquery, who_does_not_answer_is_not_waited_for_long)
 {
     on_look = all_but_one;
     cut_off[3] = true;
@@ -159,11 +159,11 @@ Test(rollcall, who_does_not_answer_is_not_waited_for_long)
     of(3, "it has no connection to node 0");
 }
 
-Test(rollcall, an_end_before_all_have_answered)
+Test(rankquery, an_end_before_all_have_answered)
 {
     on_look = NULL;
     begin_with(2);
-    rollcall_end(&call);
+    rankquery_end(&call);
     of(1, "the job has ended before it answered");
     two_ranks(1);
     of(1, "the job has ended before it answered");
@@ -203,40 +203,40 @@ static void nothing_of_something(int node)
     answer(node, 5, 0, 0);
 }
 
-Test(rollcall, a_hole)
+Test(rankquery, a_hole)
 {
     expect_bad(with_a_hole);
 }
 
-Test(rollcall, another_total)
+Test(rankquery, another_total)
 {
     expect_bad(with_another_total);
 }
 
-Test(rollcall, more_than_a_node_can_have)
+Test(rankquery, more_than_a_node_can_have)
 {
     expect_bad(too_many);
 }
 
-Test(rollcall, a_piece_of_nothing)
+Test(rankquery, a_piece_of_nothing)
 {
     expect_bad(nothing_of_something);
 }
 
 /* Who speaks for another, of another question, or again, is not listened to. */
-Test(rollcall, strange_words)
+Test(rankquery, strange_words)
 {
     on_look = NULL;
     begin_with(3);
     struct peermsg msg = told(1, 7, 0, 7);
-    rollcall_take(&call, CONN_FIRST + 2, &msg);
+    rankquery_take(&call, CONN_FIRST + 2, &msg);
     msg.ranks.number--;
-    rollcall_take(&call, CONN_FIRST + 1, &msg);
+    rankquery_take(&call, CONN_FIRST + 1, &msg);
     msg = told(UINT16_MAX, 1, 0, 1);
-    rollcall_take(&call, CONN_FIRST + 1, &msg);
+    rankquery_take(&call, CONN_FIRST + 1, &msg);
     msg = told(0, 1, 0, 1);
-    rollcall_take(&call, CONN_SELF, &msg);
-    rollcall_take(&call, CONN_NONE, &msg);
+    rankquery_take(&call, CONN_SELF, &msg);
+    rankquery_take(&call, CONN_NONE, &msg);
     two_ranks(1);
     answer(1, 2, 0, 2);
     two_ranks(2);
@@ -251,7 +251,7 @@ static void full(int node)
         answer(node, CORE_SLOTS_MAX, first, 16);
 }
 
-Test(rollcall, more_than_a_job_can_have)
+Test(rankquery, more_than_a_job_can_have)
 {
     on_look = full;
     begin_with(NODES);

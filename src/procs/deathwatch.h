@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vigil: reports the death of an attached process as soon as the kernel has stopped its threads.
- * The kernel's own reports come only after it has freed the memory, which may take long.
+ * deathwatch: reports the death of an attached process as soon as the kernel has stopped its
+ * threads. The kernel's own reports come only after it has freed the memory, which may take long.
  *
  * libpch holds robust mutexes in the process's page (wire/page.h). A change of one only hints at a
  * death: a thread may have ended, another program begun, or the process may have written to its
@@ -10,24 +10,25 @@
  * so the main thread may fork at any time.
  *
  * Some processes cannot be watched (Linux before 5.16, no /proc, no memory). Then other modules
- * notice the death later. Owns its mappings, threads and events: vigil_free() ends it. Main thread.
+ * notice the death later. Owns its mappings, threads and events: deathwatch_free() ends it. Main
+ * thread.
  */
-#ifndef PCHRUN_PROCS_VIGIL_H
-#define PCHRUN_PROCS_VIGIL_H
+#ifndef PCHRUN_PROCS_DEATHWATCH_H
+#define PCHRUN_PROCS_DEATHWATCH_H
 
 struct event_base;
-struct vigil;
+struct deathwatch;
 
 /* The process has died. `status` is as of wait(2), never 0: a success is not reported. */
-typedef void vigil_fn(void *ctx, int pid, int status);
+typedef void deathwatch_fn(void *ctx, int pid, int status);
 
 /* NULL: this machine does not support it, which is no error. */
-struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx);
-/* `vigil` may be NULL in all of these. */
-void vigil_free(struct vigil *vigil);
+struct deathwatch *deathwatch_new(struct event_base *base, deathwatch_fn *fn, void *ctx);
+/* `deathwatch` may be NULL in all of these. */
+void deathwatch_free(struct deathwatch *deathwatch);
 /* Watches a process with its page. The caller keeps page_fd. */
-void vigil_begin(struct vigil *vigil, int pid, int page_fd);
+void deathwatch_begin(struct deathwatch *deathwatch, int pid, int page_fd);
 /* The process's connection has ended: it takes no further mutex. */
-void vigil_closed(struct vigil *vigil, int pid);
+void deathwatch_closed(struct deathwatch *deathwatch, int pid);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See grip.h. Read first: get_robust_list(2), futex(2).
+ * See robustlock.h. Read first: get_robust_list(2), futex(2).
  */
-#include "libpch/grip.h"
+#include "libpch/robustlock.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -62,7 +62,7 @@ static bool is_held(const _Atomic uint32_t *word)
 }
 
 /* The kernel wakes the supervisor only if the word has its waiters bit. */
-void grip_take(struct page_process *page, enum page_holder holder)
+void robustlock_take(struct page_process *page, enum page_holder holder)
 {
     _Atomic uint32_t *word = &page->holds[holder].word;
     pthread_mutex_t *mutex = mutex_of(page, holder);
@@ -77,13 +77,13 @@ void grip_take(struct page_process *page, enum page_holder holder)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void grip_train(struct page_process *page)
+void robustlock_train(struct page_process *page)
 {
     if (holder_of(page, PAGE_OPENER) != own_thread() && holder_of(page, PAGE_TRAINER) == 0)
-        grip_take(page, PAGE_TRAINER);
+        robustlock_take(page, PAGE_TRAINER);
 }
 
-uint32_t grip_other_trainer(const struct page_process *page)
+uint32_t robustlock_other_trainer(const struct page_process *page)
 {
     /* A dead thread's word is not 0, and names no thread. */
     bool is_opener = atomic_load(&page->holds[PAGE_TRAINER].word) == 0;
@@ -91,7 +91,7 @@ uint32_t grip_other_trainer(const struct page_process *page)
     return trainer == own_thread() ? 0 : trainer;
 }
 
-bool grip_release(struct page_process *page)
+bool robustlock_release(struct page_process *page)
 {
     bool is_free = true;
     for (int i = 0; i < PAGE_HOLDS; i++) {
@@ -104,7 +104,7 @@ bool grip_release(struct page_process *page)
     return is_free;
 }
 
-void grip_fork(struct page_process *page)
+void robustlock_fork(struct page_process *page)
 {
     if (page)
         (void)mmap(page, PAGE_SIZE_BYTES, PROT_READ | PROT_WRITE,

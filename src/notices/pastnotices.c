@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See handled.h.
+ * See pastnotices.h.
  */
-#include "notices/handled.h"
+#include "notices/pastnotices.h"
 
 #include "base/str.h"
 #include "json/json.h"
@@ -13,39 +13,41 @@
 #define SCHEMA   1
 #define FILE_MAX (256 * 1024)
 
-static struct handled_notice *find(struct handled *handled, const char *source, const char *id)
+static struct pastnotices_notice *find(struct pastnotices *pastnotices, const char *source,
+                                       const char *id)
 {
-    for (int i = 0; i < handled->n; i++)
-        if (str_is(handled->list[i].source, source) && str_is(handled->list[i].id, id))
-            return &handled->list[i];
+    for (int i = 0; i < pastnotices->n; i++)
+        if (str_is(pastnotices->list[i].source, source) && str_is(pastnotices->list[i].id, id))
+            return &pastnotices->list[i];
     return NULL;
 }
 
-static void forget(struct handled *handled, int at)
+static void forget(struct pastnotices *pastnotices, int at)
 {
-    handled->n--;
-    memmove(&handled->list[at], &handled->list[at + 1],
-            (size_t)(handled->n - at) * sizeof handled->list[0]);
+    pastnotices->n--;
+    memmove(&pastnotices->list[at], &pastnotices->list[at + 1],
+            (size_t)(pastnotices->n - at) * sizeof pastnotices->list[0]);
 }
 
 /* A live notice is dropped last: it may be the notice that ends this attempt. */
-static void forget_oldest(struct handled *handled)
+static void forget_oldest(struct pastnotices *pastnotices)
 {
     int oldest = 0;
-    for (int i = 1; i < handled->n; i++) {
-        const struct handled_notice *a = &handled->list[i], *b = &handled->list[oldest];
+    for (int i = 1; i < pastnotices->n; i++) {
+        const struct pastnotices_notice *a = &pastnotices->list[i], *b = &pastnotices->list[oldest];
         if (a->is_live != b->is_live ? b->is_live : a->at_ns < b->at_ns)
             oldest = i;
     }
-    forget(handled, oldest);
+    forget(pastnotices, oldest);
 }
 
-static struct handled_notice *add(struct handled *handled, const char *source, const char *id)
+static struct pastnotices_notice *add(struct pastnotices *pastnotices, const char *source,
+                                      const char *id)
 {
-    if (handled->n == HANDLED_MAX)
-        forget_oldest(handled);
-    struct handled_notice *notice = &handled->list[handled->n++];
-    *notice = (struct handled_notice){0};
+    if (pastnotices->n == HANDLED_MAX)
+        forget_oldest(pastnotices);
+    struct pastnotices_notice *notice = &pastnotices->list[pastnotices->n++];
+    *notice = (struct pastnotices_notice){0};
     str_copy(notice->source, sizeof notice->source, source);
     str_copy(notice->id, sizeof notice->id, id);
     return notice;
@@ -53,26 +55,26 @@ static struct handled_notice *add(struct handled *handled, const char *source, c
 
 /* --- the file --- */
 
-static bool read_one(struct handled *handled, const struct json *item, int64_t real_now_ns)
+static bool read_one(struct pastnotices *pastnotices, const struct json *item, int64_t real_now_ns)
 {
     const char *source = json_text(json_find(item, "source"));
     const char *id = json_text(json_find(item, "id"));
     int64_t count, at_ns;
     if (!source || !id || !*id || !json_int(json_find(item, "attempts"), &count) || count < 1 ||
-        !json_int(json_find(item, "at_ns"), &at_ns) || find(handled, source, id))
+        !json_int(json_find(item, "at_ns"), &at_ns) || find(pastnotices, source, id))
         return false;
     /* A time in the future means that the clock was set back: count it as now. */
     if (at_ns > real_now_ns)
         at_ns = real_now_ns;
     if (at_ns < real_now_ns - HANDLED_OLD_NS)
         return true;
-    struct handled_notice *notice = add(handled, source, id);
+    struct pastnotices_notice *notice = add(pastnotices, source, id);
     notice->count = count < INT_MAX ? (int)count : INT_MAX;
     notice->at_ns = at_ns;
     return true;
 }
 
-static bool read_root(struct handled *handled, const char *path, const struct json *root,
+static bool read_root(struct pastnotices *pastnotices, const char *path, const struct json *root,
                       int64_t real_now_ns, struct err *err)
 {
     const char *job = json_text(json_find(root, "job"));
@@ -81,36 +83,37 @@ static bool read_root(struct handled *handled, const char *path, const struct js
     if (!job || !list || json_kind(list) != JSON_IS_LIST ||
         !json_int(json_find(root, "schema"), &schema) || schema != SCHEMA)
         return err_set(err, ERR_USAGE, 0, "%s is not what pchrun writes", path);
-    if (!str_is(job, handled->job))
+    if (!str_is(job, pastnotices->job))
         return err_set(err, ERR_USAGE, 0, "%s belongs to job \"%s\"", path, job);
     size_t n = 1;
     for (const struct json *item = json_first(list); item; item = json_next(item), n++)
-        if (json_kind(item) != JSON_IS_OBJECT || !read_one(handled, item, real_now_ns))
+        if (json_kind(item) != JSON_IS_OBJECT || !read_one(pastnotices, item, real_now_ns))
             return err_set(err, ERR_USAGE, 0, "%s: notices: item %zu is not a notice", path, n);
     return true;
 }
 
-bool handled_read(struct handled *handled, const char *path, int64_t real_now_ns, struct err *err)
+bool pastnotices_read(struct pastnotices *pastnotices, const char *path, int64_t real_now_ns,
+                      struct err *err)
 {
     *err = (struct err){0};
     struct json *root = json_read_file(path, FILE_MAX, err);
     if (!root)
         return err->sys_errno == ENOENT;
-    bool ok = read_root(handled, path, root, real_now_ns, err);
+    bool ok = read_root(pastnotices, path, root, real_now_ns, err);
     json_free(root);
     if (!ok)
-        handled->n = 0;
+        pastnotices->n = 0;
     return ok;
 }
 
-void handled_write(const struct handled *handled, struct writer *w)
+void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w)
 {
     writer_object(w, NULL);
     writer_int(w, "schema", SCHEMA);
-    writer_text(w, "job", handled->job);
+    writer_text(w, "job", pastnotices->job);
     writer_list(w, "notices");
-    for (int i = 0; i < handled->n; i++) {
-        const struct handled_notice *notice = &handled->list[i];
+    for (int i = 0; i < pastnotices->n; i++) {
+        const struct pastnotices_notice *notice = &pastnotices->list[i];
         if (notice->count == 0)
             continue;
         writer_object(w, NULL);
@@ -127,10 +130,10 @@ void handled_write(const struct handled *handled, struct writer *w)
 /* --- the notices --- */
 
 /* A cancel without an id withdraws all notices of its source. */
-static void cancel(struct handled *handled, const struct notice *notice)
+static void cancel(struct pastnotices *pastnotices, const struct notice *notice)
 {
-    for (int i = 0; i < handled->n; i++) {
-        struct handled_notice *known = &handled->list[i];
+    for (int i = 0; i < pastnotices->n; i++) {
+        struct pastnotices_notice *known = &pastnotices->list[i];
         if (str_is(known->source, notice->source) &&
             (!notice->id[0] || str_is(known->id, notice->id))) {
             known->is_cancelled = known->is_live;
@@ -139,19 +142,20 @@ static void cancel(struct handled *handled, const struct notice *notice)
     }
 }
 
-enum handled_result handled_take(struct handled *handled, const struct notice *notice,
-                                 int64_t real_now_ns, int *ret_count)
+enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
+                                         const struct notice *notice, int64_t real_now_ns,
+                                         int *ret_count)
 {
     if (notice->type == NOTICE_CANCEL)
-        cancel(handled, notice);
-    if (notice->type != NOTICE_TERMINATE || !notice->id[0] || handled->limit == 0)
+        cancel(pastnotices, notice);
+    if (notice->type != NOTICE_TERMINATE || !notice->id[0] || pastnotices->limit == 0)
         return HANDLED_NEW;
-    struct handled_notice *known = find(handled, notice->source, notice->id);
+    struct pastnotices_notice *known = find(pastnotices, notice->source, notice->id);
     if (!known)
-        known = add(handled, notice->source, notice->id);
+        known = add(pastnotices, notice->source, notice->id);
     known->at_ns = real_now_ns;
     *ret_count = known->count;
-    if (known->count < handled->limit) {
+    if (known->count < pastnotices->limit) {
         known->is_live = true;
         known->is_cancelled = false;
         return HANDLED_NEW;
@@ -162,24 +166,25 @@ enum handled_result handled_take(struct handled *handled, const struct notice *n
 }
 
 /* Every node counts the attempt: the next one may get the notice on any of them. */
-static bool count_attempt(struct handled *handled, const struct notice *by, int64_t real_now_ns)
+static bool count_attempt(struct pastnotices *pastnotices, const struct notice *by,
+                          int64_t real_now_ns)
 {
-    if (!by || !by->id[0] || handled->limit == 0)
+    if (!by || !by->id[0] || pastnotices->limit == 0)
         return false;
-    struct handled_notice *known = find(handled, by->source, by->id);
+    struct pastnotices_notice *known = find(pastnotices, by->source, by->id);
     if (known && known->is_cancelled)
         return false;
     if (!known)
-        known = add(handled, by->source, by->id);
+        known = add(pastnotices, by->source, by->id);
     known->count++;
     known->at_ns = real_now_ns;
     return true;
 }
 
-bool handled_end(struct handled *handled, const struct notice *by, int64_t real_now_ns)
+bool pastnotices_end(struct pastnotices *pastnotices, const struct notice *by, int64_t real_now_ns)
 {
-    bool has_changed = count_attempt(handled, by, real_now_ns);
-    for (int i = 0; i < handled->n; i++)
-        has_changed |= handled->list[i].is_refused; /* its time has changed, at least */
+    bool has_changed = count_attempt(pastnotices, by, real_now_ns);
+    for (int i = 0; i < pastnotices->n; i++)
+        has_changed |= pastnotices->list[i].is_refused; /* its time has changed, at least */
     return has_changed;
 }

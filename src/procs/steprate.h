@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * steprate: how fast each rank of this node trains, and when it last finished a step. A page shows
+ * only the number of finished steps, so the precision depends on how often pchrun looks. Owns its
+ * memory, allocated at the first look: steprate_free(). Main thread.
+ */
+#ifndef PCHRUN_PROCS_STEPRATE_H
+#define PCHRUN_PROCS_STEPRATE_H
+
+#include "core/core.h"
+
+struct steprate_slot;
+
+struct steprate {
+    struct steprate_slot *slots; /* CORE_SLOTS_MAX; NULL before the first look */
+};
+
+struct steprate_view {
+    double steps_per_s; /* 0: unknown */
+    int64_t age_ns;     /* since its last step, or since the first look; -1: unknown */
+    bool is_least;      /* no step since the first look: at least that old */
+};
+
+/* `steps`: the current ones, by slot. */
+void steprate_look(struct steprate *steprate, const struct core_rank_report *ranks, int n,
+                   const uint64_t steps[CORE_SLOTS_MAX], int64_t now);
+struct steprate_view steprate_of(const struct steprate *steprate,
+                                 const struct core_rank_report *rank, int64_t now);
+void steprate_free(struct steprate *steprate);
+
+#endif
