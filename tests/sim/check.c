@@ -931,12 +931,16 @@ static void check_stop(struct world *w)
              w->hosts[0].why);
 }
 
-/* A rank that still trained towards the save step when the node died cannot come to it. */
+/* A rank that still trained towards the save step when the node died cannot come to it. Nor can a
+ * rank whose own saves on the way take longer than the notice leaves. */
 static bool any_missed_unsaved(const struct world *w)
 {
-    for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].has_missed && !is_durable(w, i, w->owed_step))
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *p = &w->procs[i];
+        bool is_busy_saving = w->s.own_every && p->left_step && p->left_step < w->owed_step;
+        if ((p->has_missed || is_busy_saving) && !is_durable(w, i, w->owed_step))
             return true;
+    }
     return false;
 }
 
