@@ -35,7 +35,7 @@
 static const char default_path[] = "/bin:/usr/bin";
 static char shell_path[] = "/bin/sh";
 
-/* What a child reads. */
+/* The input of a child, which it reads between fork and exec. */
 struct start {
     const struct spawn_request *request;
     pid_t parent;

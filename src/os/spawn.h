@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What to run. spawn_command_free() ends it; argv stays the caller's. */
+/* The command to run. spawn_command_free() frees it, but not argv, which is the caller's. */
 struct spawn_command {
     char **argv;        /* borrowed */
     char **paths;       /* candidates, in order, ended by NULL */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the chief decides about notices, and about requests for a checkpoint. See chief_parts.h.
+ * The chief's decisions about notices, and about requests for a checkpoint. See chief_parts.h.
  */
 #include "base/clock.h"
 #include "base/str.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the chief knows of a node, for the status report. See chief.h.
+ * The chief's knowledge of a node, for the status report. See chief.h.
  */
 #include "base/str.h"
 #include "core/chief/chief.h"

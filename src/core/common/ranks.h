@@ -27,7 +27,7 @@ enum { OWN_KEPT = 64, RANKS_UNKNOWN = -1 };
 /* No training reaches this step; there is room above it for the next proposals. */
 #define RANKS_STEP_MAX (GATE_STEP_MAX - STRIDE_MAX * 2)
 
-/* What a process waits for with its socket open. */
+/* Why a process waits with its socket open. */
 enum member_wait {
     WAIT_NONE,
     WAIT_GATE, /* at a tentative gate */
