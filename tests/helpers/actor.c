@@ -4,10 +4,10 @@
  *
  *     actor VERB [ARGUMENT] VERB [ARGUMENT] …
  *
- * The verbs are done in order; see the table at the end. What happens is told in lines of JSON,
- * {"pid": …, "what": …}, one write each, appended to the file named by ACTOR_LOG, so that lines of
- * several processes do not mix and nothing is lost when one of them is killed. An actor that comes
- * to the end of its arguments exits with 0. A mistake in the arguments ends it with 99.
+ * The verbs are done in order; see the table at the end. The actor appends its events to the file
+ * named by ACTOR_LOG, as lines of JSON: {"pid": …, "what": …}. Each line is one write. So lines of
+ * several processes do not mix, and the kill of a process loses no line. At the end of its
+ * arguments an actor exits with 0. A mistake in the arguments ends it with 99.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -5,12 +5,12 @@
  *
  *   oldkernel COMMAND [ARGUMENT ...]
  *
- * Every system call that is younger fails with ENOSYS, for the command and all that it starts:
- * pidfd_open, pidfd_send_signal, close_range, clone3, futex_waitv, openat2, faccessat2 and so on,
- * whether called by pchrun, by a library or by the C library itself. All of them are numbered from
- * 424 up, alike on every architecture, so one comparison names them. A seccomp filter does it:
- * unlike a preloaded shim it misses nothing. Exit status: the command's; 125 if the filter is not
- * possible here, 127 if the command is not.
+ * Every younger system call fails with ENOSYS, for the command and for all that it starts. Such
+ * calls are pidfd_open, pidfd_send_signal, close_range, clone3, futex_waitv, openat2, faccessat2
+ * and so on. It does not matter whether pchrun, a library or the C library calls them. All of them
+ * are numbered from 424 up, alike on every architecture, so one comparison finds them. A seccomp
+ * filter does this: unlike a preloaded shim it misses no call. Exit status: the command's; 125 if
+ * the filter is not possible here, 127 if the command is not.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -35,7 +35,7 @@ static int filter(void)
     struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
         return 0;
-    /* Who has not CAP_SYS_ADMIN must first give up set-user-ID programs. */
+    /* Without CAP_SYS_ADMIN, a process must first give up set-user-ID programs. */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return -1;
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);

@@ -22,7 +22,7 @@
  *   forkexit CODE             a fork that ends by exit; prints its exit code
  *   forkterm parent|other     a fork that is sent SIGTERM, by its parent or by a third process
  *   raise                     SIGTERM to itself
- *   havoc thread|fork         from now on somebody writes nonsense into its page, at full speed
+ *   havoc thread|fork         a thread or a fork now writes nonsense into its page, at full speed
  *   scribble                  writes over all that it can reach of the shared memory
  *   swell MIB                 takes so much memory, and touches all of it
  *   exec                      is cat from now on
@@ -338,7 +338,7 @@ static void do_forkexit(int code)
     printf("forkexit %d\n", WEXITSTATUS(status));
 }
 
-/* What comes before the end of its input reaches it before that. */
+/* The fork ends at the end of its input. SIGTERM is sent earlier, so the fork gets it first. */
 static void do_forkterm(const char *by)
 {
     int gate[2], status = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shim_clock: somebody sets the clock. CLOCK_REALTIME is off by as many seconds as the file
- * SHIM_CLOCK says, or by none while there is no such file; it may change at any time.
+ * shim_clock: sets the program's clock. CLOCK_REALTIME is off by the number of seconds in the file
+ * SHIM_CLOCK. The test may change the file at any time; without the file the clock is right.
  * CLOCK_MONOTONIC passes SHIM_HASTE times as fast, so that a test need not wait for a minute.
  */
 #include "shim.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shim_fds: counts descriptors. Where a program that is named in FDS_OF ends through its exit
- * handlers, the shim writes to the file FDS_LOG/fds.PID what it leaves open beyond what it was
- * started with: one line "NUMBER TARGET" per descriptor, so an empty file if there is none. The
- * standard streams do not count.
+ * shim_fds: lists the descriptors that the program named in FDS_OF leaves open. The shim writes the
+ * list when the program ends through its exit handlers, to the file FDS_LOG/fds.PID. Each
+ * descriptor is a line "NUMBER TARGET", so an empty file says that there is none. The standard
+ * streams do not count, nor do descriptors that were open at the program's start.
  *
- * In such a program it takes itself out of the environment, so that what it starts is as without
- * it.
+ * In that program the shim removes itself from the environment, so the program's children run
+ * without it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static struct {
     size_t n;
 } us;
 
-/* What is open above the standard streams, without the descriptor that looks. */
+/* Lists the open descriptors above the standard streams, without its own. */
 static size_t look(struct open_fd *found)
 {
     size_t n = 0;
@@ -51,7 +51,7 @@ static size_t look(struct open_fd *found)
     return n;
 }
 
-/* What FDS_OTHERS says was preloaded before us stays. */
+/* Removes this shim. The other preloaded libraries stay: FDS_OTHERS names them. */
 static void leave_environment(void)
 {
     const char *others = getenv("FDS_OTHERS");

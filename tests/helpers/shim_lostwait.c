@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shim_lostwait: somebody else has reaped the launcher's children: every wait that would bring an
- * end takes it away and fails with ECHILD.
+ * shim_lostwait: the launcher's children look as if a library had reaped them. A wait that would
+ * report the end of a child reaps the child, but fails with ECHILD.
  */
 #include "shim.h"
 
