@@ -31,8 +31,8 @@ from harness import DEADLINE, Late, wait_until  # noqa: E402
 
 
 class Program:
-    """Python code that a test runs, alone or as the ranks of a pchrun. What it imports from `told`
-    (say, wait_for) is how the test and the program tell each other."""
+    """Python code that a test runs, alone or as the ranks of a pchrun. The program imports functions
+    from `told` (say, wait_for), by which it and the test communicate."""
 
     def __init__(self, world, code):
         self.world = world
@@ -47,7 +47,7 @@ class Program:
         self.job = None
 
     def command(self, *arguments):
-        """The interpreter has what a sanitizer needs; whoever starts it must not."""
+        """The interpreter preloads the sanitizer's runtime. Its parent, pchrun or a launcher, must not."""
         preload = os.environ.get("PCH_PRELOAD")
         prefix = ["env", f"LD_PRELOAD={preload}"] if preload else []
         return [*prefix, os.environ["PCH_PYTHON"], self.path, *arguments]
@@ -59,13 +59,13 @@ class Program:
         return code, job.out, job.err
 
     def variables(self, env):
-        """LeakSanitizer would report what the interpreter keeps to its end."""
+        """LeakSanitizer would report the memory that the interpreter keeps until it ends."""
         options = self.world.env["ASAN_OPTIONS"]
         return {**self.env, "ASAN_OPTIONS": f"{options}:detect_leaks=0", **env}
 
     def start(self, *options, n=1, wrap=(), ready=None, patience=DEADLINE, **env):
-        """Starts pchrun over `n` of it, each below what `wrap` says; None: over a launcher, which starts them. With
-        `ready` they have all said that."""
+        """Starts pchrun with `n` ranks of this program, each below the command `wrap`. If `n` is None, `wrap` is a
+        launcher, which starts the ranks. With `ready`, returns when all ranks have said that word."""
         self.job = self.world.launch("--checkpoint-dir", self.checkpoints, "--report", self.report_path,
                                      *([] if n is None else ["-n", n]), *options, "--", *wrap, *self.command(),
                                      env=self.variables(env))

@@ -136,7 +136,7 @@ def test_a_loop_over_epochs_and_a_loader(program):
 
 
 def test_a_background_save_that_fails_ends_no_turn(program):
-    """It names its step, and is none of the turn that the training is in. What names none is of that turn."""
+    """A failure that names its step does not finish the current turn's step. A failure without a step does."""
     prints(program, """
         import threading
         job = pch.attach()
@@ -211,7 +211,7 @@ def test_a_socket_that_is_not_there(program):
 
 
 def test_jax_is_told_what_it_lacks(program):
-    """It was a KeyError. What the program itself gives is not looked for."""
+    """A missing variable was once a KeyError. If the program gives an argument, its variable may be missing."""
     prints(program, """
         import sys, types
         def initialize(**place):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training process starts by multiprocessing, in each of its ways: it lives through a signal that a scheduler
-sends to every process of the job, and ends when its parent says so."""
+"""Children that a training process starts by multiprocessing, with each start method. A child survives a signal that a
+scheduler sends to every process of the job. It ends when its parent terminates it."""
 
 import os
 import signal

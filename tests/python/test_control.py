@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package asks pchrun over its control socket. Whatever is there, or is not, a caller gets an answer or an OSError:
-any other exception would end the training."""
+"""The package's requests to pchrun's control socket. A caller gets an answer or an OSError, whatever listens there, and
+also if the socket is missing. Any other exception would end the training."""
 
 import pytest
 

@@ -144,7 +144,7 @@ def test_its_hang_is_found(trains, wrap):
 
 
 def test_a_notice_is_handed_on(trains, counting):
-    """As to any program that has not attached: nobody waits for a save that cannot come."""
+    """As to any program that has not attached: pchrun does not wait for a save that cannot come."""
     code = textwrap.dedent("""
         import signal
         from told import say
@@ -161,7 +161,7 @@ def test_a_notice_is_handed_on(trains, counting):
 
 
 def test_without_a_handler_it_dies_of_the_notice(trains, counting):
-    """There is no shield: it would keep the signal from whoever cannot save by it."""
+    """There is no shield: it would keep the signal from a program that cannot save."""
     run = trains(TRAIN).start("--instrument", n=None)
     counting(1, 3)
     run.job.process.send_signal(signal.SIGTERM)

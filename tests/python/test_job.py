@@ -12,7 +12,7 @@ from harness import is_alive, is_blocked, wait_until
 PREEMPTED = 42
 TOTAL = 40
 
-# What the shapes of a training loop have in common. The test holds the ranks after step 5 until a save is agreed on.
+# The common part of all shapes of a training loop. The test holds the ranks after step 5 until a save is agreed on.
 BEGIN = f"""
 import pch
 from told import load, save, say, wait_for
@@ -195,7 +195,7 @@ with pch.attach() as job:
 
 
 def test_an_exception_is_the_cause(program):
-    """What nobody catches is told to pchrun, and printed as ever, after what the program's own hook does."""
+    """An uncaught exception is reported to pchrun, and printed as usual. The program's own hook prints first."""
     one = program("""
         import pch, sys
         own = sys.excepthook
@@ -217,7 +217,7 @@ def test_an_exception_is_the_cause(program):
     ('OSError(28, "No space left")', "OSError: [Errno 28] No space left"), ("KeyError()", "KeyError"),
     ('type("Mute", (Exception,), {"__str__": None})()', "Mute")])
 def test_an_exception_that_the_program_tells(program, error, text):
-    """In place of a text, as its handler has it."""
+    """The program passes the exception itself in place of a text."""
     one = program(f"""
         import pch, sys
         with pch.attach() as job:
@@ -253,7 +253,7 @@ def test_exit_codes_are_kept(program, leave, code):
 
 
 def test_a_thread_is_told_to_leave(program, world):
-    """Python passes over a SystemExit that ends a thread; so it does over this one. What is none is printed as ever."""
+    """Nothing is printed when a SystemExit or a pch.Exit ends a thread. Any other exception is printed as usual."""
     one = program(BEGIN + """
 import threading
 def loop():
@@ -341,7 +341,7 @@ def rank_pid(one, rank):
 
 
 def test_a_keyboard_interrupt_ends_a_wait(program, world):
-    """It is raised where the program waits, which may then ask again."""
+    """It is raised in the call that waits. The program may then make the call again."""
     one = program(WAITS + """
 say("waits")
 try:
@@ -361,7 +361,7 @@ say("answered")
 
 
 def test_a_handler_runs_in_a_wait(program, world):
-    """One that raises nothing does not end it; calls of the training loop are refused there."""
+    """A handler that raises nothing does not end the wait. In a handler, calls of the training loop are refused."""
     one = program(WAITS + """
 def handler(number, frame):
     try:
@@ -382,7 +382,7 @@ say("answered")
 
 
 def test_an_interrupt_of_a_rank_that_is_held(program, world):
-    """Its save in the background is done, another's is not: its next step waits, and waits again after a signal."""
+    """Its background save is done, and that of rank 1 is not. Its next step waits, and waits again after a signal."""
     one = program("""
 import pch
 from told import path_of, save, say, wait_for
@@ -413,8 +413,8 @@ with pch.attach() as job:
 
 
 def test_workers_do_not_take_part(program, world):
-    """What a data loader forks does not count, is not held, and ends without a word; a spawned one is refused a rank
-    that is taken, and the job goes on."""
+    """A worker that a data loader forks counts no steps, is not held, and ends silently. A spawned worker cannot attach
+    as a rank that is taken, and the job goes on."""
     one = program("""
 import multiprocessing, os, pch, sys
 from told import say
@@ -443,7 +443,7 @@ if __name__ == "__main__":
 
 
 def test_a_fork_while_a_thread_waits(program, world):
-    """In the fork nobody is in a call, whatever the parent's threads do."""
+    """No thread of the fork is in a call, whatever the parent's threads do."""
     one = program(WAITS + """
 import os
 def other():

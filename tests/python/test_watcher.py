@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pch.integrations._tf_notice makes of termination_watcher_fn and grace_period while pchrun cannot be asked. It takes
-nothing of TensorFlow but the logger, so these tests need none."""
+"""How pch.integrations._tf_notice handles termination_watcher_fn and grace_period while pchrun does not answer. It uses
+only the logger of TensorFlow, so these tests need no TensorFlow."""
 
 import signal
 
-# A training that waits for the notice. Whatever the thread complains of once reaches complained().
+# A training that waits for the notice. The thread logs a fault once, by complained().
 BEGIN = """
 import os, pch, sys, types
 sys.modules["tensorflow"] = types.SimpleNamespace(get_logger=lambda: types.SimpleNamespace(warning=complained))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pip has put into an environment from a wheel with the programs, used as a user does who has
-activated it: by name. tests/ci/wheel.sh runs these, in an environment whose path has a space, and the
-other tests of the package with the pchrun of it.
+"""The files that pip installs into an environment from a wheel with the programs. The tests call them by
+name, like a user in the activated environment. tests/ci/wheel.sh runs these tests in an environment whose
+path has a space. It also runs the package's other tests, with the pchrun of that environment.
 """
 
 import json
@@ -28,7 +28,7 @@ def activated(world):
 
 
 def run(world, *command, **more):
-    """The standard output of what has to succeed."""
+    """The standard output of a command that must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, env=world.env, check=False, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -93,7 +93,7 @@ def test_two_nodes_with_a_key_and_a_watcher(program, world):
 
 
 def test_libpch_for_programs_in_c(world):
-    """What is linked with it needs nothing of the environment when it runs."""
+    """A program that is linked with libpch needs no file of the environment when it runs."""
     source, binary = world.root / "train.c", world.root / "train"
     source.write_text("""
         #include <pch.h>

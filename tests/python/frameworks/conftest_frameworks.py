@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is common to the tests of pch.integrations; the interpreter PCH_PYTHON has the frameworks.
+"""Common parts of the tests of pch.integrations. The interpreter PCH_PYTHON has the frameworks.
 
-A start of a framework takes seconds of each rank, so there are few tests, and each does much.
+A framework takes seconds to start in each rank, so there are few tests, and each does much.
 """
 
 import os
@@ -16,7 +16,7 @@ from harness import commands_of, wait_until
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parents[2] / "contrib/python/README.md"
-# Like another test that does run, but for one thing.
+# For a test that differs in only one thing from a test that always runs.
 LONG = pytest.mark.skipif("TEST_LONG_MINUTES" not in os.environ, reason="with --long")
 PATIENCE = 120
 PREEMPTED = 42
@@ -41,13 +41,16 @@ def train(program):
 
 
 def finish(one):
-    """As Program.result, of something slow."""
+    """As Program.result, for a slow program."""
     one.job.finish(PATIENCE)
     return one.result()
 
 
 def weights_differ(*folders):
-    """What is not the same, byte by byte, in the files of weights in all folders: torch's and numpy's are archives."""
+    """The names of the parts that differ in any byte between the folders' files of weights.
+
+    The files of torch and numpy are zip archives, and a part is a member.
+    """
     files = [sorted(folder.glob("final.rank-*")) for folder in folders]
     assert files[0] and len({len(paths) for paths in files}) == 1
     differ = []
@@ -74,11 +77,12 @@ def notices(world, kind):
 
 
 def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=None, alone=None, extra=(), **env):
-    """Trains twice, once undisturbed, and once preempted and started again, with the same weights at the end. The code
-    tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, below which the n ranks are preempted and
-    resume. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting; what it
-    has come to may also be there, in the folder `alone`. extra: options of pchrun for all but that. What is a function,
-    in `env` or as `wrap`, is called for each start.
+    """Trains twice: once undisturbed, once preempted and started again. Both runs must end with the same weights.
+
+    With NOTICE set, the code reports step 5 and waits there. wrap: a launcher, which starts the n ranks of the
+    preempted run. extra: options of pchrun for the preempted run. A function in `env`, or as `wrap`, is called for each
+    start. The undisturbed run goes on at the same time, because a start is slow and mostly waits. alone: the folder of
+    an earlier undisturbed run; no other is then made.
 
     Returns (the preempted program, the step of its save).
     """

@@ -26,7 +26,7 @@ TOLD = """        if step == 5 and "NOTICE" in os.environ:
 
 
 def test_the_trainer(train, world):
-    """Preempted, and started again, it ends with the weights of a run that nobody disturbed."""
+    """Preempted, and started again, it ends with the weights of an undisturbed run."""
     code = example("train_trainer.py")
     assert code.count(OURS) == 1
     code = code.replace(OURS, "callbacks=[PreemptionCallback(job), Held()]").replace("\nSTEPS", f"{HELD}\nSTEPS", 1)

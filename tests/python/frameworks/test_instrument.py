@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pchrun --instrument` on programs of the real frameworks that know nothing of pchrun. The run that nobody disturbs,
-with which the weights are compared, is without it: it changes nothing."""
+"""`pchrun --instrument` on programs of the real frameworks that know nothing of pchrun. Their weights are compared with
+those of an undisturbed run without `--instrument`, because the option must not change the training."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def held(finished):
 
 
 def preempt_and_resume(train, world, code, *, n, **env):
-    """Whatever starts the n ranks. Returns (the preempted program, the step of its save)."""
+    """For any command that starts the n ranks. Returns (the preempted program, the step of its save)."""
     more = {"n": None, "folder": "preempted", "NOTICE": "1", **env}
     one = train(code, "--instrument", **more)
     world.events.wait("training", count=n, deadline=PATIENCE)
@@ -88,7 +88,7 @@ torch.save(model.state_dict(), f"{folder}/final.rank-{arguments.process_index}.p
 
 
 def test_the_trainer(train, world):
-    """Preempted, and started again, it ends with the weights of a run that nobody disturbed, or instrumented."""
+    """Preempted, and started again, it ends with the weights of an undisturbed run without `--instrument`."""
     one, step = interrupt(train, world, TRAINER, n=1, extra=("--instrument",))
     assert [path.name for path in one.checkpoints.glob("checkpoint-*")] == [f"checkpoint-{step}"]
     assert one.job.err.count("pch: Trainer.train takes part") == 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launchers that people use, below pchrun: torchrun, accelerate, DeepSpeed and mpirun, each its real self. Their
-workers attach as grandchildren of pchrun, and what a launcher ends with hides nothing.
+"""The real torchrun, accelerate, DeepSpeed and mpirun, below pchrun. Their workers attach as grandchildren of pchrun.
+The exit code of a launcher does not hide how its workers ended.
 """
 
 import os
@@ -16,7 +16,7 @@ from test_torch import BEFORE, TOLD
 
 BIN = Path(os.environ["PCH_PYTHON"]).parent
 
-# What Open MPI calls otherwise than PyTorch does.
+# Sets PyTorch's variables from those of Open MPI, which have other names.
 AS_TORCH = """export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK
 exec "$0" "$@"
 """
@@ -41,7 +41,7 @@ def mpirun(world):
 
 
 def variables(launcher):
-    """What the launcher needs beside its arguments."""
+    """The environment variables that the launcher needs."""
     if launcher is deepspeed:
         return {"PATH": f"{BIN}:/usr/bin:/bin", "DS_ACCELERATOR": "cpu"}
     if launcher is mpirun:
@@ -55,13 +55,13 @@ MPIRUN = pytest.param(mpirun, marks=pytest.mark.skipif(not shutil.which("mpirun"
 
 @pytest.fixture(scope="module")
 def kept():
-    """What one test has made for the others: the folder of a run that nobody disturbed."""
+    """{"alone": the folder of an undisturbed run}, which one test makes for the others."""
     return {}
 
 
 @pytest.mark.parametrize("launcher", [torchrun, deepspeed, MPIRUN])  # accelerate: test_huggingface.py
 def test_a_training_below_it(train, world, launcher, kept):
-    """torchrun is told of the notice as well: it ends its workers by SIGTERM, and has the patience."""
+    """torchrun gets the notice's SIGTERM, too. It sends its workers SIGTERM, and waits as long as a save may take."""
     kind = "SIGTERM to all" if launcher is torchrun else "SIGTERM"
     code = example("train_ddp.py").replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
     one, _ = interrupt(train, world, code, n=2, kind=kind, wrap=lambda: launcher(world), alone=kept.get("alone"),
@@ -98,8 +98,8 @@ with pch.attach() as job:
 
 @pytest.mark.parametrize("launcher", [torchrun, pytest.param(accelerate, marks=LONG), deepspeed, MPIRUN])
 def test_a_worker_that_dies(program, world, launcher):
-    """It is the cause, with its own exit code where that can be known, and the job has failed: that the launcher ends
-    the other worker by SIGTERM is no notice."""
+    """The worker is the cause, with its own exit code where pchrun can know that code, and the job has failed. The
+    launcher ends the other worker by SIGTERM, but this is no notice."""
     def start(how):
         env = {name: value() if callable(value) else value for name, value in variables(launcher).items()}
         return program(DIES.format(how=how)).start(n=None, wrap=launcher(world), **env)

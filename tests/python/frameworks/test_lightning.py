@@ -15,7 +15,7 @@ BEFORE = "        inputs, wanted = batch\n"
 
 
 def test_the_manual_s_program(train, world):
-    """Preempted, and started again, it ends with the weights of a run that nobody disturbed."""
+    """Preempted, and started again, it ends with the weights of an undisturbed run."""
     code = example("train_lightning.py")
     assert code.count(BEFORE) == 1
     one, step = interrupt(train, world, code.replace(BEFORE, TOLD + BEFORE), n=2)

@@ -25,7 +25,7 @@ IN_FIT = "callbacks=[", """callbacks=[
 
 
 def workers(n):
-    """What TensorFlow's cluster is made of: ports that were free a moment ago."""
+    """The addresses of TensorFlow's cluster: n ports that were free a moment ago."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     names = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in sockets)
     for one in sockets:
@@ -42,8 +42,8 @@ def test_the_manual_s_program(train, world, name, where):
     interrupt(train, world, code, n=2, EPOCHS="8", WORKERS=lambda: workers(2), **QUIET)
 
 
-# What is left, in one program that is started three times: all that a TerminationConfig has, arguments that are refused, a
-# manager with a shortest interval, and TensorFlow's own handler, which reads what was saved.
+# The remaining parts, in one program that is started three times. They are: all fields of a TerminationConfig, refused
+# arguments, a manager with a shortest interval, and TensorFlow's own handler, which reads the save.
 PARTS = """
 import os, pch, sys, time, types, warnings, tensorflow as tf
 from tensorflow.python.distribute.distribute_lib import distribution_strategy_input_api_counter as counter
@@ -66,7 +66,7 @@ resumed, elsewhere = job.resume_step, f"{folder}/elsewhere"
 if resumed == 0:
     attempt(lambda: PreemptionCheckpointHandler(None, checkpoint))
     attempt(lambda: PreemptionCheckpointHandler(servers, checkpoint, folder))
-    # What is there of fit, with two batches in a call: ten of earlier epochs, and four of this one, are taken.
+    # As in fit, with two batches in a call. _skip() drops ten batches of earlier epochs, and four of this one.
     callback = PreemptionCallback(folder)
     callback.set_model(types.SimpleNamespace(train_function=next, steps_per_execution=2))
     callback._skip(10, 4)

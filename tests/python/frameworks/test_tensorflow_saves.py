@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program saves through its own CheckpointManager, with pch.integrations.tensorflow.
+"""The saves of a program by its own CheckpointManager, with pch.integrations.tensorflow.
 
 A hard exit once ended in a loop of crashes: the manager had removed the checkpoint that was committed.
 """
@@ -51,7 +51,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     def begun(attempt):
         world.events.wait("begins", count=2 * attempt, deadline=PATIENCE)
         return {(event["step"], event["weight"]) for event in world.events.all("begins")[-2:]}
-    # Rank 1 stands at step 5, and rank 0 goes on: it may not remove step 4, nor the newest four that are not committed.
+    # Rank 1 stands at step 5, and rank 0 goes on. Rank 0 must keep step 4, and its newest four uncommitted saves.
     one.start(n=2, UNTIL="14", **QUIET)
     assert begun(1) == {(0, 0)}
     one.said("step 4 is durable on every rank")
@@ -63,13 +63,13 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     one.said("step 14 is durable on every rank")
     one.agree("ends")
     assert finish(one) == (PREEMPTED, "preempted", 15)
-    # A hard exit: what was saved since is where the job resumes.
+    # A hard exit: the job resumes at a step that the program saved in this run.
     one.start(n=2, UNTIL="19", DIES="1", **QUIET)
     assert begun(2) == {(15, 15)}
     one.said("step 18 is durable on every rank")
     world.go_on("dies")
     assert finish(one)[:2] == (128 + signal.SIGKILL, "failed")
-    # What is committed is removed on one rank: all resume at the newest commit that every rank has.
+    # The committed checkpoint is removed on one rank. All ranks resume at the newest commit that every rank has.
     newest = max((one.checkpoints / "rank-1").glob("*.index"), key=lambda path: int(path.stem[5:]))
     for path in newest.parent.glob(f"{newest.stem}.*"):
         path.unlink()

@@ -21,7 +21,7 @@ BEFORE = "        inputs, wanted = next(following)\n"
 
 @pytest.mark.parametrize("name, n, kind", [("train_ddp.py", 4, "file"), ("train_fsdp.py", 2, "SIGTERM")])
 def test_the_manual_s_program(train, world, name, n, kind):
-    """Preempted, and started again, it ends with the weights of a run that nobody disturbed."""
+    """Preempted, and started again, it ends with the weights of an undisturbed run."""
     code = example(name)
     assert code.count(BEFORE) == 1
     one, step = interrupt(train, world, code.replace(BEFORE, TOLD.lstrip("\n") + BEFORE), n=n, kind=kind)
@@ -46,7 +46,7 @@ model = torch.nn.Linear(2, 1)
 checkpoint = Checkpoint(job, os.environ["CHECKPOINTS"], model=model)
 print(checkpoint.load())
 
-# As a job that resumes at what was just saved, on a step that is not the one, and with other parts.
+# As a job that resumes: at the last save, then at another step than that of the save, and with other parts.
 path = checkpoint.save(7)
 torch_first, python_first = torch.rand(1).item(), random.random()
 weight = model.weight.detach().clone()
@@ -63,7 +63,7 @@ attempt(Checkpoint(Resumed(), "x", model=model, other=model).load)
 Resumed.resume_path = None
 attempt(again.load)
 
-# The same batches from the middle as from the beginning, and nobody's random numbers are touched.
+# The same batches from the middle as from the beginning. The program's random numbers stay as they are.
 class Drawn(TensorDataset):
     def __getitem__(self, i):
         return super().__getitem__(i)[0] + torch.rand(1)
