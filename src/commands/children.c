@@ -51,7 +51,7 @@ struct child {
     struct err failure;
 };
 
-static void on_change(void *ctx, enum reap_what what, int status);
+static void children_on_change(void *ctx, enum reap_what what, int status);
 
 bool children_init(struct children *children, const struct config *config,
                    const struct core_params *params, unsigned closed, struct err *err)
@@ -75,7 +75,8 @@ bool children_init(struct children *children, const struct config *config,
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         *child = (struct child){.children = children, .index = i, .report = -1};
-        child->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = on_change, .ctx = child};
+        child->watch =
+            (struct reap_watch){.kind = REAP_CHILD, .fn = children_on_change, .ctx = child};
     }
     return true;
 }
@@ -105,7 +106,7 @@ void children_free(struct children *children)
 
 /* --- starting --- */
 
-static void post(struct child *child, enum event_type type, const struct err *err)
+static void children_post(struct child *child, enum event_type type, const struct err *err)
 {
     loop_post(
         child->children->loop,
@@ -132,7 +133,7 @@ static void read_report(struct child *child)
     end_report(child);
 }
 
-static void on_report(void *ctx)
+static void children_on_report(void *ctx)
 {
     read_report(ctx);
 }
@@ -148,14 +149,14 @@ static void on_exec_wait(void *ctx)
     child->phase = CHILD_PHASE_GIVEN_UP;
     end_report(child);
     proc_kill(child->watch.pid, SIGKILL);
-    post(child, EV_CHILD_FAILED, &err);
+    children_post(child, EV_CHILD_FAILED, &err);
 }
 
 static void watch_report(struct child *child)
 {
     struct event_base *base = child->children->loop->base;
     struct err err;
-    child->report_watch = (struct watch){.fn = on_report, .ctx = child};
+    child->report_watch = (struct watch){.fn = children_on_report, .ctx = child};
     child->exec_wait = (struct watch){.fn = on_exec_wait, .ctx = child};
     if (watch_fd(&child->report_watch, base, child->report, &err) &&
         watch_clock(&child->exec_wait, base, &err))
@@ -267,9 +268,9 @@ void children_start(struct children *children, const struct action *action)
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         if (start_one(child, action, &err))
-            post(child, EV_CHILD_STARTED, NULL);
+            children_post(child, EV_CHILD_STARTED, NULL);
         else
-            post(child, EV_CHILD_FAILED, &err);
+            children_post(child, EV_CHILD_FAILED, &err);
     }
     logs_begun(children->logs);
 }
@@ -289,7 +290,7 @@ void children_watch(struct children *children)
 void children_refuse(struct children *children, const struct err *err)
 {
     for (int i = 0; i < children->count; i++)
-        post(&children->list[i], EV_CHILD_FAILED, err);
+        children_post(&children->list[i], EV_CHILD_FAILED, err);
 }
 
 pid_t children_first_group(const struct children *children)
@@ -521,7 +522,7 @@ void children_on_death(void *ctx, int pid, int status)
 
 /* Post EV_TREE_EMPTY before the end of the last command, so that the core does not sweep an empty
  * tree. */
-static void on_end(struct child *child, int status)
+static void children_on_end(struct child *child, int status)
 {
     struct children *children = child->children;
     child->status = status;
@@ -531,19 +532,19 @@ static void on_end(struct child *child, int status)
     if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
         post_empty(children);
     if (child->phase == CHILD_PHASE_FAILED)
-        post(child, EV_CHILD_FAILED, &child->failure);
+        children_post(child, EV_CHILD_FAILED, &child->failure);
     else if (child->phase != CHILD_PHASE_GIVEN_UP)
         hold_inquest(child);
     child->phase = CHILD_PHASE_ENDED;
     end_report(child);
 }
 
-static void on_change(void *ctx, enum reap_what what, int status)
+static void children_on_change(void *ctx, enum reap_what what, int status)
 {
     struct child *child = ctx;
     struct children *children = child->children;
     if (what == REAP_EXITED)
-        on_end(child, status);
+        children_on_end(child, status);
     else if (what == REAP_STOPPED && children->on_stop)
         children->on_stop(children->ctx, child->group, WSTOPSIG(status));
 }

@@ -109,7 +109,7 @@ static void take_file(struct deaths_inquest *q, const struct errorfile *file)
         q->death.reason_at = clock_now_ns() - (clock_real_ns() - file->wall);
 }
 
-static void complain(const char *path, const char *why)
+static void deaths_complain(const char *path, const char *why)
 {
     log_warn("process", "ignoring the error file %s (" VARIABLE "): %s", path, why);
 }
@@ -121,7 +121,7 @@ static void read_own(struct deaths_inquest *q, const char *path)
     if (errorfile_read(path, true, &q->span, &file, &err))
         take_file(q, &file);
     else if (err.code != ERR_NOT_FOUND)
-        complain(path, err.text);
+        deaths_complain(path, err.text);
     remove(path); /* it may be a folder; rundir removes a full one */
 }
 
@@ -147,9 +147,9 @@ static void on_read_users(void *ctx, bool is_late)
     if (answer.ok)
         take_file(q, &answer.file);
     else if (is_late)
-        complain(q->file, "its file system does not answer");
+        deaths_complain(q->file, "its file system does not answer");
     else if (!is_whole || answer.why[0])
-        complain(q->file, is_whole ? answer.why : "it could not be read");
+        deaths_complain(q->file, is_whole ? answer.why : "it could not be read");
     q->fn(q->ctx, &q->death);
 }
 
@@ -188,7 +188,7 @@ struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_cas
     if (deaths->user_file && read_users(deaths, q, &err))
         return q;
     if (deaths->user_file)
-        complain(deaths->user_file, err.text);
+        deaths_complain(deaths->user_file, err.text);
     else if (deaths_file(deaths, what->index, what->generation, path, sizeof path))
         read_own(q, path);
     fn(ctx, &q->death);

@@ -52,13 +52,13 @@ static bool take_name(struct build *build, const char *entry)
     return true;
 }
 
-static void add(struct build *build, char *entry)
+static void env_add(struct build *build, char *entry)
 {
     if (take_name(build, entry))
         build->env->list[build->n++] = entry;
 }
 
-static char *number(struct build *build, const char *name, uint64_t value)
+static char *env_number(struct build *build, const char *name, uint64_t value)
 {
     char *text = build->numbers[build->nnumbers++];
     snprintf(text, NUMBER_SIZE, "%s=%" PRIu64, name, value);
@@ -67,7 +67,7 @@ static char *number(struct build *build, const char *name, uint64_t value)
 
 static void add_number(struct build *build, const char *name, int64_t value)
 {
-    add(build, number(build, name, (uint64_t)value));
+    env_add(build, env_number(build, name, (uint64_t)value));
 }
 
 static void add_text(struct build *build, const char *name, const char *value, char **texts)
@@ -75,7 +75,7 @@ static void add_text(struct build *build, const char *name, const char *value, c
     if (!value)
         return;
     int n = sprintf(*texts, "%s=%s", name, value);
-    add(build, *texts);
+    env_add(build, *texts);
     *texts += n + 1;
 }
 
@@ -89,7 +89,7 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
     add_number(build, "PCH_NNODES", facts->nnodes);
     add_number(build, "PCH_ATTEMPT", facts->attempt);
     add_number(build, "PCH_GENERATION", facts->generation);
-    add(build, number(build, "PCH_RESUME_STEP", facts->resume_step));
+    env_add(build, env_number(build, "PCH_RESUME_STEP", facts->resume_step));
     add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
     add_text(build, "TORCHELASTIC_ERROR_FILE", facts->error_file, &texts);
     add_text(build, "PYTHONPATH", facts->python_path, &texts);
@@ -144,10 +144,10 @@ static void add_inherited(struct build *build, char **inherited, size_t n)
         if (is_dropped(entry) || (is_listen && str_starts(entry, "LISTEN_PIDFDID=")))
             continue;
         if (is_listen && str_starts(entry, "LISTEN_PID=") && !build->env->own_pid) {
-            entry = number(build, "LISTEN_PID", (uint64_t)getpid());
+            entry = env_number(build, "LISTEN_PID", (uint64_t)getpid());
             build->env->own_pid = strchr(entry, '=') + 1;
         }
-        add(build, entry);
+        env_add(build, entry);
     }
 }
 
@@ -161,8 +161,8 @@ static void reverse(char **list, size_t n)
 }
 
 /* Makes room for all inherited entries and for `texts` bytes of our own texts. */
-static bool begin(struct build *build, struct env *env, char **inherited, size_t texts,
-                  struct err *err)
+static bool env_begin(struct build *build, struct env *env, char **inherited, size_t texts,
+                      struct err *err)
 {
     size_t n = 0, places = 64;
     while (inherited[n])
@@ -203,7 +203,7 @@ static void end(struct build *build, char **inherited)
 }
 
 /* 32 bytes hold "NAME=" of our longest name, and the NUL. */
-static size_t text_size(const char *value)
+static size_t env_text_size(const char *value)
 {
     return value ? 32 + strlen(value) : 0;
 }
@@ -211,10 +211,10 @@ static size_t text_size(const char *value)
 bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
 {
     struct build build;
-    size_t texts = text_size(facts->socket) + text_size(facts->resume_path) +
-                   text_size(facts->error_file) + text_size(facts->master_addr) +
-                   text_size(facts->python_path) + text_size(facts->checkpoint_dir);
-    if (!begin(&build, env, inherited, texts, err))
+    size_t texts = env_text_size(facts->socket) + env_text_size(facts->resume_path) +
+                   env_text_size(facts->error_file) + env_text_size(facts->master_addr) +
+                   env_text_size(facts->python_path) + env_text_size(facts->checkpoint_dir);
+    if (!env_begin(&build, env, inherited, texts, err))
         return false;
     add_ours(&build, facts, texts_of(&build));
     end(&build, inherited);
@@ -224,10 +224,10 @@ bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
 bool env_build_end(struct env *env, char **inherited, const struct env_end *facts, struct err *err)
 {
     struct build build;
-    size_t size = text_size(facts->job) + text_size(facts->outcome) +
-                  text_size(facts->commit_path) + text_size(facts->notice_source) +
-                  text_size(facts->notice_id);
-    if (!begin(&build, env, inherited, size, err))
+    size_t size = env_text_size(facts->job) + env_text_size(facts->outcome) +
+                  env_text_size(facts->commit_path) + env_text_size(facts->notice_source) +
+                  env_text_size(facts->notice_id);
+    if (!env_begin(&build, env, inherited, size, err))
         return false;
     char *texts = texts_of(&build);
     add_text(&build, "PCH_JOB", facts->job, &texts);
@@ -236,7 +236,7 @@ bool env_build_end(struct env *env, char **inherited, const struct env_end *fact
     add_number(&build, "PCH_ATTEMPT", facts->attempt);
     add_text(&build, "PCH_OUTCOME", facts->outcome, &texts);
     add_number(&build, "PCH_EXIT_CODE", facts->exit_code);
-    add(&build, number(&build, "PCH_COMMIT_STEP", facts->commit_step));
+    env_add(&build, env_number(&build, "PCH_COMMIT_STEP", facts->commit_step));
     add_text(&build, "PCH_COMMIT_PATH", facts->commit_path, &texts);
     add_text(&build, "PCH_NOTICE_SOURCE", facts->notice_source, &texts);
     add_text(&build, "PCH_NOTICE_ID", facts->notice_id, &texts);

@@ -29,7 +29,7 @@ static const char *last_line(const char *text)
 }
 
 /* Joins the lines of a message: the reason may be in any of them, often in the last. */
-static bool take_text(const char *text, char *ret, size_t size)
+static bool errorfile_take_text(const char *text, char *ret, size_t size)
 {
     if (!text)
         return false;
@@ -53,7 +53,7 @@ static bool read_seconds(const struct json *value, int64_t *ret)
 
 /* A whole second is too coarse to tell which rank failed first, so use the time of the file. If the
  * file system's clock differs, claim no earlier time than the end of the second. */
-static int64_t time_of(int64_t second, const struct errorfile_span *span)
+static int64_t errorfile_time_of(int64_t second, const struct errorfile_span *span)
 {
     int64_t changed = span->changed;
     int64_t begin = second * NS_PER_S, end = begin + NS_PER_S;
@@ -65,11 +65,11 @@ static int64_t time_of(int64_t second, const struct errorfile_span *span)
     return clock_min(end, span->to);
 }
 
-static bool take_message(const struct json *message, const struct errorfile_span *span,
-                         struct errorfile *ret)
+static bool errorfile_take_message(const struct json *message, const struct errorfile_span *span,
+                                   struct errorfile *ret)
 {
     int64_t second;
-    if (take_text(json_text(message), ret->text, sizeof ret->text))
+    if (errorfile_take_text(json_text(message), ret->text, sizeof ret->text))
         return true;
     if (!message || json_kind(message) != JSON_IS_OBJECT)
         return false;
@@ -77,9 +77,10 @@ static bool take_message(const struct json *message, const struct errorfile_span
     bool has_info = info && json_kind(info) == JSON_IS_OBJECT;
     const char *stack = has_info ? json_text(json_find(info, "py_callstack")) : NULL;
     if (has_info && read_seconds(json_find(info, "timestamp"), &second))
-        ret->wall = time_of(second, span);
-    return take_text(json_text(json_find(message, "message")), ret->text, sizeof ret->text) ||
-           (stack && take_text(last_line(stack), ret->text, sizeof ret->text));
+        ret->wall = errorfile_time_of(second, span);
+    return errorfile_take_text(json_text(json_find(message, "message")), ret->text,
+                               sizeof ret->text) ||
+           (stack && errorfile_take_text(last_line(stack), ret->text, sizeof ret->text));
 }
 
 bool errorfile_parse(const void *data, size_t len, const struct errorfile_span *span,
@@ -89,8 +90,8 @@ bool errorfile_parse(const void *data, size_t len, const struct errorfile_span *
     struct json *root = json_read("the error file", data, len, err);
     if (!root)
         return false;
-    bool ok =
-        json_kind(root) == JSON_IS_OBJECT && take_message(json_find(root, "message"), span, ret);
+    bool ok = json_kind(root) == JSON_IS_OBJECT &&
+              errorfile_take_message(json_find(root, "message"), span, ret);
     json_free(root);
     return ok || err_set(err, ERR_USAGE, 0, "the error file holds no message");
 }

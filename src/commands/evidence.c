@@ -41,7 +41,7 @@ int64_t evidence_time(const struct config *config)
 /* --- start and end --- */
 
 /* Look it up at the start: the user sees the error, and relative paths still hold. */
-static bool find_program(struct evidence *evidence, char **args, struct err *err)
+static bool evidence_find_program(struct evidence *evidence, char **args, struct err *err)
 {
     evidence->args = program_args(args, getenv("PATH"), err);
     return evidence->args;
@@ -55,8 +55,8 @@ static void on_probe_end(void *ctx)
 }
 
 /* The state directory, else the report's, whose path is absolute. */
-static bool find_dir(struct evidence *evidence, const char *state_dir, const char *report,
-                     struct err *err)
+static bool evidence_find_dir(struct evidence *evidence, const char *state_dir, const char *report,
+                              struct err *err)
 {
     const char *from = state_dir ? state_dir : report;
     evidence->dir = from ? strdup(from) : NULL;
@@ -68,8 +68,8 @@ static bool find_dir(struct evidence *evidence, const char *state_dir, const cha
 }
 
 static void on_soon(void *ctx);
-static void on_deadline(void *ctx);
-static void on_read(void *ctx, bool is_late);
+static void evidence_on_deadline(void *ctx);
+static void evidence_on_read(void *ctx, bool is_late);
 static void read_threads(const void *arg, int out);
 
 bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
@@ -81,15 +81,15 @@ bool evidence_open(struct evidence *evidence, const char *state_dir, const char 
                                         .base = evidence->loop->base,
                                         .wait_ns = READ_WAIT_NS,
                                         .max = READ_MAX,
-                                        .on_over = on_read,
+                                        .on_over = evidence_on_read,
                                         .ctx = evidence,
                                         .helper.reap = evidence->reap};
-    evidence->deadline = (struct watch){.fn = on_deadline, .ctx = evidence};
+    evidence->deadline = (struct watch){.fn = evidence_on_deadline, .ctx = evidence};
     evidence->soon = (struct watch){.fn = on_soon, .ctx = evidence};
     buf_init(&evidence->text, TEXT_MAX);
-    if (!find_dir(evidence, state_dir, report, err))
+    if (!evidence_find_dir(evidence, state_dir, report, err))
         return false;
-    if (diagnose && !find_program(evidence, diagnose, err))
+    if (diagnose && !evidence_find_program(evidence, diagnose, err))
         return err_wrap(err, "watchdog.diagnose");
     return watch_clock(&evidence->deadline, evidence->loop->base, err) &&
            watch_clock(&evidence->soon, evidence->loop->base, err);
@@ -186,7 +186,7 @@ static void find_stopped(struct evidence *evidence)
 
 /* No target has moved since its evidence was taken. A rank that is stopped on another node has the
  * job examined again and again. For a process that has not attached, its step is unknown. */
-static bool is_taken(const struct evidence *evidence)
+static bool evidence_is_taken(const struct evidence *evidence)
 {
     bool has_ranks = false;
     if (evidence->ntargets != evidence->ntaken)
@@ -203,10 +203,10 @@ static bool is_taken(const struct evidence *evidence)
 
 /* --- the text --- */
 
-static void add(struct evidence *evidence, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void evidence_add(struct evidence *evidence, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Leaves out what does not fit. */
-static void add(struct evidence *evidence, const char *fmt, ...)
+static void evidence_add(struct evidence *evidence, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -219,7 +219,7 @@ static void add(struct evidence *evidence, const char *fmt, ...)
 }
 
 /* "rank 3, process 12 (python3): state S in futex_wait_queue, at step 41 for 15m, phase train" */
-static char *describe(const struct evidence_target *target, char *text, size_t size)
+static char *evidence_describe(const struct evidence_target *target, char *text, size_t size)
 {
     char wchan[64], ago[32];
     struct proc proc;
@@ -244,7 +244,7 @@ static void log_digest(const struct evidence *evidence)
 {
     char text[256];
     for (int i = 0; i < evidence->ntargets && i < DIGEST_LINES; i++)
-        log_notice("watchdog", "%s", describe(&evidence->targets[i], text, sizeof text));
+        log_notice("watchdog", "%s", evidence_describe(&evidence->targets[i], text, sizeof text));
     if (evidence->ntargets > DIGEST_LINES)
         log_notice("watchdog", "and %d more processes", evidence->ntargets - DIGEST_LINES);
 }
@@ -255,9 +255,10 @@ static void begin_text(struct evidence *evidence)
     struct core_report report;
     core_report(evidence->loop->core, &report);
     buf_drop(&evidence->text, buf_len(&evidence->text));
-    add(evidence, "pchrun: node %d of job %s, attempt %u, generation %u, at %s: no rank moves\n",
-        evidence->params->node_rank, evidence->params->job, report.attempt, report.generation,
-        clock_iso8601(clock_real_ns(), at, sizeof at));
+    evidence_add(evidence,
+                 "pchrun: node %d of job %s, attempt %u, generation %u, at %s: no rank moves\n",
+                 evidence->params->node_rank, evidence->params->job, report.attempt,
+                 report.generation, clock_iso8601(clock_real_ns(), at, sizeof at));
 }
 
 /* --- the reader --- */
@@ -269,20 +270,20 @@ static void read_threads(const void *arg, int out)
     char text[300];
     for (int i = 0; i < evidence->ntargets; i++) {
         const struct evidence_target *target = &evidence->targets[i];
-        dprintf(out, "\n%s\n", describe(target, text, sizeof text));
+        dprintf(out, "\n%s\n", evidence_describe(target, text, sizeof text));
         if (!threads_write(out, target->pid, THREADS_MAX))
             _exit(1);
     }
 }
 
-static void on_read(void *ctx, bool is_late)
+static void evidence_on_read(void *ctx, bool is_late)
 {
     struct evidence *evidence = ctx;
     const struct buf *text = &evidence->reader.text;
     if (!buf_add(&evidence->text, buf_bytes(text), buf_len(text)))
-        add(evidence, "\n(no room for what the threads do)\n");
+        evidence_add(evidence, "\n(no room for what the threads do)\n");
     if (is_late)
-        add(evidence, "\n(gave up reading what the threads do: it took too long)\n");
+        evidence_add(evidence, "\n(gave up reading what the threads do: it took too long)\n");
     next(evidence);
 }
 
@@ -292,11 +293,12 @@ static void take_probe(struct evidence *evidence, int i)
 {
     struct probe *probe = &evidence->probes[i];
     const struct evidence_target *target = &evidence->targets[probe->target];
-    add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], target->pid, probe->how);
+    evidence_add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], target->pid,
+                 probe->how);
     if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
-        add(evidence, "(no room for what it printed)\n");
+        evidence_add(evidence, "(no room for what it printed)\n");
     if (probe->dropped)
-        add(evidence, "\n(%zu bytes more were dropped)\n", probe->dropped);
+        evidence_add(evidence, "\n(%zu bytes more were dropped)\n", probe->dropped);
     probe_free(probe);
 }
 
@@ -343,7 +345,7 @@ static void log_text(struct evidence *evidence)
         log_info("evidence", "and more; set state_dir to keep all of it there");
 }
 
-static void answer(struct evidence *evidence)
+static void evidence_answer(struct evidence *evidence)
 {
     loop_post(evidence->loop, &(struct event){.type = EV_EXAMINED,
                                               .examined = {.number = evidence->number,
@@ -358,7 +360,7 @@ static void be_done(struct evidence *evidence)
     memcpy(evidence->taken, evidence->targets,
            (size_t)evidence->ntargets * sizeof *evidence->taken);
     evidence->ntaken = evidence->ntargets;
-    answer(evidence);
+    evidence_answer(evidence);
     loop_changed(evidence->loop);
 }
 
@@ -368,7 +370,7 @@ static void forget_path(struct evidence *evidence)
     evidence->path = NULL;
 }
 
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
+static void evidence_on_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct evidence *evidence = ctx;
     if (err)
@@ -393,11 +395,11 @@ static bool open_file(struct evidence *evidence, struct err *err)
     }
     if (!statefile_init(&evidence->file, evidence->path, evidence->reap, err))
         return false;
-    statefile_on_written(&evidence->file, on_written, evidence);
+    statefile_on_written(&evidence->file, evidence_on_written, evidence);
     return true;
 }
 
-static void write_out(struct evidence *evidence)
+static void evidence_write_out(struct evidence *evidence)
 {
     struct err err;
     evidence->phase = EVIDENCE_WRITING;
@@ -410,7 +412,7 @@ static void write_out(struct evidence *evidence)
     if (!open_file(evidence, &err) ||
         !statefile_write(&evidence->file, 0, buf_bytes(&evidence->text), buf_len(&evidence->text),
                          &err))
-        on_written(evidence, 0, &err);
+        evidence_on_written(evidence, 0, &err);
 }
 
 /* --- the sequence --- */
@@ -424,7 +426,7 @@ static void next(struct evidence *evidence)
                      clock_now_ns() + evidence->config->watchdog.diagnose_wait_ns);
     }
     if (evidence->phase == EVIDENCE_PROBING && drive_probes(evidence) == 0)
-        write_out(evidence);
+        evidence_write_out(evidence);
 }
 
 static void on_soon(void *ctx)
@@ -432,7 +434,7 @@ static void on_soon(void *ctx)
     next(ctx);
 }
 
-static void on_deadline(void *ctx)
+static void evidence_on_deadline(void *ctx)
 {
     struct evidence *evidence = ctx;
     if (evidence->phase == EVIDENCE_WRITING) {
@@ -454,8 +456,8 @@ void evidence_take(struct evidence *evidence, uint32_t number)
     find_commands(evidence);
     find_stopped(evidence);
     if (evidence->is_traced || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING ||
-        is_taken(evidence)) {
-        answer(evidence);
+        evidence_is_taken(evidence)) {
+        evidence_answer(evidence);
         return;
     }
     log_digest(evidence);
@@ -463,6 +465,6 @@ void evidence_take(struct evidence *evidence, uint32_t number)
     evidence->phase = EVIDENCE_READING;
     if (inquiry_start(&evidence->reader, &err))
         return;
-    add(evidence, "\n(what the threads do could not be read: %s)\n", err.text);
+    evidence_add(evidence, "\n(what the threads do could not be read: %s)\n", err.text);
     next(evidence);
 }

@@ -19,11 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void on_change(void *ctx, enum reap_what what, int status);
-static void on_clock(void *ctx);
+static void hook_on_change(void *ctx, enum reap_what what, int status);
+static void hook_on_clock(void *ctx);
 
 /* Look it up at the start: the user sees the error, and relative paths still hold. */
-static bool find(struct hook *hook, char **args, struct err *err)
+static bool hook_find(struct hook *hook, char **args, struct err *err)
 {
     hook->argv = program_args(args, getenv("PATH"), err);
     return hook->argv && spawn_command_init(&hook->command, hook->argv, NULL, err);
@@ -32,11 +32,11 @@ static bool find(struct hook *hook, char **args, struct err *err)
 bool hook_open(struct hook *hook, struct err *err)
 {
     hook->report = hook->status = -1;
-    hook->clock = (struct watch){.fn = on_clock, .ctx = hook};
-    hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = on_change, .ctx = hook};
+    hook->clock = (struct watch){.fn = hook_on_clock, .ctx = hook};
+    hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = hook_on_change, .ctx = hook};
     if (!hook_is_set(hook))
         return true;
-    if (!find(hook, hook->config->exit.hook, err))
+    if (!hook_find(hook, hook->config->exit.hook, err))
         return err_wrap(err, "exit.hook");
     return watch_clock(&hook->clock, hook->loop->base, err);
 }
@@ -69,7 +69,7 @@ bool hook_is_busy(const struct hook *hook)
 }
 
 /* `text` must be set. */
-static void end(struct hook *hook, enum log_level level)
+static void hook_end(struct hook *hook, enum log_level level)
 {
     bool has_run = hook->phase != HOOK_IDLE;
     char took[32];
@@ -89,7 +89,7 @@ static void on_exit_of(struct hook *hook, int status)
     struct err err;
     bool was_killed = hook->phase == HOOK_KILLED;
     proc_kill_group(hook->group, SIGKILL);
-    if (hook->phase == HOOK_OVER) /* on_clock() has given up on it */
+    if (hook->phase == HOOK_OVER) /* hook_on_clock() has given up on it */
         return;
     hook->status = status;
     if (spawn_result(hook->report, &hook->command, &err) == SPAWN_FAILED) {
@@ -99,22 +99,22 @@ static void on_exit_of(struct hook *hook, int status)
         verdict_text_of_status(status, hook->text, sizeof hook->text);
     }
     bool is_well = !was_killed && hook->status == 0;
-    end(hook, is_well ? LOG_INFO : LOG_WARN);
+    hook_end(hook, is_well ? LOG_INFO : LOG_WARN);
 }
 
-static void on_change(void *ctx, enum reap_what what, int status)
+static void hook_on_change(void *ctx, enum reap_what what, int status)
 {
     if (what == REAP_EXITED)
         on_exit_of(ctx, status);
 }
 
 /* The time of the hook is over, or SIGKILL did not end it. */
-static void on_clock(void *ctx)
+static void hook_on_clock(void *ctx)
 {
     struct hook *hook = ctx;
     if (hook->phase == HOOK_KILLED) {
         str_addf(hook->text, sizeof hook->text, "; it does not die; pchrun ends without it");
-        end(hook, LOG_WARN);
+        hook_end(hook, LOG_WARN);
         return;
     }
     hook->phase = HOOK_KILLED;
@@ -125,7 +125,7 @@ static void on_clock(void *ctx)
     watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
 }
 
-static bool start(struct hook *hook, const struct env_end *facts, struct err *err)
+static bool hook_start(struct hook *hook, const struct env_end *facts, struct err *err)
 {
     struct spawn_child child;
     struct env env;
@@ -162,12 +162,12 @@ void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, 
         hook->kill_wait_ns = margin / 2;
     if (until <= now) {
         str_copy(hook->text, sizeof hook->text, "not run, since the grace is over");
-        end(hook, LOG_WARN);
+        hook_end(hook, LOG_WARN);
         return;
     }
-    if (!start(hook, facts, &err)) {
+    if (!hook_start(hook, facts, &err)) {
         str_copy(hook->text, sizeof hook->text, err.text);
-        end(hook, LOG_WARN);
+        hook_end(hook, LOG_WARN);
         return;
     }
     hook->phase = HOOK_RUNNING;

@@ -17,7 +17,7 @@ static bool is_forwarded(const struct jobs *jobs, int number)
 
 /* --- stopping and going on --- */
 
-static void go_on(struct jobs *jobs, pid_t group)
+static void jobs_go_on(struct jobs *jobs, pid_t group)
 {
     jobs->expects_cont = true;
     if (jobs->is_lender)
@@ -29,7 +29,7 @@ static void stop_with(struct jobs *jobs, pid_t group, bool had_tty)
 {
     tty_take_back(&jobs->tty);
     tty_stop_us(had_tty);
-    go_on(jobs, group);
+    jobs_go_on(jobs, group);
 }
 
 static void on_stop(void *ctx, pid_t group, int number)
@@ -59,7 +59,7 @@ static void tell_key(struct jobs *jobs, int number)
                                   .signal = {.number = number, .from = SIGNAL_FROM_TERMINAL}});
 }
 
-static void on_end(void *ctx, pid_t group, int status)
+static void jobs_on_end(void *ctx, pid_t group, int status)
 {
     struct jobs *jobs = ctx;
     if (jobs->tty.lent_to != group)
@@ -132,7 +132,7 @@ void jobs_init(struct jobs *jobs, struct children *children, const struct core_p
                       params->children == 1 && !children->config->procs.new_session &&
                       is_forwarded(jobs, SIGINT) && is_forwarded(jobs, SIGQUIT);
     children->on_stop = on_stop;
-    children->on_end = on_end;
+    children->on_end = jobs_on_end;
     children->ctx = jobs;
 }
 

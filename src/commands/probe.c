@@ -19,7 +19,7 @@ enum { ARG_MAX_BYTES = 4096, READ_BYTES = 16384 };
 
 /* --- the arguments --- */
 
-static char *fill_in(const char *arg, const struct probe_what *what)
+static char *probe_fill_in(const char *arg, const struct probe_what *what)
 {
     static const char pid_name[] = "{pid}", rank_name[] = "{rank}";
     char text[ARG_MAX_BYTES] = "";
@@ -56,7 +56,7 @@ static bool make_args(struct probe *probe, const struct probe_what *what, struct
     probe->argv = calloc(n + 1, sizeof *probe->argv);
     bool ok = probe->argv != NULL;
     for (size_t i = 0; ok && i < n; i++) {
-        probe->argv[i] = i ? fill_in(what->args[i], what) : strdup(what->args[i]);
+        probe->argv[i] = i ? probe_fill_in(what->args[i], what) : strdup(what->args[i]);
         ok = probe->argv[i] != NULL;
     }
     return (ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", what->args[0])) &&
@@ -65,7 +65,7 @@ static bool make_args(struct probe *probe, const struct probe_what *what, struct
 
 /* --- the output --- */
 
-static void keep(struct probe *probe, const char *data, size_t n)
+static void probe_keep(struct probe *probe, const char *data, size_t n)
 {
     size_t room = probe->text.max - buf_len(&probe->text);
     size_t kept = n < room ? n : room;
@@ -75,12 +75,12 @@ static void keep(struct probe *probe, const char *data, size_t n)
 }
 
 /* False: no more for now, or the end. */
-static bool take_some(struct probe *probe)
+static bool probe_take_some(struct probe *probe)
 {
     char data[READ_BYTES];
     ssize_t n = probe->out >= 0 ? read(probe->out, data, sizeof data) : -1;
     if (n > 0)
-        keep(probe, data, (size_t)n);
+        probe_keep(probe, data, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         watch_end(&probe->out_watch);
         fd_close(&probe->out);
@@ -91,14 +91,14 @@ static bool take_some(struct probe *probe)
 /* Reads all that is there. */
 static void drain(struct probe *probe)
 {
-    while (probe->out >= 0 && take_some(probe))
+    while (probe->out >= 0 && probe_take_some(probe))
         ;
 }
 
 /* One read only: a flood must not hold up other events. */
 static void on_output(void *ctx)
 {
-    take_some(ctx);
+    probe_take_some(ctx);
 }
 
 /* --- start and end --- */
@@ -112,7 +112,7 @@ static void close_all(struct probe *probe)
 }
 
 /* The program is a zombie now. */
-static void on_change(void *ctx, enum reap_what what, int status)
+static void probe_on_change(void *ctx, enum reap_what what, int status)
 {
     struct probe *probe = ctx;
     struct err err;
@@ -129,7 +129,8 @@ static void on_change(void *ctx, enum reap_what what, int status)
     probe->on_end(probe->ctx);
 }
 
-static bool open_streams(struct probe *probe, struct event_base *base, int ret[3], struct err *err)
+static bool probe_open_streams(struct probe *probe, struct event_base *base, int ret[3],
+                               struct err *err)
 {
     int ends[2];
     ret[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -141,11 +142,11 @@ static bool open_streams(struct probe *probe, struct event_base *base, int ret[3
     return fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, base, probe->out, err);
 }
 
-static bool spawn(struct probe *probe, struct event_base *base, struct err *err)
+static bool probe_spawn(struct probe *probe, struct event_base *base, struct err *err)
 {
     int streams[3] = {-1, -1, -1};
     struct spawn_child child;
-    bool ok = open_streams(probe, base, streams, err);
+    bool ok = probe_open_streams(probe, base, streams, err);
     if (ok) {
         struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]}};
         struct spawn_request request = {
@@ -156,8 +157,8 @@ static bool spawn(struct probe *probe, struct event_base *base, struct err *err)
     fd_close(&streams[1]);
     if (!ok)
         return false;
-    probe->watch =
-        (struct reap_watch){.pid = child.pid, .kind = REAP_SOURCE, .fn = on_change, .ctx = probe};
+    probe->watch = (struct reap_watch){
+        .pid = child.pid, .kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
     probe->group = child.group;
     probe->report = child.report;
     reap_watch(probe->reap, &probe->watch);
@@ -173,7 +174,7 @@ bool probe_start(struct probe *probe, const struct probe_what *what, struct even
     probe->how[0] = '\0';
     probe->dropped = 0;
     buf_init(&probe->text, what->max);
-    if (make_args(probe, what, err) && spawn(probe, base, err))
+    if (make_args(probe, what, err) && probe_spawn(probe, base, err))
         return true;
     str_fit(probe->how, sizeof probe->how, err->text);
     close_all(probe);

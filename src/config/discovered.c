@@ -95,7 +95,7 @@ static bool check_rank(const struct config *config, int given, struct err *err)
                                 discover_names[found->from], found->node_rank_why);
 }
 
-static bool take(struct config *config, struct err *err)
+static bool discovered_take(struct config *config, struct err *err)
 {
     const struct discovery *found = &config->found;
     int given = given_nnodes(config);
@@ -153,12 +153,12 @@ bool discovered_apply(struct config *config, char **env, struct err *err)
     bool ok = is_asked(config) ? discover(env, "", (enum discover_from)config->cluster.discovery,
                                           &config->found, err)
                                : discover_unasked(env, "", &config->found, err);
-    return ok && take(config, err);
+    return ok && discovered_take(config, err);
 }
 
 /* --- --print-config --- */
 
-static void show_found(const struct discovery *found, struct writer *w)
+static void discovered_show_found(const struct discovery *found, struct writer *w)
 {
     writer_text(w, "found", found->from == DISCOVER_NONE ? NULL : discover_names[found->from]);
     if (found->nnodes > 0)
@@ -179,7 +179,7 @@ static void show_possible(char **env, struct writer *w)
     struct err err;
     writer_object(w, "auto");
     if (discover(env, "", DISCOVER_AUTO, &found, &err))
-        show_found(&found, w);
+        discovered_show_found(&found, w);
     else
         writer_text(w, "why", err.text);
     writer_end(w);
@@ -188,7 +188,7 @@ static void show_possible(char **env, struct writer *w)
 void discovered_show(const struct config *config, char **env, struct writer *w)
 {
     writer_object(w, "$cluster");
-    show_found(&config->found, w);
+    discovered_show_found(&config->found, w);
     if (config->cluster.discovery == DISCOVER_NONE)
         show_possible(env, w);
     writer_end(w);

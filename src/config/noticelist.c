@@ -72,7 +72,7 @@ static bool unknown(const char *what, const char *name, struct err *err)
         what, name);
 }
 
-static bool is_taken(const struct config *config, const char *name)
+static bool noticelist_is_taken(const struct config *config, const char *name)
 {
     for (size_t i = 0; i < config->nnotices; i++)
         if (str_is(config->notices[i].name, name))
@@ -100,7 +100,7 @@ static bool give_name(const struct config *config, struct config_notice *notice,
     while (room > 0 && strlen(usual) > (size_t)room && (usual[room] & 0xc0) == 0x80)
         room--; /* do not cut a character */
     snprintf(name, sizeof name, "%.*s", room, usual);
-    for (int n = 2; is_taken(config, name); n++)
+    for (int n = 2; noticelist_is_taken(config, name); n++)
         snprintf(name, sizeof name, "%.*s-%d", room, usual, n);
     notice->name = strdup(name);
     return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
@@ -109,14 +109,14 @@ static bool give_name(const struct config *config, struct config_notice *notice,
 static bool check_name(const struct config *config, const struct config_notice *notice,
                        struct err *err)
 {
-    if (!is_taken(config, notice->name))
+    if (!noticelist_is_taken(config, notice->name))
         return true;
     return err_set(err, ERR_USAGE, 0,
                    "two sources are called \"%s\"; give one of them another name", notice->name);
 }
 
 /* Takes the memory of *notice, even on failure. */
-static bool add(struct config *config, struct config_notice *notice, struct err *err)
+static bool noticelist_add(struct config *config, struct config_notice *notice, struct err *err)
 {
     bool ok = true;
     if (config->nnotices >= CONFIG_NOTICES_MAX)
@@ -175,7 +175,7 @@ static bool add_from_text(const char *text, const char *folder, struct config *c
     if (!is_word(notice.kind) && !colon)
         return err_set(err, ERR_USAGE, 0, "%s needs a path; write %s:PATH", name, name);
     if ((!colon || add_path(&notice, colon + 1, folder, err)) && settle_times(&notice, err))
-        return add(config, &notice, err);
+        return noticelist_add(config, &notice, err);
     free_notice(&notice);
     return false;
 }
@@ -267,7 +267,7 @@ static bool add_from_object(const struct json *json, const char *folder, struct 
         ok = err_set(err, ERR_USAGE, 0,
                      "the key is missing that says what it is: file, kubernetes, command or poll");
     if (ok && settle_times(&notice, err))
-        return add(config, &notice, err);
+        return noticelist_add(config, &notice, err);
     free_notice(&notice);
     return false;
 }
@@ -308,7 +308,7 @@ bool noticelist_has(const struct config *config, enum config_notice_kind kind)
 static bool insert(struct config *config, size_t at, enum config_notice_kind kind, struct err *err)
 {
     struct config_notice notice = {.kind = kind};
-    if (!add(config, &notice, err))
+    if (!noticelist_add(config, &notice, err))
         return false;
     struct config_notice *list = config->notices;
     memmove(list + at + 1, list + at, (config->nnotices - 1 - at) * sizeof *list);

@@ -78,17 +78,19 @@ struct machine {
     struct platform *found;
 };
 
-static const char *below(const struct machine *machine, const char *path, char whole[PATH_SIZE])
+static const char *platform_below(const struct machine *machine, const char *path,
+                                  char whole[PATH_SIZE])
 {
     snprintf(whole, PATH_SIZE, "%s%s", machine->root, path);
     return whole;
 }
 
 /* One line of a firmware file, without surrounding spaces; "": none. */
-static void read_line(const struct machine *machine, const char *path, char text[DMI_TEXT_MAX])
+static void platform_read_line(const struct machine *machine, const char *path,
+                               char text[DMI_TEXT_MAX])
 {
     char whole[PATH_SIZE], line[DMI_TEXT_MAX];
-    (void)fd_read_text(below(machine, path, whole), line, sizeof line);
+    (void)fd_read_text(platform_below(machine, path, whole), line, sizeof line);
     line[strcspn(line, "\n")] = '\0';
     const char *begin = line + strspn(line, " ");
     size_t len = strlen(begin);
@@ -100,8 +102,8 @@ static void read_line(const struct machine *machine, const char *path, char text
             *p = '?';
 }
 
-static void conclude(const struct machine *machine, enum preset preset, const char *path,
-                     const char *text)
+static void platform_conclude(const struct machine *machine, enum preset preset, const char *path,
+                              const char *text)
 {
     machine->found->preset = preset;
     snprintf(machine->found->why, sizeof machine->found->why, "%s is %s", path, text);
@@ -111,13 +113,13 @@ static void conclude(const struct machine *machine, enum preset preset, const ch
 static void judge_google(const struct machine *machine)
 {
     char text[DMI_TEXT_MAX], whole[PATH_SIZE];
-    read_line(machine, PRODUCT, text);
+    platform_read_line(machine, PRODUCT, text);
     if (!str_is(text, "Google Compute Engine") && !str_is(text, "Google")) {
-        conclude(machine, PRESET_NONE, PRODUCT, text); /* for example a Chromebook */
+        platform_conclude(machine, PRESET_NONE, PRODUCT, text); /* for example a Chromebook */
         return;
     }
-    bool has_gpu = access(below(machine, GPU_DEVICE, whole), F_OK) == 0;
-    conclude(machine, has_gpu ? PRESET_GCE_GPU : PRESET_GCE_SPOT, PRODUCT, text);
+    bool has_gpu = access(platform_below(machine, GPU_DEVICE, whole), F_OK) == 0;
+    platform_conclude(machine, has_gpu ? PRESET_GCE_GPU : PRESET_GCE_SPOT, PRODUCT, text);
     str_addf(machine->found->why, sizeof machine->found->why,
              has_gpu ? ", and " GPU_DEVICE " is there"
                      : ", and " GPU_DEVICE
@@ -128,18 +130,18 @@ static void judge_google(const struct machine *machine)
 static void judge_xen(const struct machine *machine)
 {
     char text[DMI_TEXT_MAX];
-    read_line(machine, BIOS, text);
+    platform_read_line(machine, BIOS, text);
     bool is_amazon = strstr(text, ".amazon");
-    conclude(machine, is_amazon ? PRESET_AWS : PRESET_NONE, BIOS, text);
+    platform_conclude(machine, is_amazon ? PRESET_AWS : PRESET_NONE, BIOS, text);
 }
 
 /* Hyper-V has the same vendor; only Azure has this tag. */
 static void judge_microsoft(const struct machine *machine)
 {
     char text[DMI_TEXT_MAX];
-    read_line(machine, CHASSIS, text);
+    platform_read_line(machine, CHASSIS, text);
     bool is_azure = str_is(text, "7783-7084-3265-9085-8269-3286-77");
-    conclude(machine, is_azure ? PRESET_AZURE : PRESET_NONE, CHASSIS, text);
+    platform_conclude(machine, is_azure ? PRESET_AZURE : PRESET_NONE, CHASSIS, text);
 }
 
 static const struct {
@@ -157,15 +159,15 @@ void platform_cloud(const char *root, struct platform *ret)
     struct machine machine = {.root = root, .found = ret};
     char vendor[DMI_TEXT_MAX];
     *ret = (struct platform){.preset = PRESET_NONE};
-    read_line(&machine, VENDOR, vendor);
+    platform_read_line(&machine, VENDOR, vendor);
     size_t i = 0;
     while (i < ARRAY_LEN(vendors) && !str_is(vendor, vendors[i].vendor))
         i++;
     if (i < ARRAY_LEN(vendors) && vendors[i].judge)
         vendors[i].judge(&machine);
     else if (vendor[0])
-        conclude(&machine, i < ARRAY_LEN(vendors) ? vendors[i].preset : PRESET_NONE, VENDOR,
-                 vendor);
+        platform_conclude(&machine, i < ARRAY_LEN(vendors) ? vendors[i].preset : PRESET_NONE,
+                          VENDOR, vendor);
     else
         snprintf(ret->why, sizeof ret->why, "%s cannot be read, or is empty", VENDOR);
 }

@@ -130,8 +130,8 @@ static void word_origin(const struct config *config, char *text, size_t size)
                  origin_of(config, "preset"));
 }
 
-static bool fill_in(struct config *config, const struct preset_setting *setting, const char *origin,
-                    struct err *err)
+static bool presets_fill_in(struct config *config, const struct preset_setting *setting,
+                            const char *origin, struct err *err)
 {
     const struct option *option = option_by_key(setting->key);
     bool is_merged = option->type == OPTION_SIGNALS;
@@ -153,7 +153,7 @@ bool presets_apply(struct config *config, char **env, struct err *err)
     }
     word_origin(config, origin, sizeof origin);
     for (const struct preset_setting *at = presets[preset].settings; at->key; at++)
-        if (!fill_in(config, at, origin, err))
+        if (!presets_fill_in(config, at, origin, err))
             return err_wrap(err, "%s of preset %s", at->key, preset_names[preset]);
     return true;
 }
@@ -165,7 +165,7 @@ struct sources {
     size_t n;
 };
 
-static void add_sources(struct sources *sources, enum preset preset)
+static void presets_add_sources(struct sources *sources, enum preset preset)
 {
     for (const enum config_notice_kind *at = presets[preset].sources; *at != CONFIG_NOTICE_AUTO;)
         sources->kinds[sources->n++] = *at++;
@@ -177,12 +177,12 @@ static struct sources find_sources(const struct config *config, const char *root
 {
     struct sources sources = {0};
     if (config->preset != PRESET_AUTO) {
-        add_sources(&sources, (enum preset)config->preset);
+        presets_add_sources(&sources, (enum preset)config->preset);
         return sources;
     }
     platform_cloud(root, cloud);
-    add_sources(&sources, config->scheduler.preset);
-    add_sources(&sources, cloud->preset);
+    presets_add_sources(&sources, config->scheduler.preset);
+    presets_add_sources(&sources, cloud->preset);
     return sources;
 }
 
@@ -216,7 +216,8 @@ static const char *note_of(enum preset scheduler, enum preset cloud)
     }
 }
 
-static void show_found(const struct config *config, const struct platform *cloud, struct writer *w)
+static void presets_show_found(const struct config *config, const struct platform *cloud,
+                               struct writer *w)
 {
     char why[PLATFORM_WHY_MAX + 16];
     snprintf(why, sizeof why, "detected: %s", config->scheduler.why);
@@ -243,7 +244,7 @@ void presets_show(const struct config *config, struct writer *w)
     struct sources sources = find_sources(config, "", &cloud);
     writer_object(w, "$platform");
     if (config->preset == PRESET_AUTO)
-        show_found(config, &cloud, w);
+        presets_show_found(config, &cloud, w);
     else
         show_named(config, w);
     writer_list(w, "notices");

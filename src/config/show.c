@@ -24,7 +24,7 @@ const char *const show_added[] = {"$platform", "$cluster", "$sources", NULL};
 
 #define SHOWN_MAX (16 * 1024 * 1024) /* CONFIG_FILE_MAX, with room for escapes and indentation */
 
-static bool finish(struct writer *w, FILE *out, struct err *err)
+static bool show_finish(struct writer *w, FILE *out, struct err *err)
 {
     size_t len;
     const char *text = writer_done(w, &len);
@@ -78,7 +78,7 @@ bool show_config(const struct config *config, char **env, FILE *out, struct err 
         writer_text(&w, options[i].key, origin_text(config, &options[i]));
     writer_end(&w);
     writer_end(&w);
-    return finish(&w, out, err);
+    return show_finish(&w, out, err);
 }
 
 /* ---- the schema: written as JSON, with ' for " ---- */
@@ -271,5 +271,5 @@ bool show_schema(const struct config *config, FILE *out, struct err *err)
     writer_end(&w);
     schema_put(&w, "{" CLOSED "}");
     writer_end(&w);
-    return finish(&w, out, err);
+    return show_finish(&w, out, err);
 }

@@ -155,7 +155,7 @@ static bool check_twins(struct entry *entries, size_t n, struct err *err)
     return true;
 }
 
-static bool check_nodes(const struct config *config, struct err *err)
+static bool validate_check_nodes(const struct config *config, struct err *err)
 {
     size_t n = command_count(config->cluster.nodes);
     struct entry *entries = calloc(n + 1, sizeof *entries);
@@ -214,7 +214,7 @@ static bool check_logs(const struct config *config, struct err *err)
 bool config_validate(struct config *config, struct err *err)
 {
     return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
-           settle_node_rank(config, err) && check_nodes(config, err) &&
+           settle_node_rank(config, err) && validate_check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
            check_one(config, "cluster.bind", config->cluster.bind, err) &&
            check_silence(config, err) && check_logs(config, err);

@@ -112,7 +112,7 @@ static bool format_every(const struct option *option, const void *field, char *t
 }
 
 /* Takes `copy`, which is from malloc(). */
-static bool keep_text(char **field, char *copy, struct err *err)
+static bool values_keep_text(char **field, char *copy, struct err *err)
 {
     if (!copy)
         return err_set(err, ERR_SYSTEM, errno, "cannot keep it");
@@ -125,7 +125,7 @@ static bool parse_text(const struct option *option, const char *text, const char
                        void *field, struct err *err)
 {
     return text_check(text, option->min, option->max, err) && text_check_utf8(text, err) &&
-           keep_text(field, strdup(text), err);
+           values_keep_text(field, strdup(text), err);
 }
 
 static bool parse_path(const struct option *option, const char *text, const char *folder,
@@ -133,7 +133,7 @@ static bool parse_path(const struct option *option, const char *text, const char
 {
     if (!text_check(text, option->min, option->max, err))
         return false;
-    if (!keep_text(field, text_absolute(folder, text), err))
+    if (!values_keep_text(field, text_absolute(folder, text), err))
         return err_wrap(err, "cannot make \"%.80s\" an absolute path", text);
     return true;
 }
@@ -295,8 +295,8 @@ static const struct type types[OPTION_TYPE__COUNT] = {
 
 /* An empty text is usually an unset shell variable. If it counted as null, the job would run
  * without, for example, its checkpoint directory. */
-static bool parse(const struct option *option, const char *text, const char *folder,
-                  struct config *config, struct err *err)
+static bool values_parse(const struct option *option, const char *text, const char *folder,
+                         struct config *config, struct err *err)
 {
     if (option->is_nullable && !*text)
         return err_set(err, ERR_USAGE, 0, "the value is empty; if none is meant, write null");
@@ -314,7 +314,7 @@ bool value_from_text(const struct option *option, const char *text, const char *
         value_clear(option, config);
         return true;
     }
-    return parse(option, text, folder, config, err);
+    return values_parse(option, text, folder, config, err);
 }
 
 /* Scalars are checked as text, so each type has one check. */
@@ -329,7 +329,7 @@ static bool scalar_from_json(const struct option *option, const struct json *jso
         str_addf(number, sizeof number, "%" PRId64, value);
     else if (json_bool(json, &flag))
         str_copy(number, sizeof number, flag ? "true" : "false");
-    return parse(option, text ? text : number, folder, config, err);
+    return values_parse(option, text ? text : number, folder, config, err);
 }
 
 bool value_from_json(const struct option *option, const struct json *json, const char *folder,

@@ -146,7 +146,7 @@ bool line_send(struct pch *job, const struct procmsg *msg)
     return send_over(job, job->connection, msg);
 }
 
-static bool parse(const uint8_t *data, size_t n, struct procmsg *ret)
+static bool line_parse(const uint8_t *data, size_t n, struct procmsg *ret)
 {
     struct frame frame;
     size_t size;
@@ -155,7 +155,7 @@ static bool parse(const uint8_t *data, size_t n, struct procmsg *ret)
 }
 
 /* Drops messages that no thread waits for. A LOOK has done its work by waking the reader. */
-static void take_message(struct pch *job, const struct procmsg *msg)
+static void line_take_message(struct pch *job, const struct procmsg *msg)
 {
     if (msg->type == PROCMSG_ANSWER) {
         if (msg->step != job->answer.step)
@@ -169,7 +169,7 @@ static void take_message(struct pch *job, const struct procmsg *msg)
 }
 
 /* Reads all pending messages. Returns NULL, or how the supervisor was lost. */
-static const char *receive(struct pch *job)
+static const char *line_receive(struct pch *job)
 {
     uint8_t data[FRAME_MAX + 1];
     struct procmsg msg;
@@ -184,9 +184,9 @@ static const char *receive(struct pch *job)
             continue;
         if (n <= 0)
             return how_it_ended(job);
-        if (!parse(data, (size_t)n, &msg))
+        if (!line_parse(data, (size_t)n, &msg))
             return "pchrun does not speak this libpch's protocol";
-        take_message(job, &msg);
+        line_take_message(job, &msg);
     }
     return page_is_alive(job_live(job)->supervisor) ? NULL : how_it_ended(job);
 }
@@ -201,7 +201,7 @@ static void read_turn(struct pch *job)
     pthread_mutex_lock(&job->lock);
     job->has_reader = false;
     if (job_can_talk(job_live(job))) {
-        const char *how = receive(job);
+        const char *how = line_receive(job);
         if (how)
             line_lost(job, how);
     }
@@ -290,7 +290,7 @@ static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FD
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
         c->cmsg_len == CMSG_LEN(FDS * sizeof(int)))
         memcpy(fds, CMSG_DATA(c), FDS * sizeof(int));
-    if (parse(data, (size_t)n, ret))
+    if (line_parse(data, (size_t)n, ret))
         return LINE_ATTACHED;
     err_set(err, ERR_PROTOCOL, 0, "it does not speak this libpch's protocol");
     return LINE_FAILED;
@@ -340,7 +340,7 @@ static bool map_pages(struct pch *job, const int fds[FDS], struct err *err)
     return true;
 }
 
-static bool wait_for_answer(int fd, struct err *err)
+static bool line_wait_for_answer(int fd, struct err *err)
 {
     int64_t deadline = clock_now_ns() + ATTACH_WAIT_S * NS_PER_S;
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -352,7 +352,7 @@ static bool wait_for_answer(int fd, struct err *err)
     return err_set(err, ERR_PEER, 0, "it did not answer within %d s", ATTACH_WAIT_S);
 }
 
-static bool is_welcome(const struct procmsg *msg, struct err *err)
+static bool line_is_welcome(const struct procmsg *msg, struct err *err)
 {
     if (msg->type == PROCMSG_REFUSED)
         return err_set(err, ERR_PEER, 0, "it refused: %s", msg->text);
@@ -365,10 +365,10 @@ static enum line_result take_welcome(struct pch *job, struct err *err)
 {
     struct procmsg msg;
     int fds[FDS] = {-1, -1};
-    if (!wait_for_answer(job->fd, err))
+    if (!line_wait_for_answer(job->fd, err))
         return LINE_FAILED;
     enum line_result result = receive_with_fds(job->fd, &msg, fds, err);
-    if (result == LINE_ATTACHED && !(is_welcome(&msg, err) && map_pages(job, fds, err)))
+    if (result == LINE_ATTACHED && !(line_is_welcome(&msg, err) && map_pages(job, fds, err)))
         result = LINE_FAILED;
     fd_close(&fds[0]);
     fd_close(&fds[1]);

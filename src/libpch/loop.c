@@ -29,7 +29,7 @@ static bool has_answer(struct pch *job, const void *arg)
 }
 
 /* Sends a message and waits for its ANSWER. */
-static enum pch_action ask(struct pch *job, const struct procmsg *msg)
+static enum pch_action loop_ask(struct pch *job, const struct procmsg *msg)
 {
     struct live *live = job_live(job);
     pthread_mutex_lock(&job->lock);
@@ -82,25 +82,25 @@ static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
 
 /* The background save belongs to a round that ends the run, so no further step begins before the
  * answer. */
-static enum pch_action hold(struct pch *job)
+static enum pch_action loop_hold(struct pch *job)
 {
     struct live *live = job_live(job);
     struct procmsg msg = {.type = PROCMSG_HELD, .step = live->served_step, .tag = live->served_tag};
-    enum pch_action action = ask(job, &msg);
+    enum pch_action action = loop_ask(job, &msg);
     live->is_held = !job->answer.is_there;
     if (live->is_held)
         look_again(live); /* the wait was interrupted: the next step asks again */
     return action;
 }
 
-static enum pch_action look(struct pch *job, uint64_t step)
+static enum pch_action loop_look(struct pch *job, uint64_t step)
 {
     struct live *live = job_live(job);
     for (;;) {
         line_check(job);
         if (job_state(live) != LIVE_ON)
             return PCH_EXIT;
-        if (live->is_held && hold(job) == PCH_EXIT)
+        if (live->is_held && loop_hold(job) == PCH_EXIT)
             return PCH_EXIT;
         uint64_t word = atomic_load(&live->supervisor->gate);
         if (!gate_stops(word, step, live->served_tag) || gate_tag(word) == 0)
@@ -140,11 +140,11 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     live->has_begun = true;
     live->is_serving = false;
     (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
-    return look(job, step);
+    return loop_look(job, step);
 }
 
 /* Only reports the step: the process takes no part in rounds. */
-static void count(struct pch *job)
+static void loop_count(struct pch *job)
 {
     NOT_CANCELLED;
     struct live *live = job_live(job);
@@ -167,7 +167,7 @@ static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job,
     atomic_store_explicit(&job->process->phase, PCH_TRAIN, memory_order_relaxed);
     atomic_store(&job->process->step, step);
     if (live->counts) {
-        count(job);
+        loop_count(job);
         return PCH_CONTINUE;
     }
     uint64_t word = atomic_load(&job->supervisor->gate);
@@ -241,7 +241,7 @@ enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path)
     msg.wants_answer = 1;
     if (tag)
         live->is_held = false; /* answered here */
-    return ask(job, &msg);
+    return loop_ask(job, &msg);
 }
 
 static bool job_saves(const pch_t *job)

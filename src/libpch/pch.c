@@ -89,7 +89,7 @@ static bool make_live(struct pch *job)
 }
 
 /* A program built with an older, smaller struct gets the defaults for the missing fields. */
-static struct pch_options complete(const struct pch_options *given)
+static struct pch_options pch_complete(const struct pch_options *given)
 {
     struct pch_options options = PCH_OPTIONS_INIT;
     if (given && given->size <= sizeof options)
@@ -99,7 +99,7 @@ static struct pch_options complete(const struct pch_options *given)
     return options;
 }
 
-static void describe(struct procmsg *ret, const struct pch_options *options)
+static void pch_describe(struct procmsg *ret, const struct pch_options *options)
 {
     struct where where = where_by_env();
     bool is_stated = options->rank >= 0;
@@ -141,7 +141,7 @@ static void watch_exit(struct pch *job)
 #endif
 }
 
-static const char *advice(int number)
+static const char *pch_advice(int number)
 {
     if (number == EACCES)
         return " (start pchrun as the user that trains)";
@@ -157,7 +157,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     bool counts = options->flags & PCH_NO_SAVE;
     bool may_shield = !counts && !(options->flags & PCH_NO_SHIELD);
     bool is_shielded = may_shield && shield_is_wanted(SIGTERM);
-    describe(&msg, options);
+    pch_describe(&msg, options);
     msg.flags = (is_shielded ? PROCMSG_FLAG_SHIELD : 0) | (counts ? PROCMSG_FLAG_COUNTS : 0);
     live->counts = counts;
     switch (line_attach(job, path, &msg, &err)) {
@@ -177,7 +177,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
         break;
     case LINE_FAILED:
         line_say("cannot attach to pchrun at %s: %s%s; this process trains unsupervised", path,
-                 err.text, advice(err.sys_errno));
+                 err.text, pch_advice(err.sys_errno));
         break;
     }
 }
@@ -185,7 +185,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
 static void open_job(struct pch *job, const struct pch_options *given)
 {
     const char *path = getenv("PCH_SOCKET");
-    struct pch_options options = complete(given);
+    struct pch_options options = pch_complete(given);
     /* For an unattached process; WELCOME may replace it. */
     job->resume_step = where_resume_step();
     str_copy(job->resume_path, sizeof job->resume_path, getenv("PCH_RESUME_PATH"));

@@ -35,7 +35,7 @@ static uint32_t own_thread(void)
 
 /* Before glibc 2.34 the functions that make a mutex robust and shared were in libpthread, which a
  * program may not have loaded. glibc's ABI stores both flags in the mutex's kind. */
-static bool make(pthread_mutex_t *mutex)
+static bool robustlock_make(pthread_mutex_t *mutex)
 {
 #ifdef __GLIBC__
     enum { ROBUST = 16, SHARED = 128 };
@@ -66,7 +66,7 @@ void robustlock_take(struct page_process *page, enum page_holder holder)
 {
     _Atomic uint32_t *word = &page->holds[holder].word;
     pthread_mutex_t *mutex = mutex_of(page, holder);
-    if (!make(mutex) || pthread_mutex_lock(mutex) != 0)
+    if (!robustlock_make(mutex) || pthread_mutex_lock(mutex) != 0)
         return;
     if (!is_held(word)) { /* the word is then undefined, and must not look like a holder */
         pthread_mutex_unlock(mutex);

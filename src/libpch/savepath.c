@@ -18,7 +18,7 @@ static bool has_scheme(const char *path)
 }
 
 /* False: too long, or the working directory is gone. */
-static bool make_absolute(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
+static bool savepath_make_absolute(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
 {
     bool is_absolute = path[0] == '/';
     ret[0] = '\0';
@@ -41,7 +41,7 @@ bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err
         return true;
     if (has_scheme(path) && str_copy(ret, PROCMSG_PATH_MAX, path))
         return true;
-    return make_absolute(ret, path, err);
+    return savepath_make_absolute(ret, path, err);
 }
 
 bool savepath_look(const char *path, struct err *err)

@@ -96,7 +96,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool shield_is_ours(const struct sigaction *action)
 {
     return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
 }
@@ -105,7 +105,7 @@ bool shield_is_wanted(int number)
 {
     struct sigaction now;
     return sigaction(number, NULL, &now) == 0 &&
-           (is_ours(&now) || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL));
+           (shield_is_ours(&now) || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL));
 }
 
 static bool take_over(int number, struct sigaction *ret_before)
@@ -145,7 +145,7 @@ void shield_lower(void)
     struct sigaction now;
     for (int number = 1; number <= SIGNALS; number++)
         if ((shield.raised & SIGNAL_BIT(number)) && sigaction(number, NULL, &now) == 0 &&
-            is_ours(&now))
+            shield_is_ours(&now))
             sigaction(number, &shield.covered[number - 1], NULL);
     memset(shield.covered, 0, sizeof shield.covered);
     shield.raised = 0;
@@ -178,6 +178,6 @@ void shield_cover(void)
     struct sigaction now;
     for (int number = 1; number <= SIGNALS && shield.forker; number++)
         if ((shield.raised & SIGNAL_BIT(number)) && sigaction(number, NULL, &now) == 0 &&
-            !is_ours(&now))
+            !shield_is_ours(&now))
             take_over(number, &shield.covered[number - 1]);
 }

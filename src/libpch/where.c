@@ -22,7 +22,7 @@ static const struct {
     {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", false},
 };
 
-static int number(const char *name)
+static int where_number(const char *name)
 {
     int64_t v;
     const char *text = getenv(name);
@@ -33,8 +33,9 @@ struct where where_by_env(void)
 {
     struct where found = {PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN};
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-        struct where w = {number(families[i].rank), number(families[i].local_rank),
-                          number(families[i].world_size), number(families[i].local_world_size)};
+        struct where w = {where_number(families[i].rank), where_number(families[i].local_rank),
+                          where_number(families[i].world_size),
+                          where_number(families[i].local_world_size)};
         bool is_first = found.rank == PROCMSG_UNKNOWN;
         bool is_inner = families[i].may_be_inner && found.world_size != PROCMSG_UNKNOWN &&
                         w.world_size > found.world_size;

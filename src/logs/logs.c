@@ -74,7 +74,7 @@ void logs_begun(struct logs *logs)
 /* --- the whole --- */
 
 /* A child with a deadline does it: the directory may lie on a dead file system. */
-static bool check_dir(struct logs *logs, struct err *err)
+static bool logs_check_dir(struct logs *logs, struct err *err)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -90,7 +90,7 @@ bool logs_open(struct logs *logs, struct err *err)
     logs->world.out = -1;
     if (!config->logs.dir || logs->world.params->children == 0)
         return true;
-    if (!check_dir(logs, err))
+    if (!logs_check_dir(logs, err))
         return false;
     /* A copy, because pchrun may close its standard output while the job runs. */
     logs->world.out = config->logs.tee ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
@@ -169,7 +169,7 @@ static void write_lines(struct writer *w, const char *key, char *text)
 }
 
 /* How many bytes of text each list of lines may have. */
-static size_t text_size(const struct logs_run *run)
+static size_t logs_text_size(const struct logs_run *run)
 {
     size_t size = REPORT_BYTES / (2 * run->tee.count);
     if (size < REPORT_TEXT_MIN)
@@ -181,7 +181,7 @@ static void write_stream(const struct logs *logs, size_t i, bool with_lines, str
 {
     const struct logs_run *run = logs->run;
     struct tee_stream_state *state = &run->tee.states[i];
-    size_t size = text_size(run);
+    size_t size = logs_text_size(run);
     char text[TAIL_TEXT_MAX];
     struct tail tail;
     writer_object(w, i % LOGS_STREAM__COUNT == LOGS_STDOUT ? "stdout" : "stderr");

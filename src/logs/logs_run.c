@@ -59,7 +59,8 @@ static const char *trouble_of(const struct logs_run *run, enum tee_branch which)
     return NULL;
 }
 
-static void place_of(const struct logs_run *run, enum tee_branch which, char *text, size_t size)
+static void logs_run_place_of(const struct logs_run *run, enum tee_branch which, char *text,
+                              size_t size)
 {
     if (which == TEE_FILE)
         snprintf(text, size, "kept in '%s'", run->world->config->logs.dir);
@@ -68,14 +69,14 @@ static void place_of(const struct logs_run *run, enum tee_branch which, char *te
 }
 
 /* Logs once when a trouble begins, and once when it is over. */
-static void look_at(struct logs_run *run, enum tee_branch which)
+static void logs_run_look_at(struct logs_run *run, enum tee_branch which)
 {
     const char *trouble = trouble_of(run, which);
     uint64_t missing = logs_run_lost(run, which) - run->said_lost[which];
     char place[512];
     if (run->has_trouble[which] == (trouble != NULL))
         return;
-    place_of(run, which, place, sizeof place);
+    logs_run_place_of(run, which, place, sizeof place);
     run->has_trouble[which] = trouble != NULL;
     if (!log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
         return;
@@ -94,7 +95,7 @@ static void look_at(struct logs_run *run, enum tee_branch which)
 static void say_troubles(struct logs_run *run)
 {
     for (int which = 0; which < TEE_BRANCH__COUNT; which++)
-        look_at(run, (enum tee_branch)which);
+        logs_run_look_at(run, (enum tee_branch)which);
 }
 
 static void say_lost(const struct logs_run *run)
@@ -102,7 +103,7 @@ static void say_lost(const struct logs_run *run)
     for (int which = 0; which < TEE_BRANCH__COUNT; which++) {
         char place[512];
         uint64_t missing = logs_run_lost(run, (enum tee_branch)which) - run->said_lost[which];
-        place_of(run, (enum tee_branch)which, place, sizeof place);
+        logs_run_place_of(run, (enum tee_branch)which, place, sizeof place);
         if (missing > 0)
             log_warn(LOGS_TOPIC, "%" PRIu64 " bytes of what the commands printed were not %s",
                      missing, place);
@@ -115,7 +116,7 @@ static void on_told(void *ctx)
     char bytes[256];
     ssize_t n = recv(run->control, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        watch_end(&run->told); /* the log process has ended; on_change() handles that */
+        watch_end(&run->told); /* the log process has ended; logs_run_on_change() handles that */
     say_troubles(run);
 }
 
@@ -234,7 +235,7 @@ static void replace(struct logs_run *run, int status)
         watch_at(&run->clock, at);
 }
 
-static void on_change(void *ctx, enum reap_what what, int status)
+static void logs_run_on_change(void *ctx, enum reap_what what, int status)
 {
     struct logs_run *run = ctx;
     if (what == REAP_STOPPED)
@@ -249,7 +250,7 @@ static void on_change(void *ctx, enum reap_what what, int status)
 }
 
 /* The restart is due, or the log process has not ended in time. */
-static void on_clock(void *ctx)
+static void logs_run_on_clock(void *ctx)
 {
     struct logs_run *run = ctx;
     if (!run->is_ending) {
@@ -285,7 +286,7 @@ void logs_run_end(struct logs_run *run, int64_t until)
 
 /* --- how it begins --- */
 
-static char *keep_text(struct logs_run *run, char *text)
+static char *logs_run_keep_text(struct logs_run *run, char *text)
 {
     run->texts[run->ntexts] = text;
     run->ntexts += text != NULL;
@@ -313,14 +314,14 @@ static bool word_stream(struct logs_run *run, size_t i, const char *folder, stru
         word_prefix(world, index, prefix, sizeof prefix);
     if (asprintf(&path, "%s/%s.%s", folder, name, endings[which]) < 0)
         path = NULL;
-    stream->path = keep_text(run, path);
-    stream->prefix = keep_text(run, strdup(prefix));
+    stream->path = logs_run_keep_text(run, path);
+    stream->prefix = logs_run_keep_text(run, strdup(prefix));
     int fd = which == LOGS_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
     stream->to = world->config->logs.tee && !(world->closed & 1U << fd) ? fd : -1;
     return (stream->path && stream->prefix) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }
 
-static bool open_stream(struct logs_run *run, size_t i, struct err *err)
+static bool logs_run_open_stream(struct logs_run *run, size_t i, struct err *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -330,8 +331,8 @@ static bool open_stream(struct logs_run *run, size_t i, struct err *err)
     return fd_set_nonblock(ends[0], err);
 }
 
-static bool open_streams(struct logs_run *run, uint32_t attempt, uint32_t generation,
-                         struct err *err)
+static bool logs_run_open_streams(struct logs_run *run, uint32_t attempt, uint32_t generation,
+                                  struct err *err)
 {
     char *folder;
     bool ok = true;
@@ -339,7 +340,7 @@ static bool open_streams(struct logs_run *run, uint32_t attempt, uint32_t genera
                  attempt, generation) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     for (size_t i = 0; ok && i < run->tee.count; i++)
-        ok = word_stream(run, i, folder, err) && open_stream(run, i, err);
+        ok = word_stream(run, i, folder, err) && logs_run_open_stream(run, i, err);
     free(folder);
     return ok;
 }
@@ -370,8 +371,8 @@ static struct logs_run *new_run(struct logs_world *world)
                                      .keep = world->config->logs.keep}};
     run->tee.by_line = world->params->children > 1 || world->config->logs.prefix;
     run->told = (struct watch){.fn = on_told, .ctx = run};
-    run->clock = (struct watch){.fn = on_clock, .ctx = run};
-    run->watch = (struct reap_watch){.kind = REAP_HELPER, .fn = on_change, .ctx = run};
+    run->clock = (struct watch){.fn = logs_run_on_clock, .ctx = run};
+    run->watch = (struct reap_watch){.kind = REAP_HELPER, .fn = logs_run_on_change, .ctx = run};
     run->tee.streams = calloc(n, sizeof *run->tee.streams);
     run->tee.states = tee_states_new(n, (uint32_t)world->config->logs.lines);
     run->outputs = calloc(n, sizeof *run->outputs);
@@ -396,7 +397,7 @@ struct logs_run *logs_run_begin(struct logs_world *world, uint32_t attempt, uint
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep what the commands print");
         return NULL;
     }
-    if (open_streams(run, attempt, generation, err) && open_control(run, err) &&
+    if (logs_run_open_streams(run, attempt, generation, err) && open_control(run, err) &&
         start_tee(run, err))
         return run;
     logs_run_free(run);

@@ -24,7 +24,7 @@ void inquiry_stop(struct inquiry *inquiry)
 }
 
 /* Returns 1 if there was something, 0 if there is nothing now, -1 at the end. */
-static int take_some(struct inquiry *inquiry)
+static int inquiry_take_some(struct inquiry *inquiry)
 {
     char data[READ_BYTES];
     ssize_t n = read(inquiry->helper.answer, data, sizeof data);
@@ -39,18 +39,18 @@ static void end_inquiry(struct inquiry *inquiry, bool is_late)
     inquiry->on_over(inquiry->ctx, is_late);
 }
 
-static void on_readable(void *ctx)
+static void inquiry_on_readable(void *ctx)
 {
-    if (take_some(ctx) < 0)
+    if (inquiry_take_some(ctx) < 0)
         end_inquiry(ctx, false);
 }
 
 /* pchrun may have stood still: an answer that is there counts. */
-static void on_deadline(void *ctx)
+static void inquiry_on_deadline(void *ctx)
 {
     int more;
     do
-        more = take_some(ctx);
+        more = inquiry_take_some(ctx);
     while (more > 0);
     end_inquiry(ctx, more == 0);
 }
@@ -62,8 +62,8 @@ bool inquiry_start(struct inquiry *inquiry, struct err *err)
         return err_set(err, ERR_SYSTEM, 0, "the process of the last time has not ended");
     buf_free(&inquiry->text);
     buf_init(&inquiry->text, inquiry->max);
-    inquiry->readable = (struct watch){.fn = on_readable, .ctx = inquiry};
-    inquiry->deadline = (struct watch){.fn = on_deadline, .ctx = inquiry};
+    inquiry->readable = (struct watch){.fn = inquiry_on_readable, .ctx = inquiry};
+    inquiry->deadline = (struct watch){.fn = inquiry_on_deadline, .ctx = inquiry};
     if (helper_ask(helper, inquiry->fn, inquiry->arg, err) &&
         watch_fd(&inquiry->readable, inquiry->base, helper->answer, err) &&
         watch_clock(&inquiry->deadline, inquiry->base, err)) {

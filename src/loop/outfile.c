@@ -12,30 +12,31 @@
 /* A file system that needs longer than this for a page counts as dead. */
 #define WRITE_WAIT_NS (5 * NS_PER_S)
 
-static void complain(struct outfile *out, const struct err *err)
+static void outfile_complain(struct outfile *out, const struct err *err)
 {
     if (!out->has_complained)
         log_warn(out->topic, "%s; %s", err->text, out->loss);
     out->has_complained = true;
 }
 
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
+static void outfile_on_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct outfile *out = ctx;
     watch_at(&out->deadline, CLOCK_NEVER);
     if (err)
-        complain(out, err);
+        outfile_complain(out, err);
     if (out->on_written)
         out->on_written(out->ctx, !err);
 }
 
-static void on_deadline(void *ctx)
+static void outfile_on_deadline(void *ctx)
 {
     struct outfile *out = ctx;
     statefile_give_up(&out->file);
 }
 
-static bool resolve(const struct outfile *out, const char *path, char **ret, struct err *err)
+static bool outfile_resolve(const struct outfile *out, const char *path, char **ret,
+                            struct err *err)
 {
     if (out->what)
         return statefile_resolve(path, ret, err) ||
@@ -48,16 +49,16 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
                   struct err *err)
 {
     char *target;
-    out->deadline = (struct watch){.fn = on_deadline, .ctx = out};
+    out->deadline = (struct watch){.fn = outfile_on_deadline, .ctx = out};
     if (!path)
         return true;
-    if (!resolve(out, path, &target, err))
+    if (!outfile_resolve(out, path, &target, err))
         return false;
     out->is_wanted = statefile_init(&out->file, target ? target : path, reap, err);
     free(target);
     if (!out->is_wanted)
         return false;
-    statefile_on_written(&out->file, on_written, out);
+    statefile_on_written(&out->file, outfile_on_written, out);
     return watch_clock(&out->deadline, base, err);
 }
 
@@ -81,7 +82,7 @@ bool outfile_write(struct outfile *out, const void *text, size_t len)
     if (ok)
         watch_at(&out->deadline, clock_now_ns() + WRITE_WAIT_NS);
     else
-        complain(out, &err);
+        outfile_complain(out, &err);
     return ok;
 }
 

@@ -53,7 +53,7 @@ void dial_free(struct dial *dial)
     free(dial);
 }
 
-static void finish(struct dial *dial)
+static void dial_finish(struct dial *dial)
 {
     struct dial_options options = dial->options;
     int fd = fd_take(&dial->fd);
@@ -65,7 +65,7 @@ static void finish(struct dial *dial)
     options.on_done(options.arg, fd, &peer, &err);
 }
 
-static void arm(struct event *timer, int64_t ns)
+static void dial_arm(struct event *timer, int64_t ns)
 {
     if (ns < 0)
         ns = 0;
@@ -118,7 +118,7 @@ static void on_connected(evutil_socket_t fd, short what, void *arg)
         try_next(dial);
         return;
     }
-    finish(dial);
+    dial_finish(dial);
 }
 
 /* Starts a connection to the next address. False: it failed at once. */
@@ -138,7 +138,7 @@ static bool try_one(struct dial *dial)
         attempt_failed(dial, error);
         return false;
     }
-    arm(dial->expiry, time_left(dial) / (int64_t)(dial->list.n - dial->next + 1));
+    dial_arm(dial->expiry, time_left(dial) / (int64_t)(dial->list.n - dial->next + 1));
     return true;
 }
 
@@ -147,7 +147,7 @@ static void try_next(struct dial *dial)
     while (dial->next < dial->list.n)
         if (try_one(dial))
             return;
-    finish(dial);
+    dial_finish(dial);
 }
 
 static void on_resolved(evutil_socket_t fd, short what, void *arg)
@@ -159,7 +159,7 @@ static void on_resolved(evutil_socket_t fd, short what, void *arg)
     if (resolve_take(resolve, &dial->list, &dial->err))
         try_next(dial);
     else
-        finish(dial);
+        dial_finish(dial);
 }
 
 /* The step under way took too long. For a numeric address the first call starts the first step. */
@@ -171,7 +171,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *arg)
         char text[32];
         err_set(&dial->err, ERR_PEER, 0, "cannot look up '%s': no answer within %s",
                 dial->where.host, str_duration(dial->options.wait_ns, text, sizeof text));
-        finish(dial);
+        dial_finish(dial);
         return;
     }
     if (dial->fd >= 0)
@@ -198,13 +198,13 @@ struct dial *dial_start(const struct dial_options *options, const struct address
         dial->wait =
             event_new(options->base, resolve_fd(dial->resolve), EV_READ, on_resolved, dial);
     if (dial->wait && event_add(dial->wait, NULL) == 0) {
-        arm(dial->expiry, options->wait_ns);
+        dial_arm(dial->expiry, options->wait_ns);
         return dial;
     }
     if (dial->resolve) {
         dial_free(dial);
         return NULL;
     }
-    arm(dial->expiry, 0);
+    dial_arm(dial->expiry, 0);
     return dial;
 }

@@ -97,13 +97,13 @@ static bool accept_one(struct listener *listener, int on)
     return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void listener_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     for (int i = 0; i < ACCEPTS_PER_WAKE && accept_one(arg, fd); i++)
         ;
 }
 
-static bool set_up(int fd, const union netaddr *where)
+static bool listener_set_up(int fd, const union netaddr *where)
 {
     int yes = 1, no = 0;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
@@ -131,10 +131,10 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
 }
 
 /* Takes the socket. False: memory is short, and the caller keeps it. */
-static bool watch(struct listener *listener, int *fd)
+static bool listener_watch(struct listener *listener, int *fd)
 {
-    struct event *event =
-        event_new(listener->options.base, *fd, EV_READ | EV_PERSIST, on_readable, listener);
+    struct event *event = event_new(listener->options.base, *fd, EV_READ | EV_PERSIST,
+                                    listener_on_readable, listener);
     if (!event)
         return false;
     listener->readable[listener->n] = event;
@@ -143,19 +143,19 @@ static bool watch(struct listener *listener, int *fd)
 }
 
 /* Adds one socket. Returns 0 or an errno. */
-static int add(struct listener *listener, const union netaddr *where)
+static int listener_add(struct listener *listener, const union netaddr *where)
 {
     FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || !set_up(fd, where))
+    if (fd < 0 || !listener_set_up(fd, where))
         return errno;
-    return watch(listener, &fd) ? 0 : ENOMEM;
+    return listener_watch(listener, &fd) ? 0 : ENOMEM;
 }
 
 /* Skips absent addresses: "localhost" has an IPv6 address even where IPv6 is off. */
 static bool add_all(struct listener *listener, const struct netaddr_list *where, struct err *err)
 {
     for (size_t i = 0; i < where->n; i++) {
-        int error = add(listener, &where->all[i]);
+        int error = listener_add(listener, &where->all[i]);
         bool is_absent = error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
         if (error && !(is_absent && (listener->n > 0 || i + 1 < where->n)))
             return say_why(&where->all[i], error, err);
@@ -163,7 +163,7 @@ static bool add_all(struct listener *listener, const struct netaddr_list *where,
     return true;
 }
 
-static struct listener *make(const struct listener_options *options)
+static struct listener *listener_make(const struct listener_options *options)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
@@ -179,7 +179,7 @@ static struct listener *make(const struct listener_options *options)
 struct listener *listener_new(const struct listener_options *options,
                               const struct netaddr_list *where, struct err *err)
 {
-    struct listener *listener = make(options);
+    struct listener *listener = listener_make(options);
     if (!listener) {
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen");
         return NULL;
@@ -195,10 +195,10 @@ struct listener *listener_new(const struct listener_options *options,
 struct listener *listener_adopt(const struct listener_options *options, int fd)
 {
     FD_CLEANUP int taken = fd;
-    struct listener *listener = make(options);
+    struct listener *listener = listener_make(options);
     if (!listener)
         return NULL;
-    if (watch(listener, &taken) && listen_on(listener))
+    if (listener_watch(listener, &taken) && listen_on(listener))
         return listener;
     listener_free(listener);
     return NULL;

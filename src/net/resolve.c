@@ -56,7 +56,7 @@ static void look_up(struct resolve *resolve)
         freeaddrinfo(found);
 }
 
-static void *run(void *arg)
+static void *resolve_run(void *arg)
 {
     struct resolve *resolve = arg;
     look_up(resolve);
@@ -71,7 +71,7 @@ static void *run(void *arg)
 
 /* Detached, with every signal blocked. The stack size is fixed, because `ulimit -s` may say
  * gigabytes. Returns an errno. */
-static int start_thread(struct resolve *resolve)
+static int resolve_start_thread(struct resolve *resolve)
 {
     pthread_attr_t attr;
     sigset_t all;
@@ -86,7 +86,7 @@ static int start_thread(struct resolve *resolve)
     if (rc == 0)
         rc = pthread_attr_setsigmask_np(&attr, &all);
     if (rc == 0)
-        rc = pthread_create(&thread, &attr, run, resolve);
+        rc = pthread_create(&thread, &attr, resolve_run, resolve);
     pthread_attr_destroy(&attr);
     return rc;
 }
@@ -111,7 +111,7 @@ struct resolve *resolve_start(const struct address *where, struct err *err)
     resolve->fd = fd;
     atomic_init(&resolve->owners, 2);
     atomic_fetch_add(&the_threads, 1);
-    int rc = start_thread(resolve);
+    int rc = resolve_start_thread(resolve);
     if (rc != 0) {
         err_set(err, ERR_SYSTEM, rc, "cannot look up '%s': no thread", where->host);
         atomic_fetch_sub(&the_threads, 1);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static bool is_again(int error)
+static bool stream_is_again(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
@@ -23,7 +23,7 @@ static ssize_t plain_read(struct stream *stream, void *data, size_t size, struct
     ssize_t n = recv(stream->fd, data, size, 0);
     if (n >= 0)
         return n;
-    if (is_again(errno))
+    if (stream_is_again(errno))
         return STREAM_WANT_READ;
     err_set(err, ERR_PEER, errno, "cannot read");
     return STREAM_FAILED;
@@ -34,7 +34,7 @@ static ssize_t plain_write(struct stream *stream, const void *data, size_t size,
     ssize_t n = send(stream->fd, data, size, MSG_NOSIGNAL);
     if (n >= 0)
         return n;
-    if (is_again(errno))
+    if (stream_is_again(errno))
         return STREAM_WANT_WRITE;
     err_set(err, ERR_PEER, errno, "cannot write");
     return STREAM_FAILED;

@@ -154,7 +154,7 @@ static bool look_at_first(struct tls_session *session, const void *data, size_t 
     return !session->is_plain;
 }
 
-static int on_read(BIO *bio, char *data, int size)
+static int tls_on_read(BIO *bio, char *data, int size)
 {
     struct tls_session *session = tlslib.BIO_get_data(bio);
     tlslib.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
@@ -167,7 +167,7 @@ static int on_read(BIO *bio, char *data, int size)
     return n == STREAM_END ? 0 : -1;
 }
 
-static int on_write(BIO *bio, const char *data, int size)
+static int tls_on_write(BIO *bio, const char *data, int size)
 {
     struct tls_session *session = tlslib.BIO_get_data(bio);
     tlslib.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
@@ -187,7 +187,7 @@ static long on_control(BIO *bio, int command, long number, void *data)
 
 /* ---- what went wrong ---- */
 
-static bool fail(struct err *err, const char *text)
+static bool tls_fail(struct err *err, const char *text)
 {
     return err_set(err, ERR_PEER, 0, "%s", text);
 }
@@ -203,7 +203,7 @@ static bool explain_alert(const struct tls_session *session, int alert, const ch
                           struct err *err)
 {
     if (alert == SSL_AD_ILLEGAL_PARAMETER || alert == SSL_AD_DECRYPT_ERROR)
-        return fail(err, "node 0 has another key; all nodes need the same cluster.key_file");
+        return tls_fail(err, "node 0 has another key; all nodes need the same cluster.key_file");
     if (alert == SSL_AD_HANDSHAKE_FAILURE)
         return err_set(err, ERR_PEER, 0, "node 0 does not know job \"%.63s\" (--job)",
                        session->tls->identity + strlen(IDENTITY));
@@ -222,7 +222,7 @@ static bool explain_handshake(const struct tls_session *session, int code, const
                        session->asked + strlen(IDENTITY),
                        session->tls->identity + strlen(IDENTITY));
     if (session->is_ended)
-        return fail(err, "closed by the other side during the handshake");
+        return tls_fail(err, "closed by the other side during the handshake");
     return err_set(err, ERR_PEER, 0, "the TLS handshake failed: %.60s", reason);
 }
 
@@ -294,7 +294,7 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
         ssize_t result = result_of(session, n, err);
         if (result != STREAM_END)
             return result;
-        fail(err, "closed by the other side during the handshake");
+        tls_fail(err, "closed by the other side during the handshake");
         return STREAM_FAILED;
     }
     session->is_ready = true;
@@ -303,7 +303,7 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
         tlslib.SSL_version(session->ssl) == TLS1_3_VERSION)
         return 1;
     session->is_broken = true;
-    fail(err, "the handshake did not use the key");
+    tls_fail(err, "the handshake did not use the key");
     return STREAM_FAILED;
 }
 
@@ -325,7 +325,7 @@ static ssize_t tls_write(struct stream *stream, const void *data, size_t size, s
     ssize_t result = result_of(session, n, err);
     if (result != STREAM_END)
         return result;
-    fail(err, "closed by the other side");
+    tls_fail(err, "closed by the other side");
     return STREAM_FAILED;
 }
 
@@ -434,12 +434,12 @@ static bool set_up_context(struct tls *tls)
 static bool set_up_transport(struct tls *tls)
 {
     tls->transport = tlslib.BIO_meth_new(BIO_TYPE_SOURCE_SINK, "pchrun");
-    return tls->transport && tlslib.BIO_meth_set_read(tls->transport, on_read) == 1 &&
-           tlslib.BIO_meth_set_write(tls->transport, on_write) == 1 &&
+    return tls->transport && tlslib.BIO_meth_set_read(tls->transport, tls_on_read) == 1 &&
+           tlslib.BIO_meth_set_write(tls->transport, tls_on_write) == 1 &&
            tlslib.BIO_meth_set_ctrl(tls->transport, on_control) == 1;
 }
 
-static bool set_up(struct tls *tls, const struct key *key, const char *job, struct err *err)
+static bool tls_set_up(struct tls *tls, const struct key *key, const char *job, struct err *err)
 {
     snprintf(tls->identity, sizeof tls->identity, IDENTITY "%s", job);
     tls->secret = new_secret();
@@ -463,7 +463,7 @@ struct tls *tls_new(const struct key *key, const char *job, struct err *err)
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the key");
         return NULL;
     }
-    if (set_up(tls, key, job, err))
+    if (tls_set_up(tls, key, job, err))
         return tls;
     tls_free(tls);
     return NULL;

@@ -77,7 +77,7 @@ static bool take_piece(struct feed *feed, bool *ret_is_end)
     return true;
 }
 
-static void go_on(struct feed *feed)
+static void feed_go_on(struct feed *feed)
 {
     if (clock_now_ns() - feed->since >= NS_PER_S)
         begin_second(feed);
@@ -85,12 +85,12 @@ static void go_on(struct feed *feed)
         pause_reading(feed);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *ctx)
+static void feed_on_readable(evutil_socket_t fd, short what, void *ctx)
 {
     struct feed *feed = ctx;
     bool is_end;
     if (take_piece(feed, &is_end))
-        go_on(feed);
+        feed_go_on(feed);
     else if (is_end)
         event_del(feed->readable); /* the writer's death is learned elsewhere */
 }
@@ -100,7 +100,7 @@ static void on_resume(evutil_socket_t fd, short what, void *ctx)
     struct feed *feed = ctx;
     feed->is_paused = false;
     begin_second(feed);
-    go_on(feed);
+    feed_go_on(feed);
     if (!feed->is_paused && event_add(feed->readable, NULL) != 0)
         pause_reading(feed); /* and try again */
 }
@@ -115,7 +115,7 @@ bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *e
         feed_close(feed);
         return false;
     }
-    feed->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, feed);
+    feed->readable = event_new(base, fd, EV_READ | EV_PERSIST, feed_on_readable, feed);
     feed->resume = evtimer_new(base, on_resume, feed);
     if (feed->readable && feed->resume && event_add(feed->readable, NULL) == 0)
         return true;

@@ -46,7 +46,8 @@ bool inbox_is_watched(enum config_notice_kind kind)
     return watched[kind] != NULL;
 }
 
-static bool find_program(const struct config_notice *notice, char path[PATH_MAX], struct err *err)
+static bool inbox_find_program(const struct config_notice *notice, char path[PATH_MAX],
+                               struct err *err)
 {
     if (!watched[notice->kind])
         return program_find(notice->args[0], getenv("PATH"), path, PATH_MAX, err);
@@ -83,7 +84,7 @@ static bool add_source(struct inbox *inbox, const struct config_notice *notice, 
 {
     char program[PATH_MAX];
     struct source_options *source = &inbox->sources[inbox->count];
-    if (!find_program(notice, program, err))
+    if (!inbox_find_program(notice, program, err))
         return err_wrap(err, "the notice source %s", notice->name);
     *source = (struct source_options){.name = notice->name,
                                       .argv = make_argv(notice, program),
@@ -93,7 +94,7 @@ static bool add_source(struct inbox *inbox, const struct config_notice *notice, 
     return source->argv || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }
 
-static bool add_sources(struct inbox *inbox, const struct config *config, struct err *err)
+static bool inbox_add_sources(struct inbox *inbox, const struct config *config, struct err *err)
 {
     inbox->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *inbox->sources);
     if (!inbox->sources)
@@ -134,7 +135,7 @@ static void remember(struct inbox *inbox)
 
 /* --- from the sources --- */
 
-static void refuse(const struct inbox *inbox, const struct notice *notice, int count)
+static void inbox_refuse(const struct inbox *inbox, const struct notice *notice, int count)
 {
     log_warn(TOPIC,
              "%s: the notice \"%s\" has ended %d attempt%s of this job, and this node is still "
@@ -143,7 +144,7 @@ static void refuse(const struct inbox *inbox, const struct notice *notice, int c
              notice->source, notice->id, count, count == 1 ? "" : "s", inbox->memory.file.path);
 }
 
-static void on_notice(void *ctx, const struct notice *notice)
+static void inbox_on_notice(void *ctx, const struct notice *notice)
 {
     struct inbox *inbox = ctx;
     int count;
@@ -152,19 +153,19 @@ static void on_notice(void *ctx, const struct notice *notice)
             ? pastnotices_take(&inbox->pastnotices, notice, clock_real_ns(), &count)
             : HANDLED_NEW;
     if (result == HANDLED_ENOUGH)
-        refuse(inbox, notice, count);
+        inbox_refuse(inbox, notice, count);
     struct notice known = *notice;
     known.is_repeated = result != HANDLED_NEW;
     loop_post(inbox->loop, &(struct event){.type = EV_NOTICE, .notice = &known});
 }
 
-static void on_changed(void *ctx)
+static void inbox_on_changed(void *ctx)
 {
     struct inbox *inbox = ctx;
     loop_changed(inbox->loop);
 }
 
-static void on_start(void *ctx)
+static void inbox_on_start(void *ctx)
 {
     struct inbox *inbox = ctx;
     notices_start(inbox->notices);
@@ -213,14 +214,14 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
                 struct err *err)
 {
     inbox->pastnotices = (struct pastnotices){.job = config->job, .limit = config->notices_repeat};
-    return add_sources(inbox, config, err) &&
+    return inbox_add_sources(inbox, config, err) &&
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
 
 bool inbox_open(struct inbox *inbox, struct config *config, const char *state_dir, struct err *err)
 {
     struct event_base *base = inbox->loop->base;
-    struct notices_calls calls = {on_notice, on_changed, inbox};
+    struct notices_calls calls = {inbox_on_notice, inbox_on_changed, inbox};
     bool has_recalled = inbox->count > 0;
     add_auto(inbox, config);
     if (inbox->count == 0)
@@ -230,7 +231,7 @@ bool inbox_open(struct inbox *inbox, struct config *config, const char *state_di
         log_warn(TOPIC, "%s", err->text);
     inbox->dir = getcwd(NULL, 0);
     struct notices_options options = {inbox->sources, inbox->count, inbox->dir, environ};
-    inbox->start = (struct watch){.fn = on_start, .ctx = inbox};
+    inbox->start = (struct watch){.fn = inbox_on_start, .ctx = inbox};
     if (!watch_clock(&inbox->start, base, err))
         return false;
     inbox->notices = notices_new(base, inbox->reap, &options, &calls, err);

@@ -28,7 +28,7 @@ static size_t fitting(const char *text, size_t max)
     return n;
 }
 
-static void take_text(struct notice *notice, const char *text)
+static void noticeline_take_text(struct notice *notice, const char *text)
 {
     size_t n = fitting(text, sizeof notice->text - 1);
     memcpy(notice->text, text, n);
@@ -65,7 +65,7 @@ static int64_t held(int64_t left_ns)
     return clock_min(left_ns, NOTICELINE_LEFT_MAX_NS);
 }
 
-static void complain(struct err *err, const char *what)
+static void noticeline_complain(struct err *err, const char *what)
 {
     if (!err->text[0])
         err_set(err, ERR_PROTOCOL, 0, "%s", what);
@@ -77,7 +77,7 @@ static bool take_seconds(const struct json *value, struct notice *ret, struct er
     if (!value)
         return false;
     if (!json_number(value, &seconds)) {
-        complain(err, "deadline_seconds is not a number");
+        noticeline_complain(err, "deadline_seconds is not a number");
         return false;
     }
     double ns = seconds * (double)NS_PER_S;
@@ -94,7 +94,7 @@ static void take_deadline(const struct json *value, int64_t real_now_ns, struct 
     if (!value)
         return;
     if (!text || !date_parse(text, &at_ns)) {
-        complain(err, "deadline is not a time as in 2026-11-21T12:03:04Z");
+        noticeline_complain(err, "deadline is not a time as in 2026-11-21T12:03:04Z");
         return;
     }
     if (__builtin_sub_overflow(at_ns, real_now_ns, &left_ns))
@@ -139,9 +139,9 @@ static bool read_id(const struct json *root, struct notice *ret, struct err *err
     return true;
 }
 
-static enum noticeline_result read_root(const struct noticeline_reader *reader,
-                                        const struct json *root, struct notice *ret,
-                                        struct err *err)
+static enum noticeline_result noticeline_read_root(const struct noticeline_reader *reader,
+                                                   const struct json *root, struct notice *ret,
+                                                   struct err *err)
 {
     if (json_kind(root) != JSON_IS_OBJECT) {
         err_set(err, ERR_PROTOCOL, 0, "it is not an object but %s", json_kind_name(root));
@@ -152,9 +152,9 @@ static enum noticeline_result read_root(const struct noticeline_reader *reader,
     const struct json *text = json_find(root, "text");
     *err = (struct err){0};
     if (json_text(text))
-        take_text(ret, json_text(text));
+        noticeline_take_text(ret, json_text(text));
     else if (text && json_kind(text) != JSON_IS_NULL)
-        complain(err, "text is not a string");
+        noticeline_complain(err, "text is not a string");
     if (!take_seconds(json_find(root, "deadline_seconds"), ret, err))
         take_deadline(json_find(root, "deadline"), reader->real_now_ns, ret, err);
     return err->text[0] ? NOTICELINE_PART : NOTICELINE_OK;
@@ -172,7 +172,7 @@ enum noticeline_result noticeline_read(const struct noticeline_reader *reader, c
     struct json *root = json_read("line", line, len, err);
     if (!root)
         return NOTICELINE_BAD;
-    enum noticeline_result result = read_root(reader, root, ret, err);
+    enum noticeline_result result = noticeline_read_root(reader, root, ret, err);
     json_free(root);
     return result;
 }

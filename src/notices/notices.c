@@ -31,13 +31,13 @@ bool notices_is_busy(const struct notices *notices)
     return false;
 }
 
-static void on_notice(void *ctx, const struct notice *notice)
+static void notices_on_notice(void *ctx, const struct notice *notice)
 {
     const struct notices *notices = ctx;
     notices->calls.notice(notices->calls.ctx, notice);
 }
 
-static void on_changed(void *ctx)
+static void notices_on_changed(void *ctx)
 {
     const struct notices *notices = ctx;
     notices->calls.changed(notices->calls.ctx);
@@ -78,8 +78,8 @@ struct notices *notices_new(struct event_base *base, struct reap *reap,
                                            .env = notices->env,
                                            .mark = notices->mark,
                                            .null = open("/dev/null", O_RDONLY | O_CLOEXEC),
-                                           .notice = on_notice,
-                                           .changed = on_changed,
+                                           .notice = notices_on_notice,
+                                           .changed = notices_on_changed,
                                            .ctx = notices};
     notices->calls = *calls;
     bool ok = notices->world.null >= 0 || err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null");

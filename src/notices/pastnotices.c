@@ -13,8 +13,8 @@
 #define SCHEMA   1
 #define FILE_MAX (256 * 1024)
 
-static struct pastnotices_notice *find(struct pastnotices *pastnotices, const char *source,
-                                       const char *id)
+static struct pastnotices_notice *pastnotices_find(struct pastnotices *pastnotices,
+                                                   const char *source, const char *id)
 {
     for (int i = 0; i < pastnotices->n; i++)
         if (str_is(pastnotices->list[i].source, source) && str_is(pastnotices->list[i].id, id))
@@ -22,7 +22,7 @@ static struct pastnotices_notice *find(struct pastnotices *pastnotices, const ch
     return NULL;
 }
 
-static void forget(struct pastnotices *pastnotices, int at)
+static void pastnotices_forget(struct pastnotices *pastnotices, int at)
 {
     pastnotices->n--;
     memmove(&pastnotices->list[at], &pastnotices->list[at + 1],
@@ -38,11 +38,11 @@ static void forget_oldest(struct pastnotices *pastnotices)
         if (a->is_live != b->is_live ? b->is_live : a->at_ns < b->at_ns)
             oldest = i;
     }
-    forget(pastnotices, oldest);
+    pastnotices_forget(pastnotices, oldest);
 }
 
-static struct pastnotices_notice *add(struct pastnotices *pastnotices, const char *source,
-                                      const char *id)
+static struct pastnotices_notice *pastnotices_add(struct pastnotices *pastnotices,
+                                                  const char *source, const char *id)
 {
     if (pastnotices->n == HANDLED_MAX)
         forget_oldest(pastnotices);
@@ -61,21 +61,21 @@ static bool read_one(struct pastnotices *pastnotices, const struct json *item, i
     const char *id = json_text(json_find(item, "id"));
     int64_t count, at_ns;
     if (!source || !id || !*id || !json_int(json_find(item, "attempts"), &count) || count < 1 ||
-        !json_int(json_find(item, "at_ns"), &at_ns) || find(pastnotices, source, id))
+        !json_int(json_find(item, "at_ns"), &at_ns) || pastnotices_find(pastnotices, source, id))
         return false;
     /* A time in the future means that the clock was set back: count it as now. */
     if (at_ns > real_now_ns)
         at_ns = real_now_ns;
     if (at_ns < real_now_ns - HANDLED_OLD_NS)
         return true;
-    struct pastnotices_notice *notice = add(pastnotices, source, id);
+    struct pastnotices_notice *notice = pastnotices_add(pastnotices, source, id);
     notice->count = count < INT_MAX ? (int)count : INT_MAX;
     notice->at_ns = at_ns;
     return true;
 }
 
-static bool read_root(struct pastnotices *pastnotices, const char *path, const struct json *root,
-                      int64_t real_now_ns, struct err *err)
+static bool pastnotices_read_root(struct pastnotices *pastnotices, const char *path,
+                                  const struct json *root, int64_t real_now_ns, struct err *err)
 {
     const char *job = json_text(json_find(root, "job"));
     const struct json *list = json_find(root, "notices");
@@ -99,7 +99,7 @@ bool pastnotices_read(struct pastnotices *pastnotices, const char *path, int64_t
     struct json *root = json_read_file(path, FILE_MAX, err);
     if (!root)
         return err->sys_errno == ENOENT;
-    bool ok = read_root(pastnotices, path, root, real_now_ns, err);
+    bool ok = pastnotices_read_root(pastnotices, path, root, real_now_ns, err);
     json_free(root);
     if (!ok)
         pastnotices->n = 0;
@@ -130,7 +130,7 @@ void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w)
 /* --- the notices --- */
 
 /* A cancel without an id withdraws all notices of its source. */
-static void cancel(struct pastnotices *pastnotices, const struct notice *notice)
+static void pastnotices_cancel(struct pastnotices *pastnotices, const struct notice *notice)
 {
     for (int i = 0; i < pastnotices->n; i++) {
         struct pastnotices_notice *known = &pastnotices->list[i];
@@ -147,12 +147,12 @@ enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
                                          int *ret_count)
 {
     if (notice->type == NOTICE_CANCEL)
-        cancel(pastnotices, notice);
+        pastnotices_cancel(pastnotices, notice);
     if (notice->type != NOTICE_TERMINATE || !notice->id[0] || pastnotices->limit == 0)
         return HANDLED_NEW;
-    struct pastnotices_notice *known = find(pastnotices, notice->source, notice->id);
+    struct pastnotices_notice *known = pastnotices_find(pastnotices, notice->source, notice->id);
     if (!known)
-        known = add(pastnotices, notice->source, notice->id);
+        known = pastnotices_add(pastnotices, notice->source, notice->id);
     known->at_ns = real_now_ns;
     *ret_count = known->count;
     if (known->count < pastnotices->limit) {
@@ -171,11 +171,11 @@ static bool count_attempt(struct pastnotices *pastnotices, const struct notice *
 {
     if (!by || !by->id[0] || pastnotices->limit == 0)
         return false;
-    struct pastnotices_notice *known = find(pastnotices, by->source, by->id);
+    struct pastnotices_notice *known = pastnotices_find(pastnotices, by->source, by->id);
     if (known && known->is_cancelled)
         return false;
     if (!known)
-        known = add(pastnotices, by->source, by->id);
+        known = pastnotices_add(pastnotices, by->source, by->id);
     known->count++;
     known->at_ns = real_now_ns;
     return true;

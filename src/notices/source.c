@@ -41,7 +41,7 @@ static bool is_poll(const struct source *source)
     return source->options->interval_ns > 0;
 }
 
-static void set_clock(struct source *source, int64_t after_ns)
+static void source_set_clock(struct source *source, int64_t after_ns)
 {
     int64_t us = after_ns > 0 ? (after_ns + 999) / 1000 : 0;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
@@ -67,13 +67,13 @@ static void note_error(struct source *source, const char *text)
 
 /* --- its output --- */
 
-static void post(struct source *source, const struct notice *notice)
+static void source_post(struct source *source, const struct notice *notice)
 {
     source->world->notice(source->world->ctx, notice);
 }
 
-static void complain(struct source *source, const char *what, const struct err *err,
-                     const char *line)
+static void source_complain(struct source *source, const char *what, const struct err *err,
+                            const char *line)
 {
     if (log_limit_ok(&source->bad_lines, TOPIC, LINES_FEW))
         log_warn(TOPIC, "%s: %s: %s: %.80s", source->options->name, what, err->text, line);
@@ -85,7 +85,8 @@ static bool is_blank(const char *line, size_t len)
     return strspn(line, " \t\r") == len;
 }
 
-static bool read_line(struct source *source, const char *line, size_t len, struct notice *ret)
+static bool source_read_line(struct source *source, const char *line, size_t len,
+                             struct notice *ret)
 {
     struct err err;
     struct noticeline_reader reader = {.source = source->options->name,
@@ -93,17 +94,17 @@ static bool read_line(struct source *source, const char *line, size_t len, struc
                                        .is_termination = is_poll(source)};
     switch (noticeline_read(&reader, line, len, ret, &err)) {
     case NOTICELINE_BAD:
-        complain(source, "not a notice", &err, line);
+        source_complain(source, "not a notice", &err, line);
         return false;
     case NOTICELINE_PART:
-        complain(source, "not understood as a whole", &err, line);
+        source_complain(source, "not understood as a whole", &err, line);
         return true;
     default:
         return true;
     }
 }
 
-static void on_line(void *ctx, char *line, size_t len)
+static void source_on_line(void *ctx, char *line, size_t len)
 {
     struct source *source = ctx;
     struct notice notice;
@@ -112,16 +113,16 @@ static void on_line(void *ctx, char *line, size_t len)
     source->last_line_at = clock_now_ns();
     if (is_poll(source)) {
         /* Only the first line counts; the exit status decides its meaning. */
-        if (source->has_said || !read_line(source, line, len, &source->said))
+        if (source->has_said || !source_read_line(source, line, len, &source->said))
             return;
         source->has_said = true;
         source->said_at = source->last_line_at;
         return;
     }
-    if (!read_line(source, line, len, &notice))
+    if (!source_read_line(source, line, len, &notice))
         return;
     if (notice.type != NOTICE_LOG || log_limit_ok(&source->logs, TOPIC, LINES_FEW))
-        post(source, &notice);
+        source_post(source, &notice);
 }
 
 static void on_too_long(void *ctx)
@@ -129,7 +130,7 @@ static void on_too_long(void *ctx)
     struct source *source = ctx;
     struct err err;
     err_set(&err, ERR_PROTOCOL, 0, "it is longer than %d bytes", NOTICELINE_MAX);
-    complain(source, "a line is left out", &err, "");
+    source_complain(source, "a line is left out", &err, "");
 }
 
 static void on_flood(void *ctx)
@@ -177,7 +178,7 @@ static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
     return true;
 }
 
-static bool spawn(struct source *source, const int streams[3], struct err *err)
+static bool source_spawn(struct source *source, const int streams[3], struct err *err)
 {
     struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]},
                                 .dir = source->world->dir};
@@ -203,7 +204,7 @@ static bool start(struct source *source, struct err *err)
         !feed_open(&source->err, source->world->base, fd_take(&words), err))
         return false;
     const int streams[3] = {source->world->null, out_writer, words_writer};
-    return spawn(source, streams, err);
+    return source_spawn(source, streams, err);
 }
 
 static void plan_next(struct source *source, const char *why);
@@ -222,7 +223,7 @@ void source_start(struct source *source)
     bool has_changed = source->phase == SOURCE_OFF || !is_poll(source);
     source->phase = SOURCE_RUNNING;
     if (is_poll(source))
-        set_clock(source, source->options->timeout_ns);
+        source_set_clock(source, source->options->timeout_ns);
     if (has_changed)
         change(source);
 }
@@ -240,7 +241,7 @@ static void plan_restart(struct source *source, const char *why)
              wait == BACKOFF_MAX_NS ? ", and so each time from now on" : "");
     source->phase = SOURCE_DOWN;
     source->restarts++;
-    set_clock(source, wait);
+    source_set_clock(source, wait);
     change(source);
 }
 
@@ -251,7 +252,7 @@ static void plan_poll(struct source *source, const char *why)
     if (why && log_limit_ok(&source->failures, TOPIC, LINES_FEW))
         log_warn(TOPIC, "%s gave no answer: %s", source->options->name, why);
     source->phase = SOURCE_DOWN;
-    set_clock(source, source->started_at + source->options->interval_ns - clock_now_ns());
+    source_set_clock(source, source->started_at + source->options->interval_ns - clock_now_ns());
     if (was_failing != source->is_failing)
         change(source);
 }
@@ -271,14 +272,15 @@ static void plan_next(struct source *source, const char *why)
 
 /* Repeating the same notice must not postpone the end. The first one stands, unless the notice
  * changes or leaves less time. */
-static bool is_news(const struct source *source, const struct notice *notice, int64_t deadline)
+static bool source_is_news(const struct source *source, const struct notice *notice,
+                           int64_t deadline)
 {
     const struct notice *given = &source->given;
     return !source->gave_notice || notice->type != given->type || !str_is(notice->id, given->id) ||
            !str_is(notice->text, given->text) || deadline < source->given_deadline - NS_PER_S;
 }
 
-static void tell_notice(struct source *source)
+static void source_tell_notice(struct source *source)
 {
     struct notice notice = {.type = NOTICE_TERMINATE, .left_ns = NOTICE_LEFT_UNKNOWN};
     int64_t now = clock_now_ns(), deadline = CLOCK_NEVER;
@@ -289,12 +291,12 @@ static void tell_notice(struct source *source)
         deadline = source->said_at + notice.left_ns;
         notice.left_ns = deadline - now;
     }
-    if (!is_news(source, &notice, deadline))
+    if (!source_is_news(source, &notice, deadline))
         return;
     source->gave_notice = true;
     source->given = notice;
     source->given_deadline = deadline;
-    post(source, &notice);
+    source_post(source, &notice);
 }
 
 static void take_back(struct source *source)
@@ -302,11 +304,11 @@ static void take_back(struct source *source)
     struct notice cancel = {.type = NOTICE_CANCEL, .left_ns = NOTICE_LEFT_UNKNOWN};
     str_copy(cancel.source, sizeof cancel.source, source->options->name);
     if (source->gave_notice)
-        post(source, &cancel);
+        source_post(source, &cancel);
     source->gave_notice = false;
 }
 
-static void describe(const struct source *source, int status, char *text, size_t size)
+static void source_describe(const struct source *source, int status, char *text, size_t size)
 {
     text[0] = '\0';
     if (source->is_late)
@@ -325,7 +327,7 @@ static void judge_poll(struct source *source, int status, const char *why)
     bool is_exit = !source->is_late && status != REAP_LOST && WIFEXITED(status);
     bool is_contrary = source->has_said && source->said.type == NOTICE_CANCEL;
     if (is_exit && WEXITSTATUS(status) == 0 && !is_contrary) {
-        tell_notice(source);
+        source_tell_notice(source);
         why = NULL;
     } else if (is_exit && WEXITSTATUS(status) == 1) {
         take_back(source);
@@ -337,14 +339,14 @@ static void judge_poll(struct source *source, int status, const char *why)
         plan_next(source, why);
 }
 
-static void finish(struct source *source)
+static void source_finish(struct source *source)
 {
     evtimer_del(source->clock);
     source->phase = SOURCE_OFF;
 }
 
 /* The source is still a zombie, so its group id is not reused and the group can be killed. */
-static void on_change(void *ctx, enum reap_what what, int status)
+static void source_on_change(void *ctx, enum reap_what what, int status)
 {
     struct source *source = ctx;
     struct err err;
@@ -355,7 +357,7 @@ static void on_change(void *ctx, enum reap_what what, int status)
     stray_kill(source->world->reap, source->world->mark);
     feed_drain(&source->out);
     feed_drain(&source->err);
-    describe(source, status, why, sizeof why);
+    source_describe(source, status, why, sizeof why);
     bool has_failed = spawn_result(source->report, &source->command, &err) == SPAWN_FAILED;
     fd_close(&source->report);
     if (source->phase == SOURCE_RUNNING && is_poll(source) && !has_failed)
@@ -363,7 +365,7 @@ static void on_change(void *ctx, enum reap_what what, int status)
     else if (source->phase == SOURCE_RUNNING)
         plan_next(source, has_failed ? err.text : why);
     if (source->phase == SOURCE_ENDING)
-        finish(source);
+        source_finish(source);
 }
 
 static void kill_now(struct source *source)
@@ -376,7 +378,7 @@ static void on_end_clock(struct source *source)
 {
     if (!source->is_killed) {
         kill_now(source);
-        set_clock(source, KILL_WAIT_NS);
+        source_set_clock(source, KILL_WAIT_NS);
         return;
     }
     log_warn(TOPIC, "%s, process %d, does not die after SIGKILL; pchrun leaves it behind",
@@ -384,7 +386,7 @@ static void on_end_clock(struct source *source)
     source->phase = SOURCE_GIVEN_UP;
 }
 
-static void on_clock(evutil_socket_t fd, short what, void *ctx)
+static void source_on_clock(evutil_socket_t fd, short what, void *ctx)
 {
     struct source *source = ctx;
     if (source->phase == SOURCE_ENDING) {
@@ -410,7 +412,7 @@ void source_end(struct source *source)
     /* A stopped process handles SIGTERM only after SIGCONT. */
     proc_kill_group(source->watch.pid, SIGTERM);
     proc_kill_group(source->watch.pid, SIGCONT);
-    set_clock(source, END_WAIT_NS);
+    source_set_clock(source, END_WAIT_NS);
 }
 
 bool source_is_ending(const struct source *source)
@@ -424,13 +426,13 @@ bool source_init(struct source *source, const struct source_options *options,
                  const struct source_world *world, struct err *err)
 {
     *source = (struct source){.options = options, .world = world, .report = -1};
-    source->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = on_change, .ctx = source};
+    source->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = source_on_change, .ctx = source};
     source->out.fd = source->err.fd = -1;
     source->out.options = out_limits;
-    source->out.calls = (struct feed_calls){on_line, on_too_long, on_flood, source};
+    source->out.calls = (struct feed_calls){source_on_line, on_too_long, on_flood, source};
     source->err.options = err_limits;
     source->err.calls = (struct feed_calls){on_word, on_long_word, on_many_words, source};
-    source->clock = evtimer_new(world->base, on_clock, source);
+    source->clock = evtimer_new(world->base, source_on_clock, source);
     if (!source->clock)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a notice source");
     if (spawn_command_init(&source->command, options->argv, NULL, err))

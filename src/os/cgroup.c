@@ -75,7 +75,7 @@ static bool read_mount(const char *line, char *root, char *point)
 }
 
 /* The part of the path below the root of the mount; NULL: the path is not below it. */
-static const char *below(const char *path, const char *root)
+static const char *cgroup_below(const char *path, const char *root)
 {
     size_t len = str_is(root, "/") ? 0 : strlen(root);
     if (strncmp(path, root, len) != 0 || (path[len] != '/' && path[len]))
@@ -106,14 +106,14 @@ bool cgroup_find(const char *groups, const char *mounts, char *ret, size_t size)
     if (!read_group(groups, path))
         return false;
     for (const char *line = mounts; *line; line = next_line(line)) {
-        const char *rest = read_mount(line, root, point) ? below(path, root) : NULL;
+        const char *rest = read_mount(line, root, point) ? cgroup_below(path, root) : NULL;
         if (rest)
             return str_copy(ret, size, point) && str_addf(ret, size, "%s", rest);
     }
     return false;
 }
 
-static bool read_file(const char *path, char *text, size_t size)
+static bool cgroup_read_file(const char *path, char *text, size_t size)
 {
     ssize_t n = fd_read_text(path, text, size);
     return n >= 0 && (size_t)n < size - 1;
@@ -136,8 +136,8 @@ static bool find_usual(const char *groups, char *ret, size_t size)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(points); i++)
         if (is_mount(points[i]))
-            return str_copy(ret, size, points[i]) && str_addf(ret, size, "%s", below(path, "/")) &&
-                   access(ret, F_OK) == 0;
+            return str_copy(ret, size, points[i]) &&
+                   str_addf(ret, size, "%s", cgroup_below(path, "/")) && access(ret, F_OK) == 0;
     return false;
 }
 
@@ -145,7 +145,7 @@ static bool find_usual(const char *groups, char *ret, size_t size)
 static bool find_mounted(const char *groups, char *ret, size_t size)
 {
     char *mounts = malloc(MOUNTS_MAX);
-    bool ok = mounts && read_file("/proc/self/mountinfo", mounts, MOUNTS_MAX) &&
+    bool ok = mounts && cgroup_read_file("/proc/self/mountinfo", mounts, MOUNTS_MAX) &&
               cgroup_find(groups, mounts, ret, size);
     free(mounts);
     return ok;
@@ -191,7 +191,7 @@ static bool find_listed(char *ret, size_t size)
 static bool find_ours(char *ret, size_t size, struct err *err)
 {
     char groups[8192];
-    bool is_told = read_file("/proc/self/cgroup", groups, sizeof groups);
+    bool is_told = cgroup_read_file("/proc/self/cgroup", groups, sizeof groups);
     return (is_told ? find_usual(groups, ret, size) || find_mounted(groups, ret, size)
                     : find_listed(ret, size)) ||
            err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are visible");
@@ -237,7 +237,7 @@ static int clear_below(int dir)
 }
 
 /* World-readable, so that a program that changes its user can read its own group. */
-static bool hold(struct cgroup *cgroup)
+static bool cgroup_hold(struct cgroup *cgroup)
 {
     FD_CLEANUP int dir = open(cgroup->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     FD_CLEANUP int killer = -1;
@@ -252,7 +252,7 @@ static bool hold(struct cgroup *cgroup)
 
 /* Another supervisor's sweep may remove the directory before it is locked. Then a second attempt
  * most likely succeeds. */
-static bool make(struct cgroup *cgroup, struct err *err)
+static bool cgroup_make(struct cgroup *cgroup, struct err *err)
 {
     size_t length = strlen(cgroup->path);
     if (access(cgroup->path, W_OK) != 0)
@@ -264,7 +264,7 @@ static bool make(struct cgroup *cgroup, struct err *err)
             !mkdtemp(cgroup->path))
             return err_set(err, ERR_SYSTEM, errno, "cannot make the control group %s",
                            cgroup->path);
-        if (hold(cgroup))
+        if (cgroup_hold(cgroup))
             return true;
         int why = errno;
         bool is_taken = rmdir(cgroup->path) != 0 || why == EWOULDBLOCK;
@@ -278,7 +278,7 @@ static bool make(struct cgroup *cgroup, struct err *err)
 bool cgroup_begin(struct cgroup *ret, struct err *err)
 {
     *ret = (struct cgroup){.dir = 0};
-    return find_ours(ret->path, sizeof ret->path, err) && make(ret, err);
+    return find_ours(ret->path, sizeof ret->path, err) && cgroup_make(ret, err);
 }
 
 void cgroup_end(struct cgroup *cgroup)

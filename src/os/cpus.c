@@ -43,7 +43,7 @@ bool cpus_allowed(struct cpus *ret, struct err *err)
 /* --- the kernel's lists: "0-3,8-11" --- */
 
 /* Reads the first line, or "". */
-static void read_list(const char *path, char text[LIST_SIZE])
+static void cpus_read_list(const char *path, char text[LIST_SIZE])
 {
     (void)fd_read_text(path, text, LIST_SIZE);
     text[strcspn(text, "\n")] = '\0';
@@ -72,7 +72,7 @@ static void take_node(const char *root, int node, struct place *by_cpu)
     char path[PATH_SIZE], text[LIST_SIZE], *at = text;
     int first, last;
     snprintf(path, sizeof path, "%s" NODES "/node%d/cpulist", root, node);
-    read_list(path, text);
+    cpus_read_list(path, text);
     while (next_range(&at, &first, &last))
         for (int cpu = first; cpu <= last; cpu++)
             by_cpu[cpu].node = node;
@@ -83,7 +83,7 @@ static void take_nodes(const char *root, struct place *by_cpu)
     char path[PATH_SIZE], text[LIST_SIZE], *at = text;
     int first, last;
     snprintf(path, sizeof path, "%s" NODES "/online", root);
-    read_list(path, text);
+    cpus_read_list(path, text);
     while (next_range(&at, &first, &last))
         for (int node = first; node <= last; node++)
             take_node(root, node, by_cpu);
@@ -94,11 +94,11 @@ static void take_core(const char *root, struct place *place)
     char path[PATH_SIZE], text[LIST_SIZE], *at = text;
     int first, last;
     snprintf(path, sizeof path, "%s" CPU, root, place->cpu);
-    read_list(path, text);
+    cpus_read_list(path, text);
     place->core = next_range(&at, &first, &last) ? first : place->cpu;
 }
 
-static int compare(const void *a, const void *b)
+static int cpus_compare(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
     if (x->node != y->node)
@@ -118,7 +118,7 @@ static int arrange(const struct cpus *allowed, const char *root, struct place *p
             places[n++] = places[cpu];
     for (int i = 0; i < n; i++)
         take_core(root, &places[i]);
-    qsort(places, (size_t)n, sizeof *places, compare);
+    qsort(places, (size_t)n, sizeof *places, cpus_compare);
     return n;
 }
 

@@ -60,7 +60,7 @@ static bool make_dir(const char *path, struct err *err)
                    path);
 }
 
-static bool check_dir(const struct dirlock_request *request, struct err *err)
+static bool dirlock_check_dir(const struct dirlock_request *request, struct err *err)
 {
     if ((request->parent && !make_dir(request->parent, err)) || !make_dir(request->dir, err))
         return false;
@@ -126,13 +126,13 @@ static enum dirlock_result take(const struct dirlock_request *request, int line,
 
 /* While it waits for the lock, the child does not watch its socket. It dies with its parent, so a
  * dead pchrun never takes the lock. */
-static void hold(const void *arg, int line)
+static void dirlock_hold(const void *arg, int line)
 {
     const struct dirlock_request *request = arg;
     struct err err = {0};
     char byte;
     enum dirlock_result result = DIRLOCK_OK;
-    if (!check_dir(request, &err))
+    if (!dirlock_check_dir(request, &err))
         result = DIRLOCK_FAILED;
     else if (request->file)
         result = take(request, line, &err);
@@ -155,9 +155,9 @@ static enum dirlock_result too_late(const struct dirlock_request *request, bool 
     return DIRLOCK_FAILED;
 }
 
-static enum dirlock_result wait_for_answer(const struct dirlock *lock,
-                                           const struct dirlock_request *request, int signals,
-                                           struct err *err)
+static enum dirlock_result dirlock_wait_for_answer(const struct dirlock *lock,
+                                                   const struct dirlock_request *request,
+                                                   int signals, struct err *err)
 {
     struct answer answer;
     bool is_held = false;
@@ -200,11 +200,11 @@ enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_requ
         err_set(err, ERR_SYSTEM, errno, "cannot open a descriptor for signals (signalfd)");
         return DIRLOCK_FAILED;
     }
-    if (!helper_ask(&lock->holder, hold, request, err)) {
+    if (!helper_ask(&lock->holder, dirlock_hold, request, err)) {
         err_wrap(err, "cannot check '%s'", request->dir);
         return DIRLOCK_FAILED;
     }
-    enum dirlock_result result = wait_for_answer(lock, request, signals, err);
+    enum dirlock_result result = dirlock_wait_for_answer(lock, request, signals, err);
     if (result == DIRLOCK_NONE || (result == DIRLOCK_OK && !request->file))
         fd_close(&lock->holder.answer); /* then the child ends by itself */
     else if (result != DIRLOCK_OK)

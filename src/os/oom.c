@@ -95,7 +95,7 @@ static bool is_group(char *line, bool is_v2, char name[OOM_NAME_SIZE])
 }
 
 /* pid 0: this process. */
-static bool find_group(const struct oom *oom, pid_t pid, bool is_v2, char name[OOM_NAME_SIZE])
+static bool oom_find_group(const struct oom *oom, pid_t pid, bool is_v2, char name[OOM_NAME_SIZE])
 {
     char path[64] = "/proc/self/cgroup";
     if (pid)
@@ -113,7 +113,7 @@ static bool find_group(const struct oom *oom, pid_t pid, bool is_v2, char name[O
 }
 
 /* Is `name` the group `above`, or in it? */
-static bool is_within(const char *name, const char *above)
+static bool oom_is_within(const char *name, const char *above)
 {
     size_t len = str_is(above, "/") ? 0 : strlen(above);
     return strncmp(name, above, len) == 0 && (name[len] == '/' || name[len] == '\0');
@@ -121,7 +121,7 @@ static bool is_within(const char *name, const char *above)
 
 static bool place_file(const struct hierarchy *h, struct oom_group *group)
 {
-    if (!is_within(group->name, h->top) || strstr(group->name, "/.."))
+    if (!oom_is_within(group->name, h->top) || strstr(group->name, "/.."))
         return false;
     const char *rest = group->name + (str_is(h->top, "/") ? 0 : strlen(h->top));
     int n = snprintf(group->path, sizeof group->path, "%s%s/%s", h->point,
@@ -150,7 +150,7 @@ static bool find_counter(const struct oom *oom, pid_t pid, bool is_v2, struct oo
 {
     struct hierarchy hierarchy;
     *ret = (struct oom_group){.is_v2 = is_v2};
-    if (!find_group(oom, pid, is_v2, ret->name) || !find_hierarchy(oom, is_v2, &hierarchy) ||
+    if (!oom_find_group(oom, pid, is_v2, ret->name) || !find_hierarchy(oom, is_v2, &hierarchy) ||
         !place_file(&hierarchy, ret))
         return false;
     ret->kills = read_kills(oom, ret);
@@ -173,14 +173,14 @@ void oom_watch(struct oom *oom, pid_t pid)
  * does neither. */
 static bool concerns(const struct oom_group *group, const char *name)
 {
-    return !group->is_v2 || is_within(name, group->name);
+    return !group->is_v2 || oom_is_within(name, group->name);
 }
 
 enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group)
 {
     char name[OOM_NAME_SIZE] = "";
     enum oom_answer answer = OOM_UNKNOWN;
-    find_group(oom, pid, true, name);
+    oom_find_group(oom, pid, true, name);
     for (int i = 0; i < oom->n; i++) {
         struct oom_group *group = &oom->groups[i];
         int64_t kills = concerns(group, name) ? read_kills(oom, group) : -1;

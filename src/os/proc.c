@@ -25,7 +25,7 @@
 #endif
 
 /* Reads at most size - 1 bytes; "" on failure. */
-static bool read_file(pid_t pid, const char *name, char *text, size_t size)
+static bool proc_read_file(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[96];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
@@ -35,7 +35,7 @@ static bool read_file(pid_t pid, const char *name, char *text, size_t size)
 bool proc_read(pid_t pid, struct proc *ret)
 {
     char text[1024];
-    if (!read_file(pid, "stat", text, sizeof text))
+    if (!proc_read_file(pid, "stat", text, sizeof text))
         return false;
     /* "pid (comm) state …": the name may hold any byte, even parentheses. */
     char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -92,10 +92,10 @@ static bool thread_is_ending(pid_t pid, const char *thread)
 {
     char name[64], text[4096];
     snprintf(name, sizeof name, "task/%.20s/stat", thread);
-    if (!read_file(pid, name, text, sizeof text) || is_exiting(text))
+    if (!proc_read_file(pid, name, text, sizeof text) || is_exiting(text))
         return true;
     snprintf(name, sizeof name, "task/%.20s/status", thread);
-    if (!read_file(pid, name, text, sizeof text))
+    if (!proc_read_file(pid, name, text, sizeof text))
         return true;
     const char *pending = strstr(text, "\nSigPnd:");
     return pending && (strtoull(pending + strlen("\nSigPnd:"), NULL, 16) & (1ULL << (SIGKILL - 1)));
@@ -124,7 +124,7 @@ static bool another_is_ending(pid_t pid)
 int proc_died_with(pid_t pid)
 {
     char text[1024], first[24];
-    if (!read_file(pid, "stat", text, sizeof text))
+    if (!proc_read_file(pid, "stat", text, sizeof text))
         return 0;
     int status = (int)stat_field(text, STAT_EXIT_CODE);
     const char *state = strrchr(text, ')');
@@ -142,7 +142,7 @@ bool proc_is_traced(pid_t pid)
 {
     char text[4096];
     static const char key[] = "\nTracerPid:";
-    if (!read_file(pid, "status", text, sizeof text))
+    if (!proc_read_file(pid, "status", text, sizeof text))
         return false;
     const char *tracer = strstr(text, key);
     return tracer && atoi(tracer + sizeof key - 1) != 0;
@@ -206,7 +206,7 @@ bool proc_has_env(pid_t pid, const char *name)
 
 char *proc_wchan(pid_t pid, char *text, size_t size)
 {
-    if (!read_file(pid, "wchan", text, size) || str_is(text, "0"))
+    if (!proc_read_file(pid, "wchan", text, size) || str_is(text, "0"))
         text[0] = '\0';
     return str_printable(text);
 }
@@ -214,7 +214,7 @@ char *proc_wchan(pid_t pid, char *text, size_t size)
 bool proc_is_foreign(pid_t pid, unsigned *ret)
 {
     char text[2048];
-    if (proc_kill(pid, 0) || errno != EPERM || !read_file(pid, "status", text, sizeof text))
+    if (proc_kill(pid, 0) || errno != EPERM || !proc_read_file(pid, "status", text, sizeof text))
         return false;
     const char *uid = strstr(text, "\nUid:");
     return uid && sscanf(uid, "\nUid: %u", ret) == 1;

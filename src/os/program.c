@@ -35,15 +35,15 @@ static bool is_readable(const char *path)
            faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
 }
 
-static const char *advice(int why)
+static const char *program_advice(int why)
 {
     return why == EACCES ? "; is it a file with permission to execute (chmod +x)?" : "";
 }
 
-static bool refuse(const char *path, int why, struct err *err)
+static bool program_refuse(const char *path, int why, struct err *err)
 {
     err_set(err, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, 0, "cannot execute '%s': %s%s", path,
-            strerror(why), advice(why));
+            strerror(why), program_advice(why));
     err->sys_errno = why;
     return false;
 }
@@ -58,15 +58,15 @@ static const char *join(const char *path, const char *name, char *ret, size_t si
     return path[len] ? path + len + 1 : NULL;
 }
 
-static bool make_absolute(const char *path, char *ret, size_t size, struct err *err)
+static bool program_make_absolute(const char *path, char *ret, size_t size, struct err *err)
 {
     if (path[0] == '/')
-        return str_copy(ret, size, path) || refuse(path, ENAMETOOLONG, err);
+        return str_copy(ret, size, path) || program_refuse(path, ENAMETOOLONG, err);
     char here[PATH_MAX];
     ret[0] = '\0';
     if (!getcwd(here, sizeof here))
         return err_set(err, ERR_SYSTEM, errno, "cannot find '%s' from here", path);
-    return str_addf(ret, size, "%s/%s", here, path) || refuse(path, ENAMETOOLONG, err);
+    return str_addf(ret, size, "%s/%s", here, path) || program_refuse(path, ENAMETOOLONG, err);
 }
 
 bool program_find(const char *name, const char *path, char *ret, size_t size, struct err *err)
@@ -75,17 +75,18 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
     bool fits;
     int why = *name ? try(name) : ENOENT;
     if (strchr(name, '/'))
-        return why == 0 ? make_absolute(name, ret, size, err) : refuse(name, why, err);
+        return why == 0 ? program_make_absolute(name, ret, size, err)
+                        : program_refuse(name, why, err);
     for (const char *at = path ? path : default_path; at && *name;) {
         at = join(at, name, candidate, sizeof candidate, &fits);
         why = fits ? try(candidate) : ENAMETOOLONG;
         if (why == 0)
-            return make_absolute(candidate, ret, size, err);
+            return program_make_absolute(candidate, ret, size, err);
         if (why == EACCES)
             str_copy(kept, sizeof kept, candidate);
     }
     if (kept[0])
-        return refuse(kept, EACCES, err);
+        return program_refuse(kept, EACCES, err);
     return err_set(err, ERR_NOT_FOUND, 0,
                    "cannot execute '%s': it is in no directory of PATH (%.200s)", name,
                    path ? path : default_path);

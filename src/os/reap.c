@@ -90,7 +90,7 @@ void reap_watch(struct reap *reap, struct reap_watch *watch)
     reap->first = watch;
 }
 
-static struct reap_watch *find(const struct reap *reap, pid_t pid)
+static struct reap_watch *reap_find(const struct reap *reap, pid_t pid)
 {
     struct reap_watch *watch = reap->first;
     while (watch && watch->pid != pid)
@@ -141,7 +141,7 @@ static void reap_stops(struct reap *reap)
     siginfo_t info;
     pid_t pid;
     while ((pid = wait_for(P_ALL, 0, WSTOPPED | WCONTINUED, &info)) > 0) {
-        struct reap_watch *watch = find(reap, pid);
+        struct reap_watch *watch = reap_find(reap, pid);
         if (watch && watch->fn)
             watch->fn(watch->ctx, info.si_code == CLD_CONTINUED ? REAP_CONTINUED : REAP_STOPPED,
                       wait_status(&info));
@@ -150,7 +150,7 @@ static void reap_stops(struct reap *reap)
 
 static void reap_one(struct reap *reap, pid_t pid, int status)
 {
-    struct reap_watch *watch = find(reap, pid);
+    struct reap_watch *watch = reap_find(reap, pid);
     bool is_told_first = watch && watch->kind != REAP_HELPER;
     siginfo_t info;
     if (is_told_first && watch->fn)

@@ -44,7 +44,7 @@ struct start {
     bool joins;       /* the child must move itself into its control group */
 };
 
-static size_t count(char **list)
+static size_t spawn_count(char **list)
 {
     size_t n = 0;
     while (list[n])
@@ -86,7 +86,7 @@ static char **single_list(char *path)
 /* sh, the path, the arguments, NULL. */
 static char **script_args(char **argv)
 {
-    size_t argc = count(argv);
+    size_t argc = spawn_count(argv);
     char **args = calloc(argc + 2, sizeof *args);
     if (args) {
         args[0] = shell_path;
@@ -319,7 +319,7 @@ bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, s
     return true;
 }
 
-static const char *advice(const struct spawn_command *command, int why)
+static const char *spawn_advice(const struct spawn_command *command, int why)
 {
     switch (why) {
     case ENOENT:
@@ -357,7 +357,7 @@ enum spawn_result spawn_result(int report, const struct spawn_command *command, 
     bool is_exec = told.code != ERR_SYSTEM;
     err_set(err, (enum err_code)told.code, 0, "cannot %s '%s'%s%s: %s%s",
             is_exec ? "execute" : "start", name, is_exec ? "" : ", ", is_exec ? "" : told.text,
-            strerror(told.sys_errno), is_exec ? advice(command, told.sys_errno) : "");
+            strerror(told.sys_errno), is_exec ? spawn_advice(command, told.sys_errno) : "");
     err->sys_errno = told.sys_errno;
     return SPAWN_FAILED;
 }

@@ -317,7 +317,7 @@ static bool start_task(struct statefile *file, statefile_check_fn *look, const v
     return true;
 }
 
-static void tell(struct statefile *file, const struct err *err)
+static void statefile_tell(struct statefile *file, const struct err *err)
 {
     if (file->fn)
         file->fn(file->ctx, file->tag, err);
@@ -332,7 +332,7 @@ static void start_next(struct statefile *file)
     file->next = NULL;
     file->tag = file->next_tag;
     if (!start_task(file, NULL, data, file->next_len, &err))
-        tell(file, &err);
+        statefile_tell(file, &err);
     free(data);
 }
 
@@ -353,7 +353,7 @@ static void on_writer(void *ctx, enum reap_what what, int status)
         log_warn("record", "%s", written.err.text);
     fd_close(&file->writer.answer);
     if (!file->is_given_up)
-        tell(file, written.ok ? NULL : &written.err);
+        statefile_tell(file, written.ok ? NULL : &written.err);
     /* fn may have begun a new write. */
     if (!file->writer.watch.pid)
         start_next(file);
@@ -476,5 +476,5 @@ void statefile_give_up(struct statefile *file)
     err_set(&err, ERR_SYSTEM, 0, "cannot write '%s' in time; is its file system reachable?",
             file->path);
     err.sys_errno = ETIMEDOUT;
-    tell(file, &err);
+    statefile_tell(file, &err);
 }

@@ -15,7 +15,7 @@
 enum { STACK_MAX = 4096, LINE_INDENT = 6 };
 
 /* Reads at most size - 1 bytes, without the last newline; "" on failure. */
-static bool read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
+static bool threads_read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
 {
     char path[80];
     snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
@@ -33,7 +33,7 @@ static void add_stat(pid_t pid, pid_t tid, char *text, size_t size)
     char stat[1024];
     unsigned long long user = 0, kernel = 0;
     char state = '?';
-    if (!read_file(pid, tid, "stat", stat, sizeof stat))
+    if (!threads_read_file(pid, tid, "stat", stat, sizeof stat))
         return;
     char *open = strchr(stat, '('), *close = strrchr(stat, ')');
     if (!open || !close || close < open)
@@ -49,14 +49,14 @@ static void add_stat(pid_t pid, pid_t tid, char *text, size_t size)
 static void add_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
 {
     char value[256];
-    if (read_file(pid, tid, name, value, sizeof value) && !str_is(value, "0"))
+    if (threads_read_file(pid, tid, name, value, sizeof value) && !str_is(value, "0"))
         str_addf(text, size, ", %s %s", name, str_printable(value));
 }
 
 static void add_stack(pid_t pid, pid_t tid, char *text, size_t size)
 {
     char stack[STACK_MAX];
-    if (!read_file(pid, tid, "stack", stack, sizeof stack))
+    if (!threads_read_file(pid, tid, "stack", stack, sizeof stack))
         return;
     char *rest = stack, *line;
     while ((line = strsep(&rest, "\n")))

@@ -177,7 +177,7 @@ int tree_open_list(void)
 }
 
 /* Reads the list as text. False: unreadable or too long. Mostly it names one child. */
-static bool read_list(int list, char *text, size_t size)
+static bool tree_read_list(int list, char *text, size_t size)
 {
     size_t len = 0;
     ssize_t n = -1;
@@ -202,7 +202,7 @@ bool tree_has_only(int list, const pid_t *known, size_t n)
     char text[4096];
     struct tree all = {0};
     bool has_others = false;
-    if (read_list(list, text, sizeof text))
+    if (tree_read_list(list, text, sizeof text))
         return names_only(text, known, n);
     list_all(&all);
     for (size_t i = 0; i < all.n; i++)

@@ -52,7 +52,7 @@ static void on_up(void *ctx, int conn)
     loop_post(cluster->loop, &(struct event){.type = EV_CHIEF_UP, .peer = {.conn = conn}});
 }
 
-static void on_message(void *ctx, int conn, const struct peermsg *msg)
+static void cluster_on_message(void *ctx, int conn, const struct peermsg *msg)
 {
     struct cluster *cluster = ctx;
     if (msg->type == PEERMSG_LOOK || msg->type == PEERMSG_RANKS) {
@@ -79,7 +79,7 @@ static void log_down(struct cluster *cluster, const char *why)
     cluster->has_said_why = cluster->has_said_why || is_news;
 }
 
-static void on_down(void *ctx, int conn, const char *why, bool has_ended)
+static void cluster_on_down(void *ctx, int conn, const char *why, bool has_ended)
 {
     struct cluster *cluster = ctx;
     if (conn == CONN_CHIEF) /* the core logs the others: it knows which nodes they are */
@@ -155,8 +155,8 @@ static void want_files(const struct config *config)
                  (long long)limits_files(), config->cluster.nnodes, (long long)need);
 }
 
-static bool begin(struct cluster *cluster, const struct config *config, struct loop *loop,
-                  struct err *err)
+static bool cluster_begin(struct cluster *cluster, const struct config *config, struct loop *loop,
+                          struct err *err)
 {
     struct address bind;
     if (config->cluster.nnodes == 1)
@@ -169,8 +169,8 @@ static bool begin(struct cluster *cluster, const struct config *config, struct l
     struct peers_options options = {.base = loop->base,
                                     .arg = cluster,
                                     .on_up = on_up,
-                                    .on_message = on_message,
-                                    .on_down = on_down,
+                                    .on_message = cluster_on_message,
+                                    .on_down = cluster_on_down,
                                     .on_strange = on_strange,
                                     .on_finished = on_finished,
                                     .tls = cluster->tls,
@@ -232,7 +232,7 @@ static void lose_duplicate(void *ctx, int conn, const char *why, bool has_ended)
     event_base_loopbreak(((struct duplicate *)ctx)->base);
 }
 
-static void ask(struct duplicate *duplicate, struct cluster *cluster)
+static void cluster_ask(struct duplicate *duplicate, struct cluster *cluster)
 {
     struct timeval wait = {.tv_sec = CLAIM_WAIT_NS / NS_PER_S};
     struct peers_options options = {.base = duplicate->base,
@@ -260,7 +260,7 @@ void cluster_tell_duplicate(const struct config *config)
     duplicate.base = event_base_new();
     if (duplicate.base && take_addresses(&cluster, config, &bind, &err) &&
         take_key(&cluster, config, &err))
-        ask(&duplicate, &cluster);
+        cluster_ask(&duplicate, &cluster);
     if (duplicate.answer[0])
         log_warn("join",
                  "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
@@ -275,7 +275,7 @@ void cluster_tell_duplicate(const struct config *config)
 bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
                   struct err *err)
 {
-    bool ok = begin(cluster, config, loop, err);
+    bool ok = cluster_begin(cluster, config, loop, err);
     if (!ok)
         cluster_tell_duplicate(config);
     return ok;
@@ -330,7 +330,7 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err
     if (config->cluster.node_rank > 0)
         ok = reach_chief(config, loop.base, wait_ns, err);
     else
-        ok = begin(&cluster, config, &loop, err);
+        ok = cluster_begin(&cluster, config, &loop, err);
     cluster_free(&cluster);
     event_base_free(loop.base);
     return ok;

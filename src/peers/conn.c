@@ -19,7 +19,7 @@
 
 enum { READ_BYTES = FRAME_MAX }; /* per wake-up, so that one peer does not delay the others */
 
-static void arm(struct event *timer, int64_t ns)
+static void conn_arm(struct event *timer, int64_t ns)
 {
     struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
     evtimer_add(timer, &tv);
@@ -92,7 +92,7 @@ static void note(struct conn *conn, const char *why)
 }
 
 PRINTF_LIKE(2, 3)
-static void fail(struct conn *conn, const char *fmt, ...)
+static void conn_fail(struct conn *conn, const char *fmt, ...)
 {
     char why[sizeof conn->why];
     va_list ap;
@@ -109,7 +109,7 @@ static void fail(struct conn *conn, const char *fmt, ...)
 
 void conn_drop(struct conn *conn, const char *why)
 {
-    fail(conn, "%s", why);
+    conn_fail(conn, "%s", why);
 }
 
 void conn_free(struct conn *conn)
@@ -155,7 +155,7 @@ static size_t write_some(struct conn *conn, const uint8_t *data, size_t len)
     return n > 0 ? (size_t)n : 0;
 }
 
-static void flush(struct conn *conn)
+static void conn_flush(struct conn *conn)
 {
     while (buf_len(&conn->out) > 0) {
         size_t n = write_some(conn, buf_bytes(&conn->out), buf_len(&conn->out));
@@ -189,15 +189,15 @@ void conn_send(struct conn *conn, const struct peermsg *msg)
     if (sent == size || conn->why[0] != '\0')
         return;
     if (!buf_add(&conn->out, frame + sent, size - sent))
-        fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
+        conn_fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
     else if (sent > 0)
-        flush(conn);
+        conn_flush(conn);
 }
 
 static void flush_and_linger(struct conn *conn)
 {
     conn->state = CONN_FLUSHING;
-    arm(conn->deadline, conn->rules->close_wait_ns);
+    conn_arm(conn->deadline, conn->rules->close_wait_ns);
     if (buf_len(&conn->out) == 0)
         start_lingering(conn);
 }
@@ -220,7 +220,7 @@ static void refuse_unequal(struct conn *conn, bool has_key)
 {
     const char *ours = has_key ? "a key" : "no key", *theirs = has_key ? "no key" : "a key";
     if (conn->is_ours) {
-        fail(conn, "node 0 has %s, this node has %s; " ONE_KEY, theirs, ours);
+        conn_fail(conn, "node 0 has %s, this node has %s; " ONE_KEY, theirs, ours);
         return;
     }
     struct peermsg msg = {.type = PEERMSG_REFUSED};
@@ -247,11 +247,11 @@ static bool is_from_chief(unsigned type)
 static bool check(struct conn *conn, const struct peermsg *msg)
 {
     if (msg->type != PEERMSG_BYE && is_from_chief(msg->type) != conn->is_ours)
-        fail(conn, "sent %s, which this side must not send", peermsg_name(msg->type));
+        conn_fail(conn, "sent %s, which this side must not send", peermsg_name(msg->type));
     else if (conn->is_stranger && msg->type != PEERMSG_HELLO)
-        fail(conn, "began with %s instead of HELLO", peermsg_name(msg->type));
+        conn_fail(conn, "began with %s instead of HELLO", peermsg_name(msg->type));
     else if (!conn->is_stranger && msg->type == PEERMSG_HELLO)
-        fail(conn, "said HELLO a second time");
+        conn_fail(conn, "said HELLO a second time");
     return conn->state == CONN_OPEN;
 }
 
@@ -261,11 +261,11 @@ static void take_frame(struct conn *conn, const struct frame *frame)
     if (!peermsg_decode(frame, &msg)) {
         conn->is_strange = frame->version != PEERMSG_VERSION;
         if (conn->is_strange)
-            fail(conn, "speaks version %u of the protocol, this pchrun speaks %d", frame->version,
-                 PEERMSG_VERSION);
+            conn_fail(conn, "speaks version %u of the protocol, this pchrun speaks %d",
+                      frame->version, PEERMSG_VERSION);
         else
-            fail(conn, "sent a malformed message (%s, type %u, %u bytes): %s",
-                 peermsg_name(frame->type), frame->type, frame->len, peermsg_flaw(frame));
+            conn_fail(conn, "sent a malformed message (%s, type %u, %u bytes): %s",
+                      peermsg_name(frame->type), frame->type, frame->len, peermsg_flaw(frame));
         return;
     }
     if (!check(conn, &msg))
@@ -289,9 +289,10 @@ static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
     for (size_t i = 0; i < len && i < 4; i++)
         str_addf(hex, sizeof hex, " %02x", data[i]);
     if (n >= 4)
-        fail(conn, "is not a pchrun: it began with \"%.*s\"", (int)n, (const char *)data);
+        conn_fail(conn, "is not a pchrun: it began with \"%.*s\"", (int)n, (const char *)data);
     else
-        fail(conn, "is not a pchrun: it began with the bytes%s; a message begins with 43 50", hex);
+        conn_fail(conn, "is not a pchrun: it began with the bytes%s; a message begins with 43 50",
+                  hex);
 }
 
 /* Handles all whole frames and returns their size. After a callback closes the connection, the rest
@@ -316,29 +317,30 @@ static size_t take_frames(struct conn *conn, const uint8_t *data, size_t len)
                 fail_as_foreign(conn, data + taken, len - taken);
             break;
         case FRAME_TOO_LONG:
-            fail(conn, "sent a message of %u bytes, more than %d", frame.len, FRAME_PAYLOAD_MAX);
+            conn_fail(conn, "sent a message of %u bytes, more than %d", frame.len,
+                      FRAME_PAYLOAD_MAX);
             break;
         }
     }
     return taken;
 }
 
-static void keep(struct conn *conn, const uint8_t *data, size_t len)
+static void conn_keep(struct conn *conn, const uint8_t *data, size_t len)
 {
     if (conn->state == CONN_OPEN && !buf_add(&conn->in, data, len))
-        fail(conn, "no memory for its messages");
+        conn_fail(conn, "no memory for its messages");
 }
 
 /* Most reads bring whole messages, so nothing is copied. */
-static void take(struct conn *conn, const uint8_t *data, size_t len)
+static void conn_take(struct conn *conn, const uint8_t *data, size_t len)
 {
     if (buf_len(&conn->in) == 0) {
         size_t taken = take_frames(conn, data, len);
         if (taken < len)
-            keep(conn, data + taken, len - taken);
+            conn_keep(conn, data + taken, len - taken);
         return;
     }
-    keep(conn, data, len);
+    conn_keep(conn, data, len);
     buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
 }
 
@@ -350,24 +352,24 @@ static void receive_more_later(struct conn *conn)
 }
 
 /* After a failed write this side may have caused the end: then it proves no death. */
-static void end(struct conn *conn)
+static void conn_end(struct conn *conn)
 {
     conn->has_ended = conn->is_direct && conn->why[0] == '\0';
-    fail(conn, "closed by the other side%s",
-         buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
+    conn_fail(conn, "closed by the other side%s",
+              buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
 }
 
-static void receive(struct conn *conn)
+static void conn_receive(struct conn *conn)
 {
     uint8_t data[READ_BYTES];
     struct err err;
     ssize_t n = conn->stream.kind->read(&conn->stream, data, sizeof data, &err);
     if (n > 0)
-        take(conn, data, (size_t)n);
+        conn_take(conn, data, (size_t)n);
     else if (n == STREAM_END)
-        end(conn);
+        conn_end(conn);
     else if (n == STREAM_FAILED)
-        fail(conn, "%s", err.text);
+        conn_fail(conn, "%s", err.text);
     if (conn->state != CONN_OPEN)
         return;
     conn->reads_when_writable = n == STREAM_WANT_WRITE;
@@ -399,7 +401,7 @@ static void handshake(struct conn *conn)
         event_add(conn->writable, NULL);
     else if (n == STREAM_FAILED) {
         conn->is_strange = err.code == ERR_USAGE;
-        fail(conn, "%s", err.text);
+        conn_fail(conn, "%s", err.text);
     } else if (n == STREAM_FOREIGN)
         refuse_unequal(conn, true);
     if (n <= 0)
@@ -412,17 +414,17 @@ static void handshake(struct conn *conn)
     }
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     if (conn->state == CONN_HANDSHAKE)
         handshake(conn);
     else if (conn->state == CONN_OPEN)
-        receive(conn);
+        conn_receive(conn);
     else
         receive_the_rest(conn);
     if (conn->writes_when_readable && conn->state != CONN_BROKEN)
-        flush(conn);
+        conn_flush(conn);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -432,26 +434,27 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         handshake(conn);
         return;
     }
-    flush(conn);
+    conn_flush(conn);
     if (conn->reads_when_writable && conn->state == CONN_OPEN)
-        receive(conn);
+        conn_receive(conn);
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
+static void conn_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     char text[32];
     if (conn->is_stranger)
-        fail(conn, "no HELLO within %s",
-             str_duration(conn->rules->hello_wait_ns, text, sizeof text));
+        conn_fail(conn, "no HELLO within %s",
+                  str_duration(conn->rules->hello_wait_ns, text, sizeof text));
     else if (conn->state == CONN_HANDSHAKE)
-        fail(conn, "no answer within %s",
-             str_duration(conn->rules->handshake_wait_ns, text, sizeof text));
+        conn_fail(conn, "no answer within %s",
+                  str_duration(conn->rules->handshake_wait_ns, text, sizeof text));
     else
         break_off(conn);
 }
 
-static bool open_stream(const struct conn_rules *rules, int fd, bool is_ours, struct stream *ret)
+static bool conn_open_stream(const struct conn_rules *rules, int fd, bool is_ours,
+                             struct stream *ret)
 {
     if (rules->tls)
         return tls_stream(rules->tls, fd, is_ours, ret);
@@ -463,7 +466,7 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union netadd
                       bool is_ours)
 {
     struct stream stream;
-    if (!open_stream(rules, fd, is_ours, &stream))
+    if (!conn_open_stream(rules, fd, is_ours, &stream))
         return NULL;
     struct conn *conn = calloc(1, sizeof *conn);
     if (!conn) {
@@ -477,9 +480,9 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union netadd
     buf_init(&conn->in, FRAME_MAX + READ_BYTES);
     buf_init(&conn->out, rules->queue_max);
     netaddr_text(peer, conn->name, sizeof conn->name);
-    conn->readable = event_new(rules->base, fd, EV_READ | EV_PERSIST, on_readable, conn);
+    conn->readable = event_new(rules->base, fd, EV_READ | EV_PERSIST, conn_on_readable, conn);
     conn->writable = event_new(rules->base, fd, EV_WRITE, on_writable, conn);
-    conn->deadline = evtimer_new(rules->base, on_deadline, conn);
+    conn->deadline = evtimer_new(rules->base, conn_on_deadline, conn);
     if (!conn->readable || !conn->writable || !conn->deadline ||
         event_add(conn->readable, NULL) != 0) {
         conn_free(conn);
@@ -491,6 +494,6 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union netadd
 void conn_start(struct conn *conn)
 {
     const struct conn_rules *rules = conn->rules;
-    arm(conn->deadline, conn->is_ours ? rules->handshake_wait_ns : rules->hello_wait_ns);
+    conn_arm(conn->deadline, conn->is_ours ? rules->handshake_wait_ns : rules->hello_wait_ns);
     handshake(conn);
 }

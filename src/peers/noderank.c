@@ -29,7 +29,7 @@ struct lookup {
     struct entry *entry;
 };
 
-static void judge(struct entry *entry, struct netaddr_list *list)
+static void noderank_judge(struct entry *entry, struct netaddr_list *list)
 {
     entry->is_known = true;
     for (size_t i = 0; i < list->n; i++) {
@@ -45,26 +45,26 @@ static void judge(struct entry *entry, struct netaddr_list *list)
 
 /* Judges numeric entries at once and starts a look-up for names. False: the entry is invalid, or
  * the look-up cannot start. */
-static bool begin(struct lookup *lookup, struct err *err)
+static bool noderank_begin(struct lookup *lookup, struct err *err)
 {
     struct address where;
     struct netaddr_list list;
     if (!address_parse(lookup->entry->text, 0, &where, err))
         return err_wrap(err, "cluster.nodes");
     if (netaddr_numeric(&where, &list)) {
-        judge(lookup->entry, &list);
+        noderank_judge(lookup->entry, &list);
         return true;
     }
     lookup->resolve = resolve_start(&where, err);
     return lookup->resolve;
 }
 
-static void end(struct lookup *lookup)
+static void noderank_end(struct lookup *lookup)
 {
     struct netaddr_list list;
     struct err err;
     if (resolve_take(lookup->resolve, &list, &err))
-        judge(lookup->entry, &list);
+        noderank_judge(lookup->entry, &list);
     else
         str_copy(lookup->entry->found, sizeof lookup->entry->found, "not found");
     lookup->entry->is_known = true;
@@ -86,7 +86,7 @@ static bool wait_for_some(struct lookup *running, int64_t deadline)
         return false;
     for (size_t i = 0; rc > 0 && i < WINDOW; i++)
         if (fds[i].revents)
-            end(&running[i]);
+            noderank_end(&running[i]);
     return true;
 }
 
@@ -98,7 +98,7 @@ static bool is_any_running(const struct lookup *running)
     return false;
 }
 
-static bool look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct err *err)
+static bool noderank_look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct err *err)
 {
     struct lookup running[WINDOW] = {{0}};
     int64_t deadline = clock_now_ns() + wait_ns;
@@ -108,7 +108,7 @@ static bool look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct
         for (size_t i = 0; ok && i < WINDOW; i++)
             while (ok && !running[i].resolve && next < n) {
                 running[i].entry = &entries[next++];
-                ok = begin(&running[i], err);
+                ok = noderank_begin(&running[i], err);
             }
         if (!ok || !is_any_running(running) || !wait_for_some(running, deadline))
             break;
@@ -169,7 +169,7 @@ int noderank_find(char *const *entries, size_t n, int64_t wait_ns, struct err *e
     for (size_t i = 0; i < n; i++)
         known[i].text = entries[i];
     int rank = -1;
-    if (look_at_all(known, n, wait_ns, err))
+    if (noderank_look_at_all(known, n, wait_ns, err))
         rank = choose(known, n, err);
     free(known);
     return rank;

@@ -54,7 +54,7 @@ struct peers {
 /* ---- connections ---- */
 
 /* The open connection with this number, not a closing one. */
-static struct conn *find(const struct peers *peers, int id)
+static struct conn *peers_find(const struct peers *peers, int id)
 {
     struct conn *conn;
     LIST_FOREACH(conn, &peers->buckets[(unsigned)id % BUCKETS], link)
@@ -136,7 +136,7 @@ static void disown(struct peers *peers, struct conn *conn)
     conn_free(conn);
 }
 
-static void on_accept(void *arg, int fd, const union netaddr *peer)
+static void peers_on_accept(void *arg, int fd, const union netaddr *peer)
 {
     struct peers *peers = arg;
     if (peers->next_id == INT_MAX) { /* numbers are never reused */
@@ -154,14 +154,15 @@ static void on_accept(void *arg, int fd, const union netaddr *peer)
     conn_start(conn);
 }
 
-static bool on_short(void *arg)
+static bool peers_on_short(void *arg)
 {
     return put_out_oldest_guest(arg, GUEST_CHANCE_NS);
 }
 
 /* A supervisor listens as long as it lives. On a direct route, its own kernel reports the
  * refusal. */
-static bool is_gone(const struct peers *peers, const union netaddr *tried, const struct err *err)
+static bool peers_is_gone(const struct peers *peers, const union netaddr *tried,
+                          const struct err *err)
 {
     return peers->was_direct && err->sys_errno == ECONNREFUSED &&
            netaddr_same_host(tried, &peers->chief_at);
@@ -173,7 +174,7 @@ static void on_dialled(void *arg, int fd, const union netaddr *peer, const struc
     peers->dial = NULL;
     if (fd < 0) {
         peers->options.on_down(peers->options.arg, PEERS_CHIEF, err->text,
-                               is_gone(peers, peer, err));
+                               peers_is_gone(peers, peer, err));
         return;
     }
     struct conn *conn = conn_new(&peers->rules, fd, peer, true);
@@ -325,8 +326,8 @@ bool peers_listen(struct peers *peers, const struct address *where, struct err *
         .base = peers->options.base,
         .topic = "peers",
         .retry_ns = peers->options.accept_retry_ns,
-        .on_accept = on_accept,
-        .on_short = on_short,
+        .on_accept = peers_on_accept,
+        .on_short = peers_on_short,
         .arg = peers,
     };
     peers->listener = listener_new(&options, &list, err);
@@ -358,18 +359,18 @@ void peers_connect(struct peers *peers, const struct address *where)
 
 void peers_send(struct peers *peers, int id, const struct peermsg *msg)
 {
-    struct conn *conn = find(peers, id);
+    struct conn *conn = peers_find(peers, id);
     if (conn)
         conn_send(conn, msg);
 }
 
 const char *peers_name(const struct peers *peers, int id)
 {
-    const struct conn *conn = find(peers, id);
+    const struct conn *conn = peers_find(peers, id);
     return conn ? conn->name : NULL;
 }
 
-static void forget(struct conn *conn)
+static void peers_forget(struct conn *conn)
 {
     conn->is_told = false;
     conn_close(conn);
@@ -380,9 +381,9 @@ static void forget(struct conn *conn)
 
 void peers_close(struct peers *peers, int id)
 {
-    struct conn *conn = find(peers, id);
+    struct conn *conn = peers_find(peers, id);
     if (conn)
-        forget(conn);
+        peers_forget(conn);
     TAILQ_FOREACH(conn, &peers->broken, broken_link)
     if (conn->id == id)
         conn->is_told = false;
@@ -402,7 +403,7 @@ void peers_finish(struct peers *peers)
     for (size_t i = 0; i < BUCKETS; i++)
         for (conn = LIST_FIRST(&peers->buckets[i]); conn; conn = next) {
             next = LIST_NEXT(conn, link);
-            forget(conn);
+            peers_forget(conn);
         }
     for (conn = TAILQ_FIRST(&peers->broken); conn; conn = TAILQ_NEXT(conn, broken_link))
         conn->is_told = false;

@@ -26,7 +26,7 @@ static void ask_some(struct rankquery *call)
             cluster_tell(call->cluster, call->nodes[call->asked].conn, &msg);
 }
 
-static void on_clock(void *ctx)
+static void rankquery_on_clock(void *ctx)
 {
     struct rankquery *call = ctx;
     ask_some(call);
@@ -156,7 +156,7 @@ void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks
 
 bool rankquery_open(struct rankquery *call, struct event_base *base, struct err *err)
 {
-    call->clock = (struct watch){.fn = on_clock, .ctx = call};
+    call->clock = (struct watch){.fn = rankquery_on_clock, .ctx = call};
     return watch_clock(&call->clock, base, err);
 }
 

@@ -44,7 +44,7 @@ static void on_unattached(void *ctx, int pid, const char *why)
                                             .proc = {.slot = -1, .pid = pid, .msg = &msg}});
 }
 
-static int rank_of(const struct attach *attach, int slot)
+static int attach_rank_of(const struct attach *attach, int slot)
 {
     static struct core_rank_report ranks[CORE_SLOTS_MAX];
     int n = core_ranks(attach->loop->core, ranks, CORE_SLOTS_MAX);
@@ -57,12 +57,12 @@ static int rank_of(const struct attach *attach, int slot)
 /* The record must know the save before the core does: the core may ask for the record at once. */
 static void note_save(struct attach *attach, int slot, const struct procmsg *msg)
 {
-    int rank = rank_of(attach, slot);
+    int rank = attach_rank_of(attach, slot);
     if (rank >= 0)
         record_saved(attach->record, rank, msg->step, msg->path);
 }
 
-static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
+static void attach_on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
 {
     struct attach *attach = ctx;
     if (msg->type == PROCMSG_SAVED)
@@ -84,7 +84,7 @@ static void on_died(void *ctx, int pid, int status)
     attach->on_death(attach->ctx, pid, status);
 }
 
-static void sweep(const void *what)
+static void attach_sweep(const void *what)
 {
     scratch_sweep(what);
 }
@@ -94,7 +94,7 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
 {
     struct attach *attach = ctx;
     struct err err;
-    if (!helper_start(attach->reap, sweep, what, &err))
+    if (!helper_start(attach->reap, attach_sweep, what, &err))
         log_warn("scratch", "scratch directories in '%s' stay: %s", what->dir, err.text);
 }
 
@@ -117,7 +117,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                     .node_rank = config->cluster.node_rank};
     struct procs_calls calls = {.attached = on_attached,
                                 .unattached = on_unattached,
-                                .message = on_message,
+                                .message = attach_on_message,
                                 .gone = on_gone,
                                 .died = on_died,
                                 .sweep = on_sweep,
@@ -210,7 +210,7 @@ static void refuse_lost(struct attach *attach, int slot, const struct err *err)
 }
 
 /* The core knows steps, the record knows paths. */
-static void send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
+static void attach_send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
 {
     static struct procmsg copy;
     struct err err;
@@ -230,7 +230,7 @@ static void send_welcome(struct attach *attach, int slot, const struct procmsg *
 void attach_send(struct attach *attach, const struct action *action)
 {
     if (action->proc.msg->type == PROCMSG_WELCOME)
-        send_welcome(attach, action->proc.slot, action->proc.msg);
+        attach_send_welcome(attach, action->proc.slot, action->proc.msg);
     else
         procs_send(attach->procs, action->proc.slot, action->proc.msg);
 }

@@ -143,7 +143,7 @@ static void give_words(struct group *group)
     futex(&group->turn, FUTEX_WAKE_IT, 1);
 }
 
-static bool start_thread(struct group *group)
+static bool deathwatch_start_thread(struct group *group)
 {
     pthread_attr_t attr;
     sigset_t all;
@@ -197,7 +197,7 @@ static bool is_all_over(const struct ward *ward)
 }
 
 /* A changed word may also mean that only a thread ended, or that exec began another program. */
-static void look(struct deathwatch *deathwatch, struct ward *ward)
+static void deathwatch_look(struct deathwatch *deathwatch, struct ward *ward)
 {
     int pid = ward->pid, status = proc_died_with(pid);
     int64_t wait = LOOK_AGAIN_NS << (2 * (LOOKS_MAX - ward->looks--));
@@ -210,7 +210,7 @@ static void look(struct deathwatch *deathwatch, struct ward *ward)
 
 /* --- the loop --- */
 
-static void set_clock(struct deathwatch *deathwatch)
+static void deathwatch_set_clock(struct deathwatch *deathwatch)
 {
     int64_t at = CLOCK_NEVER, now = clock_now_ns();
     for (int i = 0; i < GROUPS; i++)
@@ -225,12 +225,12 @@ static void set_clock(struct deathwatch *deathwatch)
     event_add(deathwatch->on_clock, &tv);
 }
 
-static void look_at_all(struct deathwatch *deathwatch)
+static void deathwatch_look_at_all(struct deathwatch *deathwatch)
 {
     for (int i = 0; i < WARDS; i++)
         if (deathwatch->wards[i].look_at <= clock_now_ns())
-            look(deathwatch, &deathwatch->wards[i]);
-    set_clock(deathwatch);
+            deathwatch_look(deathwatch, &deathwatch->wards[i]);
+    deathwatch_set_clock(deathwatch);
 }
 
 static void take_report(struct group *group)
@@ -256,7 +256,7 @@ static void on_report(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < GROUPS; i++)
         if (atomic_exchange(&deathwatch->groups[i].has_reported, false))
             take_report(&deathwatch->groups[i]);
-    look_at_all(deathwatch);
+    deathwatch_look_at_all(deathwatch);
 }
 
 static void on_clock(evutil_socket_t fd, short what, void *arg)
@@ -265,7 +265,7 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < GROUPS; i++)
         if (deathwatch->groups[i].rest_until <= clock_now_ns())
             give_words(&deathwatch->groups[i]);
-    look_at_all(deathwatch);
+    deathwatch_look_at_all(deathwatch);
 }
 
 /* --- begin and end --- */
@@ -309,7 +309,7 @@ struct deathwatch *deathwatch_new(struct event_base *base, deathwatch_fn *fn, vo
 }
 
 /* A process has one place: its old one, or a free one. */
-static struct ward *place_for(struct deathwatch *deathwatch, int pid)
+static struct ward *deathwatch_place_for(struct deathwatch *deathwatch, int pid)
 {
     struct ward *place = NULL;
     for (int i = 0; i < WARDS; i++) {
@@ -331,14 +331,14 @@ static bool watch_ward(struct deathwatch *deathwatch, struct ward *ward, int pid
     if (page != MAP_FAILED)
         *ward = (struct ward){.pid = pid, .page = page, .look_at = CLOCK_NEVER};
     give_words(group);
-    return page != MAP_FAILED && (group->is_started || start_thread(group));
+    return page != MAP_FAILED && (group->is_started || deathwatch_start_thread(group));
 }
 
 void deathwatch_begin(struct deathwatch *deathwatch, int pid, int page_fd)
 {
     if (!deathwatch || pid <= 0)
         return;
-    struct ward *ward = place_for(deathwatch, pid);
+    struct ward *ward = deathwatch_place_for(deathwatch, pid);
     if (!ward || !watch_ward(deathwatch, ward, pid, page_fd))
         log_debug("procs", "process %d cannot be watched; its death will be noticed late", pid);
 }
@@ -354,7 +354,7 @@ void deathwatch_closed(struct deathwatch *deathwatch, int pid)
         if (ward->look_at == CLOCK_NEVER && is_all_over(ward))
             end_ward(ward);
         give_words(&deathwatch->groups[i / GROUP_WARDS]);
-        set_clock(deathwatch);
+        deathwatch_set_clock(deathwatch);
         return;
     }
 }

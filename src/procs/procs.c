@@ -71,7 +71,7 @@ struct procs {
 
 /* Scratch directories */
 
-static void sweep(struct procs *procs, struct scratch_sweep what)
+static void procs_sweep(struct procs *procs, struct scratch_sweep what)
 {
     procs->calls.sweep(procs->calls.ctx, &what);
 }
@@ -79,7 +79,7 @@ static void sweep(struct procs *procs, struct scratch_sweep what)
 static void scratch_release(struct conn *conn)
 {
     if (conn->has_scratch)
-        sweep(conn->procs, procscratch_of_process(&conn->procs->scratch, conn->serial));
+        procs_sweep(conn->procs, procscratch_of_process(&conn->procs->scratch, conn->serial));
     conn->has_scratch = false;
 }
 
@@ -94,7 +94,7 @@ void procs_scratch_clear(struct procs *procs)
     }
     if (!any)
         return;
-    sweep(procs, procscratch_of_epoch(&procs->scratch));
+    procs_sweep(procs, procscratch_of_epoch(&procs->scratch));
     procscratch_next_epoch(&procs->scratch);
 }
 
@@ -119,7 +119,7 @@ static void scratch_answer(struct conn *conn)
             log_warn("procs", __VA_ARGS__);                        \
     } while (0)
 
-static void free_event(struct event **event)
+static void procs_free_event(struct event **event)
 {
     if (*event)
         event_free(*event);
@@ -134,7 +134,7 @@ static void leave_lobby(struct conn *conn)
 }
 
 /* Its memory stays until no callback uses it. */
-static void conn_close(struct conn *conn)
+static void procs_conn_close(struct conn *conn)
 {
     struct procs *procs = conn->procs;
     scratch_release(conn);
@@ -143,9 +143,9 @@ static void conn_close(struct conn *conn)
         deathwatch_closed(procs->deathwatch, conn->pid);
     }
     leave_lobby(conn);
-    free_event(&conn->on_read);
-    free_event(&conn->on_write);
-    free_event(&conn->on_late);
+    procs_free_event(&conn->on_read);
+    procs_free_event(&conn->on_write);
+    procs_free_event(&conn->on_late);
     buf_free(&conn->out);
     procpage_release(&conn->page);
     fd_close(&conn->fd);
@@ -159,7 +159,7 @@ static void conn_gone(struct conn *conn)
     struct procs *procs = conn->procs;
     int slot = conn->slot, pid = conn->pid;
     uint64_t step = conn->page.process ? procpage_step(&conn->page) : 0;
-    conn_close(conn);
+    procs_conn_close(conn);
     if (slot >= 0)
         procs->calls.gone(procs->calls.ctx, slot, pid, step);
 }
@@ -175,14 +175,14 @@ static bool send_frame(int fd, const uint8_t *data, size_t size)
 }
 
 /* The next read finds the end of the connection and reports it as gone, from the loop. */
-static void cut_off(struct conn *conn, const char *why)
+static void procs_cut_off(struct conn *conn, const char *why)
 {
     log_about(conn->procs, "process %d is cut off: %s", conn->pid, why);
     conn->is_cut = true;
     shutdown(conn->fd, SHUT_RDWR);
 }
 
-static void on_write(evutil_socket_t fd, short what, void *arg)
+static void procs_on_write(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     struct frame frame;
@@ -200,25 +200,25 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
     event_del(conn->on_write);
 }
 
-static void conn_send(struct conn *conn, const uint8_t *data, size_t size)
+static void procs_conn_send(struct conn *conn, const uint8_t *data, size_t size)
 {
     if (buf_len(&conn->out) == 0) {
         if (send_frame(conn->fd, data, size) || !is_full(errno))
             return;
     }
     if (!buf_add(&conn->out, data, size))
-        cut_off(conn, "it does not read what it is sent");
+        procs_cut_off(conn, "it does not read what it is sent");
     else
         event_add(conn->on_write, NULL);
 }
 
 /* WELCOME carries the pages. It is the first message on the socket, so there is room for it.
  */
-static void send_welcome(struct conn *conn, const uint8_t *data, size_t size)
+static void procs_send_welcome(struct conn *conn, const uint8_t *data, size_t size)
 {
     int rc = procpage_hand_over(&conn->page, conn->fd, data, size);
     if (rc != 0 && rc != EPIPE && rc != ECONNRESET)
-        cut_off(conn, strerror(rc));
+        procs_cut_off(conn, strerror(rc));
 }
 
 static struct conn *conn_of(const struct procs *procs, int slot)
@@ -235,20 +235,20 @@ void procs_send(struct procs *procs, int slot, const struct procmsg *msg)
         return;
     log_debug("procs", "slot %d: %s", slot, procmsg_name(msg->type));
     if (msg->type == PROCMSG_WELCOME && conn->page.fd[0] >= 0)
-        send_welcome(conn, frame, size);
+        procs_send_welcome(conn, frame, size);
     else
-        conn_send(conn, frame, size);
+        procs_conn_send(conn, frame, size);
 }
 
 void procs_close(struct procs *procs, int slot)
 {
     struct conn *conn = conn_of(procs, slot);
     if (conn)
-        conn_close(conn);
+        procs_conn_close(conn);
 }
 
 /* For a connection without a slot: a fresh socket has room for the message. */
-static void refuse(struct procs *procs, int fd, const char *why)
+static void procs_refuse(struct procs *procs, int fd, const char *why)
 {
     uint8_t frame[FRAME_MAX];
     struct procmsg msg = {.type = PROCMSG_REFUSED};
@@ -259,7 +259,7 @@ static void refuse(struct procs *procs, int fd, const char *why)
     log_about(procs, "a process is refused: %s", why);
 }
 
-static int free_place(struct conn *const *places, int n)
+static int procs_free_place(struct conn *const *places, int n)
 {
     for (int i = 0; i < n; i++)
         if (!places[i])
@@ -277,13 +277,13 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
 {
     struct procs *procs = conn->procs;
     struct err err;
-    int slot = free_place(procs->slots, PROCS_MAX);
+    int slot = procs_free_place(procs->slots, PROCS_MAX);
     if (slot < 0)
         err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", PROCS_MAX);
     if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
         int pid = conn->pid;
-        refuse(procs, conn->fd, err.text);
-        conn_close(conn);
+        procs_refuse(procs, conn->fd, err.text);
+        procs_conn_close(conn);
         if (!(msg->flags &
               PROCMSG_FLAG_COUNTS)) /* only counts steps; a missing slot changes nothing */
             procs->calls.unattached(procs->calls.ctx, pid, err.text);
@@ -293,14 +293,14 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
     if (!procs->deathwatch)
         procs->deathwatch = deathwatch_new(procs->base, on_death, procs);
     deathwatch_begin(procs->deathwatch, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
-    free_event(&conn->on_late);
+    procs_free_event(&conn->on_late);
     leave_lobby(conn);
     conn->slot = slot;
     procs->slots[slot] = conn;
     procs->calls.attached(procs->calls.ctx, slot, conn->pid, msg);
 }
 
-static bool take_message(struct conn *conn, const struct procmsg *msg, struct err *err)
+static bool procs_take_message(struct conn *conn, const struct procmsg *msg, struct err *err)
 {
     struct procs *procs = conn->procs;
     bool is_attach = msg->type == PROCMSG_ATTACH;
@@ -356,19 +356,19 @@ static bool read_packet(struct conn *conn)
     if (decode(data, (size_t)n, &msg, &err)) {
         /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): err_set never returns true */
         log_debug("procs", "process %d: %s", conn->pid, procmsg_name(msg.type));
-        if (take_message(conn, &msg, &err))
+        if (procs_take_message(conn, &msg, &err))
             return true;
     }
     log_about(conn->procs, "process %d is cut off, since it breaks the protocol: %s", conn->pid,
               err.text);
     if (conn->slot < 0)
-        refuse(conn->procs, conn->fd,
-               "this is not the protocol of this pchrun; use the libpch that came with it");
+        procs_refuse(conn->procs, conn->fd,
+                     "this is not the protocol of this pchrun; use the libpch that came with it");
     conn_gone(conn);
     return false;
 }
 
-static void on_read(evutil_socket_t fd, short what, void *arg)
+static void procs_on_read(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     struct procs *procs = conn->procs;
@@ -386,7 +386,7 @@ static void hear(struct conn *const *places, int n)
 {
     for (int i = 0; i < n; i++) /* a message may end other connections */
         if (places[i])
-            on_read(places[i]->fd, EV_READ, places[i]);
+            procs_on_read(places[i]->fd, EV_READ, places[i]);
 }
 
 void procs_hear(struct procs *procs)
@@ -397,18 +397,18 @@ void procs_hear(struct procs *procs)
     hear(procs->slots, PROCS_MAX);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void procs_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     log_about(conn->procs, "process %d connected, but did not attach within %d s", conn->pid,
               ATTACH_WAIT_S);
-    conn_close(conn);
+    procs_conn_close(conn);
 }
 
 /* Accepting */
 
 /* The directory's mode already keeps other users out; root passes it. */
-static bool is_welcome(int fd, int *ret_pid)
+static bool procs_is_welcome(int fd, int *ret_pid)
 {
     struct ucred who;
     socklen_t len = sizeof who;
@@ -419,7 +419,7 @@ static bool is_welcome(int fd, int *ret_pid)
 }
 
 /* Takes the descriptor in any case. */
-static bool conn_new(struct procs *procs, int fd, int place, int pid)
+static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
 {
     struct conn *conn = calloc(1, sizeof *conn);
     if (!conn) {
@@ -436,13 +436,13 @@ static bool conn_new(struct procs *procs, int fd, int place, int pid)
                           .page = PROCPAGE_NONE};
     buf_init(&conn->out, OUT_MAX);
     procs->lobby[place] = conn;
-    conn->on_read = event_new(procs->base, fd, EV_READ | EV_PERSIST, on_read, conn);
-    conn->on_write = event_new(procs->base, fd, EV_WRITE | EV_PERSIST, on_write, conn);
-    conn->on_late = evtimer_new(procs->base, on_late, conn);
+    conn->on_read = event_new(procs->base, fd, EV_READ | EV_PERSIST, procs_on_read, conn);
+    conn->on_write = event_new(procs->base, fd, EV_WRITE | EV_PERSIST, procs_on_write, conn);
+    conn->on_late = evtimer_new(procs->base, procs_on_late, conn);
     struct timeval late = {.tv_sec = ATTACH_WAIT_S};
     if (!conn->on_read || !conn->on_write || !conn->on_late ||
         event_add(conn->on_read, NULL) != 0 || event_add(conn->on_late, &late) != 0) {
-        conn_close(conn);
+        procs_conn_close(conn);
         return false;
     }
     return true;
@@ -461,26 +461,26 @@ static bool put_out_oldest(struct procs *procs, int64_t age_ns)
     log_about(procs,
               "process %d connected, but did not attach at once; closed to make room for others",
               oldest->pid);
-    conn_close(oldest);
+    procs_conn_close(oldest);
     return true;
 }
 
-static void on_accept(void *arg, int fd, const union netaddr *peer)
+static void procs_on_accept(void *arg, int fd, const union netaddr *peer)
 {
     struct procs *procs = arg;
-    int pid = 0, place = free_place(procs->lobby, LOBBY_MAX);
-    if (!is_welcome(fd, &pid)) {
-        refuse(procs, fd, "it belongs to another user");
+    int pid = 0, place = procs_free_place(procs->lobby, LOBBY_MAX);
+    if (!procs_is_welcome(fd, &pid)) {
+        procs_refuse(procs, fd, "it belongs to another user");
         close(fd);
         return;
     }
     if (place < 0 && put_out_oldest(procs, 0))
-        place = free_place(procs->lobby, LOBBY_MAX);
-    if (!conn_new(procs, fd, place, pid))
+        place = procs_free_place(procs->lobby, LOBBY_MAX);
+    if (!procs_conn_new(procs, fd, place, pid))
         log_about(procs, "no memory for process %d", pid);
 }
 
-static bool on_short(void *arg)
+static bool procs_on_short(void *arg)
 {
     return put_out_oldest(arg, LOBBY_CHANCE_NS);
 }
@@ -491,7 +491,7 @@ static void found_stale(void *ctx, const char *name)
 {
     struct procs *procs = ctx;
     log_info("procs", "removing %s/%s, left behind by a dead pchrun", procs->dir.base, name);
-    sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
+    procs_sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
 }
 
 bool procs_listen(struct procs *procs, int fd, struct err *err)
@@ -499,8 +499,8 @@ bool procs_listen(struct procs *procs, int fd, struct err *err)
     struct listener_options options = {.base = procs->base,
                                        .topic = "procs",
                                        .retry_ns = NS_PER_S,
-                                       .on_accept = on_accept,
-                                       .on_short = on_short,
+                                       .on_accept = procs_on_accept,
+                                       .on_short = procs_on_short,
                                        .arg = procs};
     listener_free(procs->listener);
     procs->listener = listener_adopt(&options, fd);
@@ -539,7 +539,7 @@ void procs_clean(struct procs *procs)
 {
     rundir_find_stale(&procs->dir, found_stale, procs);
     if (!str_is(procs->scratch.dir, procs->dir.path))
-        sweep(procs, procscratch_of_earlier(&procs->scratch));
+        procs_sweep(procs, procscratch_of_earlier(&procs->scratch));
 }
 
 void procs_free(struct procs *procs)
@@ -550,15 +550,15 @@ void procs_free(struct procs *procs)
     listener_free(procs->listener);
     for (int i = 0; i < PROCS_MAX; i++)
         if (procs->slots[i])
-            conn_close(procs->slots[i]);
+            procs_conn_close(procs->slots[i]);
     for (int i = 0; i < LOBBY_MAX; i++)
         if (procs->lobby[i])
-            conn_close(procs->lobby[i]);
+            procs_conn_close(procs->lobby[i]);
     deathwatch_free(procs->deathwatch);
     /* Only a scratch directory whose removal is under way can be in it. */
     if (!rundir_remove(&procs->dir)) {
         const char *name = strrchr(procs->dir.path, '/') + 1;
-        sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
+        procs_sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
     }
     free(procs);
 }

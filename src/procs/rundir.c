@@ -119,7 +119,7 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
 }
 
 /* False if another directory has taken its place. */
-static bool is_ours(const struct rundir *dir)
+static bool rundir_is_ours(const struct rundir *dir)
 {
     struct stat ours, there;
     return fstat(dir->lock, &ours) == 0 && lstat(dir->path, &there) == 0 &&
@@ -128,7 +128,7 @@ static bool is_ours(const struct rundir *dir)
 
 static bool make_again(struct rundir *dir, struct err *err)
 {
-    if (is_ours(dir))
+    if (rundir_is_ours(dir))
         return true;
     mode_t mask = umask(077);
     bool is_made = mkdir(dir->path, 0700) == 0;

@@ -20,7 +20,7 @@ struct steprate_slot {
     double steps_per_s;
 };
 
-static void look_at(struct steprate_slot *slot, int pid, uint64_t step, int64_t now)
+static void steprate_look_at(struct steprate_slot *slot, int pid, uint64_t step, int64_t now)
 {
     if (slot->pid != pid || step < slot->step) {
         *slot = (struct steprate_slot){
@@ -49,7 +49,8 @@ void steprate_look(struct steprate *steprate, const struct core_rank_report *ran
         return; /* no memory: every pace is unknown */
     for (int i = 0; i < n; i++)
         if (ranks[i].slot >= 0)
-            look_at(&steprate->slots[ranks[i].slot], ranks[i].pid, steps[ranks[i].slot], now);
+            steprate_look_at(&steprate->slots[ranks[i].slot], ranks[i].pid, steps[ranks[i].slot],
+                             now);
 }
 
 struct steprate_view steprate_of(const struct steprate *steprate,

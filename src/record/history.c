@@ -40,7 +40,8 @@ static bool is_of_another(const struct history *history, const char *path, const
 }
 
 /* NULL with err->code ERR_NONE: the file is missing. */
-static struct json *read_file(const struct history *history, const char *path, struct err *err)
+static struct json *history_read_file(const struct history *history, const char *path,
+                                      struct err *err)
 {
     *err = (struct err){0};
     struct json *root = json_read_file(path, HISTORY_MAX, err);
@@ -122,7 +123,7 @@ static bool read_commits(struct history *history, const char *path, const struct
 
 bool history_read_commits(struct history *history, const char *path, struct err *err)
 {
-    struct json *root = read_file(history, path, err);
+    struct json *root = history_read_file(history, path, err);
     bool ok = root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
     json_free(root);
     return ok;
@@ -143,7 +144,7 @@ bool history_read_ranks(const struct history *history, const char *path, struct 
                         struct err *err)
 {
     int64_t attempt;
-    struct json *root = read_file(history, path, err);
+    struct json *root = history_read_file(history, path, err);
     if (!root)
         return err->code == ERR_NONE;
     bool ok = read_count(root, "attempt", &attempt)
@@ -182,7 +183,7 @@ void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx)
 
 /* --- writing --- */
 
-static void begin(const struct history *history, struct writer *w)
+static void history_begin(const struct history *history, struct writer *w)
 {
     writer_init(w, HISTORY_MAX, WRITER_PRETTY);
     writer_object(w, NULL);
@@ -202,7 +203,7 @@ static void write_owner(const struct history *history, struct writer *w)
 void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
                          uint64_t newest, struct writer *w)
 {
-    begin(history, w);
+    history_begin(history, w);
     writer_int(w, "node_rank", node_rank);
     writer_int(w, "attempt", history->attempt);
     write_owner(history, w);
@@ -216,7 +217,7 @@ void history_write_commits(const struct history *history, enum history_end end, 
     int64_t without_commit =
         end == HISTORY_COMMITTED ? 0 : history->attempts_without_commit + (end == HISTORY_BEGUN);
     int64_t without_step = end == HISTORY_WITHOUT_STEP ? history->attempts_without_step + 1 : 0;
-    begin(history, w);
+    history_begin(history, w);
     writer_int(w, "attempt", history->attempt);
     writer_int(w, "attempts_without_commit", without_commit);
     writer_int(w, "attempts_without_step", without_step);
@@ -287,7 +288,7 @@ int64_t history_attempt_in(const struct history *history, const char *path)
 {
     struct err err;
     int64_t attempt;
-    struct json *root = read_file(history, path, &err);
+    struct json *root = history_read_file(history, path, &err);
     bool is_told = root && read_count(root, "attempt", &attempt);
     json_free(root);
     return is_told ? attempt : 0;
@@ -295,8 +296,8 @@ int64_t history_attempt_in(const struct history *history, const char *path)
 
 /* Without locks, two attempts that begin at the same instant have the same number: compare their
  * ids. */
-static bool is_ours(const struct history *history, int64_t attempt,
-                    const struct history_owner *owner)
+static bool history_is_ours(const struct history *history, int64_t attempt,
+                            const struct history_owner *owner)
 {
     return attempt < history->attempt ||
            (attempt == history->attempt && (!owner->id[0] || str_is(owner->id, history->owner.id)));
@@ -306,7 +307,7 @@ bool history_check(const struct history *history, const char *path, struct err *
 {
     struct history_owner owner;
     int64_t attempt = 0;
-    struct json *root = read_file(history, path, err);
+    struct json *root = history_read_file(history, path, err);
     /* A file that was moved away has no other owner. The write that follows reports a bad
      * directory. */
     if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR)) {
@@ -320,7 +321,7 @@ bool history_check(const struct history *history, const char *path, struct err *
     }
     read_owner(root, &owner);
     json_free(root);
-    if (is_ours(history, attempt, &owner))
+    if (history_is_ours(history, attempt, &owner))
         return true;
     char who[128] = "";
     if (owner.pid)

@@ -296,8 +296,8 @@ bool record_is_busy(const struct record *record)
             (statefile_is_busy(&record->ranks_file) && !statefile_is_stuck(&record->ranks_file)));
 }
 
-static void answer(struct record *record, enum event_type type, uint64_t step,
-                   const struct err *err)
+static void record_answer(struct record *record, enum event_type type, uint64_t step,
+                          const struct err *err)
 {
     loop_post(record->loop, &(struct event){.type = type, .written = {.step = step, .err = err}});
 }
@@ -317,8 +317,8 @@ static const char *composed(const struct statefile *file, struct writer *w, size
 }
 
 /* Starts to write the composed text. False: it failed at once. */
-static bool write_out(struct statefile *file, struct watch *deadline, struct writer *w,
-                      uint64_t tag, struct err *err)
+static bool record_write_out(struct statefile *file, struct watch *deadline, struct writer *w,
+                             uint64_t tag, struct err *err)
 {
     size_t len;
     const char *text = composed(file, w, &len, err);
@@ -335,7 +335,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
     struct err err;
     const struct saves_step *saved = saves_find(&record->saves, step);
     if (!record->dir) {
-        answer(record, EV_PREPARED, step, NULL);
+        record_answer(record, EV_PREPARED, step, NULL);
         return;
     }
     if (!saved || saved->nranks < ranks) {
@@ -343,13 +343,13 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
                 "where its ranks saved step %" PRIu64 " is forgotten; pchrun keeps only %d saves "
                 "that are not committed yet",
                 step, SAVES_STEPS);
-        answer(record, EV_PREPARED, step, &err);
+        record_answer(record, EV_PREPARED, step, &err);
         return;
     }
     saves_hold(&record->saves, step, own);
     record->preparing = step;
     history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
-    if (!write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
+    if (!record_write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
         on_ranks_written(record, step, &err);
 }
 
@@ -362,7 +362,7 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
         watch_at(&record->ranks_deadline, CLOCK_NEVER);
         record->preparing = 0;
         if (tag)
-            answer(record, EV_PREPARED, tag, err);
+            record_answer(record, EV_PREPARED, tag, err);
         else if (err && is_timed) /* of look_for_ranks() */
             log_warn("record", "%s", err->text);
     }
@@ -373,7 +373,7 @@ static void write_commits(struct record *record, uint64_t tag, enum history_end 
     struct writer w;
     struct err err;
     history_write_commits(&record->history, end, &w);
-    if (!write_out(&record->commit_file, &record->commit_deadline, &w, tag, &err))
+    if (!record_write_out(&record->commit_file, &record->commit_deadline, &w, tag, &err))
         on_commit_written(record, tag, &err);
 }
 
@@ -382,7 +382,7 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
     uint64_t last = record_resume_step(record);
     struct err err;
     if (!record->dir) {
-        answer(record, EV_COMMITTED, step, NULL);
+        record_answer(record, EV_COMMITTED, step, NULL);
         return;
     }
     if (step <= last) {
@@ -390,7 +390,7 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
                 "step %" PRIu64 " does not lie above the last commit, step %" PRIu64
                 "; has the training gone back?",
                 step, last);
-        answer(record, EV_COMMITTED, step, &err);
+        record_answer(record, EV_COMMITTED, step, &err);
         return;
     }
     history_make_room(&record->history, record->keep);
@@ -421,7 +421,7 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
             record->history.ncommits--;
         else
             record->committed = tag, record->committed_at = clock_now_ns();
-        answer(record, EV_COMMITTED, tag, err);
+        record_answer(record, EV_COMMITTED, tag, err);
     }
 }
 
@@ -506,7 +506,8 @@ void record_committed(struct record *record, uint64_t step)
 /* --- deadlines --- */
 
 /* Report the failure first: the write may be stuck behind an older one. */
-static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, struct record *record)
+static void record_give_up(struct statefile *file, uint64_t step, statefile_fn *fn,
+                           struct record *record)
 {
     struct err err;
     err_set(&err, ERR_SYSTEM, 0, "%s could not be written in time; is its file system reachable?",
@@ -518,13 +519,13 @@ static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, str
 static void on_commit_deadline(void *ctx)
 {
     struct record *record = ctx;
-    give_up(&record->commit_file, record->committing, on_commit_written, record);
+    record_give_up(&record->commit_file, record->committing, on_commit_written, record);
 }
 
 static void on_ranks_deadline(void *ctx)
 {
     struct record *record = ctx;
-    give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
+    record_give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
 }
 
 static void hasten(struct watch *deadline, int64_t until)

@@ -16,7 +16,7 @@ static void free_step(struct saves_step *step)
     free(step->ranks);
 }
 
-static void forget(struct saves *saves, int at)
+static void saves_forget(struct saves *saves, int at)
 {
     free_step(&saves->steps[at]);
     saves->n--;
@@ -27,7 +27,7 @@ static void forget(struct saves *saves, int at)
 void saves_free(struct saves *saves)
 {
     while (saves->n > 0)
-        forget(saves, saves->n - 1);
+        saves_forget(saves, saves->n - 1);
 }
 
 void saves_trim(struct saves *saves, int keep)
@@ -36,13 +36,13 @@ void saves_trim(struct saves *saves, int keep)
     while (old < saves->n && saves->steps[old].step <= saves->committed)
         old++;
     for (; old > keep; old--)
-        forget(saves, 0);
+        saves_forget(saves, 0);
 }
 
 void saves_forget_newer(struct saves *saves, uint64_t step)
 {
     while (saves->n > 0 && saves->steps[saves->n - 1].step > step)
-        forget(saves, saves->n - 1);
+        saves_forget(saves, saves->n - 1);
 }
 
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
@@ -73,13 +73,13 @@ void saves_hold(struct saves *saves, uint64_t step, uint64_t own)
 }
 
 /* The entry of this step, added in ascending order if it is new. */
-static struct saves_step *place_of(struct saves *saves, uint64_t step)
+static struct saves_step *saves_place_of(struct saves *saves, uint64_t step)
 {
     const struct saves_step *known = saves_find(saves, step);
     if (known)
         return &saves->steps[known - saves->steps];
     if (saves->n == SAVES_STEPS)
-        forget(saves, oldest_free(saves));
+        saves_forget(saves, oldest_free(saves));
     int at = 0;
     while (at < saves->n && saves->steps[at].step < step)
         at++;
@@ -90,7 +90,7 @@ static struct saves_step *place_of(struct saves *saves, uint64_t step)
     return &saves->steps[at];
 }
 
-static struct saves_rank *rank_of(struct saves_step *step, int rank)
+static struct saves_rank *saves_rank_of(struct saves_step *step, int rank)
 {
     for (int i = 0; i < step->nranks; i++)
         if (step->ranks[i].rank == rank)
@@ -107,8 +107,8 @@ static struct saves_rank *rank_of(struct saves_step *step, int rank)
 bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path)
 {
     char *copy = path && path[0] ? strdup(path) : NULL;
-    struct saves_step *at = place_of(saves, step);
-    struct saves_rank *place = rank_of(at, rank);
+    struct saves_step *at = saves_place_of(saves, step);
+    struct saves_rank *place = saves_rank_of(at, rank);
     if (!place || (path && path[0] && !copy)) {
         free(copy);
         return false;

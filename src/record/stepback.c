@@ -38,7 +38,7 @@ struct search {
 /* --- in the child --- */
 
 /* Is the path that folder or below it, under any name? Its last parts may be missing. */
-static bool is_within(const char *path, const struct stat *within)
+static bool stepback_is_within(const char *path, const struct stat *within)
 {
     struct stat st;
     char folder[PATH_MAX];
@@ -53,9 +53,10 @@ static bool is_within(const char *path, const struct stat *within)
     return false;
 }
 
-static enum ckptfile look_at(const struct search *search, const char *path)
+static enum ckptfile stepback_look_at(const struct search *search, const char *path)
 {
-    return path && is_within(path, &search->within) ? ckptfile_look(path) : CKPTFILE_UNKNOWN;
+    return path && stepback_is_within(path, &search->within) ? ckptfile_look(path)
+                                                             : CKPTFILE_UNKNOWN;
 }
 
 /* One missing path makes a commit incomplete. An unknown path counts neither way: none was named,
@@ -69,7 +70,7 @@ static bool look_at_node(void *ctx, int node, const char *file)
         (node == 0 || search->sees_all) && history_read_ranks(search->history, file, &saves, &err);
     const struct saves_step *step = is_read ? saves_find(&saves, search->step) : NULL;
     for (int i = 0; step && i < step->nranks && search->commit != CKPTFILE_ABSENT; i++) {
-        enum ckptfile one = look_at(search, step->ranks[i].path);
+        enum ckptfile one = stepback_look_at(search, step->ranks[i].path);
         search->commit = one == CKPTFILE_UNKNOWN ? search->commit : one;
         if (one == CKPTFILE_ABSENT && !search->seen->missing[0])
             str_copy(search->seen->missing, PATH_MAX, step->ranks[i].path);
@@ -94,7 +95,8 @@ static void find_whole(struct search *search)
     int left = search->history->ncommits;
     if (stat(search->config->checkpoint.dir, &search->within) != 0)
         return;
-    search->sees_all = search->config->checkpoint.shared && is_within(search->dir, &search->within);
+    search->sees_all =
+        search->config->checkpoint.shared && stepback_is_within(search->dir, &search->within);
     if (look_at_commit(search, left - 1) != CKPTFILE_ABSENT)
         return;
     do
@@ -104,7 +106,7 @@ static void find_whole(struct search *search)
         search->seen->left = left;
 }
 
-static void look(const void *arg, int answer)
+static void stepback_look(const void *arg, int answer)
 {
     struct search search = *(const struct search *)arg;
     struct seen seen = {.left = search.history->ncommits};
@@ -139,7 +141,7 @@ void stepback(struct history *history, const struct config *config, const char *
     struct err err;
     if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits < 2)
         return;
-    bool is_told = helper_ask(&child, look, &search, &err) &&
+    bool is_told = helper_ask(&child, stepback_look, &search, &err) &&
                    helper_read(&child, -1, until, &seen, sizeof seen) == HELPER_ANSWER;
     helper_end(&child, true, until);
     if (!is_told)

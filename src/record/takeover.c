@@ -80,8 +80,8 @@ static bool still_held(const struct takeover *takeover, struct err *err)
                                "commit.lock there");
 }
 
-static bool judge(struct takeover *takeover, enum dirlock_result result, const sigset_t *end,
-                  struct err *err)
+static bool takeover_judge(struct takeover *takeover, enum dirlock_result result,
+                           const sigset_t *end, struct err *err)
 {
     switch (result) {
     case DIRLOCK_OK:
@@ -137,7 +137,8 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
                                       .end = &end,
                                       .on_held = on_held,
                                       .ctx = takeover};
-    return judge(takeover, dirlock_take(&takeover->lock, &request, reap, err), &end, err) ||
+    return takeover_judge(takeover, dirlock_take(&takeover->lock, &request, reap, err), &end,
+                          err) ||
            goes_on_to_tell(takeover, dir, err);
 }
 

@@ -27,7 +27,7 @@ static bool can_resume(struct generation *generation, struct err *err)
     return ok;
 }
 
-static void start(struct generation *generation, const struct action *action)
+static void generation_start(struct generation *generation, const struct action *action)
 {
     struct err err;
     record_begin(generation->record, action->start.attempt, action->start.resume_step);
@@ -83,7 +83,7 @@ static bool is_swept(struct generation *generation)
 static void start_swept(struct generation *generation)
 {
     if (is_swept(generation))
-        start(generation, &generation->to_start);
+        generation_start(generation, &generation->to_start);
     else
         watch_at(&generation->starting, clock_now_ns() + SWEEP_LOOK_NS);
 }
@@ -115,7 +115,7 @@ static void on_starting(void *ctx)
         start_swept(generation);
     } else if (attach_mend(generation->attach, &err)) {
         children_begin_group(generation->children);
-        start(generation, &generation->to_start);
+        generation_start(generation, &generation->to_start);
     } else {
         log_error("start", "%s", err.text);
         children_refuse(generation->children, &err);

@@ -312,7 +312,7 @@ static bool run_loop(struct shell *shell, struct err *err)
 
 /* The job's own processes have ended. A source or the hook may have left processes in their own
  * session. pchrun finds them only because they still live, and does not wait for their end. */
-static void sweep(struct shell *shell)
+static void shell_sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
     bool may_have_left = shell->inbox.count > 0 || hook_has_run(&shell->hook);
@@ -321,7 +321,7 @@ static void sweep(struct shell *shell)
 }
 
 /* Without an event loop pchrun cannot keep its promises. */
-static void give_up(struct shell *shell, const struct err *err)
+static void shell_give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
     *shell->end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
@@ -330,7 +330,7 @@ static void give_up(struct shell *shell, const struct err *err)
 }
 
 /* Nothing has been started. A signal that came meanwhile ends pchrun as usual. */
-static void fail(struct shell *shell, const struct err *err)
+static void shell_fail(struct shell *shell, const struct err *err)
 {
     int number = shell->takeover.signal;
     if (!number) {
@@ -357,11 +357,11 @@ struct shell_end shell_run(struct config *config, unsigned closed)
     shell.end = &end;
     bool is_open = shell_open_parts(&shell, &err);
     if (is_open && run_loop(&shell, &err))
-        sweep(&shell);
+        shell_sweep(&shell);
     else if (shell.has_started)
-        give_up(&shell, &err);
+        shell_give_up(&shell, &err);
     else
-        fail(&shell, &err);
+        shell_fail(&shell, &err);
     shell_free_parts(&shell);
     return end;
 }

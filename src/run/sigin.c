@@ -10,7 +10,7 @@
 
 #include <signal.h>
 
-static void take(struct sigin *sigin, const struct signals_info *info)
+static void sigin_take(struct sigin *sigin, const struct signals_info *info)
 {
     log_debug("signal", "%s from %d", SIGTEXT(info->number), (int)info->sender);
     if (jobs_signal(sigin->jobs, info))
@@ -31,7 +31,7 @@ static void on_signals(void *ctx)
         if (info.number == SIGCHLD)
             has_child = true;
         else
-            take(sigin, &info);
+            sigin_take(sigin, &info);
     }
     if (has_child)
         children_reap(sigin->children);

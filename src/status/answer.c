@@ -174,7 +174,7 @@ static void send_to_all(struct answer *answer)
 }
 
 /* Writes at most `items` now; the clock's event writes more. */
-static void go_on(struct answer *answer, int items)
+static void answer_go_on(struct answer *answer, int items)
 {
     struct core_report now;
     if (!answer->text) {
@@ -189,9 +189,9 @@ static void go_on(struct answer *answer, int items)
         watch_at(&answer->clock, clock_now_ns());
 }
 
-static void on_clock(void *ctx)
+static void answer_on_clock(void *ctx)
 {
-    go_on(ctx, WRITTEN_AT_ONCE);
+    answer_go_on(ctx, WRITTEN_AT_ONCE);
 }
 
 void answer_of_all(struct answer *answer, struct control_client *client,
@@ -214,7 +214,7 @@ void answer_end(struct answer *answer)
         return;
     rankquery_end(&answer->call);
     watch_at(&answer->clock, CLOCK_NEVER);
-    go_on(answer, INT_MAX);
+    answer_go_on(answer, INT_MAX);
 }
 
 /* --- between nodes --- */
@@ -244,11 +244,11 @@ void answer_peer(struct answer *answer, int conn, const struct peermsg *msg)
 
 bool answer_open(struct answer *answer, struct event_base *base, struct err *err)
 {
-    answer->clock = (struct watch){.fn = on_clock, .ctx = answer};
+    answer->clock = (struct watch){.fn = answer_on_clock, .ctx = answer};
     answer->call = (struct rankquery){.cluster = answer->cluster,
                                       .core = answer->report->core,
                                       .nnodes = answer->params->nnodes,
-                                      .on_over = on_clock,
+                                      .on_over = answer_on_clock,
                                       .ctx = answer};
     return watch_clock(&answer->clock, base, err) && rankquery_open(&answer->call, base, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See control.h. Read first: unix(7).
  *
- * Once connected, a client is freed only by on_read() and control_free(). Other code shuts the
- * socket down, and the next read finds the end.
+ * Once connected, a client is freed only by control_on_read() and control_free(). Other code shuts
+ * the socket down, and the next read finds the end.
  */
 #include "status/control.h"
 
@@ -52,7 +52,7 @@ struct control {
 
 /* --- clients --- */
 
-static void free_event(struct event **event)
+static void control_free_event(struct event **event)
 {
     if (*event)
         event_free(*event);
@@ -62,16 +62,16 @@ static void free_event(struct event **event)
 static void client_free(struct control_client *client)
 {
     client->control->clients[client->place] = NULL;
-    free_event(&client->on_read);
-    free_event(&client->on_write);
-    free_event(&client->on_late);
+    control_free_event(&client->on_read);
+    control_free_event(&client->on_write);
+    control_free_event(&client->on_late);
     lines_free(&client->in);
     buf_free(&client->out);
     fd_close(&client->fd);
     free(client);
 }
 
-static void cut_off(struct control_client *client, const char *why)
+static void control_cut_off(struct control_client *client, const char *why)
 {
     if (log_limit_ok(&client->control->limit, "control", LOG_LIMIT_FEW))
         log_info("control", "closed the connection of client %d: %s", client->pid, why);
@@ -86,10 +86,10 @@ static void be_patient(struct control_client *client)
     if (!waits_for_it)
         event_del(client->on_late);
     else if (event_add(client->on_late, &client->control->patience) != 0)
-        cut_off(client, "memory is short");
+        control_cut_off(client, "memory is short");
 }
 
-static bool is_again(int error)
+static bool control_is_again(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == ENOBUFS;
 }
@@ -101,7 +101,7 @@ static bool send_some(struct control_client *client)
         ssize_t n = send(client->fd, buf_bytes(&client->out), buf_len(&client->out),
                          MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0)
-            return is_again(errno);
+            return control_is_again(errno);
         buf_drop(&client->out, (size_t)n);
         be_patient(client);
     }
@@ -109,7 +109,7 @@ static bool send_some(struct control_client *client)
 }
 
 /* After the answer the connection ends, unless the client follows events. */
-static void go_on(struct control_client *client)
+static void control_go_on(struct control_client *client)
 {
     bool is_there = send_some(client);
     bool waits = is_there && buf_len(&client->out) > 0;
@@ -122,24 +122,24 @@ static void go_on(struct control_client *client)
         shutdown(client->fd, SHUT_RDWR);
 }
 
-static void on_write(evutil_socket_t fd, short what, void *arg)
+static void control_on_write(evutil_socket_t fd, short what, void *arg)
 {
-    go_on(arg);
+    control_go_on(arg);
 }
 
-static void add(struct control_client *client, const char *text, size_t len)
+static void control_add(struct control_client *client, const char *text, size_t len)
 {
     if (client->is_cut)
         return;
     if (buf_add(&client->out, text, len))
-        go_on(client);
+        control_go_on(client);
     else
-        cut_off(client, "it does not read its answers");
+        control_cut_off(client, "it does not read its answers");
 }
 
 void control_answer(struct control_client *client, const char *text, size_t len)
 {
-    add(client, text, len);
+    control_add(client, text, len);
 }
 
 uint64_t control_number(const struct control_client *client)
@@ -159,12 +159,12 @@ void control_tell(struct control *control, const char *text, size_t len)
 {
     for (int i = 0; control && i < CONTROL_CLIENTS_MAX; i++)
         if (control->clients[i] && control->clients[i]->follows)
-            add(control->clients[i], text, len);
+            control_add(control->clients[i], text, len);
 }
 
 /* --- requests --- */
 
-static void refuse(struct control_client *client, const struct err *err)
+static void control_refuse(struct control_client *client, const struct err *err)
 {
     struct writer w;
     size_t len;
@@ -180,14 +180,14 @@ static void refuse(struct control_client *client, const struct err *err)
     writer_free(&w);
 }
 
-static void take(struct control_client *client, const char *line, size_t len)
+static void control_take(struct control_client *client, const char *line, size_t len)
 {
     struct control_request request;
     struct err err;
     struct control *control = client->control;
     client->has_asked = true;
     if (!controlmsg_read(line, len, &request, &err)) {
-        refuse(client, &err);
+        control_refuse(client, &err);
         return;
     }
     request.pid = client->pid;
@@ -208,12 +208,12 @@ static void take_lines(struct control_client *client)
     struct err err;
     switch (lines_next(&client->in, &line, &len)) {
     case LINES_ONE:
-        take(client, line, len);
+        control_take(client, line, len);
         break;
     case LINES_TOO_LONG:
         client->has_asked = true;
         err_set(&err, ERR_PROTOCOL, 0, "a request has at most %d bytes", CONTROL_REQUEST_MAX);
-        refuse(client, &err);
+        control_refuse(client, &err);
         break;
     case LINES_NONE:
         break;
@@ -221,12 +221,12 @@ static void take_lines(struct control_client *client)
 }
 
 /* Bytes after the request are ignored, but the end of the connection is not. */
-static void on_read(evutil_socket_t fd, short what, void *arg)
+static void control_on_read(evutil_socket_t fd, short what, void *arg)
 {
     struct control_client *client = arg;
     char data[READ_CHUNK];
     ssize_t n = recv(fd, data, sizeof data, MSG_DONTWAIT);
-    if (n < 0 && is_again(errno))
+    if (n < 0 && control_is_again(errno))
         return;
     if (n <= 0) {
         client_free(client);
@@ -237,25 +237,26 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
     if (lines_add(&client->in, data, (size_t)n))
         take_lines(client);
     else
-        cut_off(client, "memory is short");
+        control_cut_off(client, "memory is short");
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void control_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct control_client *client = arg;
-    cut_off(client, client->has_asked ? "it does not read its answers" : "it sends no request");
+    control_cut_off(client,
+                    client->has_asked ? "it does not read its answers" : "it sends no request");
 }
 
 /* --- accepting --- */
 
-static bool is_welcome(int fd, struct ucred *who)
+static bool control_is_welcome(int fd, struct ucred *who)
 {
     socklen_t len = sizeof *who;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) == 0 &&
            (who->uid == geteuid() || who->uid == 0);
 }
 
-static int free_place(const struct control *control)
+static int control_free_place(const struct control *control)
 {
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         if (!control->clients[i])
@@ -263,26 +264,26 @@ static int free_place(const struct control *control)
     return -1;
 }
 
-static bool watch(struct control_client *client)
+static bool control_watch(struct control_client *client)
 {
     struct event_base *base = client->control->options.base;
-    client->on_read = event_new(base, client->fd, EV_READ | EV_PERSIST, on_read, client);
-    client->on_write = event_new(base, client->fd, EV_WRITE | EV_PERSIST, on_write, client);
-    client->on_late = evtimer_new(base, on_late, client);
+    client->on_read = event_new(base, client->fd, EV_READ | EV_PERSIST, control_on_read, client);
+    client->on_write = event_new(base, client->fd, EV_WRITE | EV_PERSIST, control_on_write, client);
+    client->on_late = evtimer_new(base, control_on_late, client);
     return client->on_read && client->on_write && client->on_late &&
            event_add(client->on_read, NULL) == 0 &&
            event_add(client->on_late, &client->control->patience) == 0;
 }
 
-static void on_accept(void *arg, int fd, const union netaddr *peer)
+static void control_on_accept(void *arg, int fd, const union netaddr *peer)
 {
     static const char full[] =
         "{\"version\":1,\"ok\":false,\"error\":\"too many clients are connected already\"}\n";
     FD_CLEANUP int taken = fd;
     struct control *control = arg;
     struct ucred who;
-    int place = free_place(control);
-    if (!is_welcome(fd, &who))
+    int place = control_free_place(control);
+    if (!control_is_welcome(fd, &who))
         return;
     if (place < 0) {
         if (send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -301,11 +302,11 @@ static void on_accept(void *arg, int fd, const union netaddr *peer)
     control->clients[place] = client;
     lines_init(&client->in, CONTROL_REQUEST_MAX, READ_CHUNK);
     buf_init(&client->out, CONTROL_ANSWER_MAX);
-    if (!watch(client))
+    if (!control_watch(client))
         client_free(client);
 }
 
-static bool on_short(void *arg)
+static bool control_on_short(void *arg)
 {
     return false;
 }
@@ -346,8 +347,8 @@ struct control *control_new(const struct control_options *options, struct err *e
     struct listener_options listening = {.base = options->base,
                                          .topic = "control",
                                          .retry_ns = NS_PER_S,
-                                         .on_accept = on_accept,
-                                         .on_short = on_short,
+                                         .on_accept = control_on_accept,
+                                         .on_short = control_on_short,
                                          .arg = control};
     if (snprintf(control->addr.sun_path, sizeof control->addr.sun_path, "%s/" CONTROL_SOCKET,
                  options->dir) >= (int)sizeof control->addr.sun_path) {

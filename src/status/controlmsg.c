@@ -52,7 +52,8 @@ static bool take_left(const struct json *value, struct control_request *ret, str
     return true;
 }
 
-static bool take_text(const struct json *value, struct control_request *ret, struct err *err)
+static bool controlmsg_take_text(const struct json *value, struct control_request *ret,
+                                 struct err *err)
 {
     const char *text = json_text(value);
     if (!text || !str_copy(ret->text, sizeof ret->text, text))
@@ -68,8 +69,9 @@ static const struct {
     member_fn *take;
     bool is_required;
 } members[] = {
-    {"version", take_version, true}, {"do", take_verb, true},       {"follow", take_follow, false},
-    {"all", take_of_all, false},     {"left_ms", take_left, false}, {"text", take_text, false},
+    {"version", take_version, true}, {"do", take_verb, true},
+    {"follow", take_follow, false},  {"all", take_of_all, false},
+    {"left_ms", take_left, false},   {"text", controlmsg_take_text, false},
 };
 
 static bool is_member(const char *key)

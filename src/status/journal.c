@@ -33,7 +33,7 @@ static void count_lost(struct journal *journal)
     journal->writing = 0;
 }
 
-static void flush(struct journal *journal)
+static void journal_flush(struct journal *journal)
 {
     char note[96] = "";
     if (buf_len(&journal->pending) == 0 || !outfile_is_free(&journal->out))
@@ -54,15 +54,15 @@ static void flush(struct journal *journal)
 
 static void on_gathered(void *ctx)
 {
-    flush(ctx);
+    journal_flush(ctx);
 }
 
-static void on_written(void *ctx, bool is_ok)
+static void journal_on_written(void *ctx, bool is_ok)
 {
     struct journal *journal = ctx;
     if (!is_ok)
         count_lost(journal);
-    flush(journal);
+    journal_flush(journal);
 }
 
 static void gather(struct journal *journal)
@@ -82,14 +82,14 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
     else
         journal->dropped++;
     if (journal->is_ending)
-        flush(journal);
+        journal_flush(journal);
     else
         gather(journal);
 }
 
 /* --- lines --- */
 
-static void keep(struct journal *journal, const char *text, size_t len)
+static void journal_keep(struct journal *journal, const char *text, size_t len)
 {
     char *copy = malloc(len);
     if (!copy)
@@ -111,7 +111,7 @@ const struct journal_line *journal_line(const struct journal *journal, unsigned 
     return i < journal->count ? &journal->lines[(journal->first + i) % JOURNAL_KEPT] : NULL;
 }
 
-static void begin(const struct journal *journal, struct writer *w, const char *event)
+static void journal_begin(const struct journal *journal, struct writer *w, const char *event)
 {
     char ts[32];
     struct core_report report;
@@ -125,13 +125,13 @@ static void begin(const struct journal *journal, struct writer *w, const char *e
     writer_text(w, "event", event);
 }
 
-static void end(struct journal *journal, struct writer *w)
+static void journal_end(struct journal *journal, struct writer *w)
 {
     size_t len;
     writer_end(w);
     const char *text = writer_done(w, &len);
     if (text) {
-        keep(journal, text, len);
+        journal_keep(journal, text, len);
         add_to_file(journal, text, len);
         if (journal->on_line)
             journal->on_line(journal->ctx, text, len);
@@ -144,10 +144,10 @@ static void end(struct journal *journal, struct writer *w)
 static void take_start(struct journal *journal, const struct action *action)
 {
     struct writer w;
-    begin(journal, &w, "started");
+    journal_begin(journal, &w, "started");
     writer_int(&w, "commands", journal->params->children);
     writer_int(&w, "resume_step", (int64_t)action->start.resume_step);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 static void take_signal(struct journal *journal, const struct action *action)
@@ -155,10 +155,10 @@ static void take_signal(struct journal *journal, const struct action *action)
     static const char *const targets[] = {
         [TARGET_CHILDREN] = "commands", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "all"};
     struct writer w;
-    begin(journal, &w, "signal");
+    journal_begin(journal, &w, "signal");
     writer_text(&w, "signal", SIGTEXT(action->signal.number));
     writer_text(&w, "to", targets[action->signal.target]);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 static void take_proc(struct journal *journal, const struct action *action)
@@ -166,27 +166,27 @@ static void take_proc(struct journal *journal, const struct action *action)
     struct writer w;
     if (action->proc.msg->type != PROCMSG_WELCOME)
         return;
-    begin(journal, &w, "attached");
+    journal_begin(journal, &w, "attached");
     writer_int(&w, "rank", action->proc.msg->rank);
     writer_int(&w, "resume_step", (int64_t)action->proc.msg->step);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 static void take_saved(struct journal *journal, const struct action *action)
 {
     struct writer w;
-    begin(journal, &w, "saved");
+    journal_begin(journal, &w, "saved");
     writer_int(&w, "step", (int64_t)action->step);
     writer_int(&w, "ranks", action->ranks);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 static void take_committed(struct journal *journal, const struct action *action)
 {
     struct writer w;
-    begin(journal, &w, "committed");
+    journal_begin(journal, &w, "committed");
     writer_int(&w, "step", (int64_t)action->step);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 /* These topics become events of their own; no other line reports them. All others are "log". */
@@ -208,11 +208,11 @@ static void take_log(struct journal *journal, const struct action *action)
     struct writer w;
     if (action->log.level >= LOG_DEBUG)
         return;
-    begin(journal, &w, event_of_topic(action->log.topic));
+    journal_begin(journal, &w, event_of_topic(action->log.topic));
     writer_text(&w, "level", levels[action->log.level]);
     writer_text(&w, "topic", action->log.topic);
     writer_text(&w, "text", action->log.text);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 typedef void take_fn(struct journal *journal, const struct action *action);
@@ -241,9 +241,9 @@ static void tell_state(struct journal *journal, const struct core_report *r)
     if (journal->seen.state == r->state)
         return;
     journal->seen.state = r->state;
-    begin(journal, &w, "state");
+    journal_begin(journal, &w, "state");
     writer_text(&w, "state", node_state_name(r->state));
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 static void tell_round(struct journal *journal, const struct core_report *r)
@@ -254,11 +254,11 @@ static void tell_round(struct journal *journal, const struct core_report *r)
     journal->seen.phase = r->round.phase;
     if (!is_new || r->round.id == 0)
         return;
-    begin(journal, &w, "round");
+    journal_begin(journal, &w, "round");
     writer_int(&w, "round", r->round.id);
     writer_text(&w, "phase", r->round.phase);
     writer_int(&w, "step", (int64_t)r->round.save_step);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 static bool is_same_notice(const struct journal *journal, const struct core_report *r,
@@ -271,7 +271,7 @@ static bool is_same_notice(const struct journal *journal, const struct core_repo
            moved > -SAME_DEADLINE_NS;
 }
 
-static void tell_notice(struct journal *journal, const struct core_report *r)
+static void journal_tell_notice(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
     char name[sizeof journal->seen.notice];
@@ -281,7 +281,7 @@ static void tell_notice(struct journal *journal, const struct core_report *r)
     journal->seen.has_notice = r->notice.is_live;
     journal->seen.deadline = r->notice.deadline;
     str_copy(journal->seen.notice, sizeof journal->seen.notice, name);
-    begin(journal, &w, r->notice.is_live ? "notice" : "notice_over");
+    journal_begin(journal, &w, r->notice.is_live ? "notice" : "notice_over");
     if (r->notice.is_live) {
         int64_t left = r->notice.deadline - clock_now_ns();
         writer_text(&w, "source", r->notice.source);
@@ -290,7 +290,7 @@ static void tell_notice(struct journal *journal, const struct core_report *r)
         writer_int(&w, "left_ms", left > 0 ? left / NS_PER_MS : 0);
         writer_text(&w, "text", r->notice.text);
     }
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 /* A death may be reported before its process has ended; its text may change later. */
@@ -303,13 +303,13 @@ static void tell_cause(struct journal *journal, const struct core_report *r)
     str_copy(journal->seen.cause, sizeof journal->seen.cause, text);
     if (!*text)
         return;
-    begin(journal, &w, "failed");
+    journal_begin(journal, &w, "failed");
     writer_int(&w, "of_node", r->first_cause.node);
     writer_int(&w, "rank", r->first_cause.rank);
     writer_int(&w, "pid", r->first_cause.pid);
     writer_int(&w, "code", r->first_cause.code);
     writer_text(&w, "text", r->first_cause.text);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 void journal_settle(struct journal *journal)
@@ -320,7 +320,7 @@ void journal_settle(struct journal *journal)
     journal->is_dirty = false;
     core_report(journal->core, &report);
     tell_cause(journal, &report);
-    tell_notice(journal, &report);
+    journal_tell_notice(journal, &report);
     tell_round(journal, &report);
     tell_state(journal, &report);
 }
@@ -331,11 +331,11 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
     journal->is_dirty = true;
     journal_settle(journal);
     journal->is_ending = true;
-    begin(journal, &w, "exit");
+    journal_begin(journal, &w, "exit");
     writer_text(&w, "outcome", verdict_name(outcome));
     writer_int(&w, "exit_code", code);
     writer_text(&w, "text", why);
-    end(journal, &w);
+    journal_end(journal, &w);
 }
 
 /* --- begin and end --- */
@@ -350,7 +350,7 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
                                     .what = "journal",
                                     .option = "events.file",
                                     .loss = OUTFILE_NO_LOSS,
-                                    .on_written = on_written,
+                                    .on_written = journal_on_written,
                                     .ctx = journal};
     buf_init(&journal->pending, PENDING_MAX_BYTES);
     if (!outfile_open(&journal->out, path, reap, base, err))

@@ -16,7 +16,7 @@
 /* Kubernetes reads no more than this. */
 enum { BYTES_MAX = 4096 };
 
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
+static void lastline_on_written(void *ctx, uint64_t tag, const struct err *err)
 {
     if (err)
         log_debug("end", "%s", err->text);
@@ -33,7 +33,7 @@ void lastline_write(const char *path, const char *text)
     reap_begin(&reap);
     if (statefile_init(&file, path, &reap, &err)) {
         statefile_overwrite(&file);
-        statefile_on_written(&file, on_written, NULL);
+        statefile_on_written(&file, lastline_on_written, NULL);
         if (statefile_write(&file, 0, text, len, &err))
             statefile_wait(&file, WAIT_NS);
         statefile_free(&file);

@@ -209,12 +209,12 @@ bool metrics_compose(const struct metrics_view *view, struct buf *ret)
 
 /* --- writing it --- */
 
-static void on_written(void *ctx, bool is_ok)
+static void metrics_on_written(void *ctx, bool is_ok)
 {
     metrics_flush(ctx);
 }
 
-static void on_clock(void *ctx)
+static void metrics_on_clock(void *ctx)
 {
     struct metrics *metrics = ctx;
     metrics_touch(metrics);
@@ -225,12 +225,12 @@ static void on_clock(void *ctx)
 bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
                   struct event_base *base, struct err *err)
 {
-    metrics->clock = (struct watch){.fn = on_clock, .ctx = metrics};
+    metrics->clock = (struct watch){.fn = metrics_on_clock, .ctx = metrics};
     metrics->out = (struct outfile){.topic = "metrics",
                                     .what = "metrics",
                                     .option = "metrics.file",
                                     .loss = OUTFILE_NO_LOSS,
-                                    .on_written = on_written,
+                                    .on_written = metrics_on_written,
                                     .ctx = metrics};
     return outfile_open(&metrics->out, path, reap, base, err) &&
            (!metrics->out.is_wanted || watch_clock(&metrics->clock, base, err));

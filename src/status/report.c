@@ -114,7 +114,7 @@ static void add_cause(struct writer *w, const struct core_report *r)
     writer_end(w);
 }
 
-static void add_sources(struct writer *w, const struct inbox *inbox)
+static void report_add_sources(struct writer *w, const struct inbox *inbox)
 {
     writer_list(w, "sources");
     for (size_t i = 0; i < inbox->count; i++) {
@@ -131,7 +131,7 @@ static void add_sources(struct writer *w, const struct inbox *inbox)
     writer_end(w);
 }
 
-static void add_ranks(struct writer *w, const struct core *core)
+static void report_add_ranks(struct writer *w, const struct core *core)
 {
     struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
     int n = ranks ? core_ranks(core, ranks, CORE_SLOTS_MAX) : 0;
@@ -181,8 +181,8 @@ void report_write(const struct report *report, struct writer *w, const char *key
     add_round(w, &r);
     add_steps(w, &r, report->record);
     add_cause(w, &r);
-    add_sources(w, report->inbox);
-    add_ranks(w, report->core);
+    report_add_sources(w, report->inbox);
+    report_add_ranks(w, report->core);
     hook_write(report->hook, w, "exit_hook");
     logs_write(report->logs, is_known, w, "logs");
     writer_text(w, "evidence", report->evidence->path);
@@ -191,7 +191,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
 
 /* --- writing it --- */
 
-static void on_written(void *ctx, bool is_ok)
+static void report_on_written(void *ctx, bool is_ok)
 {
     report_flush(ctx);
 }
@@ -204,7 +204,7 @@ bool report_open(struct report *report, const char *path, struct reap *reap,
                                    .what = "report",
                                    .option = "report",
                                    .loss = OUTFILE_NO_LOSS,
-                                   .on_written = on_written,
+                                   .on_written = report_on_written,
                                    .ctx = report};
     return outfile_open(&report->out, path, reap, base, err);
 }

@@ -15,7 +15,7 @@
 #define PACE_MAX 1e18
 
 /* The core keeps the ranks in the order in which they came. */
-static int compare(const void *a, const void *b)
+static int status_compare(const void *a, const void *b)
 {
     const struct core_rank_report *x = a, *y = b;
     return x->rank - y->rank;
@@ -34,7 +34,7 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct s
 {
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
-    qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], compare);
+    qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], status_compare);
     attach_look(attach, ret->steps, ret->phases);
     for (int i = 0; i < CORE_SLOTS_MAX; i++)
         if (ret->steps[i] > RANKS_STEP_MAX) /* an invalid page */
@@ -68,7 +68,7 @@ static bool lives(pid_t pid)
     return pid > 0 && proc_read(pid, &proc) && !proc_is_dead(&proc) && proc_is_descendant(pid);
 }
 
-static enum peer_rank_life life_of(const struct core_rank_report *rank, int64_t now)
+static enum peer_rank_life status_life_of(const struct core_rank_report *rank, int64_t now)
 {
     if (rank->is_attached || rank->is_done || !lives(rank->pid))
         return RANK_GONE;
@@ -98,10 +98,10 @@ struct peer_rank status_rank(const struct status_ranks *ranks, int i,
                               .age_ns = view.age_ns,
                               .is_least = view.is_least,
                               .counts = rank->is_counting,
-                              .life = life_of(rank, ranks->now)};
+                              .life = status_life_of(rank, ranks->now)};
 }
 
-static const char *state_of(const struct peer_rank *rank)
+static const char *status_state_of(const struct peer_rank *rank)
 {
     static const char *const names[] = {
         [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
@@ -118,7 +118,7 @@ void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *
     writer_int(w, "node_rank", node_rank);
     writer_int(w, "local_rank", rank->local_rank);
     writer_int(w, "pid", rank->pid);
-    writer_text(w, "state", state_of(rank));
+    writer_text(w, "state", status_state_of(rank));
     writer_bool(w, "attached", rank->attached);
     writer_bool(w, "done", rank->done);
     writer_int(w, "step", (int64_t)rank->step);

@@ -118,7 +118,7 @@ static void on_asked(void *ctx, struct control_client *client,
 
 /* --- events and metrics --- */
 
-static void on_line(void *ctx, const char *text, size_t len)
+static void views_on_line(void *ctx, const char *text, size_t len)
 {
     struct views *views = ctx;
     control_tell(views->control, text, len);
@@ -207,7 +207,7 @@ bool views_open(struct views *views, const char *state_dir, struct reap *reap, s
     char *events = NULL, *metrics = NULL;
     views->journal.params = views->params;
     views->journal.core = views->loop->core;
-    views->journal.on_line = on_line;
+    views->journal.on_line = views_on_line;
     views->metrics.interval_ns = config->metrics.interval_ns;
     views->metrics.compose = compose;
     views->journal.ctx = views->metrics.ctx = views;
