@@ -37,7 +37,7 @@ find_mirror() {
         awk '$1 == "bookworm" && $2 == "main" { sub("/$", "", $3); print $3; exit }'
 }
 
-# What apt needs here to reach its mirror (a proxy, a snapshot's old dates) it needs there, too.
+# The new system's apt gets the settings of this machine's apt: a proxy, a snapshot's old dates.
 copy_apt_settings() {
     apt-config dump | grep -E '^Acquire::(https?::|Check-|Retries|AllowInsecure)' \
         >"$1/etc/apt/apt.conf.d/90-as-outside" || true

@@ -58,7 +58,7 @@ CALLS = [
     (("system", "popen"), (), "the reaper would take its child; use os/spawn"),
 ]
 
-# What a pure room must not touch: it gets the time with its events and writes through its actions.
+# A pure room must not touch these: it gets the time with its events and writes through its actions.
 PURE_ROOMS = ("core", "wire", "watch/answers")
 PURE_HEADERS = {
     "assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "signal.h", "stdalign.h",
@@ -85,7 +85,7 @@ class Fault:
 
 
 class Tree:
-    """What the rules look at: the rooms table and every C file, scanned once."""
+    """The tree that the rules look at: the rooms table and every C file, scanned once."""
 
     def __init__(self, root):
         self.root = Path(root)

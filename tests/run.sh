@@ -38,9 +38,9 @@ packages=(
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
 opt_suites=(sim model chaos slurm plain)
-# What is done beside the suites, in this order: functions part_… below and in tests/ci. Those that are calm
-# are done in the background: they only read, build and compute, and no time limit of theirs is short. The
-# gigabytes of the frameworks come last, when the suites compute as well, and wait for no disk.
+# The parts beside the suites, in this order: functions part_… below and in tests/ci. The calm parts run in the
+# background: they only read, build and compute, and no time limit of theirs is short. The frameworks' gigabytes
+# come last: the suites compute then, and wait for no disk.
 calm_parts=(fuzz aarch64 analysis frameworks-made)
 parts=(clang old-kernel memcheck dist deb install wheel frameworks)
 
@@ -143,7 +143,7 @@ canary() {
     fi
 }
 
-# What every promise of the tests rests on: a suite that has gone missing fails nothing.
+# Each promise of the tests rests on this: a suite that has gone missing fails nothing.
 suites_are_there() {
     (meson introspect --tests build-asan; meson introspect --tests build-opt) | python3 -c '
 import json, sys

@@ -262,7 +262,7 @@ def as_stranger(world, *argv):
     return world.start("setpriv", "--reuid", str(STRANGER), "--clear-groups", *argv)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("is_open", [False, True], ids=["as it is", "opened by mistake"])
 def test_another_user_on_the_processes_socket(world, held, is_open):
     """A process that can talk to pchrun can end the job. The directory's mode keeps other users out. If the

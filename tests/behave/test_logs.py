@@ -449,7 +449,7 @@ def test_a_daemon_that_stays(logs):
     logs.start(DAEMON, "--stop-leftovers", "leave", "--no-logs-tee", code=0)
     assert logs.read().startswith(b"started\ndaemon\n")
     wait_until(lambda: "daemon" in str(logs.lines("stdout")["last"]), "the report")
-    wait_until(lambda: not marked(logs.world.mark), "the daemon to find nobody who reads")
+    wait_until(lambda: not marked(logs.world.mark), "the daemon to find its pipe closed")
 
 
 def test_a_daemon_that_is_ended(logs):

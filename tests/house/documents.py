@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 README_LINES_MAX = 120
 DESIGN_LINES_MAX = 350
-README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "Failures", "What it cannot do",
+README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "Failures", "Limits",
                 "Exit codes", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"acknowledge", "cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # The number of riddles in each part of the tree. A commit that rewords some lowers it; none raises it.
 CEILINGS = {
-    "src": 5, "tests": 254,
+    "tests": 200,
 }
 
 RIDDLE = re.compile(r"\b(?:(?:Who|What|One\s+that)\b(?!(?:[^.?!\n]|\n(?!\s*\n)|\.(?=\S))*\?)"
