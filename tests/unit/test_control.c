@@ -65,7 +65,7 @@ static void end(void)
     cr_assert_eq(rmdir(dir), 0);
 }
 
-TestSuite(control, .init = begin, .fini = end);
+TestSuite(control, .init = begin);
 
 static int connect_to(void)
 {
@@ -112,7 +112,7 @@ static void assert_answer(int fd, const char *part)
     close(fd);
 }
 
-Test(control, a_question_and_its_answer)
+EndedTest(control, a_question_and_its_answer, end)
 {
     struct stat st;
     cr_assert_eq(stat(path, &st), 0);
@@ -124,7 +124,7 @@ Test(control, a_question_and_its_answer)
     assert_answer(fd, "answer\n");
 }
 
-Test(control, a_line_in_pieces)
+EndedTest(control, a_line_in_pieces, end)
 {
     int fd = ask("{\"version\":1,");
     cr_assert_eq(nasked, 0);
@@ -134,7 +134,7 @@ Test(control, a_line_in_pieces)
 }
 
 /* One connection, one question: what comes behind it is not looked at. */
-Test(control, two_lines)
+EndedTest(control, two_lines, end)
 {
     int fd = ask("{\"version\":1,\"do\":\"status\"}\n{\"version\":1,\"do\":\"stop\"}\n");
     cr_assert_eq(nasked, 1);
@@ -142,7 +142,7 @@ Test(control, two_lines)
     assert_answer(fd, "answer\n");
 }
 
-Test(control, what_is_no_request)
+EndedTest(control, what_is_no_request, end)
 {
     char line[CONTROL_REQUEST_MAX + 600];
     assert_answer(ask("hello\n"), "\"error\"");
@@ -155,7 +155,7 @@ Test(control, what_is_no_request)
     assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
 }
 
-Test(control, too_many_clients)
+EndedTest(control, too_many_clients, end)
 {
     int fds[CONTROL_CLIENTS_MAX];
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
@@ -170,7 +170,7 @@ Test(control, too_many_clients)
             close(fds[i]);
 }
 
-Test(control, who_follows_hears_all)
+EndedTest(control, who_follows_hears_all, end)
 {
     bool has_ended;
     int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
@@ -190,7 +190,7 @@ Test(control, who_follows_hears_all)
 }
 
 /* The others get theirs, and what waits for it is bounded. */
-Test(control, who_follows_and_does_not_read_is_put_out)
+EndedTest(control, who_follows_and_does_not_read_is_put_out, end)
 {
     static char line[16 * 1024];
     char byte[4096];
@@ -222,7 +222,7 @@ static void await_end(int fd)
     close(fd);
 }
 
-Test(control, who_asks_nothing_is_put_out)
+EndedTest(control, who_asks_nothing_is_put_out, end)
 {
     int fds[CONTROL_CLIENTS_MAX];
     serve(50 * NS_PER_MS);
@@ -234,7 +234,7 @@ Test(control, who_asks_nothing_is_put_out)
 }
 
 /* Who follows may be silent for ever, while there is nothing that it does not read. */
-Test(control, who_follows_is_not)
+EndedTest(control, who_follows_is_not, end)
 {
     bool has_ended;
     serve(50 * NS_PER_MS);

@@ -48,7 +48,7 @@ static void end(void)
     cr_assert(unit_no_children());
 }
 
-TestSuite(stepback, .init = begin, .fini = end);
+TestSuite(stepback, .init = begin);
 
 /* What the node's only rank saved at the three commits: a path within folder, or as it is (": "
  * before it), NULL: none was named. */
@@ -86,7 +86,7 @@ static uint64_t found(void)
     return history_last_step(&history);
 }
 
-Test(stepback, to_the_newest_commit_that_is_whole)
+EndedTest(stepback, to_the_newest_commit_that_is_whole, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
     put(1, "ckpt/b1", "ckpt/b2", "ckpt/b3");
@@ -99,7 +99,7 @@ Test(stepback, to_the_newest_commit_that_is_whole)
     cr_expect_eq(found(), 30, "there is nothing to go back to");
 }
 
-Test(stepback, by_whatever_name_the_folder_goes)
+EndedTest(stepback, by_whatever_name_the_folder_goes, end)
 {
     static const char *const forms[][2] = {
         {"ckpt/", ""}, {"link/", ""}, {"ckpt//", ""}, {".//ckpt/./", ""}, {"ckpt/", "/"}};
@@ -118,7 +118,7 @@ Test(stepback, by_whatever_name_the_folder_goes)
 }
 
 /* A path elsewhere may be a name in another store: nothing is known of it. */
-Test(stepback, not_for_a_path_elsewhere)
+EndedTest(stepback, not_for_a_path_elsewhere, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt2/a3");
     cr_expect_eq(found(), 30);
@@ -132,7 +132,7 @@ Test(stepback, not_for_a_path_elsewhere)
 
 /* What is not known counts neither way; but an older commit is taken only if some of it is there.
  */
-Test(stepback, what_is_not_known)
+EndedTest(stepback, what_is_not_known, end)
 {
     put(0, "ckpt/a1", "ckpt2/a2", "ckpt/gone");
     put(1, NULL, NULL, NULL);
@@ -145,7 +145,7 @@ Test(stepback, what_is_not_known)
 }
 
 /* The job has one node by now; it had eight when it saved. */
-Test(stepback, for_a_node_that_the_job_had_then)
+EndedTest(stepback, for_a_node_that_the_job_had_then, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
     put(7, "ckpt/b1", "ckpt/b2", "ckpt/gone");
@@ -153,7 +153,7 @@ Test(stepback, for_a_node_that_the_job_had_then)
 }
 
 /* Another node's paths lie on a disk of its own, as far as is known. */
-Test(stepback, not_for_a_node_whose_disk_is_not_seen)
+EndedTest(stepback, not_for_a_node_whose_disk_is_not_seen, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
     put(1, "ckpt/b1", "ckpt/b2", "ckpt/gone");
@@ -170,7 +170,7 @@ Test(stepback, not_for_a_node_whose_disk_is_not_seen)
     cr_expect_eq(found(), 20);
 }
 
-Test(stepback, on_node_0_alone_and_within_a_folder_that_is_known)
+EndedTest(stepback, on_node_0_alone_and_within_a_folder_that_is_known, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/gone");
     config.cluster.node_rank = 1;

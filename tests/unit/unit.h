@@ -17,6 +17,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A test whose end() runs in the test itself: Criterion does not count a failure in .fini. */
+#define EndedTest(suite, name, end)   \
+    static void suite##_##name(void); \
+    Test(suite, name)                 \
+    {                                 \
+        suite##_##name();             \
+        end();                        \
+    }                                 \
+    static void suite##_##name(void)
+
 /* Far above what anything takes, on a machine with much to do. */
 #define UNIT_DEADLINE_MS 60000
 
