@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What libpch shows and needs: libpch_symbols.sh libpch.so libpch.a. Both show nothing but pch_*; the
-# shared library needs only the C library, and no symbol of it newer than 2.28 (fstat, to name one, is
-# of 2.33 when built on a newer system).
+# libpch_symbols.sh libpch.so libpch.a: checks the symbols that libpch exports and imports. Both files
+# export nothing but pch_*. The shared library needs only the C library, and no symbol of it newer than
+# 2.28. A build on a newer system can break that: fstat, for example, is then of 2.33.
 set -eu
 
 bad=0

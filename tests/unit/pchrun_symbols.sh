@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What pchrun needs of the system that it runs on: pchrun_symbols.sh PCHRUN [LIBRARY_LINKED_IN...].
-# No library but the C library and those that are not linked in. No symbol of the C library newer than
-# 2.34, but for arc4random: a libevent archive built against glibc 2.36 or later calls it.
+# pchrun_symbols.sh PCHRUN [LIBRARY_LINKED_IN...]: checks the libraries that pchrun needs where it runs.
+# It needs the C library, and the libraries that are not linked in. It needs no symbol of the C library
+# newer than 2.34. The exception is arc4random: a libevent archive built against glibc 2.36 or later
+# calls it.
 set -eu
 
 pchrun=$1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base: buf, str, err, log, fd. What changes descriptors 0..2 or the limits does so in a child that
- * ends with _exit().
+ * base: buf, str, err, log, fd. A test that changes descriptors 0..2 or the limits does so in a
+ * child that ends with _exit().
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -387,7 +387,7 @@ Test(log, json_of_any_bytes)
     close(fd);
 }
 
-/* What outsiders provoke does not fill the log, and is counted. */
+/* Messages that outsiders provoke are limited, and counted: they do not fill the log. */
 Test(log, limit)
 {
     int fd = capture_stderr();

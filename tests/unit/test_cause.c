@@ -33,7 +33,7 @@ Test(cause, none)
     cr_assert_null(causes_first(&causes));
 }
 
-/* What is heard last may have been first. */
+/* The failure that is heard last may have been the first. */
 Test(cause, the_earliest_is_the_first)
 {
     take(NOW, failure(1, NOW - 5, 0, "b"));
@@ -63,7 +63,7 @@ static struct peer_cause death(int node, int64_t at, int number)
     return cause;
 }
 
-/* Who misses a process exits before its death is seen, on many nodes at once. */
+/* Processes that miss the dead process exit before its death is seen, on many nodes at once. */
 Test(cause, a_crash_before_those_who_miss_it)
 {
     for (int node = 1; node <= 100; node++)
@@ -97,7 +97,7 @@ Test(cause, an_abort_may_be_a_victims)
     }
 }
 
-/* Who cannot tell what node 0's clock showed is believed as to how long ago it was. */
+/* A node that does not know node 0's clock tells how long ago the failure was. It is believed. */
 Test(cause, without_a_clock)
 {
     struct peer_cause cause = failure(1, 0, -1, "b");
@@ -199,7 +199,7 @@ Test(clockoff, the_soonest_answer_counts)
     expect_within(&off, NOW, 151 * NS_PER_MS);
 }
 
-/* What was measured long ago may not be so any more. */
+/* A measurement loses its accuracy with time: the clocks drift. */
 Test(clockoff, what_is_old_is_less_exact)
 {
     struct clockoff off = {0};

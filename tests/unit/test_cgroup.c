@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_cgroup: where our control group is, as the kernel tells it, and that others who tidy up do
- * not take it from us. What is done with it: tests/behave/test_cgroup.py.
+ * test_cgroup: finds the path of our control group, as the kernel tells it. Another program that
+ * tidies up does not take the group from us. tests/behave/test_cgroup.py tests its use.
  */
 #include "os/cgroup.h"
 

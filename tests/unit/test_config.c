@@ -454,8 +454,8 @@ static const char everything_else[] =
     "--logs-prefix "
     "--logs-max-size 3M --logs-keep 2 --logs-lines 7";
 
-/* What --print-config prints, as a file, gives the same again; so do the defaults, where one
- * command by default must not become one by request. */
+/* The output of --print-config, read as a file, gives the same configuration. So do the defaults:
+ * one command by default must not become a number that the user has set. */
 Test(config, what_is_printed_can_be_read)
 {
     char all[4096];
@@ -556,7 +556,7 @@ static const struct json *within(const struct json *root, const char *key)
     return json_find(root, key);
 }
 
-/* What keeps strangers out, or that the user lets them in. */
+/* An address that others can reach needs a key, or the option that lets strangers in. */
 Test(config, addresses_that_others_can_reach)
 {
     static const char *const ways[] = {"--cluster-key-file k", "--cluster-insecure",

@@ -47,7 +47,7 @@ static void serve(int64_t patience_ns)
     cr_assert(control, "%s", err.text);
 }
 
-/* However long we ourselves are kept from the processor, nobody loses patience. */
+/* The time limit for a request is long: a slow test machine makes no connection time out. */
 static void begin(void)
 {
     strcpy(dir, "/tmp/test_control.XXXXXX");
@@ -76,7 +76,7 @@ static int connect_to(void)
     return fd;
 }
 
-/* What can be done at once is done. */
+/* Runs all events that are ready. */
 static void run(void)
 {
     for (int i = 0; i < 50; i++)
@@ -233,13 +233,13 @@ EndedTest(control, who_asks_nothing_is_put_out, end)
     assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
 }
 
-/* Who follows may be silent for ever, while there is nothing that it does not read. */
+/* A follower may be silent without limit, as long as it reads all that is sent to it. */
 EndedTest(control, who_follows_is_not, end)
 {
     bool has_ended;
     serve(50 * NS_PER_MS);
     int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
-    await_end(connect_to()); /* who came later */
+    await_end(connect_to()); /* a later connection that says nothing is closed */
     control_tell(control, "one\n", 4);
     cr_assert_str_eq(heard(fd, &has_ended), "one\n");
     cr_assert(!has_ended);

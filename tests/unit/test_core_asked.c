@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_core_asked: what somebody asks for by hand: the end of the job, on whichever node, and a
- * save; and what node 0 tells of the others.
+ * test_core_asked: a user asks by hand for a save, or for the end of the job, on any node. Node 0
+ * reports on the other nodes.
  */
 #include "walk.h"
 
@@ -48,7 +48,7 @@ Test(core_asked, a_stop_ends_every_node)
     }
 }
 
-/* Whoever stops a job does not want the scheduler to start it again, notice or no notice. */
+/* A user who stops a job does not want the scheduler to start it again, even after a notice. */
 Test(core_asked, a_stop_after_a_notice_is_a_stop)
 {
     struct walk *w = begin_attached(1);

@@ -91,7 +91,8 @@ Test(core_death, of_our_signals_is_none)
     walk_end(w);
 }
 
-/* Who missed it has ended before its own death was seen, and has had it signalled. */
+/* The rank that missed the killed rank ends first. The kill is seen later, and is still the first
+ * cause. */
 Test(core_death, comes_before_that_of_who_missed_it)
 {
     struct core_report report;

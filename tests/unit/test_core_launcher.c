@@ -94,7 +94,7 @@ Test(core_launcher, of_whom_a_worker_says_why)
     walk_end(w);
 }
 
-/* Whoever has saved may fail afterwards; the others are to come to the end of their saves. */
+/* A rank that has saved may fail afterwards. The other ranks are allowed to finish their saves. */
 Test(core_launcher, does_not_end_them_in_a_preemption)
 {
     struct walk *w = begin_launcher(2);
@@ -172,7 +172,7 @@ Test(core_launcher, that_says_that_it_died_of_a_notice)
     walk_end(w);
 }
 
-/* With no notice to follow, somebody has killed it alone. */
+/* No notice follows, so the signal was sent to the launcher alone. */
 Test(core_launcher, that_is_killed)
 {
     struct core_report report;

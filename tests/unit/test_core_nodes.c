@@ -253,7 +253,7 @@ Test(core_nodes, a_failed_save_takes_back_no_older_offer)
     end_two();
 }
 
-/* What one of them has not saved is passed over at once, and keeps nobody waiting. */
+/* A step that one node has not saved is passed over at once. No rank waits for it. */
 Test(core_nodes, nodes_that_save_at_different_steps)
 {
     begin_two();
@@ -267,7 +267,8 @@ Test(core_nodes, nodes_that_save_at_different_steps)
     end_two();
 }
 
-/* Nobody waits for a save that a rank which has ended did not make: on its node or on another. */
+/* An ended rank makes no more saves, so no rank waits for one: not on its node, and not on
+ * another. */
 Test(core_nodes, a_save_that_an_ended_rank_did_not_make)
 {
     begin_two();
@@ -294,7 +295,8 @@ Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
     walk_end(w);
 }
 
-/* Who waits for a later save of its own makes no earlier one; each would wait for the other. */
+/* A rank that waits for a later save of its own makes no earlier one. Each rank would wait for the
+ * other. */
 Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
 {
     struct walk *w = begin_attached(2);
@@ -309,7 +311,7 @@ Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
     walk_end(w);
 }
 
-/* The answer is known, so nobody waits for it. */
+/* Steps up to the last commit are answered at once. */
 Test(core_nodes, own_saves_up_to_the_commit)
 {
     struct walk *w = begin_attached(1);
@@ -336,7 +338,7 @@ Test(core_nodes, a_long_wait_for_a_commit_is_told)
     walk_end(w);
 }
 
-/* What comes between two readings of the steps says nothing about the pace. */
+/* An event between two readings of the steps says nothing about the pace. */
 Test(core_nodes, the_save_step_is_near)
 {
     unsigned long long step = 0;
@@ -373,7 +375,7 @@ Test(core_nodes, a_notice_on_a_node_that_has_finished_reaches_the_others)
     end_two();
 }
 
-/* What cannot be so is said by a peer: nothing overflows (UBSan looks), and all waits end. */
+/* A peer sends impossible numbers. Nothing overflows (UBSan checks), and all waits end. */
 Test(core_nodes, absurd_numbers_of_a_peer)
 {
     struct core_report report;
@@ -511,8 +513,8 @@ static void begin_last_save(void)
     assert_said(&walks[0], "every rank saves step 9, then leaves");
 }
 
-/* Its save is not undone, so the job goes on; and the new one is to end with the code of all, not
- * with an error of its own since nobody had time for it. */
+/* Node 1's save is not undone, so the job goes on. The new supervisor waits past
+ * cluster.join_timeout, and ends with the exit code of the job. */
 Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
 {
     begin_last_save();
@@ -577,7 +579,7 @@ Test(core_nodes, a_mute_chief_does_not_outlast_a_notice)
     end_two();
 }
 
-/* One that is heard is believed: it may be writing the record. */
+/* Node 0 is still heard, so it is not taken for lost: it may be writing the record. */
 Test(core_nodes, a_chief_that_is_heard_is_waited_for)
 {
     begin_two();

@@ -126,7 +126,7 @@ Test(core_notices, a_short_grace_has_one)
     walk_end(w);
 }
 
-/* What was not known before shows that there is no time for another. */
+/* The first save takes longer than expected. So there is no time for another one. */
 Test(core_notices, a_save_that_takes_long_is_the_last)
 {
     struct walk *w = begin_noticed(true, 0, 25 * S);
@@ -273,7 +273,7 @@ Test(core_notices, who_does_not_attach_is_told_before_the_last_moment)
     walk_end(w);
 }
 
-/* What is kept back for stopping is of the time that it leaves, not of the one before it. */
+/* The time kept back for stopping is a share of the new deadline, not of the former one. */
 Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
 {
     struct walk *w = begin_noticed(true, S / 10, 3600 * S);
@@ -343,7 +343,7 @@ Test(core_notices, a_signal_is_never_forgotten)
     walk_end(w);
 }
 
-/* Nobody trains while it is made, and nobody's step takes so long. */
+/* The time of a save does not count as the time of a step: no rank trains meanwhile. */
 Test(core_notices, a_save_is_no_slow_step)
 {
     struct walk *w = begin_noticed(true, 0, 120 * S);
@@ -386,7 +386,7 @@ Test(core_notices, the_save_step_is_one_above_the_furthest_rank)
     walk_end(w);
 }
 
-/* What is kept back for stopping belongs to a save that has begun. */
+/* A save that has begun may also use the time that was kept back for stopping. */
 Test(core_notices, a_save_has_the_time_until_just_before_the_deadline)
 {
     struct walk *w = begin_noticed(false, S, 32 * S);
@@ -458,7 +458,8 @@ static void repeated(struct walk *w, const char *id, int64_t left)
     feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
-/* The earliest first; each has one save. What is withdrawn has none. */
+/* The notice with the earliest deadline comes first. Each notice has one save; a withdrawn notice
+ * has none. */
 Test(core_notices, a_repeated_notice_has_one_save_before_its_deadline)
 {
     struct walk *w = begin(true, 0);

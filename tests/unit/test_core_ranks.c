@@ -73,7 +73,8 @@ Test(core_ranks, of_a_world_alone_each_node_has_an_equal_part)
     const struct member *m = ATTACH(0, .rank = 3, .world_size = 6, .stride = 1);
     cr_assert(m && m->local_rank == 1);
     cr_assert_eq(ranks.expected, 2);
-    /* What does not come out even says nothing; the user may. */
+    /* A world size that the nodes do not divide evenly tells nothing. The user may give the
+     * number. */
     set_up(1, 3, RANKS_UNKNOWN);
     cr_assert(ATTACH(0, .rank = 3, .world_size = 7, .stride = 1));
     cr_assert_eq(ranks.expected, 1);

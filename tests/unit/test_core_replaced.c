@@ -126,7 +126,7 @@ Test(core_replaced, the_commit_comes_too_late)
     walk_end(w);
 }
 
-/* Nobody takes back what is in the record. */
+/* A commit in the record is not taken back. */
 Test(core_replaced, what_is_committed_stays)
 {
     struct walk *w = begin_committing();
@@ -171,7 +171,7 @@ static void loses_its_chief(struct walk *w)
     feed(w, (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF, .has_ended = true}});
 }
 
-/* Nobody else can say so any more. */
+/* Node 0 is gone, so node 1 itself has to say that the job was taken over. */
 Test(core_replaced, without_a_chief)
 {
     for (int told = 0; told < 2; told++) {

@@ -197,8 +197,8 @@ Test(core_returned, done_without_the_last_save)
     assert_ends(w, "exit 0 completed");
 }
 
-/* What its command has left takes its time to be ended. The deadline has nothing to end any more.
- */
+/* Processes that the command has left take their time to end. The deadline has nothing to end any
+ * more. */
 Test(core_returned, a_deadline_after_the_training)
 {
     struct walk *w = begin(&(struct attaching){.is_shielded = true});
@@ -248,8 +248,8 @@ Test(core_returned, beside_one_that_is_done)
     assert_ends(w, "exit 0 completed");
 }
 
-/* One that does not attach is not told before `grace` is left. So it has come to its end by itself.
- */
+/* A program that does not attach is signalled only when `grace` is left. This one ended earlier, so
+ * it ended by itself. */
 Test(core_returned, of_a_program_that_does_not_attach)
 {
     static const enum save_mode modes[] = {SAVE_ATTACH, SAVE_SIGNAL};

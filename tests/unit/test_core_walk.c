@@ -536,7 +536,7 @@ Test(core_walk, an_absurd_save_is_a_failed_one)
     walk_end(w);
 }
 
-/* --- whoever only counts --- */
+/* --- ranks that only count their steps --- */
 
 static void counts(struct walk *w, int slot)
 {

@@ -106,7 +106,7 @@ WorldTest(deathwatch, of_a_success_nothing_is_told)
     cr_expect_eq(world.ndied, 0);
 }
 
-/* What it holds goes with its thread; the training thread takes hold at its first step. */
+/* The lock goes with the thread that holds it. The training thread takes it at its first step. */
 WorldTest(deathwatch, a_thread_that_ends_is_no_death)
 {
     struct client *c = attached_by("openaside");

@@ -109,7 +109,7 @@ static const struct {
     {SLURM_OF("3019899093", "4294967290"), DISCOVER_SLURM, 2, 1, "n1", "", 27823},
     {SLURM_OF("9223372036854775807", "9223372036854775807"), DISCOVER_SLURM, 2, 1, "n1", "", 28094},
     {SLURM_BATCH, DISCOVER_NONE, 0, -1, "", "", 0},
-    /* What a batch script exports for its program. */
+    /* Variables that a batch script exports for its program. */
     {SLURM_3 "MASTER_ADDR=n1 MASTER_PORT=12802 WORLD_SIZE=16", DISCOVER_SLURM, 4, 3, "n1", "",
      20008},
     {TORCHRUN, DISCOVER_TORCHRUN, 8, 5, "node-a", "", 24925},
@@ -191,7 +191,7 @@ Test(discover, each_says_by_what)
               "%s", got.why);
 }
 
-/* What one does not tell another may: Open MPI under Slurm knows of no address. */
+/* A second source may tell what the first does not: Open MPI under Slurm gives no address. */
 Test(discover, two_that_agree_complete_each_other)
 {
     cr_assert(discover(cut(OMPI "TPU_WORKER_ID=3 TPU_WORKER_HOSTNAMES=t0,t1,t2,t3"), "/nowhere",
@@ -296,7 +296,8 @@ Test(discover, out_of_range)
         expect_refused(rows[i].env, rows[i].words);
 }
 
-/* Where nobody has asked, a variable of a common name makes no error, nor hides what is whole. */
+/* No source was asked for by name. So a half-set variable with a common name is no error, and hides
+ * no complete source. */
 Test(discover, half_there_unasked)
 {
     static const struct {
@@ -360,7 +361,7 @@ Test(discover, two_that_differ)
     }
 }
 
-/* Who names a source hears nothing of the others. */
+/* With a source named, the other sources are not read. */
 Test(discover, one_by_its_name)
 {
     cr_assert(discover(cut(SLURM_3 TORCHRUN), "", DISCOVER_TORCHRUN, &got, &err));

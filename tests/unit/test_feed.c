@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_feed: what is read of a program that nobody trusts: lines, how many of them in a second
- * (feed), and when it is started again (backoff).
+ * test_feed: lines of a program that is not trusted. feed limits the number of lines in a second;
+ * backoff says when the program is started again.
  */
 #include "notices/feed.h"
 
@@ -171,7 +171,7 @@ Test(feed, gives_lines_as_they_come, .fini = close_it)
     cr_expect_eq(it.floods, 0);
 }
 
-/* What is over the limit waits for the next second, and none of it is lost. */
+/* Lines over the limit wait for the next second, and none is lost. */
 Test(feed, a_flood_of_lines_waits, .fini = close_it)
 {
     open_feed(&it, (struct feed_options){32, 10, 1 << 20});

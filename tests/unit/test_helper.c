@@ -90,7 +90,7 @@ Test(helper, keeps_nothing_of_ours_open)
     cr_assert(unit_no_children());
 }
 
-/* At the end nobody reaps any more. */
+/* After reap_end() the helpers are no longer reaped. */
 Test(helper, what_still_runs_is_forgotten)
 {
     pid_t pids[8];

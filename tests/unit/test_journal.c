@@ -106,7 +106,7 @@ Test(journal, a_start)
     cr_assert_eq(told, (int)journal.count);
 }
 
-/* What holds is told when it begins to hold, and not again. */
+/* A state is told when it begins, and not again. */
 Test(journal, a_notice_is_told_once)
 {
     struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 60 * NS_PER_S};

@@ -168,7 +168,7 @@ WorldTest(libpch, ranks_come_from_the_nearest_launcher)
         {{13, 5, 16, 8},
          {"PCH_RANK=1", "PCH_WORLD_SIZE=2", "RANK=13", "LOCAL_RANK=5", "WORLD_SIZE=16",
           "LOCAL_WORLD_SIZE=8"}},
-        /* What is not a number is not said. */
+        /* A value that is not a number is ignored. */
         {{-1, -1, -1, -1}, {"PCH_RANK=x", "PCH_WORLD_SIZE=-1"}},
         {{-1, -1, -1, -1}, {"RANK=-3", "WORLD_SIZE=99999999999"}},
     };
@@ -266,7 +266,7 @@ ClientTest(libpch, a_lost_look_costs_a_second_not_the_run)
 ClientTest(libpch, answers_to_another_question_are_dropped)
 {
     struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
-    /* One that nobody waits for, */
+    /* One without a question, */
     procs_send(world.procs, 0, &stale);
     client_step(c, 3, "continue");
     client_say(c, "saved 4 at:///a");
@@ -422,7 +422,8 @@ ClientTest(libpch, close_detaches_and_a_later_open_attaches_anew)
     cr_expect_eq(step_of(0), 2);
 }
 
-/* A question that the end of its connection has left without an answer is nobody's any more. */
+/* A connection ended and left a question without an answer. No call waits for that answer any
+ * more. */
 WorldTest(libpch, a_question_ends_with_its_connection)
 {
     enum { N = 100 };
@@ -473,7 +474,7 @@ ClientTest(libpch, the_end_of_a_fork_tells_nothing)
     client_ask(c, "forkexit 5", "forkexit 5");
 }
 
-/* Whoever waits reads for all: no answer is lost, whichever thread finds it. */
+/* The thread that waits reads for all threads. No answer is lost, whichever thread reads it. */
 WorldTest(libpch, every_thread_may_call)
 {
     enum { N = 100 };
@@ -717,7 +718,7 @@ static void kill_super(struct client *super)
     client_end(super);
 }
 
-/* What a killed supervisor leaves behind is for the next one to remove. */
+/* A killed supervisor leaves its socket behind. The next supervisor removes it. */
 static void expect_next_removes_it(const char *socket)
 {
     char gone[256], next[256];

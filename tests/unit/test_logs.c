@@ -134,7 +134,7 @@ Test(logs, each_generation_has_its_own)
     cr_expect(unit_no_children());
 }
 
-/* Somebody of the generation before holds the pipe: he is not waited for, and learns it. */
+/* A process of the former generation holds the pipe. It is not waited for; its next write fails. */
 Test(logs, who_stays_does_not_hold_up_the_next)
 {
     int kept = -1;
@@ -169,7 +169,7 @@ Test(logs, the_end_keeps_to_its_deadline)
     cr_expect_lt(took, 900);
 }
 
-/* Nothing was printed, or nobody has asked for it. */
+/* Nothing was printed, or no output was asked for. */
 Test(logs, nothing)
 {
     struct err err;

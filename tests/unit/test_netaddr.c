@@ -73,7 +73,7 @@ Test(netaddr, text)
     cr_assert_str_eq(netaddr_text(&d, text, sizeof text), "10.0.0.1:14242");
 }
 
-/* "Invalid argument" alone tells nobody what to write. */
+/* "Invalid argument" alone does not tell the user what to write. */
 Test(netaddr, a_link_local_address_lacks_its_interface)
 {
     union netaddr bare = numeric("fe80::1", 5), whole = numeric("fe80::1%lo", 5);

@@ -246,7 +246,7 @@ Test(pastnotices, files_that_are_not_ours)
     }
 }
 
-/* What is longer than our own texts is cut, and then known by no notice. */
+/* A text longer than our own texts is cut. It then matches no notice. */
 Test(pastnotices, long_texts)
 {
     char text[400];

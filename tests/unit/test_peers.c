@@ -347,7 +347,7 @@ PairTest(peers, who_does_not_read_is_given_up)
     }
     cr_assert_eq(w.chief.downs, 1, "%" PRIu64 " messages were taken", sent);
     cr_assert(strstr(w.chief.why, "does not read"), "%s", w.chief.why);
-    /* What is sent to it from now on goes nowhere, and nothing more is told. */
+    /* A message sent to it from now on is dropped, and nothing more is reported. */
     peers_send(w.chief.peers, PEERS_FIRST, &msg);
     run_dry(&w);
     cr_assert_eq(w.chief.downs, 1);
@@ -413,8 +413,8 @@ PairTest(peers, numbers_are_not_used_twice)
     cr_assert_eq(w.member.down_conn, PEERS_CHIEF);
 }
 
-/* What was sent before the close arrives, though the other side was sending, too: closing with
- * unread bytes would have reset the connection and thrown our last words away. */
+/* Messages sent before the close arrive, although the other side was sending, too. A close with
+ * unread bytes would have reset the connection, and lost our last messages. */
 PairTest(peers, last_words_arrive)
 {
     join(&w);
@@ -449,8 +449,8 @@ static int raw_listen(int backlog, struct sockaddr_in *at, struct address *ret)
     return fd;
 }
 
-/* What is sent to it is dropped for a moment: the next attempt, and not a repetition by the kernel
- * after a second and more, is what finds it back. */
+/* The chief drops new connections for a while. The next attempt finds it again, and not a
+ * repetition by the kernel after more than a second. */
 PairTest(peers, a_chief_that_was_reached_is_tried_again_soon)
 {
     limit((struct peers_options){.connect_wait_ns = 60 * NS_PER_S,

@@ -29,7 +29,7 @@ static void expect_end_of_member(struct world *world)
     cr_expect(world->chief.has_ended, "%s", world->chief.why);
 }
 
-/* What the kernel does for a process that is killed. */
+/* The kernel closes the socket of a killed process in the same way. */
 PairTest(peers_end, who_closes_has_ended)
 {
     expect_end_of_member(&w);
@@ -58,7 +58,7 @@ PairTest(peers_end, a_chief_that_closes_has_ended)
     cr_expect(w.member.has_ended, "%s", w.member.why);
 }
 
-/* The connection was reset, and nobody listens any more. */
+/* The connection was reset, and no program listens there any more. */
 PairTest(peers_end, a_chief_that_is_not_there_any_more_has_ended)
 {
     let_in(&w);
@@ -93,7 +93,7 @@ PairTest(peers_end, who_gives_a_connection_up_has_not_ended)
     cr_expect(!w.chief.has_ended, "%s", w.chief.why);
 }
 
-/* What a proxy has passed on names other ends, and it may close for reasons of its own. */
+/* A connection through a proxy names other ends. The proxy may close it for reasons of its own. */
 PairTest(peers_end, behind_a_proxy_nobody_has_ended)
 {
     int fd = raw_connect(&w);

@@ -78,7 +78,7 @@ Test(platform, clouds)
     }
 }
 
-/* What a hypervisor has written there goes into a terminal and into JSON. */
+/* The hypervisor's text goes into a terminal and into JSON. */
 Test(platform, a_vendor_of_any_bytes)
 {
     char vendor[4096];

@@ -268,7 +268,7 @@ Test(presets, auto_in_notices)
     expect_sources(no_env, "auto", "auto", "aws");
     expect_sources(slurm_env, "auto", "auto", "slurm aws");
     expect_sources(slurm_env, "auto", "file:/a,auto,poll:/b", "file slurm aws b");
-    /* What is named by itself stays where it is. */
+    /* A source that is named by itself stays where it is. */
     expect_sources(slurm_env, "auto", "auto,aws", "slurm aws");
     expect_sources(slurm_env, "auto", "aws,auto", "aws slurm");
     /* Two sources never have one name. */

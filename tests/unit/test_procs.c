@@ -236,8 +236,8 @@ WorldTest(procs, a_stranger_is_told_before_it_is_cut_off)
     cr_expect(world_is_quiet(&world), "nobody was attached, nobody is gone");
 }
 
-/* What a process says right before its end is heard, although it left an answer unread, which
- * resets the connection. */
+/* The last message of a process is read, although the process left an answer unread. The unread
+ * answer resets the connection. */
 WorldTest(procs, last_words_are_heard)
 {
     int fd = attach();
@@ -266,7 +266,7 @@ WorldTest(procs, a_process_that_does_not_read_is_cut_off)
     detach(other);
 }
 
-/* What does not fit into the socket's buffer comes later, whole and in order. */
+/* Messages that do not fit into the socket's buffer come later, whole and in order. */
 WorldTest(procs, what_has_to_wait_comes_in_order)
 {
     enum { N = 35 }; /* more than a socket takes, less than procs keeps */

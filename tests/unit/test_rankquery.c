@@ -223,7 +223,7 @@ Test(rankquery, a_piece_of_nothing)
     expect_bad(nothing_of_something);
 }
 
-/* Who speaks for another, of another question, or again, is not listened to. */
+/* An answer for another node, to another question, or a second time, is ignored. */
 Test(rankquery, strange_words)
 {
     on_look = NULL;

@@ -99,7 +99,7 @@ Test(savepath, a_path_may_be_a_prefix)
     expect_missing("ck");
 }
 
-/* What lies in a store of objects only the program can look for. */
+/* Only the program can look for a save in an object store. */
 Test(savepath, a_url_is_not_looked_for)
 {
     expect_kept("gs://bucket/step-7");

@@ -89,8 +89,8 @@ Test(saves, who_saves_for_all_is_the_lowest_rank_that_names_a_path)
     cr_assert_null(saves_any_path(saves_find(&saves, 20)));
 }
 
-/* What a restart needs is the last commit; what is newer may become it. Saves of steps that were
- * never committed must not push it out, however many there are. */
+/* A restart needs the last commit, and a newer save may become it. Saves of steps that were never
+ * committed must not push it out, however many there are. */
 Test(saves, neither_the_committed_step_nor_a_newer_one_is_trimmed)
 {
     for (uint64_t step = 10; step <= 60; step += 10)
@@ -210,7 +210,7 @@ Test(saves, what_is_not_of_their_form_is_refused)
     }
 }
 
-/* What may still be committed is kept, however much comes after it. */
+/* A save that may still be committed is kept, however many saves follow. */
 Test(saves, what_is_held_is_not_pushed_out)
 {
     add(10, 0, "/ten");

@@ -83,7 +83,7 @@ WorldTest(shield, leaves_what_the_program_ignores)
     world.welcome.word = BIT(SIGUSR1);
     struct client *c = client_start(&world, argv, NULL);
     client_open(c, "open");
-    raise_well(c, SIGUSR1); /* and nobody is told */
+    raise_well(c, SIGUSR1); /* and the program is not told */
     client_end_well(c);
 }
 

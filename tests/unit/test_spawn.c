@@ -216,7 +216,7 @@ Test(spawn, apart_from_the_job)
     cr_assert(unit_no_children());
 }
 
-/* What it starts itself it can wait for, although SIGCHLD was ignored. */
+/* Its SIGCHLD is not ignored, so it can wait for its own children. */
 Test(spawn, apart_from_an_ignored_sigchld)
 {
     int ends[2];

@@ -178,7 +178,7 @@ Test(statefile, says_which_directory_is_missing)
     statefile_free(&deep);
 }
 
-/* Whoever makes one of it meanwhile keeps it. */
+/* A program that puts a pipe in its place keeps the pipe. */
 Test(statefile, replaces_nothing_but_regular_files)
 {
     struct stat st;
@@ -190,7 +190,7 @@ Test(statefile, replaces_nothing_but_regular_files)
     cr_assert(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
 }
 
-/* Two files in one directory that is not there yet: whoever comes second finds it made. */
+/* Two writers need one directory that does not exist yet. The second writer finds it made. */
 Test(statefile, writers_may_make_one_directory_together)
 {
     enum { TRIES = 30 };
@@ -258,7 +258,7 @@ Test(statefile, a_journal_grows_and_is_rotated)
     cr_assert(!told.failed);
 }
 
-/* Whoever wrote last was killed, or the disk was full. */
+/* The last line is cut: its writer was killed, or the disk was full. */
 Test(statefile, a_journal_goes_on_with_a_whole_line)
 {
     statefile_add(&file, 1000);

@@ -50,8 +50,8 @@ static void end(void)
 
 TestSuite(stepback, .init = begin);
 
-/* What the node's only rank saved at the three commits: a path within folder, or as it is (": "
- * before it), NULL: none was named. */
+/* The save of the node's only rank at each of the three commits: a path within folder; after ": ",
+ * the JSON as it is; NULL: no path was named. */
 static void put(int node, const char *first, const char *second, const char *third)
 {
     const char *const paths[] = {first, second, third};
@@ -130,8 +130,8 @@ EndedTest(stepback, not_for_a_path_elsewhere, end)
     cr_expect_eq(found(), 30);
 }
 
-/* What is not known counts neither way; but an older commit is taken only if some of it is there.
- */
+/* An unknown save counts neither way. But an older commit is taken only if some of its saves are
+ * there. */
 EndedTest(stepback, what_is_not_known, end)
 {
     put(0, "ckpt/a1", "ckpt2/a2", "ckpt/gone");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_stray: what a program of ours leaves behind is found by its mark, and nobody else is.
+ * test_stray: the processes that a program of ours leaves behind are found by their mark. No other
+ * process is found.
  */
 #include "os/stray.h"
 

@@ -335,7 +335,7 @@ Test(mixer, no_prefix_changes_nothing)
     cr_expect_str_eq(out_bytes, "a\r\n\rb\n\nc\n");
 }
 
-/* What does not fit is taken the next time, and nothing is lost. */
+/* Bytes that do not fit are taken the next time. None is lost. */
 Test(mixer, a_full_buffer)
 {
     static const char bytes[] = "0123456789\n\n\nabc\n";

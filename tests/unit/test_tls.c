@@ -260,8 +260,8 @@ static long file_pages(void)
     return shared;
 }
 
-/* What the handshake needed is given back, more than a megabyte; what is needed again, for messages
- * and for the next handshake, comes back. */
+/* The memory of the handshake is given back: more than a megabyte. Memory for messages, and for the
+ * next handshake, is taken again. */
 Test(tls, memory_is_given_back_at_rest)
 {
     struct world w;
@@ -278,7 +278,7 @@ Test(tls, memory_is_given_back_at_rest)
     end(&w);
 }
 
-/* Whoever reads the log of either node knows what to do. */
+/* The log of either node tells the user what to do. */
 Test(tls, who_does_not_belong_here)
 {
     static const char *const same = "all nodes need the same cluster.key_file";
@@ -312,7 +312,8 @@ Test(tls, who_does_not_belong_here)
     }
 }
 
-/* Whoever holds a connection and says nothing, or only half of its hello, holds it for a while. */
+/* A client that says nothing, or only half of its hello, holds its connection for a limited
+ * time. */
 Test(tls, who_says_too_little)
 {
     static const uint8_t half[] = {0x16, 3, 1, 1, 0, 1, 0, 0, 0xfc, 3, 3};
@@ -400,7 +401,7 @@ static void shake(struct wire *wire, int end)
     cr_assert(wire->has_failed[end] || wire->is_up[end] || n == STREAM_WANT_READ);
 }
 
-/* Until nobody has anything more to say. */
+/* Carries the bytes until neither side has more to say. */
 static void shake_hands(struct wire *wire)
 {
     do {
@@ -420,7 +421,7 @@ static bool is_record_version(const struct wire *wire, int from, size_t at)
     return false;
 }
 
-/* Whoever changes one byte on the way gains nothing by it, whichever byte that is. */
+/* An attacker who changes one byte on the way gains nothing, whichever byte it is. */
 Test(tls, every_byte_of_the_handshake_counts)
 {
     struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
@@ -444,7 +445,8 @@ Test(tls, every_byte_of_the_handshake_counts)
     tls_free(tls[CHIEF]);
 }
 
-/* What was overheard is of no use, neither to the side that it was meant for nor to who said it. */
+/* Overheard bytes cannot be sent again: neither to the side that they were meant for, nor to their
+ * sender. */
 Test(tls, nothing_can_be_said_again)
 {
     struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
@@ -511,7 +513,7 @@ Test(tls, data_is_whole_or_nothing)
     tls_free(tls[CHIEF]);
 }
 
-/* What is there of a record is no reason to read again and again. */
+/* A part of a record is no reason to read again and again. */
 Test(tls, a_part_of_a_record_waits_for_the_rest)
 {
     struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tree: that nobody hides from the tree, and whom its signals reach.
+ * test_tree: no process hides from the tree, and its signals reach the right processes.
  */
 #include "os/tree.h"
 
@@ -128,7 +128,7 @@ Test(tree, outruns_a_fork_chain)
     struct err err;
     char line[64];
     cr_assert(tree_adopt(&err));
-    /* Each process starts its successor and ends: nobody lives long enough to be listed twice. */
+    /* Each process starts its successor and ends. None lives long enough to be listed twice. */
     start_shell("S='sleep 0.01; setsid sh -c \"$S\" &'; export S;"
                 " echo; exec sh -c \"$S\"",
                 1, line, sizeof line);

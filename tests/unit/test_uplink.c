@@ -48,7 +48,7 @@ static uint32_t generation_of_status(void)
     return sent.stamp.generation;
 }
 
-/* Whoever joins a job that has been restarted before begins with it. */
+/* A node that joins a restarted job begins with its present generation. */
 Test(uplink, the_first_welcome_tells_the_generation)
 {
     uplink_up(&uplink);

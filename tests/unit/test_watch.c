@@ -411,7 +411,7 @@ Test(body, pod_of_many_tolerations)
     pod_free(&pod);
 }
 
-/* What the next request may say; nothing else becomes a part of its URL. */
+/* The version goes into the URL of the next request. Nothing else becomes a part of that URL. */
 Test(body, versions_of_pod_and_node)
 {
     cr_assert_str_eq(read_with(read_pod, POD(", \"resourceVersion\": \"17\"", "")), "");
@@ -475,7 +475,7 @@ static struct ledger_now now_of(int64_t real_s, int64_t mono_s)
     return (struct ledger_now){.real_ns = real_s * NS_PER_S, .mono_ns = mono_s * NS_PER_S};
 }
 
-/* What is told of one event, or of none (NULL). */
+/* Returns what the ledger tells of one event, or of none (NULL). */
 static const char *update(unsigned topic, const char *key, int64_t at_s, struct ledger_now now)
 {
     struct events events = {0};

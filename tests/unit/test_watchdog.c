@@ -44,7 +44,7 @@ static void attach(int rank)
     watchdog_heard(&dog, m);
 }
 
-/* Whoever only tells its steps. */
+/* Adds a rank that only tells its steps. */
 static struct member *count(int slot, int rank, struct err *err)
 {
     struct procmsg msg = {.type = PROCMSG_ATTACH,
@@ -135,7 +135,7 @@ Test(watchdog, the_lowest_step_is_behind)
     cr_assert_eq(view.behind->rank, 0);
 }
 
-/* Who does something else is who the others wait for. */
+/* Of ranks at one step, the others wait for the rank that does not train. */
 Test(watchdog, of_equals_the_one_that_does_not_train)
 {
     begin_training();
@@ -333,7 +333,7 @@ Test(watchdog, silence)
 {
     begin();
     params.watchdog.silence_ns = 2 * M;
-    output_at = 0; /* nobody sees what they print */
+    output_at = 0; /* their output is not seen */
     cr_assert_eq(look_after(100 * M).motion, MOTION_MOVES);
     output_at = out.now;
     cr_assert_eq(look_after(2 * M - 1).motion, MOTION_MOVES);
@@ -345,7 +345,7 @@ Test(watchdog, silence)
     output_at = 0;
 }
 
-/* A look or two within the shortest limit, and none where nobody is to be looked at. */
+/* A look or two within the shortest limit, and none where no rank has to be looked at. */
 Test(watchdog, when_it_looks)
 {
     begin();
@@ -368,7 +368,7 @@ Test(watchdog, a_phase_that_is_none)
     cr_assert_eq(look_after(M).motion, MOTION_STANDS);
 }
 
-/* --- whoever only counts --- */
+/* --- ranks that only count their steps --- */
 
 Test(watchdog, who_only_counts_is_watched)
 {
@@ -442,6 +442,6 @@ Test(watchdog, a_counter_of_nonsense_is_no_news)
     cr_assert(count(0, 0, &err) && count(1, 1, &err));
     train_to(5);
     steps[0] = RANKS_STEP_MAX + 1;
-    look_after(S); /* fails nobody */
+    look_after(S); /* no rank fails */
     cr_assert_eq(ranks.counters[0].step, 5);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wire: what is encoded is decoded again, whatever is in the fields; nothing that was cut or
- * changed on the way crashes the decoder or is taken for a message that it cannot be; and the bytes
- * of one message of each type are written down here, so that the protocol does not change by
- * accident. Who changes it on purpose raises the version and these bytes, and pchrun-protocol(7).
+ * wire: an encoded message is decoded again, whatever is in its fields. Bytes that were cut or
+ * changed on the way do not crash the decoder, and are not taken for a message that they cannot be.
+ * The bytes of one message of each type are written down here, so that the protocol does not change
+ * by accident. A deliberate change raises the version, and changes these bytes and
+ * pchrun-protocol(7).
  */
 #include "base/str.h"
 #include "wire/bytes.h"
@@ -891,7 +892,7 @@ Test(gate, who_stops)
     cr_assert(!gate_stops(gate_make(GATE_OPEN, 0, false, false), GATE_STEP_MAX - 1, 3));
 }
 
-/* Whoever finds it open need not look at the step. */
+/* A process that finds the gate open need not look at the step. */
 Test(gate, is_open_without_a_round)
 {
     cr_assert(gate_is_open(GATE_OPEN));

@@ -45,10 +45,11 @@ void begin_two_with(const struct restart_policy *restart);
 void end_two(void);
 /* Delivers all that is in flight between the two, and what follows from it. */
 void deliver(void);
-/* What is in flight never arrives. */
+/* Drops all messages that are in flight. */
 void lose_letters(void);
 
-/* What was done since this was asked last, and that it was said at all. */
+/* assert_acts() checks the actions since its last call. assert_said() checks that the text is in
+ * the log. */
 void assert_acts(struct walk *w, const char *expected);
 void assert_said(const struct walk *w, const char *text);
 

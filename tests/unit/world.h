@@ -16,7 +16,7 @@
 
 enum call_kind { CALL_ATTACHED, CALL_MESSAGE, CALL_GONE };
 
-/* What procs told its caller. */
+/* A call that procs made to its caller. */
 struct call {
     enum call_kind kind;
     int slot, pid;
@@ -71,7 +71,7 @@ void client_reach(struct client *client, int step);
 const struct call *client_open(struct client *client, const char *command);
 /* Its next line of output. Lives until the next call. */
 const char *client_line(struct client *client);
-/* What it has said on standard error so far. */
+/* Its standard error so far. */
 const char *client_stderr(struct client *client);
 /* Ends its input, and waits until it and all that hold its output have ended. Returns the status of
  * wait(2), and forgets it. */
