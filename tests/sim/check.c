@@ -29,14 +29,14 @@ void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t st
         if (q->save_of_tag[tag] && q->save_of_tag[tag] != step)
             fail(w, "round %u: process %d saves at step %llu, process %d at %llu", tag, p->index,
                  ull(step), i, ull(q->save_of_tag[tag]));
-        /* Promise 2, the other way round: somebody is past the step already, unsaved. */
+        /* Promise 2, the other way round: a process is past the step already, unsaved. */
         if (!q->save_of_tag[tag] && q->is_attached && q->page_step > step && tag > q->exempt_tag)
             fail(w, "round %u: process %d saves at step %llu, and process %d has passed it unsaved",
                  tag, p->index, ull(step), i);
     }
 }
 
-/* Promise 2: nobody passes a step at which another one saved in a round. */
+/* Promise 2: no process passes a step at which another process saved in a round. */
 void check_step(struct world *w, const struct proc *p)
 {
     if (!p->is_attached)
@@ -240,7 +240,8 @@ static int64_t standstill(const struct world *w)
     return sum;
 }
 
-/* What a node leaves behind is ended soon after its commands, whatever time is left. */
+/* Processes that the commands leave behind are ended soon after the commands, whatever time is
+ * left. */
 static int64_t sweep_limit(const struct world *w, int node)
 {
     bool needs_kill = w->s.leftover[node] == LEFTOVER_STUBBORN && !w->s.leaves_leftovers;
@@ -289,7 +290,7 @@ bool check_holds_notice(const struct host *host)
     return false;
 }
 
-/* Alone, a node has nobody to wait for. */
+/* A node that is alone waits for no other node. */
 static void check_alone(struct world *w)
 {
     const struct host *host = &w->hosts[0];
@@ -329,8 +330,8 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         fail(w, "node %d: the gate of round %u still stands", p->node, p->served_tag);
 }
 
-/* Preempted before the start, node 0 stays to tell those who come, while there is time: whoever
- * finds nobody ends with an error, and is not started again. */
+/* Node 0, preempted before the start, stays to tell the nodes that join, while there is time. A
+ * node that does not find node 0 ends with an error, and is not started again. */
 void check_begin(struct world *w, int node)
 {
     const struct host *chief = &w->hosts[0];
@@ -358,7 +359,8 @@ void check_replaced(struct world *w, int node)
         host->hears_replaced = true;
 }
 
-/* Whoever goes on, and calls it a success, has overwritten what the later attempt resumes from. */
+/* A node that goes on, and says completed, has overwritten the saves that the later attempt resumes
+ * from. */
 static void check_no_success(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
@@ -371,8 +373,8 @@ static void check_no_success(struct world *w, int node)
              verdict_name(host->outcome));
 }
 
-/* Who was replaced is not to be started again; but what was committed, or completed, before that
- * was known stays so. Node 0 has the last word: the others may hear of it too late. */
+/* A replaced node is not started again. A commit or a completion before the node knew that stays
+ * valid. Node 0 decides the outcome: the others may hear of the replacement too late. */
 static void check_no_return(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
@@ -399,8 +401,9 @@ static int64_t stands_until(const struct proc *p)
     return p->lags_until > stopped ? p->lags_until : stopped;
 }
 
-/* Nobody may have heard by the end that it goes on: where an examination does not come back, the
- * steps are read for another reason. A restart that fails ends the job much later. */
+/* Node 0 may have ended the job before it heard that this process goes on. When an examination does
+ * not come back, the steps are read for another reason. A restart that fails ends the job much
+ * later. */
 static bool goes_on_unheard(const struct world *w, const struct proc *p)
 {
     int64_t read_after = w->s.nnodes == 1 ? SIM_LOOK_NS : S;
@@ -414,7 +417,8 @@ static bool went_on_unheard(const struct world *w, const struct proc *p)
     return goes_on_unheard(w, p) && stands_until(p) <= w->hosts[0].told_leave_at;
 }
 
-/* One that did not go on in the end counts as long as nobody could have heard that it does. */
+/* A process that hung until the end counts. So does a process that went on too late for node 0 to
+ * hear of it. */
 static bool any_hangs(const struct world *w)
 {
     for (int i = 0; i < w->nall; i++)
@@ -458,7 +462,7 @@ static void check_hang(struct world *w, const struct host *host)
     if (is_notice_near(w))
         fail(w, "a hang was found while a notice was near: %s", host->why);
     if (!any_hangs(w))
-        fail(w, "a hang was found, and nobody hangs: %s", host->why);
+        fail(w, "a hang was found, and no process hangs: %s", host->why);
     if (sscanf(host->why, "rank %d (process %*d on node %*d, ) is behind: it has stood at step %d",
                &rank, &step) != 2) {
         if (!strstr(host->why, "not attached within"))
@@ -478,7 +482,8 @@ static void check_hang(struct world *w, const struct host *host)
         fail(w, "process %d is at step %llu: %s", rank, ull(w->procs[rank].left_step), host->why);
 }
 
-/* One that has trained to its end and is stopped then has no step to come. */
+/* Is the process stopped, with steps still to come? A process that has trained to its end has
+ * none. */
 static bool is_stopped(const struct world *w, const struct proc *p)
 {
     return proc_is_alive(p) && p->state != PROC_ENDING && !p->is_traced &&
@@ -492,15 +497,15 @@ static bool stands(const struct world *w, const struct proc *p)
     return (p->is_attached || p->is_counting) && waits;
 }
 
-/* No notice was near, which would have its deadline; and where nobody has attached, or whoever did
- * has ended, nothing is known of steps. */
+/* A hang has to be found by now. Exceptions: a notice was near, so its deadline decides; no process
+ * has attached, or the attached processes have ended, so no steps are known. */
 void check_horizon(struct world *w)
 {
     bool was_near = w->first_notice_at && check_nearest_at(w) < w->now;
     bool is_due = w->s.is_watched && !was_near && w->moved_at + hang_limit(w) < w->now;
     for (int i = 0; i < w->nall && is_due; i++)
         if (stands(w, &w->procs[i]) && w->hosts[w->procs[i].node].is_alive)
-            fail(w, "process %d has stood for %lld s, and nobody has found the hang", i,
+            fail(w, "process %d has stood for %lld s, and the hang was not found", i,
                  (long long)((w->now - w->moved_at) / S));
 }
 
@@ -541,7 +546,7 @@ void check_exit(struct world *w, int node)
         break;
     case OUTCOME_STOPPED:
         if (!w->was_stopped)
-            fail(w, "node %d says that it was stopped by hand, and nobody did", node);
+            fail(w, "node %d says that it was stopped by hand, and it was not", node);
         break;
     case OUTCOME_UNKNOWN:
         fail(w, "node %d exits without an outcome", node);
@@ -728,7 +733,7 @@ static void check_losses(struct world *w)
     static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
     for (int i = 0; i < w->s.nnodes; i++)
         for (int k = 0; k < w->s.nnodes; k++) {
-            int64_t since = w->hosts[i].died_at + standstill(w); /* somebody can notice */
+            int64_t since = w->hosts[i].died_at + standstill(w); /* the others run again */
             if (w->hosts[i].died_at && w->hosts[k].is_alive &&
                 w->hosts[k].exit_at > since + w->s.most_grace + limit)
                 fail(w, "node %d left %lld s after node %d had died", k,
@@ -736,7 +741,7 @@ static void check_losses(struct world *w)
         }
 }
 
-/* No save is under way that the loss would not undo, and everybody is there to hear of it. */
+/* No save is under way that the loss would not undo, and every node is there to hear of it. */
 static bool is_heard_at_once(const struct world *w)
 {
     static const unsigned others = 1U << DO_CHECKPOINT | 1U << DO_ADVICE | 1U << DO_PARTITION |
@@ -748,7 +753,7 @@ static bool is_heard_at_once(const struct world *w)
     return is;
 }
 
-/* Who has died is not waited for where it is known that it will not come back. */
+/* A node that has died, and is known not to come back, is not waited for. */
 static void check_deaths(struct world *w)
 {
     int64_t limit = 3 * w->s.delay_max + 100 * NS_PER_MS;
@@ -763,7 +768,7 @@ static void check_deaths(struct world *w)
         }
 }
 
-/* Who dies while the job ends has failed only if it had said so before. */
+/* A process that dies while the job ends has failed only if it had said so before. */
 void check_failed(struct world *w, const struct proc *p)
 {
     struct host *host = &w->hosts[p->node];
@@ -859,7 +864,8 @@ static void check_first(struct world *w)
     if (r->first_cause.fault == FAULT_SIGNAL && ended_at && ended_at < r->first_cause.wall_ns)
         fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
              node);
-    /* Who lives on without a connection is taken to have been dying since it ended. */
+    /* A process that lives on after the end of its connection is taken to have been dying since
+     * then. */
     if (r->first_cause.pid > 0 && !standstill(w) && all_could_tell(w) &&
         (!w->is_seen_late || knows_times(w)) && w->procs[r->first_cause.pid - 1000].has_missed &&
         !w->procs[r->first_cause.pid - 1000].is_cut)
@@ -874,7 +880,7 @@ static void check_first(struct world *w)
     }
 }
 
-/* Nobody was cut off: then each node has told of its first failure before all left. */
+/* No node was cut off. So each node has told of its first failure before all left. */
 static void check_all_told(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -911,8 +917,8 @@ static void check_same_cause(struct world *w)
     }
 }
 
-/* Whoever is asked for the end tells the others, and whatever else happens from then on, it is not
- * to be started again. */
+/* A node that is asked for the end of the job tells the others. The job is not started again,
+ * whatever else happens from then on. */
 static void check_stop(struct world *w)
 {
     int64_t by = w->stop_at + 4 * S + 8 * w->s.delay_max + standstill(w);
@@ -944,7 +950,8 @@ static bool any_missed_unsaved(const struct world *w)
     return false;
 }
 
-/* Promise 4 at the end: everybody has left; and all with one code, where nobody was cut off. */
+/* Promise 4 at the end: every node has left. If no node was cut off, all have left with one
+ * code. */
 void check_end(struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++) {

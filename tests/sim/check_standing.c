@@ -128,8 +128,9 @@ static bool any_has_finished_by(const struct world *w, int64_t at)
     return false;
 }
 
-/* One that ends nothing any more has a save before its deadline, not at once. A rank that ends its
- * training before that deadline saves no more. The job trains to its end after it. */
+/* A repeated notice, which ends no attempt any more, has a save before its deadline, not at once. A
+ * rank that ends its training before that deadline saves no more. The job trains to its end after
+ * it. */
 void check_repeated(struct world *w)
 {
     int64_t used = w->saved_for_notice_at - w->repeated_at;

@@ -391,7 +391,8 @@ BEGIN_AT = {
     "clocks-are-not-compared": 2300,
 }
 
-# These break no promise, or too seldom, and why; listed so that nobody adds them again.
+# These mutants break no promise, or too seldom. They are listed with the reason, so that they are not added
+# again.
 #   commit-round-ends-run-late: what differs is only how soon the training ends
 #   no-order-on-return, no-status-on-return: the next heartbeat brings them; it only takes longer
 #   old-order-obeyed, old-status-believed: numbers of rounds and ballots, which only rise, say the same
@@ -404,7 +405,7 @@ BEGIN_AT = {
 #   hang-by-one-node's-clock: one schedule in 100,000 has a rank that waited for one who went on, and
 #       whose turn it is now; a unit test does
 #   any-death-in-the-end-counts: it comes after what ended the job, and the first is named all the same
-#   period-of-who-does-not-train: a save of what nobody has trained is no broken promise; a process
+#   period-of-who-does-not-train: a save without any training breaks no promise; a process
 #       test does
 #   stopped-is-not-named: here the others come further than a stopped rank; a unit test does
 #   dead-command-is-stuck, watchdog-looks-once: a failure, or another read of the steps, comes before it

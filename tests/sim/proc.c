@@ -107,7 +107,7 @@ static void next_step(struct world *w, struct proc *p)
         plan(w, p, PROC_TRAINING, rng_time(&w->rng, step_time(w, p) / 2, step_time(w, p)));
 }
 
-/* Somebody has come further: who waited for it may go on. */
+/* A process has come further, so the processes that waited for it may go on. */
 static void wake_collective(struct world *w)
 {
     for (int i = 0; i < w->nall; i++) {
@@ -146,7 +146,7 @@ static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
     int64_t teardown = w->s.teardown[p->index], at = w->now + rng_time(&r, 0, MS / 2);
     if (!p->is_attached || !status || teardown < 0)
         return 0;
-    /* What it said before is heard before. */
+    /* Its earlier messages are heard first. */
     world_at(w, (struct happening){.at = p->said_at < at ? at : p->said_at + 1,
                                    .what = H_CHILD_DYING,
                                    .node = p->node,
@@ -252,7 +252,7 @@ void proc_confess(struct world *w, struct proc *p, int64_t lingers)
 void proc_miss(struct world *w, struct proc *p)
 {
     bool is_computing = p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE;
-    if (!is_computing || p->is_writing || p->dies_with) /* who saves needs nobody */
+    if (!is_computing || p->is_writing || p->dies_with) /* a save needs no peer */
         return;
     trace(w, "process %d: misses a peer, and fails", p->index);
     p->has_missed = true;
@@ -402,7 +402,8 @@ static void go_on(struct world *w, struct proc *p)
         next_step(w, p);
 }
 
-/* Who has not attached could not say so, and to who counts the steps it would be a hang. */
+/* A process that has not attached could not tell of its evaluation. A count of its steps would show
+ * a hang. */
 static bool evaluates_now(const struct world *w, const struct proc *p)
 {
     bool can_say_so = w->s.attaches || p->is_counting;
@@ -468,7 +469,7 @@ static void look(struct world *w, struct proc *p)
     }
 }
 
-/* --- whoever only counts --- */
+/* --- ranks that only count their steps --- */
 
 /* Of those that do not attach some do so only to tell their steps, from the first one that they
  * finish on. Drawn apart, so that all other schedules are what they were. */

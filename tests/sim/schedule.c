@@ -381,7 +381,8 @@ static bool is_benign(const struct schedule *s)
            !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE | 1U << DO_TWIN));
 }
 
-/* The same, but for a slow disk: the save may come too late, and nobody leaves later for that. */
+/* The same, but for a slow disk. The save may come too late, and no node leaves later because of
+ * that. */
 static bool is_prompt(const struct schedule *s)
 {
     struct schedule quick = *s;
@@ -389,7 +390,8 @@ static bool is_prompt(const struct schedule *s)
     return s->slow_disk && !s->restart.after_notice && is_benign(&quick);
 }
 
-/* Nothing but the network fails: who has a notice leaves in time, whoever is mute. */
+/* Nothing but the network fails. A node with a notice leaves in time, even if another node is
+ * mute. */
 static bool is_cut(const struct schedule *s)
 {
     return behaves(s, 2 * S) && s->least_grace >= 3 * S && s->eval_proc < 0 &&
@@ -454,7 +456,8 @@ static void draw_period(struct schedule *s)
         s->every_ns += draw_end(s) / 50;
 }
 
-/* In lockstep, or those who are ahead wait for nobody; and without a long way to a common step. */
+/* Ranks in lockstep: without it, a rank that is ahead waits for none. And equal strides: without
+ * them, the way to a common step is long. */
 static bool is_regular(const struct schedule *s)
 {
     for (int i = 0; i < s->nnodes; i++)

@@ -13,7 +13,7 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
-/* What was saved beyond the step that is resumed from is not relied upon any more. */
+/* Saves beyond the step that is resumed from are not relied upon any more. */
 static void forget_saves(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
@@ -71,8 +71,8 @@ static void act_start(struct world *w, int node, const struct action *a)
     proc_start(w, node);
 }
 
-/* What a command has left running beside the training: it ends of SIGKILL, or, if it is meek, of
- * SIGTERM in its own time. */
+/* Processes that a command has left running beside the training. They end of SIGKILL, or, if meek,
+ * of SIGTERM in their own time. */
 static void signal_leftover(struct world *w, int node, int number)
 {
     const struct host *host = &w->hosts[node];
@@ -258,7 +258,7 @@ static void act_exit(struct world *w, int node, const struct action *a)
         check_exit(w, node);
     else
         check_extra(w);
-    /* What it sent last is still delivered; its connections close behind that. */
+    /* Its last messages are still delivered; its connections close behind them. */
     for (int i = 1; i < w->nhosts; i++)
         if ((i == node || node == 0) && w->hosts[i].conn)
             net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);

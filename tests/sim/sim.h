@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sim: the real core of every node under virtual time, with a network, processes and a disk that
- * are made up, all from one seed. What goes wrong in a schedule goes wrong again with the same
- * seed.
+ * are made up, all from one seed. A schedule that fails fails again with the same seed.
  *
  * schedule.c draws a schedule from the seed; world.c runs it (time, the queue); shell.c performs
  * the actions of each node; net.c carries messages; proc.c is the training process with libpch's
@@ -60,9 +59,9 @@ enum fault_kind {
     DO_TWIN,       /* a second supervisor is started for a node that is there */
     DO_HANG,       /* a process does not go on */
     DO_STOP,       /* a process is stopped for a while, by a debugger or a signal */
-    DO_LAG,        /* a process does not go on for a while, and nobody can see why */
+    DO_LAG,        /* a process does not go on for a while, and shows no reason */
     DO_CONFESS,    /* a process says why it fails, and dies `length` later */
-    DO_END,        /* somebody asks a node for the end of the job */
+    DO_END,        /* a user asks a node for the end of the job */
     DO_REPEAT,     /* a notice that has ended enough attempts: save within `length`, and go on */
     DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
     DO_CANCEL,     /* and takes that back */
@@ -77,7 +76,7 @@ struct fault {
     bool is_traced; /* of DO_STOP: by a debugger */
 };
 
-/* What the commands of a node leave running. */
+/* Processes that the commands of a node leave running. */
 enum leftover { LEFTOVER_NONE, LEFTOVER_MEEK, LEFTOVER_STUBBORN };
 
 enum save_style { STYLE_SYNC, STYLE_ASYNC };
@@ -208,7 +207,7 @@ struct proc {
     bool is_going;        /* its supervisor is about to learn that it has gone */
 };
 
-/* What a node has told of its first failure. */
+/* The first failure that a node has told of. */
 struct told {
     bool is_known;
     int64_t wall; /* when it was: the true time */
@@ -291,7 +290,7 @@ struct world {
     uint64_t owed_step; /* the commit of it must come, 0: of none */
     int64_t stop_at;    /* the end was asked for, and was not decided yet; 0: never */
     int stop_node;
-    bool was_stopped;    /* somebody asked for it, at whatever time */
+    bool was_stopped;    /* a user asked for it, at whatever time */
     int64_t repeated_at; /* such a notice was given, 0: none */
     int64_t first_notice_at;
     int64_t saved_for_notice_at; /* the first commit since, 0: none */
@@ -416,7 +415,7 @@ int64_t check_near_at(const struct world *w, const struct host *host, bool is_ju
 int64_t check_nearest_at(const struct world *w);
 /* Node 0 has just ended the job. */
 void check_ending(struct world *world);
-/* What several files of promises ask. */
+/* Questions that several files of promises ask. */
 /* When a process finished the first step of all; CLOCK_NEVER: none has. */
 int64_t first_stepped_at(const struct world *w);
 bool had_stepped_before_notice(const struct world *w);
@@ -433,7 +432,7 @@ void check_count(struct world *w);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
 void check_extra(struct world *world);
-/* When whoever still runs is about to be told to stop. */
+/* Called just before the nodes that still run are told to stop. */
 void check_horizon(struct world *world);
 void check_end(struct world *world);
 

@@ -195,7 +195,7 @@ static void set_timer(struct node *node)
                                            .epoch = node->epoch});
 }
 
-/* What the chief has written goes out one by one, behind what it was still busy with. */
+/* The letters of the chief go out one by one, behind its former ones. */
 static void send_letters(struct table *t)
 {
     for (int i = 0; i < t->nletters; i++) {

@@ -11,8 +11,8 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
-/* By then everything that a schedule wants has been done; whoever still runs is told to stop, and
- * must. */
+/* By then everything that a schedule wants has been done. Nodes that still run are told to stop,
+ * and must. */
 #define HORIZON_NS (400 * S)
 #define END_NS     (HORIZON_NS + 200 * S)
 /* Far more than any schedule needs. */
@@ -50,7 +50,8 @@ void world_at(struct world *w, struct happening h)
     heap_add(&w->queue, &h, sizeof h);
 }
 
-/* What waits together is seen in the order in which it came, whoever had to wait more than once. */
+/* Events that wait together are seen in their order of arrival, even if one had to wait more than
+ * once. */
 static void put_off(struct world *w, struct happening h, int64_t until)
 {
     assert(until >= w->now);
@@ -301,7 +302,7 @@ static void start_extra(struct world *w, const struct fault *f)
     if (f->kind == DO_RESTART)
         kill_node(w, f->node);
     w->extra_is = f->kind;
-    /* What the first one said last has arrived by then. */
+    /* The last messages of the first supervisor have arrived by then. */
     int64_t at = w->now + w->s.delay_max + rng_time(&w->rng, MS, S);
     world_at(w, (struct happening){.at = at, .what = H_EXTRA, .arg = (uint64_t)f->node});
 }
@@ -692,8 +693,8 @@ static void happen(struct world *w, const struct happening *h)
     }
 }
 
-/* What a stopped supervisor does not see yet: everything but its processes and the network itself.
- */
+/* Is it an event that a stopped supervisor does not see yet? All wait, but those of its processes
+ * and of the network itself. */
 static bool waits_for_node(enum what what)
 {
     return what != H_PROC && what != H_WRITTEN && what != H_MISSED && what != H_TO_PROC &&
@@ -759,7 +760,7 @@ static void check_time(struct world *w)
     if (w->same_count++ > limit)
         fail(w, "time stands still: %llu events at once", (unsigned long long)limit);
     if (w->events > EVENTS_MAX)
-        fail(w, "%d events in one schedule: somebody does the same again and again", EVENTS_MAX);
+        fail(w, "%d events in one schedule: the same happens again and again", EVENTS_MAX);
 }
 
 static void run_queue(struct world *w)
@@ -790,7 +791,7 @@ static void run_queue(struct world *w)
                 tell_to_stop(w, i);
         }
         if (w->now > END_NS) {
-            fail(w, "somebody still runs %lld s after the last notice",
+            fail(w, "a supervisor still runs %lld s after the last notice",
                  (long long)(END_NS - HORIZON_NS) / S);
             break;
         }
