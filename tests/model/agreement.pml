@@ -2,33 +2,33 @@
  *
  * agreement: the save round as pchrun builds it (src/wire/peermsg.h, gate.h), every interleaving.
  *
- * What it shows. A chief, its nodes and their processes go through two rounds; round 1 goes on,
- * round 2 ends the run. STATUS and ORDER are whole snapshots: a channel holds the newest (or the
- * last DEPTH), a newer one pushes an older out unread. The far node's connection breaks at any
- * instant; what is in flight is lost, or comes late over the old connection, after newer ones; on
+ * In the model: a chief, its nodes and their processes go through two rounds. Round 1 goes on,
+ * round 2 ends the run. STATUS and ORDER are whole snapshots. A channel holds the newest (or the
+ * last DEPTH): a newer one pushes an older out unread. The far node's connection breaks at any
+ * instant. Messages in flight are lost, or come late over the old connection, after newer ones. On
  * reconnection both sides send their snapshot again. A chief, a node or the network between them
  * is lost for good. The chief calls a round off, or fails it for want of time, at any instant. A
  * commit record takes its time. The processes run at any skew, end their training early, fail to
- * save, die, or save in the background.
+ * save, die, or save in the background. Then this holds:
  *
- *   - No two processes save at different steps in a round, nobody passes a saved step unsaved
- *     (CHECK).
+ *   - No two processes save at different steps in a round, and no process passes a saved step
+ *     unsaved (CHECK).
  *   - A record is written only of a save that is durable on every rank, and never goes back.
- *   - Nobody begins a save in a round that was called off; nobody saves twice in one round.
- *   - Who is told to leave leaves at one step.
+ *   - No process begins a save in a round that was called off. No process saves twice in one round.
+ *   - All processes that are told to leave leave at one step.
  *   - A decided step is at most one above the furthest process: a drop of the pace cannot put it out of
  *     reach, and there is no lower step that a new round could agree on.
- *   - In the end nobody is held and every round is closed on every node (SETTLED), by events
- *     alone: with CALM no deadline comes to help. LIVENESS says the same as a formula, under weak
- *     fairness.
+ *   - In the end no process is held and every round is closed on every node (SETTLED). Events alone
+ *     bring that about: with CALM no deadline comes to help. LIVENESS says the same as a formula,
+ *     under weak fairness.
  *
- * What it does not show. Heartbeats and time: a snapshot that was pushed out or lost is sent
- * again on reconnection only, and a deadline is a choice that may come at any instant. Attaching
- * late (all are attached), strides, a program's own saves, the join, the stop ladder, restarts,
- * tags that wrap around, STATUS.seen, and the nodes' own records (a process's SAVED stands for
- * both). One process's words to its node arrive in order, and HELD with its ANSWER is one look at
- * the node. The save step has no margin. A lost node is not let in again. Steps and rounds are
- * few: LAST, ROUNDS.
+ * Not in the model: heartbeats and time. A snapshot that was pushed out or lost is sent again on
+ * reconnection only, and a deadline is a choice that may come at any instant. Nor is there
+ * attaching late (all are attached), strides, a program's own saves, the join, the stop ladder,
+ * restarts, tags that wrap around, and STATUS.seen. The nodes have no records of their own: a
+ * process's SAVED stands for both. One process's messages to its node arrive in order, and HELD
+ * with its ANSWER is one look at the node. The save step has no margin. A lost node is not let in
+ * again. Steps and rounds are few: LAST, ROUNDS.
  *
  * By hand (check.py knows all flags; check.py --list):
  *
@@ -91,12 +91,13 @@
 #define NACK      2
 #define MIXED     14 /* saved_step of ranks that saved at different steps */
 
-/* What a process says to its node. A later word may replace one not yet read: it says more. */
+/* A process says one of these to its node. A later word may replace one not yet read: it says
+ * more. */
 #define SERVING   1
 #define SAVED     2
 #define NOT_SAVED 3
 #define ENDED     4
-/* What it is told in pch_saved. */
+/* The answers of pch_saved. */
 #define GO    1
 #define LEAVE 2
 
@@ -108,7 +109,7 @@ byte answer[P];
 bit ended[P];
 byte left_at[P] = NONE; /* the step at which it was told to leave */
 
-/* What happened: for the assertions alone. */
+/* A history of the run, for the assertions alone. */
 byte begun[ROUNDS * P] = NONE; /* where a process began its save */
 bit durable[ROUNDS * P];
 byte record;         /* the commit record on the disk: a step */
@@ -138,7 +139,8 @@ bit down; /* the far node's connection */
 #define IS_UP(i) (i != FAR || !down)
 #if BREAKS > 0
 bit greet; /* the far node has connected again and the chief has not yet answered */
-/* What an old connection still holds when the new one is up: may come after newer ones. */
+/* Messages that an old connection still holds when the new one is up. They may come after newer
+ * ones. */
 chan old_order = [1] of { byte, byte, byte, byte };
 chan old_status = [1] of { byte, byte, byte, byte, bit, byte, byte, byte, byte };
 #endif
@@ -154,7 +156,8 @@ bit chief_gone;
 
 /* ---- what must hold ---- */
 
-/* What the model must be able to do: a run with -DWITNESS=n has to refute that it cannot. */
+/* The model must be able to do these things. In a run with -DWITNESS=n this assertion has to
+ * fail. */
 #ifdef WITNESS
 bit witness;
 #define SHOW(n, what)                                                                              \
@@ -182,7 +185,7 @@ bit witness;
 #define CHECK assert(ONE_STEP(1))
 #endif
 
-/* Nobody is held, and every round that was opened is closed everywhere. */
+/* No process is held, and every round that was opened is closed everywhere. */
 #ifdef LOSS
 #define NODE_SETTLED(i) (gone[i] || (node_round[i] == round && node_closed[i]))
 #define CHIEF_SETTLED   (chief_gone || phase != PROPOSED && phase != DECIDED)
@@ -227,7 +230,7 @@ active proctype rest()
 #endif
 #define OUTCOME(p) (node_round[NODE(p)] == served[p] && node_closed[NODE(p)])
 
-#ifdef LOCKSTEP /* a step is a collective: nobody is more than one ahead */
+#ifdef LOCKSTEP /* a step is a collective: no process is more than one ahead */
 #define HAS_REACHED(q) (step[q] >= step[p] || ended[q])
 #define MAY_STEP       (step[p] < LAST && ALL(HAS_REACHED))
 #else
@@ -475,7 +478,7 @@ inline end_node(x)
 {
     ended[FIRST(x)] = 1;
     ended[FIRST(x) + COUNT(x) - 1] = 1;
-    gone[x] = 1 /* last: from here on whoever runs this is stopped */
+    gone[x] = 1 /* last: this stops the process that runs these lines */
 }
 #endif
 
@@ -487,7 +490,7 @@ inline obey()
     :: f == COMMITTED -> lift_gate(); close_round()
     :: f == FAILED ->
        SHOW(3, !gate_decided[i] && !ALL_BEGUN(i));
-       /* What some have saved, all serve: also where DECIDED has not been seen. */
+       /* All serve a step that some have saved, also where DECIDED has not been seen. */
 #if defined(FAIL_LIFTS)
        lift_gate();
 #elif !defined(FAIL_KEEPS)
@@ -637,7 +640,7 @@ inline take_status(i)
     r = 0; b = 0; v = 0; hi = 0; c = 0; sa = 0; o = 0; st = 0; be = 0
 }
 
-/* What the chief counts of a node: only what speaks of this round, a vote only on this ballot. */
+/* Of a node the chief counts only messages of this round, and only votes of this ballot. */
 #define IS_FRESH(i) (vround[i] == round && vballot[i] == ballot)
 #if defined(OLD_ACKS)
 #define HAS_VOTED(i) (vvote[i] == ACK || IS_FRESH(i) && vvote[i] != NO_VOTE)
