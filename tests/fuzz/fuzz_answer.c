@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as an answer of a metadata service, or as a file that is a notice: the first byte says
- * of which. What is taken is made of whole values, is told by the ledger as new and then not again,
- * and makes lines that are JSON and fit; what is not has an error.
+ * of which. An accepted answer is made of whole values. The ledger tells it as new, and then not
+ * again. Its lines are JSON, and fit. A refused answer has an error.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a configuration file. One that is taken is printed by --print-config, and what was
- * printed is a configuration file that prints as itself. One that is not has an error of one line.
- * The files are in memory alone.
+ * Any bytes as a configuration file. --print-config prints an accepted file. Its output is a
+ * configuration file that prints as itself. A refused file has an error of one line. The files are
+ * in memory alone.
  */
 #include "fuzz.h"
 
@@ -24,8 +24,7 @@ static int put(const void *data, size_t size)
     return fd;
 }
 
-/* What --print-config says of this file, without where it comes from; NULL: it is refused. The
- * caller frees. */
+/* Returns the output of --print-config for this file; NULL: it is refused. The caller frees. */
 static char *print(const void *data, size_t size)
 {
     char name[32], *text = NULL;

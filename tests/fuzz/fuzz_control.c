@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a request of pchctl. What comes out is one that there is, its text can be shown, and
- * its times can be computed with.
+ * Any bytes as a request of pchctl. An accepted request has a known verb, its text can be shown,
+ * and its times do not overflow.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as an environment, a variable on each line. What is found is a job that can be: a rank
- * within its nodes, and an address for node 0 that is one. What is not has an error.
+ * Any bytes as an environment, a variable on each line. A job that is found is possible: its node
+ * rank is within its nodes, and the address of node 0 is valid. A refused environment has an error.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a stream of frames. What is cut out lies within the bytes and has the header that it
- * says; of a part of a frame, more is wanted. The first byte tells whose stream it is.
+ * Any bytes as a stream of frames. A frame that is cut out lies within the bytes, and its header
+ * matches its fields. Of a part of a frame, more is wanted. The first byte selects the protocol.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as what a peer (FUZZ_PEER), or else a training process or its supervisor sends: cut
- * into frames, decoded, and encoded again. What was taken for a message comes out as the same
- * bytes: a message has one encoding. A peer's refusal, and its greeting, are read in any version.
+ * into frames, decoded, and encoded again. An accepted message comes out as the same bytes: a
+ * message has one encoding. A peer's refusal, and its greeting, are read in any version.
  */
 #include "fuzz.h"
 

@@ -2,7 +2,7 @@
  *
  * Any bytes as what earlier attempts have left: commit.json, ranks.0.json and ranks.1.json, with a
  * NUL between two; a file that would be empty is not there. Commits that are taken ascend, and the
- * last is the one to resume from. One that is refused has an error of one line. The files are in a
+ * last is the one to resume from. A refused record has an error of one line. The files are in a
  * directory below TMPDIR.
  */
 #include "fuzz.h"
