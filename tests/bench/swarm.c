@@ -273,7 +273,7 @@ static void wait_for_node_0(void)
     int fd;
     for (int tries = 0; (fd = dial()) < 0; tries++) {
         if (tries == PATIENCE_MS)
-            bench_die("nobody listens: %s", strerror(errno));
+            bench_die("node 0 does not listen: %s", strerror(errno));
         usleep(1000);
     }
     close(fd);
