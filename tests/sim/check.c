@@ -51,8 +51,8 @@ void check_step(struct world *w, const struct proc *p)
         }
 }
 
-/* Saves without a notice: a crash costs what is trained in a period and while its save is agreed on
- * and made. */
+/* Saves without a notice. A crash costs the steps of one period, and those trained while the save
+ * is agreed on and made. */
 void check_period(struct world *w, const struct proc *p)
 {
     int64_t save = 0, attached = 0, step = 0;
@@ -314,7 +314,8 @@ static void check_alone(struct world *w)
     check_unattached(w);
 }
 
-/* Promise 8: a gate that everybody has served is lifted, or each step would cost a look. */
+/* Promise 8: a gate that every rank has served is lifted. Otherwise each later step would cost a
+ * look. */
 void check_gate(struct world *w, const struct proc *p, uint64_t word)
 {
     if (p->step < gate_step(word) || gate_tag(word) != p->served_tag || !gate_tag(word))
@@ -394,7 +395,8 @@ static bool hangs(const struct proc *p)
     return p->hung_at > 0;
 }
 
-/* When one that did not hang went on at the latest: what a debugger has stopped is left alone. */
+/* The latest time at which a process that did not hang went on. A process stopped by a debugger is
+ * left alone. */
 static int64_t stands_until(const struct proc *p)
 {
     int64_t stopped = p->is_traced ? 0 : p->stopped_until;
@@ -427,14 +429,15 @@ static bool any_hangs(const struct world *w)
     return false;
 }
 
-/* Every node knows for so long by now that a notice is near. */
+/* Has every node known long enough that a notice is near? */
 static bool is_notice_near(const struct world *w)
 {
     return !w->s.has_loss && !w->s.drop && check_nearest_at(w) < w->end_at - 5 * S;
 }
 
-/* At the latest a hang is found so long after anybody has done anything, with what was learned from
- * pauses that were none, the evidence, and the end of what is still there. */
+/* The longest time from the last action of any process until a hang is found. It holds the limit
+ * learned from pauses that were no hang, the collection of evidence, and the end of the remaining
+ * processes. */
 static int64_t hang_limit(const struct world *w)
 {
     int64_t pause = w->s.eval_proc >= 0 ? w->s.eval_time : 0;
@@ -637,7 +640,7 @@ static void check_left(struct world *w, int node, int64_t deadline, int64_t left
              (long long)((w->hosts[node].exit_at - deadline) / NS_PER_MS));
 }
 
-/* How long what was killed takes to be gone. */
+/* The longest time that a killed process takes to be gone. */
 static int64_t longest_teardown(const struct world *w)
 {
     int64_t longest = 0;
@@ -647,8 +650,8 @@ static int64_t longest_teardown(const struct world *w)
 }
 
 /* A node that leaves for a notice leaves before any deadline. A save that can still end is waited
- * for until SIGKILL is all that there is time for: then what was killed takes its time to be gone.
- */
+ * for until only SIGKILL is possible in the time left. Then the killed processes take their time to
+ * be gone. */
 static void check_in_time(struct world *w)
 {
     int64_t earliest = CLOCK_NEVER, left = in_time(w);
@@ -662,8 +665,8 @@ static void check_in_time(struct world *w)
         check_left(w, i, earliest, left);
 }
 
-/* By its own, if it does not hear of others'; two heartbeats are waited for, and what was killed
- * takes its time to be gone. */
+/* A node that does not hear of the deadlines of other nodes leaves by its own. Two heartbeats are
+ * waited for, and killed processes take their time to be gone. */
 static void check_cut(struct world *w)
 {
     int64_t left = in_time(w) + 2 * S + longest_teardown(w);
@@ -817,7 +820,8 @@ void check_told(struct world *w, int node, const struct peermsg *msg)
         host->told = (struct told){.is_known = true, .wall = c->wall_ns, .error = error};
 }
 
-/* A crash is seen later than by who misses the process: so much later it is still the first. */
+/* A crash is seen later than the end of a process that misses the crashed one. Returns how much
+ * later a crash still counts as the first failure. */
 static int64_t seen_late(const struct core_report *report)
 {
     static const int codes[] = {128 + SIGSEGV, 128 + SIGBUS, 128 + SIGILL,
@@ -828,7 +832,8 @@ static int64_t seen_late(const struct core_report *report)
     return 0;
 }
 
-/* Well enough to compare those of a crash and of who misses the process. */
+/* Are the times known well enough to compare a crash with the end of a process that misses the
+ * crashed one? */
 static bool knows_times(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
@@ -837,7 +842,7 @@ static bool knows_times(const struct world *w)
     return true;
 }
 
-/* No node was cut off, and so nothing that has failed was left untold. */
+/* No node was cut off, so every failure could be told. */
 static bool all_could_tell(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)

@@ -104,7 +104,7 @@ static bool had_sooner_notice(const struct world *w)
     return false;
 }
 
-/* A notice that stood at the start, and left time to train: what was trained is saved. */
+/* A notice held at the start, and left time to train: the training is saved. */
 void check_standing(struct world *w)
 {
     const struct host *chief = &w->hosts[0];

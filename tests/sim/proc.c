@@ -138,8 +138,9 @@ static void wake_savers(struct world *w)
 
 /* --- the end --- */
 
-/* Of an attached process that has failed its supervisor may know at once, though its files are
- * closed, and its end told, after its memory has been taken down. Returns how long that takes. */
+/* The supervisor may learn at once that an attached process has failed. The files of the process
+ * are closed, and its end is told, only after its memory has been taken down. Returns how long that
+ * takes. */
 static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
 {
     struct rng r = {w->s.seed + (uint64_t)w->now};
@@ -161,8 +162,8 @@ static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
     return teardown;
 }
 
-/* Of one that crashes nothing may tell until its end is seen, by a supervisor that is kept waiting;
- * the others miss it at once. Returns how late it is seen. */
+/* A crash may be unknown until the supervisor sees the end of the process, and the supervisor may
+ * be kept waiting. The other processes miss it at once. Returns how late the end is seen. */
 static int64_t be_missed(struct world *w, const struct proc *p, int status)
 {
     struct rng r = {w->s.seed + (uint64_t)w->now};
@@ -471,8 +472,8 @@ static void look(struct world *w, struct proc *p)
 
 /* --- ranks that only count their steps --- */
 
-/* Of those that do not attach some do so only to tell their steps, from the first one that they
- * finish on. Drawn apart, so that all other schedules are what they were. */
+/* Some of the processes that do not attach only tell their steps, from the first step that they
+ * finish. Drawn apart, so that all other schedules stay as they were. */
 static bool wants_to_count(const struct world *w, const struct proc *p)
 {
     struct rng r = {w->s.seed * 64 + (uint64_t)p->index};

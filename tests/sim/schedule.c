@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Draws a schedule from a seed: who trains how, what the network does, what goes wrong when. See
- * sim.h.
+ * Draws a schedule from a seed: how each process trains, how the network behaves, and which faults
+ * come when. See sim.h.
  */
 #include "sim.h"
 
@@ -158,8 +158,8 @@ static int64_t train_for_long(struct schedule *s, struct rng *r)
     return rng_time(r, 2 * S, 4 * S);
 }
 
-/* A notice is taken back, and there may be another that leaves more time; or one that leaves less
- * comes after it. */
+/* A notice is taken back, and another one that leaves more time may follow. Or a notice that leaves
+ * less time comes after it. */
 static void draw_changes(struct schedule *s, int64_t at, struct rng *r)
 {
     bool is_shortened = rng_chance(r, 200), is_put_off = !is_shortened && rng_chance(r, 500);
@@ -580,8 +580,8 @@ static void draw_no_faults(struct schedule *s)
     }
 }
 
-/* The pace drops to a tenth, or to a thousandth, at about the time of a notice that leaves just a
- * save and three of the slow steps, or more. From a generator of its own. */
+/* The pace drops to a tenth, or to a thousandth, at about the time of a notice. The notice leaves
+ * at least the time for a save and three of the slow steps. From a generator of its own. */
 static void draw_pace(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 5432};
@@ -602,7 +602,7 @@ static void draw_pace(struct schedule *s)
     }
     int64_t drop_at = 200 * MS + fast * (int64_t)(s->slow_from - s->first_step);
     add(s, DO_NOTICE, drop_at + rng_time(&r, -200 * MS, 2 * S), &r);
-    /* Beside those, the agreement's messages, and what is kept back for SIGKILL. */
+    /* Also time for the messages of the agreement, and the time kept back for SIGKILL. */
     s->faults[0].length = save + 3 * fast * s->slow_by + 10 * s->delay_max + 300 * MS +
                           (rng_chance(&r, 500) ? 0 : rng_time(&r, 0, 20 * S));
     s->is_slowed = true;
@@ -727,7 +727,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     int breaks = 0;
     for (int i = 0; i < s->nfaults; i++)
         breaks += s->faults[i].kind == DO_BREAK;
-    /* One break is mended before anybody is missed; several, or on a slow line, need not be. */
+    /* One break is mended before any node is missed. Several breaks, or one on a slow line, need
+     * not be. */
     if (breaks > 1 || (breaks == 1 && s->delay_max > 100 * MS))
         s->has_loss = true;
     if (s->drop)

@@ -50,7 +50,7 @@ enum fault_kind {
     DO_CHECKPOINT, /* SIGUSR2 to a node: save and go on */
     DO_KILL_PROC,
     DO_KILL_NODE,  /* the host: supervisor and processes */
-    DO_BREAK,      /* a connection breaks; what was in flight is lost */
+    DO_BREAK,      /* a connection breaks; messages in flight are lost */
     DO_PARTITION,  /* nothing passes for a while */
     DO_PAUSE,      /* the supervisor does not run for a while */
     DO_FREEZE,     /* all supervisors do not: the machine was suspended */
@@ -105,11 +105,11 @@ struct schedule {
         is_bare[MAX_ALL];        /* has a handler of its own for SIGTERM */
     int64_t teardown[MAX_ALL]; /* from its death to its end; -1: nothing tells of it before that */
     bool misses_nodes;         /* a process fails when a node has gone */
-    bool misses_procs;         /* and when the files of one that has died are closed */
+    bool misses_procs;         /* and when the files of a dead process are closed */
     int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
     int64_t delay_max;            /* of a message between nodes */
-    bool is_direct; /* no proxy: who dies is known to have ended, not only its line to be closed */
+    bool is_direct; /* no proxy: a death is known as such, not only as a closed line */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace, least_grace, most_grace; /* that notices leave */
@@ -271,11 +271,11 @@ struct world {
     int nhosts; /* those of the nodes, and maybe one more */
     enum fault_kind extra_is;
     int64_t extra_since;
-    bool is_seen_late; /* a crash: who missed the process may have ended before that */
+    bool is_seen_late; /* a crash: a process that missed it may have ended first */
     int64_t end_at;    /* when node 0 ended the job, 0: not yet */
     struct proc procs[MAX_ALL];
     int nall;
-    uint32_t last_tag;   /* of a round in which anybody has saved */
+    uint32_t last_tag;   /* of a round in which any process has saved */
     uint32_t generation; /* the newest that has been begun on some node */
     uint64_t base_step;  /* that it has begun from */
     uint16_t port;       /* that node 0 has picked last */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Time, the queue of what is to happen, and how each of it happens. See sim.h.
+ * Time, the queue of events, and the handling of each event. See sim.h.
  */
 #include "sim.h"
 
@@ -294,7 +294,7 @@ static void pause_host(struct world *w, int node, int64_t until)
         w->hosts[node].paused_until = until;
 }
 
-/* Before its start a node may be anybody's: that is for the unit tests. */
+/* Before its start, another supervisor may take the place of a node: the unit tests check that. */
 static void start_extra(struct world *w, const struct fault *f)
 {
     if (!w->hosts[f->node].is_started || w->nhosts > w->s.nnodes)
