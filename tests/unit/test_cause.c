@@ -212,8 +212,8 @@ Test(clockoff, what_is_old_is_less_exact)
     expect_within(&off, NOW + 100 * NS_PER_S, 200000);
 }
 
-/* A machine was suspended, and its clock stood still: what was known before is not true any more,
- * however exact it was. */
+/* A machine was suspended, and its clock stood still. Earlier measurements are not true any more,
+ * however exact they were. */
 Test(clockoff, a_clock_that_stood_still)
 {
     struct clockoff off = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_core_death: walks of commands that have died long before their end, since their memory takes
- * time to be taken down: what is told when, and in which words.
+ * time to be taken down. They check when a death is told, and in which words.
  */
 #include "walk.h"
 
@@ -15,7 +15,7 @@ static void says_why(struct walk *w, int slot)
     says(w, slot, (struct procmsg){.type = PROCMSG_ERROR, .number = 9, .text = "bad loss"});
 }
 
-/* Its end, and what was found out about it meanwhile. */
+/* Its end, and the evidence found meanwhile. */
 static void found_killed(struct walk *w, int index)
 {
     struct death found = {.note = "the kernel killed it", .tail = "last words\n"};

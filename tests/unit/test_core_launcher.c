@@ -129,7 +129,7 @@ Test(core_launcher, that_dies_of_a_notice_to_all)
     cr_assert_null(strstr(w->acts, "gate leave"), "%s", w->acts);
     assert_said(
         w, "process 1000 has died of SIGTERM, perhaps a notice to all processes; its ranks live");
-    /* The one that is left keeps it from having ended. */
+    /* The rank that is left keeps the launcher from having ended. */
     w->acts[0] = '\0';
     closes(w, FIRST_SLOT);
     cr_assert_null(strstr(w->acts, "SIGTERM to"), "%s", w->acts);

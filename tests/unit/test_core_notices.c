@@ -42,7 +42,7 @@ static void decide(struct walk *w)
     steps_are_read(w);
 }
 
-/* A notice that leaves so much, up to what is decided for it. */
+/* A notice that leaves `left`, up to the decision for it. */
 static struct walk *begin_noticed(bool trains_on, int64_t save, int64_t left)
 {
     struct walk *w = begin(trains_on, save);
@@ -290,7 +290,7 @@ Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
     walk_end(w);
 }
 
-/* That it was to be the last is not known to anybody yet. */
+/* No rank knows yet that the save was to be the last. */
 Test(core_notices, one_that_is_withdrawn_before_the_decision_leaves_the_other)
 {
     struct walk *w = begin(true, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_core_ranks: who may attach as which rank, what is read of them, and the roster.
+ * test_core_ranks: which process may attach as which rank, the values read of the ranks, and the
+ * roster.
  */
 #include "core/common/ranks.h"
 

@@ -212,7 +212,7 @@ Test(core_returned, a_deadline_after_the_training)
     assert_ends(w, "exit 0 completed");
 }
 
-/* Nothing is known of the one that did not attach. */
+/* Nothing is known of the process that did not attach. */
 Test(core_returned, beside_one_that_never_attached)
 {
     struct core_params p = params_of(0, 1, 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_core_walk: short walks through the core of one node: events in, the actions that follow
- * compared as text. That the promises hold whatever happens is for tests/sim; here stands what is
- * done, in which order.
+ * compared as text. tests/sim checks that the promises hold in every case. These tests check the
+ * actions and their order.
  */
 #include "walk.h"
 
@@ -498,7 +498,7 @@ Test(core_walk, a_checkpoint_that_cannot_be_made)
     gone(w, 1);
     signalled(w, SIGUSR2);
     assert_said(w, "asked for, and not made: a rank has ended");
-    attaches(w, 2, 1, 2); /* its successor is not asked for what is forgotten */
+    attaches(w, 2, 1, 2); /* its successor is not asked for the forgotten save */
     assert_acts(w, "0: WELCOME; 1: WELCOME; 2: WELCOME");
     walk_end(w);
 }

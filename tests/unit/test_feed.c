@@ -18,8 +18,8 @@
 
 enum { MAX = 8, PIECE = 4 };
 
-/* Feeds `data` in pieces, and writes what comes out: each line in brackets, "!" for one that was
- * too long. */
+/* Feeds `data` in pieces, and returns the lines: each in brackets, "!" for a line that was too
+ * long. */
 static char *split(const char *data, size_t piece)
 {
     static char text[512];
@@ -186,8 +186,8 @@ Test(feed, a_flood_of_lines_waits, .fini = close_it)
     cr_expect_geq(it.last_at - began, NS_PER_S);
 }
 
-/* A line without end costs no more memory than one that is too long, and no more time than its
- * share of a second. */
+/* A line without end costs no more memory than a line that is too long. It costs no more time than
+ * its share of a second. */
 Test(feed, a_line_without_end, .fini = close_it)
 {
     static char piece[4096];
@@ -219,7 +219,7 @@ Test(feed, drain_takes_what_is_left, .fini = close_it)
     cr_expect_eq(it.lines, 3);
 }
 
-/* Also of one that flooded: no more than a second's worth. */
+/* Also of a program that flooded: at most a second's worth of lines. */
 Test(feed, drain_is_bounded, .fini = close_it)
 {
     open_feed(&it, (struct feed_options){32, 10, 1 << 20});

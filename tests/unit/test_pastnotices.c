@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_handled: which notices have ended an attempt: what is counted, for how long it is known, and
- * what a file may be that is read. Each test runs in a directory of its own.
+ * test_pastnotices: the notices that have ended an attempt: how often, for how long they are known,
+ * and which files are refused. Each test runs in a directory of its own.
  */
 #include "notices/pastnotices.h"
 

@@ -19,7 +19,7 @@ static void let_in(struct world *world)
     run_until(world, world->member.messages > messages);
 }
 
-/* It joins, and goes as one that is killed. */
+/* The member joins, and goes as a killed process does. */
 static void expect_end_of_member(struct world *world)
 {
     let_in(world);

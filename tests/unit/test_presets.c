@@ -60,7 +60,7 @@ static const char *origin(const struct config *config, const char *key)
     return origin_text(config, option_by_key(key));
 }
 
-/* Each text is one that its option takes, and is what is in force then. */
+/* Each text of a preset is one that its option takes, and it is then in force. */
 Test(presets, every_setting_takes_effect)
 {
     for (int i = 0; i < PRESET__COUNT; i++) {
@@ -124,7 +124,7 @@ Test(presets, one_that_is_found)
     config_free(&config);
 }
 
-/* Each field by itself: what is set elsewhere stays, the others are the preset's. */
+/* Each field by itself: a value set elsewhere stays, the other values are those of the preset. */
 Test(presets, every_source_wins_over_a_preset)
 {
     char path[] = "/tmp/test_presets.XXXXXX";

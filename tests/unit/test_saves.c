@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_saves: what is kept of the ranks' saves, what is forgotten, and that it survives being
+ * test_saves: which saves of the ranks are kept and which are forgotten. Kept saves survive being
  * written.
  */
 #include "record/saves.h"
@@ -129,7 +129,7 @@ Test(saves, what_is_newer_can_be_forgotten)
     cr_assert_eq(saves.n, 0);
 }
 
-/* Writes all up to `newest`, and reads it into what was emptied. */
+/* Writes all saves up to `newest`, empties the list, and reads them back. */
 static void there_and_back(uint64_t newest)
 {
     struct writer w;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_spawn: what a command is started with, and what is said when it cannot be.
+ * test_spawn: the state in which a command starts, and the error when it cannot be started.
  */
 #include "os/spawn.h"
 

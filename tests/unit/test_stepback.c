@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_stepback: which commit a start resumes from, by what is left of three of them. In the
- * test's folder, "ckpt" is checkpoint.dir.
+ * test_stepback: the commit that a start resumes from, when some saves of three commits are gone.
+ * In the test's folder, "ckpt" is checkpoint.dir.
  */
 #include "record/stepback.h"
 

@@ -178,7 +178,7 @@ static void send_orders(struct world *world, int n)
     }
 }
 
-/* Far more than the sockets hold, in records larger than what is read at once. */
+/* Sends far more than the sockets hold, in records larger than one read takes. */
 Test(tls, much_is_sent_at_once)
 {
     enum { MANY = 5000 };

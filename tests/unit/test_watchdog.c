@@ -147,7 +147,8 @@ Test(watchdog, of_equals_the_one_that_does_not_train)
     cr_assert(view.behind->rank == 1 && view.phase == PAGE_SAVE && view.limit == 2 * M);
 }
 
-/* Rank 0 has waited for long, and the one that it waited for has gone on: now it is its turn. */
+/* Rank 0 has waited for long, and rank 1, which it waited for, has gone on. Now rank 0 is expected
+ * to move. */
 Test(watchdog, the_time_of_all_counts_from_the_last_that_moved)
 {
     begin_training();

@@ -31,7 +31,7 @@ struct world {
     bool is_storm;   /* messages are counted and answered, not kept */
     int counts[256]; /* by type */
     int ndied, died_pid, died_status;
-    int nunattached;        /* who said ATTACH and had no place */
+    int nunattached;        /* processes that said ATTACH and had no place */
     struct procmsg welcome; /* what it is answered with otherwise */
     struct call calls[512];
     int ncalls, next;
