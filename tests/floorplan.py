@@ -58,7 +58,8 @@ CALLS = [
     (("system", "popen"), (), "the reaper would take its child; use os/spawn"),
 ]
 
-# A pure room must not touch these: it gets the time with its events and writes through its actions.
+# A pure room includes these system headers alone, and never calls the functions of PURE_NEVER: it gets the time with
+# its events, and writes through its actions.
 PURE_ROOMS = ("core", "wire", "watch/answers")
 PURE_HEADERS = {
     "assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "signal.h", "stdalign.h",

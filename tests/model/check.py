@@ -34,7 +34,7 @@ PROPERTIES = [
     ("step out of reach", "<save_step"),
     ("ballot does not rise", "highest>=save_step"),
     ("left at different steps", "left_at["),
-    ("somebody is held", "ended[0]&&"),
+    ("a process is held", "ended[0]&&"),
     ("not at one step", "step[0]<=begun["),
     ("witness", "witness"),
     ("saves twice", "begun["),
@@ -88,7 +88,7 @@ PROOFS = [
     Run("liveness: two nodes, one break", "LAST=2 BREAKS=1 CALM", live=True, long=True),
 ]
 
-ONE_STEP, HELD, WRONG = "not at one step", "somebody is held", "wrong commit"
+ONE_STEP, HELD, WRONG = "not at one step", "a process is held", "wrong commit"
 MUTANTS = [
     Run("ACK at <=", "ACK_LE", ONE_STEP),
     Run("steps read before the gate is stored", "READ_FIRST", ONE_STEP),

@@ -173,7 +173,7 @@ Test(core_ranks, an_ended_rank_may_come_back)
     cr_assert_eq(ATTACH(8, .step = 12, .first_step = 12), m);
     cr_assert(!m->is_ended && ranks.nended == 0 && ranks.nconnected == 1);
     cr_assert(m->served_round == 3 && m->saved_step == 9, "what it has done was forgotten");
-    cr_assert(ranks_have_stepped(&ranks), "that somebody has trained was forgotten");
+    cr_assert(ranks_have_stepped(&ranks), "that a rank has trained was forgotten");
 }
 
 Test(core_ranks, absurd_numbers_are_held_out)

@@ -164,5 +164,5 @@ Test(journal, it_is_bounded)
     action.log.level = LOG_DEBUG;
     int before = told;
     journal_take(&journal, &action);
-    cr_assert_eq(told, before, "that is for whoever looks for faults of ours");
+    cr_assert_eq(told, before, "lines of the debug level are not told");
 }

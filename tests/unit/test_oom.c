@@ -55,7 +55,7 @@ Test(oom, the_group_of_the_dead)
     const char *group = NULL;
     begin_v2();
     oom_watch(&oom, 7);
-    cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_UNKNOWN, "nobody looked at its group in time");
+    cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_UNKNOWN, "its group was not read in time");
     oom_watch(&oom, 8);
     folder_put("sys/fs/cgroup/job/rank/memory.events", "oom_kill 2\n");
     cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_NO);

@@ -98,7 +98,7 @@ Test(presets, a_name_wins_over_what_is_found)
     struct config config = LOAD(slurm_env, "--preset=kubeflow");
     cr_expect(config.exit.preempted == 143 && config.exit.preempted_unsaved == 143);
     cr_expect(config.exit.node_lost == 143 && config.exit.hang == 143);
-    cr_expect_eq(config.exit.no_progress, 43, "somebody must look");
+    cr_expect_eq(config.exit.no_progress, 43, "a user must look");
     cr_expect(!has_rule(&config, SIGUSR1));
     config_free(&config);
     config = LOAD(slurm_env, "--preset=none");

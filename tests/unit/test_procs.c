@@ -233,7 +233,7 @@ WorldTest(procs, a_stranger_is_told_before_it_is_cut_off)
     fd = dial();
     cr_assert_eq(send(fd, "hello", 5, MSG_NOSIGNAL), 5);
     expect_refused(fd, "protocol");
-    cr_expect(world_is_quiet(&world), "nobody was attached, nobody is gone");
+    cr_expect(world_is_quiet(&world), "no process was attached, none is gone");
 }
 
 /* The last message of a process is read, although the process left an answer unread. The unread

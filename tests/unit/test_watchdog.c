@@ -377,7 +377,7 @@ Test(watchdog, who_only_counts_is_watched)
     begin();
     ranks.expected = RANKS_UNKNOWN;
     cr_assert(count(0, PROCMSG_UNKNOWN, &err), "%s", err.text);
-    cr_assert_eq(ranks.n, 0, "for all else nobody is there");
+    cr_assert_eq(ranks.n, 0, "for all else no rank is there");
     cr_assert(!ranks_are_complete(&ranks) && !ranks_have_stepped(&ranks));
     cr_assert_eq(train_to(1).motion, MOTION_MOVES);
     cr_assert_neq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
