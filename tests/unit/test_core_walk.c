@@ -479,6 +479,27 @@ Test(core_walk, a_second_process_for_a_rank_before_the_training)
     walk_end(w);
 }
 
+/* Its file system may be dead. */
+Test(core_walk, evidence_that_does_not_come_holds_no_hang)
+{
+    struct core_params params = params_of(0, 1, 1);
+    params.watchdog = (struct watchdog_plan){.mode = WATCHDOG_ON, .evidence_ns = 3 * S};
+    for (int i = 0; i < PAGE_PHASES; i++)
+        params.watchdog.limit_ns[i] = 10 * S;
+    struct walk *w = walk_begin(&params);
+    started(w, 0);
+    attaches(w, 0, 0, 1);
+    int64_t attached = now;
+    while (!strstr(w->log, "ending: hang") && now < attached + 60 * S) {
+        steps_are_read(w);
+        wake(w);
+    }
+    assert_said(w, "no rank makes progress");
+    assert_said(w, "ending: hang");
+    cr_assert_leq(now, attached + 10 * S + 3 * S + 6 * S, "the end came late");
+    walk_end(w);
+}
+
 Test(core_walk, a_checkpoint_waits_for_the_ranks)
 {
     struct walk *w = begin_alone(2);

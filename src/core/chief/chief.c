@@ -159,7 +159,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     if (s->wants_reply)
         chief_send_order(chief, peer->at.conn, msg->stamp.seq);
     if (s->wants_reply && peer->at.conn == CONN_SELF)
-        chief_hold_claims(chief);
+        chief_hold_duplicates(chief);
 }
 
 static void on_bye(struct chief *chief, struct peer *peer)

@@ -34,7 +34,7 @@ void chief_tell_duplicate(struct chief *chief, struct peer *peer)
 }
 
 /* The order number 0 is below all others, so this order changes nothing. */
-void chief_hold_claims(struct chief *chief)
+void chief_hold_duplicates(struct chief *chief)
 {
     struct peermsg msg = {
         .type = PEERMSG_ORDER,

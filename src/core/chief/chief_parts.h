@@ -162,7 +162,7 @@ void chief_admit(struct chief *chief, struct peer *peer, const struct caller *ca
 /* Once the order says that the job ends, sends it to the supervisor that claims this node. */
 void chief_tell_duplicate(struct chief *chief, struct peer *peer);
 /* Sends an empty order to every claiming supervisor, so that it does not give up node 0. */
-void chief_hold_claims(struct chief *chief);
+void chief_hold_duplicates(struct chief *chief);
 /* Another supervisor says that it is this node. */
 void chief_hold_duplicate(struct chief *chief, struct peer *peer, const struct caller *caller);
 /* The node itself was heard: refuses the supervisor that claims it. */
