@@ -262,19 +262,17 @@ static _Noreturn void child_run(const struct start *start)
 
 /* In the parent again */
 
-/* The argument of clone3(2), in the first version that can name a control group. */
-struct clone_into {
-    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid;
-    uint64_t set_tid_size, cgroup;
-};
+/* The argument of clone3(2), in the first version that can name a control group: these words. */
+enum { CLONE_FLAGS = 0, CLONE_EXIT_SIGNAL = 4, CLONE_CGROUP = 10, CLONE_WORDS = 11 };
 #define INTO_CGROUP UINT64_C(0x200000000)
 
 /* A fork that begins inside a control group: a later move takes the kernel some milliseconds. */
 static pid_t fork_into(int cgroup)
 {
-    struct clone_into args = {
-        .flags = INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
-    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    const uint64_t args[CLONE_WORDS] = {[CLONE_FLAGS] = INTO_CGROUP,
+                                        [CLONE_EXIT_SIGNAL] = SIGCHLD,
+                                        [CLONE_CGROUP] = (uint64_t)cgroup};
+    return (pid_t)syscall(SYS_clone3, args, sizeof args);
 }
 
 /* Returns -1 and sets errno on failure. */

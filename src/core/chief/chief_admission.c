@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Admits or refuses a supervisor that said HELLO. chief_join.c and chief_duplicate.c decide which. See
- * chief_parts.h.
+ * Admits or refuses a supervisor that said HELLO. chief_join.c and chief_duplicate.c decide which.
+ * See chief_parts.h.
  */
 #include "core/chief/chief_parts.h"
 
