@@ -227,8 +227,6 @@ MUTANTS = [
      "(!notice->id[0] || str_is(n->id, notice->id))", "true"),
     ("later-deadline-wins", "src/core/common/grace.c",
      "n->deadline < grace->notices[first].deadline", "n->deadline > grace->notices[first].deadline"),
-    ("asked-when-it-is-too-late", "src/core/chief/chief_notice.c",
-     "return peer->notice_lead > least ? peer->notice_lead : least;", "return peer->notice_lead;"),
     ("first-heard-stays-the-cause", "src/core/chief/chief_fault.c",
      "    if (cause_is_same(first, &chief->gen.cause))\n        return;", "    return;"),
     ("clocks-are-not-compared", "src/core/common/cause.c",
@@ -380,7 +378,6 @@ BEGIN_AT = {
     "status-of-the-last-generation": 10300,
     "bell-not-taken-away": 5800,
     "restart-before-the-commit-is-written": 5800,
-    "asked-when-it-is-too-late": 5400,
     "late-notice-preempts": 17000,
     "who-misses-a-node-is-the-cause": 3000,
     "dead-node-waited-for": 2700,
@@ -413,6 +410,7 @@ BEGIN_AT = {
 #       or early, has trained enough here; unit tests do
 #   done-and-saved-is-preempted: one schedule in 100,000 commits the last save when every rank has ended;
 #       a unit test does
+#   asked-when-it-is-too-late: the job ends at the deadline all the same; a unit test does
 #   examination-waited-for: an examination ends by itself within a minute; a unit test does
 #   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
