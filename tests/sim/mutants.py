@@ -87,7 +87,7 @@ MUTANTS = [
      "if (msg->word != round->word)", "if (0)"),
     ("heartbeat-not-answered", "src/core/chief/chief.c",
      "    if (s->wants_reply)\n        chief_send_order(chief, peer->at.conn, msg->stamp.seq);", ""),
-    ("who-waits-is-not-held", "src/core/chief/chief.c", "        chief_hold_claims(chief);\n", "        ;\n"),
+    ("who-waits-is-not-held", "src/core/chief/chief.c", "        chief_hold_duplicates(chief);\n", "        ;\n"),
     ("no-reconnection", "src/core/node/uplink.c",
      "    if (!u->is_given_up) /* at once after a WELCOME: most often only the connection broke */\n"
      "        u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ""),
