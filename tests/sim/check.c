@@ -197,15 +197,6 @@ static bool has_ended_well(const struct proc *p)
     return p->state == PROC_DEAD && p->ended_well && (p->is_done || p->has_left);
 }
 
-int64_t first_stepped_at(const struct world *w)
-{
-    int64_t at = CLOCK_NEVER;
-    for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].first_step_at)
-            at = clock_min(at, w->procs[i].first_step_at);
-    return at;
-}
-
 bool had_stepped_before_notice(const struct world *w)
 {
     return first_stepped_at(w) < w->first_notice_at;
@@ -944,15 +935,10 @@ static void check_stop(struct world *w)
 
 /* A rank that still trained towards the save step when the node died cannot come to it. Nor can a
  * rank whose own saves on the way take longer than the notice leaves. */
-static bool any_missed_unsaved(const struct world *w)
+static bool missed_unsaved(const struct world *w, const struct proc *p)
 {
-    for (int i = 0; i < w->nall; i++) {
-        const struct proc *p = &w->procs[i];
-        bool is_busy_saving = w->s.own_every && p->left_step && p->left_step < w->owed_step;
-        if ((p->has_missed || is_busy_saving) && !is_durable(w, i, w->owed_step))
-            return true;
-    }
-    return false;
+    bool is_busy_saving = w->s.own_every && p->left_step && p->left_step < w->owed_step;
+    return (p->has_missed || is_busy_saving) && !is_durable(w, p->index, w->owed_step);
 }
 
 /* Promise 4 at the end: every node has left. If no node was cut off, all have left with one
@@ -964,7 +950,7 @@ void check_end(struct world *w)
         if (host->is_alive && !host->has_exited)
             fail(w, "node %d will never exit: nothing more happens", i);
     }
-    if (w->s.is_calm && w->record < w->owed_step && !any_is_done(w) && !any_missed_unsaved(w))
+    if (w->s.is_calm && w->record < w->owed_step && !any_is_done(w) && !any_is(w, missed_unsaved))
         fail(w, "every rank of a node had saved step %llu before it died; the record says %llu",
              ull(w->owed_step), ull(w->record));
     if (all_have_started(w))

@@ -10,6 +10,15 @@
 
 #define S NS_PER_S
 
+int64_t first_stepped_at(const struct world *w)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].first_step_at)
+            at = clock_min(at, w->procs[i].first_step_at);
+    return at;
+}
+
 int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged)
 {
     int64_t at = CLOCK_NEVER;
