@@ -7,6 +7,7 @@ found in /proc wherever it has gone: another session, another parent, another PI
 """
 
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -81,6 +82,13 @@ def read_proc(pid, name):
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return b""
+
+
+def open_files(pid):
+    """What the descriptors of the process lead to. The process may close some meanwhile."""
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(f"/proc/{pid}/fd/{name}")
 
 
 def status_of(pid):

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import metadata
-from harness import children_of, is_alive, status_of, wait_until
+from harness import children_of, is_alive, open_files, status_of, wait_until
 from metadata import (Alibaba, Answer, Aws, Azure, Gce, Tencent, answering, azure_event, beijing, rfc1123, rfc3339,
                       spot_action)
 from nodes import Proxy
@@ -55,7 +55,7 @@ class Watcher:
 
     def listens(self):
         """Waits until it watches a directory."""
-        wait_until(lambda: "inotify" in str(list(descriptors(self.pid))), "inotify")
+        wait_until(lambda: "inotify" in str(list(open_files(self.pid))), "inotify")
 
     def wait(self, *types):
         """Waits until just these have been printed; returns the last line."""
@@ -71,14 +71,6 @@ class Watcher:
         os.kill(self.pid, signal.SIGTERM)
         assert self.job.finish() == 0
         assert self.lines is not None
-
-
-def descriptors(pid):
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            yield os.readlink(f"/proc/{pid}/fd/{name}")
-        except FileNotFoundError:
-            pass
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ def test_workers_that_are_preempted_one_after_the_other(program, world):
     one = program(LOOP)
     one.start("--exit-preempted", "143", n=2, NOTICE="1", WORKERS=workers(2), **QUIET)
     world.events.wait("stands", count=2, deadline=PATIENCE)
+    one.said("step 4 is durable on every rank")
     os.kill(next(event["pid"] for event in world.events.all("stands") if event["rank"] == 1), signal.SIGTERM)
     one.said(r"notice: SIGTERM")
     world.go_on("notice")
@@ -73,7 +74,6 @@ def test_workers_that_are_preempted_one_after_the_other(program, world):
     told = [event["text"] for event in world.events.all("message")]
     assert len(told) == 2 and all(told)
     assert one.report["commit"]["path"] == f"{one.checkpoints}/run/ckpt-{step}"
-    one.said("step 4 is durable on every rank")
     one.start("--exit-preempted", "143", n=2, WORKERS=workers(2), **QUIET)
     assert finish(one)[:2] == (0, "completed")
     assert {(e["step"], e["total"]) for e in world.events.all("begins")[2:]} == {(step, 2. * step)}
