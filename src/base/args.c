@@ -3,9 +3,9 @@
  */
 #include "base/args.h"
 
-#include "base/duration.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "base/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,34 +31,6 @@ bool args_takes(const struct args_word *word, const struct args_row *row)
 
 /* ---- values ---- */
 
-bool args_number(const char *text, int64_t min, int64_t max, int *ret, struct err *err)
-{
-    int64_t value;
-    bool fits = str_to_i64(text, min, max, &value);
-    if (!fits && str_is_whole(text))
-        return err_set(err, ERR_USAGE, 0, "%.80s is out of range (%" PRId64 " to %" PRId64 ")",
-                       text, min, max);
-    if (!fits)
-        return err_set(err, ERR_USAGE, 0,
-                       "%.80s is not a whole number from %" PRId64 " to %" PRId64,
-                       *text ? text : "\"\"", min, max);
-    *ret = (int)value;
-    return true;
-}
-
-bool args_choice(const char *text, const char *const *choices, int *ret, struct err *err)
-{
-    char all[192] = "";
-    for (int i = 0; choices[i]; i++) {
-        if (str_is(choices[i], text)) {
-            *ret = i;
-            return true;
-        }
-        str_addf(all, sizeof all, "%s%s", i > 0 ? ", " : "", choices[i]);
-    }
-    return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not one of %s", text, all);
-}
-
 static bool keep_argument(const struct args_row *row, const char *value, const char **ret,
                           struct err *err)
 {
@@ -80,11 +52,11 @@ static bool set_field(const struct args_row *row, const char *value, void *field
     case ARGS_TEXT:
         return keep_argument(row, value, field, err);
     case ARGS_NUMBER:
-        return args_number(value, row->min, row->max, field, err);
+        return value_number(value, row->min, row->max, field, err);
     case ARGS_TIME:
-        return duration_parse(value, row->min, row->max, field, err);
+        return value_duration(value, row->min, row->max, field, err);
     case ARGS_CHOICE:
-        return args_choice(value, row->choices, field, err);
+        return value_choice(value, row->choices, field, err);
     default:
         return true;
     }

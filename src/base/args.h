@@ -99,9 +99,4 @@ char *args_name(const char *name, char text[ARGS_NAME_MAX]);
 /* Does the word take the option? */
 bool args_takes(const struct args_word *word, const struct args_row *row);
 
-/* Values as users write them, here and elsewhere: a whole number, or one of the choices. */
-MUST_CHECK bool args_number(const char *text, int64_t min, int64_t max, int *ret, struct err *err);
-MUST_CHECK bool args_choice(const char *text, const char *const *choices, int *ret,
-                            struct err *err);
-
 #endif

@@ -3,6 +3,7 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "config/noticelist.h"
 #include "config/origin.h"
 #include "config/signames.h"
@@ -111,7 +112,7 @@ static bool take_special(struct flags *flags, enum special special, const char *
         flags->config_file = value;
         return true;
     }
-    if (special == SPECIAL_PRINT_OPTIONS && !args_choice(value, manual_formats, &format, err))
+    if (special == SPECIAL_PRINT_OPTIONS && !value_choice(value, manual_formats, &format, err))
         return err_wrap(err, "%s", typed);
     if (special == SPECIAL_MAKE_KEY && !*value)
         return err_set(err, ERR_USAGE, 0, "%s: the value is empty; name a file", typed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See show.h: the options as the mdoc source of a part of pchrun.json(5).
  */
-#include "base/size.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "config/config.h"
 #include "config/noticelist.h"
 #include "config/options.h"
@@ -42,8 +42,9 @@ static void print_range(const struct option *option, FILE *out)
                 str_duration(option->min, min, sizeof min),
                 str_duration(option->max, max, sizeof max));
     else if (option->type == OPTION_SIZE)
-        fprintf(out, "%s, %s to %s", value_wanted(option), size_text(option->min, min, sizeof min),
-                size_text(option->max, max, sizeof max));
+        fprintf(out, "%s, %s to %s", value_wanted(option),
+                value_size_text(option->min, min, sizeof min),
+                value_size_text(option->max, max, sizeof max));
     else if (option->type == OPTION_EVERY)
         fprintf(out, "%s; 1 to %d, or %s to %s", value_wanted(option), CONFIG_EVERY_MAX,
                 str_duration(option->min, min, sizeof min),

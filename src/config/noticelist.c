@@ -4,9 +4,9 @@
 #include "config/noticelist.h"
 
 #include "base/clock.h"
-#include "base/duration.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "config/command.h"
 #include "config/text.h"
 
@@ -204,7 +204,7 @@ static bool time_from_json(const struct json *json, int64_t *ret, struct err *er
     if (!text)
         return err_set(err, ERR_USAGE, 0, "%s: a string is wanted, not %s", json_key(json),
                        json_kind_name(json));
-    return duration_parse(text, TIME_MIN_NS, TIME_MAX_NS, ret, err) ||
+    return value_duration(text, TIME_MIN_NS, TIME_MAX_NS, ret, err) ||
            err_wrap(err, "%s", json_key(json));
 }
 

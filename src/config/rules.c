@@ -3,8 +3,8 @@
  */
 #include "config/rules.h"
 
-#include "base/duration.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "config/signames.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool parse_rule(const struct option *option, const char *action, const ch
         return true;
     if (ret->rule != SIGNAL_PREEMPT)
         return err_set(err, ERR_USAGE, 0, "a grace goes with preempt only, not with %s", action);
-    return duration_parse(grace, option->min, option->max, &ret->grace_ns, err) ||
+    return value_duration(grace, option->min, option->max, &ret->grace_ns, err) ||
            err_wrap(err, "its grace");
 }
 

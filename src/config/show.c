@@ -3,8 +3,8 @@
  */
 #include "config/show.h"
 
-#include "base/codes.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "config/discovered.h"
 #include "config/noticelist.h"
 #include "config/options.h"
@@ -207,7 +207,7 @@ static void schema_limits(struct writer *w, const struct option *option)
         schema_put(w,
                    "{'items': {'type': ['integer', 'string'], 'minimum': 1, 'maximum': %d,"
                    " 'pattern': '^[0-9]+(-[0-9]+)?$'}, 'maxItems': %" PRId64 "}",
-                   CODES_MAX - 1, option->max);
+                   VALUE_CODES_MAX - 1, option->max);
         break;
     case OPTION_COMMAND:
         schema_put(w, "{" STRINGS ", 'minItems': 1}");

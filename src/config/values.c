@@ -3,10 +3,8 @@
  */
 #include "config/values.h"
 
-#include "base/codes.h"
-#include "base/duration.h"
-#include "base/size.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "config/command.h"
 #include "config/noticelist.h"
 #include "config/rules.h"
@@ -48,7 +46,7 @@ static bool format_bool(const struct option *option, const void *field, char *te
 static bool parse_int(const struct option *option, const char *text, const char *folder,
                       void *field, struct err *err)
 {
-    return args_number(text, option->min, option->max, field, err);
+    return value_number(text, option->min, option->max, field, err);
 }
 
 static bool format_int(const struct option *option, const void *field, char *text, size_t size)
@@ -60,7 +58,7 @@ static bool format_int(const struct option *option, const void *field, char *tex
 static bool parse_duration(const struct option *option, const char *text, const char *folder,
                            void *field, struct err *err)
 {
-    return duration_parse(text, option->min, option->max, field, err);
+    return value_duration(text, option->min, option->max, field, err);
 }
 
 static bool format_duration(const struct option *option, const void *field, char *text, size_t size)
@@ -72,12 +70,12 @@ static bool format_duration(const struct option *option, const void *field, char
 static bool parse_size(const struct option *option, const char *text, const char *folder,
                        void *field, struct err *err)
 {
-    return size_parse(text, option->min, option->max, field, err);
+    return value_size(text, option->min, option->max, field, err);
 }
 
 static bool format_size(const struct option *option, const void *field, char *text, size_t size)
 {
-    size_text(*(const int64_t *)field, text, size);
+    value_size_text(*(const int64_t *)field, text, size);
     return true;
 }
 
@@ -95,7 +93,7 @@ static bool parse_every(const struct option *option, const char *text, const cha
                        "\"%.80s\" is neither a whole number of steps nor a duration, which is a "
                        "number and its unit (ms, s, m, h or d), as in \"10m\"",
                        text);
-    if (!is_number && !duration_parse(text, option->min, option->max, &every.ns, err))
+    if (!is_number && !value_duration(text, option->min, option->max, &every.ns, err))
         return false;
     *(struct config_every *)field = every;
     return true;
@@ -159,7 +157,7 @@ static bool format_text(const struct option *option, const void *field, char *te
 static bool parse_choice(const struct option *option, const char *text, const char *folder,
                          void *field, struct err *err)
 {
-    return args_choice(text, option->choices, field, err);
+    return value_choice(text, option->choices, field, err);
 }
 
 static bool format_choice(const struct option *option, const void *field, char *text, size_t size)
@@ -186,7 +184,8 @@ static bool add_item(const struct option *option, const char *text, char ***list
     if (!text_check(text, 1, 300, err))
         return err_wrap(err, "item %zu", n + 1);
     return command_add(list, strdup(text), err) &&
-           (option->type != OPTION_CODES || codes_read(*list + n, (bool[CODES_MAX]){0}, err));
+           (option->type != OPTION_CODES ||
+            value_codes(*list + n, (bool[VALUE_CODES_MAX]){0}, err));
 }
 
 /* Even an empty list is not NULL. */

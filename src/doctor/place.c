@@ -3,8 +3,8 @@
  */
 #include "base/fd.h"
 #include "base/keyfile.h"
-#include "base/size.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "doctor/finding.h"
 #include "os/cgroup.h"
 #include "os/limits.h"
@@ -86,7 +86,7 @@ static void place_check_dir(const char *dir, int64_t wanted_bytes, struct findin
     int64_t left = (int64_t)(fs.f_bavail * fs.f_frsize);
     left -= left % (left < 10 * GIB ? MIB : GIB);
     snprintf(seen, sizeof seen, "%.400s can be written; %s are left there", there,
-             size_text(left, room, sizeof room));
+             value_size_text(left, room, sizeof room));
     finding_set(ret, left < wanted_bytes ? FINDING_WARN : FINDING_OK, seen,
                 left < wanted_bytes ? "make room" : "");
 }

@@ -4,8 +4,8 @@
 #include "run/params.h"
 
 #include "base/clock.h"
-#include "base/codes.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "commands/evidence.h"
 #include "peers/cluster.h"
 
@@ -52,7 +52,7 @@ static bool fill_restart(struct core_params *params, const struct config *config
         .no_progress = config->restart.no_progress,
         .after_notice = config->restart.after_notice && !config->drill_ns,
     };
-    return codes_read(config->restart.fatal_codes, params->restart.is_fatal, err);
+    return value_codes(config->restart.fatal_codes, params->restart.is_fatal, err);
 }
 
 static void fill_watchdog(struct core_params *params, const struct config *config)

@@ -3,8 +3,8 @@
  */
 #include "base/clock.h"
 #include "base/date.h"
-#include "base/duration.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "watch/answers/body.h"
 #include "watch/answers/bodytext.h"
 
@@ -145,7 +145,7 @@ bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret, st
                        since);
     if (str_to_i64(duration, 0, STOP_MAX_S, &seconds))
         lasts_ns = seconds * NS_PER_S;
-    else if (!duration_parse(duration, 0, STOP_MAX_S * NS_PER_S, &lasts_ns, err))
+    else if (!value_duration(duration, 0, STOP_MAX_S * NS_PER_S, &lasts_ns, err))
         return err_wrap(err, "max-duration");
     *ret = since_ns > INT64_MAX - lasts_ns ? INT64_MAX : since_ns + lasts_ns;
     return true;
