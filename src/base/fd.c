@@ -4,6 +4,7 @@
 #include "base/fd.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -132,23 +134,25 @@ bool fd_set_nonblock(int fd, struct err *err)
     return true;
 }
 
-ssize_t fd_read_text(const char *path, char *text, size_t size)
+ssize_t fd_read_all(int fd, void *data, size_t size)
 {
     size_t len = 0;
-    ssize_t n = -1;
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    while (fd >= 0 && len < size - 1) {
-        n = read(fd, text + len, size - 1 - len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        len += (size_t)n;
+    ssize_t n = 1;
+    while (len < size && n != 0) {
+        n = read(fd, (char *)data + len, size - len);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        len += n > 0 ? (size_t)n : 0;
     }
-    if (n < 0)
-        len = 0;
-    text[len] = '\0';
-    return n < 0 ? -1 : (ssize_t)len;
+    return (ssize_t)len;
+}
+
+ssize_t fd_read_text(const char *path, char *text, size_t size)
+{
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : fd_read_all(fd, text, size - 1);
+    text[n < 0 ? 0 : n] = '\0';
+    return n;
 }
 
 bool fd_write_all(int fd, const void *data, size_t len)
@@ -164,6 +168,13 @@ bool fd_write_all(int fd, const void *data, size_t len)
         len -= (size_t)n;
     }
     return true;
+}
+
+bool fd_read_line(const char *path, char *line, size_t size)
+{
+    (void)fd_read_text(path, line, size);
+    line[strcspn(line, "\n")] = '\0';
+    return *str_printable(line);
 }
 
 int fd_wait(int fd, int other, int64_t until)

@@ -34,14 +34,21 @@ void fd_range(int first, enum fd_range_what what, const int *keep, size_t n);
  * description, which the caller and every rank share. */
 MUST_CHECK bool fd_set_nonblock(int fd, struct err *err);
 
+/* Reads until the end, or `size` bytes, through EINTR and short reads. Returns the number of bytes;
+ * -1 with errno set. */
+ssize_t fd_read_all(int fd, void *data, size_t size);
+
 /* Reads a small file, such as the kernel's, and ends it with a NUL: at most size - 1 bytes, the
  * first ones. Does not wait for the writer of a FIFO. Returns the number of bytes; -1 with errno
- * set, and
- * "" in `text`. */
+ * set, and "" in `text`. */
 ssize_t fd_read_text(const char *path, char *text, size_t size);
 
 /* Writes all of it, through EINTR and short writes. False with errno set. */
 MUST_CHECK bool fd_write_all(int fd, const void *data, size_t len);
+
+/* Reads the first line of a small file, and replaces its control characters. False: "" in `line`.
+ */
+bool fd_read_line(const char *path, char *line, size_t size);
 
 /* Waits until `fd` or `other` (-1: none) can be read or is at its end. Returns that descriptor; -1:
  * `until` (CLOCK_MONOTONIC) has come before. */

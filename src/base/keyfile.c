@@ -68,16 +68,10 @@ static bool check_access(const char *path, const struct stat *st, struct err *er
 static bool read_key(int fd, const char *path, struct key *ret, struct err *err)
 {
     char text[TEXT_MAX + 1]; /* one byte more, to detect a longer file */
-    size_t len = 0;
-    ssize_t n;
-    while ((n = read(fd, text + len, sizeof text - len)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_set(err, ERR_SYSTEM, errno, "cannot read the key file %.200s", path);
-        len += (size_t)n;
-    }
-    bool is_key = keyfile_parse(text, len, ret);
+    ssize_t len = fd_read_all(fd, text, sizeof text);
+    if (len < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot read the key file %.200s", path);
+    bool is_key = keyfile_parse(text, (size_t)len, ret);
     explicit_bzero(text, sizeof text);
     return is_key ||
            err_set(err, ERR_USAGE, 0,

@@ -101,27 +101,12 @@ static int64_t ns_of(const struct timespec *ts)
     return ts->tv_sec * NS_PER_S + ts->tv_nsec;
 }
 
-static bool read_all(int fd, char *data, size_t size, size_t *ret, struct err *err)
-{
-    ssize_t n;
-    *ret = 0;
-    while (*ret < size && (n = read(fd, data + *ret, size - *ret)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_set(err, ERR_SYSTEM, errno, "cannot read it");
-        *ret += (size_t)n;
-    }
-    return true;
-}
-
 bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span *span,
                     struct errorfile *ret, struct err *err)
 {
     /* The kernel's file times lag by up to a tick. */
     const int64_t tick = 10 * NS_PER_MS;
     struct stat st;
-    size_t len;
     int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (is_ours ? O_NOFOLLOW : 0);
     FD_CLEANUP int fd = open(path, flags);
     if (fd < 0 && errno == ENOENT)
@@ -138,8 +123,9 @@ bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span 
     char *data = malloc(ERRORFILE_MAX);
     if (!data)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read it");
-    bool ok = read_all(fd, data, ERRORFILE_MAX, &len, err) &&
-              errorfile_parse(data, len, &known, ret, err);
+    ssize_t len = fd_read_all(fd, data, ERRORFILE_MAX);
+    bool ok = len < 0 ? err_set(err, ERR_SYSTEM, errno, "cannot read it")
+                      : errorfile_parse(data, (size_t)len, &known, ret, err);
     free(data);
     return ok;
 }

@@ -118,23 +118,6 @@ static bool check_file(int fd, const char *path, size_t max, struct err *err)
     return true;
 }
 
-/* Returns the number of bytes read, at most `size`; -1 with errno set. */
-static ssize_t json_read_all(int fd, char *data, size_t size)
-{
-    size_t len = 0;
-    while (len < size) {
-        ssize_t n = read(fd, data + len, size - len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
 struct json *json_read_file(const char *path, size_t max, struct err *err)
 {
     /* Non-blocking: a FIFO without a writer must not block us. */
@@ -147,7 +130,7 @@ struct json *json_read_file(const char *path, size_t max, struct err *err)
         return NULL;
     char *data = malloc(max + 1); /* one byte more, to detect growth */
     struct json *root = NULL;
-    ssize_t len = data ? json_read_all(fd, data, max + 1) : -1;
+    ssize_t len = data ? fd_read_all(fd, data, max + 1) : -1;
     if (len < 0)
         err_set(err, ERR_SYSTEM, errno, "cannot read %.200s", path);
     else if ((size_t)len > max)

@@ -4,6 +4,7 @@
  */
 #include "net/portowner.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -90,20 +91,6 @@ static bool process_has(const char *pid, const char *socket)
     return has;
 }
 
-static void read_name(const char *pid, char *name, size_t size)
-{
-    char path[300];
-    snprintf(path, sizeof path, "/proc/%s/comm", pid);
-    str_copy(name, size, "?");
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    if (fgets(name, (int)size, file))
-        name[strcspn(name, "\n")] = '\0';
-    fclose(file);
-    str_printable(name);
-}
-
 static bool find_process(uint64_t inode, char *text, size_t size)
 {
     char socket[64];
@@ -116,8 +103,10 @@ static bool find_process(uint64_t inode, char *text, size_t size)
     while (!found && (entry = readdir(proc))) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !process_has(entry->d_name, socket))
             continue;
-        char name[64];
-        read_name(entry->d_name, name, sizeof name);
+        char path[300], name[64];
+        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+        if (!fd_read_line(path, name, sizeof name))
+            str_copy(name, sizeof name, "?");
         snprintf(text, size, "pid %.20s (%s) holds it", entry->d_name, name);
         found = true;
     }

@@ -42,13 +42,6 @@ bool cpus_allowed(struct cpus *ret, struct err *err)
 
 /* --- the kernel's lists: "0-3,8-11" --- */
 
-/* Reads the first line, or "". */
-static void cpus_read_list(const char *path, char text[LIST_SIZE])
-{
-    (void)fd_read_text(path, text, LIST_SIZE);
-    text[strcspn(text, "\n")] = '\0';
-}
-
 /* Takes the next range. False: no more, or malformed. */
 static bool next_range(char **at, int *ret_first, int *ret_last)
 {
@@ -72,7 +65,7 @@ static void take_node(const char *root, int node, struct place *by_cpu)
     char path[PATH_SIZE], text[LIST_SIZE], *at = text;
     int first, last;
     snprintf(path, sizeof path, "%s" NODES "/node%d/cpulist", root, node);
-    cpus_read_list(path, text);
+    fd_read_line(path, text, sizeof text);
     while (next_range(&at, &first, &last))
         for (int cpu = first; cpu <= last; cpu++)
             by_cpu[cpu].node = node;
@@ -83,7 +76,7 @@ static void take_nodes(const char *root, struct place *by_cpu)
     char path[PATH_SIZE], text[LIST_SIZE], *at = text;
     int first, last;
     snprintf(path, sizeof path, "%s" NODES "/online", root);
-    cpus_read_list(path, text);
+    fd_read_line(path, text, sizeof text);
     while (next_range(&at, &first, &last))
         for (int node = first; node <= last; node++)
             take_node(root, node, by_cpu);
@@ -94,7 +87,7 @@ static void take_core(const char *root, struct place *place)
     char path[PATH_SIZE], text[LIST_SIZE], *at = text;
     int first, last;
     snprintf(path, sizeof path, "%s" CPU, root, place->cpu);
-    cpus_read_list(path, text);
+    fd_read_line(path, text, sizeof text);
     place->core = next_range(&at, &first, &last) ? first : place->cpu;
 }
 

@@ -54,20 +54,11 @@ bool endpoint_choose(const struct endpoint_rule *rule, const char *option, char 
     return build(rule->fallback, "the usual address", ret, err);
 }
 
-/* The first line of a small file; False: unreadable or empty. */
-static bool endpoint_read_line(const char *path, char *line, size_t size)
-{
-    (void)fd_read_text(path, line, size);
-    line[strcspn(line, "\n")] = '\0';
-    str_printable(line);
-    return line[0] != '\0';
-}
-
 static bool read_dmi(const char *dmi, const char *file, char *line, size_t size)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", dmi, file);
-    return endpoint_read_line(path, line, size);
+    return fd_read_line(path, line, size);
 }
 
 bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, const char *dmi,
@@ -87,6 +78,5 @@ bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, cons
 
 void endpoint_boot_id(char *ret, size_t size)
 {
-    if (!endpoint_read_line("/proc/sys/kernel/random/boot_id", ret, size))
-        ret[0] = '\0';
+    (void)fd_read_line("/proc/sys/kernel/random/boot_id", ret, size);
 }
