@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -63,6 +64,43 @@ bool fd_probe(int n, struct err *err)
     if (n > 0 && fd < 0)
         return err_set(err, ERR_SYSTEM, errno, "no descriptor is left");
     return n <= 1 || fd_probe(n - 1, err);
+}
+
+static struct rlimit inherited_limit;
+static bool is_limit_raised;
+
+static int64_t limit_number(rlim_t value)
+{
+    return value < INT32_MAX ? (int64_t)value : INT32_MAX;
+}
+
+int64_t fd_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit_number(limit.rlim_cur) : INT32_MAX;
+}
+
+int64_t fd_limit_hard(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit_number(limit.rlim_max) : INT32_MAX;
+}
+
+void fd_limit_raise(int64_t files)
+{
+    if (is_limit_raised || getrlimit(RLIMIT_NOFILE, &inherited_limit) != 0 ||
+        limit_number(inherited_limit.rlim_cur) >= files)
+        return;
+    struct rlimit wanted = inherited_limit;
+    wanted.rlim_cur =
+        limit_number(inherited_limit.rlim_max) < files ? inherited_limit.rlim_max : (rlim_t)files;
+    is_limit_raised = setrlimit(RLIMIT_NOFILE, &wanted) == 0;
+}
+
+void fd_limit_restore(void)
+{
+    if (is_limit_raised)
+        setrlimit(RLIMIT_NOFILE, &inherited_limit);
 }
 
 static void range_one(int fd, enum fd_range_what what)

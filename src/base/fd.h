@@ -25,6 +25,15 @@ MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 /* Are `n` more descriptors available? For libraries that end the program if not. */
 MUST_CHECK bool fd_probe(int n, struct err *err);
 
+/* How many descriptors we may have open: the soft limit, and the hard one. */
+int64_t fd_limit(void);
+int64_t fd_limit_hard(void);
+/* Raises the soft limit to `files`, or as far as the hard one allows. Call once, from the main
+ * thread. */
+void fd_limit_raise(int64_t files);
+/* In a child before its exec: the commands get the limit that we have inherited. */
+void fd_limit_restore(void);
+
 /* Marks every open descriptor from `first` on close-on-exec, or closes it, except those of `keep`
  * (n of them, -1 allowed). close_range(2) where there is one, else /proc/self/fd, else a loop. */
 enum fd_range_what { FD_RANGE_CLOEXEC, FD_RANGE_CLOSE };

@@ -7,7 +7,6 @@
 #include "base/value.h"
 #include "doctor/finding.h"
 #include "os/cgroup.h"
-#include "os/limits.h"
 #include "peers/cluster.h"
 #include "procs/rundir.h"
 
@@ -176,7 +175,7 @@ void check_files(const struct patient *patient, struct finding *ret)
     const struct config *config = patient->config;
     bool is_raised = config->cluster.nnodes > 1 && config->cluster.node_rank == 0;
     int64_t need = cluster_descriptors(config);
-    int64_t have = is_raised ? limits_files_hard() : limits_files();
+    int64_t have = is_raised ? fd_limit_hard() : fd_limit();
     char seen[128], advice[64];
     bool is_enough = have >= need;
     snprintf(seen, sizeof seen, "%lld descriptors are allowed, some %lld needed", (long long)have,

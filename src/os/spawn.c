@@ -6,7 +6,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/cpus.h"
-#include "os/limits.h"
 #include "os/signals.h"
 
 #include <dirent.h>
@@ -250,7 +249,7 @@ static _Noreturn void child_run(const struct start *start)
     if (request->cpus) /* may fail: an administrator may have withdrawn them */
         sched_setaffinity(0, sizeof *request->cpus, (const cpu_set_t *)request->cpus);
     child_set_descriptors(start);
-    limits_restore();
+    fd_limit_restore();
     signals_restore();
     if (request->apart) {
         signals_tell_of_children();

@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "net/dial.h"
 #include "net/tls.h"
-#include "os/limits.h"
 #include "peers/noderank.h"
 #include "peers/peers.h"
 
@@ -131,7 +130,7 @@ static bool take_key(struct cluster *cluster, const struct config *config, struc
 static int guests_max(int nnodes)
 {
     int64_t wanted = nnodes + GUESTS_MORE;
-    int64_t room = limits_files() - nnodes - CLUSTER_DESCRIPTORS_KEPT;
+    int64_t room = fd_limit() - nnodes - CLUSTER_DESCRIPTORS_KEPT;
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
 }
 
@@ -147,12 +146,12 @@ static void want_files(const struct config *config)
     int64_t need = cluster_descriptors(config);
     if (config->cluster.node_rank > 0)
         return;
-    limits_want(need + config->cluster.nnodes + GUESTS_MORE);
-    if (limits_files() < need)
+    fd_limit_raise(need + config->cluster.nnodes + GUESTS_MORE);
+    if (fd_limit() < need)
         log_warn("join",
                  "only %lld descriptors may be open here, and for %d nodes node 0 needs "
                  "%lld: raise the hard limit (ulimit -Hn, LimitNOFILE)",
-                 (long long)limits_files(), config->cluster.nnodes, (long long)need);
+                 (long long)fd_limit(), config->cluster.nnodes, (long long)need);
 }
 
 static bool cluster_begin(struct cluster *cluster, const struct config *config, struct loop *loop,
