@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,27 +15,17 @@
 #define NODES "/sys/devices/system/node"
 #define CPU   "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list"
 
-enum { BITS = CHAR_BIT * sizeof(unsigned long), PATH_SIZE = 512, LIST_SIZE = 4096 };
+enum { PATH_SIZE = 512, LIST_SIZE = 4096 };
 
 /* A usable processor and its place. */
 struct place {
     int node, core, cpu; /* core: the number of its first hardware thread */
 };
 
-bool cpus_has(const struct cpus *cpus, int cpu)
-{
-    return cpus->bits[cpu / BITS] >> cpu % BITS & 1;
-}
-
-void cpus_add(struct cpus *cpus, int cpu)
-{
-    cpus->bits[cpu / BITS] |= 1UL << cpu % BITS;
-}
-
 bool cpus_allowed(struct cpus *ret, struct err *err)
 {
-    *ret = (struct cpus){{0}};
-    return sched_getaffinity(0, sizeof *ret, (cpu_set_t *)(void *)ret) == 0 ||
+    memset(ret, 0, sizeof *ret);
+    return sched_getaffinity(0, sizeof *ret, ret->sets) == 0 ||
            err_set(err, ERR_SYSTEM, errno, "cannot tell which processors may be used");
 }
 
@@ -107,7 +96,7 @@ static int arrange(const struct cpus *allowed, const char *root, struct place *p
         places[cpu] = (struct place){.cpu = cpu};
     take_nodes(root, places);
     for (int cpu = 0; cpu < CPUS_MAX; cpu++)
-        if (cpus_has(allowed, cpu))
+        if (CPU_ISSET_S(cpu, sizeof *allowed, allowed->sets))
             places[n++] = places[cpu];
     for (int i = 0; i < n; i++)
         take_core(root, &places[i]);
@@ -126,9 +115,9 @@ bool cpus_split(const struct cpus *allowed, const char *root, int count, struct 
     if (!is_enough)
         err_set(err, ERR_USAGE, 0, "there are %d processors for %d commands", n, count);
     for (int i = 0; is_enough && i < count; i++) {
-        ret[i] = (struct cpus){{0}};
+        memset(&ret[i], 0, sizeof ret[i]);
         for (int k = i * n / count; k < (i + 1) * n / count; k++)
-            cpus_add(&ret[i], places[k].cpu);
+            CPU_SET_S(places[k].cpu, sizeof ret[i], ret[i].sets);
     }
     free(places);
     return is_enough;

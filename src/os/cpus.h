@@ -12,17 +12,14 @@
 
 #include "base/err.h"
 
-#include <limits.h>
+#include <sched.h>
 
 #define CPUS_MAX 4096 /* more than kernels are built for */
 
-/* As sched_setaffinity(2) takes it. */
+/* For CPU_ISSET_S(3) and the like. */
 struct cpus {
-    unsigned long bits[CPUS_MAX / (CHAR_BIT * sizeof(unsigned long))];
+    cpu_set_t sets[CPUS_MAX / CPU_SETSIZE];
 };
-
-bool cpus_has(const struct cpus *cpus, int cpu);
-void cpus_add(struct cpus *cpus, int cpu);
 
 /* The processors that we may use. */
 MUST_CHECK bool cpus_allowed(struct cpus *ret, struct err *err);

@@ -247,7 +247,7 @@ static _Noreturn void child_run(const struct start *start)
     if (request->own_pid)
         child_write_pid(request->own_pid);
     if (request->cpus) /* may fail: an administrator may have withdrawn them */
-        sched_setaffinity(0, sizeof *request->cpus, (const cpu_set_t *)request->cpus);
+        sched_setaffinity(0, sizeof *request->cpus, request->cpus->sets);
     child_set_descriptors(start);
     fd_limit_restore();
     signals_restore();

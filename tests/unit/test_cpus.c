@@ -27,9 +27,9 @@ static void put_threads(int cpus)
 
 static struct cpus first(int n)
 {
-    struct cpus cpus = {{0}};
+    struct cpus cpus = {{{{0}}}};
     for (int i = 0; i < n; i++)
-        cpus_add(&cpus, i);
+        CPU_SET_S(i, sizeof cpus, cpus.sets);
     return cpus;
 }
 
@@ -43,7 +43,7 @@ static void assert_shares(const struct cpus *allowed, int count, const char *exp
     for (int i = 0; i < count; i++) {
         str_addf(text, sizeof text, "%s", i > 0 ? "| " : "");
         for (int cpu = 0; cpu < CPUS_MAX; cpu++)
-            if (cpus_has(&shares[i], cpu))
+            if (CPU_ISSET_S(cpu, sizeof shares[i], shares[i].sets))
                 str_addf(text, sizeof text, "%d ", cpu);
     }
     cr_expect_str_eq(text, expected, "%s", text);
@@ -75,10 +75,10 @@ Test(cpus, a_share_is_of_one_node)
 /* A scheduler that gave us some, and a kernel without NUMA. */
 Test(cpus, only_those_that_are_allowed)
 {
-    struct cpus some = {{0}};
-    cpus_add(&some, 3);
-    cpus_add(&some, 64);
-    cpus_add(&some, CPUS_MAX - 1);
+    struct cpus some = {{{{0}}}};
+    CPU_SET_S(3, sizeof some, some.sets);
+    CPU_SET_S(64, sizeof some, some.sets);
+    CPU_SET_S(CPUS_MAX - 1, sizeof some, some.sets);
     assert_shares(&some, 3, "3 | 64 | 4095 ");
     folder_put("/sys/devices/system/node/online", "nonsense\n");
     folder_put("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "\n");
@@ -98,6 +98,6 @@ Test(cpus, ours)
     struct cpus ours;
     struct err err = {0};
     cr_assert(cpus_allowed(&ours, &err), "%s", err.text);
-    assert_shares(&(struct cpus){{1}}, 1, "0 ");
-    cr_expect(memcmp(&ours, &(struct cpus){{0}}, sizeof ours) != 0);
+    assert_shares(&(struct cpus){{{{1}}}}, 1, "0 ");
+    cr_expect(memcmp(&ours, &(struct cpus){{{{0}}}}, sizeof ours) != 0);
 }
