@@ -49,12 +49,3 @@ bool err_wrap(struct err *err, const char *fmt, ...)
     strncat(err->text, inner, sizeof err->text - n - 3);
     return false;
 }
-
-void err_set_raw(struct err *err, enum err_code code, int sys_errno, const char *text)
-{
-    size_t n = strnlen(text, sizeof err->text - 1);
-    memset(err, 0, sizeof *err);
-    err->code = (int)code;
-    err->sys_errno = sys_errno;
-    memcpy(err->text, text, n);
-}

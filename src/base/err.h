@@ -4,8 +4,8 @@
  *
  * A function that can fail takes a `struct err *` last, returns false (or NULL, or -1) and fills it
  * in. The text says what failed, on which object, why, and what to do. The value has a fixed size
- * and owns nothing. So it can be copied, written raw to the pipe between fork and exec, and filled
- * in when memory has run out. Any thread; in the child after fork only err_set_raw().
+ * and owns nothing. So it can be copied, written raw to a helper's socket, and filled in when
+ * memory has run out. Any thread.
  */
 #ifndef PCHRUN_BASE_ERR_H
 #define PCHRUN_BASE_ERR_H
@@ -30,7 +30,6 @@ enum err_code {
     ERR__COUNT
 };
 
-/* Fits into one atomic write to a pipe (PIPE_BUF is at least 512, 4096 on Linux). */
 struct err {
     int code;      /* enum err_code */
     int sys_errno; /* 0: no system call was involved */
@@ -44,8 +43,5 @@ bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt
 
 /* Puts "what: " before the text, keeps the code, returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/* The same as err_set() without formatting: async-signal-safe, for the child after fork. */
-void err_set_raw(struct err *err, enum err_code code, int sys_errno, const char *text);
 
 #endif

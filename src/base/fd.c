@@ -58,6 +58,15 @@ bool fd_fill_standard(unsigned *ret_opened, struct err *err)
     return true;
 }
 
+bool fd_silence(unsigned which)
+{
+    FD_CLEANUP int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd <= 2; fd++)
+        if (which & 1U << fd)
+            dup2(null, fd);
+    return null >= 0;
+}
+
 bool fd_probe(int n, struct err *err)
 {
     FD_CLEANUP int fd = n > 0 ? eventfd(0, EFD_CLOEXEC) : -1; /* it needs no path */
@@ -105,10 +114,10 @@ void fd_limit_restore(void)
 
 static void range_one(int fd, enum fd_range_what what)
 {
-    if (what == FD_RANGE_CLOSE)
-        close(fd);
-    else
+    if (what == FD_RANGE_CLOEXEC)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
+    else if (what == FD_RANGE_CLOSE || fcntl(fd, F_GETFD) == 0)
+        close(fd);
 }
 
 static bool is_kept(int fd, const int *keep, size_t n)
@@ -140,6 +149,8 @@ static bool range_by_syscall(int first, enum fd_range_what what, const int *keep
 {
     unsigned flags = what == FD_RANGE_CLOEXEC ? CLOSE_RANGE_CLOEXEC : 0;
     unsigned from = (unsigned)first;
+    if (what == FD_RANGE_CLOSE_INHERITED)
+        return false;
     for (;;) {
         unsigned next = UINT_MAX;
         for (size_t i = 0; i < n; i++)

@@ -22,6 +22,10 @@ int fd_take(int *fd);
  * number. *ret_opened gets the bits (1 << fd) of those it opened. */
 MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 
+/* Puts /dev/null in place of the descriptors of 0..2 whose bits (1 << fd) are set. False with errno
+ * set: it cannot be opened. */
+bool fd_silence(unsigned which);
+
 /* Are `n` more descriptors available? For libraries that end the program if not. */
 MUST_CHECK bool fd_probe(int n, struct err *err);
 
@@ -36,7 +40,11 @@ void fd_limit_restore(void);
 
 /* Marks every open descriptor from `first` on close-on-exec, or closes it, except those of `keep`
  * (n of them, -1 allowed). close_range(2) where there is one, else /proc/self/fd, else a loop. */
-enum fd_range_what { FD_RANGE_CLOEXEC, FD_RANGE_CLOSE };
+enum fd_range_what {
+    FD_RANGE_CLOEXEC,
+    FD_RANGE_CLOSE,
+    FD_RANGE_CLOSE_INHERITED, /* only those that exec leaves open: our own are close-on-exec */
+};
 void fd_range(int first, enum fd_range_what what, const int *keep, size_t n);
 
 /* O_NONBLOCK on a descriptor of ours. Never use it on 0..2: the flag lives in the open file

@@ -76,6 +76,14 @@ bool str_is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+size_t str_count(char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
 bool str_starts(const char *s, const char *prefix)
 {
     return strncmp(s, prefix, strlen(prefix)) == 0;

@@ -29,6 +29,8 @@ bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
  * Returns s. */
 char *str_one_line(char *s);
 bool str_is(const char *a, const char *b);
+/* How many texts a list has before its NULL. `list` may be NULL. */
+size_t str_count(char *const *list);
 bool str_starts(const char *s, const char *prefix);
 /* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
 char *str_printable(char *s);

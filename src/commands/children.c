@@ -62,8 +62,6 @@ bool children_init(struct children *children, const struct config *config,
     children->tty = -1;
     children->count = params->children;
     children->is_empty = true;
-    if (!spawn_command_init(&children->command, config->command, getenv("PATH"), err))
-        return false;
     if (config->instrument &&
         !(children->python_path = instrument_python_path(getenv("PYTHONPATH"), err)))
         return false;
@@ -95,7 +93,6 @@ void children_free(struct children *children)
         deaths_close(children->list[i].inquest);
         reap_forget(children->reap, &children->list[i].watch); /* it does not die */
     }
-    spawn_command_free(&children->command);
     cgroup_end(&children->cgroup);
     free(children->list);
     free(children->groups);
@@ -120,7 +117,7 @@ static void read_report(struct child *child)
 {
     if (child->phase != CHILD_PHASE_STARTING)
         return;
-    switch (spawn_result(child->report, &child->children->command, &child->failure)) {
+    switch (spawn_result(child->report, child->children->config->command[0], &child->failure)) {
     case SPAWN_PENDING:
         return;
     case SPAWN_RUNNING:
@@ -145,7 +142,7 @@ static void on_exec_wait(void *ctx)
     struct err err;
     err_set(&err, ERR_NOT_EXEC, 0,
             "cannot execute '%s': it has not begun to run in %d s; is its file system reachable?",
-            child->children->command.argv[0], (int)(EXEC_WAIT_NS / NS_PER_S));
+            child->children->config->command[0], (int)(EXEC_WAIT_NS / NS_PER_S));
     child->phase = CHILD_PHASE_GIVEN_UP;
     end_report(child);
     proc_kill(child->watch.pid, SIGKILL);
@@ -198,7 +195,8 @@ static bool start_one(struct child *child, const struct action *action, struct e
     struct env env;
     if (!env_build(&env, environ, &facts, err))
         return false;
-    struct spawn_request request = {.command = &children->command,
+    struct spawn_request request = {.argv = children->config->command,
+                                    .path = getenv("PATH"),
                                     .env = env.list,
                                     .own_pid = env.own_pid,
                                     .new_session = children->config->procs.new_session,
@@ -260,7 +258,7 @@ void children_start(struct children *children, const struct action *action)
     deaths_begin(&children->deaths);
     share_cpus(children);
     if (children->config->procs.close_fds)
-        spawn_close_inherited();
+        fd_range(3, FD_RANGE_CLOSE_INHERITED, NULL, 0);
     if (!logs_begin(children->logs, action->start.attempt, action->start.generation, &err)) {
         children_refuse(children, &err);
         return;

@@ -28,7 +28,6 @@ struct children {
     struct reap *reap;
     const struct config *config;
     const struct core_params *params;
-    struct spawn_command command;
     unsigned closed; /* standard descriptors that the commands must not get */
     int tty;         /* the terminal for the only command; -1: none */
     struct child *list;

@@ -22,13 +22,6 @@
 static void hook_on_change(void *ctx, enum reap_what what, int status);
 static void hook_on_clock(void *ctx);
 
-/* Look it up at the start: the user sees the error, and relative paths still hold. */
-static bool hook_find(struct hook *hook, char **args, struct err *err)
-{
-    hook->argv = program_args(args, getenv("PATH"), err);
-    return hook->argv && spawn_command_init(&hook->command, hook->argv, NULL, err);
-}
-
 bool hook_open(struct hook *hook, struct err *err)
 {
     hook->report = hook->status = -1;
@@ -36,7 +29,9 @@ bool hook_open(struct hook *hook, struct err *err)
     hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = hook_on_change, .ctx = hook};
     if (!hook_is_set(hook))
         return true;
-    if (!hook_find(hook, hook->config->exit.hook, err))
+    /* Look it up at the start: the user sees the error, and relative paths still hold. */
+    hook->argv = program_args(hook->config->exit.hook, getenv("PATH"), err);
+    if (!hook->argv)
         return err_wrap(err, "exit.hook");
     return watch_clock(&hook->clock, hook->loop->base, err);
 }
@@ -49,7 +44,6 @@ void hook_free(struct hook *hook)
     }
     watch_end(&hook->clock);
     fd_close(&hook->report);
-    spawn_command_free(&hook->command);
     program_args_free(hook->argv);
 }
 
@@ -92,7 +86,7 @@ static void on_exit_of(struct hook *hook, int status)
     if (hook->phase == HOOK_OVER) /* hook_on_clock() has given up on it */
         return;
     hook->status = status;
-    if (spawn_result(hook->report, &hook->command, &err) == SPAWN_FAILED) {
+    if (spawn_result(hook->report, hook->argv[0], &err) == SPAWN_FAILED) {
         hook->status = -1;
         str_copy(hook->text, sizeof hook->text, err.text);
     } else if (!was_killed) {
@@ -131,7 +125,7 @@ static bool hook_start(struct hook *hook, const struct env_end *facts, struct er
     struct env env;
     if (!env_build_end(&env, environ, facts, err))
         return false;
-    struct spawn_request request = {.command = &hook->command,
+    struct spawn_request request = {.argv = hook->argv,
                                     .env = env.list,
                                     .own_pid = env.own_pid,
                                     .closed = hook->closed,

@@ -25,7 +25,6 @@ struct hook {
     struct loop *loop;
     /* private from here on */
     char **argv; /* the path first; the arguments belong to the configuration */
-    struct spawn_command command;
     enum hook_phase phase;
     struct reap_watch watch;
     pid_t group;

@@ -41,7 +41,6 @@ static char *probe_fill_in(const char *arg, const struct probe_what *what)
 
 static void free_args(struct probe *probe)
 {
-    spawn_command_free(&probe->command);
     for (size_t i = 0; probe->argv && probe->argv[i]; i++)
         free(probe->argv[i]);
     free(probe->argv);
@@ -50,17 +49,14 @@ static void free_args(struct probe *probe)
 
 static bool make_args(struct probe *probe, const struct probe_what *what, struct err *err)
 {
-    size_t n = 0;
-    while (what->args[n])
-        n++;
+    size_t n = str_count(what->args);
     probe->argv = calloc(n + 1, sizeof *probe->argv);
     bool ok = probe->argv != NULL;
     for (size_t i = 0; ok && i < n; i++) {
         probe->argv[i] = i ? probe_fill_in(what->args[i], what) : strdup(what->args[i]);
         ok = probe->argv[i] != NULL;
     }
-    return (ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", what->args[0])) &&
-           spawn_command_init(&probe->command, probe->argv, NULL, err);
+    return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", what->args[0]);
 }
 
 /* --- the output --- */
@@ -120,7 +116,7 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
         return;
     proc_kill_group(probe->group, SIGKILL);
     drain(probe);
-    if (spawn_result(probe->report, &probe->command, &err) == SPAWN_FAILED)
+    if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED)
         str_copy(probe->how, sizeof probe->how, err.text);
     else if (!probe->how[0])
         verdict_text_of_status(status, probe->how, sizeof probe->how);
@@ -129,33 +125,30 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
     probe->on_end(probe->ctx);
 }
 
-static bool probe_open_streams(struct probe *probe, struct event_base *base, int ret[3],
-                               struct err *err)
+/* Returns the end that the program writes to; -1: *err. */
+static int probe_open_pipe(struct probe *probe, struct event_base *base, struct err *err)
 {
     int ends[2];
-    ret[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (ret[0] < 0 || pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+        return -1;
+    }
+    FD_CLEANUP int writer = ends[1];
     probe->out = ends[0];
-    ret[1] = ret[2] = ends[1];
     probe->out_watch = (struct watch){.fn = on_output, .ctx = probe};
-    return fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, base, probe->out, err);
+    bool ok =
+        fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, base, probe->out, err);
+    return ok ? fd_take(&writer) : -1;
 }
 
 static bool probe_spawn(struct probe *probe, struct event_base *base, struct err *err)
 {
-    int streams[3] = {-1, -1, -1};
+    FD_CLEANUP int writer = probe_open_pipe(probe, base, err);
+    struct spawn_apart apart = {.streams = {-1, writer, writer}};
+    struct spawn_request request = {
+        .argv = probe->argv, .env = environ, .tty = -1, .apart = &apart};
     struct spawn_child child;
-    bool ok = probe_open_streams(probe, base, streams, err);
-    if (ok) {
-        struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]}};
-        struct spawn_request request = {
-            .command = &probe->command, .env = environ, .tty = -1, .apart = &apart};
-        ok = spawn_start(&request, &child, err);
-    }
-    fd_close(&streams[0]);
-    fd_close(&streams[1]);
-    if (!ok)
+    if (writer < 0 || !spawn_start(&request, &child, err))
         return false;
     probe->watch = (struct reap_watch){
         .pid = child.pid, .kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};

@@ -25,7 +25,6 @@ struct probe {
     bool is_running, is_used; /* is_used: until probe_free() */
     pid_t group;
     char **argv;
-    struct spawn_command command;
     int report, out;
     struct watch out_watch;
     struct buf text;

@@ -50,60 +50,49 @@ static bool ask_read_all(int from, const struct patience *patience, char *text, 
     return n == 0 || len == size - 1;
 }
 
-static bool ask_start(const struct spawn_command *command, int writer, struct spawn_child *ret,
-                      struct err *err)
-{
-    FD_CLEANUP int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null");
-    struct spawn_apart apart = {.streams = {null, writer, null}};
-    struct spawn_request request = {.command = command, .env = environ, .tty = -1, .apart = &apart};
-    return spawn_start(&request, ret, err);
-}
-
 /* Kill before reaping: until then no other process can have the pid. */
-static bool is_run(struct spawn_child *child, const struct spawn_command *command, struct err *err)
+static bool is_run(struct spawn_child *child, const char *name, struct err *err)
 {
-    bool is_run = spawn_result(child->report, command, err) != SPAWN_FAILED;
+    bool is_run = spawn_result(child->report, name, err) != SPAWN_FAILED;
     proc_kill_group(child->group, SIGKILL);
     fd_close(&child->report);
     return is_run;
 }
 
-static bool ask_run(const struct spawn_command *command, const struct patience *patience,
-                    char *text, size_t size, struct err *err)
+static bool ask_run(char **argv, const struct patience *patience, char *text, size_t size,
+                    struct err *err)
 {
+    struct spawn_apart apart = {.streams = {-1, -1, -1}};
+    struct spawn_request request = {
+        .argv = argv, .path = getenv("PATH"), .env = environ, .tty = -1, .apart = &apart};
     struct spawn_child child = {.pid = 0};
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
     FD_CLEANUP int from = pipe[0];
-    bool ok = ask_start(command, pipe[1], &child, err);
+    apart.streams[1] = pipe[1];
+    bool ok = spawn_start(&request, &child, err);
     close(pipe[1]);
     if (!ok)
         return false;
     bool is_whole = ask_read_all(from, patience, text, size);
-    if (!is_run(&child, command, err))
+    if (!is_run(&child, argv[0], err))
         return false;
     if (!is_whole)
-        return err_set(err, ERR_SYSTEM, 0, "%s has no answer in time", command->argv[0]);
-    return text[0] || err_set(err, ERR_SYSTEM, 0, "%s says nothing; run it yourself to see why",
-                              command->argv[0]);
+        return err_set(err, ERR_SYSTEM, 0, "%s has no answer in time", argv[0]);
+    return text[0] ||
+           err_set(err, ERR_SYSTEM, 0, "%s says nothing; run it yourself to see why", argv[0]);
 }
 
 bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err)
 {
     struct patience patience = {.until = clock_now_ns() + wait_ns};
-    struct spawn_command command;
     sigset_t ending, before;
-    if (!spawn_command_init(&command, argv, getenv("PATH"), err))
-        return false;
     ask_ending_signals(&ending);
     sigprocmask(SIG_BLOCK, &ending, &before);
     patience.signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-    bool ok = ask_run(&command, &patience, text, size, err);
+    bool ok = ask_run(argv, &patience, text, size, err);
     fd_close(&patience.signals);
     sigprocmask(SIG_SETMASK, &before, NULL); /* a signal that has come ends this process here */
-    spawn_command_free(&command);
     return ok;
 }

@@ -183,7 +183,7 @@ static bool source_spawn(struct source *source, const int streams[3], struct err
     struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]},
                                 .dir = source->world->dir};
     struct spawn_request request = {
-        .command = &source->command, .env = source->world->env, .tty = -1, .apart = &apart};
+        .argv = source->options->argv, .env = source->world->env, .tty = -1, .apart = &apart};
     struct spawn_child child;
     if (!spawn_start(&request, &child, err))
         return false;
@@ -358,7 +358,7 @@ static void source_on_change(void *ctx, enum reap_what what, int status)
     feed_drain(&source->out);
     feed_drain(&source->err);
     source_describe(source, status, why, sizeof why);
-    bool has_failed = spawn_result(source->report, &source->command, &err) == SPAWN_FAILED;
+    bool has_failed = spawn_result(source->report, source->options->argv[0], &err) == SPAWN_FAILED;
     fd_close(&source->report);
     if (source->phase == SOURCE_RUNNING && is_poll(source) && !has_failed)
         judge_poll(source, status, why);
@@ -433,12 +433,7 @@ bool source_init(struct source *source, const struct source_options *options,
     source->err.options = err_limits;
     source->err.calls = (struct feed_calls){on_word, on_long_word, on_many_words, source};
     source->clock = evtimer_new(world->base, source_on_clock, source);
-    if (!source->clock)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a notice source");
-    if (spawn_command_init(&source->command, options->argv, NULL, err))
-        return true;
-    event_free(source->clock);
-    return false;
+    return source->clock || err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a notice source");
 }
 
 void source_free(struct source *source)
@@ -451,7 +446,6 @@ void source_free(struct source *source)
     feed_close(&source->err);
     fd_close(&source->report);
     event_free(source->clock);
-    spawn_command_free(&source->command);
 }
 
 void source_state(const struct source *source, struct source_state *ret)

@@ -39,7 +39,6 @@ enum source_phase { SOURCE_OFF, SOURCE_RUNNING, SOURCE_DOWN, SOURCE_ENDING, SOUR
 struct source {
     const struct source_options *options;
     const struct source_world *world;
-    struct spawn_command command;
     enum source_phase phase;
     struct reap_watch watch; /* pid 0: no process */
     int report;              /* result of the start (spawn.h) */

@@ -31,9 +31,7 @@ bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *ar
 /* Replaces even the standard streams: their readers would wait for the helper's end. */
 static void leave(int kept, bool keeps_dir)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; null >= 0 && fd <= 2; fd++)
-        dup2(null, fd);
+    fd_silence(1U << STDIN_FILENO | 1U << STDOUT_FILENO | 1U << STDERR_FILENO);
     fd_range(3, FD_RANGE_CLOSE, &kept, 1);
     if (!keeps_dir && chdir("/") != 0) /* harmless: the directory stays in use */
         return;

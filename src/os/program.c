@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See program.h.
  */
-#include "os/program.h"
 
+#include "os/program.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -12,8 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char default_path[] = "/bin:/usr/bin";
 
 /* Returns 0, or an errno why it cannot be run. */
 static int try(const char *path)
@@ -48,13 +46,12 @@ static bool program_refuse(const char *path, int why, struct err *err)
     return false;
 }
 
-/* Joins the next directory of a PATH and the name. An empty entry is the current directory. */
-static const char *join(const char *path, const char *name, char *ret, size_t size, bool *ret_fits)
+const char *program_next(const char *path, const char *name, char *ret, size_t size)
 {
     size_t len = strcspn(path, ":");
     ret[0] = '\0';
-    *ret_fits = len ? str_addf(ret, size, "%.*s/%s", (int)len, path, name)
-                    : str_addf(ret, size, "./%s", name);
+    if (!str_addf(ret, size, "%.*s/%s", len ? (int)len : 1, len ? path : ".", name))
+        ret[0] = '\0';
     return path[len] ? path + len + 1 : NULL;
 }
 
@@ -72,14 +69,15 @@ static bool program_make_absolute(const char *path, char *ret, size_t size, stru
 bool program_find(const char *name, const char *path, char *ret, size_t size, struct err *err)
 {
     char candidate[PATH_MAX], kept[PATH_MAX] = "";
-    bool fits;
     int why = *name ? try(name) : ENOENT;
     if (strchr(name, '/'))
         return why == 0 ? program_make_absolute(name, ret, size, err)
                         : program_refuse(name, why, err);
-    for (const char *at = path ? path : default_path; at && *name;) {
-        at = join(at, name, candidate, sizeof candidate, &fits);
-        why = fits ? try(candidate) : ENAMETOOLONG;
+    if (!path)
+        path = PROGRAM_PATH;
+    for (const char *at = path; at && *name;) {
+        at = program_next(at, name, candidate, sizeof candidate);
+        why = try(candidate);
         if (why == 0)
             return program_make_absolute(candidate, ret, size, err);
         if (why == EACCES)
@@ -88,16 +86,13 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
     if (kept[0])
         return program_refuse(kept, EACCES, err);
     return err_set(err, ERR_NOT_FOUND, 0,
-                   "cannot execute '%s': it is in no directory of PATH (%.200s)", name,
-                   path ? path : default_path);
+                   "cannot execute '%s': it is in no directory of PATH (%.200s)", name, path);
 }
 
 char **program_args(char *const *args, const char *path, struct err *err)
 {
     char found[PATH_MAX];
-    size_t n = 1; /* for the name */
-    while (args[n])
-        n++;
+    size_t n = str_count(args);
     if (!program_find(args[0], path, found, sizeof found, err))
         return NULL;
     char **ret = calloc(n + 1, sizeof *ret);

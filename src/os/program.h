@@ -10,6 +10,13 @@
 
 #include <stddef.h>
 
+/* The system's default PATH. */
+#define PROGRAM_PATH "/bin:/usr/bin"
+
+/* Joins the first directory of `path`, as PATH, and the name; an empty entry is the current
+ * directory. *ret is "" if it does not fit. Returns the rest of the path; NULL: no more. */
+const char *program_next(const char *path, const char *name, char *ret, size_t size);
+
 /* Searches a name without a slash in `path` (as PATH; NULL: the system's default), like a shell.
  * False: *err names the file or the searched directories. */
 MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size_t size,

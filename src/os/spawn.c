@@ -6,9 +6,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/cpus.h"
+#include "os/program.h"
 #include "os/signals.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +31,6 @@
 #define SYS_clone3 435
 #endif
 
-static const char default_path[] = "/bin:/usr/bin";
 static char shell_path[] = "/bin/sh";
 
 /* The input of a child, which it reads between fork and exec. */
@@ -43,90 +42,14 @@ struct start {
     bool joins;       /* the child must move itself into its control group */
 };
 
-static size_t spawn_count(char **list)
-{
-    size_t n = 0;
-    while (list[n])
-        n++;
-    return n;
-}
+/* The report of a child that failed. `stage` is a constant: both processes have it. */
+struct failure {
+    enum err_code code;
+    int why; /* errno */
+    const char *stage;
+};
 
-/* One allocation: the pointers, then the texts they point to. */
-static char **search_list(const char *name, const char *path)
-{
-    size_t dirs = 1, name_len = strlen(name);
-    for (const char *p = path; *p; p++)
-        dirs += *p == ':';
-    char **list =
-        malloc((dirs + 1) * sizeof *list + strlen(path) + 1 + dirs * (name_len + sizeof "./"));
-    if (!list)
-        return NULL;
-    char *text = (char *)(list + dirs + 1);
-    for (size_t i = 0; i < dirs; i++) {
-        size_t len = strcspn(path, ":");
-        list[i] = text;
-        text += sprintf(text, "%.*s/%s", len ? (int)len : 1, len ? path : ".", name) + 1;
-        path += len + (path[len] == ':');
-    }
-    list[dirs] = NULL;
-    return list;
-}
-
-static char **single_list(char *path)
-{
-    char **list = malloc(2 * sizeof *list);
-    if (list) {
-        list[0] = path;
-        list[1] = NULL;
-    }
-    return list;
-}
-
-/* sh, the path, the arguments, NULL. */
-static char **script_args(char **argv)
-{
-    size_t argc = spawn_count(argv);
-    char **args = calloc(argc + 2, sizeof *args);
-    if (args) {
-        args[0] = shell_path;
-        memcpy(args + 2, argv + 1, argc * sizeof *args);
-    }
-    return args;
-}
-
-bool spawn_command_init(struct spawn_command *command, char **argv, const char *path,
-                        struct err *err)
-{
-    bool is_path = strchr(argv[0], '/') || !*argv[0];
-    command->argv = argv;
-    command->paths =
-        is_path ? single_list(argv[0]) : search_list(argv[0], path ? path : default_path);
-    command->script_argv = script_args(argv);
-    if (command->paths && command->script_argv)
-        return true;
-    spawn_command_free(command);
-    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare the start of '%s'", argv[0]);
-}
-
-void spawn_command_free(struct spawn_command *command)
-{
-    free(command->paths);
-    free(command->script_argv);
-    *command = (struct spawn_command){0};
-}
-
-/* From here to child_run(): runs in the child, so only with async-signal-safe functions. */
-
-static void child_write_pid(char *text)
-{
-    char digits[SPAWN_PID_SIZE];
-    size_t n = 0;
-    for (pid_t pid = getpid(); pid > 0; pid /= 10)
-        digits[n++] = (char)('0' + pid % 10);
-    while (n > 0)
-        *text++ = digits[--n];
-    *text = '\0';
-}
+/* From here to child_run(): runs in the child. Our threads hold no lock of the C library. */
 
 /* If the parent dies between fork and prctl, no signal comes. Then the parent's pid has changed. It
  * is 0 if the parent is in another PID namespace (unshare --pid without --fork). */
@@ -150,17 +73,29 @@ static bool child_is_text(const char *path)
     return n >= 0;
 }
 
+/* sh, the path, the arguments, NULL. */
+static char **script_args(char *path, char **argv)
+{
+    size_t argc = str_count(argv);
+    char **args = calloc(argc + 2, sizeof *args);
+    if (args) {
+        args[0] = shell_path;
+        args[1] = path;
+        memcpy(args + 2, argv + 1, argc * sizeof *args);
+    }
+    return args;
+}
+
 /* Tries one path; returns the errno. */
 static int child_try(const struct spawn_request *request, char *path)
 {
-    const struct spawn_command *command = request->command;
-    execve(path, command->argv, request->env);
+    execve(path, request->argv, request->env);
     if (errno != ENOEXEC)
         return errno;
-    if (!child_is_text(path))
+    char **args = child_is_text(path) ? script_args(path, request->argv) : NULL;
+    if (!args)
         return ENOEXEC;
-    command->script_argv[1] = path;
-    execve(shell_path, command->script_argv, request->env);
+    execve(shell_path, args, request->env);
     return errno;
 }
 
@@ -168,12 +103,13 @@ static int child_try(const struct spawn_request *request, char *path)
  * no other is found, the missing permission is reported. */
 static int child_exec(const struct spawn_request *request)
 {
-    const struct spawn_command *command = request->command;
+    char *name = request->argv[0], file[PATH_MAX];
     int kept = ENOENT;
-    if (command->paths[0] == command->argv[0])
-        return child_try(request, command->paths[0]);
-    for (char **path = command->paths; *path; path++) {
-        int why = child_try(request, *path);
+    if (strchr(name, '/') || !*name)
+        return child_try(request, name);
+    for (const char *at = request->path ? request->path : PROGRAM_PATH; at;) {
+        at = program_next(at, name, file, sizeof file);
+        int why = child_try(request, file);
         if (why == EACCES)
             kept = why;
         else if (why != ENOENT && why != ENOTDIR && why != ESTALE && why != ENODEV &&
@@ -186,17 +122,20 @@ static int child_exec(const struct spawn_request *request)
 static _Noreturn void child_fail(const struct start *start, enum err_code code, int why,
                                  const char *stage)
 {
-    struct err err;
-    err_set_raw(&err, code, why, stage);
-    ssize_t written = write(start->child_end, &err, sizeof err);
-    _exit(written == (ssize_t)sizeof err ? 127 : 125);
+    struct failure failure = {.code = code, .why = why, .stage = stage};
+    ssize_t written = write(start->child_end, &failure, sizeof failure);
+    _exit(written == (ssize_t)sizeof failure ? 127 : 125);
 }
 
 /* A program apart gets nothing that was inherited for the job. */
-static void child_go_apart(const struct spawn_apart *apart)
+static void child_go_apart(const struct start *start)
 {
+    const struct spawn_apart *apart = start->request->apart;
     for (int fd = 0; fd <= 2; fd++)
-        dup2(apart->streams[fd], fd);
+        if (apart->streams[fd] >= 0)
+            dup2(apart->streams[fd], fd);
+        else if (!fd_silence(1U << fd))
+            child_fail(start, ERR_SYSTEM, errno, "/dev/null");
     fd_range(3, FD_RANGE_CLOEXEC, NULL, 0);
     if (apart->dir && chdir(apart->dir) != 0)
         errno = 0;
@@ -227,7 +166,7 @@ static void child_set_descriptors(const struct start *start)
         if (request->closed & 1U << fd)
             close(fd);
     if (request->apart)
-        child_go_apart(request->apart);
+        child_go_apart(start);
 }
 
 static _Noreturn void child_run(const struct start *start)
@@ -245,7 +184,7 @@ static _Noreturn void child_run(const struct start *start)
     if (request->tty >= 0)
         tcsetpgrp(request->tty, getpgrp());
     if (request->own_pid)
-        child_write_pid(request->own_pid);
+        snprintf(request->own_pid, SPAWN_PID_SIZE, "%d", (int)getpid());
     if (request->cpus) /* may fail: an administrator may have withdrawn them */
         sched_setaffinity(0, sizeof *request->cpus, request->cpus->sets);
     child_set_descriptors(start);
@@ -290,7 +229,7 @@ static pid_t start_child(struct start *start)
 
 bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, struct err *err)
 {
-    const char *name = request->command->argv[0];
+    const char *name = request->argv[0];
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot start '%s': no pipe to watch its start",
@@ -316,13 +255,13 @@ bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, s
     return true;
 }
 
-static const char *spawn_advice(const struct spawn_command *command, int why)
+static const char *spawn_advice(const char *name, int why)
 {
     switch (why) {
     case ENOENT:
-        return strchr(command->argv[0], '/') ? "; there is no such file, or the interpreter that "
-                                               "it names is missing"
-                                             : "; it is in no directory of PATH";
+        return strchr(name, '/') ? "; there is no such file, or the interpreter that "
+                                   "it names is missing"
+                                 : "; it is in no directory of PATH";
     case EACCES:
         return "; is it a file with permission to execute (chmod +x), on a file system without "
                "noexec?";
@@ -333,64 +272,27 @@ static const char *spawn_advice(const struct spawn_command *command, int why)
     }
 }
 
-enum spawn_result spawn_result(int report, const struct spawn_command *command, struct err *err)
+enum spawn_result spawn_result(int report, const char *name, struct err *err)
 {
-    struct err told;
+    struct failure failure;
     ssize_t n;
     do
-        n = read(report, &told, sizeof told);
+        n = read(report, &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EAGAIN)
-        return SPAWN_PENDING;
-    if (n == 0)
-        return SPAWN_RUNNING;
-    const char *name = command->argv[0];
-    if (n != (ssize_t)sizeof told) {
-        err_set(err, ERR_SYSTEM, n < 0 ? errno : EPROTO,
-                "cannot tell whether '%s' started: its report has %zd bytes", name, n);
-        return SPAWN_FAILED;
-    }
-    told.text[sizeof told.text - 1] = '\0';
-    bool is_exec = told.code != ERR_SYSTEM;
-    err_set(err, (enum err_code)told.code, 0, "cannot %s '%s'%s%s: %s%s",
-            is_exec ? "execute" : "start", name, is_exec ? "" : ", ", is_exec ? "" : told.text,
-            strerror(told.sys_errno), is_exec ? spawn_advice(command, told.sys_errno) : "");
-    err->sys_errno = told.sys_errno;
+    if (n != (ssize_t)sizeof failure)
+        return n < 0 && errno == EAGAIN ? SPAWN_PENDING : SPAWN_RUNNING;
+    bool is_exec = failure.code != ERR_SYSTEM;
+    err_set(err, failure.code, 0, "cannot %s '%s'%s%s: %s%s", is_exec ? "execute" : "start", name,
+            is_exec ? "" : ", ", is_exec ? "" : failure.stage, strerror(failure.why),
+            is_exec ? spawn_advice(name, failure.why) : "");
+    err->sys_errno = failure.why;
     return SPAWN_FAILED;
-}
-
-static void close_if_inherited(int fd)
-{
-    int flags = fcntl(fd, F_GETFD);
-    if (flags >= 0 && !(flags & FD_CLOEXEC))
-        close(fd);
-}
-
-void spawn_close_inherited(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    if (!dir) {
-        long max = sysconf(_SC_OPEN_MAX);
-        for (int fd = 3; fd < (max > 0 && max < 65536 ? max : 65536); fd++)
-            close_if_inherited(fd);
-        return;
-    }
-    struct dirent *entry;
-    int64_t fd;
-    while ((entry = readdir(dir)))
-        if (str_to_i64(entry->d_name, 3, INT_MAX, &fd))
-            close_if_inherited((int)fd);
-    closedir(dir);
 }
 
 void spawn_let_go(void)
 {
-    FD_CLEANUP int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) {
-        dup2(null, STDIN_FILENO);
-        dup2(null, STDOUT_FILENO);
-    }
-    spawn_close_inherited();
+    fd_silence(1U << STDIN_FILENO | 1U << STDOUT_FILENO);
+    fd_range(3, FD_RANGE_CLOSE_INHERITED, NULL, 0);
     if (chdir("/") != 0)
         errno = 0; /* harmless: the directory stays in use */
 }

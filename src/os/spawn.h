@@ -4,9 +4,8 @@
  * directory, dispositions and mask that we inherited. Or starts a program of our own, apart from
  * all these.
  *
- * All work that needs memory or files comes before the fork: the search of PATH, the arguments, the
- * environment. The child calls only async-signal-safe functions. A failure in the child comes back
- * as a struct err through a pipe that exec closes: watch it, then call spawn_result(). Not
+ * The child searches PATH, because a directory of it may be on a dead file system. A failure in the
+ * child comes back through a pipe that exec closes: watch it, then call spawn_result(). Not
  * posix_spawn or vfork: they make the parent wait, and exec may hang on a dead file system. The
  * child dies with us (PR_SET_PDEATHSIG), and does not start if we are dead. Main thread only: the
  * kernel sends that signal when the thread that started the child ends. See fork(2), execve(2),
@@ -20,25 +19,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The command to run. spawn_command_free() frees it, but not argv, which is the caller's. */
-struct spawn_command {
-    char **argv;        /* borrowed */
-    char **paths;       /* candidates, in order, ended by NULL */
-    char **script_argv; /* for a script without a "#!" line; the child adds its path */
-};
-/* `path` is the PATH to search, NULL: the system's default. */
-MUST_CHECK bool spawn_command_init(struct spawn_command *command, char **argv, const char *path,
-                                   struct err *err);
-void spawn_command_free(struct spawn_command *command);
-
 /* For a program that is not of the job: it gets only three descriptors, and an empty mask. */
 struct spawn_apart {
-    int streams[3];  /* become its 0, 1 and 2; each is 3 or more */
+    int streams[3];  /* become its 0, 1 and 2; each is 3 or more, or -1: /dev/null */
     const char *dir; /* working directory; NULL or unusable: ours */
 };
 
 struct spawn_request {
-    const struct spawn_command *command;
+    char **argv;
+    const char *path; /* to search for argv[0], as PATH; NULL: the system's default */
     char **env;
     char *own_pid; /* in env: gets the child's pid in decimals (SPAWN_PID_SIZE); NULL: none */
     pid_t group;   /* to join; 0: lead a new one */
@@ -59,7 +48,8 @@ struct spawn_child {
     int report; /* readable once the outcome is known; close-on-exec, non-blocking, owned by the
                    caller */
 };
-/* False: nothing was started. The request may be freed at once: the child has a copy. */
+/* False: nothing was started. All that the request names may be freed at once: the child has a
+ * copy. */
 MUST_CHECK bool spawn_start(const struct spawn_request *request, struct spawn_child *ret,
                             struct err *err);
 
@@ -68,11 +58,9 @@ enum spawn_result {
     SPAWN_RUNNING, /* the command runs (or the child was killed just before it could) */
     SPAWN_FAILED,  /* *err: ERR_NOT_FOUND, ERR_NOT_EXEC or ERR_SYSTEM; the child ends by itself */
 };
-enum spawn_result spawn_result(int report, const struct spawn_command *command, struct err *err);
+/* `name` is argv[0] of the request. */
+enum spawn_result spawn_result(int report, const char *name, struct err *err);
 
-/* Closes the descriptors >= 3 that we inherited. Our own are close-on-exec, so all others are
- * inherited. */
-void spawn_close_inherited(void);
 /* After the last spawn: releases what we inherited only for the children, so that pipes can end and
  * file systems can be unmounted. Standard input and output become /dev/null, inherited descriptors
  * >= 3 are closed, "/" is the working directory. Relative paths are useless afterwards. */

@@ -258,10 +258,6 @@ Test(err, long_texts_are_cut)
         cr_assert_lt(strlen(err.text), sizeof err.text);
         cr_assert(strstr(err.text, "aa: "));
     }
-    err_set_raw(&err, ERR_NOT_FOUND, 2, text);
-    cr_assert_eq(strlen(err.text), sizeof err.text - 1);
-    cr_assert_eq(err.code, ERR_NOT_FOUND);
-    _Static_assert(sizeof err <= 512, "one atomic write to any pipe");
 }
 
 /* ---- log ---- */

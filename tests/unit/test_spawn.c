@@ -17,7 +17,6 @@
 
 extern char **environ;
 
-static struct spawn_command command;
 static struct err err;
 static int status;
 
@@ -25,8 +24,7 @@ static int status;
 static struct spawn_request request_of(char **argv, const char *path)
 {
     signals_begin();
-    cr_assert(spawn_command_init(&command, argv, path, &err));
-    return (struct spawn_request){.command = &command, .env = environ, .tty = -1};
+    return (struct spawn_request){.argv = argv, .path = path, .env = environ, .tty = -1};
 }
 
 /* Starts it, and waits for the outcome of the start and for its end, which `status` has. */
@@ -35,10 +33,9 @@ static enum spawn_result start(const struct spawn_request *request)
     struct spawn_child child;
     cr_assert(spawn_start(request, &child, &err), "%s", err.text);
     cr_assert(unit_readable(child.report));
-    enum spawn_result result = spawn_result(child.report, request->command, &err);
+    enum spawn_result result = spawn_result(child.report, request->argv[0], &err);
     close(child.report);
     status = unit_wait(child.pid);
-    spawn_command_free(&command);
     cr_assert(unit_no_children());
     return result;
 }
@@ -128,7 +125,6 @@ Test(spawn, puts_children_into_one_group)
     cr_assert_eq(WTERMSIG(unit_wait(second.pid)), SIGKILL);
     close(first.report);
     close(second.report);
-    spawn_command_free(&command);
     cr_assert(unit_no_children());
 }
 
@@ -144,7 +140,6 @@ Test(spawn, gives_a_session_of_its_own_on_request)
     cr_assert_eq(kill(child.pid, SIGKILL), 0);
     cr_assert_eq(WTERMSIG(unit_wait(child.pid)), SIGKILL);
     close(child.report);
-    spawn_command_free(&command);
 }
 
 Test(spawn, closes_what_was_closed_and_tells_the_pid)
