@@ -10,7 +10,6 @@
 #include "core/common/watchdog.h"
 #include "os/proc.h"
 #include "os/program.h"
-#include "os/threads.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -271,7 +270,7 @@ static void read_threads(const void *arg, int out)
     for (int i = 0; i < evidence->ntargets; i++) {
         const struct evidence_target *target = &evidence->targets[i];
         dprintf(out, "\n%s\n", evidence_describe(target, text, sizeof text));
-        if (!threads_write(out, target->pid, THREADS_MAX))
+        if (!proc_write_threads(out, target->pid, THREADS_MAX))
             _exit(1);
     }
 }

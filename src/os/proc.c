@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,37 +23,76 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* Reads at most size - 1 bytes; "" on failure. */
-static bool proc_read_file(pid_t pid, const char *name, char *text, size_t size)
+enum { STATUS_SIZE = 4096, STACK_SIZE = 4096, STACK_INDENT = 6 };
+
+/* Reads the file of a process, or of its thread `tid` (0: the process); at most size - 1 bytes, ""
+ * on failure. */
+static bool proc_read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
 {
-    char path[96];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    char path[96] = "";
+    str_addf(path, sizeof path, "/proc/%d/", (int)pid);
+    if (tid)
+        str_addf(path, sizeof path, "task/%d/", (int)tid);
+    str_addf(path, sizeof path, "%s", name);
     return fd_read_text(path, text, size) > 0;
+}
+
+/* The number behind `key` in the file "status"; -1: unknown. */
+static int64_t status_field(pid_t pid, pid_t tid, const char *key, int base)
+{
+    char text[STATUS_SIZE];
+    const char *at =
+        proc_read_file(pid, tid, "status", text, sizeof text) ? strstr(text, key) : NULL;
+    return at ? (int64_t)strtoull(at + strlen(key), NULL, base) : -1;
+}
+
+/* Fields of the file "stat", numbered as in proc(5). */
+enum {
+    STAT_STATE = 3,
+    STAT_PPID,
+    STAT_PGID,
+    STAT_SID,
+    STAT_FLAGS = 9,
+    STAT_USER_TICKS = 14,
+    STAT_KERNEL_TICKS,
+    STAT_THREADS = 20,
+    STAT_STARTED = 22,
+    STAT_STATUS = 52,
+    STAT__COUNT
+};
+
+static bool read_stat(pid_t pid, pid_t tid, struct proc *ret)
+{
+    char text[1024];
+    uint64_t fields[STAT__COUNT] = {0};
+    if (!proc_read_file(pid, tid, "stat", text, sizeof text))
+        return false;
+    /* "pid (comm) state …": the name may hold any byte, even parentheses. */
+    char *open = strchr(text, '('), *close = strrchr(text, ')');
+    if (!open || !close || close < open || strlen(close) < sizeof ") S")
+        return false;
+    char *at = close + strlen(") S");
+    for (int i = STAT_STATE + 1; i < STAT__COUNT; i++)
+        fields[i] = strtoull(at, &at, 10);
+    *ret = (struct proc){.pid = pid,
+                         .ppid = (pid_t)fields[STAT_PPID],
+                         .pgid = (pid_t)fields[STAT_PGID],
+                         .sid = (pid_t)fields[STAT_SID],
+                         .state = close[2],
+                         .threads = (int)fields[STAT_THREADS],
+                         .flags = (unsigned)fields[STAT_FLAGS],
+                         .status = (int)fields[STAT_STATUS],
+                         .ticks = fields[STAT_USER_TICKS] + fields[STAT_KERNEL_TICKS],
+                         .started = fields[STAT_STARTED]};
+    *close = '\0';
+    str_copy(ret->comm, sizeof ret->comm, open + 1);
+    str_printable(ret->comm);
+    return true;
 }
 
 bool proc_read(pid_t pid, struct proc *ret)
 {
-    char text[1024];
-    if (!proc_read_file(pid, "stat", text, sizeof text))
-        return false;
-    /* "pid (comm) state …": the name may hold any byte, even parentheses. */
-    char *open = strchr(text, '('), *close = strrchr(text, ')');
-    if (!open || !close || close < open)
-        return false;
-    struct proc proc = {.pid = pid};
-    int ppid, pgid, sid;
-    if (sscanf(close + 1,
-               " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %" SCNu64,
-               &proc.state, &ppid, &pgid, &sid, &proc.threads, &proc.started) != 6)
-        return false;
-    proc.ppid = ppid;
-    proc.pgid = pgid;
-    proc.sid = sid;
-    *close = '\0';
-    str_copy(proc.comm, sizeof proc.comm, open + 1);
-    str_printable(proc.comm);
-    *ret = proc;
-    return true;
+    return read_stat(pid, 0, ret);
 }
 
 bool proc_is_ours(void)
@@ -71,51 +109,44 @@ bool proc_is_dead(const struct proc *proc)
     return (proc->state == 'Z' && proc->threads <= 1) || proc->state == 'X';
 }
 
-/* One field of /proc/PID/stat, numbered as in proc(5), from the fourth on. */
-static long long stat_field(const char *text, int number)
-{
-    const char *at = strrchr(text, ')');
-    for (int i = 2; at && i < number; i++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoll(at, NULL, 10) : 0;
-}
-
-enum { STAT_FLAGS = 9, STAT_THREADS = 20, STAT_EXIT_CODE = 52, TASK_EXITING = 4 };
-
-static bool is_exiting(const char *stat)
-{
-    return stat_field(stat, STAT_FLAGS) & TASK_EXITING;
-}
+enum { FLAG_EXITING = 4 }; /* of the kernel's PF_ flags */
 
 /* The thread ends or is about to: the kernel marks such a thread with a pending SIGKILL. */
-static bool thread_is_ending(pid_t pid, const char *thread)
+static bool thread_is_ending(pid_t pid, pid_t tid)
 {
-    char name[64], text[4096];
-    snprintf(name, sizeof name, "task/%.20s/stat", thread);
-    if (!proc_read_file(pid, name, text, sizeof text) || is_exiting(text))
-        return true;
-    snprintf(name, sizeof name, "task/%.20s/status", thread);
-    if (!proc_read_file(pid, name, text, sizeof text))
-        return true;
-    const char *pending = strstr(text, "\nSigPnd:");
-    return pending && (strtoull(pending + strlen("\nSigPnd:"), NULL, 16) & (1ULL << (SIGKILL - 1)));
+    struct proc thread;
+    return !read_stat(pid, tid, &thread) || thread.flags & FLAG_EXITING ||
+           status_field(pid, tid, "\nSigPnd:", 16) & 1 << (SIGKILL - 1);
+}
+
+static DIR *open_threads(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    return opendir(path);
+}
+
+/* The kernel lists the first thread first. 0: no more. */
+static pid_t next_thread(DIR *threads)
+{
+    const struct dirent *entry;
+    pid_t tid = 0;
+    while (tid <= 0 && (entry = readdir(threads)))
+        tid = atoi(entry->d_name);
+    return tid;
 }
 
 /* One other thread is enough: the kernel ends all threads or none. */
 static bool another_is_ending(pid_t pid)
 {
-    char path[64], first[24];
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    snprintf(first, sizeof first, "%d", (int)pid);
-    DIR *dir = opendir(path);
-    if (!dir)
+    pid_t tid;
+    DIR *threads = open_threads(pid);
+    if (!threads)
         return false;
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) && (entry->d_name[0] == '.' || str_is(entry->d_name, first)))
+    while ((tid = next_thread(threads)) == pid)
         ;
-    bool is_ending = !entry || thread_is_ending(pid, entry->d_name);
-    closedir(dir);
-    return is_ending;
+    closedir(threads);
+    return tid == 0 || thread_is_ending(pid, tid);
 }
 
 /* The kernel shows an exit status as soon as all threads are told to end. But it also shows one for
@@ -123,29 +154,17 @@ static bool another_is_ending(pid_t pid)
  * alone. */
 int proc_died_with(pid_t pid)
 {
-    char text[1024], first[24];
-    if (!proc_read_file(pid, "stat", text, sizeof text))
+    struct proc proc;
+    if (!proc_read(pid, &proc) || proc.state == 'T' || proc.state == 't' || proc.status == 0)
         return 0;
-    int status = (int)stat_field(text, STAT_EXIT_CODE);
-    const char *state = strrchr(text, ')');
-    bool is_stopped = state && (state[2] == 'T' || state[2] == 't');
-    if (status == 0 || is_stopped)
-        return 0;
-    bool is_alone = stat_field(text, STAT_THREADS) <= 1;
-    snprintf(first, sizeof first, "%d", (int)pid);
-    bool is_ending =
-        is_exiting(text) ? is_alone || another_is_ending(pid) : thread_is_ending(pid, first);
-    return is_ending ? status : 0;
+    bool is_ending = proc.flags & FLAG_EXITING ? proc.threads <= 1 || another_is_ending(pid)
+                                               : thread_is_ending(pid, pid);
+    return is_ending ? proc.status : 0;
 }
 
 bool proc_is_traced(pid_t pid)
 {
-    char text[4096];
-    static const char key[] = "\nTracerPid:";
-    if (!proc_read_file(pid, "status", text, sizeof text))
-        return false;
-    const char *tracer = strstr(text, key);
-    return tracer && atoi(tracer + sizeof key - 1) != 0;
+    return status_field(pid, 0, "\nTracerPid:", 10) > 0;
 }
 
 bool proc_is_descendant(pid_t pid)
@@ -163,61 +182,35 @@ bool proc_is_descendant(pid_t pid)
     return false;
 }
 
-/* Searches for "\0name=" in pieces of text; `at` bytes have matched so far. */
-struct env_search {
-    const char *name;
-    size_t len, at;
-    bool is_in_name; /* since the last NUL only a prefix of the name was seen */
-};
-
-static bool env_search_feed(struct env_search *search, const char *data, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (data[i] == '\0') {
-            search->at = 0;
-            search->is_in_name = true;
-        } else if (search->is_in_name && search->at == search->len && data[i] == '=') {
-            return true;
-        } else if (search->is_in_name && search->at < search->len &&
-                   data[i] == search->name[search->at]) {
-            search->at++;
-        } else {
-            search->is_in_name = false;
-        }
-    }
-    return false;
-}
-
 bool proc_has_env(pid_t pid, const char *name)
 {
-    char path[32];
+    char path[32], *entry = NULL;
+    size_t size = 0, len = strlen(name);
+    bool has_it = false;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    struct env_search search = {.name = name, .len = strlen(name), .is_in_name = true};
-    char data[4096];
-    ssize_t n;
-    while ((n = read(fd, data, sizeof data)) > 0)
-        if (env_search_feed(&search, data, (size_t)n))
-            return true;
-    return false;
+    FILE *entries = fopen(path, "re");
+    while (entries && !has_it && getdelim(&entry, &size, '\0', entries) > 0)
+        has_it = strncmp(entry, name, len) == 0 && entry[len] == '=';
+    free(entry);
+    if (entries)
+        fclose(entries);
+    return has_it;
 }
 
 char *proc_wchan(pid_t pid, char *text, size_t size)
 {
-    if (!proc_read_file(pid, "wchan", text, size) || str_is(text, "0"))
+    if (!proc_read_file(pid, 0, "wchan", text, size) || str_is(text, "0"))
         text[0] = '\0';
     return str_printable(text);
 }
 
 bool proc_is_foreign(pid_t pid, unsigned *ret)
 {
-    char text[2048];
-    if (proc_kill(pid, 0) || errno != EPERM || !proc_read_file(pid, "status", text, sizeof text))
+    if (proc_kill(pid, 0) || errno != EPERM)
         return false;
-    const char *uid = strstr(text, "\nUid:");
-    return uid && sscanf(uid, "\nUid: %u", ret) == 1;
+    int64_t user = status_field(pid, 0, "\nUid:", 10);
+    *ret = (unsigned)user;
+    return user >= 0;
 }
 
 bool proc_kill(pid_t pid, int number)
@@ -249,4 +242,55 @@ bool proc_signal(const struct proc *proc, int number)
     if (has_pidfd && errno == ESRCH)
         return false;
     return proc_kill(proc->pid, number);
+}
+
+/* --- threads --- */
+
+static void add_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
+{
+    char value[256];
+    if (!proc_read_file(pid, tid, name, value, sizeof value))
+        return;
+    value[strcspn(value, "\n")] = '\0';
+    if (value[0] && !str_is(value, "0"))
+        str_addf(text, size, ", %s %s", name, str_printable(value));
+}
+
+static void add_stack(pid_t pid, pid_t tid, char *text, size_t size)
+{
+    char stack[STACK_SIZE];
+    if (!proc_read_file(pid, tid, "stack", stack, sizeof stack))
+        return;
+    char *rest = stack, *line;
+    while ((line = strsep(&rest, "\n")) && (*line || rest))
+        str_addf(text, size, "%*s%s\n", STACK_INDENT, "", str_printable(line));
+}
+
+static bool write_thread(int fd, pid_t pid, pid_t tid)
+{
+    char text[2 * STACK_SIZE];
+    struct proc thread;
+    snprintf(text, sizeof text, "  thread %d", (int)tid);
+    if (read_stat(pid, tid, &thread))
+        str_addf(text, sizeof text, " (%s): state %c, cpu %.2f s", thread.comm, thread.state,
+                 (double)thread.ticks / (double)sysconf(_SC_CLK_TCK));
+    add_file(pid, tid, "wchan", text, sizeof text);
+    add_file(pid, tid, "syscall", text, sizeof text);
+    str_addf(text, sizeof text, "\n");
+    add_stack(pid, tid, text, sizeof text);
+    return fd_write_all(fd, text, strlen(text));
+}
+
+bool proc_write_threads(int fd, pid_t pid, int max)
+{
+    DIR *threads = open_threads(pid);
+    if (!threads)
+        return dprintf(fd, "    it has ended\n") > 0;
+    int n = 0;
+    bool ok = true;
+    for (pid_t tid; ok && (tid = next_thread(threads));)
+        if (++n <= max)
+            ok = write_thread(fd, pid, tid);
+    closedir(threads);
+    return ok && (n <= max || dprintf(fd, "    and %d more threads\n", n - max) > 0);
 }

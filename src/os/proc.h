@@ -16,6 +16,9 @@ struct proc {
     pid_t pid, ppid, pgid, sid;
     char state; /* of its first thread: R, S, D, T, t, Z, X … */
     int threads;
+    unsigned flags;   /* the kernel's */
+    int status;       /* see proc_died_with() */
+    uint64_t ticks;   /* of processor time */
     uint64_t started; /* clock ticks since boot; unique together with the pid; 0: unknown */
     char comm[32];
 };
@@ -38,6 +41,10 @@ bool proc_has_env(pid_t pid, const char *name);
 /* Where in the kernel it waits ("nfs_wait_bit_killable"), or "". Returns text.
  */
 char *proc_wchan(pid_t pid, char *text, size_t size);
+/* Writes lines for people about at most `max` threads, the first thread first: state, wait channel,
+ * system call and, with permission, kernel stack. False: the descriptor does not take them. May
+ * block if the process hangs in execve on a dead file system, so call it only in a child. */
+bool proc_write_threads(int fd, pid_t pid, int max);
 
 /* Does it belong to another user, so that we may not signal it? *ret: that user's number. */
 bool proc_is_foreign(pid_t pid, unsigned *ret);
