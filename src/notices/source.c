@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "notices/noticeline.h"
 #include "os/proc.h"
-#include "os/stray.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -354,7 +353,7 @@ static void source_on_change(void *ctx, enum reap_what what, int status)
     if (what != REAP_EXITED)
         return;
     proc_kill_group(source->watch.pid, SIGKILL);
-    stray_kill(source->world->reap, source->world->mark);
+    reap_strays(source->world->reap, source->world->mark);
     feed_drain(&source->out);
     feed_drain(&source->err);
     source_describe(source, status, why, sizeof why);

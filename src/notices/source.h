@@ -27,7 +27,7 @@ struct source_world {
     struct reap *reap;
     const char *dir;  /* working directory; NULL: ours */
     char **env;       /* with the mark */
-    const char *mark; /* marks their orphans (stray.h) */
+    const char *mark; /* marks their orphans (reap_strays) */
     int null;         /* /dev/null */
     void (*notice)(void *ctx, const struct notice *notice);
     void (*changed)(void *ctx); /* source_state() has changed */

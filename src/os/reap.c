@@ -8,11 +8,23 @@
 #include "os/tree.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { HELPERS_MAX = 256, KNOWN_MAX = 1024 };
+
+/* A watch in memory of its own, which reap_release() or reap_end() frees. */
+static bool add_own_watch(struct reap *reap, pid_t pid, enum reap_kind kind)
+{
+    struct reap_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return false;
+    *watch = (struct reap_watch){.pid = pid, .kind = kind};
+    reap_watch(reap, watch);
+    return true;
+}
 
 void reap_begin(struct reap *reap)
 {
@@ -21,14 +33,9 @@ void reap_begin(struct reap *reap)
         return;
     struct tree tree = {0};
     tree_scan(&tree, &(struct tree_job){0});
-    reap->strangers = calloc(tree.n, sizeof *reap->strangers);
-    for (size_t i = 0, n = 0; reap->strangers && i < tree.n; i++) {
-        if (tree.entries[i].parent >= 0)
-            continue;
-        reap->strangers[n] =
-            (struct reap_watch){.pid = tree.entries[i].proc.pid, .kind = REAP_HELPER};
-        reap_watch(reap, &reap->strangers[n++]);
-    }
+    for (size_t i = 0; i < tree.n; i++)
+        if (tree.entries[i].parent < 0)
+            add_own_watch(reap, tree.entries[i].proc.pid, REAP_STRANGER);
     tree_free(&tree);
 }
 
@@ -39,48 +46,26 @@ void reap_prepare(struct reap *reap)
         reap->children = list;
 }
 
-/* A child of reap_keep(). */
-struct reap_kept {
-    struct reap *reap;
-    struct reap_kept *next;
-    struct reap_watch watch;
-};
-
-static void on_kept(void *ctx, enum reap_what what, int status)
-{
-    struct reap_kept *kept = ctx, **at = &kept->reap->first_kept;
-    if (what != REAP_EXITED)
-        return;
-    while (*at != kept)
-        at = &(*at)->next;
-    *at = kept->next;
-    kept->reap->kept--;
-    free(kept);
-}
-
 void reap_keep(struct reap *reap, pid_t pid)
 {
-    struct reap_kept *kept = calloc(1, sizeof *kept);
-    if (!kept)
-        return;
-    kept->reap = reap;
-    kept->next = reap->first_kept;
-    kept->watch = (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_kept, .ctx = kept};
-    reap->first_kept = kept;
-    reap->kept++;
-    reap_watch(reap, &kept->watch);
+    reap->kept += add_own_watch(reap, pid, REAP_KEPT);
+}
+
+static bool is_own_watch(const struct reap_watch *watch)
+{
+    return watch->kind == REAP_KEPT || watch->kind == REAP_STRANGER;
 }
 
 void reap_end(struct reap *reap)
 {
-    struct reap_kept *next;
-    for (struct reap_kept *kept = reap->first_kept; kept; kept = next) {
-        next = kept->next;
-        free(kept);
+    struct reap_watch *next;
+    for (struct reap_watch *watch = reap->first; watch; watch = next) {
+        next = watch->next;
+        if (is_own_watch(watch))
+            free(watch);
     }
     if (reap->children)
         close(reap->children);
-    free(reap->strangers);
     *reap = (struct reap){0};
 }
 
@@ -148,32 +133,39 @@ static void reap_stops(struct reap *reap)
     }
 }
 
+/* The process of the watch has been reaped. `fn` NULL: it was told already. */
+static void reap_release(struct reap *reap, struct reap_watch *watch, reap_fn *fn, int status)
+{
+    bool is_own = is_own_watch(watch);
+    reap->kept -= watch->kind == REAP_KEPT;
+    reap_forget(reap, watch);
+    if (fn)
+        fn(watch->ctx, REAP_EXITED, status);
+    if (is_own)
+        free(watch);
+}
+
 static void reap_one(struct reap *reap, pid_t pid, int status)
 {
     struct reap_watch *watch = reap_find(reap, pid);
-    bool is_told_first = watch && watch->kind != REAP_HELPER;
+    reap_fn *fn = watch ? watch->fn : NULL;
     siginfo_t info;
-    if (is_told_first && watch->fn)
-        watch->fn(watch->ctx, REAP_EXITED, status);
-    wait_for(P_PID, (id_t)pid, WEXITED, &info);
-    if (!watch) {
-        log_debug("reap", "orphan %d has ended, wait status 0x%x", (int)pid, (unsigned)status);
-        return;
+    if (fn && watch->kind != REAP_HELPER) {
+        fn(watch->ctx, REAP_EXITED, status);
+        fn = NULL;
     }
-    reap_forget(reap, watch);
-    if (!is_told_first && watch->fn)
-        watch->fn(watch->ctx, REAP_EXITED, status);
+    wait_for(P_PID, (id_t)pid, WEXITED, &info);
+    if (watch)
+        reap_release(reap, watch, fn, status);
+    else
+        log_debug("reap", "orphan %d has ended, wait status 0x%x", (int)pid, (unsigned)status);
 }
 
 /* No child is left, but a watch still waits for one: its end was missed. */
 static void give_up_lost(struct reap *reap)
 {
-    struct reap_watch *watch;
-    while ((watch = reap->first)) {
-        reap_forget(reap, watch);
-        if (watch->fn)
-            watch->fn(watch->ctx, REAP_EXITED, REAP_LOST);
-    }
+    while (reap->first)
+        reap_release(reap, reap->first, reap->first->fn, REAP_LOST);
 }
 
 void reap_all(struct reap *reap)
@@ -212,20 +204,6 @@ bool reap_is_last(const struct reap *reap, pid_t pid)
     return has_only(reap, known, n + 1);
 }
 
-size_t reap_known(const struct reap *reap, pid_t *ret, size_t max)
-{
-    size_t n = 0;
-    for (const struct reap_watch *watch = reap->first; watch && n < max; watch = watch->next)
-        ret[n++] = watch->pid;
-    return n;
-}
-
-bool reap_knows_all(const struct reap *reap)
-{
-    pid_t known[KNOWN_MAX];
-    return has_only(reap, known, reap_known(reap, known, KNOWN_MAX));
-}
-
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max)
 {
     size_t n = 0;
@@ -233,4 +211,42 @@ size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max)
         if (watch->kind != REAP_CHILD)
             ret[n++] = watch->pid;
     return n;
+}
+
+/* --- strays --- */
+
+/* One pass over our descendants. False: no stray found. */
+static bool kill_round(struct reap *reap, const char *mark)
+{
+    pid_t known[KNOWN_MAX];
+    size_t n = 0;
+    for (const struct reap_watch *watch = reap->first; watch && n < KNOWN_MAX; watch = watch->next)
+        known[n++] = watch->pid;
+    if (has_only(reap, known, n))
+        return false;
+    struct tree tree = {0};
+    bool has_found = false;
+    tree_scan(&tree, &(struct tree_job){.helpers = known, .nhelpers = n});
+    for (size_t i = 0; i < tree.n; i++) {
+        struct tree_entry *entry = &tree.entries[i];
+        bool is_ours = entry->parent < 0;
+        /* pid 0 marks a stray: parents come first. */
+        bool is_below = !is_ours && tree.entries[entry->parent].proc.pid == 0;
+        if (!is_below && (!is_ours || !proc_has_env(entry->proc.pid, mark)))
+            continue;
+        has_found = true;
+        proc_signal(&entry->proc, SIGKILL);
+        if (is_ours)
+            reap_keep(reap, entry->proc.pid);
+        entry->proc.pid = 0;
+    }
+    tree_free(&tree);
+    return has_found;
+}
+
+void reap_strays(struct reap *reap, const char *mark)
+{
+    enum { ROUNDS_MAX = 8 }; /* those that fork faster are found when the next source ends */
+    for (int round = 0; round < ROUNDS_MAX && kill_round(reap, mark); round++)
+        ;
 }

@@ -4,8 +4,8 @@
  * watched children, and adopted orphans, which are logged at debug.
  *
  * A struct reap is a list of watches. Their owner keeps the memory; a watch leaves the list when
- * its process has been reaped. Main thread, after SIGCHLD; one signal may stand for several deaths,
- * so it loops. Cannot fail. See waitid(2).
+ * its process has been reaped. Before reap_end() each owner takes its watches out. Main thread,
+ * after SIGCHLD; one signal may stand for several deaths, so it loops. Cannot fail. See waitid(2).
  */
 #ifndef PCHRUN_OS_REAP_H
 #define PCHRUN_OS_REAP_H
@@ -17,8 +17,11 @@
 
 enum reap_kind {
     REAP_CHILD,  /* a process of the job */
-    REAP_HELPER, /* our own, for example a file writer; or older than our exec */
+    REAP_HELPER, /* our own, for example a file writer */
     REAP_SOURCE, /* the same, and leader of a process group that ends with it */
+    /* private: */
+    REAP_KEPT,     /* a helper that no owner waits for */
+    REAP_STRANGER, /* older than our exec */
 };
 enum reap_what { REAP_EXITED, REAP_STOPPED, REAP_CONTINUED };
 
@@ -39,10 +42,8 @@ struct reap_watch {
 };
 struct reap {
     struct reap_watch *first;
-    struct reap_watch *strangers; /* memory of their watches */
-    struct reap_kept *first_kept; /* the children of reap_keep() that have not ended */
-    int kept;                     /* how many */
-    int children;                 /* the kernel's list of our children; 0: not open yet */
+    int kept;     /* how many children of reap_keep() have not ended */
+    int children; /* the kernel's list of our children; 0: not open yet */
 };
 
 /* Call before the first child starts: earlier children (`tee log & exec pchrun …`) are not of the
@@ -64,11 +65,13 @@ bool reap_is_empty(const struct reap *reap);
 /* During a child's REAP_EXITED: is it the last process of the job? (If unknown: false, and
  * reap_is_empty() becomes true later.) */
 bool reap_is_last(const struct reap *reap, pid_t pid);
-/* The pids of all watches; returns how many were stored. */
-size_t reap_known(const struct reap *reap, pid_t *ret, size_t max);
-/* Is every child of ours in the list? (If unknown: false.) */
-bool reap_knows_all(const struct reap *reap);
-/* The pids of helpers and sources. */
+/* The pids of our own programs and of strangers; returns how many were stored. */
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
+
+/* Kills what one of our own programs has left behind: processes with this mark in their
+ * environment, which is a unique name, and their descendants. Such orphans become our children,
+ * like orphans of the job, and count as helpers until they end. An orphan without its environment
+ * counts as part of the job and ends with it. Costs nothing while all our children have a watch. */
+void reap_strays(struct reap *reap, const char *mark);
 
 #endif

@@ -3,7 +3,7 @@
  * test_stray: the processes that a program of ours leaves behind are found by their mark. No other
  * process is found.
  */
-#include "os/stray.h"
+#include "os/reap.h"
 
 #include "os/tree.h"
 #include "unit.h"
@@ -52,7 +52,7 @@ Test(stray, is_killed_and_taken_in)
 {
     siginfo_t info;
     pid_t marked = leave(MARK "=1"), other = leave(MARK "S=1");
-    stray_kill(&reap, MARK);
+    reap_strays(&reap, MARK);
     cr_expect_geq(reap.kept, 1);
     while (reap.kept > 0) {
         cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
@@ -71,7 +71,7 @@ Test(stray, who_is_known_is_none)
 {
     struct reap_watch watch = {.pid = leave(MARK "=1"), .kind = REAP_CHILD};
     reap_watch(&reap, &watch);
-    stray_kill(&reap, MARK);
+    reap_strays(&reap, MARK);
     cr_expect_eq(reap.kept, 0);
     struct proc proc;
     cr_assert(proc_read(watch.pid, &proc) && !proc_is_dead(&proc));
