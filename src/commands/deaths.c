@@ -45,6 +45,7 @@ void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
 {
     const char *user = getenv(VARIABLE), *slash = socket ? strrchr(socket, '/') : NULL;
     deaths->base = base;
+    deaths->oom.root = "";
     deaths->user_file = user && *user ? user : NULL;
     deaths->reap = reap;
     size_t len = slash ? (size_t)(slash - socket) : 0;

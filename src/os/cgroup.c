@@ -25,7 +25,7 @@
 #define DIGITS  "0123456789"
 
 enum { RANDOM_LETTERS = sizeof RANDOM - 1 };
-enum { MOUNTS_MAX = 256 * 1024, TRIES = 20, GROUPS_MAX = 4096 };
+enum { TRIES = 20, GROUPS_MAX = 4096 };
 
 static int openat_dir(int parent, const char *name)
 {
@@ -49,74 +49,94 @@ static void each_in(int dir, found_fn *fn, void *ctx)
 
 /* --- where we are --- */
 
-/* Copies up to the next blank or line end. False: no word, or it does not fit. */
-static bool take_word(const char **text, char *word, size_t size)
+typedef bool line_fn(char *line, struct cgroup_place *place);
+
+/* Calls fn for each line of the file until it returns true. */
+static bool find_line(const char *root, const char *path, line_fn *fn, struct cgroup_place *place)
 {
-    size_t len = strcspn(*text, " \n");
-    bool fits = len > 0 && len < size;
-    if (fits)
-        snprintf(word, size, "%.*s", (int)len, *text);
-    *text += len + ((*text)[len] == ' ');
-    return fits;
+    char full[PATH_MAX], *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    snprintf(full, sizeof full, "%s%s", root, path);
+    FILE *file = fopen(full, "re");
+    while (file && !found && getline(&line, &size, file) > 0)
+        found = fn(line, place);
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
 }
 
-/* "36 25 0:30 ROOT POINT options [more] - cgroup2 ..." */
-static bool read_mount(const char *line, char *root, char *point)
+/* Is the memory controller in the list, "rw,memory"? */
+static bool has_memory(const char *list)
 {
-    char word[64];
-    size_t len = strcspn(line, "\n");
-    const char *kind = strstr(line, " - cgroup2 ");
-    if (!kind || kind > line + len)
+    char text[1026];
+    snprintf(text, sizeof text, ",%s,", list);
+    return strstr(text, ",memory,");
+}
+
+/* "0::/name", "4:memory:/name" */
+static bool cgroup_take_name(char *line, struct cgroup_place *place)
+{
+    char *controllers = strchr(line, ':');
+    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!path)
         return false;
-    for (int i = 0; i < 3; i++)
-        if (!take_word(&line, word, sizeof word))
-            return false;
-    return take_word(&line, root, PATH_MAX) && take_word(&line, point, PATH_MAX);
+    *path++ = '\0';
+    path[strcspn(path, "\n")] = '\0';
+    bool is_it = place->is_v2 ? str_is(line, "0:") : has_memory(controllers + 1);
+    return is_it && str_copy(place->name, sizeof place->name, path);
 }
 
-/* The part of the path below the root of the mount; NULL: the path is not below it. */
-static const char *cgroup_below(const char *path, const char *root)
+bool cgroup_name(const char *root, pid_t pid, struct cgroup_place *place)
 {
-    size_t len = str_is(root, "/") ? 0 : strlen(root);
-    if (strncmp(path, root, len) != 0 || (path[len] != '/' && path[len]))
+    char path[64] = "/proc/self/cgroup";
+    if (pid)
+        snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    return find_line(root, path, cgroup_take_name, place);
+}
+
+const char *cgroup_below(const char *name, const char *above)
+{
+    size_t len = str_is(above, "/") ? 0 : strlen(above);
+    if (strncmp(name, above, len) != 0 || (name[len] != '/' && name[len]))
         return NULL;
-    return str_is(path + len, "/") ? "" : path + len;
+    return str_is(name + len, "/") ? "" : name + len;
 }
 
-static const char *next_line(const char *text)
+/* Undoes mountinfo's escapes, such as \040 for a blank, in place. */
+static void unescape(char *text)
 {
-    text += strcspn(text, "\n");
-    return *text ? text + 1 : text;
-}
-
-/* Reads "0::/path" (version 2). A path out of our namespace ("/../x") is useless. */
-static bool read_group(const char *groups, char *path)
-{
-    for (const char *line = groups; *line; line = next_line(line))
-        if (str_starts(line, "0::/")) {
-            line += strlen("0::");
-            return take_word(&line, path, PATH_MAX) && !str_starts(path, "/..");
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        unsigned code;
+        int used = 0;
+        if (sscanf(from, "\\%3o%n", &code, &used) == 1 && used == 4) {
+            *to = (char)code;
+            from += used;
+        } else {
+            *to = *from++;
         }
-    return false;
-}
-
-bool cgroup_find(const char *groups, const char *mounts, char *ret, size_t size)
-{
-    char path[PATH_MAX], root[PATH_MAX], point[PATH_MAX];
-    if (!read_group(groups, path))
-        return false;
-    for (const char *line = mounts; *line; line = next_line(line)) {
-        const char *rest = read_mount(line, root, point) ? cgroup_below(path, root) : NULL;
-        if (rest)
-            return str_copy(ret, size, point) && str_addf(ret, size, "%s", rest);
     }
-    return false;
+    *to = '\0';
 }
 
-static bool cgroup_read_file(const char *path, char *text, size_t size)
+/* "36 35 98:0 /top /point rw,noatime master:1 - cgroup name rw,memory": `top` is the part of the
+ * groups that the mount shows. */
+static bool cgroup_take_mount(char *line, struct cgroup_place *place)
 {
-    ssize_t n = fd_read_text(path, text, size);
-    return n >= 0 && (size_t)n < size - 1;
+    char top[PATH_MAX], point[PATH_MAX], type[64], options[1024];
+    const char *behind = strstr(line, " - ");
+    if (!behind || sscanf(line, "%*d %*d %*s %4095s %4095s", top, point) != 2 ||
+        sscanf(behind, " - %63s %*s %1023s", type, options) != 2 ||
+        !str_is(type, place->is_v2 ? "cgroup2" : "cgroup") ||
+        (!place->is_v2 && !has_memory(options)))
+        return false;
+    unescape(top);
+    unescape(point);
+    const char *rest = cgroup_below(place->name, top);
+    return rest && str_copy(place->dir, sizeof place->dir, point) &&
+           str_addf(place->dir, sizeof place->dir, "%s", rest);
 }
 
 static const char *const points[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -129,26 +149,27 @@ static bool is_mount(const char *point)
 
 /* Tries the usual mount points. False: not found; a mount that shows only a part of all groups
  * shows ours at another path. */
-static bool find_usual(const char *groups, char *ret, size_t size)
+static bool find_usual(const char *root, struct cgroup_place *place)
 {
-    char path[PATH_MAX];
-    if (!read_group(groups, path))
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(points); i++)
-        if (is_mount(points[i]))
-            return str_copy(ret, size, points[i]) &&
-                   str_addf(ret, size, "%s", cgroup_below(path, "/")) && access(ret, F_OK) == 0;
+    char full[PATH_MAX];
+    for (size_t i = 0; place->is_v2 && i < ARRAY_LEN(points); i++) {
+        snprintf(full, sizeof full, "%s%s", root, points[i]);
+        if (is_mount(full))
+            return str_copy(place->dir, sizeof place->dir, points[i]) &&
+                   str_addf(place->dir, sizeof place->dir, "%s", cgroup_below(place->name, "/")) &&
+                   str_addf(full, sizeof full, "%s", place->dir + strlen(points[i])) &&
+                   access(full, F_OK) == 0;
+    }
     return false;
 }
 
-/* Tried second: the kernel may take long to list all mounts. */
-static bool find_mounted(const char *groups, char *ret, size_t size)
+/* Reads the mounts last: the kernel may take long to list them. A path out of our namespace
+ * ("/../x") is useless. */
+bool cgroup_find(const char *root, pid_t pid, struct cgroup_place *place)
 {
-    char *mounts = malloc(MOUNTS_MAX);
-    bool ok = mounts && cgroup_read_file("/proc/self/mountinfo", mounts, MOUNTS_MAX) &&
-              cgroup_find(groups, mounts, ret, size);
-    free(mounts);
-    return ok;
+    return cgroup_name(root, pid, place) && !str_starts(place->name, "/..") &&
+           (find_usual(root, place) ||
+            find_line(root, "/proc/self/mountinfo", cgroup_take_mount, place));
 }
 
 static void look_for_us(void *ctx, pid_t pid)
@@ -190,11 +211,11 @@ static bool find_listed(char *ret, size_t size)
 
 static bool find_ours(char *ret, size_t size, struct err *err)
 {
-    char groups[8192];
-    bool is_told = cgroup_read_file("/proc/self/cgroup", groups, sizeof groups);
-    return (is_told ? find_usual(groups, ret, size) || find_mounted(groups, ret, size)
-                    : find_listed(ret, size)) ||
-           err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are visible");
+    struct cgroup_place place = {.is_v2 = true};
+    bool is_found = access("/proc/self/cgroup", R_OK) == 0
+                        ? cgroup_find("", 0, &place) && str_copy(ret, size, place.dir)
+                        : find_listed(ret, size);
+    return is_found || err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are visible");
 }
 
 /* --- our own --- */

@@ -51,8 +51,18 @@ void cgroup_sweep(const struct cgroup *cgroup, struct cgroup_left *ret);
  * same and must not be swept. */
 bool cgroup_is_name(const char *name);
 
-/* Finds the directory of our group of version 2 from the whole text of /proc/self/cgroup and
- * /proc/self/mountinfo. False: not named there, or no visible mount. */
-MUST_CHECK bool cgroup_find(const char *groups, const char *mounts, char *ret, size_t size);
+/* Where the control group of a process is. */
+struct cgroup_place {
+    bool is_v2;          /* set first: version 2, or the memory controller of version 1 */
+    char name[PATH_MAX]; /* as /proc/<pid>/cgroup has it */
+    char dir[PATH_MAX];
+};
+/* Finds both; pid 0: our own group. `root` is a prefix of /proc and /sys, but not of place->dir,
+ * for tests; normally "". False: not named there, or no visible mount. */
+MUST_CHECK bool cgroup_find(const char *root, pid_t pid, struct cgroup_place *place);
+/* Finds only the name. */
+bool cgroup_name(const char *root, pid_t pid, struct cgroup_place *place);
+/* The part of a group's name below the name `above`: "" or "/..."; NULL: it is not below it. */
+const char *cgroup_below(const char *name, const char *above);
 
 #endif

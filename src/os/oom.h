@@ -18,7 +18,7 @@
 enum { OOM_GROUPS_MAX = 16, OOM_NAME_SIZE = 256, OOM_PATH_SIZE = 512 };
 
 struct oom {
-    const char *root; /* "", or where a test has its /proc and /sys */
+    const char *root; /* set first: "", or where a test has its /proc and /sys */
     struct oom_group {
         char name[OOM_NAME_SIZE]; /* as /proc/<pid>/cgroup has it */
         char path[OOM_PATH_SIZE]; /* the file with its counter */

@@ -5,7 +5,7 @@
  */
 #include "os/cgroup.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include <signal.h>
 #include <string.h>
@@ -41,21 +41,32 @@ static const struct {
     {"0::/a\n", "31 30 - cgroup2 \n", NULL},
 };
 
-Test(cgroup, is_found)
+static bool is_found(const char *groups, const char *mounts, struct cgroup_place *place)
+{
+    folder_put("proc/self/cgroup", groups);
+    folder_put("proc/self/mountinfo", mounts);
+    *place = (struct cgroup_place){.is_v2 = true};
+    return cgroup_find(folder, 0, place);
+}
+
+Test(cgroup, is_found, .init = folder_make, .fini = folder_remove)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char path[PATH_MAX] = "";
-        bool found = cgroup_find(cases[i].groups, cases[i].mounts, path, sizeof path);
+        struct cgroup_place place;
+        bool found = is_found(cases[i].groups, cases[i].mounts, &place);
         cr_expect_eq(found, cases[i].path != NULL, "case %zu", i);
         if (cases[i].path)
-            cr_expect_str_eq(path, cases[i].path, "case %zu", i);
+            cr_expect_str_eq(place.dir, cases[i].path, "case %zu", i);
     }
 }
 
-Test(cgroup, of_a_path_that_does_not_fit)
+Test(cgroup, of_a_path_that_does_not_fit, .init = folder_make, .fini = folder_remove)
 {
-    char path[8];
-    cr_assert_not(cgroup_find("0::/a\n", unified, path, sizeof path));
+    static char groups[PATH_MAX];
+    struct cgroup_place place;
+    memset(groups, 'a', sizeof groups - 1);
+    memcpy(groups, "0::/", 4);
+    cr_assert_not(is_found(groups, unified, &place));
 }
 
 /* Only such a group is swept. */

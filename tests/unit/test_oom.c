@@ -222,7 +222,7 @@ Test(oom, a_real_control_group)
 {
     char dir[128], text[16];
     bool is_v2;
-    oom = (struct oom){0};
+    oom = (struct oom){.root = ""};
     const char *group = NULL;
     if (!make_group(dir, sizeof dir, &is_v2))
         cr_skip_test("no control group can be made here");
