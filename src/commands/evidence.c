@@ -392,10 +392,8 @@ static bool open_file(struct evidence *evidence, struct err *err)
         evidence->path = NULL; /* asprintf() leaves it undefined */
         return err_set(err, ERR_SYSTEM, ENOMEM, "no memory");
     }
-    if (!statefile_init(&evidence->file, evidence->path, evidence->reap, err))
-        return false;
-    statefile_on_written(&evidence->file, evidence_on_written, evidence);
-    return true;
+    evidence->file = (struct statefile){.fn = evidence_on_written, .ctx = evidence};
+    return statefile_init(&evidence->file, evidence->path, evidence->reap, err);
 }
 
 static void evidence_write_out(struct evidence *evidence)

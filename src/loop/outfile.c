@@ -58,7 +58,8 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
     free(target);
     if (!out->is_wanted)
         return false;
-    statefile_on_written(&out->file, outfile_on_written, out);
+    out->file.fn = outfile_on_written;
+    out->file.ctx = out;
     return watch_clock(&out->deadline, base, err);
 }
 

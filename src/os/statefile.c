@@ -364,36 +364,14 @@ bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
     uint32_t ours; /* random, so that two supervisors with one path use two temporary files */
     if (getrandom(&ours, sizeof ours, GRND_NONBLOCK) != (ssize_t)sizeof ours)
         ours = (uint32_t)getpid();
-    *file = (struct statefile){.path = strdup(path),
-                               .writer = {.reap = reap, .watch = {.fn = on_writer, .ctx = file}}};
+    file->path = strdup(path);
+    file->writer = (struct helper){.reap = reap, .watch = {.fn = on_writer, .ctx = file}};
     if (!file->path || asprintf(&file->temp, "%s.%08" PRIx32 ".tmp", path, ours) < 0) {
         file->temp = NULL; /* undefined after a failed asprintf() */
         statefile_free(file);
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare to write '%s'", path);
     }
     return true;
-}
-
-void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx)
-{
-    file->fn = fn;
-    file->ctx = ctx;
-}
-
-void statefile_check(struct statefile *file, statefile_check_fn *check)
-{
-    file->check = check;
-}
-
-void statefile_add(struct statefile *file, size_t max)
-{
-    file->manner = STATEFILE_ADD;
-    file->max = max;
-}
-
-void statefile_overwrite(struct statefile *file)
-{
-    file->manner = STATEFILE_OVERWRITE;
 }
 
 void statefile_free(struct statefile *file)

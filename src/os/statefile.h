@@ -30,12 +30,15 @@ typedef bool statefile_check_fn(void *ctx, struct err *err);
 enum statefile_manner { STATEFILE_REPLACE, STATEFILE_ADD, STATEFILE_OVERWRITE };
 
 struct statefile {
-    char *path, *temp;
+    /* STATEFILE_ADD appends each content, and begins a new line after a cut one.
+     * STATEFILE_OVERWRITE needs an existing regular file. */
     enum statefile_manner manner;
-    size_t max; /* with STATEFILE_ADD: at this size the file is renamed to "PATH.1" */
-    statefile_fn *fn;
-    statefile_check_fn *check;
+    size_t max;       /* with STATEFILE_ADD: at this size the file is renamed to "PATH.1" */
+    statefile_fn *fn; /* NULL: not needed */
+    statefile_check_fn *check; /* NULL: not needed */
     void *ctx;
+    /* private from here on */
+    char *path, *temp;
     struct helper writer;
     uint64_t tag; /* of the content being written */
     bool is_given_up;
@@ -50,16 +53,10 @@ struct statefile {
  * block. */
 MUST_CHECK bool statefile_resolve(const char *path, char **ret, struct err *err);
 
-/* `path` is absolute; its directory is made if the one above exists. */
+/* Set the public fields first; the rest must be zero. `path` is absolute; its directory is made
+ * if the one above exists. */
 MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
                                struct err *err);
-/* Sets the callback. The check gets the same ctx. */
-void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx);
-void statefile_check(struct statefile *file, statefile_check_fn *check);
-/* Appends each content from now on. After a cut line it begins a new one. */
-void statefile_add(struct statefile *file, size_t max);
-/* Overwrites in place from now on, if it is an existing regular file. */
-void statefile_overwrite(struct statefile *file);
 /* Drops waiting content and kills a running writer; fn is not called. *file may be zeroed. */
 void statefile_free(struct statefile *file);
 

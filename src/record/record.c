@@ -80,16 +80,16 @@ bool record_init(struct record *record, const struct config *config, const char 
     if (!str_addf(path, sizeof path, "%s/" HISTORY_FILE, dir) ||
         !ranks_path(record, record->node_rank, ranks, sizeof ranks))
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
+    record->commit_file =
+        (struct statefile){.fn = on_commit_written, .check = check_commits, .ctx = record};
+    record->ranks_file =
+        (struct statefile){.fn = on_ranks_written, .check = check_ranks, .ctx = record};
     if (!history_read_commits(&record->history, path, err) ||
         !history_read_ranks(&record->history, ranks, &record->saves, err) ||
         !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
         !statefile_init(&record->ranks_file, ranks, reap, err))
         return false;
     stepback(&record->history, config, dir, reap);
-    statefile_check(&record->commit_file, check_commits);
-    statefile_check(&record->ranks_file, check_ranks);
-    statefile_on_written(&record->commit_file, on_commit_written, record);
-    statefile_on_written(&record->ranks_file, on_ranks_written, record);
     return true;
 }
 

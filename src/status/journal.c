@@ -350,6 +350,7 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
                                     .what = "journal",
                                     .option = "events.file",
                                     .loss = OUTFILE_NO_LOSS,
+                                    .file = {.manner = STATEFILE_ADD, .max = FILE_MAX_BYTES},
                                     .on_written = journal_on_written,
                                     .ctx = journal};
     buf_init(&journal->pending, PENDING_MAX_BYTES);
@@ -357,7 +358,6 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
         return false;
     if (!journal->out.is_wanted)
         return true;
-    statefile_add(&journal->out.file, FILE_MAX_BYTES);
     return watch_clock(&journal->gather, base, err);
 }
 

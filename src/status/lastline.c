@@ -25,15 +25,13 @@ static void lastline_on_written(void *ctx, uint64_t tag, const struct err *err)
 void lastline_write(const char *path, const char *text)
 {
     struct reap reap = {0};
-    struct statefile file;
+    struct statefile file = {.manner = STATEFILE_OVERWRITE, .fn = lastline_on_written};
     struct err err;
     size_t len = strnlen(text, BYTES_MAX);
     if (!path || len == 0 || (str_is(path, LASTWORD_FILE) && !getenv("KUBERNETES_SERVICE_HOST")))
         return;
     reap_begin(&reap);
     if (statefile_init(&file, path, &reap, &err)) {
-        statefile_overwrite(&file);
-        statefile_on_written(&file, lastline_on_written, NULL);
         if (statefile_write(&file, 0, text, len, &err))
             statefile_wait(&file, WAIT_NS);
         statefile_free(&file);

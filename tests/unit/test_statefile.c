@@ -41,7 +41,7 @@ static void begin(void)
     snprintf(state, sizeof state, "%s/state", folder);
     snprintf(path, sizeof path, "%s/report.json", state);
     cr_assert(statefile_init(&file, path, &reap, &err));
-    statefile_on_written(&file, on_written, NULL);
+    file.fn = on_written;
 }
 
 static void end(void)
@@ -165,12 +165,11 @@ Test(statefile, removes_what_killed_writers_have_left)
 
 Test(statefile, says_which_directory_is_missing)
 {
-    struct statefile deep;
+    struct statefile deep = {.fn = on_written};
     struct err err;
     char where[128];
     snprintf(where, sizeof where, "%s/not/there/file", folder);
     cr_assert(statefile_init(&deep, where, &reap, &err));
-    statefile_on_written(&deep, on_written, NULL);
     cr_assert(statefile_write(&deep, 1, "x", 1, &err));
     settle_of(&deep);
     cr_assert(told.failed && told.err.sys_errno == ENOENT);
@@ -203,9 +202,9 @@ Test(statefile, writers_may_make_one_directory_together)
         snprintf(second, sizeof second, "%s/b.json", place);
         statefile_free(&file);
         cr_assert(statefile_init(&file, first, &reap, &err));
+        file.fn = on_written;
+        other = (struct statefile){.fn = on_written};
         cr_assert(statefile_init(&other, second, &reap, &err));
-        statefile_on_written(&file, on_written, NULL);
-        statefile_on_written(&other, on_written, NULL);
         put(1, "a");
         cr_assert(statefile_write(&other, 2, "b", 1, &err), "%s", err.text);
         settle();
@@ -245,7 +244,8 @@ Test(statefile, a_journal_grows_and_is_rotated)
 {
     char old[160];
     snprintf(old, sizeof old, "%s.1", path);
-    statefile_add(&file, 8);
+    file.manner = STATEFILE_ADD;
+    file.max = 8;
     add("one\n");
     add("two\n");
     assert_file(path, "one\ntwo\n");
@@ -261,7 +261,8 @@ Test(statefile, a_journal_grows_and_is_rotated)
 /* The last line is cut: its writer was killed, or the disk was full. */
 Test(statefile, a_journal_goes_on_with_a_whole_line)
 {
-    statefile_add(&file, 1000);
+    file.manner = STATEFILE_ADD;
+    file.max = 1000;
     add("one\ncut");
     add("two\n");
     assert_file(path, "one\ncut\ntwo\n");
@@ -270,7 +271,8 @@ Test(statefile, a_journal_goes_on_with_a_whole_line)
 Test(statefile, a_journal_at_a_pipe_fails)
 {
     char command[400];
-    statefile_add(&file, 1000);
+    file.manner = STATEFILE_ADD;
+    file.max = 1000;
     snprintf(command, sizeof command, "mkdir %s/state; mkfifo %s", folder, path);
     cr_assert_eq(system(command), 0);
     add("one\\n");
@@ -280,7 +282,7 @@ Test(statefile, a_journal_at_a_pipe_fails)
 Test(statefile, what_lies_there_is_written_over_in_place)
 {
     struct stat before, after;
-    statefile_overwrite(&file);
+    file.manner = STATEFILE_OVERWRITE;
     add("too early");
     cr_assert(told.failed && told.err.sys_errno == ENOENT, "it makes no file");
     char command[400];
