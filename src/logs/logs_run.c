@@ -124,7 +124,7 @@ static void on_told(void *ctx)
 
 void logs_run_begun(struct logs_run *run)
 {
-    for (size_t i = 0; run->outputs && i < run->tee.count; i++)
+    for (size_t i = 0; i < run->tee.count; i++)
         fd_close(&run->outputs[i]);
 }
 
@@ -136,7 +136,7 @@ static void close_run(struct logs_run *run)
     fd_close(&run->control);
     fd_close(&run->tee.control);
     logs_run_begun(run);
-    for (size_t i = 0; run->tee.streams && i < run->tee.count; i++)
+    for (size_t i = 0; i < run->tee.count; i++)
         fd_close(&run->tee.streams[i].fd);
 }
 
@@ -150,9 +150,8 @@ void logs_run_free(struct logs_run *run)
     }
     close_run(run);
     tee_states_free(run->tee.states, run->tee.count);
-    for (size_t i = 0; i < run->ntexts; i++)
-        free(run->texts[i]);
-    free(run->texts);
+    for (size_t i = 0; i < run->tee.count; i++)
+        free(run->tee.streams[i].path);
     free(run->outputs);
     free(run->tee.streams);
     free(run);
@@ -286,13 +285,6 @@ void logs_run_end(struct logs_run *run, int64_t until)
 
 /* --- how it begins --- */
 
-static char *logs_run_keep_text(struct logs_run *run, char *text)
-{
-    run->texts[run->ntexts] = text;
-    run->ntexts += text != NULL;
-    return text;
-}
-
 static void word_prefix(const struct logs_world *world, int index, char *prefix, size_t size)
 {
     const struct core_params *params = world->params;
@@ -302,23 +294,23 @@ static void word_prefix(const struct logs_world *world, int index, char *prefix,
         snprintf(prefix, size, "[node %d] ", params->node_rank);
 }
 
-static bool word_stream(struct logs_run *run, size_t i, const char *folder, struct err *err)
+static bool word_stream(struct logs_run *run, size_t i, uint32_t attempt, uint32_t generation,
+                        struct err *err)
 {
     static const char *const endings[] = {[LOGS_STDOUT] = "stdout", [LOGS_STDERR] = "stderr"};
     const struct logs_world *world = run->world;
     struct tee_stream *stream = &run->tee.streams[i];
     int index = (int)(i / LOGS_STREAM__COUNT), which = (int)(i % LOGS_STREAM__COUNT);
-    char name[LOGS_NAME_SIZE], prefix[MIXER_PREFIX_MAX] = "", *path = NULL;
+    char name[LOGS_NAME_SIZE];
     logs_run_name(world, index, name);
     if (world->config->logs.prefix)
-        word_prefix(world, index, prefix, sizeof prefix);
-    if (asprintf(&path, "%s/%s.%s", folder, name, endings[which]) < 0)
-        path = NULL;
-    stream->path = logs_run_keep_text(run, path);
-    stream->prefix = logs_run_keep_text(run, strdup(prefix));
+        word_prefix(world, index, stream->prefix, sizeof stream->prefix);
+    if (asprintf(&stream->path, "%s/attempt.%" PRIu32 "/gen.%" PRIu32 "/%s.%s",
+                 world->config->logs.dir, attempt, generation, name, endings[which]) < 0)
+        stream->path = NULL;
     int fd = which == LOGS_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
     stream->to = world->config->logs.tee && !(world->closed & 1U << fd) ? fd : -1;
-    return (stream->path && stream->prefix) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    return stream->path || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }
 
 static bool logs_run_open_stream(struct logs_run *run, size_t i, struct err *err)
@@ -329,20 +321,6 @@ static bool logs_run_open_stream(struct logs_run *run, size_t i, struct err *err
     run->tee.streams[i].fd = ends[0];
     run->outputs[i] = ends[1];
     return fd_set_nonblock(ends[0], err);
-}
-
-static bool logs_run_open_streams(struct logs_run *run, uint32_t attempt, uint32_t generation,
-                                  struct err *err)
-{
-    char *folder;
-    bool ok = true;
-    if (asprintf(&folder, "%s/attempt.%" PRIu32 "/gen.%" PRIu32, run->world->config->logs.dir,
-                 attempt, generation) < 0)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    for (size_t i = 0; ok && i < run->tee.count; i++)
-        ok = word_stream(run, i, folder, err) && logs_run_open_stream(run, i, err);
-    free(folder);
-    return ok;
 }
 
 static bool open_control(struct logs_run *run, struct err *err)
@@ -364,8 +342,7 @@ static struct logs_run *new_run(struct logs_world *world)
         return NULL;
     *run = (struct logs_run){.world = world,
                              .control = -1,
-                             .tee = {.count = n,
-                                     .control = -1,
+                             .tee = {.control = -1,
                                      .out = world->out,
                                      .max_size = (uint64_t)world->config->logs.max_size,
                                      .keep = world->config->logs.keep}};
@@ -374,16 +351,14 @@ static struct logs_run *new_run(struct logs_world *world)
     run->clock = (struct watch){.fn = logs_run_on_clock, .ctx = run};
     run->watch = (struct reap_watch){.kind = REAP_HELPER, .fn = logs_run_on_change, .ctx = run};
     run->tee.streams = calloc(n, sizeof *run->tee.streams);
-    run->tee.states = tee_states_new(n, (uint32_t)world->config->logs.lines);
     run->outputs = calloc(n, sizeof *run->outputs);
-    run->texts = calloc(2 * n, sizeof *run->texts);
-    if (!run->tee.streams || !run->tee.states || !run->outputs || !run->texts) {
-        tee_states_free(run->tee.states, n);
-        run->tee.states = NULL;
-        run->tee.count = 0;
+    if (run->tee.streams && run->outputs)
+        run->tee.states = tee_states_new(n, (uint32_t)world->config->logs.lines);
+    if (!run->tee.states) {
         logs_run_free(run);
         return NULL;
     }
+    run->tee.count = n;
     for (size_t i = 0; i < n; i++)
         run->outputs[i] = run->tee.streams[i].fd = -1;
     return run;
@@ -397,8 +372,10 @@ struct logs_run *logs_run_begin(struct logs_world *world, uint32_t attempt, uint
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep what the commands print");
         return NULL;
     }
-    if (logs_run_open_streams(run, attempt, generation, err) && open_control(run, err) &&
-        start_tee(run, err))
+    bool ok = true;
+    for (size_t i = 0; ok && i < run->tee.count; i++)
+        ok = word_stream(run, i, attempt, generation, err) && logs_run_open_stream(run, i, err);
+    if (ok && open_control(run, err) && start_tee(run, err))
         return run;
     logs_run_free(run);
     return NULL;

@@ -39,8 +39,6 @@ struct logs_run {
     struct logs_run *next; /* the owner's */
     struct tee tee;
     int *outputs; /* two for each command; -1: closed */
-    char **texts; /* paths and prefixes */
-    size_t ntexts;
     int control;
     struct watch told, clock;
     struct reap_watch watch; /* pid 0: the log process does not run */

@@ -14,12 +14,6 @@ bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks)
     return ring->data != NULL;
 }
 
-void ring_free(struct ring *ring)
-{
-    free(ring->data);
-    ring->data = NULL;
-}
-
 size_t ring_marks_used(struct ring_marks *marks)
 {
     size_t taken = atomic_load(&marks->taken); /* first: it never passes `added` */
@@ -49,13 +43,6 @@ void ring_add(struct ring *ring, const char *bytes, size_t n)
     memcpy(ring->data + at % ring->size, bytes, len);
     memcpy(ring->data, bytes + len, n - len);
     atomic_store(&ring->marks->added, at + n);
-}
-
-const char *ring_first(struct ring *ring, size_t *ret_n)
-{
-    size_t at = atomic_load(&ring->marks->taken);
-    *ret_n = until_end(ring, at, ring_used(ring));
-    return ring->data + at % ring->size;
 }
 
 size_t ring_copy(struct ring *ring, char *bytes, size_t size)

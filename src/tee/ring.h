@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ring: a bounded queue of bytes between two threads: one adds, the other takes. Neither waits for
- * the other. Owns its memory: ring_free().
+ * the other. Its memory lives as long as the process.
  */
 #ifndef PCHRUN_TEE_RING_H
 #define PCHRUN_TEE_RING_H
@@ -24,7 +24,6 @@ struct ring {
 
 /* `marks` belongs to the caller, and is set to zero. */
 MUST_CHECK bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks);
-void ring_free(struct ring *ring);
 /* How many bytes are in the ring of these marks. */
 size_t ring_marks_used(struct ring_marks *marks);
 /* For either thread; the other thread may add or take at any time. */
@@ -34,8 +33,6 @@ size_t ring_room(struct ring *ring);
 /* n is at most ring_room(). */
 void ring_add(struct ring *ring, const char *bytes, size_t n);
 
-/* The first bytes that lie in one piece; *ret_n may be 0. Valid until ring_take(). */
-const char *ring_first(struct ring *ring, size_t *ret_n);
 /* Copies up to `size` of the first bytes. */
 size_t ring_copy(struct ring *ring, char *bytes, size_t size);
 void ring_take(struct ring *ring, size_t n);

@@ -98,8 +98,3 @@ size_t rotate_write(struct rotate *file, const char *bytes, size_t n)
     }
     return done;
 }
-
-void rotate_close(struct rotate *file)
-{
-    fd_close(&file->fd);
-}

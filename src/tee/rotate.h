@@ -4,7 +4,7 @@
  * PATH.2, and so on. A file may end inside a line: joined, the files hold all that was written.
  *
  * The first write makes the directory and opens the file. Each call may block as long as the file
- * system does. A failed call may be repeated. Owns its descriptor: rotate_close(). One thread at a
+ * system does. A failed call may be repeated. Opens `fd`, which the caller closes. One thread at a
  * time.
  */
 #ifndef PCHRUN_TEE_ROTATE_H
@@ -26,6 +26,5 @@ struct rotate {
 /* Returns how many bytes were written; if not all, errno says why. With n 0 it only opens the file.
  */
 size_t rotate_write(struct rotate *file, const char *bytes, size_t n);
-void rotate_close(struct rotate *file);
 
 #endif

@@ -21,7 +21,7 @@
 #define PARTIAL_WAIT_NS (500 * NS_PER_MS)
 
 enum {
-    IN_MAX = 32 * 1024, /* bytes to mix at once */
+    IN_MAX = 32 * 1024, /* bytes to take from a ring at once */
     OUT_MAX = 64 * 1024,
     LINE_MAX_BYTES = 16 * 1024, /* do not wait for the end of a longer line */
     NOTE_MAX = 256,
@@ -30,7 +30,7 @@ enum {
 
 /* --- both sides --- */
 
-void bell_ring(struct bell *bell)
+static void bell_ring(struct bell *bell)
 {
     uint64_t one = 1;
     if (atomic_exchange(&bell->is_awaited, false) && write(bell->event, &one, sizeof one) < 0)
@@ -50,6 +50,14 @@ static size_t word_note(char note[NOTE_MAX], uint64_t bytes, const char *why)
 }
 
 /* --- the reader's side --- */
+
+/* Bytes were added, or no more will come. */
+static void sink_wake(struct sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    pthread_cond_signal(&sink->work);
+    pthread_mutex_unlock(&sink->lock);
+}
 
 bool branch_init(struct branch *branch, size_t size, struct branch_state *state)
 {
@@ -104,13 +112,6 @@ void branch_add(struct sink *sink, struct branch *branch, const char *bytes, siz
     }
     ring_add(&branch->ring, bytes, n);
     sink_wake(sink);
-}
-
-void sink_wake(struct sink *sink)
-{
-    pthread_mutex_lock(&sink->lock);
-    pthread_cond_signal(&sink->work);
-    pthread_mutex_unlock(&sink->lock);
 }
 
 void sink_close(struct sink *sink)
@@ -188,8 +189,8 @@ static void sink_put(struct sink *sink, struct branch *branch, const char *bytes
 /* Writes bytes as they come. */
 static void deliver_bytes(struct sink *sink, struct branch *branch)
 {
-    size_t n;
-    const char *bytes = ring_first(&branch->ring, &n);
+    char bytes[IN_MAX];
+    size_t n = ring_copy(&branch->ring, bytes, sizeof bytes);
     sink_put(sink, branch, bytes, n);
     ring_take(&branch->ring, n);
 }
@@ -275,10 +276,7 @@ static void *sink_run(void *arg)
     struct branch *branch;
     open_files(sink);
     while ((branch = wait_for_work(sink))) {
-        if (branch->file.path || !sink->by_line)
-            deliver_bytes(sink, branch);
-        else
-            deliver_lines(sink, branch);
+        (sink->by_line ? deliver_lines : deliver_bytes)(sink, branch);
         bell_ring(sink->bell);
     }
     atomic_store(&sink->is_done, true);

@@ -73,12 +73,8 @@ MUST_CHECK bool sink_init(struct sink *sink, size_t max, bool by_line, struct be
 void sink_put_in(struct sink *sink, struct branch *branch);
 /* False: errno says why. */
 MUST_CHECK bool sink_start(struct sink *sink);
-/* Bytes were added. */
-void sink_wake(struct sink *sink);
 /* No more bytes will come: the sink writes or loses the rest, and is then done. */
 void sink_close(struct sink *sink);
 bool sink_is_done(const struct sink *sink);
-
-void bell_ring(struct bell *bell);
 
 #endif

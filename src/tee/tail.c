@@ -9,11 +9,6 @@
 
 #define MISSING "..."
 
-void tail_init(struct tail *tail, uint32_t lines)
-{
-    tail->lines = lines;
-}
-
 /* --- the first lines: all bytes as they come --- */
 
 static void add_first(struct tail *tail, const char *bytes, size_t n)

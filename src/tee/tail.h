@@ -27,8 +27,7 @@ struct tail {
     char last[TAIL_LAST_MAX];
 };
 
-/* `tail` must be zeroed. */
-void tail_init(struct tail *tail, uint32_t lines);
+/* At first `tail` must be zeroed, but for `lines`. */
 void tail_add(struct tail *tail, const char *bytes, size_t n);
 
 /* The first or last lines (at most `lines`) with '\n' between them and a NUL at the end; a NUL

@@ -30,12 +30,13 @@ enum {
     CHUNK = 64 * 1024, /* bytes to read at once */
     FILE_RING = 512 * 1024,
     PASS_RING = 256 * 1024,
-    PASS_SINKS = 2,
     TORN_TRIES = 100
 };
 
+/* The places: the files, standard output, standard error. */
+enum { SINK_FILES, SINK_OUT, SINK_ERR, SINK__COUNT };
+
 struct route {
-    const struct tee_stream *stream;
     struct tee_stream_state *state;
     int fd; /* -1: at its end */
     struct branch branches[TEE_BRANCH__COUNT];
@@ -45,9 +46,8 @@ struct route {
 struct reader {
     struct route *routes;
     size_t count;
-    struct pollfd *polls;  /* one for each route, and two more */
-    struct route **polled; /* the routes of `polls` */
-    struct sink files, passes[PASS_SINKS];
+    struct pollfd *polls; /* one for each route, and two more */
+    struct sink sinks[SINK__COUNT];
     struct bell bell;
     int control; /* -1: closed, so the end is near */
     int64_t until;
@@ -62,7 +62,7 @@ struct tee_stream_state *tee_states_new(size_t count, uint32_t lines)
     if (states == MAP_FAILED)
         return NULL;
     for (size_t i = 0; i < count; i++)
-        tail_init(&states[i].tail, lines);
+        states[i].tail.lines = lines;
     return states;
 }
 
@@ -121,7 +121,7 @@ static void read_stream(struct reader *reader, struct route *route)
     ssize_t n = read(route->fd, bytes, sizeof bytes);
     if (n > 0) {
         keep_tail(route->state, bytes, (size_t)n);
-        branch_add(&reader->files, &route->branches[TEE_FILE], bytes, (size_t)n);
+        branch_add(&reader->sinks[SINK_FILES], &route->branches[TEE_FILE], bytes, (size_t)n);
         if (route->pass)
             branch_add(route->pass, &route->branches[TEE_PASS], bytes, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -139,17 +139,14 @@ static bool accepts(struct route *route, int64_t now, int64_t *ret_until)
     return does;
 }
 
-static size_t tee_choose(struct reader *reader, int64_t now, int64_t *ret_until)
+/* Polls the routes that can be read now; poll(2) leaves out a negative descriptor. */
+static void tee_choose(struct reader *reader, int64_t now, int64_t *ret_until)
 {
-    size_t n = 0;
     for (size_t i = 0; i < reader->count; i++) {
         struct route *route = &reader->routes[i];
-        if (route->fd < 0 || !accepts(route, now, ret_until))
-            continue;
-        reader->polled[n] = route;
-        reader->polls[n++] = (struct pollfd){.fd = route->fd, .events = POLLIN};
+        bool is_ready = route->fd >= 0 && accepts(route, now, ret_until);
+        reader->polls[i] = (struct pollfd){.fd = is_ready ? route->fd : -1, .events = POLLIN};
     }
-    return n;
 }
 
 static bool has_open(const struct reader *reader)
@@ -178,9 +175,10 @@ static void tee_on_control(struct reader *reader)
 static void tee_turn(struct reader *reader)
 {
     int64_t now = clock_now_ns(), until = reader->until;
+    size_t n = reader->count;
     uint64_t rings;
     atomic_store(&reader->bell.is_awaited, true);
-    size_t n = tee_choose(reader, now, &until);
+    tee_choose(reader, now, &until);
     reader->polls[n] = (struct pollfd){.fd = reader->bell.event, .events = POLLIN};
     reader->polls[n + 1] = (struct pollfd){.fd = reader->control, .events = POLLIN};
     poll(reader->polls, n + 2, timeout_ms(until, now));
@@ -190,16 +188,16 @@ static void tee_turn(struct reader *reader)
         tee_on_control(reader);
     for (size_t i = 0; i < n; i++)
         if (reader->polls[i].revents)
-            read_stream(reader, reader->polled[i]);
+            read_stream(reader, &reader->routes[i]);
 }
 
 /* --- the end --- */
 
 static bool is_flushed(const struct reader *reader)
 {
-    bool is_done = sink_is_done(&reader->files);
-    for (int i = 0; i < PASS_SINKS; i++)
-        is_done = is_done && sink_is_done(&reader->passes[i]);
+    bool is_done = true;
+    for (int i = 0; i < SINK__COUNT; i++)
+        is_done = is_done && sink_is_done(&reader->sinks[i]);
     return is_done;
 }
 
@@ -235,10 +233,8 @@ static void wait_for_sinks(struct reader *reader)
 
 static void tee_flush(struct reader *reader)
 {
-    sink_close(&reader->files);
-    for (int i = 0; i < PASS_SINKS; i++)
-        if (reader->passes[i].count > 0)
-            sink_close(&reader->passes[i]);
+    for (int i = 0; i < SINK__COUNT; i++)
+        sink_close(&reader->sinks[i]);
     wait_for_sinks(reader);
 }
 
@@ -249,6 +245,7 @@ static void tee_flush(struct reader *reader)
 static void go_apart(const struct tee *tee, const int *keep, size_t n)
 {
     sigset_t all;
+    unsigned unused = 1U << STDIN_FILENO | 1U << STDOUT_FILENO | 1U << STDERR_FILENO;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setsid();
@@ -256,15 +253,10 @@ static void go_apart(const struct tee *tee, const int *keep, size_t n)
     if (tee->out >= 0)
         dup2(tee->out, STDOUT_FILENO);
     fd_range(3, FD_RANGE_CLOSE, keep, n);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; fd <= 2; fd++) {
-        bool is_used = false;
-        for (size_t i = 0; i < tee->count; i++)
-            is_used = is_used || tee->streams[i].to == fd;
-        if (!is_used && null >= 0)
-            dup2(null, fd);
-    }
-    fd_close(&null);
+    for (size_t i = 0; i < tee->count; i++)
+        if (tee->streams[i].to >= 0)
+            unused &= ~(1U << tee->streams[i].to);
+    fd_silence(unused);
     if (chdir("/") != 0)
         errno = 0; /* harmless: it only keeps a directory in use */
 }
@@ -277,12 +269,13 @@ static bool is_one_file(void)
            out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }
 
-static bool init_route(struct reader *reader, struct route *route, const struct tee *tee,
-                       bool is_joined)
+static bool init_route(struct reader *reader, size_t i, const struct tee *tee, bool is_joined)
 {
-    const struct tee_stream *stream = route->stream;
+    struct route *route = &reader->routes[i];
+    const struct tee_stream *stream = &tee->streams[i];
     struct branch *file = &route->branches[TEE_FILE], *pass = &route->branches[TEE_PASS];
     bool passes_on = stream->to >= 0;
+    route->state = &tee->states[i];
     route->fd = stream->fd;
     if (atomic_load(&route->state->version) % 2 != 0) /* the process before this one was killed */
         atomic_fetch_add(&route->state->version, 1);
@@ -293,12 +286,12 @@ static bool init_route(struct reader *reader, struct route *route, const struct 
     file->file.path = stream->path;
     file->file.max_size = tee->max_size;
     file->file.keep = tee->keep;
-    sink_put_in(&reader->files, file);
+    sink_put_in(&reader->sinks[SINK_FILES], file);
     if (!passes_on)
         return true;
     pass->fd = stream->to;
     pass->mixed.prefix = stream->prefix;
-    route->pass = &reader->passes[!is_joined && stream->to == STDERR_FILENO];
+    route->pass = &reader->sinks[!is_joined && stream->to == STDERR_FILENO ? SINK_ERR : SINK_OUT];
     sink_put_in(route->pass, pass);
     return true;
 }
@@ -311,23 +304,18 @@ static bool tee_init(struct reader *reader, const struct tee *tee)
     *reader = (struct reader){.routes = calloc(n, sizeof *reader->routes),
                               .count = n,
                               .polls = calloc(n + 2, sizeof *reader->polls),
-                              .polled = calloc(n, sizeof(struct route *)),
                               .control = tee->control,
                               .until = CLOCK_NEVER};
     reader->bell = (struct bell){.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                                  .supervisor = dup(tee->control)};
-    bool ok = reader->routes && reader->polls && reader->polled && reader->bell.event >= 0 &&
-              sink_init(&reader->files, n, false, &reader->bell);
-    for (int i = 0; ok && i < PASS_SINKS; i++)
-        ok = sink_init(&reader->passes[i], n, tee->by_line, &reader->bell);
-    for (size_t i = 0; ok && i < n; i++) {
-        reader->routes[i].stream = &tee->streams[i];
-        reader->routes[i].state = &tee->states[i];
-        ok = init_route(reader, &reader->routes[i], tee, is_joined);
-    }
-    for (int i = 0; ok && i < PASS_SINKS; i++)
-        ok = sink_start(&reader->passes[i]);
-    return ok && sink_start(&reader->files);
+    bool ok = reader->routes && reader->polls && reader->bell.event >= 0;
+    for (int i = 0; ok && i < SINK__COUNT; i++)
+        ok = sink_init(&reader->sinks[i], n, i != SINK_FILES && tee->by_line, &reader->bell);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = init_route(reader, i, tee, is_joined);
+    for (int i = 0; ok && i < SINK__COUNT; i++)
+        ok = sink_start(&reader->sinks[i]);
+    return ok;
 }
 
 /* A thread that hangs would keep the pipes open after the end. */

@@ -30,10 +30,10 @@ struct tee_stream_state {
 };
 
 struct tee_stream {
-    int fd;             /* the reading end of a pipe; non-blocking */
-    const char *path;   /* the path of its file */
-    const char *prefix; /* the prefix of lines that are passed on; "": none */
-    int to;             /* where to pass it on: STDOUT_FILENO, STDERR_FILENO; -1: nowhere */
+    int fd;                        /* the reading end of a pipe; non-blocking */
+    char *path;                    /* the path of its file; owned */
+    char prefix[MIXER_PREFIX_MAX]; /* the prefix of lines that are passed on; "": none */
+    int to; /* where to pass it on: STDOUT_FILENO, STDERR_FILENO; -1: nowhere */
 };
 
 /* All of it must live as long as the process may be started again; the process has a copy. */

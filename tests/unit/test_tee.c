@@ -7,6 +7,7 @@
 #include "tee/rotate.h"
 #include "tee/tail.h"
 
+#include "base/fd.h"
 #include "folder.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static char text[TAIL_TEXT_MAX];
 static void fill(uint32_t lines, const char *bytes)
 {
     memset(&tail, 0, sizeof tail);
-    tail_init(&tail, lines);
+    tail.lines = lines;
     tail_add(&tail, bytes, strlen(bytes));
 }
 
@@ -64,7 +65,7 @@ Test(tail, a_line_that_is_begun_anew)
     tail_add(&tail, "x", 1);
     cr_expect_str_eq(last(1), "x");
     memset(&tail, 0, sizeof tail);
-    tail_init(&tail, 5);
+    tail.lines = 5;
     tail_add(&tail, "kept\n", 5);
     for (int i = 0; i < 100000; i++)
         tail_add(&tail, "\rprogress", 9);
@@ -80,7 +81,7 @@ Test(tail, a_line_that_is_too_long)
         big[sizeof big - 4 + i] = "end\n"[i];
     for (size_t piece = 1000; piece <= sizeof big; piece *= 5) {
         memset(&tail, 0, sizeof tail);
-        tail_init(&tail, 3);
+        tail.lines = 3;
         tail_add(&tail, "before\n", 7);
         for (size_t i = 0; i < sizeof big; i += piece)
             tail_add(&tail, big + i, i + piece < sizeof big ? piece : sizeof big - i);
@@ -109,12 +110,12 @@ Test(tail, pieces_do_not_matter)
             whole[i] = at % rare == 0 ? "\n\n\r"[at / rare % 3U] : "abcdef"[at % 6U];
         }
         memset(&tail, 0, sizeof tail);
-        tail_init(&tail, 20);
+        tail.lines = 20;
         for (size_t i = 0; i < n; i++)
             tail_add(&tail, whole + i, 1);
         tail_last(&tail, 20, one, sizeof one);
         memset(&tail, 0, sizeof tail);
-        tail_init(&tail, 20);
+        tail.lines = 20;
         for (size_t i = 0, k; i < n; i += k) {
             k = 1 + (size_t)rand_r(&seed) % (2 * TAIL_LAST_MAX);
             k = k < n - i ? k : n - i;
@@ -173,11 +174,7 @@ Test(ring, two_threads)
     cr_assert_eq(pthread_create(&adder, NULL, add_all, &ring), 0);
     while (got < RING_BYTES) {
         char bytes[512];
-        size_t n;
-        const char *first = ring_first(&ring, &n);
         size_t copied = ring_copy(&ring, bytes, sizeof bytes);
-        size_t both = n < copied ? n : copied;
-        cr_assert_eq(memcmp(first, bytes, both), 0);
         for (size_t i = 0; i < copied; i++)
             cr_assert_eq(bytes[i], pattern(got + i));
         ring_take(&ring, copied);
@@ -185,7 +182,7 @@ Test(ring, two_threads)
     }
     pthread_join(adder, NULL);
     cr_expect_eq(ring_used(&ring), 0);
-    ring_free(&ring);
+    free(ring.data);
 }
 
 /* --- rotate --- */
@@ -230,10 +227,10 @@ Test(rotate, full_files_move_on)
     cr_expect_str_eq(content(0), "m");
     cr_expect_str_eq(content(2), "efgh");
     cr_expect_str_eq(content(3), "?");
-    rotate_close(&file);
+    fd_close(&file.fd);
     cr_assert_eq(rotate_write(&file, "n", 1), 1, "what is there is added to");
     cr_expect_str_eq(content(0), "mn");
-    rotate_close(&file);
+    fd_close(&file.fd);
 }
 
 Test(rotate, none_is_kept)
@@ -242,7 +239,7 @@ Test(rotate, none_is_kept)
     cr_assert_eq(rotate_write(&file, "abcdefghij", 10), 10);
     cr_expect_str_eq(content(0), "ij");
     cr_expect_str_eq(content(1), "?");
-    rotate_close(&file);
+    fd_close(&file.fd);
 }
 
 Test(rotate, no_limit)
@@ -250,7 +247,7 @@ Test(rotate, no_limit)
     struct rotate file = {.path = path, .keep = 2, .fd = -1};
     cr_assert_eq(rotate_write(&file, "abcdefghij", 10), 10);
     cr_expect_str_eq(content(0), "abcdefghij");
-    rotate_close(&file);
+    fd_close(&file.fd);
 }
 
 /* A pipe would wait for a reader, and a link could lead anywhere. */
@@ -259,7 +256,7 @@ Test(rotate, other_things_are_left_alone)
     struct rotate file = {.path = path, .max_size = 4, .keep = 2, .fd = -1};
     char target[80];
     cr_assert_eq(rotate_write(&file, "", 0), 0);
-    rotate_close(&file);
+    fd_close(&file.fd);
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkfifo(path, 0600), 0);
     cr_expect_eq(rotate_write(&file, "a", 1), 0);
