@@ -18,11 +18,12 @@ void buf_free(struct buf *buf)
     buf_init(buf, buf->max);
 }
 
-uint8_t *buf_room(struct buf *buf, size_t n)
+/* Makes room for n bytes behind the queue. False: the bound or memory does not allow it. */
+static bool buf_make_room(struct buf *buf, size_t n)
 {
     size_t len = buf_len(buf);
     if (n > buf->max || len > buf->max - n)
-        return NULL;
+        return false;
     if (buf->start > 0 && buf->end + n > buf->cap) {
         memmove(buf->data, buf->data + buf->start, len);
         buf->start = 0;
@@ -34,27 +35,20 @@ uint8_t *buf_room(struct buf *buf, size_t n)
             cap *= 2;
         uint8_t *data = realloc(buf->data, cap);
         if (!data)
-            return NULL;
+            return false;
         buf->data = data;
         buf->cap = cap;
     }
-    return buf->data + buf->end;
-}
-
-void buf_added(struct buf *buf, size_t n)
-{
-    assert(buf->end + n <= buf->cap);
-    buf->end += n;
+    return true;
 }
 
 bool buf_add(struct buf *buf, const void *data, size_t n)
 {
-    uint8_t *room = buf_room(buf, n);
-    if (!room)
+    if (!buf_make_room(buf, n))
         return false;
     if (n > 0)
-        memcpy(room, data, n);
-    buf_added(buf, n);
+        memcpy(buf->data + buf->end, data, n);
+    buf->end += n;
     return true;
 }
 

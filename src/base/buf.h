@@ -28,10 +28,7 @@ static inline const uint8_t *buf_bytes(const struct buf *buf)
 {
     return buf->start > 0 ? buf->data + buf->start : buf->data; /* NULL + 0 is undefined */
 }
-/* Room for n bytes behind the queue, to be filled and then counted by buf_added(); NULL if the
- * bound or memory does not allow it. */
-MUST_CHECK uint8_t *buf_room(struct buf *buf, size_t n);
-void buf_added(struct buf *buf, size_t n);
+/* False: the bound or memory does not allow it. */
 MUST_CHECK bool buf_add(struct buf *buf, const void *data, size_t n);
 /* Drops the first n bytes. */
 void buf_drop(struct buf *buf, size_t n);

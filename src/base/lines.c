@@ -34,39 +34,32 @@ bool lines_add(struct lines *lines, const void *data, size_t n)
     return false;
 }
 
-static enum lines_result give(struct lines *lines, size_t len, char **ret_line, size_t *ret_len)
-{
-    bool is_rest = lines->is_skipping;
-    lines->is_skipping = false;
-    lines->looked_at = 0;
-    lines->taken = len + 1;
-    if (is_rest || len > lines->max) {
-        drop_taken(lines);
-        return is_rest ? lines_next(lines, ret_line, ret_len) : LINES_TOO_LONG;
-    }
-    *ret_line = (char *)buf_bytes(&lines->buf);
-    (*ret_line)[len] = '\0';
-    *ret_len = len;
-    return LINES_ONE;
-}
-
 enum lines_result lines_next(struct lines *lines, char **ret_line, size_t *ret_len)
 {
-    drop_taken(lines);
-    size_t n = buf_len(&lines->buf);
-    const char *data = (const char *)buf_bytes(&lines->buf);
-    const char *end =
-        n > lines->looked_at ? memchr(data + lines->looked_at, '\n', n - lines->looked_at) : NULL;
-    if (end)
-        return give(lines, (size_t)(end - data), ret_line, ret_len);
-    lines->looked_at = n;
-    if (n <= lines->max && !lines->is_skipping)
-        return LINES_NONE;
-    bool is_new = !lines->is_skipping;
-    buf_drop(&lines->buf, n);
-    lines->looked_at = 0;
-    lines->is_skipping = true;
-    return is_new ? LINES_TOO_LONG : LINES_NONE;
+    for (;;) {
+        drop_taken(lines);
+        size_t n = buf_len(&lines->buf), looked = lines->looked_at;
+        char *data = (char *)buf_bytes(&lines->buf);
+        char *end = n > looked ? memchr(data + looked, '\n', n - looked) : NULL;
+        size_t len = end ? (size_t)(end - data) : n;
+        bool is_rest = lines->is_skipping, is_long = len > lines->max;
+        lines->looked_at = n;
+        if (!end && !is_rest && !is_long)
+            return LINES_NONE;
+        lines->looked_at = 0;
+        lines->taken = len + (end != NULL);
+        lines->is_skipping = !end;
+        if (is_long && !is_rest)
+            return LINES_TOO_LONG;
+        if (!is_rest) {
+            *end = '\0';
+            *ret_line = data;
+            *ret_len = len;
+            return LINES_ONE;
+        }
+        if (!end)
+            return LINES_NONE;
+    }
 }
 
 enum lines_result lines_last(struct lines *lines, char **ret_line, size_t *ret_len)
