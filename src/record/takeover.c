@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sigends.h"
 #include "base/sigtext.h"
 #include "base/str.h"
 #include "peers/cluster.h"

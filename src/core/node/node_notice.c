@@ -4,7 +4,7 @@
 #include "core/node/node_parts.h"
 
 #include "base/clock.h"
-#include "base/sigends.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
 
