@@ -13,17 +13,17 @@
 #include <unistd.h>
 
 enum plan {
-    PLAN_LEAVE,           /* harmless, or cannot be caught: untouched */
     PLAN_TAKE,            /* blocked, read from the signalfd */
     PLAN_TAKE_UNLESS_OFF, /* the same, unless it was ignored when we were started (nohup) */
     PLAN_TAKE_FAULT,      /* the same, unless it has a handler, as of a sanitizer */
+    PLAN_LEAVE,           /* harmless, or cannot be caught: untouched */
     PLAN_IGNORE,          /* a failed write reports the same */
     PLAN_CHILD,           /* SIGCHLD: taken; default here, inherited setting in the command */
 };
 
-/* One row for each standard signal; SIGRTMIN..SIGRTMAX are taken (not 32 and 33, which libc
- * uses). */
-static const enum plan plans[] = {
+/* The standard signals that are not just taken. SIGRTMIN..SIGRTMAX are taken, too (not 32 and 33,
+ * which libc uses). */
+static const enum plan plans[32] = {
     [SIGHUP] = PLAN_TAKE_UNLESS_OFF,
     [SIGINT] = PLAN_TAKE_UNLESS_OFF,
     [SIGQUIT] = PLAN_TAKE_UNLESS_OFF,
@@ -32,29 +32,13 @@ static const enum plan plans[] = {
     [SIGABRT] = PLAN_TAKE_FAULT,
     [SIGBUS] = PLAN_TAKE_FAULT,
     [SIGFPE] = PLAN_TAKE_FAULT,
-    [SIGKILL] = PLAN_LEAVE,
-    [SIGUSR1] = PLAN_TAKE,
     [SIGSEGV] = PLAN_TAKE_FAULT,
-    [SIGUSR2] = PLAN_TAKE,
-    [SIGPIPE] = PLAN_IGNORE,
-    [SIGALRM] = PLAN_TAKE,
-    [SIGTERM] = PLAN_TAKE,
-    [SIGSTKFLT] = PLAN_TAKE,
-    [SIGCHLD] = PLAN_CHILD,
-    [SIGCONT] = PLAN_TAKE,
-    [SIGSTOP] = PLAN_LEAVE,
-    [SIGTSTP] = PLAN_TAKE,
-    [SIGTTIN] = PLAN_TAKE,
-    [SIGTTOU] = PLAN_TAKE,
-    [SIGURG] = PLAN_LEAVE,
-    [SIGXCPU] = PLAN_TAKE,
-    [SIGXFSZ] = PLAN_TAKE,
-    [SIGVTALRM] = PLAN_TAKE,
-    [SIGPROF] = PLAN_TAKE,
-    [SIGWINCH] = PLAN_TAKE,
-    [SIGIO] = PLAN_TAKE,
-    [SIGPWR] = PLAN_TAKE,
     [SIGSYS] = PLAN_TAKE_FAULT,
+    [SIGKILL] = PLAN_LEAVE,
+    [SIGSTOP] = PLAN_LEAVE,
+    [SIGURG] = PLAN_LEAVE,
+    [SIGPIPE] = PLAN_IGNORE,
+    [SIGCHLD] = PLAN_CHILD,
 };
 
 static struct {
