@@ -146,7 +146,7 @@ void jobs_started(struct jobs *jobs)
 {
     pid_t group = children_first_group(jobs->children);
     if (jobs->children->tty >= 0 && group)
-        tty_was_lent(&jobs->tty, group);
+        jobs->tty.lent_to = group; /* the child took it, between fork and exec */
     jobs->children->tty = -1;
 }
 

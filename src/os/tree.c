@@ -3,6 +3,7 @@
  */
 #include "os/tree.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -162,13 +163,6 @@ static void scan_group(struct tree *tree, const struct tree_job *job)
         tree->is_unsure = true;
 }
 
-static bool has_children_files(void)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    return access(path, R_OK) == 0;
-}
-
 int tree_open_list(void)
 {
     char path[64];
@@ -217,7 +211,8 @@ void tree_scan(struct tree *tree, const struct tree_job *job)
 {
     tree->n = 0;
     tree->is_unsure = false;
-    if (!has_children_files()) {
+    FD_CLEANUP int list = tree_open_list();
+    if (list < 0) {
         (proc_is_ours() ? scan_all : scan_group)(tree, job);
         return;
     }

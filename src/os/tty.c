@@ -58,11 +58,6 @@ bool tty_lend(struct tty *tty, pid_t group)
     return true;
 }
 
-void tty_was_lent(struct tty *tty, pid_t group)
-{
-    tty->lent_to = group;
-}
-
 void tty_take_back(struct tty *tty)
 {
     if (tty->lent_to && tty_is_foreground(tty, tty->lent_to) && tcsetpgrp(tty->fd, getpgrp()) == 0)

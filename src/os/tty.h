@@ -30,8 +30,6 @@ void tty_close(struct tty *tty);
 bool tty_is_foreground(const struct tty *tty, pid_t group);
 /* Makes `group` the foreground group if our group (or `group` itself) is. */
 bool tty_lend(struct tty *tty, pid_t group);
-/* The child has made its group the foreground itself, between fork and exec. */
-void tty_was_lent(struct tty *tty, pid_t group);
 /* Takes it back if the group that we gave it to still has it. */
 void tty_take_back(struct tty *tty);
 
