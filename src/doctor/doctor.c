@@ -118,8 +118,7 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
     bool is_bad = false;
     log_init(&(struct log_options){.level = LOG_ERROR,
                                    .node_rank = -1}); /* findings report it instead */
-    signals_restore(); /* no command runs: a Ctrl-C ends pchrun as usual */
-    signals_tell_of_children();
+    signals_restore(true); /* no command runs: a Ctrl-C ends pchrun as usual */
     if (!presets_settle_notices(config, "", err) || !paths_state_dir(config, &state_dir, err))
         return -1;
     fflush(out);

@@ -121,21 +121,16 @@ bool signals_read(int fd, struct signals_info *ret)
     return true;
 }
 
-void signals_restore(void)
+void signals_restore(bool is_own)
 {
+    sigset_t none;
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
     for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
         if (the_signals.is_ours[number])
             sigaction(number, &dfl, NULL);
-    if (the_signals.child_was_ignored)
-        sigaction(SIGCHLD, &ignore, NULL);
-    sigprocmask(SIG_SETMASK, &the_signals.inherited_mask, NULL);
-}
-
-void signals_tell_of_children(void)
-{
-    const struct sigaction dfl = {.sa_handler = SIG_DFL};
-    sigaction(SIGCHLD, &dfl, NULL);
+    sigaction(SIGCHLD, the_signals.child_was_ignored && !is_own ? &ignore : &dfl, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, is_own ? &none : &the_signals.inherited_mask, NULL);
 }
 
 void signals_die_of(int number)

@@ -32,12 +32,9 @@ struct signals_info {
  * is of the job. */
 MUST_CHECK bool signals_read(int fd, struct signals_info *ret);
 
-/* In the child, last before exec: restores the inherited dispositions, then the mask.
- * Async-signal-safe. */
-void signals_restore(void);
-/* Sets SIGCHLD to default, for our own programs: they wait for children, whatever they inherit.
- * Async-signal-safe. */
-void signals_tell_of_children(void);
+/* In the child, last before exec: restores the inherited dispositions, then the mask. Our own
+ * programs get SIGCHLD, since they wait for children, and an empty mask. Async-signal-safe. */
+void signals_restore(bool is_own);
 
 /* Ends this process by the signal, without a core dump. Returns if it cannot: as PID 1, or for a
  * signal that does not kill. */

@@ -141,13 +141,6 @@ static void child_go_apart(const struct start *start)
         errno = 0;
 }
 
-static void child_unblock_all(void)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* May fail: the tree (tree.h) finds the child, too. */
 static void child_join(int cgroup)
 {
@@ -189,11 +182,7 @@ static _Noreturn void child_run(const struct start *start)
         sched_setaffinity(0, sizeof *request->cpus, request->cpus->sets);
     child_set_descriptors(start);
     fd_limit_restore();
-    signals_restore();
-    if (request->apart) {
-        signals_tell_of_children();
-        child_unblock_all();
-    }
+    signals_restore(request->apart);
     int why = child_exec(request);
     child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
 }

@@ -103,9 +103,9 @@ Test(signals, gives_back_a_sigchld_that_was_ignored)
 {
     signal(SIGCHLD, SIG_IGN);
     signals_begin();
-    signals_restore();
+    signals_restore(false);
     cr_assert_eq(handler_of(SIGCHLD), SIG_IGN);
-    signals_tell_of_children();
+    signals_restore(true);
     cr_assert_eq(handler_of(SIGCHLD), SIG_DFL);
 }
 
@@ -147,7 +147,7 @@ Test(signals, gives_back_what_it_inherited)
     signals_begin();
     pid_t pid = fork();
     if (pid == 0) {
-        signals_restore();
+        signals_restore(false);
         bool is_right = handler_of(SIGPIPE) == SIG_DFL && handler_of(SIGXFSZ) == SIG_IGN &&
                         handler_of(SIGTERM) == SIG_IGN && is_blocked(SIGUSR1) &&
                         !is_blocked(SIGTERM) && !is_blocked(SIGCHLD);
