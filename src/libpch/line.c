@@ -231,42 +231,35 @@ bool line_ask(struct pch *job, unsigned connection, const struct procmsg *msg, l
 
 /* Attaching */
 
-static enum line_result connect_to(struct pch *job, const char *path, struct err *err)
+static bool connect_to(struct pch *job, const char *path, struct err *err)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct timeval limit = {.tv_sec = ATTACH_WAIT_S};
     struct ucred who;
     socklen_t len = sizeof who;
-    if (!str_copy(addr.sun_path, sizeof addr.sun_path, path)) {
-        err_set(err, ERR_USAGE, 0, "PCH_SOCKET is longer than a Unix socket's path may be");
-        return LINE_FAILED;
-    }
+    if (!str_copy(addr.sun_path, sizeof addr.sun_path, path))
+        return err_set(err, ERR_USAGE, 0, "PCH_SOCKET is longer than a Unix socket's path may be");
     FD_CLEANUP int first = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     /* Never 0, 1 or 2, even if the program has closed them. */
     FD_CLEANUP int fd = first < 0 ? -1 : fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
-        err_set(err, ERR_SYSTEM, errno, "cannot make a socket");
-        return LINE_FAILED;
-    }
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a socket");
     int rc;
     while ((rc = connect(fd, (struct sockaddr *)&addr, sizeof addr)) != 0 && errno == EINTR &&
            !is_given_up())
         ;
-    if (rc != 0) {
-        enum line_result result = errno == ECONNREFUSED ? LINE_DEAD : LINE_FAILED;
-        err_set(err, ERR_PEER, errno, "cannot connect");
-        return result;
-    }
+    if (rc != 0)
+        return err_set(err, errno == ECONNREFUSED ? ERR_PEER : ERR_SYSTEM, errno, "cannot connect");
     job->supervisor_pid =
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 ? (int)who.pid : 0;
     job->cookie = cookie_of(fd);
     job->fd = fd_take(&fd);
-    return LINE_ATTACHED;
+    return true;
 }
 
 /* One message, with the descriptors that came with it (-1: none came). A supervisor refuses with a
  * message; a supervisor that only closes has died. */
-static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct err *err)
+static bool receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct err *err)
 {
     uint8_t data[FRAME_MAX + 1];
     union {
@@ -282,18 +275,14 @@ static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FD
     while ((n = recvmsg(fd, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)) < 0 &&
            (errno == EINTR || errno == ECONNRESET))
         head.msg_controllen = sizeof control.room;
-    if (n <= 0) {
-        err_set(err, ERR_PEER, 0, "it ended the connection");
-        return LINE_DEAD;
-    }
+    if (n <= 0)
+        return err_set(err, ERR_PEER, 0, "it ended the connection");
     struct cmsghdr *c = CMSG_FIRSTHDR(&head);
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
         c->cmsg_len == CMSG_LEN(FDS * sizeof(int)))
         memcpy(fds, CMSG_DATA(c), FDS * sizeof(int));
-    if (line_parse(data, (size_t)n, ret))
-        return LINE_ATTACHED;
-    err_set(err, ERR_PROTOCOL, 0, "it does not speak this libpch's protocol");
-    return LINE_FAILED;
+    return line_parse(data, (size_t)n, ret) ||
+           err_set(err, ERR_PROTOCOL, 0, "it does not speak this libpch's protocol");
 }
 
 /* Checks the size first: access to a page that is too short would raise SIGBUS. */
@@ -348,59 +337,51 @@ static bool line_wait_for_answer(int fd, struct err *err)
         if (poll(&p, 1, (int)(left / NS_PER_MS) + 1) == 1)
             return true;
         else if (is_given_up())
-            return err_set(err, ERR_PEER, 0, "a signal has ended the wait for its answer");
-    return err_set(err, ERR_PEER, 0, "it did not answer within %d s", ATTACH_WAIT_S);
+            return err_set(err, ERR_SYSTEM, 0, "a signal has ended the wait for its answer");
+    return err_set(err, ERR_SYSTEM, 0, "it did not answer within %d s", ATTACH_WAIT_S);
 }
 
 static bool line_is_welcome(const struct procmsg *msg, struct err *err)
 {
     if (msg->type == PROCMSG_REFUSED)
-        return err_set(err, ERR_PEER, 0, "it refused: %s", msg->text);
+        return err_set(err, ERR_USAGE, 0, "it refused: %s", msg->text);
     if (msg->type != PROCMSG_WELCOME)
         return err_set(err, ERR_PROTOCOL, 0, "it answered %s", procmsg_name(msg->type));
     return true;
 }
 
-static enum line_result take_welcome(struct pch *job, struct err *err)
+static bool take_welcome(struct pch *job, struct err *err)
 {
     struct procmsg msg;
     int fds[FDS] = {-1, -1};
-    if (!line_wait_for_answer(job->fd, err))
-        return LINE_FAILED;
-    enum line_result result = receive_with_fds(job->fd, &msg, fds, err);
-    if (result == LINE_ATTACHED && !(line_is_welcome(&msg, err) && map_pages(job, fds, err)))
-        result = LINE_FAILED;
+    bool ok = line_wait_for_answer(job->fd, err) && receive_with_fds(job->fd, &msg, fds, err) &&
+              line_is_welcome(&msg, err) && map_pages(job, fds, err);
     fd_close(&fds[0]);
     fd_close(&fds[1]);
-    if (result != LINE_ATTACHED)
-        return result;
+    if (!ok)
+        return false;
     job->rank = msg.rank;
     job->notices = msg.word;
     /* If WELCOME has no path, the environment's path for the same step stays. */
     if (msg.path[0] || msg.step != job->resume_step)
         str_copy(job->resume_path, sizeof job->resume_path, msg.path);
     job->resume_step = msg.step;
-    return LINE_ATTACHED;
+    return true;
 }
 
-enum line_result line_attach(struct pch *job, const char *path, const struct procmsg *attach,
-                             struct err *err)
+bool line_attach(struct pch *job, const char *path, const struct procmsg *attach, struct err *err)
 {
     uint8_t frame[FRAME_MAX];
     size_t size = procmsg_encode(attach, frame, sizeof frame);
-    enum line_result result = connect_to(job, path, err);
-    if (result != LINE_ATTACHED)
-        return result;
+    if (!connect_to(job, path, err))
+        return false;
     /* EPIPE: the supervisor may have refused and closed already; its answer is still readable. */
-    if (send(job->fd, frame, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) {
-        err_set(err, ERR_PEER, errno, "cannot send");
-        result = LINE_FAILED;
-    } else {
-        result = take_welcome(job, err);
-    }
-    if (result != LINE_ATTACHED)
-        line_close(job);
-    return result;
+    bool is_sent = send(job->fd, frame, size, MSG_NOSIGNAL) >= 0 || errno == EPIPE ||
+                   err_set(err, ERR_SYSTEM, errno, "cannot send");
+    if (is_sent && take_welcome(job, err))
+        return true;
+    line_close(job);
+    return false;
 }
 
 void line_goodbye(struct pch *job, uint64_t step, int status, int wait_ms)

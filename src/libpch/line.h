@@ -13,16 +13,11 @@
 #include "base/err.h"
 #include "libpch/job.h"
 
-enum line_result {
-    LINE_ATTACHED,
-    LINE_FAILED, /* refused, or cannot be reached */
-    LINE_DEAD,   /* the supervisor has died */
-};
-
-/* Connects to `path`, sends `attach`, and waits for the answer: 60 s at most. LINE_ATTACHED: the
- * pages are mapped, and the job knows its rank and where to resume. */
-MUST_CHECK enum line_result line_attach(struct pch *job, const char *path,
-                                        const struct procmsg *attach, struct err *err);
+/* Connects to `path`, sends `attach`, and waits for the answer: 60 s at most. True: the pages are
+ * mapped, and the job knows its rank and where to resume. False: refused, or cannot be reached;
+ * with ERR_PEER the supervisor has died. */
+MUST_CHECK bool line_attach(struct pch *job, const char *path, const struct procmsg *attach,
+                            struct err *err);
 void line_close(struct pch *job);
 
 /* False: the supervisor is gone, or the job is closed. */

@@ -9,15 +9,12 @@
 #include "pch.h"
 
 #include "base/str.h"
-#include "libpch/cancel.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
 #include "libpch/robustlock.h"
 #include "libpch/savepath.h"
-#include "libpch/where.h"
 #include "wire/gate.h"
 
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -128,32 +125,23 @@ static void warn_of_threads(struct pch *job)
             job->rank, (long)syscall(SYS_gettid), other);
 }
 
+/* A process that only reports steps takes no part in rounds. */
 static enum pch_action step_slowly(struct pch *job, uint64_t step)
 {
     NOT_CANCELLED;
     struct live *live = job_live(job);
     uint32_t was = LIVE_SERVING; /* fails if the state is LIVE_LEAVING by now */
-    if (live->has_begun)
-        warn_of_threads(job);
-    else
+    if (!live->has_begun)
         robustlock_train(live->process);
+    else if (!live->counts)
+        warn_of_threads(job);
     live->has_begun = true;
     live->is_serving = false;
     (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
-    return loop_look(job, step);
-}
-
-/* Only reports the step: the process takes no part in rounds. */
-static void loop_count(struct pch *job)
-{
-    NOT_CANCELLED;
-    struct live *live = job_live(job);
-    uint32_t was = LIVE_SERVING;
-    if (!live->has_begun)
-        robustlock_train(live->process);
-    live->has_begun = true;
-    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
+    if (!live->counts)
+        return loop_look(job, step);
     line_check(job);
+    return PCH_CONTINUE;
 }
 
 /* The long way: a round is open, the supervisor is gone, or the step does not follow the last
@@ -166,12 +154,8 @@ static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job,
         return state == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
     atomic_store_explicit(&job->process->phase, PCH_TRAIN, memory_order_relaxed);
     atomic_store(&job->process->step, step);
-    if (live->counts) {
-        loop_count(job);
-        return PCH_CONTINUE;
-    }
     uint64_t word = atomic_load(&job->supervisor->gate);
-    if (state == LIVE_ON && !gate_stops(word, step, live->served_tag) &&
+    if (state == LIVE_ON && !live->counts && !gate_stops(word, step, live->served_tag) &&
         page_is_alive(job->supervisor))
         return PCH_CONTINUE;
     return step_slowly(job, step);

@@ -10,15 +10,13 @@
 #include "pch.h"
 
 #include "base/str.h"
-#include "libpch/cancel.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
 #include "libpch/robustlock.h"
 #include "libpch/shield.h"
-#include "libpch/where.h"
-#include "wire/gate.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,21 +97,70 @@ static struct pch_options pch_complete(const struct pch_options *given)
     return options;
 }
 
+/* The place in the job, from the environment: PROCMSG_UNKNOWN if it is missing or malformed. */
+struct where {
+    int rank, local_rank, world_size, local_world_size;
+};
+
+static const struct {
+    const char *rank, *local_rank, *world_size, *local_world_size;
+    bool may_be_inner; /* its launcher usually runs below pchrun */
+} families[] = {
+    {"PCH_RANK", "PCH_LOCAL_RANK", "PCH_WORLD_SIZE", "PCH_LOCAL_WORLD_SIZE", false},
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", true},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", true},
+    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", false},
+};
+
+static int where_number(const char *name)
+{
+    int64_t v;
+    const char *text = getenv(name);
+    return text && str_to_i64(text, 0, INT_MAX, &v) ? (int)v : PROCMSG_UNKNOWN;
+}
+
+/* Takes all values from one launcher: the first family that names a rank. A launcher below pchrun
+ * (torchrun, mpirun) starts more processes, so a larger world size than pchrun's wins over PCH_*.
+ * Slurm's variables describe pchrun's own task, so they come last. */
+static struct where where_by_env(void)
+{
+    struct where found = {PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN};
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        struct where w = {where_number(families[i].rank), where_number(families[i].local_rank),
+                          where_number(families[i].world_size),
+                          where_number(families[i].local_world_size)};
+        bool is_first = found.rank == PROCMSG_UNKNOWN;
+        bool is_inner = families[i].may_be_inner && found.world_size != PROCMSG_UNKNOWN &&
+                        w.world_size > found.world_size;
+        if (w.rank != PROCMSG_UNKNOWN && (is_first || is_inner))
+            found = w;
+    }
+    return found;
+}
+
+/* 0: not set. */
+static uint64_t where_resume_step(void)
+{
+    int64_t v;
+    const char *text = getenv("PCH_RESUME_STEP");
+    return text && str_to_i64(text, 0, INT64_MAX, &v) ? (uint64_t)v : 0;
+}
+
+static int first_known(int stated, int found)
+{
+    return stated >= 0 ? stated : found;
+}
+
 static void pch_describe(struct procmsg *ret, const struct pch_options *options)
 {
     struct where where = where_by_env();
-    bool is_stated = options->rank >= 0;
     *ret = (struct procmsg){.type = PROCMSG_ATTACH,
-                            .rank = is_stated ? options->rank : where.rank,
-                            .local_rank = where.local_rank,
-                            .world_size = where.world_size,
-                            .local_world_size = where.local_world_size};
-    if (options->local_rank >= 0)
-        ret->local_rank = options->local_rank;
-    if (options->world_size >= 0)
-        ret->world_size = options->world_size;
-    if (options->local_world_size >= 0)
-        ret->local_world_size = options->local_world_size;
+                            .rank = first_known(options->rank, where.rank),
+                            .local_rank = first_known(options->local_rank, where.local_rank),
+                            .world_size = first_known(options->world_size, where.world_size),
+                            .local_world_size =
+                                first_known(options->local_world_size, where.local_world_size)};
     bool resumes = !(options->flags & PCH_NO_SAVE) && options->first_step == 0;
     ret->first_step = resumes ? where_resume_step() : options->first_step;
     ret->step = ret->first_step;
@@ -160,8 +207,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     pch_describe(&msg, options);
     msg.flags = (is_shielded ? PROCMSG_FLAG_SHIELD : 0) | (counts ? PROCMSG_FLAG_COUNTS : 0);
     live->counts = counts;
-    switch (line_attach(job, path, &msg, &err)) {
-    case LINE_ATTACHED:
+    if (line_attach(job, path, &msg, &err)) {
         job->supervisor = live->supervisor;
         job->process = live->process;
         robustlock_take(live->process, PAGE_OPENER);
@@ -169,16 +215,13 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
         watch_exit(job);
         if (may_shield)
             shield_raise(job, job->notices | UINT64_C(1) << (SIGTERM - 1));
-        break;
-    case LINE_DEAD:
+    } else if (err.code == ERR_PEER) {
         job->rank = msg.rank;
         str_addf(how, sizeof how, "pchrun is gone: %.200s", err.text);
         line_lost(job, how);
-        break;
-    case LINE_FAILED:
+    } else {
         line_say("cannot attach to pchrun at %s: %s%s; this process trains unsupervised", path,
                  err.text, pch_advice(err.sys_errno));
-        break;
     }
 }
 
