@@ -11,7 +11,6 @@
 #include "os/proc.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -42,11 +41,7 @@ static bool is_poll(const struct source *source)
 
 static void source_set_clock(struct source *source, int64_t after_ns)
 {
-    int64_t us = after_ns > 0 ? (after_ns + 999) / 1000 : 0;
-    struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
-    if (evtimer_add(source->clock, &wait) != 0)
-        event_active(source->clock, EV_TIMEOUT,
-                     0); /* no memory for the timer: too early is better than never */
+    watch_at(&source->clock, clock_now_ns() + after_ns);
 }
 
 static void change(struct source *source)
@@ -340,7 +335,7 @@ static void judge_poll(struct source *source, int status, const char *why)
 
 static void source_finish(struct source *source)
 {
-    evtimer_del(source->clock);
+    watch_at(&source->clock, CLOCK_NEVER);
     source->phase = SOURCE_OFF;
 }
 
@@ -385,7 +380,7 @@ static void on_end_clock(struct source *source)
     source->phase = SOURCE_GIVEN_UP;
 }
 
-static void source_on_clock(evutil_socket_t fd, short what, void *ctx)
+static void source_on_clock(void *ctx)
 {
     struct source *source = ctx;
     if (source->phase == SOURCE_ENDING) {
@@ -402,7 +397,7 @@ static void source_on_clock(evutil_socket_t fd, short what, void *ctx)
 
 void source_end(struct source *source)
 {
-    evtimer_del(source->clock);
+    watch_at(&source->clock, CLOCK_NEVER);
     if (!source->watch.pid) {
         source->phase = SOURCE_OFF;
         return;
@@ -431,8 +426,8 @@ bool source_init(struct source *source, const struct source_options *options,
     source->out.calls = (struct feed_calls){source_on_line, on_too_long, on_flood, source};
     source->err.options = err_limits;
     source->err.calls = (struct feed_calls){on_word, on_long_word, on_many_words, source};
-    source->clock = evtimer_new(world->base, source_on_clock, source);
-    return source->clock || err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a notice source");
+    source->clock = (struct watch){.fn = source_on_clock, .ctx = source};
+    return watch_clock(&source->clock, world->base, err);
 }
 
 void source_free(struct source *source)
@@ -444,7 +439,7 @@ void source_free(struct source *source)
     feed_close(&source->out);
     feed_close(&source->err);
     fd_close(&source->report);
-    event_free(source->clock);
+    watch_end(&source->clock);
 }
 
 void source_state(const struct source *source, struct source_state *ret)

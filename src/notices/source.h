@@ -7,6 +7,7 @@
 #define PCHRUN_NOTICES_SOURCE_H
 
 #include "base/log.h"
+#include "loop/watch.h"
 #include "notices/backoff.h"
 #include "notices/feed.h"
 #include "os/reap.h"
@@ -43,7 +44,7 @@ struct source {
     struct reap_watch watch; /* pid 0: no process */
     int report;              /* result of the start (spawn.h) */
     struct feed out, err;
-    struct event *clock; /* the next start, a poll's timeout, or the next step of ending */
+    struct watch clock; /* the next start, a poll's timeout, or the next step of ending */
     struct backoff backoff;
     unsigned restarts;
     int64_t started_at, last_line_at, flooded_at; /* 0: never */
