@@ -179,7 +179,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .attempt = action->start.attempt,
         .generation = action->start.generation,
         .resume_step = action->start.resume_step,
-        .socket = attach_socket(children->attach),
+        .socket = procs_run_dir(children->attach->procs)->addr.sun_path,
         .master_addr =
             rendezvous_address(children->config, action->start.port, master, sizeof master),
         .master_port = rendezvous_port(action->start.port),
@@ -498,7 +498,7 @@ static void hold_inquest(struct child *child)
                                .generation = child->generation,
                                .started = child->started};
     if (child->status != 0)
-        attach_hear(child->children->attach); /* first the messages that say why it failed */
+        procs_hear(child->children->attach->procs); /* first the messages that say why it failed */
     deaths_close(child->inquest);
     child->inquest = deaths_ask(&child->children->deaths, &what, on_found_out, child);
 }
@@ -510,7 +510,7 @@ void children_on_death(void *ctx, int pid, int status)
         const struct child *child = &children->list[i];
         if (child->watch.pid != pid)
             continue;
-        attach_hear(children->attach);
+        procs_hear(children->attach->procs);
         loop_post(children->loop,
                   &(struct event){.type = EV_CHILD_DYING,
                                   .child = {.index = i, .pid = pid, .status = status}});

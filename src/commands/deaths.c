@@ -40,23 +40,20 @@ struct deaths_inquest {
     struct inquiry reader;
 };
 
-void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
-                 struct event_base *base)
+void deaths_init(struct deaths *deaths, const char *dir, struct reap *reap, struct event_base *base)
 {
-    const char *user = getenv(VARIABLE), *slash = socket ? strrchr(socket, '/') : NULL;
+    const char *user = getenv(VARIABLE);
     deaths->base = base;
     deaths->oom.root = "";
     deaths->user_file = user && *user ? user : NULL;
     deaths->reap = reap;
-    size_t len = slash ? (size_t)(slash - socket) : 0;
-    if (len < sizeof deaths->dir && len > 0)
-        memcpy(deaths->dir, socket, len);
+    deaths->dir = dir;
 }
 
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
                   size_t size)
 {
-    if (deaths->user_file || !deaths->dir[0])
+    if (deaths->user_file)
         return NULL;
     snprintf(path, size, "%s/" RUNDIR_FILE_PREFIX "%d.%u", deaths->dir, index, generation);
     return path;

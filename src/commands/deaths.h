@@ -19,19 +19,19 @@
 struct deaths {
     struct oom oom;
     bool has_killed;       /* pchrun has sent SIGKILL in this generation */
-    char dir[256];         /* our private directory */
+    const char *dir;       /* our private directory */
     const char *user_file; /* NULL: each command has its own file */
     struct reap *reap;
     struct event_base *base;
 };
 
-/* `deaths` must be zeroed. `socket`: a path in our private directory, or NULL. Call before the
+/* `deaths` must be zeroed. `dir`: our private directory; it outlives this. Call before the
  * first start. */
-void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
+void deaths_init(struct deaths *deaths, const char *dir, struct reap *reap,
                  struct event_base *base);
 
-/* The error file for the environment of a command. NULL: the variable is the user's, or there is no
- * directory. Returns path. */
+/* The error file for the environment of a command. NULL: the variable is the user's.
+ * Returns path. */
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
                   size_t size);
 /* A generation begins; all commands of the previous one have ended. */

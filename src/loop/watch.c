@@ -61,7 +61,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 static bool begin(struct watch *watch, struct event_base *base, int fd, short what, struct err *err)
 {
     struct event *event = event_new(base, fd, what, on_event, watch);
-    if (event && (fd < 0 || event_add(event, NULL) == 0)) {
+    if (event && (!(what & EV_READ) || event_add(event, NULL) == 0)) {
         watch->handle = event;
         watch->at = CLOCK_NEVER;
         return true;
@@ -74,6 +74,16 @@ static bool begin(struct watch *watch, struct event_base *base, int fd, short wh
 bool watch_fd(struct watch *watch, struct event_base *base, int fd, struct err *err)
 {
     return begin(watch, base, fd, EV_READ | EV_PERSIST, err);
+}
+
+bool watch_writable(struct watch *watch, struct event_base *base, int fd, struct err *err)
+{
+    return begin(watch, base, fd, EV_WRITE, err);
+}
+
+bool watch_arm(struct watch *watch)
+{
+    return event_add(watch->handle, NULL) == 0;
 }
 
 bool watch_clock(struct watch *watch, struct event_base *base, struct err *err)

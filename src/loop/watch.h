@@ -15,7 +15,7 @@ struct event_base;
 
 typedef void watch_fn(void *ctx);
 
-/* Set fn and ctx, then call watch_fd() or watch_clock(). */
+/* Set fn and ctx, then call watch_fd(), watch_writable() or watch_clock(). */
 struct watch {
     watch_fn *fn;
     void *ctx;
@@ -31,6 +31,11 @@ MUST_CHECK bool watch_turn(struct event_base *base);
 
 /* Calls fn whenever the descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, struct event_base *base, int fd, struct err *err);
+/* For a descriptor that is full: after each watch_arm(), calls fn once when it can be written to.
+ */
+MUST_CHECK bool watch_writable(struct watch *watch, struct event_base *base, int fd,
+                               struct err *err);
+MUST_CHECK bool watch_arm(struct watch *watch);
 /* A clock for watch_at(): it fires once each time that it is set. */
 MUST_CHECK bool watch_clock(struct watch *watch, struct event_base *base, struct err *err);
 /* Sets the time of CLOCK_MONOTONIC to fire at; CLOCK_NEVER: never. The last call counts. */

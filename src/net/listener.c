@@ -13,7 +13,8 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { ACCEPTS_PER_WAKE = 16, BACKLOG = 4096 };
 
@@ -202,6 +203,30 @@ struct listener *listener_adopt(const struct listener_options *options, int fd)
         return listener;
     listener_free(listener);
     return NULL;
+}
+
+int listener_make_unix(const struct sockaddr_un *addr, int type, struct err *err)
+{
+    FD_CLEANUP int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
+        return -1;
+    }
+    mode_t mask = umask(0177);
+    bool is_bound = bind(fd, (const struct sockaddr *)addr, sizeof *addr) == 0;
+    umask(mask);
+    if (is_bound && listen(fd, SOMAXCONN) == 0)
+        return fd_take(&fd);
+    err_set(err, ERR_SYSTEM, errno, is_bound ? "cannot listen at %s" : "cannot bind %s",
+            addr->sun_path);
+    return -1;
+}
+
+bool listener_is_welcome(int fd, struct ucred *ret)
+{
+    socklen_t len = sizeof *ret;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len) == 0 &&
+           (ret->uid == geteuid() || ret->uid == 0);
 }
 
 void listener_free(struct listener *listener)

@@ -12,6 +12,8 @@
 #include "net/netaddr.h"
 
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 struct event_base;
 struct listener;
@@ -37,6 +39,12 @@ MUST_CHECK struct listener *listener_new(const struct listener_options *options,
 /* Takes a listening socket of any kind; on_accept's `peer` is then meaningless. NULL: memory is
  * short, and the socket is closed. */
 MUST_CHECK struct listener *listener_adopt(const struct listener_options *options, int fd);
+/* Makes a Unix socket that listens at `addr`, with mode 0600, non-blocking and close-on-exec. -1:
+ * see *err. */
+MUST_CHECK int listener_make_unix(const struct sockaddr_un *addr, int type, struct err *err);
+/* Who has connected to a Unix socket? False: another user than ours and root, or unknown. The
+ * directory's mode already keeps other users out; root passes it. */
+MUST_CHECK bool listener_is_welcome(int fd, struct ucred *ret);
 void listener_free(struct listener *listener);
 /* The port of the first socket. */
 int listener_port(const struct listener *listener);

@@ -6,12 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/common/verdict.h"
 #include "logs/logs.h"
 #include "os/helper.h"
-#include "procs/procs.h"
-
-_Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
 
 /* --- from the processes --- */
 
@@ -25,63 +21,28 @@ static void warn_if_unrecorded(struct attach *attach)
                        "step 0");
 }
 
-static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
-{
-    struct attach *attach = ctx;
-    attach->has_attached = true;
-    if (!(msg->flags & PROCMSG_FLAG_COUNTS))
-        warn_if_unrecorded(attach);
-    loop_post(attach->loop, &(struct event){.type = EV_PROC_ATTACHED,
-                                            .proc = {.slot = slot, .pid = pid, .msg = msg}});
-}
-
-static void on_unattached(void *ctx, int pid, const char *why)
-{
-    struct attach *attach = ctx;
-    struct procmsg msg = {.type = PROCMSG_REFUSED};
-    str_fit(msg.text, sizeof msg.text, why);
-    loop_post(attach->loop, &(struct event){.type = EV_PROC_UNATTACHED,
-                                            .proc = {.slot = -1, .pid = pid, .msg = &msg}});
-}
-
-static int attach_rank_of(const struct attach *attach, int slot)
-{
-    static struct core_rank_report ranks[CORE_SLOTS_MAX];
-    int n = core_ranks(attach->loop->core, ranks, CORE_SLOTS_MAX);
-    for (int i = 0; i < n; i++)
-        if (ranks[i].slot == slot && !ranks[i].is_counting)
-            return ranks[i].rank;
-    return -1;
-}
-
 /* The record must know the save before the core does: the core may ask for the record at once. */
 static void note_save(struct attach *attach, int slot, const struct procmsg *msg)
 {
-    int rank = attach_rank_of(attach, slot);
-    if (rank >= 0)
-        record_saved(attach->record, rank, msg->step, msg->path);
+    struct core_rank_report ranks[CORE_SLOTS_MAX];
+    int n = core_ranks(attach->loop->core, ranks, CORE_SLOTS_MAX);
+    for (int i = 0; i < n; i++)
+        if (ranks[i].slot == slot && !ranks[i].is_counting)
+            record_saved(attach->record, ranks[i].rank, msg->step, msg->path);
 }
 
-static void attach_on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
+static void on_news(void *ctx, const struct event *event)
 {
     struct attach *attach = ctx;
-    if (msg->type == PROCMSG_SAVED)
-        note_save(attach, slot, msg);
-    loop_post(attach->loop, &(struct event){.type = EV_PROC_MESSAGE,
-                                            .proc = {.slot = slot, .pid = pid, .msg = msg}});
-}
-
-static void on_gone(void *ctx, int slot, int pid, uint64_t step)
-{
-    struct attach *attach = ctx;
-    loop_post(attach->loop, &(struct event){.type = EV_PROC_GONE,
-                                            .proc = {.slot = slot, .pid = pid, .step = step}});
-}
-
-static void on_died(void *ctx, int pid, int status)
-{
-    struct attach *attach = ctx;
-    attach->on_death(attach->ctx, pid, status);
+    const struct procmsg *msg = event->proc.msg;
+    if (event->type == EV_PROC_ATTACHED) {
+        attach->has_attached = true;
+        if (!(msg->flags & PROCMSG_FLAG_COUNTS))
+            warn_if_unrecorded(attach);
+    }
+    if (event->type == EV_PROC_MESSAGE && msg->type == PROCMSG_SAVED)
+        note_save(attach, event->proc.slot, msg);
+    loop_post(attach->loop, event);
 }
 
 static void attach_sweep(const void *what)
@@ -115,13 +76,11 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                     .scratch_dir = config->checkpoint.dir,
                                     .scratch_owner = config->state_dir,
                                     .node_rank = config->cluster.node_rank};
-    struct procs_calls calls = {.attached = on_attached,
-                                .unattached = on_unattached,
-                                .message = attach_on_message,
-                                .gone = on_gone,
-                                .died = on_died,
+    struct procs_calls calls = {.news = on_news,
                                 .sweep = on_sweep,
-                                .ctx = attach};
+                                .ctx = attach,
+                                .died = attach->on_death,
+                                .died_ctx = attach->ctx};
     attach->loop = loop;
     attach->reap = reap;
     attach->lost.clock = (struct watch){.fn = on_lost, .ctx = attach};
@@ -138,52 +97,7 @@ void attach_free(struct attach *attach)
     attach->procs = NULL;
 }
 
-const char *attach_socket(const struct attach *attach)
-{
-    return procs_socket_path(attach->procs);
-}
-
-const char *attach_run_dir(const struct attach *attach)
-{
-    return procs_run_dir(attach->procs)->path;
-}
-
-bool attach_mend(struct attach *attach, struct err *err)
-{
-    int fd;
-    struct rundir *dir = procs_run_dir(attach->procs);
-    bool ok = rundir_mend(dir, &fd, err);
-    if (!ok || fd < 0)
-        return ok;
-    log_warn("start",
-             "%s, where processes attach, was removed; it is made again, but pchctl may no longer "
-             "find this pchrun",
-             dir->path);
-    return procs_listen(attach->procs, fd, err);
-}
-
-void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
-                 uint8_t phases[CORE_SLOTS_MAX])
-{
-    procs_look(attach->procs, steps, phases);
-}
-
-void attach_clean(struct attach *attach)
-{
-    procs_clean(attach->procs);
-}
-
-void attach_hear(struct attach *attach)
-{
-    procs_hear(attach->procs);
-}
-
 /* --- to the processes --- */
-
-void attach_gate(struct attach *attach, const struct action *action)
-{
-    procs_gate(attach->procs, action->gate);
-}
 
 void attach_read_steps(struct attach *attach)
 {
@@ -233,19 +147,4 @@ void attach_send(struct attach *attach, const struct action *action)
         attach_send_welcome(attach, action->proc.slot, action->proc.msg);
     else
         procs_send(attach->procs, action->proc.slot, action->proc.msg);
-}
-
-void attach_close(struct attach *attach, const struct action *action)
-{
-    procs_close(attach->procs, action->proc.slot);
-}
-
-void attach_notice(struct attach *attach, const struct action *action)
-{
-    procs_notice(attach->procs, action->notice.text, action->notice.deadline_ns);
-}
-
-void attach_committed(struct attach *attach)
-{
-    procs_scratch_clear(attach->procs);
 }

@@ -9,18 +9,18 @@
 
 #include "config/config.h"
 #include "loop/loop.h"
+#include "procs/procs.h"
 #include "record/record.h"
 
-struct procs;
 struct logs;
 
 struct attach {
-    struct procs *procs;
+    struct procs *procs; /* the callers use it, too */
     struct loop *loop;
     struct record *record;
     const struct logs *logs; /* know when the commands printed last */
     struct reap *reap;
-    void (*on_death)(void *ctx, int pid, int status); /* status as of wait(2), but earlier */
+    deathwatch_fn *on_death;
     void *ctx;
     bool has_warned;   /* of the missing record */
     bool has_attached; /* some process has attached */
@@ -35,27 +35,10 @@ struct attach {
 MUST_CHECK bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
                             struct reap *reap, struct err *err);
 void attach_free(struct attach *attach);
-/* For PCH_SOCKET. */
-const char *attach_socket(const struct attach *attach);
-/* The directory of the socket. */
-const char *attach_run_dir(const struct attach *attach);
-/* Call before the commands are started again. Makes the socket anew if it was removed: else the
- * commands would train without pchrun. */
-MUST_CHECK bool attach_mend(struct attach *attach, struct err *err);
-/* The current steps and phases of the attached processes. */
-void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
-                 uint8_t phases[CORE_SLOTS_MAX]);
-/* Removes what dead supervisors left. Call some time after the commands were started. */
-void attach_clean(struct attach *attach);
 
-/* Hands the core every message that the processes have sent so far. */
-void attach_hear(struct attach *attach);
-
-void attach_gate(struct attach *attach, const struct action *action);
+/* ACT_READ_STEPS. */
 void attach_read_steps(struct attach *attach);
+/* ACT_PROC_SEND. A WELCOME gets the path to resume from. */
 void attach_send(struct attach *attach, const struct action *action);
-void attach_close(struct attach *attach, const struct action *action);
-void attach_notice(struct attach *attach, const struct action *action);
-void attach_committed(struct attach *attach);
 
 #endif

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "loop/watch.h"
 #include "os/proc.h"
 #include "wire/page.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ struct deathwatch {
     deathwatch_fn *fn;
     void *ctx;
     int reports; /* an eventfd */
-    struct event *on_report, *on_clock;
+    struct watch report, clock;
     struct group groups[GROUPS];
     struct ward wards[WARDS];
 };
@@ -212,17 +212,12 @@ static void deathwatch_look(struct deathwatch *deathwatch, struct ward *ward)
 
 static void deathwatch_set_clock(struct deathwatch *deathwatch)
 {
-    int64_t at = CLOCK_NEVER, now = clock_now_ns();
+    int64_t at = CLOCK_NEVER;
     for (int i = 0; i < GROUPS; i++)
         at = clock_min(at, deathwatch->groups[i].rest_until);
     for (int i = 0; i < WARDS; i++)
         at = clock_min(at, deathwatch->wards[i].look_at);
-    if (at == CLOCK_NEVER)
-        return;
-    int64_t wait = at > now ? at - now : 0;
-    struct timeval tv = {.tv_sec = (time_t)(wait / NS_PER_S),
-                         .tv_usec = (suseconds_t)(wait % NS_PER_S / 1000)};
-    event_add(deathwatch->on_clock, &tv);
+    watch_at(&deathwatch->clock, at);
 }
 
 static void deathwatch_look_at_all(struct deathwatch *deathwatch)
@@ -247,11 +242,11 @@ static void take_report(struct group *group)
         log_debug("procs", "a process is corrupting its death futex; ignoring it");
 }
 
-static void on_report(evutil_socket_t fd, short what, void *arg)
+static void on_report(void *ctx)
 {
-    struct deathwatch *deathwatch = arg;
+    struct deathwatch *deathwatch = ctx;
     eventfd_t count;
-    if (eventfd_read(fd, &count) != 0)
+    if (eventfd_read(deathwatch->reports, &count) != 0)
         return;
     for (int i = 0; i < GROUPS; i++)
         if (atomic_exchange(&deathwatch->groups[i].has_reported, false))
@@ -259,9 +254,9 @@ static void on_report(evutil_socket_t fd, short what, void *arg)
     deathwatch_look_at_all(deathwatch);
 }
 
-static void on_clock(evutil_socket_t fd, short what, void *arg)
+static void on_clock(void *ctx)
 {
-    struct deathwatch *deathwatch = arg;
+    struct deathwatch *deathwatch = ctx;
     for (int i = 0; i < GROUPS; i++)
         if (deathwatch->groups[i].rest_until <= clock_now_ns())
             give_words(&deathwatch->groups[i]);
@@ -272,14 +267,13 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
 
 static bool open_reports(struct deathwatch *deathwatch)
 {
+    struct err err;
+    deathwatch->report = (struct watch){.fn = on_report, .ctx = deathwatch};
+    deathwatch->clock = (struct watch){.fn = on_clock, .ctx = deathwatch};
     deathwatch->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (deathwatch->reports < 0)
-        return false;
-    deathwatch->on_report = event_new(deathwatch->base, deathwatch->reports, EV_READ | EV_PERSIST,
-                                      on_report, deathwatch);
-    deathwatch->on_clock = evtimer_new(deathwatch->base, on_clock, deathwatch);
-    return deathwatch->on_report && deathwatch->on_clock &&
-           event_add(deathwatch->on_report, NULL) == 0;
+    return deathwatch->reports >= 0 &&
+           watch_fd(&deathwatch->report, deathwatch->base, deathwatch->reports, &err) &&
+           watch_clock(&deathwatch->clock, deathwatch->base, &err);
 }
 
 struct deathwatch *deathwatch_new(struct event_base *base, deathwatch_fn *fn, void *ctx)
@@ -381,10 +375,8 @@ void deathwatch_free(struct deathwatch *deathwatch)
     for (int i = 0; i < WARDS; i++)
         if (deathwatch->wards[i].pid)
             end_ward(&deathwatch->wards[i]);
-    if (deathwatch->on_report)
-        event_free(deathwatch->on_report);
-    if (deathwatch->on_clock)
-        event_free(deathwatch->on_clock);
+    watch_end(&deathwatch->report);
+    watch_end(&deathwatch->clock);
     fd_close(&deathwatch->reports);
     free(deathwatch);
 }

@@ -156,14 +156,14 @@ void procpage_release(struct procpage *page)
     *page = (struct procpage)PROCPAGE_NONE;
 }
 
-void procpage_set_notice(struct procpage *page, const struct procpage_notice *notice)
+void procpage_set_notice(struct procpage *page, const char *text, int64_t deadline_ns)
 {
     struct page_supervisor *s = page->supervisor;
     uint32_t seq = atomic_load_explicit(&s->notice_seq, memory_order_relaxed);
     atomic_store_explicit(&s->notice_seq, seq + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    str_copy(s->notice_text, sizeof s->notice_text, notice->text);
+    str_copy(s->notice_text, sizeof s->notice_text, text);
     s->notice_len = (uint32_t)strlen(s->notice_text);
-    s->notice_deadline_ns = notice->deadline_ns;
+    s->notice_deadline_ns = deadline_ns;
     atomic_store_explicit(&s->notice_seq, seq + 2, memory_order_release);
 }

@@ -26,11 +26,6 @@ struct procpage {
     int fd[PROCPAGE__COUNT];            /* -1 once handed over */
 };
 
-struct procpage_notice {
-    const char *text; /* cut to the room in the page */
-    int64_t deadline_ns;
-};
-
 #define PROCPAGE_NONE \
     {                 \
         NULL, NULL,   \
@@ -46,7 +41,8 @@ int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, s
 /* Marks the supervisor as gone for this process, and ends the page. Idempotent. */
 void procpage_release(struct procpage *page);
 
-void procpage_set_notice(struct procpage *page, const struct procpage_notice *notice);
+/* The text is cut to the room in the page. */
+void procpage_set_notice(struct procpage *page, const char *text, int64_t deadline_ns);
 
 static inline void procpage_set_gate(struct procpage *page, uint64_t word)
 {

@@ -10,22 +10,21 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "loop/watch.h"
 #include "net/listener.h"
 #include "procs/deathwatch.h"
 #include "procs/procpage.h"
-#include "procs/procscratch.h"
-#include "procs/rundir.h"
 #include "wire/gate.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
-    LOBBY_MAX = 320,     /* connected, not attached yet: more than the slots */
+    LOBBY_MAX = 320, /* connected, not attached yet: more than the slots */
+    PLACES = CORE_SLOTS_MAX + LOBBY_MAX,
     AT_ONCE = 16,        /* packets per connection and wake-up */
     OUT_MAX = 64 * 1024, /* unsent bytes per process */
     ATTACH_WAIT_S = 10,  /* from connecting to ATTACH */
@@ -37,15 +36,14 @@ enum {
 struct conn {
     struct procs *procs;
     int fd;
-    int slot;  /* -1: in the lobby */
-    int place; /* in the lobby */
+    int place; /* the slot; from CORE_SLOTS_MAX on: in the lobby */
     int pid;
     unsigned serial; /* never used twice */
     int64_t since;   /* connected */
     bool is_closed;
     bool is_cut;      /* shut down; its end is about to be read */
     bool has_scratch; /* it knows a scratch directory */
-    struct event *on_read, *on_write, *on_late;
+    struct watch readable, writable, late;
     struct buf out; /* unsent frames */
     struct procpage page;
 };
@@ -54,19 +52,17 @@ struct procs {
     struct event_base *base;
     struct procs_calls calls;
     struct rundir dir;
-    struct sockaddr_un addr;
     struct listener *listener;
-    struct conn *slots[PROCS_MAX];
-    struct conn *lobby[LOBBY_MAX];
-    struct conn *busy;      /* its packets are being handled */
-    struct log_limit limit; /* of lines about processes */
+    struct conn *conns[PLACES]; /* by place */
+    struct conn *busy;          /* its packets are being handled */
+    struct log_limit limit;     /* of lines about processes */
     unsigned serial;
     uint64_t gate;
-    struct procpage_notice notice;
     char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
-    struct procscratch scratch;
-    struct deathwatch
-        *deathwatch; /* made with the first process; NULL: none yet, or no kernel support */
+    int64_t notice_deadline;
+    struct scratch scratch;
+    /* Made with the first process; NULL: none yet, or no kernel support. */
+    struct deathwatch *deathwatch;
 };
 
 /* Scratch directories */
@@ -79,35 +75,35 @@ static void procs_sweep(struct procs *procs, struct scratch_sweep what)
 static void scratch_release(struct conn *conn)
 {
     if (conn->has_scratch)
-        procs_sweep(conn->procs, procscratch_of_process(&conn->procs->scratch, conn->serial));
+        procs_sweep(conn->procs, scratch_of_process(&conn->procs->scratch, conn->serial));
     conn->has_scratch = false;
 }
 
 void procs_scratch_clear(struct procs *procs)
 {
     bool any = false;
-    for (int i = 0; i < PROCS_MAX; i++) {
-        if (!procs->slots[i])
-            continue;
-        any |= procs->slots[i]->has_scratch;
-        procs->slots[i]->has_scratch = false;
+    for (int i = 0; i < CORE_SLOTS_MAX; i++) {
+        struct conn *conn = procs->conns[i];
+        any |= conn && conn->has_scratch;
+        if (conn)
+            conn->has_scratch = false;
     }
     if (!any)
         return;
-    procs_sweep(procs, procscratch_of_epoch(&procs->scratch));
-    procscratch_next_epoch(&procs->scratch);
+    procs_sweep(procs, scratch_of_epoch(&procs->scratch));
+    scratch_next_epoch(&procs->scratch);
 }
 
 static void scratch_answer(struct conn *conn)
 {
     struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
-    if (procscratch_path(&conn->procs->scratch, conn->serial, msg.path, sizeof msg.path)) {
+    if (scratch_path(&conn->procs->scratch, conn->serial, msg.path, sizeof msg.path)) {
         conn->has_scratch = true;
     } else {
         msg.path[0] = '\0';
         str_copy(msg.text, sizeof msg.text, "the path of the scratch directory is too long");
     }
-    procs_send(conn->procs, conn->slot, &msg);
+    procs_send(conn->procs, conn->place, &msg);
 }
 
 /* Connections */
@@ -119,18 +115,9 @@ static void scratch_answer(struct conn *conn)
             log_warn("procs", __VA_ARGS__);                        \
     } while (0)
 
-static void procs_free_event(struct event **event)
+static bool procs_has_slot(const struct conn *conn)
 {
-    if (*event)
-        event_free(*event);
-    *event = NULL;
-}
-
-static void leave_lobby(struct conn *conn)
-{
-    if (conn->place >= 0)
-        conn->procs->lobby[conn->place] = NULL;
-    conn->place = -1;
+    return conn->place < CORE_SLOTS_MAX;
 }
 
 /* Its memory stays until no callback uses it. */
@@ -138,14 +125,12 @@ static void procs_conn_close(struct conn *conn)
 {
     struct procs *procs = conn->procs;
     scratch_release(conn);
-    if (conn->slot >= 0) {
-        procs->slots[conn->slot] = NULL;
+    procs->conns[conn->place] = NULL;
+    if (procs_has_slot(conn))
         deathwatch_closed(procs->deathwatch, conn->pid);
-    }
-    leave_lobby(conn);
-    procs_free_event(&conn->on_read);
-    procs_free_event(&conn->on_write);
-    procs_free_event(&conn->on_late);
+    watch_end(&conn->readable);
+    watch_end(&conn->writable);
+    watch_end(&conn->late);
     buf_free(&conn->out);
     procpage_release(&conn->page);
     fd_close(&conn->fd);
@@ -154,14 +139,24 @@ static void procs_conn_close(struct conn *conn)
         free(conn);
 }
 
+static void tell_news(const struct conn *conn, enum event_type type, const struct procmsg *msg)
+{
+    struct procs *procs = conn->procs;
+    procs->calls.news(
+        procs->calls.ctx,
+        &(struct event){.type = type, .proc = {.slot = conn->place, .pid = conn->pid, .msg = msg}});
+}
+
 static void conn_gone(struct conn *conn)
 {
     struct procs *procs = conn->procs;
-    int slot = conn->slot, pid = conn->pid;
-    uint64_t step = conn->page.process ? procpage_step(&conn->page) : 0;
+    bool has_slot = procs_has_slot(conn);
+    struct event gone = {.type = EV_PROC_GONE, .proc = {.slot = conn->place, .pid = conn->pid}};
+    if (has_slot)
+        gone.proc.step = procpage_step(&conn->page);
     procs_conn_close(conn);
-    if (slot >= 0)
-        procs->calls.gone(procs->calls.ctx, slot, pid, step);
+    if (has_slot)
+        procs->calls.news(procs->calls.ctx, &gone);
 }
 
 static bool is_full(int e)
@@ -182,34 +177,29 @@ static void procs_cut_off(struct conn *conn, const char *why)
     shutdown(conn->fd, SHUT_RDWR);
 }
 
-static void procs_on_write(evutil_socket_t fd, short what, void *arg)
+/* Any error but a full buffer means that the process is gone: the next read will see it. */
+static void procs_on_write(void *ctx)
 {
-    struct conn *conn = arg;
+    struct conn *conn = ctx;
     struct frame frame;
     size_t size;
     while (buf_len(&conn->out) > 0 && frame_parse(FRAME_PROC, buf_bytes(&conn->out),
                                                   buf_len(&conn->out), &frame, &size) == FRAME_OK) {
-        if (!send_frame(fd, buf_bytes(&conn->out), size)) {
-            /* Any error but a full buffer means that the process is gone: on_read will see it. */
-            if (!is_full(errno))
-                event_del(conn->on_write);
+        if (!send_frame(conn->fd, buf_bytes(&conn->out), size)) {
+            if (is_full(errno) && !watch_arm(&conn->writable))
+                procs_cut_off(conn, "memory is short");
             return;
         }
         buf_drop(&conn->out, size);
     }
-    event_del(conn->on_write);
 }
 
 static void procs_conn_send(struct conn *conn, const uint8_t *data, size_t size)
 {
-    if (buf_len(&conn->out) == 0) {
-        if (send_frame(conn->fd, data, size) || !is_full(errno))
-            return;
-    }
-    if (!buf_add(&conn->out, data, size))
+    if (buf_len(&conn->out) == 0 && (send_frame(conn->fd, data, size) || !is_full(errno)))
+        return;
+    if (!buf_add(&conn->out, data, size) || !watch_arm(&conn->writable))
         procs_cut_off(conn, "it does not read what it is sent");
-    else
-        event_add(conn->on_write, NULL);
 }
 
 /* WELCOME carries the pages. It is the first message on the socket, so there is room for it.
@@ -223,7 +213,7 @@ static void procs_send_welcome(struct conn *conn, const uint8_t *data, size_t si
 
 static struct conn *conn_of(const struct procs *procs, int slot)
 {
-    return slot >= 0 && slot < PROCS_MAX ? procs->slots[slot] : NULL;
+    return slot >= 0 && slot < CORE_SLOTS_MAX ? procs->conns[slot] : NULL;
 }
 
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg)
@@ -259,55 +249,58 @@ static void procs_refuse(struct procs *procs, int fd, const char *why)
     log_about(procs, "a process is refused: %s", why);
 }
 
-static int procs_free_place(struct conn *const *places, int n)
+/* The first free place of those; -1: none is free. */
+static int procs_free_place(const struct procs *procs, int from, int to)
 {
-    for (int i = 0; i < n; i++)
-        if (!places[i])
+    for (int i = from; i < to; i++)
+        if (!procs->conns[i])
             return i;
     return -1;
 }
 
-static void on_death(void *ctx, int pid, int status)
+/* A process that only counts steps may do without a slot: that changes nothing. */
+static void refuse_attach(struct conn *conn, const struct procmsg *msg, const char *why)
 {
-    struct procs *procs = ctx;
-    procs->calls.died(procs->calls.ctx, pid, status);
+    struct procs *procs = conn->procs;
+    struct procmsg refusal = {.type = PROCMSG_REFUSED};
+    struct event event = {.type = EV_PROC_UNATTACHED,
+                          .proc = {.slot = -1, .pid = conn->pid, .msg = &refusal}};
+    str_fit(refusal.text, sizeof refusal.text, why);
+    procs_refuse(procs, conn->fd, why);
+    procs_conn_close(conn);
+    if (!(msg->flags & PROCMSG_FLAG_COUNTS))
+        procs->calls.news(procs->calls.ctx, &event);
 }
 
 static void take_attach(struct conn *conn, const struct procmsg *msg)
 {
     struct procs *procs = conn->procs;
     struct err err;
-    int slot = procs_free_place(procs->slots, PROCS_MAX);
+    int slot = procs_free_place(procs, 0, CORE_SLOTS_MAX);
     if (slot < 0)
-        err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", PROCS_MAX);
+        err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", CORE_SLOTS_MAX);
     if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
-        int pid = conn->pid;
-        procs_refuse(procs, conn->fd, err.text);
-        procs_conn_close(conn);
-        if (!(msg->flags &
-              PROCMSG_FLAG_COUNTS)) /* only counts steps; a missing slot changes nothing */
-            procs->calls.unattached(procs->calls.ctx, pid, err.text);
+        refuse_attach(conn, msg, err.text);
         return;
     }
-    procpage_set_notice(&conn->page, &procs->notice);
+    procpage_set_notice(&conn->page, procs->notice_text, procs->notice_deadline);
     if (!procs->deathwatch)
-        procs->deathwatch = deathwatch_new(procs->base, on_death, procs);
+        procs->deathwatch = deathwatch_new(procs->base, procs->calls.died, procs->calls.died_ctx);
     deathwatch_begin(procs->deathwatch, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
-    procs_free_event(&conn->on_late);
-    leave_lobby(conn);
-    conn->slot = slot;
-    procs->slots[slot] = conn;
-    procs->calls.attached(procs->calls.ctx, slot, conn->pid, msg);
+    watch_end(&conn->late);
+    procs->conns[conn->place] = NULL;
+    procs->conns[slot] = conn;
+    conn->place = slot;
+    tell_news(conn, EV_PROC_ATTACHED, msg);
 }
 
 static bool procs_take_message(struct conn *conn, const struct procmsg *msg, struct err *err)
 {
-    struct procs *procs = conn->procs;
     bool is_attach = msg->type == PROCMSG_ATTACH;
     if (msg->type >= PROCMSG_WELCOME)
         return err_set(err, ERR_PROTOCOL, 0, "it said %s, which is the supervisor's to say",
                        procmsg_name(msg->type));
-    if (is_attach != (conn->slot < 0))
+    if (is_attach == procs_has_slot(conn))
         return err_set(err, ERR_PROTOCOL, 0,
                        is_attach ? "it said ATTACH a second time" : "it said %s before ATTACH",
                        procmsg_name(msg->type));
@@ -316,7 +309,7 @@ static bool procs_take_message(struct conn *conn, const struct procmsg *msg, str
     else if (msg->type == PROCMSG_SCRATCH)
         scratch_answer(conn);
     else
-        procs->calls.message(procs->calls.ctx, conn->slot, conn->pid, msg);
+        tell_news(conn, EV_PROC_MESSAGE, msg);
     return true;
 }
 
@@ -361,16 +354,16 @@ static bool read_packet(struct conn *conn)
     }
     log_about(conn->procs, "process %d is cut off, since it breaks the protocol: %s", conn->pid,
               err.text);
-    if (conn->slot < 0)
+    if (!procs_has_slot(conn))
         procs_refuse(conn->procs, conn->fd,
                      "this is not the protocol of this pchrun; use the libpch that came with it");
     conn_gone(conn);
     return false;
 }
 
-static void procs_on_read(evutil_socket_t fd, short what, void *arg)
+static void procs_on_read(void *ctx)
 {
-    struct conn *conn = arg;
+    struct conn *conn = ctx;
     struct procs *procs = conn->procs;
     procs->busy = conn;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a busy connection is not freed */
@@ -382,41 +375,30 @@ static void procs_on_read(evutil_socket_t fd, short what, void *arg)
         free(conn);
 }
 
-static void hear(struct conn *const *places, int n)
+static void hear(const struct procs *procs, int from, int to)
 {
-    for (int i = 0; i < n; i++) /* a message may end other connections */
-        if (places[i])
-            procs_on_read(places[i]->fd, EV_READ, places[i]);
+    for (int i = from; i < to; i++) /* a message may end other connections */
+        if (procs->conns[i])
+            procs_on_read(procs->conns[i]);
 }
 
 void procs_hear(struct procs *procs)
 {
     if (procs->busy)
         return;
-    hear(procs->lobby, LOBBY_MAX);
-    hear(procs->slots, PROCS_MAX);
+    hear(procs, CORE_SLOTS_MAX, PLACES);
+    hear(procs, 0, CORE_SLOTS_MAX);
 }
 
-static void procs_on_late(evutil_socket_t fd, short what, void *arg)
+static void procs_on_late(void *ctx)
 {
-    struct conn *conn = arg;
+    struct conn *conn = ctx;
     log_about(conn->procs, "process %d connected, but did not attach within %d s", conn->pid,
               ATTACH_WAIT_S);
     procs_conn_close(conn);
 }
 
 /* Accepting */
-
-/* The directory's mode already keeps other users out; root passes it. */
-static bool procs_is_welcome(int fd, int *ret_pid)
-{
-    struct ucred who;
-    socklen_t len = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
-        return false;
-    *ret_pid = who.pid;
-    return who.uid == geteuid() || who.uid == 0;
-}
 
 /* Takes the descriptor in any case. */
 static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
@@ -426,25 +408,26 @@ static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
         close(fd);
         return false;
     }
+    struct err err;
     *conn = (struct conn){.procs = procs,
                           .fd = fd,
-                          .slot = -1,
                           .place = place,
                           .pid = pid,
                           .serial = ++procs->serial,
                           .since = clock_now_ns(),
+                          .readable = {.fn = procs_on_read, .ctx = conn},
+                          .writable = {.fn = procs_on_write, .ctx = conn},
+                          .late = {.fn = procs_on_late, .ctx = conn},
                           .page = PROCPAGE_NONE};
     buf_init(&conn->out, OUT_MAX);
-    procs->lobby[place] = conn;
-    conn->on_read = event_new(procs->base, fd, EV_READ | EV_PERSIST, procs_on_read, conn);
-    conn->on_write = event_new(procs->base, fd, EV_WRITE | EV_PERSIST, procs_on_write, conn);
-    conn->on_late = evtimer_new(procs->base, procs_on_late, conn);
-    struct timeval late = {.tv_sec = ATTACH_WAIT_S};
-    if (!conn->on_read || !conn->on_write || !conn->on_late ||
-        event_add(conn->on_read, NULL) != 0 || event_add(conn->on_late, &late) != 0) {
+    procs->conns[place] = conn;
+    if (!watch_fd(&conn->readable, procs->base, fd, &err) ||
+        !watch_writable(&conn->writable, procs->base, fd, &err) ||
+        !watch_clock(&conn->late, procs->base, &err)) {
         procs_conn_close(conn);
         return false;
     }
+    watch_at(&conn->late, conn->since + ATTACH_WAIT_S * NS_PER_S);
     return true;
 }
 
@@ -453,9 +436,9 @@ static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
 static bool put_out_oldest(struct procs *procs, int64_t age_ns)
 {
     struct conn *oldest = NULL;
-    for (int i = 0; i < LOBBY_MAX; i++)
-        if (procs->lobby[i] && (!oldest || procs->lobby[i]->serial < oldest->serial))
-            oldest = procs->lobby[i];
+    for (int i = CORE_SLOTS_MAX; i < PLACES; i++)
+        if (procs->conns[i] && (!oldest || procs->conns[i]->serial < oldest->serial))
+            oldest = procs->conns[i];
     if (!oldest || clock_now_ns() - oldest->since < age_ns)
         return false;
     log_about(procs,
@@ -468,16 +451,17 @@ static bool put_out_oldest(struct procs *procs, int64_t age_ns)
 static void procs_on_accept(void *arg, int fd, const union netaddr *peer)
 {
     struct procs *procs = arg;
-    int pid = 0, place = procs_free_place(procs->lobby, LOBBY_MAX);
-    if (!procs_is_welcome(fd, &pid)) {
+    struct ucred who;
+    int place = procs_free_place(procs, CORE_SLOTS_MAX, PLACES);
+    if (!listener_is_welcome(fd, &who)) {
         procs_refuse(procs, fd, "it belongs to another user");
         close(fd);
         return;
     }
     if (place < 0 && put_out_oldest(procs, 0))
-        place = procs_free_place(procs->lobby, LOBBY_MAX);
-    if (!procs_conn_new(procs, fd, place, pid))
-        log_about(procs, "no memory for process %d", pid);
+        place = procs_free_place(procs, CORE_SLOTS_MAX, PLACES);
+    if (!procs_conn_new(procs, fd, place, who.pid))
+        log_about(procs, "no memory for process %d", who.pid);
 }
 
 static bool procs_on_short(void *arg)
@@ -494,7 +478,8 @@ static void found_stale(void *ctx, const char *name)
     procs_sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
 }
 
-bool procs_listen(struct procs *procs, int fd, struct err *err)
+/* Takes fd in any case. */
+static bool procs_listen(struct procs *procs, int fd, struct err *err)
 {
     struct listener_options options = {.base = procs->base,
                                        .topic = "procs",
@@ -518,16 +503,14 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
     procs->base = base;
     procs->calls = *calls;
     procs->gate = GATE_OPEN;
-    procs->notice = (struct procpage_notice){procs->notice_text, CLOCK_NEVER};
+    procs->notice_deadline = CLOCK_NEVER;
     FD_CLEANUP int fd = -1;
     if (!rundir_make(options->run_dir, &procs->dir, &fd, err)) {
         free(procs);
         return NULL;
     }
-    rundir_socket(&procs->dir, &procs->addr);
     const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
-    if (!procscratch_init(&procs->scratch, scratch, options->scratch_owner, options->node_rank,
-                          err) ||
+    if (!scratch_init(&procs->scratch, scratch, options->scratch_owner, options->node_rank, err) ||
         !procs_listen(procs, fd_take(&fd), err)) {
         procs_free(procs);
         return NULL;
@@ -539,7 +522,7 @@ void procs_clean(struct procs *procs)
 {
     rundir_find_stale(&procs->dir, found_stale, procs);
     if (!str_is(procs->scratch.dir, procs->dir.path))
-        procs_sweep(procs, procscratch_of_earlier(&procs->scratch));
+        procs_sweep(procs, scratch_of_earlier(&procs->scratch));
 }
 
 void procs_free(struct procs *procs)
@@ -548,12 +531,9 @@ void procs_free(struct procs *procs)
         return;
     log_limit_end(&procs->limit, "procs");
     listener_free(procs->listener);
-    for (int i = 0; i < PROCS_MAX; i++)
-        if (procs->slots[i])
-            procs_conn_close(procs->slots[i]);
-    for (int i = 0; i < LOBBY_MAX; i++)
-        if (procs->lobby[i])
-            procs_conn_close(procs->lobby[i]);
+    for (int i = 0; i < PLACES; i++)
+        if (procs->conns[i])
+            procs_conn_close(procs->conns[i]);
     deathwatch_free(procs->deathwatch);
     /* Only a scratch directory whose removal is under way can be in it. */
     if (!rundir_remove(&procs->dir)) {
@@ -563,38 +543,47 @@ void procs_free(struct procs *procs)
     free(procs);
 }
 
-const char *procs_socket_path(const struct procs *procs)
+bool procs_mend(struct procs *procs, struct err *err)
 {
-    return procs->addr.sun_path;
+    int fd;
+    bool ok = rundir_mend(&procs->dir, &fd, err);
+    if (!ok || fd < 0)
+        return ok;
+    log_warn("start",
+             "%s, where processes attach, was removed; it is made again, but pchctl may no longer "
+             "find this pchrun",
+             procs->dir.path);
+    return procs_listen(procs, fd, err);
+}
+
+const struct rundir *procs_run_dir(const struct procs *procs)
+{
+    return &procs->dir;
 }
 
 void procs_gate(struct procs *procs, uint64_t word)
 {
     procs->gate = word;
-    for (int i = 0; i < PROCS_MAX; i++)
-        if (procs->slots[i])
-            procpage_set_gate(&procs->slots[i]->page, word);
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
+        if (procs->conns[i])
+            procpage_set_gate(&procs->conns[i]->page, word);
 }
 
-void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX])
+void procs_look(const struct procs *procs, uint64_t steps[CORE_SLOTS_MAX],
+                uint8_t phases[CORE_SLOTS_MAX])
 {
-    for (int i = 0; i < PROCS_MAX; i++) {
-        const struct conn *conn = procs->slots[i];
+    for (int i = 0; i < CORE_SLOTS_MAX; i++) {
+        const struct conn *conn = procs->conns[i];
         steps[i] = conn ? procpage_step(&conn->page) : 0;
         phases[i] = conn ? procpage_phase(&conn->page) : PAGE_START;
     }
 }
 
-struct rundir *procs_run_dir(struct procs *procs)
-{
-    return &procs->dir;
-}
-
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)
 {
     str_copy(procs->notice_text, sizeof procs->notice_text, text);
-    procs->notice.deadline_ns = deadline_ns;
-    for (int i = 0; i < PROCS_MAX; i++)
-        if (procs->slots[i])
-            procpage_set_notice(&procs->slots[i]->page, &procs->notice);
+    procs->notice_deadline = deadline_ns;
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
+        if (procs->conns[i])
+            procpage_set_notice(&procs->conns[i]->page, text, deadline_ns);
 }

@@ -18,34 +18,32 @@
 #define PCHRUN_PROCS_PROCS_H
 
 #include "base/err.h"
+#include "core/common/event.h"
+#include "core/common/params.h"
+#include "procs/deathwatch.h"
 #include "procs/rundir.h"
 #include "procs/scratch.h"
 #include "wire/procmsg.h"
 
 #include <stdint.h>
 
-#define PROCS_MAX 256 /* slots; the core's CORE_SLOTS_MAX */
-
 struct event_base;
 struct procs;
 
 /* Called from the loop. They may call every function of this module but procs_free(). */
 struct procs_calls {
-    /* A process says ATTACH. Its page is ready, with gate and step. Answer with WELCOME, or with
-     * REFUSED and procs_close(). pid is 0 if the process is in another pid namespace.
-     */
-    void (*attached)(void *ctx, int slot, int pid, const struct procmsg *msg);
-    /* No slot or memory for an ATTACH: the process trains unsupervised. */
-    void (*unattached)(void *ctx, int pid, const char *why);
-    void (*message)(void *ctx, int slot, int pid, const struct procmsg *msg);
-    /* The connection has closed, not by procs_close(). `step` is the last one in its page. */
-    void (*gone)(void *ctx, int slot, int pid, uint64_t step);
-    /* The process has died with this status. Its end and gone() follow after the kernel has freed
-     * its memory. Not every death is reported here. */
-    void (*died)(void *ctx, int pid, int status);
+    /* EV_PROC_ATTACHED: a process says ATTACH, and its page is ready, with gate and step. Answer
+     * with WELCOME, or with REFUSED and procs_close(). The pid is 0 if the process is in another
+     * pid namespace. EV_PROC_UNATTACHED: it trains unsupervised, for lack of a slot or memory.
+     * EV_PROC_MESSAGE. EV_PROC_GONE: the connection has closed, not by procs_close(). */
+    void (*news)(void *ctx, const struct event *event);
     /* Run scratch_sweep(what) in a forked child: it may block for ever. */
     void (*sweep)(void *ctx, const struct scratch_sweep *what);
     void *ctx;
+    /* See deathwatch.h. The end of the process and EV_PROC_GONE follow after the kernel has freed
+     * its memory. Not every death is reported here. */
+    deathwatch_fn *died;
+    void *died_ctx;
 };
 
 struct procs_options {
@@ -63,29 +61,29 @@ MUST_CHECK struct procs *procs_new(struct event_base *base, const struct procs_o
 /* Removes directories of dead supervisors beside the private one, and scratch directories of this
  * node's earlier starts. Call once, after the commands have started. */
 void procs_clean(struct procs *procs);
-/* Closes every connection (without a call to gone), so that the processes find the supervisor gone,
+/* Closes every connection (without EV_PROC_GONE), so that the processes find the supervisor gone,
  * and removes the directory. `procs` may be NULL. */
 void procs_free(struct procs *procs);
 
-/* For PCH_SOCKET. Lives as long as procs. */
-const char *procs_socket_path(const struct procs *procs);
+/* The private directory: its address is for PCH_SOCKET. Lives as long as procs. */
+const struct rundir *procs_run_dir(const struct procs *procs);
+/* Call before the commands are started again. Makes the socket anew if it was removed: else the
+ * commands would train without pchrun. */
+MUST_CHECK bool procs_mend(struct procs *procs, struct err *err);
 
 /* Stores the word in every process's page, now and at later attaches. */
 void procs_gate(struct procs *procs, uint64_t word);
 /* Loads every process's step and phase; for a free slot 0 and PAGE_START. Untrusted numbers. */
-void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX]);
+void procs_look(const struct procs *procs, uint64_t steps[CORE_SLOTS_MAX],
+                uint8_t phases[CORE_SLOTS_MAX]);
 /* Reads pending messages, at most one wake-up's share per process. So a process's last message
  * comes before the news of its death. */
 void procs_hear(struct procs *procs);
-/* The private directory. Lives as long as procs. */
-struct rundir *procs_run_dir(struct procs *procs);
-/* Listens at this socket, bound anew in that directory, instead of the old one. Always takes fd. */
-MUST_CHECK bool procs_listen(struct procs *procs, int fd, struct err *err);
-/* Sends, or queues until the process reads. A full queue cuts the process off, and gone() follows.
- * A free slot is ignored. */
+/* Sends, or queues until the process reads. A full queue cuts the process off, and EV_PROC_GONE
+ * follows. A free slot is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);
 /* Closes the connection. Earlier messages arrive only if they fit into the socket's buffer. The
- * process finds the supervisor gone; gone() is not called. */
+ * process finds the supervisor gone; EV_PROC_GONE does not come. */
 void procs_close(struct procs *procs, int slot);
 /* Publishes the notice; "": none. The deadline is CLOCK_MONOTONIC; CLOCK_NEVER: none. */
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns);

@@ -5,11 +5,11 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "net/listener.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -18,11 +18,6 @@
 #include <unistd.h>
 
 enum { STALE_MAX = 64, FILES_MAX = 65536 };
-
-static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
-{
-    snprintf(ret, PATH_MAX, "%s/%s", dir, name);
-}
 
 /* Runs before the socket exists: is_stale() ignores directories without one. On file systems
  * without flock (NFS) no lock succeeds, so the directory never looks stale. */
@@ -36,47 +31,23 @@ static bool make_lock(struct rundir *dir, struct err *err)
     return true;
 }
 
-void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret)
-{
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    str_copy(ret->sun_path, sizeof ret->sun_path, dir->path);
-    str_addf(ret->sun_path, sizeof ret->sun_path, "/socket");
-}
-
-static bool make_socket(const struct rundir *dir, int *ret, struct err *err)
-{
-    struct sockaddr_un addr;
-    rundir_socket(dir, &addr);
-    FD_CLEANUP int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
-    mode_t mask = umask(0177);
-    bool is_bound = bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
-    umask(mask);
-    if (!is_bound)
-        return err_set(err, ERR_SYSTEM, errno, "cannot bind %s", addr.sun_path);
-    if (listen(fd, SOMAXCONN) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr.sun_path);
-    *ret = fd_take(&fd);
-    return true;
-}
-
 static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struct err *err)
 {
-    struct rundir dir = {.lock = -1};
+    struct rundir dir = {.addr = {.sun_family = AF_UNIX}, .lock = -1};
     if (base[0] != '/')
         return err_set(err, ERR_USAGE, 0, "%s is not an absolute path", base);
     if (!str_copy(dir.base, RUNDIR_BASE_MAX + 1, base))
         return err_set(err, ERR_USAGE, 0, "%s is too long for a Unix socket's path (%zu at most)",
                        base, RUNDIR_BASE_MAX);
-    str_copy(dir.path, sizeof dir.path, base);
-    str_addf(dir.path, sizeof dir.path, "/" RUNDIR_PREFIX "XXXXXX");
+    str_addf(dir.path, sizeof dir.path, "%s/" RUNDIR_PREFIX "XXXXXX", base);
     mode_t mask = umask(077); /* applies to mkdtemp, too */
     bool is_made = mkdtemp(dir.path);
     umask(mask);
     if (!is_made)
         return err_set(err, ERR_SYSTEM, errno, "cannot make a directory in %s", base);
-    if (!make_lock(&dir, err) || !make_socket(&dir, ret_listen, err)) {
+    str_addf(dir.addr.sun_path, sizeof dir.addr.sun_path, "%s/socket", dir.path);
+    if (!make_lock(&dir, err) ||
+        (*ret_listen = listener_make_unix(&dir.addr, SOCK_SEQPACKET, err)) < 0) {
         rundir_remove(&dir);
         return false;
     }
@@ -84,23 +55,16 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
     return true;
 }
 
-/* A directory that the user named is used or refused; only default directories may be skipped. */
-static bool make_wanted(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
-{
-    if (make_in(wanted, ret, ret_listen, err))
-        return true;
-    err_wrap(err, "run_dir cannot be used (name another, or leave it out)");
-    return false;
-}
-
 /* /dev/shm comes last, though it is fastest. logind removes a user's files there when the user's
- * last session ends (RemoveIPC), and a scheduler's job belongs to no session. */
+ * last session ends (RemoveIPC), and a scheduler's job belongs to no session. A directory that the
+ * user named is used or refused; only these may be skipped. */
 bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
 {
     const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
     char tried[sizeof err->text] = "";
     if (wanted)
-        return make_wanted(wanted, ret, ret_listen, err);
+        return make_in(wanted, ret, ret_listen, err) ||
+               err_wrap(err, "run_dir cannot be used (name another, or leave it out)");
     for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
         struct err why;
         if (!bases[i] || !bases[i][0])
@@ -141,13 +105,12 @@ static bool make_again(struct rundir *dir, struct err *err)
 
 bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err)
 {
-    struct sockaddr_un addr;
     struct stat there;
     *ret_listen = -1;
-    rundir_socket(dir, &addr);
-    if (lstat(addr.sun_path, &there) == 0)
+    if (lstat(dir->addr.sun_path, &there) == 0)
         return true;
-    return (make_again(dir, err) && make_socket(dir, ret_listen, err)) ||
+    return (make_again(dir, err) &&
+            (*ret_listen = listener_make_unix(&dir->addr, SOCK_SEQPACKET, err)) >= 0) ||
            err_wrap(err, "the socket that processes attach to was removed (name another run_dir)");
 }
 
@@ -168,9 +131,7 @@ static void remove_files(const struct rundir *dir)
 
 bool rundir_remove(struct rundir *dir)
 {
-    char path[PATH_MAX];
-    path_in(dir->path, "socket", path);
-    unlink(path);
+    unlink(dir->addr.sun_path);
     if (rmdir(dir->path) != 0 && errno == ENOTEMPTY)
         remove_files(dir);
     fd_close(&dir->lock);

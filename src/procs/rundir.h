@@ -23,7 +23,8 @@
 struct rundir {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
     char base[sizeof(((struct sockaddr_un *)0)->sun_path)];
-    int lock; /* the directory, -1: there is none */
+    struct sockaddr_un addr; /* of the socket */
+    int lock;                /* the directory, -1: there is none */
 };
 
 /* Makes a directory in `wanted` and binds a Unix socket in it, listening at *ret_listen
@@ -34,8 +35,6 @@ MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_lis
 /* Makes directory and socket again if they were removed: cleaners of /tmp ignore locks.
  * *ret_listen: the new listening socket. -1: the old one is still there. */
 MUST_CHECK bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err);
-/* The socket's path. Lives as long as the rundir. */
-void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret);
 /* Removes the socket, those files and the directory. False: the directory stays, because it holds
  * something else (see errno). */
 bool rundir_remove(struct rundir *dir);

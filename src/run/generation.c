@@ -113,7 +113,7 @@ static void on_starting(void *ctx)
     struct err err;
     if (generation->to_start.start.generation == 0) {
         start_swept(generation);
-    } else if (attach_mend(generation->attach, &err)) {
+    } else if (procs_mend(generation->attach->procs, &err)) {
         children_begin_group(generation->children);
         generation_start(generation, &generation->to_start);
     } else {
@@ -131,7 +131,7 @@ static void on_tidying(void *ctx)
     const struct restart_policy *restart = &generation->params->restart;
     if (restart->max == 0 && !restart->after_notice) /* a restart needs them again */
         spawn_let_go();
-    attach_clean(generation->attach);
+    procs_clean(generation->attach->procs);
 }
 
 bool generation_open(struct generation *generation, struct event_base *base, struct err *err)

@@ -76,7 +76,7 @@ static void act_close(struct shell *shell, const struct action *action)
 
 static void act_gate(struct shell *shell, const struct action *action)
 {
-    attach_gate(&shell->attach, action);
+    procs_gate(shell->attach.procs, action->gate);
     report_touch(&shell->report); /* a round was opened, decided or finished */
 }
 
@@ -87,19 +87,19 @@ static void act_proc_send(struct shell *shell, const struct action *action)
 
 static void act_proc_close(struct shell *shell, const struct action *action)
 {
-    attach_close(&shell->attach, action);
+    procs_close(shell->attach.procs, action->proc.slot);
 }
 
 static void act_notice(struct shell *shell, const struct action *action)
 {
-    attach_notice(&shell->attach, action);
+    procs_notice(shell->attach.procs, action->notice.text, action->notice.deadline_ns);
 }
 
 static void act_committed(struct shell *shell, const struct action *action)
 {
     record_committed(&shell->record, action->step);
     report_touch(&shell->report);
-    attach_committed(&shell->attach);
+    procs_scratch_clear(shell->attach.procs);
 }
 
 static void act_log(struct shell *shell, const struct action *action)
@@ -185,7 +185,7 @@ static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
     if (shell->config->checkpoint.dir && shell->generation.is_untidy)
-        attach_clean(&shell->attach); /* pchrun promises it for every start, however short */
+        procs_clean(shell->attach.procs); /* pchrun promises it for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     report_exit(&shell->report, shell->end->code);

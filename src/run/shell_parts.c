@@ -156,7 +156,7 @@ static bool open_attach(struct shell *shell, struct err *err)
                                     .ctx = &shell->children};
     if (!attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
         return false;
-    deaths_init(&shell->children.deaths, attach_socket(&shell->attach), &shell->reap,
+    deaths_init(&shell->children.deaths, procs_run_dir(shell->attach.procs)->path, &shell->reap,
                 shell->loop.base);
     return true;
 }

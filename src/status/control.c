@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -249,13 +247,6 @@ static void control_on_late(evutil_socket_t fd, short what, void *arg)
 
 /* --- accepting --- */
 
-static bool control_is_welcome(int fd, struct ucred *who)
-{
-    socklen_t len = sizeof *who;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) == 0 &&
-           (who->uid == geteuid() || who->uid == 0);
-}
-
 static int control_free_place(const struct control *control)
 {
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
@@ -283,7 +274,7 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
     struct control *control = arg;
     struct ucred who;
     int place = control_free_place(control);
-    if (!control_is_welcome(fd, &who))
+    if (!listener_is_welcome(fd, &who))
         return;
     if (place < 0) {
         if (send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -313,24 +304,17 @@ static bool control_on_short(void *arg)
 
 /* --- begin and end --- */
 
+/* Renamed only after listen(), so that no client finds a socket that refuses it. */
 static int open_socket(const struct sockaddr_un *addr, struct err *err)
 {
-    FD_CLEANUP int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
-        return -1;
-    }
-    /* Renamed only after listen(), so that no client finds a socket that refuses it. */
     struct sockaddr_un hidden = *addr;
     str_addf(hidden.sun_path, sizeof hidden.sun_path, "~");
-    mode_t mask = umask(0177);
-    bool is_bound = bind(fd, (const struct sockaddr *)&hidden, sizeof hidden) == 0;
-    umask(mask);
-    if (is_bound && listen(fd, CONTROL_CLIENTS_MAX) == 0 &&
-        rename(hidden.sun_path, addr->sun_path) == 0)
-        return fd_take(&fd);
-    err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr->sun_path);
-    return -1;
+    FD_CLEANUP int fd = listener_make_unix(&hidden, SOCK_STREAM, err);
+    if (fd >= 0 && rename(hidden.sun_path, addr->sun_path) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr->sun_path);
+        fd_close(&fd);
+    }
+    return fd_take(&fd);
 }
 
 struct control *control_new(const struct control_options *options, struct err *err)

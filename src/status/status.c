@@ -35,7 +35,7 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct s
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], status_compare);
-    attach_look(attach, ret->steps, ret->phases);
+    procs_look(attach->procs, ret->steps, ret->phases);
     for (int i = 0; i < CORE_SLOTS_MAX; i++)
         if (ret->steps[i] > RANKS_STEP_MAX) /* an invalid page */
             ret->steps[i] = 0;

@@ -232,7 +232,7 @@ bool views_open(struct views *views, const char *state_dir, struct reap *reap, s
 void views_listen(struct views *views)
 {
     struct control_options options = {.base = views->loop->base,
-                                      .dir = attach_run_dir(views->attach),
+                                      .dir = procs_run_dir(views->attach->procs)->path,
                                       .patience_ns = CLIENT_PATIENCE_NS,
                                       .asked = on_asked,
                                       .ctx = views};

@@ -14,30 +14,20 @@
 
 static struct procs *procs;
 
-static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
+static void on_news(void *ctx, const struct event *event)
 {
+    int slot = event->proc.slot;
     struct procmsg welcome = {.type = PROCMSG_WELCOME, .rank = slot, .world_size = 1};
-    procs_send(procs, slot, &welcome);
-    printf("attached %d\n", slot);
-    fflush(stdout);
-}
-
-static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
-{
-    if (msg->type == PROCMSG_WAITING)
+    if (event->type == EV_PROC_ATTACHED) {
+        procs_send(procs, slot, &welcome);
+        printf("attached %d\n", slot);
+    } else if (event->type == EV_PROC_MESSAGE && event->proc.msg->type == PROCMSG_WAITING) {
         printf("waiting %d\n", slot);
-    fflush(stdout);
-}
-
-static void on_unattached(void *ctx, int pid, const char *why)
-{
-    printf("unattached %s\n", why);
-    fflush(stdout);
-}
-
-static void on_gone(void *ctx, int slot, int pid, uint64_t step)
-{
-    printf("gone %d\n", slot);
+    } else if (event->type == EV_PROC_UNATTACHED) {
+        printf("unattached %s\n", event->proc.msg->text);
+    } else if (event->type == EV_PROC_GONE) {
+        printf("gone %d\n", slot);
+    }
     fflush(stdout);
 }
 
@@ -59,12 +49,7 @@ static void on_input(evutil_socket_t fd, short what, void *base)
 int main(int argc, char **argv)
 {
     struct err err;
-    struct procs_calls calls = {.attached = on_attached,
-                                .unattached = on_unattached,
-                                .message = on_message,
-                                .gone = on_gone,
-                                .died = on_died,
-                                .sweep = on_sweep};
+    struct procs_calls calls = {.news = on_news, .died = on_died, .sweep = on_sweep};
     struct procs_options options = {.node_rank = 0};
     struct event_base *base = event_base_new();
     procs = procs_new(base, &options, &calls, &err);
@@ -75,7 +60,7 @@ int main(int argc, char **argv)
     procs_clean(procs);
     if (argc > 1)
         procs_gate(procs, gate_make(strtoull(argv[1], NULL, 10), 1, false, false));
-    printf("socket %s\n", procs_socket_path(procs));
+    printf("socket %s\n", procs_run_dir(procs)->addr.sun_path);
     fflush(stdout);
     struct event *input = event_new(base, 0, EV_READ | EV_PERSIST, on_input, base);
     event_add(input, NULL);

@@ -66,8 +66,8 @@ static void open_below(struct client *super, struct client *c, const char *comma
 
 static uint64_t step_of(int slot)
 {
-    uint64_t steps[PROCS_MAX];
-    uint8_t phases[PROCS_MAX];
+    uint64_t steps[CORE_SLOTS_MAX];
+    uint8_t phases[CORE_SLOTS_MAX];
     procs_look(world.procs, steps, phases);
     return steps[slot];
 }
@@ -727,7 +727,8 @@ static void expect_next_removes_it(const char *socket)
     cr_expect_eq(stat(gone, &st), 0, "%s", gone);
     struct client *super = start_super(NULL, next);
     cr_expect(is_gone(gone), "%s", gone);
-    cr_expect_eq(stat(procs_socket_path(world.procs), &st), 0, "and not that of a living one");
+    cr_expect_eq(stat(procs_run_dir(world.procs)->addr.sun_path, &st), 0,
+                 "and not that of a living one");
     cr_expect_eq(client_end(super), 0);
 }
 

@@ -32,7 +32,7 @@ static struct world world;
 static int dial(void)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    str_copy(addr.sun_path, sizeof addr.sun_path, procs_socket_path(world.procs));
+    str_copy(addr.sun_path, sizeof addr.sun_path, procs_run_dir(world.procs)->addr.sun_path);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     cr_assert_geq(fd, 0);
     cr_assert_eq(connect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
@@ -128,7 +128,7 @@ WorldTest(procs, directory_and_socket_are_private)
 {
     struct stat st;
     char dir[PATH_MAX];
-    str_copy(dir, sizeof dir, procs_socket_path(world.procs));
+    str_copy(dir, sizeof dir, procs_run_dir(world.procs)->addr.sun_path);
     cr_expect_eq(stat(dir, &st), 0);
     cr_expect_eq(st.st_mode, S_IFSOCK | 0600);
     *strrchr(dir, '/') = '\0';
@@ -291,9 +291,9 @@ WorldTest(procs, what_has_to_wait_comes_in_order)
 
 WorldTest(procs, places_are_limited_and_free_again)
 {
-    static int fds[PROCS_MAX];
+    static int fds[CORE_SLOTS_MAX];
     struct procmsg msg;
-    for (int i = 0; i < PROCS_MAX; i++)
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
         fds[i] = attach();
     int fd = dial();
     say_attach(fd);
@@ -308,7 +308,7 @@ WorldTest(procs, places_are_limited_and_free_again)
     cr_expect_eq(call->slot, 77);
     cr_assert(hear(fds[77], &msg, NULL));
     /* calls[] is full; nothing is expected of the end but that it comes. */
-    for (int i = 0; i < PROCS_MAX; i++) {
+    for (int i = 0; i < CORE_SLOTS_MAX; i++) {
         procs_close(world.procs, i);
         expect_end(fds[i]);
     }
@@ -387,15 +387,13 @@ WorldTest(procs, accepting_waits_out_a_lack_of_descriptors)
 
 static bool slot_is_closed_in_call;
 
-static void close_at_once(void *ctx, int slot, int pid, const struct procmsg *msg)
+static void close_at_once(void *ctx, const struct event *event)
 {
     struct procs **procs = ctx;
-    procs_close(*procs, slot);
+    if (event->type != EV_PROC_ATTACHED && event->type != EV_PROC_MESSAGE)
+        return;
+    procs_close(*procs, event->proc.slot);
     slot_is_closed_in_call = true;
-}
-
-static void nothing(void *ctx, int slot, int pid, uint64_t step)
-{
 }
 
 static void do_sweep(void *ctx, const struct scratch_sweep *what)
@@ -412,11 +410,7 @@ WorldTest(procs, a_slot_may_be_closed_from_inside_of_a_call)
 {
     struct err err;
     struct procs *mine = NULL, *usual = world.procs;
-    struct procs_calls calls = {.attached = close_at_once,
-                                .message = close_at_once,
-                                .gone = nothing,
-                                .sweep = do_sweep,
-                                .ctx = &mine};
+    struct procs_calls calls = {.news = close_at_once, .sweep = do_sweep, .ctx = &mine};
     struct procs_options options = {.run_dir = world.dir};
     mine = world.procs = procs_new(world.base, &options, &calls, &err);
     cr_assert(mine, "%s", err.text);
@@ -441,7 +435,7 @@ static void expect_dir(const char *run_dir, const char *expected)
     struct procs *procs = procs_new(world.base, &options, &calls, &err);
     cr_assert(procs, "%s", err.text);
     procs_clean(procs);
-    str_copy(path, sizeof path, procs_socket_path(procs));
+    str_copy(path, sizeof path, procs_run_dir(procs)->addr.sun_path);
     cr_expect(str_starts(path, expected), "%s", path);
     cr_expect(stat(path, &st) == 0 && st.st_mode == (S_IFSOCK | 0600), "%o", st.st_mode);
     *strrchr(path, '/') = '\0';
@@ -540,7 +534,7 @@ WorldTest(procs, only_the_directories_of_the_dead_are_removed)
     cr_expect(stat(dead, &st) != 0 && errno == ENOENT);
     cr_expect_eq(stat(living, &st), 0);
     cr_expect_eq(rmdir(fresh), 0);
-    cr_expect_eq(stat(procs_socket_path(world.procs), &st), 0);
+    cr_expect_eq(stat(procs_run_dir(world.procs)->addr.sun_path, &st), 0);
     close(lock);
     unlink(path);
     rmdir(living);

@@ -33,30 +33,23 @@ struct client {
     struct event *on_out;
 };
 
-static void record(void *ctx, enum call_kind kind, int slot, int pid, const struct procmsg *msg)
+static void record(struct world *world, const struct event *event)
 {
-    struct world *world = ctx;
     cr_assert_lt(world->ncalls, (int)ARRAY_LEN(world->calls));
     struct call *call = &world->calls[world->ncalls++];
-    *call = (struct call){.kind = kind, .slot = slot, .pid = pid};
-    if (msg)
-        call->msg = *msg;
+    *call = (struct call){
+        .kind = (enum call_kind)event->type, .slot = event->proc.slot, .pid = event->proc.pid};
+    if (event->proc.msg)
+        call->msg = *event->proc.msg;
 }
 
-static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
+static void on_message(struct world *world, const struct event *event)
 {
-    struct world *world = ctx;
-    record(ctx, CALL_ATTACHED, slot, pid, msg);
-    if (!world->is_silent)
-        procs_send(world->procs, slot, &world->welcome);
-}
-
-static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
-{
-    struct world *world = ctx;
+    int slot = event->proc.slot;
+    const struct procmsg *msg = event->proc.msg;
     struct procmsg yes = {.type = PROCMSG_ANSWER, .step = msg->step, .action = PROC_CONTINUE};
     if (!world->is_storm) {
-        record(ctx, CALL_MESSAGE, slot, pid, msg);
+        record(world, event);
         if (msg->type == PROCMSG_CLOSE)
             procs_close(world->procs, slot);
         return;
@@ -66,17 +59,17 @@ static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
         procs_send(world->procs, slot, &yes);
 }
 
-static void on_unattached(void *ctx, int pid, const char *why)
+static void on_news(void *ctx, const struct event *event)
 {
     struct world *world = ctx;
-    (void)pid;
-    (void)why;
-    world->nunattached++;
-}
-
-static void on_gone(void *ctx, int slot, int pid, uint64_t step)
-{
-    record(ctx, CALL_GONE, slot, pid, NULL);
+    if (event->type == EV_PROC_UNATTACHED)
+        world->nunattached++;
+    else if (event->type == EV_PROC_MESSAGE)
+        on_message(world, event);
+    else
+        record(world, event);
+    if (event->type == EV_PROC_ATTACHED && !world->is_silent)
+        procs_send(world->procs, event->proc.slot, &world->welcome);
 }
 
 /* It comes at any time before that it is gone. */
@@ -97,13 +90,8 @@ void world_init(struct world *world)
 {
     struct err err;
     *world = (struct world){.welcome = {.type = PROCMSG_WELCOME, .world_size = 1}};
-    struct procs_calls calls = {.attached = on_attached,
-                                .unattached = on_unattached,
-                                .message = on_message,
-                                .gone = on_gone,
-                                .died = on_died,
-                                .sweep = on_sweep,
-                                .ctx = world};
+    struct procs_calls calls = {
+        .news = on_news, .sweep = on_sweep, .ctx = world, .died = on_died, .died_ctx = world};
     str_copy(world->dir, sizeof world->dir, "/tmp/pchtest.XXXXXX");
     cr_assert(mkdtemp(world->dir));
     struct procs_options options = {.run_dir = world->dir, .scratch_dir = NULL, .node_rank = 3};
@@ -209,7 +197,7 @@ struct client *client_start(struct world *world, const char *const *argv, const 
     int in[2], out[2], errors[2];
     cr_assert(client && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
               pipe2(errors, O_CLOEXEC) == 0);
-    str_addf(socket, sizeof socket, "%s", procs_socket_path(world->procs));
+    str_addf(socket, sizeof socket, "%s", procs_run_dir(world->procs)->addr.sun_path);
     add_env(&next, socket);
     add_env(&next, "PATH=/usr/bin:/bin");
     while (env && *env)

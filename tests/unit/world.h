@@ -14,7 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum call_kind { CALL_ATTACHED, CALL_MESSAGE, CALL_GONE };
+enum call_kind {
+    CALL_ATTACHED = EV_PROC_ATTACHED,
+    CALL_MESSAGE = EV_PROC_MESSAGE,
+    CALL_GONE = EV_PROC_GONE,
+};
 
 /* A call that procs made to its caller. */
 struct call {
