@@ -5,20 +5,8 @@
 
 #include "base/clock.h"
 
-#include <stdlib.h>
-
 /* Over a shorter time the pace is imprecise: it has too few steps. */
 #define PACE_NS (NS_PER_S / 2)
-
-struct steprate_slot {
-    int pid; /* 0: never seen; a new pid starts again */
-    uint64_t step;
-    int64_t first_at; /* first look */
-    int64_t moved_at; /* last new step seen, 0: never */
-    uint64_t base_step;
-    int64_t base_at; /* the pace is measured from here */
-    double steps_per_s;
-};
 
 static void steprate_look_at(struct steprate_slot *slot, int pid, uint64_t step, int64_t now)
 {
@@ -43,10 +31,6 @@ static void steprate_look_at(struct steprate_slot *slot, int pid, uint64_t step,
 void steprate_look(struct steprate *steprate, const struct core_rank_report *ranks, int n,
                    const uint64_t steps[CORE_SLOTS_MAX], int64_t now)
 {
-    if (!steprate->slots)
-        steprate->slots = calloc(CORE_SLOTS_MAX, sizeof steprate->slots[0]);
-    if (!steprate->slots)
-        return; /* no memory: every pace is unknown */
     for (int i = 0; i < n; i++)
         if (ranks[i].slot >= 0)
             steprate_look_at(&steprate->slots[ranks[i].slot], ranks[i].pid, steps[ranks[i].slot],
@@ -56,17 +40,10 @@ void steprate_look(struct steprate *steprate, const struct core_rank_report *ran
 struct steprate_view steprate_of(const struct steprate *steprate,
                                  const struct core_rank_report *rank, int64_t now)
 {
-    const struct steprate_slot *slot =
-        steprate->slots && rank->slot >= 0 ? &steprate->slots[rank->slot] : NULL;
+    const struct steprate_slot *slot = rank->slot >= 0 ? &steprate->slots[rank->slot] : NULL;
     if (!slot || slot->pid != rank->pid)
         return (struct steprate_view){.age_ns = -1};
     int64_t since = slot->moved_at ? slot->moved_at : slot->first_at;
     return (struct steprate_view){
         .steps_per_s = slot->steps_per_s, .age_ns = now - since, .is_least = !slot->moved_at};
-}
-
-void steprate_free(struct steprate *steprate)
-{
-    free(steprate->slots);
-    steprate->slots = NULL;
 }

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * steprate: how fast each rank of this node trains, and when it last finished a step. A page shows
- * only the number of finished steps, so the precision depends on how often pchrun looks. Owns its
- * memory, allocated at the first look: steprate_free(). Main thread.
+ * only the number of finished steps, so the precision depends on how often pchrun looks. Owns
+ * nothing. Main thread.
  */
 #ifndef PCHRUN_PROCS_STEPRATE_H
 #define PCHRUN_PROCS_STEPRATE_H
 
 #include "core/core.h"
 
-struct steprate_slot;
+struct steprate_slot {
+    int pid; /* 0: never seen; a new pid starts again */
+    uint64_t step;
+    int64_t first_at; /* first look */
+    int64_t moved_at; /* last new step seen, 0: never */
+    uint64_t base_step;
+    int64_t base_at; /* the pace is measured from here */
+    double steps_per_s;
+};
 
+/* Zeroed at first. */
 struct steprate {
-    struct steprate_slot *slots; /* CORE_SLOTS_MAX; NULL before the first look */
+    struct steprate_slot slots[CORE_SLOTS_MAX];
 };
 
 struct steprate_view {
@@ -26,6 +35,5 @@ void steprate_look(struct steprate *steprate, const struct core_rank_report *ran
                    const uint64_t steps[CORE_SLOTS_MAX], int64_t now);
 struct steprate_view steprate_of(const struct steprate *steprate,
                                  const struct core_rank_report *rank, int64_t now);
-void steprate_free(struct steprate *steprate);
 
 #endif

@@ -249,5 +249,4 @@ void views_free(struct views *views)
     views->control = views->answer.control = NULL;
     metrics_free(&views->metrics);
     journal_free(&views->journal);
-    steprate_free(&views->steprate);
 }

@@ -156,7 +156,7 @@ Test(metrics, what_is_told)
     assert_has(true, "pchrun_up{" WHO "} 1\n");
     assert_has(false, "pchrun_up{" WHO "} 0\n");
     assert_has(false, "\npchrun_exit_code{" WHO ",outcome=\"preempted\"} 42\n");
-    steprate_free(&steprate);
+    steprate = (struct steprate){0};
 }
 
 /* One byte that is not UTF-8 would void the whole file. */
