@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "commands/env.h"
-#include "commands/instrument.h"
 #include "os/cpus.h"
 #include "os/signals.h"
 #include "peers/rendezvous.h"
@@ -62,8 +61,7 @@ bool children_init(struct children *children, const struct config *config,
     children->tty = -1;
     children->count = params->children;
     children->is_empty = true;
-    if (config->instrument &&
-        !(children->python_path = instrument_python_path(getenv("PYTHONPATH"), err)))
+    if (config->instrument && !(children->python_path = env_python_path(getenv("PYTHONPATH"), err)))
         return false;
     size_t n = (size_t)params->children + 1;
     children->list = calloc(n, sizeof *children->list);
@@ -168,30 +166,25 @@ static bool start_one(struct child *child, const struct action *action, struct e
     struct children *children = child->children;
     const struct core_params *params = children->params;
     char error_file[PATH_MAX], master[ADDRESS_HOST_MAX];
+    uint16_t port = action->start.port;
+    int rank = env_rank(params, child->index);
+    child->generation = action->start.generation;
+    child->started = clock_real_ns();
     struct env_facts facts = {
-        .rank = params->node_rank * children->count + child->index,
-        .local_rank = child->index,
-        .world_size = params->nnodes * children->count,
-        .local_world_size = children->count,
+        .params = params,
+        .start = action,
+        .index = child->index,
         .with_ranks = children->config->procs.count_is_set,
-        .node_rank = params->node_rank,
-        .nnodes = params->nnodes,
-        .attempt = action->start.attempt,
-        .generation = action->start.generation,
-        .resume_step = action->start.resume_step,
         .socket = procs_run_dir(children->attach->procs)->addr.sun_path,
-        .master_addr =
-            rendezvous_address(children->config, action->start.port, master, sizeof master),
-        .master_port = rendezvous_port(action->start.port),
+        .resume_path = record_path(children->record, rank, action->start.resume_step),
+        .error_file = deaths_file(&children->deaths, child->index, child->generation, error_file,
+                                  sizeof error_file),
+        .python_path = children->python_path,
+        .checkpoint_dir = children->python_path ? children->config->checkpoint.dir : NULL,
+        .master_addr = rendezvous_address(children->config, port, master, sizeof master),
+        .master_port = rendezvous_port(port),
         .shutdown_s = env_shutdown_s(children->config),
     };
-    facts.python_path = children->python_path;
-    facts.checkpoint_dir = children->python_path ? children->config->checkpoint.dir : NULL;
-    facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
-    facts.error_file = deaths_file(&children->deaths, child->index, facts.generation, error_file,
-                                   sizeof error_file);
-    child->generation = facts.generation;
-    child->started = clock_real_ns();
     struct env env;
     if (!env_build(&env, environ, &facts, err))
         return false;

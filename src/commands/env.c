@@ -5,121 +5,99 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "os/spawn.h"
+#include "os/program.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { NUMBER_SIZE = 64, NUMBERS_MAX = 20, OURS_MAX = NUMBERS_MAX + 8 };
+/* --- our own variables: each text ends with a NUL --- */
 
-/* The state of env_build(): the numbers as texts, and a table of the names in use. */
-struct build {
-    struct env *env;
-    char (*numbers)[NUMBER_SIZE];
-    size_t nnumbers, n;
-    const char **names; /* open addressing, `mask` + 1 places */
-    size_t mask;
-};
-
-static size_t name_len(const char *entry)
+static void add_text(FILE *texts, const char *name, const char *value)
 {
-    return strcspn(entry, "=");
+    if (value)
+        fprintf(texts, "%s=%s%c", name, value, '\0');
 }
 
-static bool is_same_name(const char *a, const char *b)
+static void add_number(FILE *texts, const char *name, int64_t value)
 {
-    size_t len = name_len(a);
-    return len == name_len(b) && strncmp(a, b, len) == 0;
+    fprintf(texts, "%s=%" PRId64 "%c", name, value, '\0');
 }
 
-/* True if the name is new. */
-static bool take_name(struct build *build, const char *entry)
+static void add_step(FILE *texts, const char *name, uint64_t value)
 {
-    uint32_t hash = 2166136261U;
-    for (size_t i = 0, len = name_len(entry); i < len; i++)
-        hash = (hash ^ (unsigned char)entry[i]) * 16777619U;
-    size_t at = hash & build->mask;
-    while (build->names[at]) {
-        if (is_same_name(build->names[at], entry))
-            return false;
-        at = (at + 1) & build->mask;
-    }
-    build->names[at] = entry;
-    return true;
+    fprintf(texts, "%s=%" PRIu64 "%c", name, value, '\0');
 }
 
-static void env_add(struct build *build, char *entry)
+int env_rank(const struct core_params *params, int index)
 {
-    if (take_name(build, entry))
-        build->env->list[build->n++] = entry;
+    return params->node_rank * params->children + index;
 }
 
-static char *env_number(struct build *build, const char *name, uint64_t value)
+static void env_add_ours(FILE *texts, const void *arg)
 {
-    char *text = build->numbers[build->nnumbers++];
-    snprintf(text, NUMBER_SIZE, "%s=%" PRIu64, name, value);
-    return text;
-}
-
-static void add_number(struct build *build, const char *name, int64_t value)
-{
-    env_add(build, env_number(build, name, (uint64_t)value));
-}
-
-static void add_text(struct build *build, const char *name, const char *value, char **texts)
-{
-    if (!value)
-        return;
-    int n = sprintf(*texts, "%s=%s", name, value);
-    env_add(build, *texts);
-    *texts += n + 1;
-}
-
-static void add_ours(struct build *build, const struct env_facts *facts, char *texts)
-{
-    add_text(build, "PCH_SOCKET", facts->socket, &texts);
-    add_number(build, "PCH_RANK", facts->rank);
-    add_number(build, "PCH_LOCAL_RANK", facts->local_rank);
-    add_number(build, "PCH_WORLD_SIZE", facts->world_size);
-    add_number(build, "PCH_NODE_RANK", facts->node_rank);
-    add_number(build, "PCH_NNODES", facts->nnodes);
-    add_number(build, "PCH_ATTEMPT", facts->attempt);
-    add_number(build, "PCH_GENERATION", facts->generation);
-    env_add(build, env_number(build, "PCH_RESUME_STEP", facts->resume_step));
-    add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
-    add_text(build, "TORCHELASTIC_ERROR_FILE", facts->error_file, &texts);
-    add_text(build, "PYTHONPATH", facts->python_path, &texts);
-    add_text(build, "PCH_INSTRUMENT", facts->python_path ? "1" : NULL, &texts);
-    add_text(build, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir, &texts);
+    const struct env_facts *facts = arg;
+    const struct core_params *params = facts->params;
+    int rank = env_rank(params, facts->index), world_size = params->nnodes * params->children;
+    add_text(texts, "PCH_SOCKET", facts->socket);
+    add_number(texts, "PCH_RANK", rank);
+    add_number(texts, "PCH_LOCAL_RANK", facts->index);
+    add_number(texts, "PCH_WORLD_SIZE", world_size);
+    add_number(texts, "PCH_NODE_RANK", params->node_rank);
+    add_number(texts, "PCH_NNODES", params->nnodes);
+    add_number(texts, "PCH_ATTEMPT", facts->start->start.attempt);
+    add_number(texts, "PCH_GENERATION", facts->start->start.generation);
+    add_step(texts, "PCH_RESUME_STEP", facts->start->start.resume_step);
+    add_text(texts, "PCH_RESUME_PATH", facts->resume_path);
+    add_text(texts, "TORCHELASTIC_ERROR_FILE", facts->error_file);
+    add_text(texts, "PYTHONPATH", facts->python_path);
+    add_text(texts, "PCH_INSTRUMENT", facts->python_path ? "1" : NULL);
+    add_text(texts, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir);
     if (facts->shutdown_s > 0)
-        add_number(build, ENV_SHUTDOWN, facts->shutdown_s);
+        add_number(texts, ENV_SHUTDOWN, facts->shutdown_s);
     if (!facts->with_ranks)
         return;
-    add_number(build, "RANK", facts->rank);
-    add_number(build, "LOCAL_RANK", facts->local_rank);
-    add_number(build, "WORLD_SIZE", facts->world_size);
-    add_number(build, "LOCAL_WORLD_SIZE", facts->local_world_size);
-    add_number(build, "GROUP_RANK", facts->node_rank);
-    add_number(build, "GROUP_WORLD_SIZE", facts->nnodes);
-    add_text(build, "MASTER_ADDR", facts->master_addr, &texts);
+    add_number(texts, "RANK", rank);
+    add_number(texts, "LOCAL_RANK", facts->index);
+    add_number(texts, "WORLD_SIZE", world_size);
+    add_number(texts, "LOCAL_WORLD_SIZE", params->children);
+    add_number(texts, "GROUP_RANK", params->node_rank);
+    add_number(texts, "GROUP_WORLD_SIZE", params->nnodes);
+    add_text(texts, "MASTER_ADDR", facts->master_addr);
     if (facts->master_port > 0)
-        add_number(build, "MASTER_PORT", facts->master_port);
+        add_number(texts, "MASTER_PORT", facts->master_port);
 }
+
+static void env_add_end(FILE *texts, const void *arg)
+{
+    const struct env_end *facts = arg;
+    add_text(texts, "PCH_JOB", facts->job);
+    add_number(texts, "PCH_NODE_RANK", facts->node_rank);
+    add_number(texts, "PCH_NNODES", facts->nnodes);
+    add_number(texts, "PCH_ATTEMPT", facts->attempt);
+    add_text(texts, "PCH_OUTCOME", facts->outcome);
+    add_number(texts, "PCH_EXIT_CODE", facts->exit_code);
+    add_step(texts, "PCH_COMMIT_STEP", facts->commit_step);
+    add_text(texts, "PCH_COMMIT_PATH", facts->commit_path);
+    add_text(texts, "PCH_NOTICE_SOURCE", facts->notice_source);
+    add_text(texts, "PCH_NOTICE_ID", facts->notice_id);
+}
+
+/* --- the inherited ones --- */
 
 /* Meant for pchrun, or stale: an outer pchrun's variables that this one does not set. */
 static bool is_dropped(const char *entry)
 {
-    static const char *const names[] = {
-        "NOTIFY_SOCKET=",   "PCH_SOCKET=",     "PCH_RESUME_PATH=",
+    static const char *const beginnings[] = {
+        "PCHRUN_",          "NOTIFY_SOCKET=",  "PCH_SOCKET=",        "PCH_RESUME_PATH=",
         "PCH_COMMIT_PATH=", "PCH_INSTRUMENT=", "PCH_CHECKPOINT_DIR="};
-    if (str_starts(entry, "PCHRUN_"))
-        return true;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_starts(entry, names[i]))
+    for (size_t i = 0; i < ARRAY_LEN(beginnings); i++)
+        if (str_starts(entry, beginnings[i]))
             return true;
     return false;
 }
@@ -136,120 +114,96 @@ static bool is_listening(char **inherited)
     return is_us;
 }
 
-static void add_inherited(struct build *build, char **inherited, size_t n)
+static int compare_names(const void *a, const void *b)
 {
-    bool is_listen = is_listening(inherited);
-    for (size_t i = n; i-- > 0;) {
-        char *entry = inherited[i];
-        if (is_dropped(entry) || (is_listen && str_starts(entry, "LISTEN_PIDFDID=")))
-            continue;
-        if (is_listen && str_starts(entry, "LISTEN_PID=") && !build->env->own_pid) {
-            entry = env_number(build, "LISTEN_PID", (uint64_t)getpid());
-            build->env->own_pid = strchr(entry, '=') + 1;
-        }
-        env_add(build, entry);
-    }
+    size_t len = strcspn(a, "="), other = strcspn(b, "=");
+    int order = strncmp(a, b, len < other ? len : other);
+    return order ? order : (len > other) - (len < other);
 }
 
-static void reverse(char **list, size_t n)
+/* False: the name is taken, or there is no memory: *has_memory. */
+static bool take_name(void **names, char *entry, bool *has_memory)
 {
-    for (size_t i = 0; i < n / 2; i++) {
-        char *entry = list[i];
-        list[i] = list[n - 1 - i];
-        list[n - 1 - i] = entry;
-    }
+    char **node = tsearch(entry, names, compare_names);
+    *has_memory = *has_memory && node;
+    return node && *node == entry;
 }
 
-/* Makes room for all inherited entries and for `texts` bytes of our own texts. */
-static bool env_begin(struct build *build, struct env *env, char **inherited, size_t texts,
-                      struct err *err)
+static void keep_entry(void *entry)
 {
-    size_t n = 0, places = 64;
+}
+
+/* The entry as the command gets it; NULL: it does not get it. */
+static char *env_pass_on(struct env *env, char *entry, bool is_listen)
+{
+    if (is_dropped(entry) || (is_listen && str_starts(entry, "LISTEN_PIDFDID=")))
+        return NULL;
+    if (!is_listen || !str_starts(entry, "LISTEN_PID=") || env->own_pid)
+        return entry;
+    snprintf(env->listen_pid, sizeof env->listen_pid, "LISTEN_PID=%d", (int)getpid());
+    env->own_pid = strchr(env->listen_pid, '=') + 1;
+    return env->listen_pid;
+}
+
+/* Ours win over inherited ones, and follow them. The inherited ones are taken from the last to the
+ * first, so that the last of a name wins. False: no memory. */
+static bool env_merge(struct env *env, char **inherited, size_t size)
+{
+    void *names = NULL;
+    size_t n = 0, nours = 0;
+    bool has_memory = true, is_listen = is_listening(inherited);
     while (inherited[n])
         n++;
-    while (places < 2 * (n + OURS_MAX))
-        places *= 2;
-    *env = (struct env){.list = calloc(n + OURS_MAX + 1, sizeof *env->list),
-                        .texts = malloc(NUMBERS_MAX * NUMBER_SIZE + texts)};
-    *build = (struct build){.env = env,
-                            .numbers = env->texts,
-                            .names = calloc(places, sizeof *build->names),
-                            .mask = places - 1};
-    if (env->list && env->texts && build->names)
+    for (size_t i = 0; i < size; i++)
+        nours += env->texts[i] == '\0';
+    env->room = calloc(n + nours + 1, sizeof *env->room);
+    if (!env->room)
+        return false;
+    char **ours = env->list = env->room + n;
+    for (char *text = env->texts; text < env->texts + size; text += strlen(text) + 1)
+        if (take_name(&names, text, &has_memory))
+            *ours++ = text;
+    while (n-- > 0) {
+        char *entry = env_pass_on(env, inherited[n], is_listen);
+        if (entry && take_name(&names, entry, &has_memory))
+            *--env->list = entry;
+    }
+    tdestroy(names, keep_entry);
+    return has_memory;
+}
+
+static bool env_make(struct env *env, char **inherited, void (*add)(FILE *texts, const void *facts),
+                     const void *facts, struct err *err)
+{
+    size_t size;
+    *env = (struct env){0};
+    FILE *texts = open_memstream(&env->texts, &size);
+    if (texts)
+        add(texts, facts);
+    if (texts && fclose(texts) == 0 && env_merge(env, inherited, size))
         return true;
-    free(build->names);
     env_free(env);
-    err_set(err, ERR_SYSTEM, ENOMEM, "cannot build the environment of a command");
-    return false;
-}
-
-static char *texts_of(const struct build *build)
-{
-    return (char *)build->env->texts + NUMBERS_MAX * NUMBER_SIZE;
-}
-
-/* Our variables are in the list, so they win over inherited ones. The inherited ones follow from
- * the last to the first, so that the last of a name wins. Reversing the list puts ours behind the
- * others. */
-static void end(struct build *build, char **inherited)
-{
-    size_t n = 0;
-    while (inherited[n])
-        n++;
-    reverse(build->env->list, build->n);
-    add_inherited(build, inherited, n);
-    reverse(build->env->list, build->n);
-    free(build->names);
-}
-
-/* 32 bytes hold "NAME=" of our longest name, and the NUL. */
-static size_t env_text_size(const char *value)
-{
-    return value ? 32 + strlen(value) : 0;
+    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot build the environment of a command");
 }
 
 bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
 {
-    struct build build;
-    size_t texts = env_text_size(facts->socket) + env_text_size(facts->resume_path) +
-                   env_text_size(facts->error_file) + env_text_size(facts->master_addr) +
-                   env_text_size(facts->python_path) + env_text_size(facts->checkpoint_dir);
-    if (!env_begin(&build, env, inherited, texts, err))
-        return false;
-    add_ours(&build, facts, texts_of(&build));
-    end(&build, inherited);
-    return true;
+    return env_make(env, inherited, env_add_ours, facts, err);
 }
 
 bool env_build_end(struct env *env, char **inherited, const struct env_end *facts, struct err *err)
 {
-    struct build build;
-    size_t size = env_text_size(facts->job) + env_text_size(facts->outcome) +
-                  env_text_size(facts->commit_path) + env_text_size(facts->notice_source) +
-                  env_text_size(facts->notice_id);
-    if (!env_begin(&build, env, inherited, size, err))
-        return false;
-    char *texts = texts_of(&build);
-    add_text(&build, "PCH_JOB", facts->job, &texts);
-    add_number(&build, "PCH_NODE_RANK", facts->node_rank);
-    add_number(&build, "PCH_NNODES", facts->nnodes);
-    add_number(&build, "PCH_ATTEMPT", facts->attempt);
-    add_text(&build, "PCH_OUTCOME", facts->outcome, &texts);
-    add_number(&build, "PCH_EXIT_CODE", facts->exit_code);
-    env_add(&build, env_number(&build, "PCH_COMMIT_STEP", facts->commit_step));
-    add_text(&build, "PCH_COMMIT_PATH", facts->commit_path, &texts);
-    add_text(&build, "PCH_NOTICE_SOURCE", facts->notice_source, &texts);
-    add_text(&build, "PCH_NOTICE_ID", facts->notice_id, &texts);
-    end(&build, inherited);
-    return true;
+    return env_make(env, inherited, env_add_end, facts, err);
 }
 
 void env_free(struct env *env)
 {
-    free(env->list);
+    free(env->room);
     free(env->texts);
     *env = (struct env){0};
 }
+
+/* --- values that are not facts of one command --- */
 
 int env_shutdown_s(const struct config *config)
 {
@@ -262,4 +216,42 @@ int env_shutdown_s(const struct config *config)
             wait = config->signals[i].grace_ns;
     wait = (wait + config->stop.exit_wait_ns) / NS_PER_S + 1;
     return wait > ENV_SHUTDOWN_S ? (int)wait : ENV_SHUTDOWN_S;
+}
+
+/* Relative to pchrun: where it is installed, where it was built, and in a wheel's folder of
+ * programs. An installer may keep the wheel's files in its cache and link to them. */
+static const char *const places[] = {PCHRUN_TO_PYTHON, PCHRUN_TO_BUILT_PYTHON,
+                                     PCHRUN_TO_CACHED_PYTHON, NULL};
+
+/* Programs show the path, so it must be without detours. */
+static bool find_folder(char ret[PATH_MAX], struct err *err)
+{
+    char path[PATH_MAX];
+    if (!program_file_near(places, path, sizeof path))
+        return err_set(err, ERR_SYSTEM, 0,
+                       "--instrument needs %.300s; it is not there, is not readable, or belongs "
+                       "to another user; install pchrun as a whole",
+                       path[0] ? path : places[0]);
+    if (!realpath(path, ret))
+        return err_set(err, ERR_SYSTEM, errno, "--instrument needs %.300s", path);
+    *strrchr(ret, '/') = '\0';
+    return !strchr(ret, ':') ||
+           err_set(err, ERR_SYSTEM, 0,
+                   "--instrument cannot name %.300s to Python, since a colon ends a path in "
+                   "PYTHONPATH; install pchrun elsewhere",
+                   ret);
+}
+
+char *env_python_path(const char *inherited, struct err *err)
+{
+    char folder[PATH_MAX];
+    char *ret = NULL;
+    if (!find_folder(folder, err))
+        return NULL;
+    bool has_more = inherited && inherited[0];
+    /* An empty entry would mean the current directory. */
+    if (asprintf(&ret, "%s%s%s", folder, has_more ? ":" : "", has_more ? inherited : "") >= 0)
+        return ret;
+    err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    return NULL;
 }

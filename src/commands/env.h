@@ -8,6 +8,9 @@
 #define PCHRUN_COMMANDS_ENV_H
 
 #include "config/config.h"
+#include "core/common/action.h"
+#include "core/common/params.h"
+#include "os/spawn.h"
 
 #include <stdint.h>
 
@@ -17,11 +20,10 @@
 #define ENV_SHUTDOWN_S 30
 
 struct env_facts {
-    int rank, local_rank, world_size, local_world_size; /* of this command */
-    bool with_ranks; /* set RANK and the like, too: the user gave -n */
-    int node_rank, nnodes;
-    uint32_t attempt, generation;
-    uint64_t resume_step;
+    const struct core_params *params;
+    const struct action *start; /* ACT_START */
+    int index;                  /* of this command on its node */
+    bool with_ranks;            /* set RANK and the like, too: the user gave -n */
     const char *socket, *resume_path, *error_file; /* NULL: none */
     /* For a Python program with --instrument; NULL: the variables are the user's. */
     const char *python_path, *checkpoint_dir;
@@ -40,10 +42,13 @@ struct env_end {
     uint64_t commit_step; /* 0: none */
 };
 
+/* Refers to itself: it must stay where it is. */
 struct env {
     char **list;   /* "name=value", ended by NULL */
     char *own_pid; /* in the list: the child writes its pid there; NULL: no variable needs it */
-    void *texts;
+    /* private from here on */
+    char **room, *texts;
+    char listen_pid[sizeof "LISTEN_PID=" + SPAWN_PID_SIZE];
 };
 
 /* If `inherited` names a variable twice, the last one counts. Leaves out PCHRUN_* and
@@ -55,8 +60,16 @@ MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct en
                               struct err *err);
 void env_free(struct env *env);
 
+/* The rank of this node's command `index`, if each command is a rank. */
+int env_rank(const struct core_params *params, int index);
+
 /* The seconds for ENV_SHUTDOWN: as long as pchrun itself may take; 0: the variable is the user's.
  */
 int env_shutdown_s(const struct config *config);
+/* The value of PYTHONPATH with which an unchanged Python program takes part (option `instrument`):
+ * our folder, then `inherited` (NULL: none). The folder's sitecustomize.py does the rest in every
+ * interpreter (contrib/python/instrument). The caller frees it. NULL: pchrun is not installed as a
+ * whole, see *err. */
+MUST_CHECK char *env_python_path(const char *inherited, struct err *err);
 
 #endif

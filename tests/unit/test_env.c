@@ -11,14 +11,10 @@
 
 static struct env_facts facts(void)
 {
-    return (struct env_facts){.rank = 5,
-                              .local_rank = 1,
-                              .world_size = 8,
-                              .local_world_size = 4,
-                              .node_rank = 1,
-                              .nnodes = 2,
-                              .attempt = 3,
-                              .resume_step = UINT64_C(18446744073709551615)};
+    static const struct core_params params = {.node_rank = 1, .nnodes = 2, .children = 4};
+    static const struct action start = {
+        .type = ACT_START, .start = {.attempt = 3, .resume_step = UINT64_C(18446744073709551615)}};
+    return (struct env_facts){.params = &params, .start = &start, .index = 1};
 }
 
 /* The list as one text, for comparing. */
