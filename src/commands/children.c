@@ -10,7 +10,6 @@
 #include "base/sigtext.h"
 #include "commands/env.h"
 #include "os/cpus.h"
-#include "os/signals.h"
 #include "peers/rendezvous.h"
 
 #include <errno.h>
@@ -22,8 +21,6 @@
 
 /* The longest exec. A dead file system holds it for ever; a slow one answers sooner. */
 #define EXEC_WAIT_NS (120 * NS_PER_S)
-
-enum { HELPERS_MAX = 256 };
 
 enum child_phase {
     CHILD_PHASE_NONE,
@@ -44,7 +41,6 @@ struct child {
     uint32_t generation;
     int64_t started; /* CLOCK_REALTIME */
     struct deaths_inquest *inquest;
-    struct death death; /* kept for as long as the event may wait */
     int report;
     struct watch report_watch, exec_wait;
     struct err failure;
@@ -111,8 +107,9 @@ static void children_post(struct child *child, enum event_type type, const struc
 
 /* Reads the outcome of exec, if known. A child whose exec failed ends at once; the core hears of it
  * then. */
-static void read_report(struct child *child)
+static void read_report(void *ctx)
 {
+    struct child *child = ctx;
     if (child->phase != CHILD_PHASE_STARTING)
         return;
     switch (spawn_result(child->report, child->children->config->command[0], &child->failure)) {
@@ -126,11 +123,6 @@ static void read_report(struct child *child)
         break;
     }
     end_report(child);
-}
-
-static void children_on_report(void *ctx)
-{
-    read_report(ctx);
 }
 
 /* Report it now: a child that hangs in its exec may never end. */
@@ -151,7 +143,7 @@ static void watch_report(struct child *child)
 {
     struct event_base *base = child->children->loop->base;
     struct err err;
-    child->report_watch = (struct watch){.fn = children_on_report, .ctx = child};
+    child->report_watch = (struct watch){.fn = read_report, .ctx = child};
     child->exec_wait = (struct watch){.fn = on_exec_wait, .ctx = child};
     if (watch_fd(&child->report_watch, base, child->report, &err) &&
         watch_clock(&child->exec_wait, base, &err))
@@ -313,9 +305,9 @@ static void post_empty(struct children *children)
 
 /* The job's groups whose leader is a command that lives or is not yet reaped. A command that makes
  * its own session leads no group before its exec. */
-static struct tree_job tree_job(struct children *children, pid_t *helpers)
+static struct tree_job tree_job(struct children *children)
 {
-    struct tree_job job = {.groups = children->groups, .helpers = helpers};
+    struct tree_job job = {.groups = children->groups, .helpers = children->helpers};
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         read_report(child);
@@ -323,7 +315,7 @@ static struct tree_job tree_job(struct children *children, pid_t *helpers)
         if (child->watch.pid && leads)
             children->groups[job.ngroups++] = child->group;
     }
-    job.nhelpers = reap_helpers(children->reap, helpers, HELPERS_MAX);
+    job.nhelpers = reap_helpers(children->reap, children->helpers, CHILDREN_HELPERS_MAX);
     job.cgroup = &children->cgroup;
     return job;
 }
@@ -371,28 +363,25 @@ static bool signal_rank(const struct proc *rank, int number)
 /* Returns how many ranks got it. */
 static size_t signal_attached(const struct children *children, int number)
 {
-    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
-    int n = ranks ? core_ranks(children->loop->core, ranks, CORE_SLOTS_MAX) : 0;
+    struct core_rank_report ranks[CORE_SLOTS_MAX];
+    int n = core_ranks(children->loop->core, ranks, CORE_SLOTS_MAX);
     struct proc proc;
     size_t sent = 0;
     for (int i = 0; i < n; i++) {
         bool is_rank = ranks[i].is_attached && !ranks[i].is_counting;
         sent += is_rank && proc_read(ranks[i].pid, &proc) && signal_rank(&proc, number);
     }
-    free(ranks);
     return sent;
 }
 
 /* Signals the processes whose environment names a rank. */
 static size_t signal_named(struct children *children, int number)
 {
-    pid_t helpers[HELPERS_MAX];
-    struct tree_job job = tree_job(children, helpers);
-    struct proc *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
-    size_t n = ranks ? tree_ranks(&job, ranks, CORE_SLOTS_MAX) : 0;
+    struct tree_job job = tree_job(children);
+    struct proc ranks[CORE_SLOTS_MAX];
+    size_t n = tree_ranks(&job, ranks, CORE_SLOTS_MAX);
     for (size_t i = 0; i < n && i < CORE_SLOTS_MAX; i++)
         signal_rank(&ranks[i], number);
-    free(ranks);
     return n;
 }
 
@@ -413,9 +402,8 @@ static void signal_ranks(struct children *children, int number)
 void children_signal(struct children *children, const struct action *action)
 {
     int number = action->signal.number;
-    pid_t helpers[HELPERS_MAX];
     if (number == SIGKILL)
-        deaths_killed(&children->deaths);
+        children->deaths.has_killed = true;
     switch (action->signal.target) {
     case TARGET_CHILDREN:
         signal_commands(children, number);
@@ -424,7 +412,7 @@ void children_signal(struct children *children, const struct action *action)
         signal_ranks(children, number);
         break;
     case TARGET_TREE: {
-        struct tree_job job = tree_job(children, helpers);
+        struct tree_job job = tree_job(children);
         if (number == SIGKILL) /* processes that left the group are found below */
             cgroup_kill(&children->cgroup);
         tree_signal(&job, number);
@@ -437,8 +425,7 @@ void children_signal(struct children *children, const struct action *action)
 
 void children_signal_groups(struct children *children, int number)
 {
-    pid_t helpers[HELPERS_MAX];
-    struct tree_job job = tree_job(children, helpers);
+    struct tree_job job = tree_job(children);
     for (size_t i = 0; i < job.ngroups; i++)
         proc_kill_group(job.groups[i], number);
 }
@@ -454,8 +441,7 @@ int children_pids(const struct children *children, pid_t *ret, int max)
 
 char *children_describe(struct children *children, char *text, size_t size)
 {
-    pid_t helpers[HELPERS_MAX];
-    struct tree_job job = tree_job(children, helpers);
+    struct tree_job job = tree_job(children);
     return tree_describe(&job, text, size);
 }
 
@@ -465,16 +451,12 @@ char *children_describe(struct children *children, char *text, size_t size)
  * on a busy machine it may have to wait for a processor. */
 #define TAIL_WAIT_NS (100 * NS_PER_MS)
 
-static void on_found_out(void *ctx, const struct death *found)
+static void on_found_out(void *ctx, struct death *death)
 {
     struct child *child = ctx;
-    const struct death *death = NULL;
-    if (found) {
-        child->death = *found;
-        logs_error_lines(child->children->logs, child->index, TAIL_WAIT_NS, child->death.tail,
-                         sizeof child->death.tail);
-        death = &child->death;
-    }
+    if (death)
+        logs_error_lines(child->children->logs, child->index, TAIL_WAIT_NS, death->tail,
+                         sizeof death->tail);
     loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
                                                      .child = {.index = child->index,
                                                                .pid = child->watch.pid,
@@ -482,7 +464,7 @@ static void on_found_out(void *ctx, const struct death *found)
                                                                .death = death}});
 }
 
-/* Keeps what was found out for as long as the event may wait. */
+/* The inquest keeps what was found out for as long as the event may wait. */
 static void hold_inquest(struct child *child)
 {
     struct deaths_case what = {.pid = child->watch.pid,

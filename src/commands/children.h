@@ -21,6 +21,8 @@
 #include "procs/attach.h"
 #include "record/record.h"
 
+enum { CHILDREN_HELPERS_MAX = 256 };
+
 struct child;
 
 struct children {
@@ -33,8 +35,9 @@ struct children {
     struct child *list;
     int count;
     struct cpus *shares; /* the processors of each command; NULL: all share them */
-    pid_t *groups;       /* room for tree_job */
-    char *python_path;   /* for PYTHONPATH; NULL: the variable is the user's */
+    pid_t *groups;       /* room for tree_job, as is `helpers` */
+    pid_t helpers[CHILDREN_HELPERS_MAX];
+    char *python_path; /* for PYTHONPATH; NULL: the variable is the user's */
     struct deaths deaths;
     struct attach *attach;
     struct record *record; /* knows where to resume */

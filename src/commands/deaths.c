@@ -72,11 +72,6 @@ void deaths_begin(struct deaths *deaths)
     deaths->has_killed = false;
 }
 
-void deaths_killed(struct deaths *deaths)
-{
-    deaths->has_killed = true;
-}
-
 /* --- the kernel --- */
 
 /* Only a SIGKILL that pchrun did not send can be the kernel's. Other ranks may end first, of our

@@ -18,15 +18,15 @@
 
 struct deaths {
     struct oom oom;
-    bool has_killed;       /* pchrun has sent SIGKILL in this generation */
+    bool has_killed;       /* pchrun has sent SIGKILL in this generation; children sets it */
     const char *dir;       /* our private directory */
     const char *user_file; /* NULL: each command has its own file */
     struct reap *reap;
     struct event_base *base;
 };
 
-/* `deaths` must be zeroed. `dir`: our private directory; it outlives this. Call before the
- * first start. */
+/* `deaths` must be zeroed. `dir`: our private directory; it outlives this. Call before
+ * the first start. */
 void deaths_init(struct deaths *deaths, const char *dir, struct reap *reap,
                  struct event_base *base);
 
@@ -36,8 +36,6 @@ char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, c
                   size_t size);
 /* A generation begins; all commands of the previous one have ended. */
 void deaths_begin(struct deaths *deaths);
-/* pchrun has sent SIGKILL to the commands. */
-void deaths_killed(struct deaths *deaths);
 /* A command has just been started. */
 void deaths_watch(struct deaths *deaths, pid_t pid);
 
@@ -50,8 +48,8 @@ struct deaths_case {
     int64_t started; /* CLOCK_REALTIME */
 };
 struct deaths_inquest;
-/* Gets all that was found out. `death` is valid until deaths_close(). */
-typedef void deaths_fn(void *ctx, const struct death *death);
+/* Gets all that was found out, and may add to it. `death` is valid until deaths_close(). */
+typedef void deaths_fn(void *ctx, struct death *death);
 /* Calls fn at once or within a second; with NULL if the command ended well. The caller closes the
  * result, before or after that call. NULL: there is nothing to close. */
 struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_case *what,

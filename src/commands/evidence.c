@@ -4,7 +4,6 @@
 #include "commands/evidence.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/common/watchdog.h"
@@ -12,8 +11,6 @@
 #include "os/program.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,120 +27,22 @@ enum {
     DIGEST_LINES = 16
 };
 
-static void next(struct evidence *evidence);
+static void next(void *ctx);
 
 int64_t evidence_time(const struct config *config)
 {
     return READ_WAIT_NS + (config->watchdog.diagnose ? config->watchdog.diagnose_wait_ns : 0);
 }
 
-/* --- start and end --- */
-
-/* Look it up at the start: the user sees the error, and relative paths still hold. */
-static bool evidence_find_program(struct evidence *evidence, char **args, struct err *err)
-{
-    evidence->args = program_args(args, getenv("PATH"), err);
-    return evidence->args;
-}
-
-/* Later: the probe's place in reap's list is free only after this call. */
-static void on_probe_end(void *ctx)
-{
-    struct evidence *evidence = ctx;
-    watch_at(&evidence->soon, clock_now_ns());
-}
-
-/* The state directory, else the report's, whose path is absolute. */
-static bool evidence_find_dir(struct evidence *evidence, const char *state_dir, const char *report,
-                              struct err *err)
-{
-    const char *from = state_dir ? state_dir : report;
-    evidence->dir = from ? strdup(from) : NULL;
-    if (from && !evidence->dir)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    if (!state_dir && report)
-        strrchr(evidence->dir, '/')[0] = '\0';
-    return true;
-}
-
-static void on_soon(void *ctx);
-static void evidence_on_deadline(void *ctx);
-static void evidence_on_read(void *ctx, bool is_late);
-static void read_threads(const void *arg, int out);
-
-bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
-                   struct err *err)
-{
-    char **diagnose = evidence->config->watchdog.diagnose;
-    evidence->reader = (struct inquiry){.fn = read_threads,
-                                        .arg = evidence,
-                                        .base = evidence->loop->base,
-                                        .wait_ns = READ_WAIT_NS,
-                                        .max = READ_MAX,
-                                        .on_over = evidence_on_read,
-                                        .ctx = evidence,
-                                        .helper.reap = evidence->reap};
-    evidence->deadline = (struct watch){.fn = evidence_on_deadline, .ctx = evidence};
-    evidence->soon = (struct watch){.fn = on_soon, .ctx = evidence};
-    buf_init(&evidence->text, TEXT_MAX);
-    if (!evidence_find_dir(evidence, state_dir, report, err))
-        return false;
-    if (diagnose && !evidence_find_program(evidence, diagnose, err))
-        return err_wrap(err, "watchdog.diagnose");
-    return watch_clock(&evidence->deadline, evidence->loop->base, err) &&
-           watch_clock(&evidence->soon, evidence->loop->base, err);
-}
-
-static void end_probes(struct evidence *evidence)
-{
-    for (int i = 0; i < EVIDENCE_PROBES; i++)
-        if (evidence->probes[i].is_used)
-            probe_free(&evidence->probes[i]);
-}
-
-void evidence_stop(struct evidence *evidence)
-{
-    if (evidence->phase == EVIDENCE_IDLE || evidence->phase == EVIDENCE_WRITING)
-        return;
-    inquiry_stop(&evidence->reader);
-    end_probes(evidence);
-    watch_at(&evidence->deadline, CLOCK_NEVER);
-    evidence->phase = EVIDENCE_IDLE;
-}
-
-void evidence_free(struct evidence *evidence)
-{
-    evidence_stop(evidence);
-    inquiry_free(&evidence->reader);
-    watch_end(&evidence->deadline);
-    watch_end(&evidence->soon);
-    statefile_free(&evidence->file);
-    buf_free(&evidence->text);
-    free(evidence->path);
-    program_args_free(evidence->args);
-    free(evidence->dir);
-}
-
-bool evidence_is_busy(const struct evidence *evidence)
-{
-    return evidence->phase == EVIDENCE_WRITING;
-}
-
 /* --- the targets --- */
 
 static void find_ranks(struct evidence *evidence)
 {
-    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
-    int n = ranks ? core_ranks(evidence->loop->core, ranks, CORE_SLOTS_MAX) : 0;
+    struct core_rank_report ranks[CORE_SLOTS_MAX];
+    int n = core_ranks(evidence->loop->core, ranks, CORE_SLOTS_MAX);
     for (int i = 0; i < n && evidence->ntargets < EVIDENCE_TARGETS; i++)
         if (ranks[i].is_attached && !ranks[i].is_done)
-            evidence->targets[evidence->ntargets++] =
-                (struct evidence_target){.pid = ranks[i].pid,
-                                         .rank = ranks[i].rank,
-                                         .step = ranks[i].step,
-                                         .phase = ranks[i].phase,
-                                         .since = ranks[i].since};
-    free(ranks);
+            evidence->targets[evidence->ntargets++] = ranks[i];
 }
 
 static bool is_target(const struct evidence *evidence, pid_t pid)
@@ -163,7 +62,7 @@ static void find_commands(struct evidence *evidence)
     for (int i = 0; i < n && evidence->ntargets < EVIDENCE_TARGETS; i++)
         if (!is_target(evidence, pids[i]))
             evidence->targets[evidence->ntargets++] =
-                (struct evidence_target){.pid = pids[i], .rank = -1};
+                (struct core_rank_report){.pid = pids[i], .rank = -1};
 }
 
 /* A debugger may be in another PID namespace and then has no number here; the process state shows
@@ -191,7 +90,7 @@ static bool evidence_is_taken(const struct evidence *evidence)
     if (evidence->ntargets != evidence->ntaken)
         return false;
     for (int i = 0; i < evidence->ntargets; i++) {
-        const struct evidence_target *now = &evidence->targets[i], *then = &evidence->taken[i];
+        const struct core_rank_report *now = &evidence->targets[i], *then = &evidence->taken[i];
         if (now->pid != then->pid || now->rank != then->rank || now->step != then->step ||
             now->phase != then->phase || now->since != then->since)
             return false;
@@ -218,7 +117,7 @@ static void evidence_add(struct evidence *evidence, const char *fmt, ...)
 }
 
 /* "rank 3, process 12 (python3): state S in futex_wait_queue, at step 41 for 15m, phase train" */
-static char *evidence_describe(const struct evidence_target *target, char *text, size_t size)
+static char *evidence_describe(const struct core_rank_report *target, char *text, size_t size)
 {
     char wchan[64], ago[32];
     struct proc proc;
@@ -268,7 +167,7 @@ static void read_threads(const void *arg, int out)
     const struct evidence *evidence = arg;
     char text[300];
     for (int i = 0; i < evidence->ntargets; i++) {
-        const struct evidence_target *target = &evidence->targets[i];
+        const struct core_rank_report *target = &evidence->targets[i];
         dprintf(out, "\n%s\n", evidence_describe(target, text, sizeof text));
         if (!proc_write_threads(out, target->pid, THREADS_MAX))
             _exit(1);
@@ -291,7 +190,7 @@ static void evidence_on_read(void *ctx, bool is_late)
 static void take_probe(struct evidence *evidence, int i)
 {
     struct probe *probe = &evidence->probes[i];
-    const struct evidence_target *target = &evidence->targets[probe->target];
+    const struct core_rank_report *target = &evidence->targets[probe->target];
     evidence_add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], target->pid,
                  probe->how);
     if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
@@ -301,10 +200,17 @@ static void take_probe(struct evidence *evidence, int i)
     probe_free(probe);
 }
 
+/* Later: the probe's place in reap's list is free only after this call. */
+static void on_probe_end(void *ctx)
+{
+    struct evidence *evidence = ctx;
+    watch_at(&evidence->soon, clock_now_ns());
+}
+
 static void start_probe(struct evidence *evidence, int i)
 {
     struct err err;
-    const struct evidence_target *target = &evidence->targets[evidence->next_target];
+    const struct core_rank_report *target = &evidence->targets[evidence->next_target];
     struct probe_what what = {
         .args = evidence->args, .pid = target->pid, .rank = target->rank, .max = PROBE_TEXT_MAX};
     evidence->probes[i] = (struct probe){.target = evidence->next_target++,
@@ -387,8 +293,8 @@ static bool open_file(struct evidence *evidence, struct err *err)
     core_report(evidence->loop->core, &report);
     statefile_free(&evidence->file);
     forget_path(evidence);
-    if (asprintf(&evidence->path, "%s/hang.%d.%u.txt", evidence->dir, evidence->params->node_rank,
-                 report.generation) < 0) {
+    if (asprintf(&evidence->path, "%.*s/hang.%d.%u.txt", evidence->dir_len, evidence->dir,
+                 evidence->params->node_rank, report.generation) < 0) {
         evidence->path = NULL; /* asprintf() leaves it undefined */
         return err_set(err, ERR_SYSTEM, ENOMEM, "no memory");
     }
@@ -414,8 +320,9 @@ static void evidence_write_out(struct evidence *evidence)
 
 /* --- the sequence --- */
 
-static void next(struct evidence *evidence)
+static void next(void *ctx)
 {
+    struct evidence *evidence = ctx;
     if (evidence->phase == EVIDENCE_READING) {
         evidence->phase = EVIDENCE_PROBING;
         if (evidence->args)
@@ -424,11 +331,6 @@ static void next(struct evidence *evidence)
     }
     if (evidence->phase == EVIDENCE_PROBING && drive_probes(evidence) == 0)
         evidence_write_out(evidence);
-}
-
-static void on_soon(void *ctx)
-{
-    next(ctx);
 }
 
 static void evidence_on_deadline(void *ctx)
@@ -441,6 +343,23 @@ static void evidence_on_deadline(void *ctx)
     evidence->next_target = evidence->ntargets;
     for (int i = 0; i < EVIDENCE_PROBES; i++)
         probe_kill(&evidence->probes[i]);
+}
+
+void evidence_stop(struct evidence *evidence)
+{
+    if (evidence->phase == EVIDENCE_IDLE || evidence->phase == EVIDENCE_WRITING)
+        return;
+    inquiry_stop(&evidence->reader);
+    for (int i = 0; i < EVIDENCE_PROBES; i++)
+        if (evidence->probes[i].is_used)
+            probe_free(&evidence->probes[i]);
+    watch_at(&evidence->deadline, CLOCK_NEVER);
+    evidence->phase = EVIDENCE_IDLE;
+}
+
+bool evidence_is_busy(const struct evidence *evidence)
+{
+    return evidence->phase == EVIDENCE_WRITING;
 }
 
 void evidence_take(struct evidence *evidence, uint32_t number)
@@ -464,4 +383,44 @@ void evidence_take(struct evidence *evidence, uint32_t number)
         return;
     evidence_add(evidence, "\n(what the threads do could not be read: %s)\n", err.text);
     next(evidence);
+}
+
+/* --- begin and end --- */
+
+bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
+                   struct err *err)
+{
+    char **diagnose = evidence->config->watchdog.diagnose;
+    evidence->reader = (struct inquiry){.fn = read_threads,
+                                        .arg = evidence,
+                                        .base = evidence->loop->base,
+                                        .wait_ns = READ_WAIT_NS,
+                                        .max = READ_MAX,
+                                        .on_over = evidence_on_read,
+                                        .ctx = evidence,
+                                        .helper.reap = evidence->reap};
+    evidence->deadline = (struct watch){.fn = evidence_on_deadline, .ctx = evidence};
+    evidence->soon = (struct watch){.fn = next, .ctx = evidence};
+    buf_init(&evidence->text, TEXT_MAX);
+    evidence->dir = state_dir ? state_dir : report;
+    if (evidence->dir)
+        evidence->dir_len =
+            (int)(state_dir ? strlen(state_dir) : (size_t)(strrchr(report, '/') - report));
+    /* Look it up at the start: the user sees the error, and relative paths still hold. */
+    if (diagnose && !(evidence->args = program_args(diagnose, getenv("PATH"), err)))
+        return err_wrap(err, "watchdog.diagnose");
+    return watch_clock(&evidence->deadline, evidence->loop->base, err) &&
+           watch_clock(&evidence->soon, evidence->loop->base, err);
+}
+
+void evidence_free(struct evidence *evidence)
+{
+    evidence_stop(evidence);
+    inquiry_free(&evidence->reader);
+    watch_end(&evidence->deadline);
+    watch_end(&evidence->soon);
+    statefile_free(&evidence->file);
+    buf_free(&evidence->text);
+    free(evidence->path);
+    program_args_free(evidence->args);
 }

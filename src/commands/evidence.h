@@ -23,13 +23,6 @@ enum { EVIDENCE_TARGETS = 64, EVIDENCE_PROBES = 8 };
 
 enum evidence_phase { EVIDENCE_IDLE, EVIDENCE_READING, EVIDENCE_PROBING, EVIDENCE_WRITING };
 
-struct evidence_target {
-    int pid, rank; /* rank -1: a command that has not attached */
-    uint64_t step;
-    enum page_phase phase;
-    int64_t since;
-};
-
 struct evidence {
     const struct config *config;
     const struct core_params *params;
@@ -37,13 +30,15 @@ struct evidence {
     struct reap *reap;
     struct children *children;
     /* private from here on */
-    char *dir;       /* NULL: none */
+    const char *dir; /* its first dir_len bytes: the directory of the file; NULL: none */
+    int dir_len;
     char **args;     /* of watchdog.diagnose, the path first; NULL: none */
     uint32_t number; /* of the examination */
     enum evidence_phase phase;
-    struct evidence_target targets[EVIDENCE_TARGETS];
+    struct core_rank_report
+        targets[EVIDENCE_TARGETS]; /* rank -1: a command that has not attached */
     int ntargets, next_target;
-    struct evidence_target taken[EVIDENCE_TARGETS]; /* the targets of the last evidence */
+    struct core_rank_report taken[EVIDENCE_TARGETS]; /* the targets of the last evidence */
     int ntaken;
     pid_t stopped_pid; /* a process that was stopped, 0: none */
     bool is_traced;    /* by a debugger */
@@ -58,7 +53,8 @@ struct evidence {
 /* The most time that an examination takes: for the core. */
 int64_t evidence_time(const struct config *config);
 
-/* Set the public fields first. state_dir: a directory; report: the path of a file; NULL: none.
+/* Set the public fields first. state_dir: a directory; report: the absolute path of a
+ * file; NULL: none; they outlive it.
  * False: watchdog.diagnose cannot be executed. May block. */
 MUST_CHECK bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                               struct err *err);
