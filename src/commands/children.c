@@ -37,16 +37,14 @@ struct child {
     enum child_phase phase;
     struct reap_watch watch; /* pid 0: reaped */
     pid_t group;
-    int status;
-    uint32_t generation;
-    int64_t started; /* CLOCK_REALTIME */
-    struct deaths_inquest *inquest;
+    struct deaths_inquest inquest; /* keeps what was found out as long as the event may wait */
     int report;
     struct watch report_watch, exec_wait;
     struct err failure;
 };
 
 static void children_on_change(void *ctx, enum reap_what what, int status);
+static void on_found_out(void *ctx, struct death *death);
 
 bool children_init(struct children *children, const struct config *config,
                    const struct core_params *params, unsigned closed, struct err *err)
@@ -67,6 +65,7 @@ bool children_init(struct children *children, const struct config *config,
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         *child = (struct child){.children = children, .index = i, .report = -1};
+        child->inquest = (struct deaths_inquest){.index = i, .fn = on_found_out, .ctx = child};
         child->watch =
             (struct reap_watch){.kind = REAP_CHILD, .fn = children_on_change, .ctx = child};
     }
@@ -84,7 +83,7 @@ void children_free(struct children *children)
 {
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
-        deaths_close(children->list[i].inquest);
+        deaths_close(&children->list[i].inquest);
         reap_forget(children->reap, &children->list[i].watch); /* it does not die */
     }
     cgroup_end(&children->cgroup);
@@ -160,8 +159,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
     char error_file[PATH_MAX], master[ADDRESS_HOST_MAX];
     uint16_t port = action->start.port;
     int rank = env_rank(params, child->index);
-    child->generation = action->start.generation;
-    child->started = clock_real_ns();
+    int64_t started = clock_real_ns();
     struct env_facts facts = {
         .params = params,
         .start = action,
@@ -169,8 +167,8 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .with_ranks = children->config->procs.count_is_set,
         .socket = procs_run_dir(children->attach->procs)->addr.sun_path,
         .resume_path = record_path(children->record, rank, action->start.resume_step),
-        .error_file = deaths_file(&children->deaths, child->index, child->generation, error_file,
-                                  sizeof error_file),
+        .error_file = deaths_file(&children->deaths, child->index, action->start.generation,
+                                  error_file, sizeof error_file),
         .python_path = children->python_path,
         .checkpoint_dir = children->python_path ? children->config->checkpoint.dir : NULL,
         .master_addr = rendezvous_address(children->config, port, master, sizeof master),
@@ -197,6 +195,8 @@ static bool start_one(struct child *child, const struct action *action, struct e
     if (!ok)
         return false;
     child->phase = CHILD_PHASE_STARTING;
+    child->inquest.generation = action->start.generation;
+    child->inquest.started = started;
     child->watch.pid = spawned.pid;
     child->group = spawned.group;
     child->report = spawned.report;
@@ -460,22 +460,16 @@ static void on_found_out(void *ctx, struct death *death)
     loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
                                                      .child = {.index = child->index,
                                                                .pid = child->watch.pid,
-                                                               .status = child->status,
+                                                               .status = child->inquest.status,
                                                                .death = death}});
 }
 
-/* The inquest keeps what was found out for as long as the event may wait. */
 static void hold_inquest(struct child *child)
 {
-    struct deaths_case what = {.pid = child->watch.pid,
-                               .status = child->status,
-                               .index = child->index,
-                               .generation = child->generation,
-                               .started = child->started};
-    if (child->status != 0)
-        procs_hear(child->children->attach->procs); /* first the messages that say why it failed */
-    deaths_close(child->inquest);
-    child->inquest = deaths_ask(&child->children->deaths, &what, on_found_out, child);
+    if (child->inquest.status != 0) /* first the messages that say why it failed */
+        procs_hear(child->children->attach->procs);
+    deaths_close(&child->inquest);
+    deaths_ask(&child->children->deaths, &child->inquest);
 }
 
 void children_on_death(void *ctx, int pid, int status)
@@ -498,7 +492,8 @@ void children_on_death(void *ctx, int pid, int status)
 static void children_on_end(struct child *child, int status)
 {
     struct children *children = child->children;
-    child->status = status;
+    child->inquest.pid = child->watch.pid;
+    child->inquest.status = status;
     read_report(child);
     if (children->on_end)
         children->on_end(children->ctx, child->group, status);

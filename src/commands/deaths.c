@@ -7,8 +7,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "commands/errorfile.h"
-#include "loop/inquiry.h"
 #include "procs/rundir.h"
 
 #include <limits.h>
@@ -29,15 +27,6 @@ struct answer {
     bool ok;
     struct errorfile file;
     char why[256];
-};
-
-struct deaths_inquest {
-    struct death death;
-    struct errorfile_span span;
-    const char *file; /* the user's */
-    deaths_fn *fn;
-    void *ctx;
-    struct inquiry reader;
 };
 
 void deaths_init(struct deaths *deaths, const char *dir, struct reap *reap, struct event_base *base)
@@ -76,12 +65,13 @@ void deaths_begin(struct deaths *deaths)
 
 /* Only a SIGKILL that pchrun did not send can be the kernel's. Other ranks may end first, of our
  * SIGTERM; they, too, get a note about the memory. */
-static void note_memory(struct deaths *deaths, const struct deaths_case *what, struct death *death)
+static void note_memory(struct deaths *deaths, struct deaths_inquest *q)
 {
-    bool is_kill = WIFSIGNALED(what->status) && WTERMSIG(what->status) == SIGKILL;
+    struct death *death = &q->death;
+    bool is_kill = WIFSIGNALED(q->status) && WTERMSIG(q->status) == SIGKILL;
     bool is_certain = is_kill && !deaths->has_killed;
     const char *group = NULL;
-    enum oom_answer answer = oom_ask(&deaths->oom, what->pid, is_certain, &group);
+    enum oom_answer answer = oom_ask(&deaths->oom, q->pid, is_certain, &group);
     if (answer == OOM_YES)
         snprintf(death->note, sizeof death->note,
                  is_certain ? "out of memory: the kernel killed it, and counts that in control "
@@ -163,34 +153,30 @@ static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct e
 
 /* --- both --- */
 
-struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_case *what,
-                                  deaths_fn *fn, void *ctx)
+void deaths_ask(struct deaths *deaths, struct deaths_inquest *q)
 {
     char path[PATH_MAX];
     struct err err;
-    bool is_bad = !WIFEXITED(what->status) || WEXITSTATUS(what->status) != 0;
-    struct deaths_inquest *q = is_bad ? calloc(1, sizeof *q) : NULL;
-    if (!q) {
-        if (deaths_file(deaths, what->index, what->generation, path, sizeof path))
+    bool is_ours = deaths_file(deaths, q->index, q->generation, path, sizeof path);
+    if (q->status == 0) {
+        if (is_ours)
             unlink(path);
-        fn(ctx, NULL);
-        return NULL;
+        q->fn(q->ctx, NULL);
+        return;
     }
-    *q = (struct deaths_inquest){.fn = fn, .ctx = ctx, .span = {what->started, clock_real_ns(), 0}};
-    note_memory(deaths, what, &q->death);
-    if (deaths->user_file && read_users(deaths, q, &err))
-        return q;
-    if (deaths->user_file)
-        deaths_complain(deaths->user_file, err.text);
-    else if (deaths_file(deaths, what->index, what->generation, path, sizeof path))
+    q->death = (struct death){.reason_at = 0};
+    q->span = (struct errorfile_span){q->started, clock_real_ns(), 0};
+    note_memory(deaths, q);
+    if (is_ours)
         read_own(q, path);
-    fn(ctx, &q->death);
-    return q;
+    else if (read_users(deaths, q, &err))
+        return;
+    else
+        deaths_complain(deaths->user_file, err.text);
+    q->fn(q->ctx, &q->death);
 }
 
 void deaths_close(struct deaths_inquest *inquest)
 {
-    if (inquest)
-        inquiry_free(&inquest->reader);
-    free(inquest);
+    inquiry_free(&inquest->reader);
 }

@@ -11,8 +11,9 @@
 #ifndef PCHRUN_COMMANDS_DEATHS_H
 #define PCHRUN_COMMANDS_DEATHS_H
 
+#include "commands/errorfile.h"
 #include "core/common/event.h"
-#include "loop/watch.h"
+#include "loop/inquiry.h"
 #include "os/oom.h"
 #include "os/reap.h"
 
@@ -39,21 +40,29 @@ void deaths_begin(struct deaths *deaths);
 /* A command has just been started. */
 void deaths_watch(struct deaths *deaths, pid_t pid);
 
-/* A command that has ended and is not reaped yet. */
-struct deaths_case {
-    pid_t pid;
-    int status;
+/* Gets all that was found out, and may add to it. `death` is valid until deaths_close(). */
+typedef void deaths_fn(void *ctx, struct death *death);
+
+/* The question about a command. */
+struct deaths_inquest {
     int index;
     uint32_t generation;
     int64_t started; /* CLOCK_REALTIME */
+    pid_t pid;
+    int status; /* of its end; it is not reaped yet */
+    deaths_fn *fn;
+    void *ctx;
+    /* private from here on */
+    struct death death;
+    struct errorfile_span span;
+    const char *file; /* the user's */
+    struct inquiry reader;
 };
-struct deaths_inquest;
-/* Gets all that was found out, and may add to it. `death` is valid until deaths_close(). */
-typedef void deaths_fn(void *ctx, struct death *death);
-/* Calls fn at once or within a second; with NULL if the command ended well. The caller closes the
- * result, before or after that call. NULL: there is nothing to close. */
-struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_case *what,
-                                  deaths_fn *fn, void *ctx);
+
+/* Set the public fields first. Calls fn at once or within a second; with NULL if the command ended
+ * well. */
+void deaths_ask(struct deaths *deaths, struct deaths_inquest *inquest);
+/* Before or after that call, and before the next question. */
 void deaths_close(struct deaths_inquest *inquest);
 
 #endif
