@@ -7,7 +7,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <unistd.h>
 
 enum { CHUNK = 16 * 1024 };
@@ -26,14 +25,8 @@ static void begin_second(struct feed *feed)
 
 static void pause_reading(struct feed *feed)
 {
-    int64_t left = feed->since + NS_PER_S - clock_now_ns();
-    struct timeval wait = {.tv_usec = left > 0 ? left / 1000 : 0};
-    if (left >= NS_PER_S)
-        wait = (struct timeval){.tv_sec = 1};
-    event_del(feed->readable);
-    /* No memory for the timer: continue at once, or reading would never resume. */
-    if (evtimer_add(feed->resume, &wait) != 0)
-        event_active(feed->resume, EV_TIMEOUT, 0);
+    watch_end(&feed->readable);
+    watch_at(&feed->resume, feed->since + NS_PER_S);
     feed->is_paused = true;
     feed->calls.flood(feed->calls.ctx);
 }
@@ -85,42 +78,41 @@ static void feed_go_on(struct feed *feed)
         pause_reading(feed);
 }
 
-static void feed_on_readable(evutil_socket_t fd, short what, void *ctx)
+static void feed_on_readable(void *ctx)
 {
     struct feed *feed = ctx;
     bool is_end;
     if (take_piece(feed, &is_end))
         feed_go_on(feed);
     else if (is_end)
-        event_del(feed->readable); /* the writer's death is learned elsewhere */
+        watch_end(&feed->readable); /* the writer's death is learned elsewhere */
 }
 
-static void on_resume(evutil_socket_t fd, short what, void *ctx)
+static void on_resume(void *ctx)
 {
     struct feed *feed = ctx;
+    struct err err;
     feed->is_paused = false;
     begin_second(feed);
     feed_go_on(feed);
-    if (!feed->is_paused && event_add(feed->readable, NULL) != 0)
+    if (!feed->is_paused && !watch_fd(&feed->readable, feed->base, feed->fd, &err))
         pause_reading(feed); /* and try again */
 }
 
 bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err)
 {
     feed->fd = fd;
+    feed->base = base;
+    feed->readable = (struct watch){.fn = feed_on_readable, .ctx = feed};
+    feed->resume = (struct watch){.fn = on_resume, .ctx = feed};
     lines_init(&feed->lines, feed->options.line_max, CHUNK);
     begin_second(feed);
     feed->is_paused = false;
-    if (!fd_set_nonblock(fd, err)) {
-        feed_close(feed);
-        return false;
-    }
-    feed->readable = event_new(base, fd, EV_READ | EV_PERSIST, feed_on_readable, feed);
-    feed->resume = evtimer_new(base, on_resume, feed);
-    if (feed->readable && feed->resume && event_add(feed->readable, NULL) == 0)
+    if (fd_set_nonblock(fd, err) && watch_fd(&feed->readable, base, fd, err) &&
+        watch_clock(&feed->resume, base, err))
         return true;
     feed_close(feed);
-    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a pipe");
+    return false;
 }
 
 void feed_drain(struct feed *feed)
@@ -140,11 +132,8 @@ void feed_drain(struct feed *feed)
 
 void feed_close(struct feed *feed)
 {
-    if (feed->readable)
-        event_free(feed->readable);
-    if (feed->resume)
-        event_free(feed->resume);
-    feed->readable = feed->resume = NULL;
+    watch_end(&feed->readable);
+    watch_end(&feed->resume);
     fd_close(&feed->fd);
     lines_free(&feed->lines);
 }

@@ -10,9 +10,7 @@
 #define PCHRUN_NOTICES_FEED_H
 
 #include "base/lines.h"
-
-struct event;
-struct event_base;
+#include "loop/watch.h"
 
 struct feed_options {
     size_t line_max; /* bytes */
@@ -31,7 +29,8 @@ struct feed {
     struct feed_options options;
     struct feed_calls calls;
     int fd; /* -1: closed */
-    struct event *readable, *resume;
+    struct event_base *base;
+    struct watch readable, resume;
     struct lines lines;
     int64_t since; /* CLOCK_MONOTONIC: when this second began */
     unsigned nlines;
