@@ -250,10 +250,8 @@ void children_start(struct children *children, const struct action *action)
     }
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
-        if (start_one(child, action, &err))
-            children_post(child, EV_CHILD_STARTED, NULL);
-        else
-            children_post(child, EV_CHILD_FAILED, &err);
+        bool ok = start_one(child, action, &err);
+        children_post(child, ok ? EV_CHILD_STARTED : EV_CHILD_FAILED, ok ? NULL : &err);
     }
     logs_begun(children->logs);
 }

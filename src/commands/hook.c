@@ -143,7 +143,7 @@ static bool hook_start(struct hook *hook, const struct env_end *facts, struct er
 
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin)
 {
-    struct err err;
+    struct err err = {.text = "not run, since the grace is over"};
     char left[32];
     int64_t now = clock_now_ns(), until = now + hook->config->exit.hook_wait_ns;
     hook->started_at = now;
@@ -154,12 +154,7 @@ void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, 
     }
     if (deadline != CLOCK_NEVER && hook->kill_wait_ns > margin / 2)
         hook->kill_wait_ns = margin / 2;
-    if (until <= now) {
-        str_copy(hook->text, sizeof hook->text, "not run, since the grace is over");
-        hook_end(hook, LOG_WARN);
-        return;
-    }
-    if (!hook_start(hook, facts, &err)) {
+    if (until <= now || !hook_start(hook, facts, &err)) {
         str_copy(hook->text, sizeof hook->text, err.text);
         hook_end(hook, LOG_WARN);
         return;
