@@ -69,11 +69,10 @@ struct group {
     struct ward *wards; /* GROUP_WARDS of them */
     bool is_started;
     pthread_t thread;
-    pthread_mutex_t lock;            /* guards the words and is_ending */
+    pthread_mutex_t lock;            /* guards the words */
     struct waiter list[WAITERS_MAX]; /* the first word is `turn` */
-    unsigned n;
-    bool is_ending;
-    _Atomic uint32_t turn; /* rises with each new list */
+    unsigned n;                      /* 0: the thread ends */
+    _Atomic uint32_t turn;           /* rises with each new list */
     _Atomic bool has_reported;
     int unfounded;
     int64_t rest_until; /* CLOCK_NEVER: no rest */
@@ -104,10 +103,9 @@ static void *keep_watch(void *arg)
         pthread_mutex_lock(&group->lock);
         uint32_t turn = atomic_load(&group->turn);
         unsigned n = group->n;
-        bool is_ending = group->is_ending;
         memcpy(list, group->list, n * sizeof *list);
         pthread_mutex_unlock(&group->lock);
-        if (is_ending)
+        if (n == 0)
             return NULL;
         list[0].value = turn;
         syscall(SYS_futex_waitv, list, n, 0, NULL, CLOCK_MONOTONIC);
@@ -357,7 +355,7 @@ static void end_group(struct group *group)
 {
     if (group->is_started) {
         pthread_mutex_lock(&group->lock);
-        group->is_ending = true;
+        group->n = 0;
         atomic_fetch_add(&group->turn, 1);
         pthread_mutex_unlock(&group->lock);
         futex(&group->turn, FUTEX_WAKE_IT, 1);

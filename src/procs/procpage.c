@@ -86,33 +86,30 @@ static bool hold_alive(struct page_supervisor *page, struct err *err)
     return true;
 }
 
+static bool fill_pages(struct procpage *page, uint64_t gate, uint64_t step, struct err *err)
+{
+    if (pwrite(page->fd[PROCPAGE_PROCESS], &step, sizeof step,
+               offsetof(struct page_process, step)) != sizeof step)
+        return err_set(err, ERR_SYSTEM, errno, "cannot write the step into a process's page");
+    page->supervisor->magic = PAGE_MAGIC;
+    page->supervisor->version = PAGE_VERSION;
+    page->supervisor->notice_deadline_ns = INT64_MAX;
+    procpage_set_gate(page, gate);
+    return hold_alive(page->supervisor, err);
+}
+
 bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err)
 {
-    struct procpage page = PROCPAGE_NONE;
+    struct procpage page = procpage_none;
     page.supervisor = make_page("pch-supervisor", PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE,
                                 &page.fd[PROCPAGE_SUPERVISOR], err);
     if (page.supervisor)
         page.process = make_page("pch-process", PROT_READ, 0, &page.fd[PROCPAGE_PROCESS], err);
-    if (!page.supervisor || !page.process) {
+    bool ok = page.process && fill_pages(&page, gate, step, err);
+    if (!ok)
         procpage_release(&page);
-        return false;
-    }
-    if (pwrite(page.fd[PROCPAGE_PROCESS], &step, sizeof step,
-               offsetof(struct page_process, step)) != sizeof step) {
-        err_set(err, ERR_SYSTEM, errno, "cannot write the step into a process's page");
-        procpage_release(&page);
-        return false;
-    }
-    page.supervisor->magic = PAGE_MAGIC;
-    page.supervisor->version = PAGE_VERSION;
-    page.supervisor->notice_deadline_ns = INT64_MAX;
-    procpage_set_gate(&page, gate);
-    if (!hold_alive(page.supervisor, err)) {
-        procpage_release(&page);
-        return false;
-    }
     *ret = page;
-    return true;
+    return ok;
 }
 
 static void close_memfds(struct procpage *page)
@@ -153,7 +150,7 @@ void procpage_release(struct procpage *page)
     }
     if (page->process)
         munmap((void *)(uintptr_t)page->process, PAGE_SIZE_BYTES);
-    *page = (struct procpage)PROCPAGE_NONE;
+    *page = procpage_none;
 }
 
 void procpage_set_notice(struct procpage *page, const char *text, int64_t deadline_ns)

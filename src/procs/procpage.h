@@ -26,13 +26,7 @@ struct procpage {
     int fd[PROCPAGE__COUNT];            /* -1 once handed over */
 };
 
-#define PROCPAGE_NONE \
-    {                 \
-        NULL, NULL,   \
-        {             \
-            -1, -1    \
-        }             \
-    }
+static const struct procpage procpage_none = {.fd = {-1, -1}};
 
 /* Makes both pages, with the gate word in the supervisor's and `step` in the process's. */
 MUST_CHECK bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err);

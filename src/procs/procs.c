@@ -418,7 +418,7 @@ static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
                           .readable = {.fn = procs_on_read, .ctx = conn},
                           .writable = {.fn = procs_on_write, .ctx = conn},
                           .late = {.fn = procs_on_late, .ctx = conn},
-                          .page = PROCPAGE_NONE};
+                          .page = procpage_none};
     buf_init(&conn->out, OUT_MAX);
     procs->conns[place] = conn;
     if (!watch_fd(&conn->readable, procs->base, fd, &err) ||

@@ -29,15 +29,6 @@ static void name_entry(struct scratch *s, unsigned process)
     snprintf(s->entry, sizeof s->entry, "%s%08x", s->epoch, process);
 }
 
-/* FNV-1a. */
-static uint32_t number_of(const char *text)
-{
-    uint32_t number = 2166136261U;
-    for (; *text; text++)
-        number = (number ^ (unsigned char)*text) * 16777619U;
-    return number;
-}
-
 bool scratch_init(struct scratch *s, const char *dir, const char *owner, int node_rank,
                   struct err *err)
 {
@@ -51,7 +42,7 @@ bool scratch_init(struct scratch *s, const char *dir, const char *owner, int nod
         random = (uint64_t)clock_real_ns() ^ (uint64_t)getpid() << 32;
     if (owner)
         snprintf(s->node, sizeof s->node, "pch-scratch-%d.%08" PRIx32 "-", node_rank,
-                 number_of(owner));
+                 (uint32_t)str_hash(owner));
     else
         snprintf(s->node, sizeof s->node, "pch-scratch-%d-", node_rank);
     snprintf(s->start, sizeof s->start, "%s%016" PRIx64 "-", s->node, random);
