@@ -52,7 +52,6 @@ bool children_init(struct children *children, const struct config *config,
     children->config = config;
     children->params = params;
     children->closed = closed;
-    children->tty = -1;
     children->count = params->children;
     children->is_empty = true;
     if (config->instrument && !(children->python_path = env_python_path(getenv("PYTHONPATH"), err)))
@@ -152,7 +151,7 @@ static void watch_report(struct child *child)
                  err.text);
 }
 
-static bool start_one(struct child *child, const struct action *action, struct err *err)
+static bool start_one(struct child *child, const struct action *action, int tty, struct err *err)
 {
     struct children *children = child->children;
     const struct core_params *params = children->params;
@@ -185,7 +184,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
                                     .new_session = children->config->procs.new_session,
                                     .cgroup = children->cgroup.dir,
                                     .closed = children->closed,
-                                    .tty = children->tty,
+                                    .tty = tty,
                                     .cpus =
                                         children->shares ? &children->shares[child->index] : NULL};
     request.has_output = logs_output(children->logs, child->index, request.output);
@@ -237,7 +236,7 @@ static void share_cpus(struct children *children)
     children->shares = NULL;
 }
 
-void children_start(struct children *children, const struct action *action)
+void children_start(struct children *children, const struct action *action, int tty)
 {
     struct err err;
     deaths_begin(&children->deaths);
@@ -250,7 +249,7 @@ void children_start(struct children *children, const struct action *action)
     }
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
-        bool ok = start_one(child, action, &err);
+        bool ok = start_one(child, action, tty, &err);
         children_post(child, ok ? EV_CHILD_STARTED : EV_CHILD_FAILED, ok ? NULL : &err);
     }
     logs_begun(children->logs);

@@ -31,7 +31,6 @@ struct children {
     const struct config *config;
     const struct core_params *params;
     unsigned closed; /* standard descriptors that the commands must not get */
-    int tty;         /* the terminal for the only command; -1: none */
     struct child *list;
     int count;
     struct cpus *shares; /* the processors of each command; NULL: all share them */
@@ -57,8 +56,9 @@ void children_free(struct children *children);
 
 /* Call before children_start(): makes the next control group, if there can be one. */
 void children_begin_group(struct children *children);
-/* ACT_START: starts all commands. Closes the descriptors that pchrun only inherited. */
-void children_start(struct children *children, const struct action *action);
+/* ACT_START: starts all commands. Closes the descriptors that pchrun only inherited. `tty`: the
+ * terminal for the only command; -1: none. */
+void children_start(struct children *children, const struct action *action, int tty);
 /* Call some time later: watches the commands that are still before their exec. Most are past it,
  * and a failed exec ends the child, so no earlier event is needed. */
 void children_watch(struct children *children);

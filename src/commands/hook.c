@@ -27,7 +27,7 @@ bool hook_open(struct hook *hook, struct err *err)
     hook->report = hook->status = -1;
     hook->clock = (struct watch){.fn = hook_on_clock, .ctx = hook};
     hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = hook_on_change, .ctx = hook};
-    if (!hook_is_set(hook))
+    if (!hook->config->exit.hook)
         return true;
     /* Look it up at the start: the user sees the error, and relative paths still hold. */
     hook->argv = program_args(hook->config->exit.hook, getenv("PATH"), err);
@@ -45,11 +45,6 @@ void hook_free(struct hook *hook)
     watch_end(&hook->clock);
     fd_close(&hook->report);
     program_args_free(hook->argv);
-}
-
-bool hook_is_set(const struct hook *hook)
-{
-    return hook->config->exit.hook != NULL;
 }
 
 bool hook_has_run(const struct hook *hook)

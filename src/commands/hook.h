@@ -42,7 +42,6 @@ struct hook {
 MUST_CHECK bool hook_open(struct hook *hook, struct err *err);
 void hook_free(struct hook *hook);
 
-bool hook_is_set(const struct hook *hook);
 /* Starts the hook. It may run for exit.hook_wait, but not longer than until `margin` before
  * `deadline` (CLOCK_MONOTONIC; CLOCK_NEVER: none). If that time is past, the hook is not started.
  */

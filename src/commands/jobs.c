@@ -136,18 +136,13 @@ void jobs_init(struct jobs *jobs, struct children *children, const struct core_p
     children->ctx = jobs;
 }
 
-void jobs_will_start(struct jobs *jobs)
+void jobs_start(struct jobs *jobs, const struct action *action)
 {
-    if (jobs->is_lender && tty_is_foreground(&jobs->tty, getpgrp()))
-        jobs->children->tty = jobs->tty.fd;
-}
-
-void jobs_started(struct jobs *jobs)
-{
+    bool lends = jobs->is_lender && tty_is_foreground(&jobs->tty, getpgrp());
+    children_start(jobs->children, action, lends ? jobs->tty.fd : -1);
     pid_t group = children_first_group(jobs->children);
-    if (jobs->children->tty >= 0 && group)
+    if (lends && group)
         jobs->tty.lent_to = group; /* the child took it, between fork and exec */
-    jobs->children->tty = -1;
 }
 
 void jobs_free(struct jobs *jobs)

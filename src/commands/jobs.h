@@ -24,10 +24,8 @@ struct jobs {
 };
 
 void jobs_init(struct jobs *jobs, struct children *children, const struct core_params *params);
-/* Call before each start: tells children whether the command gets the terminal. */
-void jobs_will_start(struct jobs *jobs);
-/* Call after each start. */
-void jobs_started(struct jobs *jobs);
+/* ACT_START: starts the commands; the only command may get the terminal. */
+void jobs_start(struct jobs *jobs, const struct action *action);
 /* Hands the terminal back. */
 void jobs_free(struct jobs *jobs);
 

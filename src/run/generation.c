@@ -36,9 +36,7 @@ static void generation_start(struct generation *generation, const struct action 
         children_refuse(generation->children, &err);
         return;
     }
-    jobs_will_start(generation->jobs);
-    children_start(generation->children, action);
-    jobs_started(generation->jobs);
+    jobs_start(generation->jobs, action);
     drill_start(generation->drill);
     generation->is_untidy = true;
     watch_at(&generation->tidying, clock_now_ns() + TIDY_AFTER_NS);

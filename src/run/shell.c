@@ -136,7 +136,7 @@ static void follow_notice(struct shell *shell, enum outcome outcome)
     struct notice by = {.type = NOTICE_TERMINATE};
     str_copy(by.source, sizeof by.source, report.notice.source);
     str_copy(by.id, sizeof by.id, report.notice.id);
-    shell->wants_hook = was_preempted && hook_is_set(&shell->hook);
+    shell->wants_hook = was_preempted && shell->config->exit.hook;
     inbox_end(&shell->inbox, was_preempted && report.notice.is_live ? &by : NULL);
 }
 
