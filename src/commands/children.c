@@ -56,10 +56,8 @@ bool children_init(struct children *children, const struct config *config,
     children->is_empty = true;
     if (config->instrument && !(children->python_path = env_python_path(getenv("PYTHONPATH"), err)))
         return false;
-    size_t n = (size_t)params->children + 1;
-    children->list = calloc(n, sizeof *children->list);
-    children->groups = calloc(n, sizeof *children->groups);
-    if (!children->list || !children->groups)
+    children->list = calloc((size_t)children->count + 1, sizeof *children->list);
+    if (!children->list)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
@@ -87,7 +85,6 @@ void children_free(struct children *children)
     }
     cgroup_end(&children->cgroup);
     free(children->list);
-    free(children->groups);
     free(children->shares);
     free(children->python_path);
     *children = (struct children){0};

@@ -33,8 +33,8 @@ struct children {
     unsigned closed; /* standard descriptors that the commands must not get */
     struct child *list;
     int count;
-    struct cpus *shares; /* the processors of each command; NULL: all share them */
-    pid_t *groups;       /* room for tree_job, as is `helpers` */
+    struct cpus *shares;             /* the processors of each command; NULL: all share them */
+    pid_t groups[CORE_CHILDREN_MAX]; /* room for tree_job, as is `helpers` */
     pid_t helpers[CHILDREN_HELPERS_MAX];
     char *python_path; /* for PYTHONPATH; NULL: the variable is the user's */
     struct deaths deaths;
