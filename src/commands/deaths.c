@@ -29,20 +29,17 @@ struct answer {
     char why[256];
 };
 
-void deaths_init(struct deaths *deaths, const char *dir, struct reap *reap, struct event_base *base)
+/* NULL: the user has set none, and each command gets its own. */
+static const char *users_file(void)
 {
-    const char *user = getenv(VARIABLE);
-    deaths->base = base;
-    deaths->oom.root = "";
-    deaths->user_file = user && *user ? user : NULL;
-    deaths->reap = reap;
-    deaths->dir = dir;
+    const char *file = getenv(VARIABLE);
+    return file && *file ? file : NULL;
 }
 
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
                   size_t size)
 {
-    if (deaths->user_file)
+    if (users_file())
         return NULL;
     snprintf(path, size, "%s/" RUNDIR_FILE_PREFIX "%d.%u", deaths->dir, index, generation);
     return path;
@@ -139,7 +136,7 @@ static void on_read_users(void *ctx, bool is_late)
 /* False: the read could not be started. */
 static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct err *err)
 {
-    q->file = deaths->user_file;
+    q->file = users_file();
     q->reader = (struct inquiry){.fn = read_in_child,
                                  .arg = q,
                                  .base = deaths->base,
@@ -172,7 +169,7 @@ void deaths_ask(struct deaths *deaths, struct deaths_inquest *q)
     else if (read_users(deaths, q, &err))
         return;
     else
-        deaths_complain(deaths->user_file, err.text);
+        deaths_complain(q->file, err.text);
     q->fn(q->ctx, &q->death);
 }
 

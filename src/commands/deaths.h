@@ -17,19 +17,14 @@
 #include "os/oom.h"
 #include "os/reap.h"
 
+/* Set dir, reap, base and oom.root before the first start; the rest must be zero. */
 struct deaths {
-    struct oom oom;
-    bool has_killed;       /* pchrun has sent SIGKILL in this generation; children sets it */
-    const char *dir;       /* our private directory */
-    const char *user_file; /* NULL: each command has its own file */
+    const char *dir; /* our private directory */
     struct reap *reap;
     struct event_base *base;
+    struct oom oom;
+    bool has_killed; /* pchrun has sent SIGKILL in this generation; children sets it */
 };
-
-/* `deaths` must be zeroed. `dir`: our private directory; it outlives this. Call before
- * the first start. */
-void deaths_init(struct deaths *deaths, const char *dir, struct reap *reap,
-                 struct event_base *base);
 
 /* The error file for the environment of a command. NULL: the variable is the user's.
  * Returns path. */

@@ -156,8 +156,10 @@ static bool open_attach(struct shell *shell, struct err *err)
                                     .ctx = &shell->children};
     if (!attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
         return false;
-    deaths_init(&shell->children.deaths, procs_run_dir(shell->attach.procs)->path, &shell->reap,
-                shell->loop.base);
+    shell->children.deaths = (struct deaths){.dir = procs_run_dir(shell->attach.procs)->path,
+                                             .reap = &shell->reap,
+                                             .base = shell->loop.base,
+                                             .oom.root = ""};
     return true;
 }
 
