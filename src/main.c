@@ -10,7 +10,7 @@
 #include "doctor/doctor.h"
 #include "peers/cluster.h"
 #include "run/shell.h"
-#include "status/lastline.h"
+#include "status/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,16 +25,6 @@ static void begin_log(const struct config *config)
     log_init(&(struct log_options){.level = (enum log_level)config->log.level,
                                    .format = (enum log_format)config->log.format,
                                    .node_rank = is_alone ? -1 : config->cluster.node_rank});
-}
-
-static struct shell_end see_doctor(struct config *config)
-{
-    struct shell_end end = {0};
-    struct err err;
-    end.code = doctor_run(config, stdout, &err);
-    if (end.code < 0)
-        shell_end_unstarted(&end, &err);
-    return end;
 }
 
 /* Logs the discovered settings, which the user did not give. */
@@ -52,16 +42,15 @@ static void tell_found(const struct config *config)
 /* Begins the log twice, because the node rank may be unknown at first. */
 static struct shell_end run(struct config *config, unsigned closed)
 {
-    struct shell_end end;
     struct err err;
     begin_log(config);
-    if (!cluster_settle_rank(config, &err)) {
-        shell_end_unstarted(&end, &err);
-        return end;
-    }
+    if (!cluster_settle_rank(config, &err))
+        return shell_end_unstarted(&err);
     begin_log(config);
-    if (config->is_doctor)
-        return see_doctor(config);
+    if (config->is_doctor) {
+        int code = doctor_run(config, stdout, &err);
+        return code < 0 ? shell_end_unstarted(&err) : (struct shell_end){.code = code};
+    }
     tell_found(config);
     return shell_run(config, closed);
 }
@@ -72,14 +61,12 @@ static struct shell_end load_and_run(char **argv)
     struct config config;
     struct err err;
     unsigned closed;
-    if (!fd_fill_standard(&closed, &err)) {
-        shell_end_unstarted(&end, &err);
-        return end;
-    }
+    if (!fd_fill_standard(&closed, &err))
+        return shell_end_unstarted(&err);
     switch (config_load(argv, environ, stdout, &config, &err)) {
     case ARGS_RUN:
         end = run(&config, closed);
-        lastline_write(config.termination_log, end.text);
+        report_last_line(config.termination_log, end.text);
         config_free(&config);
         break;
     case ARGS_SHOWN:
@@ -87,7 +74,7 @@ static struct shell_end load_and_run(char **argv)
         break;
     case ARGS_BAD:
         log_error(NULL, "%s", err.text);
-        lastline_write(LASTWORD_FILE, err.text);
+        report_last_line(REPORT_TERMINATION_LOG, err.text);
         break;
     }
     return end;

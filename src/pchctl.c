@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static int run(char **argv)
+int main(int argc, char **argv)
 {
     struct ctl_options options;
     struct err err;
@@ -28,9 +28,4 @@ static int run(char **argv)
     }
     ctl_complain(&err);
     return err.code == ERR_USAGE ? CTL_USAGE : CTL_FAILED;
-}
-
-int main(int argc, char **argv)
-{
-    return run(argv);
 }

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-static int run(char **argv)
+int main(int argc, char **argv)
 {
     struct watch_options options;
     struct log_options log = {.level = LOG_INFO, .node_rank = -1, .program = "pchrun-watch"};
@@ -34,9 +34,4 @@ static int run(char **argv)
     }
     log_error(NULL, "%s", err.text);
     return err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
-}
-
-int main(int argc, char **argv)
-{
-    return run(argv);
 }

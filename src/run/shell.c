@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See shell.h. The table in the middle has one function for each action of the core; shell_parts.c
- * opens the parts that they call.
+ * See shell.h. perform() has a case for each action of the core; shell_parts.c opens the parts that
+ * it calls.
  */
 #include "run/shell.h"
 
@@ -21,99 +21,23 @@
 /* How long the end waits for helpers: those that remove scratch directories, for example. */
 #define HELPERS_WAIT_NS (2 * NS_PER_S)
 
-/* --- actions --- */
+/* --- log lines --- */
 
-typedef void act_fn(struct shell *shell, const struct action *action);
+/* Processes and nodes may come and go again and again, but a job of many ranks needs many lines. */
+static const char *const limited_topics[LIMITED_TOPICS] = {"attach", "join", "peers"};
 
-static void act_generation(struct shell *shell, const struct action *action)
+/* False: there were too many such lines. */
+static bool may_log(struct shell *shell, const struct action *action)
 {
-    generation_act(&shell->generation, action);
+    enum { LINES_MAX = 3 * CORE_SLOTS_MAX }; /* of each topic within some seconds */
+    bool is_limited = action->log.level == LOG_INFO || action->log.level == LOG_WARN;
+    for (size_t i = 0; is_limited && i < LIMITED_TOPICS; i++)
+        if (str_is(action->log.topic, limited_topics[i]))
+            return log_limit_ok(&shell->log_limits[i], limited_topics[i], LINES_MAX);
+    return true;
 }
 
-static void act_signal(struct shell *shell, const struct action *action)
-{
-    log_debug("signal", "sending %s", SIGTEXT(action->signal.number));
-    children_signal(&shell->children, action);
-}
-
-static void act_read_steps(struct shell *shell, const struct action *action)
-{
-    attach_read_steps(&shell->attach);
-}
-
-static void act_examine(struct shell *shell, const struct action *action)
-{
-    evidence_take(&shell->evidence, action->examine);
-}
-
-static void act_prepare(struct shell *shell, const struct action *action)
-{
-    record_prepare(&shell->record, action->step, action->ranks, action->own);
-}
-
-static void act_commit(struct shell *shell, const struct action *action)
-{
-    if (action->type == ACT_UNCOUNT)
-        record_uncount(&shell->record, action->has_no_step);
-    else
-        record_commit(&shell->record, action->step, action->save_ns);
-}
-
-static void act_connect(struct shell *shell, const struct action *action)
-{
-    cluster_connect(&shell->cluster);
-}
-
-static void act_send(struct shell *shell, const struct action *action)
-{
-    cluster_send(&shell->cluster, action);
-}
-
-static void act_close(struct shell *shell, const struct action *action)
-{
-    cluster_close(&shell->cluster, action);
-}
-
-static void act_gate(struct shell *shell, const struct action *action)
-{
-    procs_gate(shell->attach.procs, action->gate);
-    report_touch(&shell->report); /* a round was opened, decided or finished */
-}
-
-static void act_proc_send(struct shell *shell, const struct action *action)
-{
-    attach_send(&shell->attach, action);
-}
-
-static void act_proc_close(struct shell *shell, const struct action *action)
-{
-    procs_close(shell->attach.procs, action->proc.slot);
-}
-
-static void act_notice(struct shell *shell, const struct action *action)
-{
-    procs_notice(shell->attach.procs, action->notice.text, action->notice.deadline_ns);
-}
-
-static void act_committed(struct shell *shell, const struct action *action)
-{
-    record_committed(&shell->record, action->step);
-    report_touch(&shell->report);
-    procs_scratch_clear(shell->attach.procs);
-}
-
-static void act_log(struct shell *shell, const struct action *action)
-{
-    if (!loglimit_allows(&shell->loglimit, action))
-        return;
-    log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
-    views_take(&shell->views, action);
-}
-
-static void act_state(struct shell *shell, const struct action *action)
-{
-    report_touch(&shell->report);
-}
+/* --- the end --- */
 
 /* The signal that ended the command, if exit.reraise asks pchrun to die of it, too. */
 static int signal_to_repeat(const struct shell *shell, int code)
@@ -194,7 +118,8 @@ static void act_exit(struct shell *shell, const struct action *action)
         shell->end->signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
-    loglimit_end(&shell->loglimit);
+    for (size_t i = 0; i < LIMITED_TOPICS; i++)
+        log_limit_end(&shell->log_limits[i], limited_topics[i]);
     keep_end(shell, action);
     shell->outcome = action->exit.outcome;
     loop_close_core(&shell->loop);
@@ -205,29 +130,79 @@ static void act_exit(struct shell *shell, const struct action *action)
     watch_at(&shell->end_wait, clock_now_ns() + HELPERS_WAIT_NS);
 }
 
-static act_fn *const actions[ACT__COUNT] = {
-    [ACT_START] = act_generation,    [ACT_SIGNAL] = act_signal,
-    [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
-    [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_proc_close,
-    [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
-    [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
-    [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_notice,
-    [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
-    [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
-    [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_generation,
-    [ACT_UNCOUNT] = act_commit,
-};
+/* --- actions --- */
+
+static void perform(struct shell *shell, const struct action *action)
+{
+    switch (action->type) {
+    case ACT_PORT:
+    case ACT_START:
+        generation_act(&shell->generation, action);
+        break;
+    case ACT_SIGNAL:
+        log_debug("signal", "sending %s", SIGTEXT(action->signal.number));
+        children_signal(&shell->children, action);
+        break;
+    case ACT_GATE:
+        procs_gate(shell->attach.procs, action->gate);
+        break;
+    case ACT_READ_STEPS:
+        attach_read_steps(&shell->attach);
+        break;
+    case ACT_EXAMINE:
+        evidence_take(&shell->evidence, action->examine);
+        break;
+    case ACT_PROC_SEND:
+        attach_send(&shell->attach, action);
+        break;
+    case ACT_PROC_CLOSE:
+        procs_close(shell->attach.procs, action->proc.slot);
+        break;
+    case ACT_PREPARE:
+        record_prepare(&shell->record, action->step, action->ranks, action->own);
+        break;
+    case ACT_COMMIT:
+        record_commit(&shell->record, action->step, action->save_ns);
+        break;
+    case ACT_UNCOUNT:
+        record_uncount(&shell->record, action->has_no_step);
+        break;
+    case ACT_CONNECT:
+        cluster_connect(&shell->cluster);
+        break;
+    case ACT_SEND:
+        cluster_send(&shell->cluster, action);
+        break;
+    case ACT_CLOSE:
+        cluster_close(&shell->cluster, action);
+        break;
+    case ACT_NOTICE:
+        procs_notice(shell->attach.procs, action->notice.text, action->notice.deadline_ns);
+        break;
+    case ACT_COMMITTED:
+        record_committed(&shell->record, action->step);
+        procs_scratch_clear(shell->attach.procs);
+        break;
+    case ACT_EXIT:
+        act_exit(shell, action);
+        break;
+    case ACT_LOG:
+    case ACT_STATE:
+    case ACT__COUNT:
+        break;
+    }
+}
 
 static void act(void *ctx, const struct action *action)
 {
     struct shell *shell = ctx;
-    if (actions[action->type])
-        actions[action->type](shell, action);
-    else
-        log_error("bug", "the core asks for action %d, which pchrun does not know",
-                  (int)action->type);
-    if (action->type != ACT_LOG) /* act_log() has passed it on if the limit allows */
-        views_take(&shell->views, action);
+    if (action->type == ACT_LOG) {
+        if (!may_log(shell, action))
+            return;
+        log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
+    }
+    perform(shell, action);
+    views_take(&shell->views, action);
 }
 
 /* --- the run --- */
@@ -237,10 +212,11 @@ void shell_begin(void)
     signals_begin();
 }
 
-void shell_end_unstarted(struct shell_end *end, const struct err *err)
+struct shell_end shell_end_unstarted(const struct err *err)
 {
-    *end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
-    word_end(end, OUTCOME_NOT_STARTED, err->text);
+    struct shell_end end = {.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
+    word_end(&end, OUTCOME_NOT_STARTED, err->text);
+    return end;
 }
 
 int shell_finish(const struct shell_end *end)
@@ -334,7 +310,7 @@ static void shell_fail(struct shell *shell, const struct err *err)
 {
     int number = shell->takeover.signal;
     if (!number) {
-        shell_end_unstarted(shell->end, err);
+        *shell->end = shell_end_unstarted(err);
         return;
     }
     bool is_preempted = shell->params.signals[number].rule == SIGNAL_PREEMPT;

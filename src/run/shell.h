@@ -24,7 +24,7 @@ struct shell_end {
 struct shell_end shell_run(struct config *config, unsigned closed);
 
 /* The end of a run that did not begin: 125, and why. */
-void shell_end_unstarted(struct shell_end *end, const struct err *err);
+struct shell_end shell_end_unstarted(const struct err *err);
 
 /* Call last in main: logs the end, dies of the signal if there is one and it is possible, else
  * returns the code. */

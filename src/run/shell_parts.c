@@ -3,12 +3,16 @@
  */
 #include "run/shell_parts.h"
 
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "config/paths.h"
+#include "os/signals.h"
 #include "os/tree.h"
 #include "run/params.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 static void on_waited(void *ctx)
@@ -209,9 +213,46 @@ static bool start_job(struct shell *shell, struct err *err)
     return true;
 }
 
+/* SIGCHLD goes to the children, job control to the jobs, all others to the core. */
+static void shell_take_signal(struct shell *shell, const struct signals_info *info)
+{
+    log_debug("signal", "%s from %d", SIGTEXT(info->number), (int)info->sender);
+    if (jobs_signal(&shell->jobs, info))
+        return;
+    loop_post(&shell->loop, &(struct event){.type = EV_SIGNAL,
+                                            .signal = {.number = info->number,
+                                                       .from = info->from,
+                                                       .sender_pid = (int)info->sender}});
+}
+
+/* Reap last: while a dead process is a zombie, pchrun can still tell that it sent a signal. */
+static void on_signals(void *ctx)
+{
+    struct shell *shell = ctx;
+    struct signals_info info;
+    bool has_child = false;
+    while (signals_read(shell->signals, &info)) {
+        if (info.number == SIGCHLD)
+            has_child = true;
+        else
+            shell_take_signal(shell, &info);
+    }
+    if (has_child)
+        children_reap(&shell->children);
+}
+
 static bool open_signals(struct shell *shell, struct err *err)
 {
-    return sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err);
+    shell->on_signal = (struct watch){.fn = on_signals, .ctx = shell};
+    shell->signals = signals_open(err);
+    return shell->signals >= 0 &&
+           watch_fd(&shell->on_signal, shell->loop.base, shell->signals, err);
+}
+
+static void free_signals(struct shell *shell)
+{
+    watch_end(&shell->on_signal);
+    fd_close(&shell->signals);
 }
 
 static bool start_sources(struct shell *shell, struct err *err)
@@ -260,7 +301,6 @@ FREE(views)
 FREE(generation)
 FREE(drill)
 FREE(cluster)
-FREE(sigin)
 
 /* In the order of opening; freed in reverse. The commands need what comes before start_job(); the
  * rest would only delay them. The attempt is written when nothing but the network can still fail.
@@ -289,7 +329,7 @@ static const struct part {
     {open_attempt, NULL, NULL},
     {open_cluster, cluster_holds, free_cluster},
     {start_job, NULL, NULL},
-    {open_signals, NULL, free_sigin},
+    {open_signals, NULL, free_signals},
     {start_sources, NULL, NULL},
     {start_views, NULL, NULL},
 };

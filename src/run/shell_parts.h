@@ -6,6 +6,7 @@
 #ifndef PCHRUN_RUN_SHELL_PARTS_H
 #define PCHRUN_RUN_SHELL_PARTS_H
 
+#include "base/log.h"
 #include "commands/children.h"
 #include "commands/evidence.h"
 #include "commands/hook.h"
@@ -20,12 +21,12 @@
 #include "record/takeover.h"
 #include "run/drill.h"
 #include "run/generation.h"
-#include "run/loglimit.h"
-#include "run/sigin.h"
 #include "status/report.h"
 #include "status/views.h"
 
 struct shell_end;
+
+enum { LIMITED_TOPICS = 3 }; /* of the core's log lines */
 
 struct shell {
     struct config *config;
@@ -37,7 +38,8 @@ struct shell {
     struct reap reap;
     struct children children;
     struct jobs jobs;
-    struct sigin sigin;
+    int signals; /* the signalfd */
+    struct watch on_signal;
     struct cluster cluster;
     struct report report;
     struct takeover takeover;
@@ -50,7 +52,7 @@ struct shell {
     struct hook hook;
     struct logs logs;
     struct generation generation;
-    struct loglimit loglimit;
+    struct log_limit log_limits[LIMITED_TOPICS];
     struct loop_calls calls; /* set first */
     size_t opened;           /* how many parts are open */
     bool has_started;        /* the job: from here on it is never "not started" */

@@ -5,12 +5,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "commands/evidence.h"
 #include "core/common/verdict.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define REPORT_VERSION 1
 #define REPORT_MAX     (8 * 1024 * 1024)
@@ -237,4 +239,34 @@ void report_flush(struct report *report)
     const char *text = writer_done(&w, &len);
     outfile_write(&report->out, text, len);
     writer_free(&w);
+}
+
+/* --- the last line, for Kubernetes --- */
+
+/* Kubernetes reads no more than this. */
+enum { LAST_LINE_MAX = 4096 };
+#define LAST_LINE_WAIT_NS (2 * NS_PER_S)
+
+static void on_last_line_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    if (err)
+        log_debug("end", "%s", err->text);
+}
+
+void report_last_line(const char *path, const char *text)
+{
+    struct reap reap = {0};
+    struct statefile file = {.manner = STATEFILE_OVERWRITE, .fn = on_last_line_written};
+    struct err err;
+    size_t len = strnlen(text, LAST_LINE_MAX);
+    if (!path || len == 0 ||
+        (str_is(path, REPORT_TERMINATION_LOG) && !getenv("KUBERNETES_SERVICE_HOST")))
+        return;
+    reap_begin(&reap);
+    if (statefile_init(&file, path, &reap, &err)) {
+        if (statefile_write(&file, 0, text, len, &err))
+            statefile_wait(&file, LAST_LINE_WAIT_NS);
+        statefile_free(&file);
+    }
+    reap_end(&reap);
 }

@@ -45,4 +45,13 @@ void report_exit(struct report *report, int code);
 void report_touch(struct report *report);
 void report_flush(struct report *report);
 
+/* The file that Kubernetes makes and shows in the pod's status. Outside of Kubernetes it may belong
+ * to any program, so it is not written there. */
+#define REPORT_TERMINATION_LOG "/dev/termination-log"
+
+/* Writes the last line when nothing else runs any more. A child overwrites the file in place, and
+ * pchrun waits two seconds at most. A failure is logged at debug level only. `path`: the value of
+ * termination_log; NULL: writes nothing. */
+void report_last_line(const char *path, const char *text);
+
 #endif

@@ -143,19 +143,18 @@ static bool compose(void *ctx, struct buf *ret)
     return metrics_compose(&view, ret);
 }
 
-/* Leaves out the actions that come with every heartbeat. */
-static bool changes_metrics(const struct action *action)
-{
-    return action->type == ACT_START || action->type == ACT_STATE || action->type == ACT_GATE ||
-           action->type == ACT_COMMITTED ||
-           (action->type == ACT_PROC_SEND && action->proc.msg->type == PROCMSG_WELCOME);
-}
-
 void views_take(struct views *views, const struct action *action)
 {
-    if (action->type == ACT_START)
+    bool is_start = action->type == ACT_START;
+    bool is_attached = action->type == ACT_PROC_SEND && action->proc.msg->type == PROCMSG_WELCOME;
+    /* Neither comes with every heartbeat. */
+    bool changes_report =
+        action->type == ACT_STATE || action->type == ACT_GATE || action->type == ACT_COMMITTED;
+    if (is_start)
         metrics_run(&views->metrics, true);
-    if (changes_metrics(action))
+    if (changes_report)
+        report_touch(views->report);
+    if (changes_report || is_start || is_attached)
         metrics_touch(&views->metrics);
     journal_take(&views->journal, action);
 }
