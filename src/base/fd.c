@@ -231,10 +231,10 @@ int fd_wait(int fd, int other, int64_t until)
     struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = other, .events = POLLIN}};
     for (;;) {
         int64_t left = until - clock_now_ns();
-        int n = poll(fds, 2, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0);
+        int n = poll(fds, 2, left > 0 ? (int)clock_min(left / NS_PER_MS + 1, INT32_MAX) : 0);
         if (n > 0)
             return fds[0].revents ? fd : other;
-        if (n == 0 || errno != EINTR)
+        if (n == 0 ? clock_now_ns() >= until : errno != EINTR)
             return -1;
     }
 }

@@ -68,7 +68,7 @@ MUST_CHECK bool fd_write_all(int fd, const void *data, size_t len);
 bool fd_read_line(const char *path, char *line, size_t size);
 
 /* Waits until `fd` or `other` (-1: none) can be read or is at its end. Returns that descriptor; -1:
- * `until` (CLOCK_MONOTONIC) has come before. */
+ * `until` (CLOCK_MONOTONIC; CLOCK_NEVER) has come before. */
 int fd_wait(int fd, int other, int64_t until);
 
 #endif

@@ -33,47 +33,45 @@ bool ask_send(struct talk *talk, enum control_verb verb, const struct ctl_option
         writer_text(&w, "text", options->text);
     writer_end(&w);
     const char *text = writer_done(&w, &len);
-    bool ok = text ? talk_say(talk, text, len, clock_now_ns() + ANSWER_WAIT_NS, err)
+    bool ok = text ? talk_say(talk, text, len, err)
                    : err_set(err, ERR_SYSTEM, ENOMEM, "cannot ask pchrun");
     writer_free(&w);
     return ok;
 }
 
-static bool read_answer(struct talk *talk, struct answer *ret, struct err *err)
+bool answer_read(struct answer *ret, const char *line, size_t len, struct err *err)
 {
-    char *line;
-    size_t len;
-    switch (talk_read(talk, clock_now_ns() + ANSWER_WAIT_NS, &line, &len, err)) {
-    case TALK_END:
-        err_set(err, ERR_PEER, 0, "pchrun has closed the connection; has it ended?");
-        err->sys_errno = ECONNRESET;
-        return false;
-    case TALK_LATE:
-        return err_set(err, ERR_PEER, 0, "pchrun does not answer; is it stopped?");
-    case TALK_FAILED:
-        return false;
-    case TALK_LINE:
-        break;
-    }
-    ret->text = strdup(line);
+    *ret = (struct answer){.text = strdup(line)};
     if (!ret->text)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the answer");
     ret->root = json_read("answer", line, len, err);
-    return ret->root || err_wrap(err, "this is not pchrun's answer");
+    return (ret->root && json_make_printable(ret->root, err)) ||
+           err_wrap(err, "this is not pchrun's answer");
+}
+
+static bool await_answer(struct talk *talk, struct answer *ret, struct err *err)
+{
+    char *line;
+    size_t len;
+    enum talk_result result = talk_read(talk, clock_now_ns() + ANSWER_WAIT_NS, &line, &len, err);
+    if (result == TALK_END) {
+        err_set(err, ERR_PEER, 0, "pchrun has closed the connection; has it ended?");
+        err->sys_errno = ECONNRESET;
+    }
+    return result == TALK_LINE && answer_read(ret, line, len, err);
 }
 
 bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
          struct answer *ret, struct err *err)
 {
     struct talk talk = TALK_NONE;
-    char why[sizeof err->text];
     *ret = (struct answer){0};
     bool ok = talk_open(dir, &talk, err) && ask_send(&talk, verb, options, err) &&
-              read_answer(&talk, ret, err);
+              await_answer(&talk, ret, err);
     talk_close(&talk);
     if (!ok || answer_bool(ret->root, "ok"))
         return ok;
-    return err_set(err, ERR_PEER, 0, "%s", answer_text(ret->root, "error", why, sizeof why));
+    return err_set(err, ERR_PEER, 0, "%s", answer_text(ret->root, "error"));
 }
 
 bool ask_found_nobody(const struct err *err)
@@ -112,11 +110,15 @@ const struct json *answer_items(const struct json *object, const char *path)
     return found ? json_first(found) : NULL;
 }
 
-char *answer_text(const struct json *object, const char *path, char *text, size_t size)
+const char *answer_text(const struct json *object, const char *path)
 {
     const char *found = json_text(answer_find(object, path));
-    str_copy(text, size, found ? found : "");
-    return str_printable(text);
+    return found ? found : "";
+}
+
+bool answer_is(const struct json *object, const char *path, const char *text)
+{
+    return str_is(answer_text(object, path), text);
 }
 
 int64_t answer_int(const struct json *object, const char *path, int64_t missing)

@@ -56,9 +56,9 @@ static void find_take(struct search *search, const char *dir)
         str_addf(search->silent, sizeof search->silent, "%s%s: %s", search->silent[0] ? "; " : "",
                  dir, err.text);
     if (ok) {
-        answer_text(answer.root, "report.job", f.job, sizeof f.job);
-        answer_text(answer.root, "report.state", f.state, sizeof f.state);
-        answer_text(answer.root, "host", f.host, sizeof f.host);
+        str_copy(f.job, sizeof f.job, answer_text(answer.root, "report.job"));
+        str_copy(f.state, sizeof f.state, answer_text(answer.root, "report.state"));
+        str_copy(f.host, sizeof f.host, answer_text(answer.root, "host"));
         f.node = (int)answer_int(answer.root, "report.node_rank", -1);
         f.nnodes = (int)answer_int(answer.root, "report.nnodes", 0);
         f.pid = (int)answer_int(answer.root, "pid", 0);

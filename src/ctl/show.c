@@ -17,12 +17,11 @@ enum { CELL = 48 };
 /* The time between two moments of the supervisor's clock; -1: one is missing. */
 static int64_t between(const struct json *answer, const char *from, const char *to)
 {
-    char a[40], b[40];
-    int64_t a_ns, b_ns;
-    if (!date_parse(answer_text(answer, from, a, sizeof a), &a_ns) ||
-        !date_parse(answer_text(answer, to, b, sizeof b), &b_ns))
+    int64_t from_ns, to_ns;
+    if (!date_parse(answer_text(answer, from), &from_ns) ||
+        !date_parse(answer_text(answer, to), &to_ns))
         return -1;
-    return b_ns > a_ns ? b_ns - a_ns : 0;
+    return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
 static char *age(const struct json *object, const char *key, bool is_least, char text[CELL])
@@ -72,54 +71,53 @@ static char *range(const struct json *node, char text[CELL])
 
 static void show_head(const struct json *answer, FILE *out)
 {
-    char job[64], state[32], outcome[32], why[640];
     fprintf(out,
             "job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
             ": %s\n",
-            answer_text(answer, "report.job", job, sizeof job),
-            answer_int(answer, "report.node_rank", 0), answer_int(answer, "report.nnodes", 0),
-            answer_int(answer, "report.attempt", 0), answer_int(answer, "report.generation", 0),
-            answer_text(answer, "report.state", state, sizeof state));
-    if (str_is(answer_text(answer, "report.outcome", outcome, sizeof outcome), "unknown"))
-        return;
-    fprintf(out, "ending    %s, exit code %" PRId64 ": %s\n", outcome,
-            answer_int(answer, "report.exit_code", -1),
-            answer_text(answer, "report.why", why, sizeof why));
+            answer_text(answer, "report.job"), answer_int(answer, "report.node_rank", 0),
+            answer_int(answer, "report.nnodes", 0), answer_int(answer, "report.attempt", 0),
+            answer_int(answer, "report.generation", 0), answer_text(answer, "report.state"));
+    if (!answer_is(answer, "report.outcome", "unknown"))
+        fprintf(out, "ending    %s, exit code %" PRId64 ": %s\n",
+                answer_text(answer, "report.outcome"), answer_int(answer, "report.exit_code", -1),
+                answer_text(answer, "report.why"));
 }
 
 static void show_notice(const struct json *answer, FILE *out)
 {
-    char source[32], text[96], about[24];
-    if (answer_int(answer, "report.notice.node_rank", -1) < 0) {
+    char about[24];
+    int64_t node = answer_int(answer, "report.notice.node_rank", -1);
+    if (node < 0) {
         fprintf(out, "notice    none\n");
         return;
     }
-    answer_text(answer, "report.notice.text", text, sizeof text);
+    const char *text = answer_text(answer, "report.notice.text");
     int64_t left = between(answer, "now", "report.notice.deadline");
     fprintf(out, "notice    %s%s%s on node %" PRId64 ", %s left\n",
-            answer_text(answer, "report.notice.source", source, sizeof source), *text ? " " : "",
-            text, answer_int(answer, "report.notice.node_rank", 0),
+            answer_text(answer, "report.notice.source"), *text ? " " : "", text, node,
             left < 0 ? "any time" : str_about(left, about, sizeof about));
 }
 
 static void show_saves(const struct json *answer, FILE *out)
 {
-    char phase[16], path[512], about[24];
+    char about[24];
     int64_t step = answer_int(answer, "report.commit.step", -1);
     if (answer_int(answer, "report.round.id", 0) > 0)
         fprintf(out, "save      round %" PRId64 ", step %" PRId64 ": %s\n",
                 answer_int(answer, "report.round.id", 0),
                 answer_int(answer, "report.round.save_step", 0),
-                answer_text(answer, "report.round.phase", phase, sizeof phase));
+                answer_text(answer, "report.round.phase"));
     if (step < 0) {
         fprintf(out, "commit    none\n");
         return;
     }
     int64_t ago = between(answer, "report.commit.at", "now");
-    answer_text(answer, "report.commit.path", path, sizeof path);
-    fprintf(out, "commit    step %" PRId64 "%s%s%s%s\n", step, ago >= 0 ? ", " : "",
-            ago >= 0 ? str_about(ago, about, sizeof about) : "", ago >= 0 ? " ago" : "",
-            ago >= 0 ? "" : ", of an earlier attempt");
+    const char *path = answer_text(answer, "report.commit.path");
+    if (ago >= 0)
+        fprintf(out, "commit    step %" PRId64 ", %s ago\n", step,
+                str_about(ago, about, sizeof about));
+    else
+        fprintf(out, "commit    step %" PRId64 ", of an earlier attempt\n", step);
     if (*path)
         fprintf(out, "          %s\n", path);
 }
@@ -129,19 +127,18 @@ static void show_saves(const struct json *answer, FILE *out)
 static void show_nodes(const struct json *answer, FILE *out)
 {
     const struct json *node = answer_items(answer, "nodes");
-    char host[64], state[16], why[128], cells[5][CELL];
+    char cells[5][CELL];
     if (!node || !json_next(node)) /* a single node is described by its ranks */
         return;
     fprintf(out, "\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS",
             "STEP", "STEPS/S", "AGE", "HEARD");
     for (; node; node = json_next(node)) {
-        answer_text(node, "why", why, sizeof why);
-        answer_text(node, "state", state, sizeof state);
+        const char *why = answer_text(node, "why"), *state = answer_text(node, "state");
         bool is_cut =
             !answer_bool(node, "connected") && !str_is(state, "missing") && !str_is(state, "gone");
         fprintf(out, "%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
-                answer_int(node, "node_rank", 0), answer_text(node, "host", host, sizeof host),
-                state, counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
+                answer_int(node, "node_rank", 0), answer_text(node, "host"), state,
+                counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
                 age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
                 answer_bool(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
                 *why ? ": " : "", why);
@@ -150,29 +147,28 @@ static void show_nodes(const struct json *answer, FILE *out)
 
 static void show_rank(const struct json *rank, bool has_nodes, FILE *out)
 {
-    char word[16], cells[2][CELL], saved[CELL] = "counts only";
-    bool is_there = answer_bool(rank, "attached");
-    answer_text(rank, is_there ? "phase" : "state", word, sizeof word);
+    char cells[2][CELL], saved[CELL] = "counts only";
+    const char *word = answer_bool(rank, "attached") ? "phase" : "state";
     fprintf(out, "%-5" PRId64 " ", answer_int(rank, "rank", 0));
     if (has_nodes)
         fprintf(out, "%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
     if (!answer_bool(rank, "counts_only"))
         snprintf(saved, sizeof saved, "%" PRId64, answer_int(rank, "saved_step", 0));
     fprintf(out, "%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
-            word, answer_int(rank, "step", 0), pace(rank, cells[0]),
+            answer_text(rank, word), answer_int(rank, "step", 0), pace(rank, cells[0]),
             age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
 }
 
 /* Says what is unknown about other nodes, and which node knows it. */
 static void show_unknown(const struct json *answer, FILE *out)
 {
-    char text[256];
-    if (str_is(answer_text(answer, "ranks_of", text, sizeof text), "node"))
+    if (answer_is(answer, "ranks_of", "node"))
         fprintf(out, "\nonly the ranks of this node; pchctl on node 0, which is %s, tells of all\n",
-                answer_text(answer, "chief", text, sizeof text));
+                answer_text(answer, "chief"));
     for (const struct json *node = answer_items(answer, "nodes"); node; node = json_next(node))
-        if (*answer_text(node, "ranks_unknown_why", text, sizeof text))
-            fprintf(out, "node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0), text);
+        if (!answer_bool(node, "ranks_known"))
+            fprintf(out, "node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0),
+                    answer_text(node, "ranks_unknown_why"));
 }
 
 static void show_ranks(const struct json *answer, FILE *out)

@@ -3,12 +3,10 @@
  */
 #include "ctl/talk.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "wire/control.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,27 +16,7 @@
 
 enum { CHUNK = 64 * 1024 };
 
-static bool talk_is_again(int error)
-{
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
-/* False: not in time. */
-static bool await(int fd, short what, int64_t until)
-{
-    for (;;) {
-        int64_t left = until == CLOCK_NEVER ? INT32_MAX : (until - clock_now_ns()) / NS_PER_MS + 1;
-        struct pollfd poll_fd = {.fd = fd, .events = what};
-        int n = poll(&poll_fd, 1, left < 0 ? 0 : (int)clock_min(left, INT32_MAX));
-        if (n > 0)
-            return true;
-        if (until != CLOCK_NEVER && clock_now_ns() >= until)
-            return false;
-    }
-}
-
-/* The socket must belong to this user; root accepts any user's.
- */
+/* The socket must belong to this user; root accepts any user's. */
 static bool talk_is_ours(int fd, struct err *err)
 {
     struct ucred who;
@@ -91,20 +69,11 @@ void talk_close(struct talk *talk)
     lines_free(&talk->in);
 }
 
-bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until, struct err *err)
+/* A request is short: it fits into the empty buffer of the socket. */
+bool talk_say(struct talk *talk, const char *line, size_t len, struct err *err)
 {
-    while (len > 0) {
-        ssize_t n = send(talk->fd, line, len, MSG_NOSIGNAL);
-        if (n < 0 && !talk_is_again(errno))
-            return err_set(err, ERR_SYSTEM, errno, "cannot ask pchrun");
-        if (n < 0 && !await(talk->fd, POLLOUT, until))
-            return err_set(err, ERR_SYSTEM, ETIMEDOUT, "cannot ask pchrun");
-        if (n > 0) {
-            line += n;
-            len -= (size_t)n;
-        }
-    }
-    return true;
+    return send(talk->fd, line, len, MSG_NOSIGNAL) == (ssize_t)len ||
+           err_set(err, ERR_SYSTEM, errno, "cannot ask pchrun");
 }
 
 enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
@@ -116,14 +85,13 @@ enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, si
         ssize_t n = recv(talk->fd, data, sizeof data, 0);
         if (n == 0 || (n < 0 && errno == ECONNRESET))
             return TALK_END;
-        if (n < 0 && !talk_is_again(errno)) {
-            err_set(err, ERR_SYSTEM, errno, "cannot read the answer");
-            return TALK_FAILED;
-        }
-        if (n < 0 && !await(talk->fd, POLLIN, until))
+        bool is_empty = n < 0 && (errno == EAGAIN || errno == EINTR);
+        if (is_empty && fd_wait(talk->fd, -1, until) < 0) {
+            err_set(err, ERR_PEER, 0, "pchrun does not answer; is it stopped?");
             return TALK_LATE;
-        if (n > 0 && !lines_add(&talk->in, data, (size_t)n)) {
-            err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the answer");
+        }
+        if (!is_empty && (n < 0 || !lines_add(&talk->in, data, (size_t)n))) {
+            err_set(err, ERR_SYSTEM, n < 0 ? errno : ENOMEM, "cannot read the answer");
             return TALK_FAILED;
         }
     }

@@ -20,7 +20,7 @@ struct talk {
 enum talk_result {
     TALK_LINE,
     TALK_END,    /* the supervisor has closed it */
-    TALK_LATE,   /* nothing came in time */
+    TALK_LATE,   /* nothing came in time; *err */
     TALK_FAILED, /* *err */
 };
 
@@ -29,10 +29,10 @@ void talk_denied(const char *dir, struct err *err);
 /* `dir` is the supervisor's private directory; False: no listener there, or another user's. */
 MUST_CHECK bool talk_open(const char *dir, struct talk *ret, struct err *err);
 void talk_close(struct talk *talk);
-/* One line with its newline; `until` is of CLOCK_MONOTONIC. */
-MUST_CHECK bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until,
-                         struct err *err);
-/* *ret_line ends with a NUL instead of the newline, and is valid until the next call. */
+/* Sends the request, one line with its newline. */
+MUST_CHECK bool talk_say(struct talk *talk, const char *line, size_t len, struct err *err);
+/* `until` is of CLOCK_MONOTONIC. *ret_line ends with a NUL instead of the newline, and is valid
+ * until the next call. */
 enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
                            struct err *err);
 

@@ -149,6 +149,17 @@ void json_free(struct json *root)
     free(root);
 }
 
+bool json_make_printable(struct json *root, struct err *err)
+{
+    const char *text = json_string_value(root->value);
+    char *copy = text ? strdup(text) : NULL;
+    bool ok = !text || (copy && json_string_set_nocheck(root->value, str_printable(copy)) == 0);
+    free(copy);
+    for (struct json *item = root->first; ok && item; item = item->next)
+        ok = json_make_printable(item, err);
+    return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot read a text");
+}
+
 enum json_kind json_kind(const struct json *value)
 {
     static const enum json_kind kinds[] = {

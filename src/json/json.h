@@ -35,6 +35,8 @@ MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len
  * file that is missing, unreadable, of another type or too long is an error, too. */
 MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
 void json_free(struct json *root);
+/* Replaces the control characters in all texts by '?': what a terminal would obey. */
+MUST_CHECK bool json_make_printable(struct json *root, struct err *err);
 
 enum json_kind json_kind(const struct json *value);
 /* "a string", "an object": for errors. */
