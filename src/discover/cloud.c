@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cloud: multi-node jobs of AWS Batch, and the workers of a Cloud TPU. See finder.h.
+ * cloud: multi-node jobs of AWS Batch, and the workers of a Cloud TPU. See vars.h.
  */
 #include "base/str.h"
 #include "discover/vars.h"
@@ -30,9 +30,8 @@ bool find_aws_batch(const struct place *place, struct discovery *ret, struct err
              main_node);
     if (index == main_node)
         return vars_take_chief(ret, "0.0.0.0", "the main node's own address", err);
-    const char *address =
-        vars_need(place, BATCH "MAIN_NODE_PRIVATE_IPV4_ADDRESS", BATCH "NODE_INDEX", err);
-    return address && vars_take_chief(ret, address, BATCH "MAIN_NODE_PRIVATE_IPV4_ADDRESS", err);
+    return vars_need_chief(place, BATCH "MAIN_NODE_PRIVATE_IPV4_ADDRESS", BATCH "NODE_INDEX", ret,
+                           err);
 }
 
 /* --- TPU --- */
@@ -77,9 +76,8 @@ static bool take_slices(const struct place *place, struct discovery *ret, struct
     ret->nnodes *= slices.nnodes;
     str_addf(ret->nnodes_why, sizeof ret->nnodes_why, ", %s", slices.nnodes_why);
     str_addf(ret->node_rank_why, sizeof ret->node_rank_why, ", %s", slices.node_rank_why);
-    const char *chief =
-        vars_need(place, "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", err);
-    return chief && vars_take_chief(ret, chief, "MEGASCALE_COORDINATOR_ADDRESS", err);
+    return vars_need_chief(place, "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", ret,
+                           err);
 }
 
 bool find_tpu(const struct place *place, struct discovery *ret, struct err *err)

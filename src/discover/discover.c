@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See discover.h.
  *
- * To add a source: its number in discover.h, its finder in finder.h and a file of its family, its
- * row here, and an environment from real life in tests/unit/test_discover.c.
+ * To add a source: its number in found.h, its finder in vars.h and a file of its family, its row
+ * here, and an environment from real life in tests/unit/test_discover.c.
  */
 #include "discover/discover.h"
 

@@ -13,34 +13,37 @@
 /* No known site has more digits in a host number, or more brackets in a name. */
 enum { DIGITS_MAX = 9, PARTS_MAX = 8 };
 
-struct walk {
+struct reading {
     const char *text;
-    size_t max, count;
-    void (*fn)(void *ctx, const char *host);
-    void *ctx;
-    char name[HOSTLIST_NAME_MAX];
+    size_t max;
     struct err *err;
 };
 
-static bool is_bad(struct walk *walk, const char *at, const char *why)
-{
-    return err_set(walk->err, ERR_USAGE, 0, "'%.100s' is not a list of hosts: %s at character %zu",
-                   walk->text, why, (size_t)(at - walk->text) + 1);
-}
-
-/* --- one number, or two of them with a dash between --- */
-
-struct range {
-    int64_t first, last;
-    int width; /* pad with zeros to this number of digits */
+/* The hosts that one name with its brackets stands for. */
+struct name {
+    char first[HOSTLIST_NAME_MAX];
+    size_t len, longest; /* of the first host, and of the longest */
+    size_t n;
+    int parts;
 };
 
-static const char digits[] = "0123456789";
+static bool is_bad(const struct reading *reading, const char *at, const char *why)
+{
+    return err_set(reading->err, ERR_USAGE, 0,
+                   "'%.100s' is not a list of hosts: %s at character %zu", reading->text, why,
+                   (size_t)(at - reading->text) + 1);
+}
+
+static bool has_more(const struct reading *reading)
+{
+    return err_set(reading->err, ERR_USAGE, 0, "'%.100s' has more than %zu hosts", reading->text,
+                   reading->max);
+}
 
 /* Moves *at behind a number. -1: no number, or too long. */
 static int64_t read_number(const char **at)
 {
-    size_t len = strspn(*at, digits);
+    size_t len = strspn(*at, "0123456789");
     if (len == 0 || len > DIGITS_MAX)
         return -1;
     int64_t number = strtoll(*at, NULL, 10);
@@ -48,113 +51,99 @@ static int64_t read_number(const char **at)
     return number;
 }
 
-static bool hostlist_read_range(struct walk *walk, const char **at, struct range *ret)
+/* Adds `len` characters to the first host, and `longest` to the longest. */
+static bool name_add(const struct reading *reading, struct name *name, const char *text, size_t len,
+                     size_t longest)
+{
+    name->longest += longest;
+    if (name->longest >= sizeof name->first)
+        return is_bad(reading, text, "a name is too long");
+    memcpy(name->first + name->len, text, len);
+    name->len += len;
+    return true;
+}
+
+/* One number, or two of them with a dash between. Moves *at behind it, adds to *n how many hosts it
+ * stands for, and raises *longest to the digits of the last one. */
+static bool hostlist_read_range(const struct reading *reading, const char **at, size_t *n,
+                                size_t *longest)
 {
     const char *begin = *at;
-    ret->first = read_number(at);
-    if (ret->first < 0)
-        return is_bad(walk, begin, "a number of at most 9 digits is wanted");
-    ret->width = (int)(*at - begin);
-    ret->last = ret->first;
-    if (**at != '-')
-        return true;
+    int64_t first = read_number(at), last = first;
+    int width = (int)(*at - begin); /* pad with zeros to this number of digits */
+    if (first < 0)
+        return is_bad(reading, begin, "a number of at most 9 digits is wanted");
+    if (**at == '-') {
+        (*at)++;
+        last = read_number(at);
+    }
+    if (last < first)
+        return is_bad(reading, begin, "the range has no end, or ends before it begins");
+    size_t digits = (size_t)snprintf(NULL, 0, "%0*lld", width, (long long)last);
+    *longest = digits > *longest ? digits : *longest;
+    *n += (size_t)(last - first) + 1;
+    return true;
+}
+
+/* *at stands at the bracket, and then behind its end. */
+static bool read_part(const struct reading *reading, const char **at, struct name *name)
+{
+    const char *open = *at;
+    size_t n = 0, longest = 0;
+    if (!strchr(open, ']'))
+        return is_bad(reading, open, "the bracket is not closed");
+    if (name->parts++ == PARTS_MAX)
+        return is_bad(reading, open, "too many brackets in one name");
+    do {
+        (*at)++;
+        if (!hostlist_read_range(reading, at, &n, &longest))
+            return false;
+        if (**at != ',' && **at != ']')
+            return is_bad(reading, *at, "',' or ']' is wanted");
+    } while (**at == ',');
     (*at)++;
-    ret->last = read_number(at);
-    return (ret->last >= ret->first) ||
-           is_bad(walk, begin, "the range has no end, or ends before it begins");
+    name->n *= n;
+    if (name->n > reading->max)
+        return has_more(reading);
+    return name_add(reading, name, open + 1, strspn(open + 1, "0123456789"), longest);
 }
 
-/* --- one name, with its parts in brackets --- */
-
-static bool expand(struct walk *walk, const char *at, size_t len, int parts);
-
-static bool hostlist_finish(struct walk *walk, const char *at, size_t len)
+/* Moves *at behind the name: to its comma, or the end. */
+static bool hostlist_read_name(const struct reading *reading, const char **at, struct name *name)
 {
-    if (len == 0)
-        return is_bad(walk, at, "a name is missing");
-    if (walk->count == walk->max)
-        return err_set(walk->err, ERR_USAGE, 0, "'%.100s' has more than %zu hosts", walk->text,
-                       walk->max);
-    walk->count++;
-    walk->fn(walk->ctx, walk->name);
-    return true;
-}
-
-static bool expand_range(struct walk *walk, const struct range *range, const char *rest, size_t len,
-                         int parts)
-{
-    for (int64_t number = range->first; number <= range->last; number++) {
-        size_t room = sizeof walk->name - len;
-        int n = snprintf(walk->name + len, room, "%0*lld", range->width, (long long)number);
-        if ((size_t)n >= room)
-            return is_bad(walk, rest, "a name is too long");
-        if (!expand(walk, rest, len + (size_t)n, parts))
+    for (;;) {
+        size_t plain = strcspn(*at, "[],");
+        char end = (*at)[plain];
+        if (name->parts > 0 && plain > 0 && end != '[')
+            return is_bad(reading, *at, "text behind the last bracket");
+        if (!name_add(reading, name, *at, plain, plain))
+            return false;
+        *at += plain;
+        if (end == ']')
+            return is_bad(reading, *at, "a bracket that was not opened");
+        if (end != '[')
+            return name->len > 0 || is_bad(reading, *at, "a name is missing");
+        if (!read_part(reading, at, name))
             return false;
     }
-    return true;
 }
 
-/* `at` stands behind the bracket. Each range goes through all of what follows. */
-static bool expand_ranges(struct walk *walk, const char *at, size_t len, int parts)
+bool hostlist_read(const char *text, size_t max, struct hostlist *ret, struct err *err)
 {
-    const char *close = strchr(at, ']');
-    struct range range = {0};
-    if (!close)
-        return is_bad(walk, at - 1, "the bracket is not closed");
-    if (parts == PARTS_MAX)
-        return is_bad(walk, at - 1, "too many brackets in one name");
-    if (close[1] && close[1] != ',' && !strchr(close + 1, '['))
-        return is_bad(walk, close + 1, "text behind the last bracket");
+    struct reading reading = {.text = text, .max = max, .err = err};
+    const char *at = text, *strange = strpbrk(text, " \t\n()");
+    *ret = (struct hostlist){.n = 0};
+    if (strange)
+        return is_bad(&reading, strange, "a character that no name has");
     for (;; at++) {
-        if (!hostlist_read_range(walk, &at, &range))
+        struct name name = {.n = 1};
+        if (!hostlist_read_name(&reading, &at, &name))
             return false;
-        if (*at != ',' && at != close)
-            return is_bad(walk, at, "',' or ']' is wanted");
-        if (!expand_range(walk, &range, close + 1, len, parts + 1))
-            return false;
-        if (at == close)
-            return true;
-    }
-}
-
-static bool expand(struct walk *walk, const char *at, size_t len, int parts)
-{
-    size_t plain = strcspn(at, "[],");
-    if (plain >= sizeof walk->name - len)
-        return is_bad(walk, at, "a name is too long");
-    memcpy(walk->name + len, at, plain);
-    walk->name[len + plain] = '\0';
-    at += plain;
-    len += plain;
-    if (*at == '[')
-        return expand_ranges(walk, at + 1, len, parts);
-    if (*at == ']')
-        return is_bad(walk, at, "a bracket that was not opened");
-    if (parts > 0 && plain > 0)
-        return is_bad(walk, at - plain, "text behind the last bracket");
-    return hostlist_finish(walk, at, len);
-}
-
-/* Behind the name that begins at `at`: to its comma, or the end. */
-static const char *behind(const char *at)
-{
-    bool is_inside = false;
-    for (; *at && (is_inside || *at != ','); at++)
-        is_inside = *at == '[' || (is_inside && *at != ']');
-    return at;
-}
-
-bool hostlist_walk(const char *text, size_t max, void (*fn)(void *ctx, const char *host), void *ctx,
-                   struct err *err)
-{
-    struct walk walk = {.text = text, .max = max, .fn = fn, .ctx = ctx, .err = err};
-    const char *at = text;
-    if (strpbrk(text, " \t\n()"))
-        return is_bad(&walk, strpbrk(text, " \t\n()"), "a character that no name has");
-    for (;; at++) {
-        if (!expand(&walk, at, 0, 0))
-            return false;
-        at = behind(at);
+        if (ret->n == 0)
+            str_copy(ret->first, sizeof ret->first, name.first);
+        ret->n += name.n;
+        if (ret->n > max)
+            return has_more(&reading);
         if (!*at)
             return true;
     }

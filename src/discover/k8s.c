@@ -4,8 +4,7 @@
  *
  * Kubernetes gives a pod of a Job only its index, so the user must set the number of nodes. Pods
  * have DNS names if a headless service is their subdomain; then the kubelet writes the pod's full
- * name into its /etc/hosts. The short name resolves before the full one is in the DNS, so node 0
- * listens on the short name. See finder.h.
+ * name into its /etc/hosts. See vars.h.
  */
 #include "base/fd.h"
 #include "base/str.h"
@@ -20,21 +19,14 @@
 
 enum { HOSTS_MAX = 64 * 1024, PATH_SIZE = 512 };
 
-static void bind_to_pod(const struct place *place, struct discovery *ret)
-{
-    if (vars_has(place, "HOSTNAME"))
-        str_copy(ret->bind, sizeof ret->bind, vars_get(place, "HOSTNAME"));
-}
-
 bool find_lws(const struct place *place, struct discovery *ret, struct err *err)
 {
     if (!vars_take_nodes(place, "LWS_GROUP_SIZE", "LWS_WORKER_INDEX", ret, err))
         return false;
     if (ret->nnodes == 1)
         return true;
-    const char *leader = vars_need(place, "LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", err);
-    bind_to_pod(place, ret);
-    return leader && vars_take_chief(ret, leader, "LWS_LEADER_ADDRESS", err);
+    vars_bind_to_pod(place, ret);
+    return vars_need_chief(place, "LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", ret, err);
 }
 
 /* --- JobSet: named like its labels, which the manifest passes to the pod --- */
@@ -80,7 +72,7 @@ bool find_jobset(const struct place *place, struct discovery *ret, struct err *e
     if (ret->nnodes == 1)
         return true;
     snprintf(chief, sizeof chief, "%.200s-%.200s-0-0.%.60s", set, job, set);
-    bind_to_pod(place, ret);
+    vars_bind_to_pod(place, ret);
     return vars_take_chief(ret, chief, "by JOBSET_NAME and REPLICATED_JOB_NAME node 0", err);
 }
 
@@ -115,7 +107,7 @@ static bool take_pod_0(const struct place *place, struct discovery *ret, struct 
     bool ok = true;
     if (whole) {
         snprintf(chief, sizeof chief, "%.*s-0%.250s", (int)(len - end_len), host, whole + len);
-        bind_to_pod(place, ret);
+        vars_bind_to_pod(place, ret);
         ok = vars_take_chief(ret, chief, "this pod's name in /etc/hosts, with index 0,", err);
     }
     free(hosts);

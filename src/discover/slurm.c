@@ -4,7 +4,7 @@
  *
  * One task is one node, so "srun pchrun" works with one task per host and with several. In a batch
  * script without srun, pchrun is alone, whatever the allocation: only srun would start a second
- * one. See finder.h.
+ * one. See vars.h.
  */
 #include "base/str.h"
 #include "discover/hostlist.h"
@@ -22,33 +22,21 @@
  * apart. */
 enum { PORTS_PER_STEP = 97 };
 
-struct hosts {
-    char first[HOSTLIST_NAME_MAX];
-    int n;
-};
-
-static void slurm_count_host(void *ctx, const char *host)
-{
-    struct hosts *hosts = ctx;
-    if (hosts->n++ == 0)
-        str_copy(hosts->first, sizeof hosts->first, host);
-}
-
 /* The list and the count come from the same srun; if they differ, one is stale. */
 static bool take_hosts(const struct place *place, struct discovery *ret, struct err *err)
 {
     const char *list = vars_need(place, HOSTS, TASKS, err);
     char why[DISCOVER_TEXT_MAX];
-    struct hosts hosts = {.n = 0};
+    struct hostlist hosts;
     int nhosts, host;
     if (!list || !vars_number(place, "SLURM_STEP_NUM_NODES", HOSTS, &nhosts, err) ||
         !vars_number(place, "SLURM_NODEID", HOSTS, &host, err))
         return false;
-    if (!hostlist_walk(list, DISCOVER_NODES_MAX, slurm_count_host, &hosts, err))
+    if (!hostlist_read(list, DISCOVER_NODES_MAX, &hosts, err))
         return err_wrap(err, HOSTS);
-    if (hosts.n != nhosts)
+    if (hosts.n != (size_t)nhosts)
         return err_set(err, ERR_USAGE, 0,
-                       HOSTS " is %.60s, %d hosts, but SLURM_STEP_NUM_NODES is %d", list, hosts.n,
+                       HOSTS " is %.60s, %zu hosts, but SLURM_STEP_NUM_NODES is %d", list, hosts.n,
                        nhosts);
     if (ret->node_rank == 0 && host != 0)
         return err_set(err, ERR_USAGE, 0,
@@ -75,10 +63,8 @@ static bool take_port(const struct place *place, struct discovery *ret, struct e
 
 static bool is_one_part(const struct place *place, struct err *err)
 {
-    int parts;
-    if (!vars_has(place, "SLURM_HET_SIZE"))
-        return true;
-    if (!vars_number(place, "SLURM_HET_SIZE", HOSTS, &parts, err))
+    int parts = 1;
+    if (!vars_number_if_set(place, "SLURM_HET_SIZE", &parts, err))
         return false;
     return parts <= 1 ||
            err_set(err, ERR_USAGE, 0,

@@ -4,7 +4,7 @@
  *
  * The chief (or "master") and the workers are nodes, in this order. An evaluator is not part of the
  * cluster and runs by itself. Parameter servers take no steps that others could wait for, so a job
- * that has them is refused. The ports belong to TensorFlow. See finder.h.
+ * that has them is refused. The ports belong to TensorFlow. See vars.h.
  */
 #include "base/str.h"
 #include "discover/vars.h"

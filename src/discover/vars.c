@@ -34,32 +34,36 @@ const char *vars_need(const struct place *place, const char *name, const char *w
     return text;
 }
 
-static bool read_whole(const char *text, int64_t max, const char *name, int64_t *ret,
+static bool read_whole(const struct place *place, const char *name, int64_t max, int64_t *ret,
                        struct err *err)
 {
+    const char *text = vars_get(place, name);
     return str_to_i64(text, 0, max, ret) ||
            err_set(err, ERR_USAGE, 0,
                    "%s is '%.60s', which is not a whole number from 0 to %" PRId64, name, text,
                    max);
 }
 
-bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
-                 struct err *err)
+bool vars_number_if_set(const struct place *place, const char *name, int *ret, struct err *err)
 {
-    const char *text = vars_need(place, name, with, err);
-    int64_t number;
-    if (!text || !read_whole(text, INT32_MAX, name, &number, err))
+    int64_t number = *ret;
+    if (vars_has(place, name) && !read_whole(place, name, INT32_MAX, &number, err))
         return false;
     *ret = (int)number;
     return true;
 }
 
+bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
+                 struct err *err)
+{
+    return vars_need(place, name, with, err) && vars_number_if_set(place, name, ret, err);
+}
+
 bool vars_id(const struct place *place, const char *name, const char *with, uint64_t *ret,
              struct err *err)
 {
-    const char *text = vars_need(place, name, with, err);
     int64_t number;
-    if (!text || !read_whole(text, INT64_MAX, name, &number, err))
+    if (!vars_need(place, name, with, err) || !read_whole(place, name, INT64_MAX, &number, err))
         return false;
     *ret = (uint64_t)number;
     return true;
@@ -94,6 +98,18 @@ bool vars_take_chief(struct discovery *ret, const char *text, const char *variab
     str_copy(ret->chief, sizeof ret->chief, address.host);
     snprintf(ret->chief_why, sizeof ret->chief_why, "%s is %.100s", variable, text);
     return true;
+}
+
+bool vars_need_chief(const struct place *place, const char *name, const char *with,
+                     struct discovery *ret, struct err *err)
+{
+    const char *text = vars_need(place, name, with, err);
+    return text && vars_take_chief(ret, text, name, err);
+}
+
+void vars_bind_to_pod(const struct place *place, struct discovery *ret)
+{
+    str_copy(ret->bind, sizeof ret->bind, vars_get(place, "HOSTNAME"));
 }
 
 void vars_take_loopback(struct discovery *ret, const char *why)

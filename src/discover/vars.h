@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vars: reads variables of an environment strictly, and notes each finding with its variable. Any
+ * vars: the finders, one function per source, and what they share: they read variables of an
+ * environment strictly, and note each finding with its variable.
+ *
+ * A finder runs if one of its source's variables is set. It fills in what the variables say.
+ * Without information about nodes (a batch script without srun) it changes nothing; for a single
+ * node it sets a count of 1. False: *err names the missing (ERR_NOT_FOUND) or wrong variable, and
+ * *ret has the node count if known. discover() adds the advice. Pure but for /etc/hosts. Any
  * thread.
  */
 #ifndef PCHRUN_DISCOVER_VARS_H
 #define PCHRUN_DISCOVER_VARS_H
 
-#include "discover/finder.h"
+#include "base/err.h"
+#include "discover/found.h"
 
 #include <stdint.h>
+
+struct place {
+    char **env;
+    const char *root; /* stands before /etc/hosts */
+};
+
+typedef bool finder_fn(const struct place *place, struct discovery *ret, struct err *err);
+
+finder_fn find_slurm, find_torchrun, find_kubeflow, find_tf_config, find_mpi, find_lws, find_jobset,
+    find_aws_batch, find_tpu, find_kubernetes;
 
 /* NULL: it is not set, or empty. */
 const char *vars_get(const struct place *place, const char *name);
@@ -20,6 +37,9 @@ MUST_CHECK const char *vars_need(const struct place *place, const char *name, co
                                  struct err *err);
 MUST_CHECK bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
                             struct err *err);
+/* If it is not set, *ret is unchanged. */
+MUST_CHECK bool vars_number_if_set(const struct place *place, const char *name, int *ret,
+                                   struct err *err);
 /* A number that is only an identity, of any size. */
 MUST_CHECK bool vars_id(const struct place *place, const char *name, const char *with,
                         uint64_t *ret, struct err *err);
@@ -32,6 +52,11 @@ MUST_CHECK bool vars_take_nodes(const struct place *place, const char *count, co
 /* Takes the address of node 0 from the text of `variable`, which may have a port. */
 MUST_CHECK bool vars_take_chief(struct discovery *ret, const char *text, const char *variable,
                                 struct err *err);
+/* The same from a variable that is necessary, see vars_need(). */
+MUST_CHECK bool vars_need_chief(const struct place *place, const char *name, const char *with,
+                                struct discovery *ret, struct err *err);
+/* In a pod node 0 listens on its short name, which resolves before the full one is in the DNS. */
+void vars_bind_to_pod(const struct place *place, struct discovery *ret);
 /* All nodes are on this machine; `why` is the reason. */
 void vars_take_loopback(struct discovery *ret, const char *why);
 /* Derives a port of the job from a number that no other job on this machine should have. The number
