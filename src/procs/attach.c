@@ -129,7 +129,7 @@ static void attach_send_welcome(struct attach *attach, int slot, const struct pr
     static struct procmsg copy;
     struct err err;
     copy = *msg;
-    record_set_world(attach->record, msg->world_size);
+    attach->record->world = msg->world_size;
     if (msg->step == attach->record->resume_step &&
         !record_check_rank(attach->record, msg->rank, &err)) {
         refuse_lost(attach, slot, &err);

@@ -15,6 +15,7 @@
 
 /* Each file needs the others, so all must go. */
 #define FROM_SCRATCH "to start from scratch, move the state directory away"
+#define CANNOT_READ  "cannot read the record of earlier attempts (" FROM_SCRATCH ")"
 
 uint64_t history_last_step(const struct history *history)
 {
@@ -28,15 +29,25 @@ void history_make_room(struct history *history, int keep)
                 (size_t)--history->ncommits * sizeof history->commits[0]);
 }
 
-/* The other job may be running, so its files must not be moved away. */
-static bool is_of_another(const struct history *history, const char *path, const char *job,
-                          struct err *err)
+/* The record of another job may be in use, so its files must not be moved away. */
+static bool check_head(const struct history *history, const char *path, const struct json *root,
+                       struct err *err)
 {
-    return !str_is(job, history->job) &&
-           !err_set(err, ERR_USAGE, 0,
-                    "the record of earlier attempts, %s, belongs to job \"%s\"; this is \"%s\" "
-                    "(give each job a checkpoint.dir or state_dir of its own)",
-                    path, job, history->job);
+    const char *job = json_text(json_find(root, "job"));
+    int64_t schema = 0;
+    if (job && !str_is(job, history->job))
+        return err_set(err, ERR_USAGE, 0,
+                       "the record of earlier attempts, %s, belongs to job \"%s\"; this is \"%s\" "
+                       "(give each job a checkpoint.dir or state_dir of its own)",
+                       path, job, history->job);
+    if (!job)
+        err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
+    else if (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)
+        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
+                path, schema, HISTORY_SCHEMA);
+    else
+        return true;
+    return err_wrap(err, CANNOT_READ);
 }
 
 /* NULL with err->code ERR_NONE: the file is missing. */
@@ -45,29 +56,14 @@ static struct json *history_read_file(const struct history *history, const char 
 {
     *err = (struct err){0};
     struct json *root = json_read_file(path, HISTORY_MAX, err);
-    if (!root && err->sys_errno == ENOENT) {
+    if (root && check_head(history, path, root, err))
+        return root;
+    if (!root && err->sys_errno == ENOENT)
         *err = (struct err){0};
-        return NULL;
-    }
-    const char *job = root ? json_text(json_find(root, "job")) : NULL;
-    if (root && !job) {
-        err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
-        json_free(root);
-        root = NULL;
-    } else if (root && is_of_another(history, path, job, err)) {
-        json_free(root);
-        return NULL;
-    }
-    int64_t schema = 0;
-    if (root && (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)) {
-        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
-                path, schema, HISTORY_SCHEMA);
-        json_free(root);
-        root = NULL;
-    }
-    if (!root)
-        err_wrap(err, "cannot read the record of earlier attempts (" FROM_SCRATCH ")");
-    return root;
+    else if (!root)
+        err_wrap(err, CANNOT_READ);
+    json_free(root);
+    return NULL;
 }
 
 static bool not_a_record(const char *path, const char *what, struct err *err)
@@ -251,37 +247,25 @@ static void read_owner(const struct json *root, struct history_owner *ret)
         ret->pid = 0;
 }
 
-/* NULL: the file belongs to this job, or names none. */
-static const char *other_job(const struct json *root, const char *job)
-{
-    const char *name = root ? json_text(json_find(root, "job")) : NULL;
-    return name && !str_is(name, job) ? name : NULL;
-}
-
-bool history_is_others(const char *path, const char *job)
-{
-    struct err err;
-    struct json *root = json_read_file(path, HISTORY_MAX, &err);
-    bool is_others = other_job(root, job);
-    json_free(root);
-    return is_others;
-}
-
-char *history_owner_text(const char *path, const char *job, char *text, size_t size)
+void history_owner_text(const char *path, const char *job, char *text, size_t size,
+                        bool *ret_is_others)
 {
     struct history_owner owner;
     struct err err;
     int64_t attempt;
     struct json *root = json_read_file(path, HISTORY_MAX, &err);
-    text[0] = '\0';
+    const char *other = root ? json_text(json_find(root, "job")) : NULL;
+    if (other && str_is(other, job))
+        other = NULL;
+    *ret_is_others = other;
     read_owner(root, &owner);
-    const char *other = other_job(root, job);
     if (owner.pid && read_count(root, "attempt", &attempt))
-        str_addf(text, size, "attempt %" PRId64 "%s%s%s (process %" PRId64 " on %s)", attempt,
+        snprintf(text, size, "attempt %" PRId64 "%s%s%s (process %" PRId64 " on %s)", attempt,
                  other ? " of job \"" : "", other ? other : "", other ? "\"" : "", owner.pid,
                  owner.host);
+    else
+        str_copy(text, size, "another pchrun");
     json_free(root);
-    return *text ? text : NULL;
 }
 
 int64_t history_attempt_in(const struct history *history, const char *path)

@@ -66,11 +66,11 @@ uint64_t history_last_step(const struct history *history);
 /* Makes room for one more commit: at most `keep` are listed with it. */
 void history_make_room(struct history *history, int keep);
 
-/* "attempt 3 (process 123 on n0)", with the job's name if it is not `job`; NULL: the file names no
- * owner. Returns text. */
-char *history_owner_text(const char *path, const char *job, char *text, size_t size);
-/* Does the file belong to another job? */
-bool history_is_others(const char *path, const char *job);
+/* The attempt that wrote the file last: "attempt 3 (process 123 on n0)", with the job's name if it
+ * is not `job`; "another pchrun", if the file names no owner. *ret_is_others: it belongs to another
+ * job. */
+void history_owner_text(const char *path, const char *job, char *text, size_t size,
+                        bool *ret_is_others);
 /* The attempt of this job that wrote the file last; 0: none, or unknown. */
 int64_t history_attempt_in(const struct history *history, const char *path);
 /* May this attempt replace the file? False: a later attempt has written it, or that is unknown. */

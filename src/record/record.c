@@ -21,86 +21,12 @@
 #define DIRECTORY_AWAY(record) \
     ((record)->is_shared ? "the directory away" : "every node's directory away")
 
-uint64_t record_resume_step(const struct record *record)
-{
-    return history_last_step(&record->history);
-}
-
 /* --- reading --- */
 
 static bool ranks_path(const struct record *record, int node, char *path, size_t size)
 {
     path[0] = '\0';
     return str_addf(path, size, "%s/ranks.%d.json", record->dir, node);
-}
-
-static void on_commit_written(void *ctx, uint64_t tag, const struct err *err);
-static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err);
-static void on_commit_deadline(void *ctx);
-static void on_ranks_deadline(void *ctx);
-
-static bool check_commits(void *ctx, struct err *err);
-static bool check_ranks(void *ctx, struct err *err);
-
-static bool take_path(void *ctx, int node, const char *path)
-{
-    str_copy(ctx, PATH_MAX, path);
-    return false;
-}
-
-/* commit.json is written before anything starts. So if only ranks files exist, it was lost. */
-static bool check_first(const struct record *record, struct err *err)
-{
-    char path[PATH_MAX] = "";
-    if (record->node_rank == 0 && !record->history.is_there)
-        history_each_ranks(record->dir, take_path, path);
-    return !path[0] ||
-           err_set(err, ERR_USAGE, 0,
-                   "there is %s, but commit.json is missing, so no commit is known; put it back, "
-                   "or, to start from scratch, move %s",
-                   path, DIRECTORY_AWAY(record));
-}
-
-bool record_init(struct record *record, const struct config *config, const char *dir,
-                 struct reap *reap, struct err *err)
-{
-    char path[PATH_MAX] = "", ranks[PATH_MAX];
-    *record = (struct record){.dir = dir,
-                              .node_rank = config->cluster.node_rank,
-                              .nnodes = config->cluster.nnodes,
-                              .keep = config->checkpoint.keep_records,
-                              .is_shared = config->checkpoint.shared,
-                              .history = {.job = config->job, .attempt = 1},
-                              .commit_deadline = {.fn = on_commit_deadline, .ctx = record},
-                              .ranks_deadline = {.fn = on_ranks_deadline, .ctx = record}};
-    if (record->keep > HISTORY_COMMITS_MAX)
-        record->keep = HISTORY_COMMITS_MAX;
-    if (!dir)
-        return true;
-    if (!str_addf(path, sizeof path, "%s/" HISTORY_FILE, dir) ||
-        !ranks_path(record, record->node_rank, ranks, sizeof ranks))
-        return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
-    record->commit_file =
-        (struct statefile){.fn = on_commit_written, .check = check_commits, .ctx = record};
-    record->ranks_file =
-        (struct statefile){.fn = on_ranks_written, .check = check_ranks, .ctx = record};
-    if (!history_read_commits(&record->history, path, err) ||
-        !history_read_ranks(&record->history, ranks, &record->saves, err) ||
-        !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
-        !statefile_init(&record->ranks_file, ranks, reap, err))
-        return false;
-    stepback(&record->history, config, dir, reap);
-    return true;
-}
-
-void record_free(struct record *record)
-{
-    watch_end(&record->commit_deadline);
-    watch_end(&record->ranks_deadline);
-    statefile_free(&record->commit_file);
-    statefile_free(&record->ranks_file);
-    saves_free(&record->saves);
-    saves_free(&record->others);
 }
 
 /* --- what was saved where --- */
@@ -124,19 +50,13 @@ void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
     keep_committed(record, resume_step);
 }
 
-void record_set_world(struct record *record, int world)
-{
-    record->world = world;
-}
-
 void record_saved(struct record *record, int rank, uint64_t step, const char *path)
 {
-    if (!saves_add(&record->saves, step, rank, path))
+    if (!saves_add(&record->saves, step, record->world, rank, path))
         log_error("record",
                   "out of memory: pchrun forgets where rank %d saved step %" PRIu64
                   " and cannot commit it",
                   rank, step);
-    saves_set_world(&record->saves, step, record->world);
 }
 
 /* Takes the saves of the step to resume from out of this file. */
@@ -149,11 +69,10 @@ static bool look_into(void *ctx, int node, const char *path)
         log_warn("record", "%s", err.text);
     const struct saves_step *step = saves_find(&found, record->resume_step);
     for (int i = 0; step && i < step->nranks; i++)
-        if (!saves_add(&record->others, step->step, step->ranks[i].rank, step->ranks[i].path))
+        if (!saves_add(&record->others, step->step, step->world, step->ranks[i].rank,
+                       step->ranks[i].path))
             log_error("record", "out of memory: where rank %d saved step %" PRIu64 " is not known",
                       step->ranks[i].rank, step->step);
-    if (step && step->world > 0)
-        saves_set_world(&record->others, step->step, step->world);
     saves_free(&found);
     return true;
 }
@@ -253,7 +172,7 @@ static bool check_count(const struct record *record, struct err *err)
                    "%s was written by attempt %" PRId64
                    ", and node 0 counts this one as attempt %" PRId64
                    ": its commit.json is lost; put it back, or, to start from scratch, move %s",
-                   record->ranks_file.path, record->saves.attempt, record->history.attempt,
+                   record->ranks.file.path, record->saves.attempt, record->history.attempt,
                    DIRECTORY_AWAY(record));
 }
 
@@ -288,12 +207,15 @@ const char *record_known_path(const struct record *record, uint64_t step)
 
 /* --- writing --- */
 
+static bool is_writing(const struct record_file *file)
+{
+    return statefile_is_busy(&file->file) && !statefile_is_stuck(&file->file);
+}
+
 bool record_is_busy(const struct record *record)
 {
     return record->dir && record->loop &&
-           ((statefile_is_busy(&record->commit_file) &&
-             !statefile_is_stuck(&record->commit_file)) ||
-            (statefile_is_busy(&record->ranks_file) && !statefile_is_stuck(&record->ranks_file)));
+           (is_writing(&record->commits) || is_writing(&record->ranks));
 }
 
 static void record_answer(struct record *record, enum event_type type, uint64_t step,
@@ -317,16 +239,31 @@ static const char *composed(const struct statefile *file, struct writer *w, size
 }
 
 /* Starts to write the composed text. False: it failed at once. */
-static bool record_write_out(struct statefile *file, struct watch *deadline, struct writer *w,
-                             uint64_t tag, struct err *err)
+static bool record_write_out(struct record_file *file, struct writer *w, uint64_t tag,
+                             struct err *err)
 {
     size_t len;
-    const char *text = composed(file, w, &len, err);
-    bool ok = text && statefile_write(file, tag, text, len, err);
+    const char *text = composed(&file->file, w, &len, err);
+    bool ok = text && statefile_write(&file->file, tag, text, len, err);
     if (ok)
-        watch_at(deadline, clock_now_ns() + WRITE_WAIT_NS);
+        watch_at(&file->deadline, clock_now_ns() + WRITE_WAIT_NS);
     writer_free(w);
     return ok;
+}
+
+static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct record *record = ctx;
+    bool is_timed = record->ranks.deadline.at != CLOCK_NEVER;
+    bool is_awaited = record->ranks.step == tag; /* else it timed out before */
+    if (is_awaited) {
+        watch_at(&record->ranks.deadline, CLOCK_NEVER);
+        record->ranks.step = 0;
+        if (tag)
+            record_answer(record, EV_PREPARED, tag, err);
+        else if (err && is_timed) /* of look_for_ranks() */
+            log_warn("record", "%s", err->text);
+    }
 }
 
 void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own)
@@ -347,24 +284,27 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
         return;
     }
     saves_hold(&record->saves, step, own);
-    record->preparing = step;
+    record->ranks.step = step;
     history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
-    if (!record_write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
+    if (!record_write_out(&record->ranks, &w, step, &err))
         on_ranks_written(record, step, &err);
 }
 
-static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
+/* Tag 0: a count of attempts; record_open() waits for the first. */
+static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
-    bool is_timed = record->ranks_deadline.at != CLOCK_NEVER;
-    bool is_awaited = record->preparing == tag; /* else it timed out before */
-    if (is_awaited) {
-        watch_at(&record->ranks_deadline, CLOCK_NEVER);
-        record->preparing = 0;
-        if (tag)
-            record_answer(record, EV_PREPARED, tag, err);
-        else if (err && is_timed) /* of look_for_ranks() */
-            log_warn("record", "%s", err->text);
+    if (tag == 0 && err)
+        record->failure = *err;
+    if (record->commits.step == tag)
+        watch_at(&record->commits.deadline, CLOCK_NEVER);
+    if (tag != 0 && record->commits.step == tag) {
+        record->commits.step = 0;
+        if (err) /* the file on disk still ends with the commit before */
+            record->history.ncommits--;
+        else
+            record->committed = tag, record->committed_at = clock_now_ns();
+        record_answer(record, EV_COMMITTED, tag, err);
     }
 }
 
@@ -373,13 +313,13 @@ static void write_commits(struct record *record, uint64_t tag, enum history_end 
     struct writer w;
     struct err err;
     history_write_commits(&record->history, end, &w);
-    if (!record_write_out(&record->commit_file, &record->commit_deadline, &w, tag, &err))
+    if (!record_write_out(&record->commits, &w, tag, &err))
         on_commit_written(record, tag, &err);
 }
 
 void record_commit(struct record *record, uint64_t step, int64_t save_ns)
 {
-    uint64_t last = record_resume_step(record);
+    uint64_t last = history_last_step(&record->history);
     struct err err;
     if (!record->dir) {
         record_answer(record, EV_COMMITTED, step, NULL);
@@ -397,7 +337,7 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
     record->history.commits[record->history.ncommits++] = (struct history_commit){
         .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
     record->history.save_ns = save_ns;
-    record->committing = step;
+    record->commits.step = step;
     write_commits(record, step, HISTORY_COMMITTED);
 }
 
@@ -405,24 +345,6 @@ void record_uncount(struct record *record, bool has_no_step)
 {
     if (record->dir && record->node_rank == 0 && !record->committed)
         write_commits(record, 0, has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED);
-}
-
-/* Tag 0: a count of attempts; record_open() waits for the first. */
-static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
-{
-    struct record *record = ctx;
-    if (tag == 0 && err)
-        record->failure = *err;
-    if (record->committing == tag)
-        watch_at(&record->commit_deadline, CLOCK_NEVER);
-    if (tag != 0 && record->committing == tag) {
-        record->committing = 0;
-        if (err) /* the file on disk still ends with the commit before */
-            record->history.ncommits--;
-        else
-            record->committed = tag, record->committed_at = clock_now_ns();
-        record_answer(record, EV_COMMITTED, tag, err);
-    }
 }
 
 /* --- files that were removed during the run --- */
@@ -442,17 +364,17 @@ static bool put_back(const struct statefile *file, struct writer *w, struct err 
 static bool put_back_ranks(const struct record *record, uint64_t step, struct err *err)
 {
     struct writer w;
-    if (!saves_find(&record->saves, step) || !statefile_is_missing(&record->ranks_file))
+    if (!saves_find(&record->saves, step) || !statefile_is_missing(&record->ranks.file))
         return true;
     history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
-    return put_back(&record->ranks_file, &w, err);
+    return put_back(&record->ranks.file, &w, err);
 }
 
 static bool check_commits(void *ctx, struct err *err)
 {
     const struct record *record = ctx;
-    return history_check(&record->history, record->commit_file.path, err) &&
-           (!record->committing || put_back_ranks(record, record->committing, err));
+    return history_check(&record->history, record->commits.file.path, err) &&
+           (!record->commits.step || put_back_ranks(record, record->commits.step, err));
 }
 
 /* A commit that is under way writes commit.json itself. If both files are gone, no commit is listed
@@ -462,15 +384,16 @@ static bool check_ranks(void *ctx, struct err *err)
     const struct record *record = ctx;
     struct history history = record->history;
     struct writer w;
-    if (!history_check(&record->history, record->ranks_file.path, err))
+    if (!history_check(&record->history, record->ranks.file.path, err))
         return false;
-    if (record->node_rank > 0 || record->committing || !statefile_is_missing(&record->commit_file))
+    if (record->node_rank > 0 || record->commits.step ||
+        !statefile_is_missing(&record->commits.file))
         return true;
-    bool is_emptied = statefile_is_missing(&record->ranks_file);
+    bool is_emptied = statefile_is_missing(&record->ranks.file);
     if (is_emptied)
         history.ncommits = 0;
     history_write_commits(&history, record->committed ? HISTORY_COMMITTED : HISTORY_BEGUN, &w);
-    bool ok = put_back(&record->commit_file, &w, err);
+    bool ok = put_back(&record->commits.file, &w, err);
     if (ok && is_emptied)
         err_set(err, ERR_NONE, 0,
                 "%s was emptied under the running job, and is written anew; a start before the "
@@ -487,7 +410,7 @@ static bool look_for_ranks(void *ctx, struct err *err)
     const struct record *record = ctx;
     const struct history *history = &record->history;
     bool is_missed = !record->is_shared ||
-                     history_attempt_in(history, record->commit_file.path) == history->attempt;
+                     history_attempt_in(history, record->commits.file.path) == history->attempt;
     return !is_missed || put_back_ranks(record, record->saves.committed, err);
 }
 
@@ -495,10 +418,10 @@ void record_committed(struct record *record, uint64_t step)
 {
     struct err err;
     keep_committed(record, step);
-    if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks_file))
+    if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks.file))
         return;
-    if (statefile_look(&record->ranks_file, 0, look_for_ranks, &err))
-        watch_at(&record->ranks_deadline, clock_now_ns() + WRITE_WAIT_NS);
+    if (statefile_look(&record->ranks.file, 0, look_for_ranks, &err))
+        watch_at(&record->ranks.deadline, clock_now_ns() + WRITE_WAIT_NS);
     else
         log_warn("record", "%s", err.text);
 }
@@ -506,45 +429,97 @@ void record_committed(struct record *record, uint64_t step)
 /* --- deadlines --- */
 
 /* Report the failure first: the write may be stuck behind an older one. */
-static void record_give_up(struct statefile *file, uint64_t step, statefile_fn *fn,
-                           struct record *record)
+static void record_on_deadline(void *ctx)
 {
+    struct record_file *file = ctx;
     struct err err;
     err_set(&err, ERR_SYSTEM, 0, "%s could not be written in time; is its file system reachable?",
-            file->path);
-    fn(record, step, &err);
-    statefile_give_up(file);
+            file->file.path);
+    file->file.fn(file->file.ctx, file->step, &err);
+    statefile_give_up(&file->file);
 }
 
-static void on_commit_deadline(void *ctx)
+static void hasten(struct record_file *file, int64_t until)
 {
-    struct record *record = ctx;
-    record_give_up(&record->commit_file, record->committing, on_commit_written, record);
-}
-
-static void on_ranks_deadline(void *ctx)
-{
-    struct record *record = ctx;
-    record_give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
-}
-
-static void hasten(struct watch *deadline, int64_t until)
-{
-    if (deadline->at != CLOCK_NEVER && deadline->at > until)
-        watch_at(deadline, until);
+    if (file->deadline.at != CLOCK_NEVER && file->deadline.at > until)
+        watch_at(&file->deadline, until);
 }
 
 void record_end(struct record *record, int64_t until)
 {
-    hasten(&record->commit_deadline, until);
-    hasten(&record->ranks_deadline, until);
+    hasten(&record->commits, until);
+    hasten(&record->ranks, until);
+}
+
+/* --- begin and end --- */
+
+static bool take_path(void *ctx, int node, const char *path)
+{
+    str_copy(ctx, PATH_MAX, path);
+    return false;
+}
+
+/* commit.json is written before anything starts. So if only ranks files exist, it was lost. */
+static bool check_first(const struct record *record, struct err *err)
+{
+    char path[PATH_MAX] = "";
+    if (record->node_rank == 0 && !record->history.is_there)
+        history_each_ranks(record->dir, take_path, path);
+    return !path[0] ||
+           err_set(err, ERR_USAGE, 0,
+                   "there is %s, but commit.json is missing, so no commit is known; put it back, "
+                   "or, to start from scratch, move %s",
+                   path, DIRECTORY_AWAY(record));
+}
+
+bool record_init(struct record *record, const struct config *config, const char *dir,
+                 struct reap *reap, struct err *err)
+{
+    char path[PATH_MAX] = "", ranks[PATH_MAX];
+    *record = (struct record){.dir = dir,
+                              .node_rank = config->cluster.node_rank,
+                              .keep = config->checkpoint.keep_records,
+                              .is_shared = config->checkpoint.shared,
+                              .history = {.job = config->job, .attempt = 1}};
+    if (record->keep > HISTORY_COMMITS_MAX)
+        record->keep = HISTORY_COMMITS_MAX;
+    if (!dir)
+        return true;
+    if (!str_addf(path, sizeof path, "%s/" HISTORY_FILE, dir) ||
+        !ranks_path(record, record->node_rank, ranks, sizeof ranks))
+        return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
+    record->commits.file =
+        (struct statefile){.fn = on_commit_written, .check = check_commits, .ctx = record};
+    record->ranks.file =
+        (struct statefile){.fn = on_ranks_written, .check = check_ranks, .ctx = record};
+    if (!history_read_commits(&record->history, path, err) ||
+        !history_read_ranks(&record->history, ranks, &record->saves, err) ||
+        !check_first(record, err) || !statefile_init(&record->commits.file, path, reap, err) ||
+        !statefile_init(&record->ranks.file, ranks, reap, err))
+        return false;
+    stepback(&record->history, config, dir, reap);
+    return true;
+}
+
+static void record_file_free(struct record_file *file)
+{
+    watch_end(&file->deadline);
+    statefile_free(&file->file);
+}
+
+void record_free(struct record *record)
+{
+    record_file_free(&record->commits);
+    record_file_free(&record->ranks);
+    saves_free(&record->saves);
+    saves_free(&record->others);
 }
 
 /* It may block: nothing has been started. */
 static bool note_attempt(struct record *record, struct err *err)
 {
     write_commits(record, 0, HISTORY_BEGUN);
-    statefile_wait(&record->commit_file, WRITE_WAIT_NS);
+    statefile_wait(&record->commits.file, WRITE_WAIT_NS);
     if (record->failure.code == ERR_NONE)
         return true;
     *err = record->failure;
@@ -561,7 +536,9 @@ bool record_open(struct record *record, struct loop *loop, const struct core_par
     record->history.owner.pid = getpid();
     snprintf(record->history.owner.id, sizeof record->history.owner.id, "%016" PRIx64,
              params->incarnation);
-    return watch_clock(&record->commit_deadline, loop->base, err) &&
-           watch_clock(&record->ranks_deadline, loop->base, err) &&
+    record->commits.deadline = (struct watch){.fn = record_on_deadline, .ctx = &record->commits};
+    record->ranks.deadline = (struct watch){.fn = record_on_deadline, .ctx = &record->ranks};
+    return watch_clock(&record->commits.deadline, loop->base, err) &&
+           watch_clock(&record->ranks.deadline, loop->base, err) &&
            (record->node_rank != 0 || note_attempt(record, err));
 }

@@ -23,20 +23,25 @@
 #include "loop/loop.h"
 #include "record/history.h"
 
+/* One of the two files, and the write of it that is under way. */
+struct record_file {
+    struct statefile file;
+    struct watch deadline;
+    uint64_t step; /* the core waits for its write; 0: for none */
+};
+
 struct record {
     const char *dir; /* NULL: no record */
     struct loop *loop;
-    int node_rank, nnodes, keep;
-    int world; /* ranks of the job, 0: no process has attached */
+    int node_rank, keep;
+    int world; /* ranks of the job: its processes tell it; 0: none has attached */
     bool is_shared;
     struct history history;
     uint64_t resume_step; /* the step that this attempt resumes from, 0: from the start */
     struct saves saves;   /* of this node's ranks */
     struct saves others;  /* of other nodes' ranks, at resume_step */
     bool has_read_first, has_read_all; /* `others` has node 0's file; it has all files */
-    struct statefile commit_file, ranks_file;
-    struct watch commit_deadline, ranks_deadline;
-    uint64_t committing, preparing; /* steps whose write the core waits for; 0: none */
+    struct record_file commits, ranks;
     uint64_t
         committed; /* the last commit that this pchrun put on disk, even after the end; 0: none */
     int64_t committed_at; /* CLOCK_MONOTONIC */
@@ -59,8 +64,6 @@ bool record_is_busy(const struct record *record);
 /* The run is over: writes that are under way time out at `until` at the latest. */
 void record_end(struct record *record, int64_t until);
 
-/* The last committed step, 0: none. */
-uint64_t record_resume_step(const struct record *record);
 /* The commands are about to start. Forgets saves beyond `resume_step`: they were never committed.
  */
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
@@ -70,8 +73,6 @@ void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
  * what to do. May read other nodes' files. */
 #define RECORD_ANY_RANK (-1)
 MUST_CHECK bool record_check_rank(struct record *record, int rank, struct err *err);
-/* The number of ranks of the job, from its processes. */
-void record_set_world(struct record *record, int world);
 /* The job has committed this step: keeps what a restart needs. */
 void record_committed(struct record *record, uint64_t step);
 /* A rank reports that its save at `step` is durable; `path` "": it named no path. */

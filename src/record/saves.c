@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,11 +105,13 @@ static struct saves_rank *saves_rank_of(struct saves_step *step, int rank)
     return &ranks[step->nranks++];
 }
 
-bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path)
+bool saves_add(struct saves *saves, uint64_t step, int world, int rank, const char *path)
 {
     char *copy = path && path[0] ? strdup(path) : NULL;
     struct saves_step *at = saves_place_of(saves, step);
     struct saves_rank *place = saves_rank_of(at, rank);
+    if (world > 0)
+        at->world = world;
     if (!place || (path && path[0] && !copy)) {
         free(copy);
         return false;
@@ -116,13 +119,6 @@ bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path)
     free(place->path);
     place->path = copy;
     return true;
-}
-
-void saves_set_world(struct saves *saves, uint64_t step, int world)
-{
-    for (int i = 0; i < saves->n; i++)
-        if (saves->steps[i].step == step)
-            saves->steps[i].world = world;
 }
 
 int saves_missing(const struct saves_step *step)
@@ -166,24 +162,17 @@ const char *saves_any_path(const struct saves_step *step)
     return lowest ? lowest->path : NULL;
 }
 
-static char hex_digit(unsigned value)
-{
-    return "0123456789abcdef"[value & 15];
-}
-
 static void write_path(struct writer *w, const char *path)
 {
-    char hex[2 * PATH_MAX + 1];
+    char hex[2 * PATH_MAX + 1] = "";
     size_t n = 0;
     if (!path || str_is_utf8(path)) {
         writer_text(w, "path", path);
         return;
     }
-    for (const unsigned char *p = (const unsigned char *)path; *p && n + 2 < sizeof hex; p++) {
-        hex[n++] = hex_digit(*p >> 4);
-        hex[n++] = hex_digit(*p);
-    }
-    hex[n] = '\0';
+    for (const unsigned char *p = (const unsigned char *)path; *p && n + 2 < sizeof hex;
+         p++, n += 2)
+        snprintf(hex + n, sizeof hex - n, "%02x", *p);
     writer_text(w, "path_hex", hex);
 }
 
@@ -242,13 +231,14 @@ static bool read_path(const struct json *item, char room[PATH_MAX], const char *
     return read_hex(hex, room);
 }
 
-static bool read_rank(struct saves *saves, uint64_t step, const struct json *item)
+static bool read_rank(struct saves *saves, int64_t step, int64_t world, const struct json *item)
 {
     char room[PATH_MAX];
     const char *path;
     int64_t rank;
     return json_int(json_find(item, "rank"), &rank) && rank >= 0 && rank <= INT_MAX &&
-           read_path(item, room, &path) && saves_add(saves, step, (int)rank, path);
+           read_path(item, room, &path) &&
+           saves_add(saves, (uint64_t)step, (int)world, (int)rank, path);
 }
 
 /* An object has members, too, but is no list. */
@@ -265,9 +255,8 @@ static bool read_step(struct saves *saves, const struct json *item)
         (world && (!json_int(world, &size) || size <= 0 || size > INT_MAX)))
         return false;
     for (const struct json *rank = json_first(ranks); rank; rank = json_next(rank))
-        if (!read_rank(saves, (uint64_t)step, rank))
+        if (!read_rank(saves, step, size, rank))
             return false;
-    saves_set_world(saves, (uint64_t)step, (int)size);
     return true;
 }
 

@@ -35,11 +35,10 @@ struct saves {
 };
 
 void saves_free(struct saves *saves);
-/* False: out of memory. Replaces an older path. If the list is full, drops the oldest step that is
- * neither held nor committed. */
-MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
-/* Sets how many ranks the job has at this step. */
-void saves_set_world(struct saves *saves, uint64_t step, int world);
+/* `world`: how many ranks the job has, 0: unknown. False: out of memory. Replaces an older path. If
+ * the list is full, drops the oldest step that is neither held nor committed. */
+MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int world, int rank,
+                          const char *path);
 /* The step is about to be offered for a commit, and `own` was before (0: none). Holds these two
  * steps and no others. */
 void saves_hold(struct saves *saves, uint64_t step, uint64_t own);

@@ -18,42 +18,29 @@
 /* A file system that needs longer than this for a few names counts as dead. */
 #define ANSWER_WAIT_NS (10 * NS_PER_S)
 
-static const char *owner(const struct takeover *takeover, char *text, size_t size)
-{
-    const char *known = history_owner_text(takeover->record, takeover->config->job, text, size);
-    return known ? known : "another pchrun";
-}
-
 static void on_held(void *ctx)
 {
     const struct takeover *takeover = ctx;
     char who[256], wait[32];
+    bool is_others;
+    history_owner_text(takeover->record, takeover->config->job, who, sizeof who, &is_others);
     log_warn("start",
-             "%s still holds the state directory '%s'; waiting for its end, for %s at most",
-             owner(takeover, who, sizeof who), takeover->dir,
-             str_duration(takeover->wait_ns, wait, sizeof wait));
+             "%s still holds the state directory '%s'; waiting for its end, for %s at most", who,
+             takeover->dir, str_duration(takeover->wait_ns, wait, sizeof wait));
     cluster_tell_duplicate(takeover->config);
 }
 
 /* The signals that end a run before anything is started. Ignored signals stay ignored. */
-static void ending_signals(const struct config *config, sigset_t *ret)
+static void ending_signals(const struct core_params *params, sigset_t *ret)
 {
     struct sigaction now;
     sigemptyset(ret);
-    for (int number = 1; number < 65; number++)
-        if (sigends(number))
+    for (int number = 1; number < 65; number++) {
+        enum signal_rule rule = params->signals[number].rule;
+        bool ends = rule == SIGNAL_PREEMPT || (rule == SIGNAL_FORWARD && sigends(number));
+        if (ends && (sigaction(number, NULL, &now) != 0 || now.sa_handler != SIG_IGN))
             sigaddset(ret, number);
-    for (size_t i = 0; i < config->nsignals; i++) {
-        const struct config_signal *rule = &config->signals[i];
-        if (rule->rule == SIGNAL_PREEMPT)
-            sigaddset(ret, rule->number);
-        else if (rule->rule != SIGNAL_FORWARD)
-            sigdelset(ret, rule->number);
     }
-    for (int number = 1; number < 65; number++)
-        if (sigismember(ret, number) > 0 && sigaction(number, NULL, &now) == 0 &&
-            now.sa_handler == SIG_IGN)
-            sigdelset(ret, number);
 }
 
 static int pending_of(const sigset_t *set)
@@ -70,10 +57,10 @@ static int pending_of(const sigset_t *set)
 static bool still_held(const struct takeover *takeover, struct err *err)
 {
     char who[256], wait[32];
-    bool is_others = history_is_others(takeover->record, takeover->config->job);
-    return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s",
-                   owner(takeover, who, sizeof who), takeover->dir,
-                   str_duration(takeover->wait_ns, wait, sizeof wait),
+    bool is_others;
+    history_owner_text(takeover->record, takeover->config->job, who, sizeof who, &is_others);
+    return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
+                   takeover->dir, str_duration(takeover->wait_ns, wait, sizeof wait),
                    is_others ? "give each job a checkpoint.dir or state_dir of its own"
                              : "end it first, or, if its host is gone for good, remove "
                                "commit.lock there");
@@ -127,7 +114,7 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
     if (asprintf(&takeover->record, "%s/" HISTORY_FILE, *dir) < 0 ||
         asprintf(&takeover->file, "%s/commit.lock", *dir) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    ending_signals(config, &end);
+    ending_signals(takeover->params, &end);
     struct dirlock_request request = {.parent = config->checkpoint.dir,
                                       .dir = *dir,
                                       .file = locks ? takeover->file : NULL,

@@ -60,7 +60,7 @@ static void look(struct record *record)
         FUZZ_MUST(history->commits[i].step > last);
         last = history->commits[i].step;
     }
-    FUZZ_MUST(record_resume_step(record) == last);
+    FUZZ_MUST(history_last_step(history) == last);
     FUZZ_MUST(history->attempt >= 1 && history->attempts_without_commit >= 0);
     record_begin(record, history->attempt, last);
     for (int rank = 0; rank < 3; rank++) {

@@ -56,7 +56,7 @@ TestSuite(record, .init = begin, .fini = end);
 static void start(void)
 {
     cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
-    record_begin(&record, record.history.attempt, record_resume_step(&record));
+    record_begin(&record, record.history.attempt, history_last_step(&record.history));
 }
 
 static void expect_path(int rank, uint64_t step, const char *path)
@@ -73,7 +73,7 @@ Test(record, without_a_directory_there_is_none)
 {
     cr_assert(record_init(&record, &config, NULL, &reap, &err));
     cr_expect_eq(record.history.attempt, 1);
-    cr_expect_eq(record_resume_step(&record), 0);
+    cr_expect_eq(history_last_step(&record.history), 0);
     cr_expect(!record_is_busy(&record));
     expect_path(0, 0, NULL);
     record_saved(&record, 0, 10, "/a"); /* in memory, for a rank that attaches again */
@@ -85,7 +85,7 @@ Test(record, the_first_start_finds_nothing)
     start();
     cr_expect_eq(record.history.attempt, 1);
     cr_expect_eq(record.history.attempts_without_commit, 0);
-    cr_expect_eq(record_resume_step(&record), 0);
+    cr_expect_eq(history_last_step(&record.history), 0);
 }
 
 Test(record, the_last_commit_is_where_to_resume)
@@ -96,7 +96,7 @@ Test(record, the_last_commit_is_where_to_resume)
     start();
     cr_expect_eq(record.history.attempt, 5);
     cr_expect_eq(record.history.attempts_without_commit, 2);
-    cr_expect_eq(record_resume_step(&record), 20);
+    cr_expect_eq(history_last_step(&record.history), 20);
     expect_path(0, 20, "/b");
     expect_path(1, 20, "/c");
     expect_path(0, 10, "/a");
@@ -183,7 +183,7 @@ Test(record, more_records_than_are_kept_are_no_harm)
              list);
     folder_put("commit.json", text);
     start();
-    cr_expect_eq(record_resume_step(&record), 100);
+    cr_expect_eq(history_last_step(&record.history), 100);
     cr_expect_leq(record.history.ncommits, HISTORY_COMMITS_MAX);
 }
 
@@ -370,7 +370,7 @@ Test(record, a_node_without_a_file_looks_at_the_others)
 static void expect_owner(const char *name, const char *text, const char *why)
 {
     folder_put(name, text);
-    const struct statefile *file = name[0] == 'c' ? &record.commit_file : &record.ranks_file;
+    const struct statefile *file = name[0] == 'c' ? &record.commits.file : &record.ranks.file;
     bool is_ours = file->check(&record, &err);
     cr_expect_eq(is_ours, !why, "%s: %s", text, err.text);
     if (why && !is_ours)
@@ -383,7 +383,7 @@ Test(record, a_later_attempt_has_taken_over)
     folder_put("commit.json", COMMITS("4", "0", ""));
     start();
     str_copy(record.history.owner.id, sizeof record.history.owner.id, "aa");
-    cr_expect(record.commit_file.check(&record, &err), "%s", err.text);
+    cr_expect(record.commits.file.check(&record, &err), "%s", err.text);
     expect_owner("commit.json", OWNED("5", "aa"), NULL);
     expect_owner("commit.json", OWNED("5", "bb"), "attempt 5 (process 123 on n7) has taken over");
     expect_owner("commit.json", OWNED("6", "bb"), "attempt 6 (process 123 on n7) has taken over");
@@ -391,8 +391,8 @@ Test(record, a_later_attempt_has_taken_over)
     expect_owner("commit.json", "{", "cannot tell whether another attempt has taken over");
     expect_owner("ranks.0.json", RANKS("5", ""), NULL);
     expect_owner("ranks.0.json", RANKS("6", ""), "attempt 6 has taken over");
-    cr_assert_eq(unlink(record.commit_file.path), 0);
-    cr_expect(record.commit_file.check(&record, &err), "moved away: %s", err.text);
+    cr_assert_eq(unlink(record.commits.file.path), 0);
+    cr_expect(record.commits.file.check(&record, &err), "moved away: %s", err.text);
 }
 
 /* --- what was removed under a running job --- */
@@ -406,20 +406,20 @@ static void expect_there(const char *name, bool is_there)
 
 static void remove_files(void)
 {
-    unlink(record.commit_file.path);
-    unlink(record.ranks_file.path);
+    unlink(record.commits.file.path);
+    unlink(record.ranks.file.path);
 }
 
 /* commit.json is about to be written, and the file that it needs is gone. */
 Test(record, a_commit_brings_back_the_ranks)
 {
     start();
-    record_set_world(&record, 1);
+    record.world = 1;
     record_saved(&record, 0, 10, "/a");
-    cr_assert(record.commit_file.check(&record, &err), "%s", err.text);
+    cr_assert(record.commits.file.check(&record, &err), "%s", err.text);
     expect_there("ranks.0.json", false); /* no step is being committed */
-    record.committing = 10;
-    cr_assert(record.commit_file.check(&record, &err), "%s", err.text);
+    record.commits.step = 10;
+    cr_assert(record.commits.file.check(&record, &err), "%s", err.text);
     record_free(&record);
     folder_put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
     start();
@@ -433,8 +433,8 @@ Test(record, what_is_there_by_now_stays)
     char text[8] = "";
     start();
     folder_put("ranks.0.json", "newer");
-    cr_expect(statefile_put_back(&record.ranks_file, "older", 5, &err), "%s", err.text);
-    FILE *file = fopen(record.ranks_file.path, "re");
+    cr_expect(statefile_put_back(&record.ranks.file, "older", 5, &err), "%s", err.text);
+    FILE *file = fopen(record.ranks.file.path, "re");
     cr_assert(file && fgets(text, sizeof text, file) && fclose(file) == 0);
     cr_expect_str_eq(text, "newer");
 }
@@ -444,24 +444,24 @@ Test(record, ranks_bring_back_the_commits)
     folder_put("commit.json", COMMITS("3", "1", COMMIT("10", "1")));
     folder_put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\""))));
     start();
-    unlink(record.commit_file.path);
-    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    unlink(record.commits.file.path);
+    cr_assert(record.ranks.file.check(&record, &err), "%s", err.text);
     record_free(&record);
     start();
-    cr_expect_eq(record_resume_step(&record), 10);
+    cr_expect_eq(history_last_step(&record.history), 10);
     cr_expect_eq(record.history.attempt, 5);
     cr_expect_eq(record.history.attempts_without_commit, 2);
     cr_expect_str_eq(err.text, "", "nothing is lost");
     remove_files();
-    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    cr_assert(record.ranks.file.check(&record, &err), "%s", err.text);
     cr_expect(strstr(err.text, "emptied under the running job"), "%s", err.text);
     record_free(&record);
     start(); /* as if the write had ended here */
-    cr_expect_eq(record_resume_step(&record), 0);
+    cr_expect_eq(history_last_step(&record.history), 0);
     cr_expect_eq(record.history.attempt, 6);
     remove_files();
-    record.committing = 20; /* which writes it */
-    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    record.commits.step = 20; /* which writes it */
+    cr_assert(record.ranks.file.check(&record, &err), "%s", err.text);
     expect_there("commit.json", false);
 }
 
@@ -469,7 +469,7 @@ Test(record, only_node_0_writes_the_commits)
 {
     config.cluster.node_rank = 1;
     start();
-    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    cr_assert(record.ranks.file.check(&record, &err), "%s", err.text);
     expect_there("commit.json", false);
 }
 
@@ -484,7 +484,7 @@ static void expect_put_back(const char *commits, bool is_shared, bool is_put_bac
     if (commits)
         folder_put("commit.json", commits);
     record_committed(&record, 10);
-    statefile_wait(&record.ranks_file, (int64_t)UNIT_DEADLINE_MS * NS_PER_MS);
+    statefile_wait(&record.ranks.file, (int64_t)UNIT_DEADLINE_MS * NS_PER_MS);
     cr_assert(unit_no_children());
     expect_there("ranks.1.json", is_put_back);
     remove_files();

@@ -23,7 +23,7 @@ TestSuite(saves, .fini = end);
 
 static void add(uint64_t step, int rank, const char *path)
 {
-    cr_assert(saves_add(&saves, step, rank, path));
+    cr_assert(saves_add(&saves, step, 0, rank, path));
 }
 
 /* The steps that are there, as "10 20". */
@@ -60,11 +60,11 @@ Test(saves, who_of_the_world_is_missing)
     add(10, 0, "/a");
     add(10, 2, NULL);
     cr_assert_eq(saves_missing(saves_find(&saves, 10)), -1);
-    saves_set_world(&saves, 10, 3);
+    cr_assert(saves_add(&saves, 10, 3, 0, "/a"));
     cr_assert_eq(saves_missing(saves_find(&saves, 10)), 1);
     add(10, 1, NULL);
     cr_assert_eq(saves_missing(saves_find(&saves, 10)), -1);
-    saves_set_world(&saves, 10, 4);
+    cr_assert(saves_add(&saves, 10, 4, 0, "/a"));
     cr_assert_eq(saves_missing(saves_find(&saves, 10)), 3);
 }
 
@@ -239,6 +239,6 @@ Test(saves, steps_that_came_to_nothing_leave_room)
         add(step, 0, "/step");
         saves_hold(&saves, step, 2);
     }
-    cr_assert(saves_add(&saves, 2, 1, "/of another rank"));
+    cr_assert(saves_add(&saves, 2, 0, 1, "/of another rank"));
     cr_assert(saves_find(&saves, 1) && saves_find(&saves, 2));
 }
