@@ -266,7 +266,7 @@ static void be_done(struct evidence *evidence)
            (size_t)evidence->ntargets * sizeof *evidence->taken);
     evidence->ntaken = evidence->ntargets;
     evidence_answer(evidence);
-    loop_changed(evidence->loop);
+    evidence->loop->has_changed = true;
 }
 
 static void forget_path(struct evidence *evidence)

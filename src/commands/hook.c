@@ -69,7 +69,7 @@ static void hook_end(struct hook *hook, enum log_level level)
     log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
              has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
              hook->text);
-    loop_changed(hook->loop);
+    hook->loop->has_changed = true;
 }
 
 /* The hook was started, and is a zombie now. */
@@ -162,25 +162,17 @@ void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, 
 
 void hook_write(const struct hook *hook, struct writer *w, const char *key)
 {
-    if (hook->phase == HOOK_IDLE) {
-        writer_null(w, key);
+    if (!writer_object_if(w, key, hook->phase != HOOK_IDLE))
         return;
-    }
-    writer_object(w, key);
     writer_text(w, "command", hook->argv[0]);
     writer_text(w, "state",
                 hook->phase == HOOK_RUNNING  ? "running"
                 : hook->phase == HOOK_KILLED ? "killed"
                                              : "over");
     writer_int(w, "took_ms", hook->took_ns / NS_PER_MS);
-    if (hook->status < 0)
-        writer_null(w, "code");
-    else
-        writer_int(w, "code", verdict_of_status(hook->status));
-    if (hook->status >= 0 && WIFSIGNALED(hook->status))
-        writer_int(w, "signal", WTERMSIG(hook->status));
-    else
-        writer_null(w, "signal");
+    bool has_ended = hook->status >= 0;
+    writer_int_if(w, "code", has_ended ? verdict_of_status(hook->status) : 0, has_ended);
+    writer_int_if(w, "signal", WTERMSIG(hook->status), has_ended && WIFSIGNALED(hook->status));
     writer_text(w, "text", hook->text);
     writer_end(w);
 }

@@ -104,6 +104,15 @@ void writer_object(struct writer *w, const char *key)
     open_container(w, key, "{}");
 }
 
+bool writer_object_if(struct writer *w, const char *key, bool is_there)
+{
+    if (is_there)
+        writer_object(w, key);
+    else
+        writer_null(w, key);
+    return is_there;
+}
+
 void writer_list(struct writer *w, const char *key)
 {
     open_container(w, key, "[]");
@@ -134,6 +143,14 @@ void writer_int(struct writer *w, const char *key, int64_t value)
     snprintf(text, sizeof text, "%" PRId64, value);
     writer_begin(w, key);
     puts_raw(w, text);
+}
+
+void writer_int_if(struct writer *w, const char *key, int64_t value, bool is_known)
+{
+    if (is_known)
+        writer_int(w, key, value);
+    else
+        writer_null(w, key);
 }
 
 void writer_real(struct writer *w, const char *key, double value)

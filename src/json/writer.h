@@ -39,11 +39,15 @@ void writer_init(struct writer *w, size_t max, enum writer_style style);
 void writer_free(struct writer *w);
 
 void writer_object(struct writer *w, const char *key);
+/* False: is_there is false, and null was written. */
+MUST_CHECK bool writer_object_if(struct writer *w, const char *key, bool is_there);
 void writer_list(struct writer *w, const char *key);
 /* Ends the innermost object or list. */
 void writer_end(struct writer *w);
 void writer_text(struct writer *w, const char *key, const char *text); /* NULL: null */
 void writer_int(struct writer *w, const char *key, int64_t value);
+/* null unless is_known */
+void writer_int_if(struct writer *w, const char *key, int64_t value, bool is_known);
 /* Six digits; null if not finite. */
 void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);

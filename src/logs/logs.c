@@ -201,11 +201,8 @@ void logs_write(const struct logs *logs, bool with_lines, struct writer *w, cons
 {
     const struct logs_run *run = logs->run;
     char name[LOGS_NAME_SIZE];
-    if (!run) {
-        writer_null(w, key);
+    if (!writer_object_if(w, key, run))
         return;
-    }
-    writer_object(w, key);
     writer_text(w, "dir", logs->world.config->logs.dir);
     writer_int(w, "lost", (int64_t)logs_run_lost(run, TEE_FILE));
     writer_int(w, "not_passed_on", (int64_t)logs_run_lost(run, TEE_PASS));

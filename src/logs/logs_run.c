@@ -162,7 +162,7 @@ static void end_run(struct logs_run *run)
     run->is_over = true;
     say_lost(run);
     close_run(run);
-    loop_changed(run->world->loop);
+    run->world->loop->has_changed = true;
 }
 
 static bool start_tee(struct logs_run *run, struct err *err)

@@ -47,24 +47,7 @@ void loop_free(struct loop *loop)
     *loop = (struct loop){0};
 }
 
-static bool tells_why(const struct event *event)
-{
-    bool is_of_peer = event->type == EV_PEER_DOWN || event->type == EV_PEER_STRANGE;
-    return is_of_peer && event->peer.why;
-}
-
-/* Points the item's event to the item's own copy. */
-static void point_to_own(struct loop_item *item)
-{
-    struct event *event = &item->event;
-    if (event->type == EV_CHILD_FAILED)
-        event->child.err = &item->err;
-    else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
-        event->written.err = &item->err;
-    else if (tells_why(event))
-        event->peer.why = item->err.text;
-}
-
+/* The event's err or why is the item's own copy, which stays in place until it is handed over. */
 static void enqueue(struct loop *loop, const struct event *event)
 {
     assert(loop->count < LOOP_QUEUE_MAX);
@@ -72,12 +55,16 @@ static void enqueue(struct loop *loop, const struct event *event)
            event->type != EV_NOTICE);
     struct loop_item *item = &loop->queue[(loop->first + loop->count++) % LOOP_QUEUE_MAX];
     item->event = *event;
-    if (event->type == EV_CHILD_FAILED)
+    if (event->type == EV_CHILD_FAILED) {
         item->err = *event->child.err;
-    else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
+        item->event.child.err = &item->err;
+    } else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err) {
         item->err = *event->written.err;
-    else if (tells_why(event))
+        item->event.written.err = &item->err;
+    } else if ((event->type == EV_PEER_DOWN || event->type == EV_PEER_STRANGE) && event->peer.why) {
         str_copy(item->err.text, sizeof item->err.text, event->peer.why);
+        item->event.peer.why = item->err.text;
+    }
 }
 
 static void hand_over(struct loop *loop, const struct event *event)
@@ -100,22 +87,10 @@ void loop_post(struct loop *loop, const struct event *event)
     }
     hand_over(loop, event);
     while (loop->count > 0) {
-        struct loop_item item = loop->queue[loop->first];
-        point_to_own(&item);
+        hand_over(loop, &loop->queue[loop->first].event);
         loop->first = (loop->first + 1) % LOOP_QUEUE_MAX;
         loop->count--;
-        hand_over(loop, &item.event);
     }
     watch_at(&loop->timer, loop->is_over ? CLOCK_NEVER : core_wake_at(loop->core));
     loop->calls.settled(loop->calls.ctx);
-}
-
-void loop_close_core(struct loop *loop)
-{
-    loop->is_over = true;
-}
-
-void loop_changed(struct loop *loop)
-{
-    loop->has_changed = true;
 }

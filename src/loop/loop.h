@@ -30,8 +30,9 @@ struct loop {
     struct watch timer;
     struct loop_item *queue; /* a ring of LOOP_QUEUE_MAX */
     unsigned first, count;
-    bool is_busy, is_over;
-    bool has_changed; /* see loop_changed() */
+    bool is_busy;
+    bool is_over;     /* set it after ACT_EXIT: the core gets no more events */
+    bool has_changed; /* set it if something in the report has: it is written after this turn */
     struct loop_calls calls;
 };
 
@@ -47,9 +48,5 @@ void loop_free(struct loop *loop);
 /* Fills in `event->now` and `wall`. The event's pointers are borrowed for the call. An event
  * from inside an action is kept with a copy of its err or why; it must carry no message. */
 void loop_post(struct loop *loop, const struct event *event);
-/* After ACT_EXIT: the core gets no more events. */
-void loop_close_core(struct loop *loop);
-/* Something that the report shows has changed: it is written after this turn. */
-void loop_changed(struct loop *loop);
 
 #endif

@@ -15,7 +15,8 @@
 static void outfile_complain(struct outfile *out, const struct err *err)
 {
     if (!out->has_complained)
-        log_warn(out->topic, "%s; %s", err->text, out->loss);
+        log_warn(out->topic, "%s; %s", err->text,
+                 out->loss ? out->loss : "the job does not depend on it");
     out->has_complained = true;
 }
 
@@ -27,6 +28,7 @@ static void outfile_on_written(void *ctx, uint64_t tag, const struct err *err)
         outfile_complain(out, err);
     if (out->on_written)
         out->on_written(out->ctx, !err);
+    outfile_flush(out);
 }
 
 static void outfile_on_deadline(void *ctx)
@@ -85,6 +87,19 @@ bool outfile_write(struct outfile *out, const void *text, size_t len)
     else
         outfile_complain(out, &err);
     return ok;
+}
+
+void outfile_touch(struct outfile *out)
+{
+    out->is_dirty = true;
+}
+
+void outfile_flush(struct outfile *out)
+{
+    if (!out->is_dirty || !outfile_is_free(out))
+        return;
+    out->is_dirty = false;
+    out->write(out->ctx);
 }
 
 bool outfile_is_busy(const struct outfile *out)

@@ -2,8 +2,8 @@
  *
  * outfile: a file about the job that the job does not depend on: the report, the metrics, the
  * journal, the remembered notices. A child writes it (os/statefile), one write at a time, each with
- * a deadline. A file that cannot be written is logged once. The user of an outfile keeps its next
- * contents. Owns its memory: outfile_free(). Main thread.
+ * a deadline. A file that cannot be written is logged once. The user of an outfile composes its
+ * contents, or keeps them. Owns its memory: outfile_free(). Main thread.
  */
 #ifndef PCHRUN_LOOP_OUTFILE_H
 #define PCHRUN_LOOP_OUTFILE_H
@@ -11,23 +11,23 @@
 #include "loop/watch.h"
 #include "os/statefile.h"
 
-/* The `loss` of most files. */
-#define OUTFILE_NO_LOSS "the job does not depend on it"
-
 struct outfile {
     const char *topic; /* the topic of its log lines */
     const char *what;  /* "report"; NULL: the path is pchrun's own, and its folder may be missing */
     const char *option;
-    const char *loss; /* what a failed write means for the job */
+    const char *loss; /* what a failed write means for the job; NULL: nothing */
     bool is_wanted, has_complained;
     struct statefile file;
     struct watch deadline;
+    /* Composes the contents and calls outfile_write(). NULL: only its user calls that. */
+    void (*write)(void *ctx);
     /* A write has ended; the next may begin. NULL: not needed. */
     void (*on_written)(void *ctx, bool is_ok);
     void *ctx;
+    bool is_dirty; /* see outfile_touch() */
 };
 
-/* Set the texts, on_written and ctx before it. `path` NULL: no file, and all other calls do
+/* Set the texts, the functions and ctx before it. `path` NULL: no file, and all other calls do
  * nothing. May block. */
 MUST_CHECK bool outfile_open(struct outfile *out, const char *path, struct reap *reap,
                              struct event_base *base, struct err *err);
@@ -38,6 +38,10 @@ bool outfile_is_free(const struct outfile *out);
 /* Call when outfile_is_free(). `text` NULL: it could not be composed. False: that, or the write
  * failed at once; it is logged, and on_written is not called. */
 bool outfile_write(struct outfile *out, const void *text, size_t len);
+/* The contents have changed; outfile_flush() writes them, at the latest when the write that is
+ * under way has ended. */
+void outfile_touch(struct outfile *out);
+void outfile_flush(struct outfile *out);
 /* Is a write under way that will end or time out? */
 bool outfile_is_busy(const struct outfile *out);
 

@@ -81,7 +81,8 @@ static bool accept_one(struct listener *listener, int on)
     int fd = accept_from(on, &peer);
     /* Accept only this one. Without a free descriptor accept() fails even if no connection waits,
      * so the next failure would evict another guest. */
-    bool is_tight = fd < 0 && is_shortage(errno) && options->on_short(options->arg);
+    bool is_tight =
+        fd < 0 && is_shortage(errno) && options->on_short && options->on_short(options->arg);
     if (is_tight)
         fd = accept_from(on, &peer);
     if (fd >= 0) {

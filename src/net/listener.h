@@ -28,7 +28,7 @@ struct listener_options {
     const char *topic; /* of log lines */
     int64_t retry_ns;  /* how long to wait when accept() finds no descriptor */
     listener_accept_fn *on_accept;
-    listener_short_fn *on_short;
+    listener_short_fn *on_short; /* NULL: nothing can be freed */
     void *arg;
 };
 

@@ -162,7 +162,7 @@ static void inbox_on_notice(void *ctx, const struct notice *notice)
 static void inbox_on_changed(void *ctx)
 {
     struct inbox *inbox = ctx;
-    loop_changed(inbox->loop);
+    inbox->loop->has_changed = true;
 }
 
 static void inbox_on_start(void *ctx)

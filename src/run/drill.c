@@ -46,11 +46,9 @@ void drill_start(struct drill *drill)
     if (drill->grace_ns == 0 || drill->params->node_rank > 0)
         return;
     drill->started_at = clock_now_ns();
-    log_line(LOG_NOTICE, "drill", "the notice comes when the training has made %d steps",
-             WARM_STEPS);
+    log_notice("drill", "the notice comes when the training has made %d steps", WARM_STEPS);
     if (drill->forgoes_restarts)
-        log_line(LOG_NOTICE, "drill",
-                 "the job ends afterwards: nothing is restarted in place (restart.*)");
+        log_notice("drill", "the job ends afterwards: nothing is restarted in place (restart.*)");
     watch_at(&drill->tick, drill->started_at + TICK_NS);
 }
 
@@ -63,7 +61,7 @@ static void give_notice(struct drill *drill, const char *why)
                             .text = "(not a real one)",
                             .left_ns = drill->grace_ns};
     drill->notice_at = clock_now_ns();
-    log_line(LOG_NOTICE, "drill", "%s: the notice comes now", why);
+    log_notice("drill", "%s: the notice comes now", why);
     loop_post(drill->attach->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
@@ -159,14 +157,14 @@ static void say_rounds(const struct drill *drill)
         if (i > 0)
             str_addf(more, sizeof more, ", %" PRIu64 " steps after the one before",
                      r->step - drill->rounds[i - 1].step);
-        log_line(LOG_NOTICE, "drill", "%8.3f s  agreed to save step %" PRIu64 "%s",
-                 after(drill, r->decided_at), r->step, more);
+        log_notice("drill", "%8.3f s  agreed to save step %" PRIu64 "%s",
+                   after(drill, r->decided_at), r->step, more);
         if (r->committed_at)
-            log_line(LOG_NOTICE, "drill", "%8.3f s  step %" PRIu64 " is committed, %.3g s later",
-                     after(drill, r->committed_at), r->step,
-                     after(drill, r->committed_at) - after(drill, r->decided_at));
+            log_notice("drill", "%8.3f s  step %" PRIu64 " is committed, %.3g s later",
+                       after(drill, r->committed_at), r->step,
+                       after(drill, r->committed_at) - after(drill, r->decided_at));
         else
-            log_line(LOG_NOTICE, "drill", "%11s step %" PRIu64 " was not committed", "", r->step);
+            log_notice("drill", "%11s step %" PRIu64 " was not committed", "", r->step);
     }
 }
 
@@ -186,19 +184,17 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
     str_about(drill->grace_ns, grace, sizeof grace);
     int64_t ends_at = drill->notice_at + drill->grace_ns;
     if (drill->nrounds == 0)
-        log_line(LOG_WARN, "drill", "unknown whether a save fits into %s: the ranks agreed on none",
-                 grace);
+        log_warn("drill", "unknown whether a save fits into %s: the ranks agreed on none", grace);
     else if (!fits)
-        log_line(
-            LOG_WARN, "drill",
+        log_warn(
+            "drill",
             "the save does not fit into %s: a real preemption would lose the training since the "
             "last commit; the last line says why",
             grace);
     else
-        log_line(LOG_NOTICE, "drill",
-                 "the save fits into %s, with %s to spare; one save and the end need %s", grace,
-                 str_about(ends_at - now, left, sizeof left),
-                 str_about(least_grace(drill, now), least, sizeof least));
+        log_notice("drill", "the save fits into %s, with %s to spare; one save and the end need %s",
+                   grace, str_about(ends_at - now, left, sizeof left),
+                   str_about(least_grace(drill, now), least, sizeof least));
 }
 
 /* How much of the grace was training: not the saves, and not the steps after the last save, which
@@ -214,18 +210,18 @@ static void say_use(const struct drill *drill)
     int64_t used = last->decided_at - drill->notice_at;
     for (const struct drill_round *r = drill->rounds; r < last; r++)
         used -= r->committed_at ? r->committed_at - r->decided_at : 0;
-    log_line(LOG_NOTICE, "drill",
-             "%11s of %s, the job trained for %s; the last save is on disk %s before the deadline",
-             "", str_about(drill->grace_ns, grace, sizeof grace),
-             str_about(used, trained, sizeof trained),
-             str_about(drill->notice_at + drill->grace_ns - last->committed_at, left, sizeof left));
+    log_notice(
+        "drill",
+        "%11s of %s, the job trained for %s; the last save is on disk %s before the deadline", "",
+        str_about(drill->grace_ns, grace, sizeof grace), str_about(used, trained, sizeof trained),
+        str_about(drill->notice_at + drill->grace_ns - last->committed_at, left, sizeof left));
 }
 
 static void say_end(const struct drill *drill, bool fits, int64_t now)
 {
     say_rounds(drill);
     say_use(drill);
-    log_line(LOG_NOTICE, "drill", "%8.3f s  every process has ended", after(drill, now));
+    log_notice("drill", "%8.3f s  every process has ended", after(drill, now));
     say_verdict(drill, fits, now);
 }
 
@@ -238,10 +234,9 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
     drill_watch(drill);
     bool is_real = drill->acted_upon[0] && !str_is(drill->acted_upon, SOURCE);
     if (is_real && is_first && verdict_is_preempted(outcome))
-        log_line(LOG_WARN, "drill", "a real notice from %s has ended the job: no drill",
-                 drill->acted_upon);
+        log_warn("drill", "a real notice from %s has ended the job: no drill", drill->acted_upon);
     else if (!drill->notice_at && is_first)
-        log_line(LOG_WARN, "drill", "the job has ended before the training was warm: no drill");
+        log_warn("drill", "the job has ended before the training was warm: no drill");
     if (is_real || !drill->notice_at || !verdict_is_preempted(outcome))
         return code;
     bool is_saved = drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at;

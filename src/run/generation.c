@@ -38,7 +38,6 @@ static void generation_start(struct generation *generation, const struct action 
     }
     jobs_start(generation->jobs, action);
     drill_start(generation->drill);
-    generation->is_untidy = true;
     watch_at(&generation->tidying, clock_now_ns() + TIDY_AFTER_NS);
 }
 
@@ -124,7 +123,6 @@ static void on_starting(void *ctx)
 static void on_tidying(void *ctx)
 {
     struct generation *generation = ctx;
-    generation->is_untidy = false;
     children_watch(generation->children);
     const struct restart_policy *restart = &generation->params->restart;
     if (restart->max == 0 && !restart->after_notice) /* a restart needs them again */

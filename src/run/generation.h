@@ -25,8 +25,7 @@ struct generation {
     int64_t swept_from; /* since when the start waits for a dead pchrun's processes to end; 0: it
                            does not */
     struct cgroup_left swept; /* what there was at that time */
-    struct watch tidying;
-    bool is_untidy; /* the commands were started, and on_tidying() has not run yet */
+    struct watch tidying;     /* set when the commands were started */
 };
 
 /* All pointers must be set and outlive it. */

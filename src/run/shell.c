@@ -40,28 +40,25 @@ static bool may_log(struct shell *shell, const struct action *action)
 /* --- the end --- */
 
 /* The signal that ended the command, if exit.reraise asks pchrun to die of it, too. */
-static int signal_to_repeat(const struct shell *shell, int code)
+static int signal_to_repeat(const struct shell *shell, const struct core_report *report, int code)
 {
-    struct core_report report;
-    core_report(shell->loop.core, &report);
-    bool is_by_signal = report.is_cause_here && report.first_cause.fault == FAULT_SIGNAL &&
-                        report.first_cause.pid > 0 && report.first_cause.code == code;
+    bool is_by_signal = report->is_cause_here && report->first_cause.fault == FAULT_SIGNAL &&
+                        report->first_cause.pid > 0 && report->first_cause.code == code;
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
 /* Follows a notice that has ended the run: plans the hook and remembers the notice. An outcome of
  * "no progress" with a live notice counts as preempted, too. */
-static void follow_notice(struct shell *shell, enum outcome outcome)
+static void follow_notice(struct shell *shell, const struct core_report *report,
+                          enum outcome outcome)
 {
-    struct core_report report;
-    core_report(shell->loop.core, &report);
     bool was_preempted =
-        verdict_is_preempted(outcome) || (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
+        verdict_is_preempted(outcome) || (outcome == OUTCOME_NO_PROGRESS && report->notice.is_live);
     struct notice by = {.type = NOTICE_TERMINATE};
-    str_copy(by.source, sizeof by.source, report.notice.source);
-    str_copy(by.id, sizeof by.id, report.notice.id);
+    str_copy(by.source, sizeof by.source, report->notice.source);
+    str_copy(by.id, sizeof by.id, report->notice.id);
     shell->wants_hook = was_preempted && shell->config->exit.hook;
-    inbox_end(&shell->inbox, was_preempted && report.notice.is_live ? &by : NULL);
+    inbox_end(&shell->inbox, was_preempted && report->notice.is_live ? &by : NULL);
 }
 
 /* Words the last line; the code must be known. */
@@ -74,15 +71,14 @@ static void word_end(struct shell_end *end, enum outcome outcome, const char *wh
 /* Of several nodes, node 0 and the node with the failure log the end loudly: the reader looks
  * there. A single node that succeeds logs it at debug level only. shell_finish() logs it, after all
  * other lines. */
-static void keep_end(struct shell *shell, const struct action *action)
+static void keep_end(struct shell *shell, const struct core_report *report,
+                     const struct action *action)
 {
-    struct core_report report;
-    core_report(shell->loop.core, &report);
     bool is_alone = shell->params.nnodes == 1, is_chief = shell->params.node_rank == 0;
-    if (action->exit.outcome == OUTCOME_COMPLETED && !report.uncommitted_step)
+    if (action->exit.outcome == OUTCOME_COMPLETED && !report->uncommitted_step)
         shell->end->level = is_alone ? LOG_DEBUG : LOG_INFO;
     else
-        shell->end->level = is_chief || report.is_cause_here ? LOG_NOTICE : LOG_INFO;
+        shell->end->level = is_chief || report->is_cause_here ? LOG_NOTICE : LOG_INFO;
     word_end(shell->end, action->exit.outcome, action->exit.text);
 }
 
@@ -95,38 +91,39 @@ static int64_t kept_back(const struct core_report *report)
 
 /* The writers may use the notice's time. The record may use nearly all of it: a write that timed
  * out leaves the disk in an unknown state. */
-static void end_writers(struct shell *shell)
+static void end_writers(struct shell *shell, const struct core_report *report)
 {
-    struct core_report report;
-    core_report(shell->loop.core, &report);
-    bool is_live = report.notice.is_live;
-    int64_t back = kept_back(&report), deadline = report.notice.deadline;
+    bool is_live = report->notice.is_live;
+    int64_t back = kept_back(report), deadline = report->notice.deadline;
     logs_end(&shell->logs, is_live ? deadline - back : CLOCK_NEVER);
     record_end(&shell->record, is_live ? deadline - back / 4 : CLOCK_NEVER);
 }
 
 static void act_exit(struct shell *shell, const struct action *action)
 {
+    struct core_report report;
     char left[512];
-    if (shell->config->checkpoint.dir && shell->generation.is_untidy)
+    core_report(shell->loop.core, &report);
+    if (shell->config->checkpoint.dir && shell->generation.tidying.at != CLOCK_NEVER)
         procs_clean(shell->attach.procs); /* pchrun promises it for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
-    report_exit(&shell->report, shell->end->code);
+    shell->report.exit_code = shell->end->code;
+    outfile_touch(&shell->report.out);
     views_exit(&shell->views, action, shell->end->code);
     if (action->exit.outcome == OUTCOME_FAILED)
-        shell->end->signal = signal_to_repeat(shell, action->exit.code);
+        shell->end->signal = signal_to_repeat(shell, &report, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
     for (size_t i = 0; i < LIMITED_TOPICS; i++)
         log_limit_end(&shell->log_limits[i], limited_topics[i]);
-    keep_end(shell, action);
+    keep_end(shell, &report, action);
     shell->outcome = action->exit.outcome;
-    loop_close_core(&shell->loop);
+    shell->loop.is_over = true;
     evidence_stop(&shell->evidence);
-    follow_notice(shell, action->exit.outcome);
+    follow_notice(shell, &report, action->exit.outcome);
     cluster_finish(&shell->cluster);
-    end_writers(shell);
+    end_writers(shell, &report);
     watch_at(&shell->end_wait, clock_now_ns() + HELPERS_WAIT_NS);
 }
 
@@ -254,7 +251,7 @@ static void run_hook(struct shell *shell)
     shell->wants_hook = false;
     spawn_let_go(); /* already done unless the end comes early: the hook must see no difference */
     hook_run(&shell->hook, &facts, deadline, kept_back(&report));
-    report_touch(&shell->report);
+    outfile_touch(&shell->report.out);
 }
 
 /* After each event of the core. */
@@ -272,10 +269,10 @@ static void settle_turn(struct shell *shell)
     if (shell->wants_hook && !record_is_busy(&shell->record))
         run_hook(shell);
     if (shell->loop.has_changed || shell->record.committed > shell->reported_commit)
-        report_touch(&shell->report);
+        outfile_touch(&shell->report.out);
     shell->loop.has_changed = false;
     shell->reported_commit = shell->record.committed;
-    report_flush(&shell->report);
+    outfile_flush(&shell->report.out);
 }
 
 static bool run_loop(struct shell *shell, struct err *err)

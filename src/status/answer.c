@@ -31,6 +31,7 @@ struct answer_text {
 static void write_head(const struct answer *answer, struct writer *w, const struct err *bad,
                        const struct core_report *was)
 {
+    char now[32];
     writer_int(w, "version", CONTROL_VERSION);
     writer_bool(w, "ok", !bad);
     if (bad)
@@ -48,6 +49,8 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_text(w, "chief", answer->chief);
     writer_text(w, "events_file",
                 answer->journal->out.is_wanted ? answer->journal->out.file.path : NULL);
+    writer_text(w, "now", clock_iso8601(clock_real_ns(), now, sizeof now));
+    report_write(answer->report, w, "report");
 }
 
 /* NULL: no memory. */
@@ -65,7 +68,6 @@ static struct answer_text *text_new(struct answer *answer, const struct err *bad
     writer_init(&text->w, CONTROL_ANSWER_MAX, WRITER_LINE);
     writer_object(&text->w, NULL);
     write_head(answer, &text->w, bad, was);
-    status_write_job(&text->w, answer->report);
     writer_text(&text->w, "ranks_of", has_asked || answer->params->nnodes == 1 ? "job" : "node");
     writer_list(&text->w, "ranks");
     return text;
@@ -141,35 +143,37 @@ static bool text_go_on(const struct answer *answer, struct answer_text *text, in
 
 /* --- sending --- */
 
-static void send_text(struct answer_text *text, struct control_client *client)
+/* NULL: memory is short, or the text is too long. */
+static const char *text_done(struct answer_text *text, size_t *ret_len)
 {
-    size_t len;
-    const char *line = writer_done(&text->w, &len);
-    if (line)
-        control_answer(client, line, len);
-    else
+    const char *line = text ? writer_done(&text->w, ret_len) : NULL;
+    if (!line)
         log_warn("control", "no memory to answer pchctl");
+    return line;
 }
 
 void answer_client(struct answer *answer, struct control_client *client, const struct err *bad,
                    const struct core_report *was)
 {
+    size_t len;
     struct answer_text *text = text_new(answer, bad, was, false);
-    if (text && text_go_on(answer, text, INT_MAX))
-        send_text(text, client);
+    if (text)
+        text_go_on(answer, text, INT_MAX);
+    const char *line = text_done(text, &len);
+    if (line)
+        control_answer(client, line, len);
     text_free(text);
 }
 
-static void send_to_all(struct answer *answer)
+static void answer_waiting(struct answer *answer)
 {
-    for (int i = 0; i < answer->n; i++) {
-        struct control_client *client = control_find(answer->control, answer->waiting[i]);
-        if (client)
-            send_text(answer->text, client);
-    }
-    answer->n = 0;
+    size_t len;
+    const char *line = text_done(answer->text, &len);
+    if (line)
+        control_answer_waiting(answer->control, line, len);
     text_free(answer->text);
     answer->text = NULL;
+    answer->is_asked = false;
     rankquery_forget(&answer->call);
 }
 
@@ -181,10 +185,8 @@ static void answer_go_on(struct answer *answer, int items)
         core_report(answer->report->core, &now);
         answer->text = text_new(answer, NULL, &now, true);
     }
-    if (!answer->text)
-        log_warn("control", "no memory to answer pchctl");
     if (!answer->text || text_go_on(answer, answer->text, items))
-        send_to_all(answer);
+        answer_waiting(answer);
     else
         watch_at(&answer->clock, clock_now_ns());
 }
@@ -198,19 +200,17 @@ void answer_of_all(struct answer *answer, struct control_client *client,
                    const struct core_report *was)
 {
     bool can_ask = answer->params->nnodes > 1 && answer->params->node_rank == 0;
-    bool is_first = answer->n == 0;
-    /* The list may be full of clients that have already closed. */
-    if (!can_ask || answer->n == CONTROL_CLIENTS_MAX ||
-        (is_first && !rankquery_begin(&answer->call))) {
+    if (!can_ask || (!answer->is_asked && !rankquery_begin(&answer->call))) {
         answer_client(answer, client, NULL, was);
         return;
     }
-    answer->waiting[answer->n++] = control_number(client);
+    answer->is_asked = true;
+    control_wait(client);
 }
 
 void answer_end(struct answer *answer)
 {
-    if (answer->n == 0)
+    if (!answer->is_asked)
         return;
     rankquery_end(&answer->call);
     watch_at(&answer->clock, CLOCK_NEVER);

@@ -30,8 +30,7 @@ struct answer {
     /* private from here on */
     struct rankquery call;
     struct answer_text *text; /* the answer of all nodes, while it is written; else NULL */
-    uint64_t waiting[CONTROL_CLIENTS_MAX]; /* the numbers of the clients that wait for `text` */
-    int n;
+    bool is_asked;            /* clients wait for `text` */
     struct watch clock;
 };
 

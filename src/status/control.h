@@ -6,8 +6,8 @@
  * A client sends one line and gets its answer; it may then follow the events. It is untrusted: its
  * line and its queue are bounded. A client that sends nothing or does not read is disconnected
  * after some seconds. At most CONTROL_CLIENTS_MAX clients are connected. Nothing here blocks, and a
- * failure concerns that client alone. Owns the socket, its file and the clients: control_free()
- * ends it. Main thread.
+ * failure concerns that client alone. SIGPIPE must be ignored. Owns the socket, its file and the
+ * clients: control_free() ends it. Main thread.
  */
 #ifndef PCHRUN_STATUS_CONTROL_H
 #define PCHRUN_STATUS_CONTROL_H
@@ -22,8 +22,8 @@ struct control_options {
     struct event_base *base;
     const char *dir;     /* where to listen; outlives it */
     int64_t patience_ns; /* for the request, and between two reads of a full queue */
-    /* Answer once with control_answer(), before you return or within a few seconds. Nothing here
-     * enforces that deadline. */
+    /* Answer once: with control_answer() before you return, or after control_wait() within a few
+     * seconds. Nothing here enforces that deadline. */
     void (*asked)(void *ctx, struct control_client *client, const struct control_request *request);
     void *ctx;
 };
@@ -36,11 +36,10 @@ void control_free(struct control *control);
 /* Sends whole lines, or nothing. An overfull queue ends the connection. So does the end of the
  * answer, unless the client follows. */
 void control_answer(struct control_client *client, const char *text, size_t len);
-/* A number that is never used twice. Keep it to answer later: control_find() finds the client while
- * it is connected. */
-uint64_t control_number(const struct control_client *client);
-/* NULL: it is gone. `control` may be NULL. */
-struct control_client *control_find(const struct control *control, uint64_t number);
+/* Call instead of it to answer later: control_answer_waiting() answers all clients that wait.
+ * `control` may be NULL. */
+void control_wait(struct control_client *client);
+void control_answer_waiting(struct control *control, const char *text, size_t len);
 /* Whole lines for all that follow. `control` may be NULL. */
 void control_tell(struct control *control, const char *text, size_t len);
 

@@ -100,7 +100,7 @@ static bool take_all(const struct json *root, struct control_request *ret, struc
 
 bool controlmsg_read(const char *line, size_t len, struct control_request *ret, struct err *err)
 {
-    *ret = (struct control_request){.left_ns = CONTROLMSG_LEFT_UNKNOWN};
+    *ret = (struct control_request){.left_ns = NOTICE_LEFT_UNKNOWN};
     struct json *root = json_read("request", line, len, err);
     bool ok = root && take_all(root, ret, err);
     json_free(root);

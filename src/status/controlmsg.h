@@ -7,17 +7,16 @@
 #define PCHRUN_STATUS_CONTROLMSG_H
 
 #include "wire/control.h"
+#include "wire/notice.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROLMSG_LEFT_UNKNOWN INT64_MIN
-
 struct control_request {
     enum control_verb verb;
-    bool follows;    /* CONTROL_EVENTS: also future events */
-    bool is_of_all;  /* CONTROL_STATUS: also of the other nodes */
-    int64_t left_ns; /* CONTROL_DRAIN: until the deadline, or CONTROLMSG_LEFT_UNKNOWN */
+    bool follows;                    /* CONTROL_EVENTS: also future events */
+    bool is_of_all;                  /* CONTROL_STATUS: also of the other nodes */
+    int64_t left_ns;                 /* CONTROL_DRAIN: until the deadline, or NOTICE_LEFT_UNKNOWN */
     char text[CONTROL_TEXT_MAX + 1]; /* CONTROL_DRAIN: the reason, for people; "": none */
     int pid, uid;                    /* the client, from the kernel; the reader leaves them 0 */
 };

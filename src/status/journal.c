@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LINE_MAX_BYTES    8192
@@ -91,24 +90,14 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
 
 static void journal_keep(struct journal *journal, const char *text, size_t len)
 {
-    char *copy = malloc(len);
-    if (!copy)
-        return;
-    memcpy(copy, text, len);
-    struct journal_line *line = &journal->lines[(journal->first + journal->count) % JOURNAL_KEPT];
     if (journal->count == JOURNAL_KEPT) {
-        free(line->text);
-        journal->first = (journal->first + 1) % JOURNAL_KEPT;
-    } else {
-        journal->count++;
+        const uint8_t *oldest = buf_bytes(&journal->kept);
+        const uint8_t *end = memchr(oldest, '\n', buf_len(&journal->kept));
+        buf_drop(&journal->kept, (size_t)(end + 1 - oldest));
+        journal->count--;
     }
-    line->text = copy;
-    line->len = len;
-}
-
-const struct journal_line *journal_line(const struct journal *journal, unsigned i)
-{
-    return i < journal->count ? &journal->lines[(journal->first + i) % JOURNAL_KEPT] : NULL;
+    if (buf_add(&journal->kept, text, len))
+        journal->count++;
 }
 
 static void journal_begin(const struct journal *journal, struct writer *w, const char *event)
@@ -141,54 +130,6 @@ static void journal_end(struct journal *journal, struct writer *w)
 
 /* --- what the core does --- */
 
-static void take_start(struct journal *journal, const struct action *action)
-{
-    struct writer w;
-    journal_begin(journal, &w, "started");
-    writer_int(&w, "commands", journal->params->children);
-    writer_int(&w, "resume_step", (int64_t)action->start.resume_step);
-    journal_end(journal, &w);
-}
-
-static void take_signal(struct journal *journal, const struct action *action)
-{
-    static const char *const targets[] = {
-        [TARGET_CHILDREN] = "commands", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "all"};
-    struct writer w;
-    journal_begin(journal, &w, "signal");
-    writer_text(&w, "signal", SIGTEXT(action->signal.number));
-    writer_text(&w, "to", targets[action->signal.target]);
-    journal_end(journal, &w);
-}
-
-static void take_proc(struct journal *journal, const struct action *action)
-{
-    struct writer w;
-    if (action->proc.msg->type != PROCMSG_WELCOME)
-        return;
-    journal_begin(journal, &w, "attached");
-    writer_int(&w, "rank", action->proc.msg->rank);
-    writer_int(&w, "resume_step", (int64_t)action->proc.msg->step);
-    journal_end(journal, &w);
-}
-
-static void take_saved(struct journal *journal, const struct action *action)
-{
-    struct writer w;
-    journal_begin(journal, &w, "saved");
-    writer_int(&w, "step", (int64_t)action->step);
-    writer_int(&w, "ranks", action->ranks);
-    journal_end(journal, &w);
-}
-
-static void take_committed(struct journal *journal, const struct action *action)
-{
-    struct writer w;
-    journal_begin(journal, &w, "committed");
-    writer_int(&w, "step", (int64_t)action->step);
-    journal_end(journal, &w);
-}
-
 /* These topics become events of their own; no other line reports them. All others are "log". */
 static const char *event_of_topic(const char *topic)
 {
@@ -199,28 +140,56 @@ static const char *event_of_topic(const char *topic)
     return "log";
 }
 
-static void take_log(struct journal *journal, const struct action *action)
+/* Writes the line of an action that has one. */
+static void write_action(struct journal *journal, const struct action *action)
 {
+    static const char *const targets[] = {
+        [TARGET_CHILDREN] = "commands", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "all"};
     static const char *const levels[LOG__COUNT] = {[LOG_ERROR] = "error",
                                                    [LOG_WARN] = "warning",
                                                    [LOG_NOTICE] = "notice",
                                                    [LOG_INFO] = "info"};
     struct writer w;
-    if (action->log.level >= LOG_DEBUG)
+    switch (action->type) {
+    case ACT_START:
+        journal_begin(journal, &w, "started");
+        writer_int(&w, "commands", journal->params->children);
+        writer_int(&w, "resume_step", (int64_t)action->start.resume_step);
+        break;
+    case ACT_SIGNAL:
+        journal_begin(journal, &w, "signal");
+        writer_text(&w, "signal", SIGTEXT(action->signal.number));
+        writer_text(&w, "to", targets[action->signal.target]);
+        break;
+    case ACT_PROC_SEND:
+        if (action->proc.msg->type != PROCMSG_WELCOME)
+            return;
+        journal_begin(journal, &w, "attached");
+        writer_int(&w, "rank", action->proc.msg->rank);
+        writer_int(&w, "resume_step", (int64_t)action->proc.msg->step);
+        break;
+    case ACT_PREPARE:
+        journal_begin(journal, &w, "saved");
+        writer_int(&w, "step", (int64_t)action->step);
+        writer_int(&w, "ranks", action->ranks);
+        break;
+    case ACT_COMMITTED:
+        journal_begin(journal, &w, "committed");
+        writer_int(&w, "step", (int64_t)action->step);
+        break;
+    case ACT_LOG:
+        if (action->log.level >= LOG_DEBUG)
+            return;
+        journal_begin(journal, &w, event_of_topic(action->log.topic));
+        writer_text(&w, "level", levels[action->log.level]);
+        writer_text(&w, "topic", action->log.topic);
+        writer_text(&w, "text", action->log.text);
+        break;
+    default:
         return;
-    journal_begin(journal, &w, event_of_topic(action->log.topic));
-    writer_text(&w, "level", levels[action->log.level]);
-    writer_text(&w, "topic", action->log.topic);
-    writer_text(&w, "text", action->log.text);
+    }
     journal_end(journal, &w);
 }
-
-typedef void take_fn(struct journal *journal, const struct action *action);
-
-static take_fn *const takers[ACT__COUNT] = {
-    [ACT_START] = take_start,   [ACT_SIGNAL] = take_signal,       [ACT_PROC_SEND] = take_proc,
-    [ACT_PREPARE] = take_saved, [ACT_COMMITTED] = take_committed, [ACT_LOG] = take_log,
-};
 
 void journal_take(struct journal *journal, const struct action *action)
 {
@@ -229,8 +198,7 @@ void journal_take(struct journal *journal, const struct action *action)
                       action->type == ACT_NOTICE || action->type == ACT_COMMITTED ||
                       action->type == ACT_PROC_SEND;
     journal->is_dirty = journal->is_dirty || is_telling;
-    if (takers[action->type])
-        takers[action->type](journal, action);
+    write_action(journal, action);
 }
 
 /* --- what it reports --- */
@@ -349,10 +317,10 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
     journal->out = (struct outfile){.topic = "events",
                                     .what = "journal",
                                     .option = "events.file",
-                                    .loss = OUTFILE_NO_LOSS,
                                     .file = {.manner = STATEFILE_ADD, .max = FILE_MAX_BYTES},
                                     .on_written = journal_on_written,
                                     .ctx = journal};
+    buf_init(&journal->kept, (size_t)JOURNAL_KEPT * LINE_MAX_BYTES);
     buf_init(&journal->pending, PENDING_MAX_BYTES);
     if (!outfile_open(&journal->out, path, reap, base, err))
         return false;
@@ -366,8 +334,6 @@ void journal_free(struct journal *journal)
     watch_end(&journal->gather);
     outfile_free(&journal->out);
     buf_free(&journal->pending);
-    for (unsigned i = 0; i < JOURNAL_KEPT; i++)
-        free(journal->lines[i].text);
-    memset(journal->lines, 0, sizeof journal->lines);
+    buf_free(&journal->kept);
     journal->count = 0;
 }

@@ -18,21 +18,16 @@
 
 enum { JOURNAL_KEPT = 256 };
 
-struct journal_line {
-    char *text; /* with its newline */
-    size_t len;
-};
-
 struct journal {
     const struct core_params *params;
     const struct core *core;
     void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: not needed */
     void *ctx;
+    struct buf kept; /* the newest lines, oldest first: at most JOURNAL_KEPT */
     /* private from here on */
-    struct journal_line lines[JOURNAL_KEPT]; /* a ring */
-    unsigned first, count;
-    bool is_dirty; /* the core's report may have changed */
-    struct {       /* from the core's last report */
+    unsigned count; /* of the kept lines */
+    bool is_dirty;  /* the core's report may have changed */
+    struct {        /* from the core's last report */
         enum node_state state;
         uint32_t round;
         const char *phase;
@@ -62,8 +57,5 @@ void journal_take(struct journal *journal, const struct action *action);
 void journal_settle(struct journal *journal);
 /* The job has ended: adds the last line. */
 void journal_exit(struct journal *journal, enum outcome outcome, int code, const char *why);
-
-/* The kept lines, oldest first; NULL: no more. */
-const struct journal_line *journal_line(const struct journal *journal, unsigned i);
 
 #endif

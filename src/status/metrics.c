@@ -78,11 +78,10 @@ static double real_seconds(const struct text *text, int64_t mono_ns)
 
 static void put_info(struct text *text)
 {
-    char labels[256] = "", number[16];
-    snprintf(number, sizeof number, "%d", text->view->params->nnodes);
+    char labels[256] = "";
     add_label(labels, sizeof labels, "version", PCHRUN_VERSION);
     add_label(labels, sizeof labels, "host", text->view->params->host);
-    add_label(labels, sizeof labels, "nnodes", number);
+    str_addf(labels, sizeof labels, ",nnodes=\"%d\"", text->view->params->nnodes);
     head(text, "info", "Which pchrun this is.");
     sample(text, "info", labels, 1);
 }
@@ -115,30 +114,25 @@ static void put_commit(struct text *text)
               real_seconds(text, r->commit_at));
 }
 
-static char *rank_label(const struct core_rank_report *rank, char *text, size_t size)
+static void rank_sample(struct text *text, const char *name, int rank, double value)
 {
-    char number[16];
-    snprintf(number, sizeof number, "%d", rank->rank);
-    text[0] = '\0';
-    add_label(text, size, "rank", number);
-    return text;
+    char label[32];
+    snprintf(label, sizeof label, "rank=\"%d\"", rank);
+    sample(text, name, label, value);
 }
 
 /* The format wants the samples of one name together. */
 static void put_ranks(struct text *text)
 {
     const struct metrics_view *v = text->view;
-    char label[32];
     if (v->nranks == 0)
         return;
     head(text, "rank_step", "Finished steps.");
     for (int i = 0; i < v->nranks; i++)
-        sample(text, "rank_step", rank_label(&v->ranks[i], label, sizeof label),
-               (double)v->ranks[i].step);
+        rank_sample(text, "rank_step", v->ranks[i].rank, (double)v->ranks[i].step);
     head(text, "rank_attached", "1 while its process is attached.");
     for (int i = 0; i < v->nranks; i++)
-        sample(text, "rank_attached", rank_label(&v->ranks[i], label, sizeof label),
-               v->ranks[i].is_attached);
+        rank_sample(text, "rank_attached", v->ranks[i].rank, v->ranks[i].is_attached);
 }
 
 /* The slowest rank sets the pace: the others wait for it. */
@@ -189,10 +183,8 @@ static void put_end(struct text *text)
 bool metrics_compose(const struct metrics_view *view, struct buf *ret)
 {
     struct text text = {.buf = ret, .view = view};
-    char number[16];
-    snprintf(number, sizeof number, "%d", view->params->node_rank);
     add_label(text.who, sizeof text.who, "name", view->params->job);
-    add_label(text.who, sizeof text.who, "node", number);
+    str_addf(text.who, sizeof text.who, ",node=\"%d\"", view->params->node_rank);
     gauge(&text, "up", "1 until pchrun has ended.", view->is_up);
     put_info(&text);
     gauge(&text, "attempt", "How often the scheduler has started the job.", view->report->attempt);
@@ -209,16 +201,21 @@ bool metrics_compose(const struct metrics_view *view, struct buf *ret)
 
 /* --- writing it --- */
 
-static void metrics_on_written(void *ctx, bool is_ok)
+static void metrics_write_file(void *ctx)
 {
-    metrics_flush(ctx);
+    struct metrics *metrics = ctx;
+    struct buf text;
+    buf_init(&text, FILE_MAX_BYTES);
+    bool ok = metrics->compose(metrics->ctx, &text);
+    outfile_write(&metrics->out, ok ? buf_bytes(&text) : NULL, buf_len(&text));
+    buf_free(&text);
 }
 
 static void metrics_on_clock(void *ctx)
 {
     struct metrics *metrics = ctx;
-    metrics_touch(metrics);
-    metrics_flush(metrics);
+    outfile_touch(&metrics->out);
+    outfile_flush(&metrics->out);
     metrics_run(metrics, metrics->is_running);
 }
 
@@ -229,8 +226,7 @@ bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
     metrics->out = (struct outfile){.topic = "metrics",
                                     .what = "metrics",
                                     .option = "metrics.file",
-                                    .loss = OUTFILE_NO_LOSS,
-                                    .on_written = metrics_on_written,
+                                    .write = metrics_write_file,
                                     .ctx = metrics};
     return outfile_open(&metrics->out, path, reap, base, err) &&
            (!metrics->out.is_wanted || watch_clock(&metrics->clock, base, err));
@@ -246,21 +242,4 @@ void metrics_run(struct metrics *metrics, bool is_running)
 {
     metrics->is_running = is_running;
     watch_at(&metrics->clock, is_running ? clock_now_ns() + metrics->interval_ns : CLOCK_NEVER);
-}
-
-void metrics_touch(struct metrics *metrics)
-{
-    metrics->is_dirty = true;
-}
-
-void metrics_flush(struct metrics *metrics)
-{
-    struct buf text;
-    if (!metrics->is_dirty || !outfile_is_free(&metrics->out))
-        return;
-    metrics->is_dirty = false;
-    buf_init(&text, FILE_MAX_BYTES);
-    bool ok = metrics->compose(metrics->ctx, &text);
-    outfile_write(&metrics->out, ok ? buf_bytes(&text) : NULL, buf_len(&text));
-    buf_free(&text);
 }

@@ -33,21 +33,18 @@ struct metrics {
     /* Composes the text. */
     bool (*compose)(void *ctx, struct buf *ret);
     void *ctx;
+    struct outfile out; /* touch and flush it */
     /* private from here on */
-    bool is_dirty, is_running;
-    struct outfile out;
+    bool is_running;
     struct watch clock;
 };
 
-/* Set the public fields first. `path` NULL: no file. May block. */
+/* Set the fields above `out` first. `path` NULL: no file. May block. */
 MUST_CHECK bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
                              struct event_base *base, struct err *err);
 void metrics_free(struct metrics *metrics);
 
 /* The commands run from now on, or no longer run. */
 void metrics_run(struct metrics *metrics, bool is_running);
-/* A metric has changed; metrics_flush() writes the file. */
-void metrics_touch(struct metrics *metrics);
-void metrics_flush(struct metrics *metrics);
 
 #endif

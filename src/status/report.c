@@ -33,19 +33,13 @@ static void add_time(struct writer *w, const char *key, int64_t mono_ns)
 /* Milliseconds between two times; null if one of them is unset. */
 static void add_ms(struct writer *w, const char *key, int64_t from, int64_t to)
 {
-    if (from == 0 || to == 0)
-        writer_null(w, key);
-    else
-        writer_int(w, key, (to - from) / NS_PER_MS);
+    writer_int_if(w, key, (to - from) / NS_PER_MS, from != 0 && to != 0);
 }
 
 static void add_notice(struct writer *w, const struct core_report *r)
 {
-    if (!r->notice.is_live) {
-        writer_null(w, "notice");
+    if (!writer_object_if(w, "notice", r->notice.is_live))
         return;
-    }
-    writer_object(w, "notice");
     writer_text(w, "source", r->notice.source);
     writer_text(w, "id", r->notice.id);
     writer_int(w, "node_rank", r->notice.node_rank);
@@ -57,11 +51,8 @@ static void add_notice(struct writer *w, const struct core_report *r)
 
 static void add_round(struct writer *w, const struct core_report *r)
 {
-    if (r->round.id == 0) {
-        writer_null(w, "round");
+    if (!writer_object_if(w, "round", r->round.id != 0))
         return;
-    }
-    writer_object(w, "round");
     writer_int(w, "id", r->round.id);
     writer_text(w, "phase", r->round.phase);
     writer_int(w, "save_step", (int64_t)r->round.save_step);
@@ -73,10 +64,7 @@ static void add_round(struct writer *w, const struct core_report *r)
 
 static void add_steps(struct writer *w, const struct core_report *r, const struct record *record)
 {
-    if (r->commit_step == 0) {
-        writer_null(w, "commit");
-    } else {
-        writer_object(w, "commit");
+    if (writer_object_if(w, "commit", r->commit_step != 0)) {
         writer_int(w, "step", (int64_t)r->commit_step);
         writer_text(w, "path", record_known_path(record, r->commit_step));
         add_time(w, "at", r->commit_at);
@@ -95,22 +83,16 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
 static void add_cause(struct writer *w, const struct core_report *r)
 {
     char at[32];
-    if (!r->first_cause.fault) {
-        writer_null(w, "first_cause");
-        return;
-    }
     int code = r->first_cause.code;
-    writer_object(w, "first_cause");
+    if (!writer_object_if(w, "first_cause", r->first_cause.fault))
+        return;
     writer_int(w, "node_rank", r->first_cause.node);
     writer_int(w, "rank", r->first_cause.rank);
     writer_text(w, "host", r->first_cause.host);
     writer_int(w, "pid", r->first_cause.pid);
     writer_text(w, "at", clock_iso8601(r->first_cause.wall_ns, at, sizeof at));
     writer_int(w, "code", code);
-    if (r->first_cause.fault == FAULT_SIGNAL)
-        writer_int(w, "signal", code - EXIT_BY_SIGNAL);
-    else
-        writer_null(w, "signal");
+    writer_int_if(w, "signal", code - EXIT_BY_SIGNAL, r->first_cause.fault == FAULT_SIGNAL);
     writer_text(w, "text", r->first_cause.text);
     writer_text(w, "stderr", *r->first_cause.tail ? r->first_cause.tail : NULL);
     writer_end(w);
@@ -135,8 +117,8 @@ static void report_add_sources(struct writer *w, const struct inbox *inbox)
 
 static void report_add_ranks(struct writer *w, const struct core *core)
 {
-    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
-    int n = ranks ? core_ranks(core, ranks, CORE_SLOTS_MAX) : 0;
+    static struct core_rank_report ranks[CORE_SLOTS_MAX]; /* too large for the stack */
+    int n = core_ranks(core, ranks, CORE_SLOTS_MAX);
     writer_list(w, "ranks");
     for (int i = 0; i < n; i++) {
         writer_object(w, NULL);
@@ -150,7 +132,6 @@ static void report_add_ranks(struct writer *w, const struct core *core)
         writer_end(w);
     }
     writer_end(w);
-    free(ranks);
 }
 
 void report_write(const struct report *report, struct writer *w, const char *key)
@@ -174,10 +155,8 @@ void report_write(const struct report *report, struct writer *w, const char *key
     writer_int(w, "nnodes", report->params->nnodes);
     writer_text(w, "state", node_state_name(r.state));
     writer_text(w, "outcome", verdict_name(r.outcome));
-    if (is_known)
-        writer_int(w, "exit_code", report->exit_code >= 0 ? report->exit_code : r.exit_code);
-    else
-        writer_null(w, "exit_code");
+    writer_int_if(w, "exit_code", report->exit_code >= 0 ? report->exit_code : r.exit_code,
+                  is_known);
     writer_text(w, "why", r.why);
     add_notice(w, &r);
     add_round(w, &r);
@@ -193,9 +172,16 @@ void report_write(const struct report *report, struct writer *w, const char *key
 
 /* --- writing it --- */
 
-static void report_on_written(void *ctx, bool is_ok)
+static void report_write_file(void *ctx)
 {
-    report_flush(ctx);
+    struct report *report = ctx;
+    struct writer w;
+    size_t len = 0;
+    writer_init(&w, REPORT_MAX, WRITER_PRETTY);
+    report_write(report, &w, NULL);
+    const char *text = writer_done(&w, &len);
+    outfile_write(&report->out, text, len);
+    writer_free(&w);
 }
 
 bool report_open(struct report *report, const char *path, struct reap *reap,
@@ -205,8 +191,7 @@ bool report_open(struct report *report, const char *path, struct reap *reap,
     report->out = (struct outfile){.topic = "report",
                                    .what = "report",
                                    .option = "report",
-                                   .loss = OUTFILE_NO_LOSS,
-                                   .on_written = report_on_written,
+                                   .write = report_write_file,
                                    .ctx = report};
     return outfile_open(&report->out, path, reap, base, err);
 }
@@ -214,31 +199,6 @@ bool report_open(struct report *report, const char *path, struct reap *reap,
 void report_free(struct report *report)
 {
     outfile_free(&report->out);
-}
-
-void report_exit(struct report *report, int code)
-{
-    report->exit_code = code;
-    report_touch(report);
-}
-
-void report_touch(struct report *report)
-{
-    report->is_dirty = true;
-}
-
-void report_flush(struct report *report)
-{
-    struct writer w;
-    size_t len = 0;
-    if (!report->is_dirty || !outfile_is_free(&report->out))
-        return;
-    report->is_dirty = false;
-    writer_init(&w, REPORT_MAX, WRITER_PRETTY);
-    report_write(report, &w, NULL);
-    const char *text = writer_done(&w, &len);
-    outfile_write(&report->out, text, len);
-    writer_free(&w);
 }
 
 /* --- the last line, for Kubernetes --- */

@@ -24,13 +24,11 @@ struct report {
     const struct hook *hook;         /* knows how the hook ended */
     const struct logs *logs;         /* knows what the commands print */
     const struct evidence *evidence; /* knows the file of a hang */
-    /* private from here on */
-    bool is_dirty;
-    int exit_code; /* the final exit code; -1: the core's */
-    struct outfile out;
+    struct outfile out;              /* touch and flush it */
+    int exit_code;                   /* the final exit code; -1: the core's */
 };
 
-/* Set the public fields first. `path` NULL: no report. False: the path cannot hold a report;
+/* Set the fields above `out` first. `path` NULL: no report. False: the path cannot hold a report;
  * whether it can be written shows later. May block. */
 MUST_CHECK bool report_open(struct report *report, const char *path, struct reap *reap,
                             struct event_base *base, struct err *err);
@@ -38,12 +36,6 @@ void report_free(struct report *report);
 
 /* Writes the contents of the file, as an object. */
 void report_write(const struct report *report, struct writer *w, const char *key);
-
-/* pchrun exits with this code. */
-void report_exit(struct report *report, int code);
-/* Something has changed; report_flush() writes the file. */
-void report_touch(struct report *report);
-void report_flush(struct report *report);
 
 /* The file that Kubernetes makes and shows in the pod's status. Outside of Kubernetes it may belong
  * to any program, so it is not written there. */

@@ -9,6 +9,7 @@
 #include "core/common/watchdog.h"
 #include "os/proc.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Steps in a million seconds; a page may show any number. */
@@ -44,21 +45,16 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct s
     steprate_look(steprate, ret->list, ret->n, ret->steps, ret->now);
 }
 
+/* A number that is unknown is null. */
 static void add_age(struct writer *w, const char *key, int64_t age_ns)
 {
     int64_t ms = age_ns / NS_PER_MS;
-    if (age_ns < 0)
-        writer_null(w, key);
-    else
-        writer_real(w, key, (double)ms / 1000);
+    writer_real(w, key, age_ns < 0 ? NAN : (double)ms / 1000);
 }
 
 static void add_steprate(struct writer *w, double steps_per_s)
 {
-    if (steps_per_s > 0)
-        writer_real(w, "steps_per_second", steps_per_s);
-    else
-        writer_null(w, "steps_per_second");
+    writer_real(w, "steps_per_second", steps_per_s > 0 ? steps_per_s : NAN);
 }
 
 /* A process with this pid that is no descendant is a different one. */
@@ -141,10 +137,7 @@ void status_write_node(struct writer *w, const struct core_peer_report *node, in
     writer_bool(w, "connected", node->is_connected);
     writer_bool(w, "notice", node->has_notice);
     writer_int(w, "ranks_attached", node->ranks_attached);
-    if (node->ranks_expected >= 0)
-        writer_int(w, "ranks_expected", node->ranks_expected);
-    else
-        writer_null(w, "ranks_expected");
+    writer_int_if(w, "ranks_expected", node->ranks_expected, node->ranks_expected >= 0);
     writer_int(w, "lowest_step", (int64_t)node->lowest);
     writer_int(w, "highest_step", (int64_t)node->highest);
     add_steprate(w, node->steps_per_s);
@@ -189,11 +182,4 @@ int status_nodes(const struct report *report, const struct status_ranks *ranks,
     if (n > 0)
         look_at_own(&(*ret)[0], ranks, steprate);
     return n;
-}
-
-void status_write_job(struct writer *w, const struct report *report)
-{
-    char text[32];
-    writer_text(w, "now", clock_iso8601(clock_real_ns(), text, sizeof text));
-    report_write(report, w, "report");
 }

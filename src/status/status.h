@@ -25,8 +25,6 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct s
 struct peer_rank status_rank(const struct status_ranks *ranks, int i,
                              const struct steprate *steprate);
 
-/* Adds the members "now" and "report" to the current object. */
-void status_write_job(struct writer *w, const struct report *report);
 /* Adds an object to the list "ranks"; its data is `ago_ns` old. */
 void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
                        int64_t ago_ns);

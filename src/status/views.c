@@ -19,17 +19,6 @@
 
 /* --- requests --- */
 
-typedef bool ask_fn(struct views *views, const struct control_request *request, struct err *err);
-
-static bool ask_save(struct views *views, const struct control_request *request, struct err *err)
-{
-    if (views->params->save_mode != SAVE_ATTACH)
-        return err_set(err, ERR_USAGE, 0,
-                       "only a program that attaches can save and go on (save.mode)");
-    loop_post(views->loop, &(struct event){.type = EV_SAVE_ASKED});
-    return true;
-}
-
 static void post_notice(struct views *views, enum notice_type type, int64_t left_ns,
                         const char *text)
 {
@@ -37,34 +26,6 @@ static void post_notice(struct views *views, enum notice_type type, int64_t left
     str_copy(notice.text, sizeof notice.text, text);
     loop_post(views->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
 }
-
-static bool ask_drain(struct views *views, const struct control_request *request, struct err *err)
-{
-    bool is_known = request->left_ns != CONTROLMSG_LEFT_UNKNOWN;
-    post_notice(views, NOTICE_TERMINATE, is_known ? request->left_ns : NOTICE_LEFT_UNKNOWN,
-                request->text);
-    return true;
-}
-
-static bool ask_cancel(struct views *views, const struct control_request *request, struct err *err)
-{
-    post_notice(views, NOTICE_CANCEL, 0, "");
-    return true;
-}
-
-static bool ask_stop(struct views *views, const struct control_request *request, struct err *err)
-{
-    char why[128];
-    snprintf(why, sizeof why, "stopped by pchctl (process %d, user %d)", request->pid,
-             request->uid);
-    loop_post(views->loop, &(struct event){.type = EV_STOP_ASKED, .why = why});
-    return true;
-}
-
-static ask_fn *const asks[CONTROL__COUNT] = {[CONTROL_SAVE] = ask_save,
-                                             [CONTROL_DRAIN] = ask_drain,
-                                             [CONTROL_CANCEL] = ask_cancel,
-                                             [CONTROL_STOP] = ask_stop};
 
 static bool can_ask(const struct views *views, const struct core_report *report, struct err *err)
 {
@@ -75,19 +36,33 @@ static bool can_ask(const struct views *views, const struct core_report *report,
                    views->is_over ? views->exit_code : report->exit_code, report->why);
 }
 
-static void tell_events(struct views *views, struct control_client *client)
+static bool views_obey(struct views *views, const struct control_request *request, struct err *err)
 {
-    const struct journal_line *line;
-    struct buf all;
-    bool ok = true;
-    buf_init(&all, CONTROL_ANSWER_MAX);
-    for (unsigned i = 0; ok && (line = journal_line(&views->journal, i)); i++)
-        ok = buf_add(&all, line->text, line->len);
-    if (ok)
-        control_answer(client, (const char *)buf_bytes(&all), buf_len(&all));
-    else
-        log_warn("control", "no memory to answer pchctl");
-    buf_free(&all);
+    char why[128];
+    switch (request->verb) {
+    case CONTROL_SAVE:
+        if (views->params->save_mode != SAVE_ATTACH)
+            return err_set(err, ERR_USAGE, 0,
+                           "only a program that attaches can save and go on (save.mode)");
+        loop_post(views->loop, &(struct event){.type = EV_SAVE_ASKED});
+        break;
+    case CONTROL_DRAIN:
+        post_notice(views, NOTICE_TERMINATE, request->left_ns, request->text);
+        break;
+    case CONTROL_CANCEL:
+        post_notice(views, NOTICE_CANCEL, 0, "");
+        break;
+    case CONTROL_STOP:
+        snprintf(why, sizeof why, "stopped by pchctl (process %d, user %d)", request->pid,
+                 request->uid);
+        loop_post(views->loop, &(struct event){.type = EV_STOP_ASKED, .why = why});
+        break;
+    case CONTROL_STATUS:
+    case CONTROL_EVENTS:
+    case CONTROL__COUNT:
+        break;
+    }
+    return true;
 }
 
 static void on_asked(void *ctx, struct control_client *client,
@@ -99,19 +74,20 @@ static void on_asked(void *ctx, struct control_client *client,
     bool ok = true;
     core_report(views->loop->core, &was);
     if (request->verb == CONTROL_EVENTS) {
-        tell_events(views, client);
+        control_answer(client, (const char *)buf_bytes(&views->journal.kept),
+                       buf_len(&views->journal.kept));
         return;
     }
     if (request->verb == CONTROL_STATUS && request->is_of_all) {
         answer_of_all(&views->answer, client, &was);
         return;
     }
-    if (asks[request->verb]) {
+    if (request->verb != CONTROL_STATUS) {
         ok = can_ask(views, &was, &err);
         if (ok)
             log_info("control", "pchctl (process %d, user %d): %s", request->pid, request->uid,
                      control_name(request->verb));
-        ok = ok && asks[request->verb](views, request, &err);
+        ok = ok && views_obey(views, request, &err);
     }
     answer_client(&views->answer, client, ok ? NULL : &err, &was);
 }
@@ -153,9 +129,9 @@ void views_take(struct views *views, const struct action *action)
     if (is_start)
         metrics_run(&views->metrics, true);
     if (changes_report)
-        report_touch(views->report);
+        outfile_touch(&views->report->out);
     if (changes_report || is_start || is_attached)
-        metrics_touch(&views->metrics);
+        outfile_touch(&views->metrics.out);
     journal_take(&views->journal, action);
 }
 
@@ -164,7 +140,7 @@ void views_settle(struct views *views)
     if (views->is_over)
         return;
     journal_settle(&views->journal);
-    metrics_flush(&views->metrics);
+    outfile_flush(&views->metrics.out);
 }
 
 void views_exit(struct views *views, const struct action *action, int code)
@@ -174,8 +150,8 @@ void views_exit(struct views *views, const struct action *action, int code)
     answer_end(&views->answer);
     journal_exit(&views->journal, action->exit.outcome, code, action->exit.text);
     metrics_run(&views->metrics, false);
-    metrics_touch(&views->metrics);
-    metrics_flush(&views->metrics);
+    outfile_touch(&views->metrics.out);
+    outfile_flush(&views->metrics.out);
 }
 
 bool views_is_busy(const struct views *views)

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     FUZZ_MUST(request.verb < CONTROL__COUNT);
     FUZZ_MUST(request.pid == 0 && request.uid == 0);
-    FUZZ_MUST(request.left_ns == CONTROLMSG_LEFT_UNKNOWN ||
+    FUZZ_MUST(request.left_ns == NOTICE_LEFT_UNKNOWN ||
               (request.left_ns >= 0 && request.left_ns < INT64_MAX / 2));
     FUZZ_MUST(memchr(request.text, '\0', sizeof request.text));
     for (const char *p = request.text; *p; p += str_utf8_len(p))

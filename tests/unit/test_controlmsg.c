@@ -31,7 +31,7 @@ Test(controlmsg, each_verb)
         cr_assert(reads(line, &request, &err), "%s", err.text);
         cr_assert_eq(request.verb, i);
         cr_assert(!request.follows && !request.text[0]);
-        cr_assert_eq(request.left_ns, CONTROLMSG_LEFT_UNKNOWN);
+        cr_assert_eq(request.left_ns, NOTICE_LEFT_UNKNOWN);
     }
 }
 
