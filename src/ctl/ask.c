@@ -4,18 +4,76 @@
 #include "ctl/ask.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "json/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 /* A running pchrun answers at once; a stopped one never. */
 #define ANSWER_WAIT_NS (5 * NS_PER_S)
 
-bool ask_send(struct talk *talk, enum control_verb verb, const struct ctl_options *options,
-              struct err *err)
+enum { CHUNK = 64 * 1024 };
+
+/* --- the connection --- */
+
+/* The socket must belong to this user; root accepts any user's. */
+static bool talk_is_ours(int fd, struct err *err)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot tell whose socket it is");
+    return who.uid == geteuid() || geteuid() == 0 ||
+           err_set(err, ERR_SYSTEM, 0, "its socket belongs to user %d", (int)who.uid);
+}
+
+void talk_denied(const char *dir, struct err *err)
+{
+    struct stat st;
+    char whose[32] = "another user";
+    if (stat(dir, &st) == 0)
+        snprintf(whose, sizeof whose, "user %u", (unsigned)st.st_uid);
+    err_set(
+        err, ERR_SYSTEM, 0,
+        "cannot enter %s: Permission denied; it is the pchrun of %s: run pchctl as that user, or "
+        "as root",
+        dir, whose);
+}
+
+static bool talk_connect(const char *dir, struct talk *ret, struct err *err)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    FD_CLEANUP int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
+    if (snprintf(addr.sun_path, sizeof addr.sun_path, "%s/" CONTROL_SOCKET, dir) >=
+        (int)sizeof addr.sun_path)
+        return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot connect to the socket in %s", dir);
+    bool is_there = connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
+    if (!is_there && errno == EACCES) {
+        talk_denied(dir, err);
+        return false;
+    }
+    if (!is_there)
+        return err_set(err, ERR_SYSTEM, errno, "cannot connect to %s", addr.sun_path);
+    if (!talk_is_ours(fd, err))
+        return false;
+    *ret = (struct talk){.fd = fd_take(&fd)};
+    lines_init(&ret->in, CONTROL_ANSWER_MAX, CHUNK);
+    return true;
+}
+
+/* A request is short: it fits into the empty buffer of the socket. */
+static bool talk_send(struct talk *talk, enum control_verb verb, const struct ctl_options *options,
+                      struct err *err)
 {
     struct writer w;
     size_t len;
@@ -33,11 +91,52 @@ bool ask_send(struct talk *talk, enum control_verb verb, const struct ctl_option
         writer_text(&w, "text", options->text);
     writer_end(&w);
     const char *text = writer_done(&w, &len);
-    bool ok = text ? talk_say(talk, text, len, err)
-                   : err_set(err, ERR_SYSTEM, ENOMEM, "cannot ask pchrun");
+    bool ok = text && send(talk->fd, text, len, MSG_NOSIGNAL) == (ssize_t)len;
+    if (!ok)
+        err_set(err, ERR_SYSTEM, text ? errno : ENOMEM, "cannot ask pchrun");
     writer_free(&w);
     return ok;
 }
+
+bool talk_open(const char *dir, enum control_verb verb, const struct ctl_options *options,
+               struct talk *ret, struct err *err)
+{
+    *ret = (struct talk)TALK_NONE;
+    return talk_connect(dir, ret, err) && talk_send(ret, verb, options, err);
+}
+
+void talk_close(struct talk *talk)
+{
+    fd_close(&talk->fd);
+    lines_free(&talk->in);
+}
+
+enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
+                           struct err *err)
+{
+    char data[CHUNK];
+    enum lines_result next;
+    while ((next = lines_next(&talk->in, ret_line, ret_len)) == LINES_NONE) {
+        ssize_t n = recv(talk->fd, data, sizeof data, 0);
+        if (n == 0 || (n < 0 && errno == ECONNRESET))
+            return TALK_END;
+        bool is_empty = n < 0 && (errno == EAGAIN || errno == EINTR);
+        if (is_empty && fd_wait(talk->fd, -1, until) < 0) {
+            err_set(err, ERR_PEER, 0, "pchrun does not answer; is it stopped?");
+            return TALK_LATE;
+        }
+        if (!is_empty && (n < 0 || !lines_add(&talk->in, data, (size_t)n))) {
+            err_set(err, ERR_SYSTEM, n < 0 ? errno : ENOMEM, "cannot read the answer");
+            return TALK_FAILED;
+        }
+    }
+    if (next == LINES_ONE)
+        return TALK_LINE;
+    err_set(err, ERR_PROTOCOL, 0, "the answer is too long");
+    return TALK_FAILED;
+}
+
+/* --- the answer --- */
 
 bool answer_read(struct answer *ret, const char *line, size_t len, struct err *err)
 {
@@ -64,10 +163,9 @@ static bool await_answer(struct talk *talk, struct answer *ret, struct err *err)
 bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
          struct answer *ret, struct err *err)
 {
-    struct talk talk = TALK_NONE;
+    struct talk talk;
     *ret = (struct answer){0};
-    bool ok = talk_open(dir, &talk, err) && ask_send(&talk, verb, options, err) &&
-              await_answer(&talk, ret, err);
+    bool ok = talk_open(dir, verb, options, &talk, err) && await_answer(&talk, ret, err);
     talk_close(&talk);
     if (!ok || answer_bool(ret->root, "ok"))
         return ok;

@@ -1,25 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ask: one question to a supervisor, and its answer. Main thread.
+ * ask: a question to a supervisor over a connection of its own, and the answer. Every wait has a
+ * deadline. Main thread.
  */
 #ifndef PCHRUN_CTL_ASK_H
 #define PCHRUN_CTL_ASK_H
 
+#include "base/lines.h"
 #include "ctl/options.h"
-#include "ctl/talk.h"
 #include "json/json.h"
+
+/* A connection: owns its descriptor and memory. */
+struct talk {
+    int fd;
+    struct lines in;
+};
+#define TALK_NONE \
+    {             \
+        .fd = -1  \
+    }
+
+enum talk_result {
+    TALK_LINE,
+    TALK_END,    /* the supervisor has closed it */
+    TALK_LATE,   /* nothing came in time; *err */
+    TALK_FAILED, /* *err */
+};
+
+/* Sets *err: no permission to enter `dir`, its owner, and which users may. */
+void talk_denied(const char *dir, struct err *err);
+/* Connects, and sends the request that the options ask for, as `verb`. `dir` is the supervisor's
+ * private directory. options NULL: only this pchrun's state, without asking other nodes. False: no
+ * listener there, or another user's. Call talk_close() either way. */
+MUST_CHECK bool talk_open(const char *dir, enum control_verb verb,
+                          const struct ctl_options *options, struct talk *ret, struct err *err);
+void talk_close(struct talk *talk);
+/* The next line. `until` is of CLOCK_MONOTONIC. *ret_line ends with a NUL instead of the newline,
+ * and is valid until the next call. */
+enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
+                           struct err *err);
 
 struct answer {
     struct json *root; /* an object */
     char *text;        /* as it came, a line without its newline */
 };
 
-/* Sends the request that the options ask for, as `verb`, over an open connection. options NULL:
- * only this pchrun's state, without asking other nodes. */
-MUST_CHECK bool ask_send(struct talk *talk, enum control_verb verb,
-                         const struct ctl_options *options, struct err *err);
-/* Connects, asks, and reads the answer. False: no or a malformed answer, or pchrun refuses; see
- * *err. Free the answer with answer_free(). */
+/* Connects, asks, and reads the answer; options as of talk_open(). False: no or a malformed answer,
+ * or pchrun refuses; see *err. Free the answer with answer_free(). */
 MUST_CHECK bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
                     struct answer *ret, struct err *err);
 /* Did ask() fail because no pchrun is there any more? */

@@ -248,8 +248,7 @@ static bool run_end(const struct ctl *ctl, struct err *err)
     struct ctl_options follow = {.follows = true};
     bool cancels = ctl->options->verb == CONTROL_CANCEL, had_notice = false;
     bool waits = ctl->options->wait_ns > 0 && !cancels;
-    bool ok = (!waits || (talk_open(ctl->dir, &events, err) &&
-                          ask_send(&events, CONTROL_EVENTS, &follow, err))) &&
+    bool ok = (!waits || talk_open(ctl->dir, CONTROL_EVENTS, &follow, &events, err)) &&
               ask(ctl->dir, ctl->options->verb, ctl->options, &answer, err) &&
               (!cancels || await_cancel(ctl, &answer, &had_notice, err));
     if (ok && !waits && ctl->options->is_json)
@@ -273,12 +272,12 @@ static bool run_end(const struct ctl *ctl, struct err *err)
 
 static bool run_events(const struct ctl *ctl, struct err *err)
 {
-    struct talk talk = TALK_NONE;
+    struct talk talk;
     char *line;
     size_t len;
     enum talk_result result = TALK_FAILED;
     int64_t until = ctl->options->follows ? CLOCK_NEVER : clock_now_ns() + 10 * NS_PER_S;
-    bool ok = talk_open(ctl->dir, &talk, err) && ask_send(&talk, CONTROL_EVENTS, ctl->options, err);
+    bool ok = talk_open(ctl->dir, CONTROL_EVENTS, ctl->options, &talk, err);
     while (ok && (result = talk_read(&talk, until, &line, &len, err)) == TALK_LINE) {
         printf("%s\n", line);
         ok = flush_out(err); /* the reader waits for each line */
