@@ -300,10 +300,13 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
         watch_at(&record->commits.deadline, CLOCK_NEVER);
     if (tag != 0 && record->commits.step == tag) {
         record->commits.step = 0;
-        if (err) /* the file on disk still ends with the commit before */
+        if (err) { /* the file on disk still ends with the commit before */
             record->history.ncommits--;
-        else
-            record->committed = tag, record->committed_at = clock_now_ns();
+        } else {
+            record->committed = tag;
+            record->committed_at = clock_now_ns();
+            record->loop->has_changed = true; /* after the end the core gets no event */
+        }
         record_answer(record, EV_COMMITTED, tag, err);
     }
 }

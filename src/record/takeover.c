@@ -26,7 +26,8 @@ static void on_held(void *ctx)
     history_owner_text(takeover->record, takeover->config->job, who, sizeof who, &is_others);
     log_warn("start",
              "%s still holds the state directory '%s'; waiting for its end, for %s at most", who,
-             takeover->dir, str_duration(takeover->wait_ns, wait, sizeof wait));
+             takeover->dir,
+             str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait));
     cluster_tell_duplicate(takeover->config);
 }
 
@@ -60,7 +61,8 @@ static bool still_held(const struct takeover *takeover, struct err *err)
     bool is_others;
     history_owner_text(takeover->record, takeover->config->job, who, sizeof who, &is_others);
     return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
-                   takeover->dir, str_duration(takeover->wait_ns, wait, sizeof wait),
+                   takeover->dir,
+                   str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
                    is_others ? "give each job a checkpoint.dir or state_dir of its own"
                              : "end it first, or, if its host is gone for good, remove "
                                "commit.lock there");
@@ -108,7 +110,6 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
     sigset_t end;
     bool locks = config->cluster.node_rank == 0;
     takeover->dir = *dir;
-    takeover->wait_ns = config->checkpoint.lock_wait_ns;
     if (!*dir)
         return true;
     if (asprintf(&takeover->record, "%s/" HISTORY_FILE, *dir) < 0 ||
@@ -119,7 +120,7 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
                                       .dir = *dir,
                                       .file = locks ? takeover->file : NULL,
                                       .answer_ns = ANSWER_WAIT_NS,
-                                      .wait_ns = takeover->wait_ns,
+                                      .wait_ns = config->checkpoint.lock_wait_ns,
                                       .end = &end,
                                       .on_held = on_held,
                                       .ctx = takeover};

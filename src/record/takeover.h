@@ -20,8 +20,7 @@ struct takeover {
     struct dirlock lock;
     const char *dir;
     char *record, *file; /* paths in dir: commit.json, and the lock file */
-    int64_t wait_ns;
-    int signal; /* the signal that ended the wait, 0: none */
+    int signal;          /* the signal that ended the wait, 0: none */
 };
 
 /* *dir NULL: there is no state directory. A notice may come during the wait. If other nodes must

@@ -70,9 +70,8 @@ static bool is_warm(struct drill *drill, const struct core_report *report)
     uint64_t step = report->job.last_step;
     if (step <= report->resumed_step)
         return false;
-    if (!drill->is_stepping)
+    if (!drill->first_step)
         drill->first_step = step;
-    drill->is_stepping = true;
     return step >= drill->first_step + WARM_STEPS;
 }
 

@@ -34,8 +34,7 @@ struct drill {
     int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet; when this node heard of it */
     bool has_ended;
     char acted_upon[32]; /* the source of the notice that the job acted upon; "": none */
-    bool is_stepping;    /* the first step is done; it may have included compiling */
-    uint64_t first_step;
+    uint64_t first_step; /* after which the training gets warm: it may include compiling; 0: none */
     struct drill_round rounds[DRILL_ROUNDS_MAX];
     int nrounds;
 };

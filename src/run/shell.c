@@ -262,16 +262,14 @@ static void on_settled(void *ctx)
     views_settle(&shell->views);
 }
 
-/* After each turn of the loop. A commit may also reach the disk after the end, when the core gets
- * no events. */
+/* After each turn of the loop. */
 static void settle_turn(struct shell *shell)
 {
     if (shell->wants_hook && !record_is_busy(&shell->record))
         run_hook(shell);
-    if (shell->loop.has_changed || shell->record.committed > shell->reported_commit)
+    if (shell->loop.has_changed)
         outfile_touch(&shell->report.out);
     shell->loop.has_changed = false;
-    shell->reported_commit = shell->record.committed;
     outfile_flush(&shell->report.out);
 }
 

@@ -60,7 +60,6 @@ struct shell {
     bool wants_hook;       /* run it as soon as the record is written */
     struct watch end_wait; /* the wait for helpers */
     bool has_waited;
-    uint64_t reported_commit;
     struct shell_end *end;
 };
 
