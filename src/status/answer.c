@@ -11,7 +11,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* The number of ranks and nodes to write before other events run: half a millisecond. */
+/* After so many ranks and nodes other events run: half a millisecond. The ranks of a node are
+ * written together. */
 enum { WRITTEN_AT_ONCE = 128 };
 
 /* --- the text --- */
@@ -23,9 +24,8 @@ struct answer_text {
     struct core_peer_report *peers; /* empty except on node 0 */
     int npeers;
     bool has_asked; /* node 0 has asked the other nodes */
-    bool tells_nodes;
-    int node, rank; /* the next to write */
-    int end;        /* one past the last node whose ranks are written */
+    int node, end;  /* the next node whose ranks are written, and one past the last */
+    int peer;       /* the next of `peers` to write */
 };
 
 static void write_head(const struct answer *answer, struct writer *w, const struct err *bad,
@@ -82,59 +82,45 @@ static void text_free(struct answer_text *text)
     free(text);
 }
 
-/* False: all ranks of this node are written. */
-static bool write_rank(const struct answer *answer, struct answer_text *text)
+/* Returns how many. */
+static int write_ranks(const struct answer *answer, struct answer_text *text, int node)
 {
-    bool is_own = text->node == answer->params->node_rank;
     char why[64];
-    const struct rankquery_node *told =
-        is_own ? NULL : rankquery_told(&answer->call, text->node, why, sizeof why);
-    int n = is_own ? text->own.n : told ? told->n : 0, i = text->rank;
-    if (i >= n)
-        return false;
-    text->rank++;
-    if (is_own) {
-        struct peer_rank own = status_rank(&text->own, i, answer->steprate);
-        status_write_rank(&text->w, text->node, &own, 0);
-    } else if (told) {
-        status_write_rank(&text->w, text->node, &told->list[i], text->own.now - told->told_at);
+    int n = 0;
+    if (node == answer->params->node_rank) {
+        for (; n < text->own.n; n++) {
+            struct peer_rank own = status_rank(&text->own, n, answer->steprate);
+            status_write_rank(&text->w, node, &own, 0);
+        }
+        return n;
     }
-    return true;
+    const struct rankquery_node *told = rankquery_told(&answer->call, node, why, sizeof why);
+    for (; told && n < told->n; n++)
+        status_write_rank(&text->w, node, &told->list[n], text->own.now - told->told_at);
+    return n;
 }
 
-static void write_node(const struct answer *answer, struct answer_text *text)
+static void write_node(const struct answer *answer, struct answer_text *text, int node)
 {
-    char why[64];
-    const char *unknown = NULL;
-    if (text->node != answer->params->node_rank && !text->has_asked)
-        unknown = "it was not asked";
-    else if (text->node != answer->params->node_rank &&
-             !rankquery_told(&answer->call, text->node, why, sizeof why))
-        unknown = why;
-    status_write_node(&text->w, &text->peers[text->node++], text->own.now, unknown);
-}
-
-static void begin_nodes(struct answer_text *text)
-{
-    writer_end(&text->w);
-    writer_list(&text->w, "nodes");
-    text->tells_nodes = true;
-    text->node = 0;
+    char why[64] = "it was not asked";
+    bool is_known = node == answer->params->node_rank ||
+                    (text->has_asked && rankquery_told(&answer->call, node, why, sizeof why));
+    status_write_node(&text->w, &text->peers[node], text->own.now, is_known ? NULL : why);
 }
 
 /* True: the text is complete. */
 static bool text_go_on(const struct answer *answer, struct answer_text *text, int items)
 {
-    for (; !text->tells_nodes && items > 0; items--) {
-        if (write_rank(answer, text))
-            continue;
-        text->rank = 0;
-        if (++text->node == text->end)
-            begin_nodes(text);
+    while (text->node < text->end && items > 0) {
+        items -= 1 + write_ranks(answer, text, text->node);
+        if (++text->node == text->end) {
+            writer_end(&text->w);
+            writer_list(&text->w, "nodes");
+        }
     }
-    for (; text->tells_nodes && text->node < text->npeers && items > 0; items--)
-        write_node(answer, text);
-    if (!text->tells_nodes || text->node < text->npeers)
+    for (; text->node == text->end && text->peer < text->npeers && items > 0; items--)
+        write_node(answer, text, text->peer++);
+    if (text->node < text->end || text->peer < text->npeers)
         return false;
     writer_end(&text->w);
     writer_end(&text->w);

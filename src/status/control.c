@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "net/listener.h"
+#include "json/json.h"
 #include "json/writer.h"
 
 #include <errno.h>
@@ -40,6 +41,82 @@ struct control {
     struct control_client clients[CONTROL_CLIENTS_MAX];
     struct log_limit limit;
 };
+
+/* --- a request --- */
+
+/* A year: nothing that is computed from it overflows. */
+#define LEFT_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
+
+static bool take_flag(const struct json *member, bool *ret, struct err *err)
+{
+    return json_bool(member, ret) ||
+           err_set(err, ERR_PROTOCOL, 0, "\"%s\" is not true or false", json_key(member));
+}
+
+static bool take_left(const struct json *member, int64_t *ret, struct err *err)
+{
+    int64_t ms;
+    if (!json_int(member, &ms) || ms < 0 || ms > LEFT_MAX_MS)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "\"left_ms\" is not a number of milliseconds, of a year at most");
+    *ret = ms * NS_PER_MS;
+    return true;
+}
+
+static bool take_text(const struct json *member, char ret[CONTROL_TEXT_MAX + 1], struct err *err)
+{
+    const char *text = json_text(member);
+    if (!text || !str_copy(ret, CONTROL_TEXT_MAX + 1, text))
+        return err_set(err, ERR_PROTOCOL, 0, "\"text\" is not a text of at most %d bytes",
+                       CONTROL_TEXT_MAX);
+    str_printable(ret);
+    return true;
+}
+
+static bool take_member(const struct json *member, struct control_request *ret, struct err *err)
+{
+    const char *key = json_key(member);
+    if (str_is(key, "follow"))
+        return take_flag(member, &ret->follows, err);
+    if (str_is(key, "all"))
+        return take_flag(member, &ret->is_of_all, err);
+    if (str_is(key, "left_ms"))
+        return take_left(member, &ret->left_ns, err);
+    if (str_is(key, "text"))
+        return take_text(member, ret->text, err);
+    return str_is(key, "version") || str_is(key, "do") ||
+           err_set(err, ERR_PROTOCOL, 0, "a request has no \"%.40s\"", key);
+}
+
+/* An error of the version must win over all others. */
+static bool take_members(const struct json *root, struct control_request *ret, struct err *err)
+{
+    int64_t version;
+    if (json_kind(root) != JSON_IS_OBJECT)
+        return err_set(err, ERR_PROTOCOL, 0, "a request is an object, not %s",
+                       json_kind_name(root));
+    if (!json_int(json_find(root, "version"), &version) || version != CONTROL_VERSION)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "this pchrun (" PCHRUN_VERSION ") speaks version %d of the protocol; use "
+                       "the pchctl that came with it",
+                       CONTROL_VERSION);
+    const char *verb = json_text(json_find(root, "do"));
+    if (!verb || !control_verb_of(verb, &ret->verb))
+        return err_set(err, ERR_PROTOCOL, 0, "\"do\" names no request that this pchrun knows");
+    for (const struct json *member = json_first(root); member; member = json_next(member))
+        if (!take_member(member, ret, err))
+            return false;
+    return true;
+}
+
+bool control_read(const char *line, size_t len, struct control_request *ret, struct err *err)
+{
+    *ret = (struct control_request){.left_ns = NOTICE_LEFT_UNKNOWN};
+    struct json *root = json_read("request", line, len, err);
+    bool ok = root && take_members(root, ret, err);
+    json_free(root);
+    return ok;
+}
 
 /* --- clients --- */
 
@@ -127,7 +204,7 @@ void control_tell(struct control *control, const char *text, size_t len)
     answer_each(control, true, text, len);
 }
 
-/* --- requests --- */
+/* --- what clients send --- */
 
 static void control_refuse(struct control_client *client, const struct err *err)
 {
@@ -154,7 +231,7 @@ static void control_take(struct control_client *client, const char *line, size_t
     bufferevent_set_timeouts(client->stream, NULL, &control->patience);
     if (len > CONTROL_REQUEST_MAX)
         err_set(&err, ERR_PROTOCOL, 0, "a request has at most %d bytes", CONTROL_REQUEST_MAX);
-    if (len > CONTROL_REQUEST_MAX || !controlmsg_read(line, len, &request, &err)) {
+    if (len > CONTROL_REQUEST_MAX || !control_read(line, len, &request, &err)) {
         control_refuse(client, &err);
         return;
     }

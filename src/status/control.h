@@ -12,11 +12,28 @@
 #ifndef PCHRUN_STATUS_CONTROL_H
 #define PCHRUN_STATUS_CONTROL_H
 
-#include "status/controlmsg.h"
+#include "wire/control.h"
+#include "wire/notice.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 struct event_base;
 struct control;
 struct control_client;
+
+struct control_request {
+    enum control_verb verb;
+    bool follows;                    /* CONTROL_EVENTS: also future events */
+    bool is_of_all;                  /* CONTROL_STATUS: also of the other nodes */
+    int64_t left_ns;                 /* CONTROL_DRAIN: until the deadline, or NOTICE_LEFT_UNKNOWN */
+    char text[CONTROL_TEXT_MAX + 1]; /* CONTROL_DRAIN: the reason, for people; "": none */
+    int pid, uid;                    /* the client, from the kernel; the reader leaves them 0 */
+};
+/* Reads a request from its line, which is untrusted. An unknown member is an error, because its
+ * sender expects an effect. False: *err tells the client what is wrong. Pure. */
+MUST_CHECK bool control_read(const char *line, size_t len, struct control_request *ret,
+                             struct err *err);
 
 struct control_options {
     struct event_base *base;

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "base/str.h"
-#include "status/controlmsg.h"
+#include "status/control.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct control_request request;
     struct err err = {0};
-    if (!controlmsg_read((const char *)data, size, &request, &err)) {
+    if (!control_read((const char *)data, size, &request, &err)) {
         FUZZ_MUST(err.text[0] && memchr(err.text, '\0', sizeof err.text));
         return 0;
     }
