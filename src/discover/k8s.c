@@ -11,7 +11,6 @@
 #include "discover/vars.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,25 +92,19 @@ static char *find_whole_name(char *text, const char *host)
 static bool take_pod_0(const struct place *place, struct discovery *ret, struct err *err)
 {
     const char *host = vars_get(place, "HOSTNAME");
-    char end[24], chief[2 * ADDRESS_HOST_MAX], path[PATH_SIZE];
+    char end[24], chief[2 * ADDRESS_HOST_MAX], path[PATH_SIZE], hosts[HOSTS_MAX];
     snprintf(end, sizeof end, "-%d", ret->node_rank);
     size_t len = host ? strlen(host) : 0, end_len = strlen(end);
     if (len <= end_len || !str_is(host + len - end_len, end))
         return true;
-    char *hosts = malloc(HOSTS_MAX);
-    if (!hosts)
-        return true;
     snprintf(path, sizeof path, "%s/etc/hosts", place->root);
-    (void)fd_read_text(path, hosts, HOSTS_MAX);
+    (void)fd_read_text(path, hosts, sizeof hosts);
     const char *whole = find_whole_name(hosts, host);
-    bool ok = true;
-    if (whole) {
-        snprintf(chief, sizeof chief, "%.*s-0%.250s", (int)(len - end_len), host, whole + len);
-        vars_bind_to_pod(place, ret);
-        ok = vars_take_chief(ret, chief, "this pod's name in /etc/hosts, with index 0,", err);
-    }
-    free(hosts);
-    return ok;
+    if (!whole)
+        return true;
+    snprintf(chief, sizeof chief, "%.*s-0%.250s", (int)(len - end_len), host, whole + len);
+    vars_bind_to_pod(place, ret);
+    return vars_take_chief(ret, chief, "this pod's name in /etc/hosts, with index 0,", err);
 }
 
 bool find_kubernetes(const struct place *place, struct discovery *ret, struct err *err)

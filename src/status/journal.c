@@ -32,11 +32,10 @@ static void count_lost(struct journal *journal)
     journal->writing = 0;
 }
 
-static void journal_flush(struct journal *journal)
+static void journal_write(void *ctx)
 {
+    struct journal *journal = ctx;
     char note[96] = "";
-    if (buf_len(&journal->pending) == 0 || !outfile_is_free(&journal->out))
-        return;
     journal->writing = journal->gathered;
     journal->gathered = 0;
     if (journal->dropped > 0) {
@@ -53,21 +52,14 @@ static void journal_flush(struct journal *journal)
 
 static void on_gathered(void *ctx)
 {
-    journal_flush(ctx);
+    struct journal *journal = ctx;
+    outfile_flush(&journal->out);
 }
 
 static void journal_on_written(void *ctx, bool is_ok)
 {
-    struct journal *journal = ctx;
     if (!is_ok)
-        count_lost(journal);
-    journal_flush(journal);
-}
-
-static void gather(struct journal *journal)
-{
-    if (buf_len(&journal->pending) > 0 && journal->gather.at == CLOCK_NEVER)
-        watch_at(&journal->gather, clock_now_ns() + GATHER_NS);
+        count_lost(ctx);
 }
 
 static void add_to_file(struct journal *journal, const char *text, size_t len)
@@ -80,10 +72,11 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
         journal->gathered++;
     else
         journal->dropped++;
+    outfile_touch(&journal->out);
     if (journal->is_ending)
-        journal_flush(journal);
-    else
-        gather(journal);
+        outfile_flush(&journal->out);
+    else if (journal->gather.at == CLOCK_NEVER)
+        watch_at(&journal->gather, clock_now_ns() + GATHER_NS);
 }
 
 /* --- lines --- */
@@ -217,9 +210,9 @@ static void tell_state(struct journal *journal, const struct core_report *r)
 static void tell_round(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    bool is_new = r->round.id != journal->seen.round || r->round.phase != journal->seen.phase;
-    journal->seen.round = r->round.id;
-    journal->seen.phase = r->round.phase;
+    bool is_new =
+        r->round.id != journal->seen.round.id || r->round.phase != journal->seen.round.phase;
+    journal->seen.round = r->round;
     if (!is_new || r->round.id == 0)
         return;
     journal_begin(journal, &w, "round");
@@ -229,26 +222,22 @@ static void tell_round(struct journal *journal, const struct core_report *r)
     journal_end(journal, &w);
 }
 
-static bool is_same_notice(const struct journal *journal, const struct core_report *r,
-                           const char *name)
+static bool is_same_notice(const struct core_report *a, const struct core_report *b)
 {
-    if (!r->notice.is_live || !journal->seen.has_notice)
-        return r->notice.is_live == journal->seen.has_notice;
-    int64_t moved = r->notice.deadline - journal->seen.deadline;
-    return str_is(journal->seen.notice, name) && moved < SAME_DEADLINE_NS &&
-           moved > -SAME_DEADLINE_NS;
+    if (!a->notice.is_live || !b->notice.is_live)
+        return a->notice.is_live == b->notice.is_live;
+    int64_t moved = a->notice.deadline - b->notice.deadline;
+    return a->notice.node_rank == b->notice.node_rank &&
+           str_is(a->notice.source, b->notice.source) && str_is(a->notice.id, b->notice.id) &&
+           moved < SAME_DEADLINE_NS && moved > -SAME_DEADLINE_NS;
 }
 
 static void journal_tell_notice(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    char name[sizeof journal->seen.notice];
-    snprintf(name, sizeof name, "%d %s %.64s", r->notice.node_rank, r->notice.source, r->notice.id);
-    if (is_same_notice(journal, r, name))
+    if (is_same_notice(r, &journal->seen))
         return;
-    journal->seen.has_notice = r->notice.is_live;
-    journal->seen.deadline = r->notice.deadline;
-    str_copy(journal->seen.notice, sizeof journal->seen.notice, name);
+    journal->seen.notice = r->notice;
     journal_begin(journal, &w, r->notice.is_live ? "notice" : "notice_over");
     if (r->notice.is_live) {
         int64_t left = r->notice.deadline - clock_now_ns();
@@ -265,11 +254,10 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    const char *text = r->first_cause.fault ? r->first_cause.text : "";
-    if (str_is(journal->seen.cause, text))
+    if (str_is(journal->seen.first_cause.text, r->first_cause.text))
         return;
-    str_copy(journal->seen.cause, sizeof journal->seen.cause, text);
-    if (!*text)
+    journal->seen.first_cause = r->first_cause;
+    if (!r->first_cause.fault)
         return;
     journal_begin(journal, &w, "failed");
     writer_int(&w, "of_node", r->first_cause.node);
@@ -318,6 +306,7 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
                                     .what = "journal",
                                     .option = "events.file",
                                     .file = {.manner = STATEFILE_ADD, .max = FILE_MAX_BYTES},
+                                    .write = journal_write,
                                     .on_written = journal_on_written,
                                     .ctx = journal};
     buf_init(&journal->kept, (size_t)JOURNAL_KEPT * LINE_MAX_BYTES);

@@ -25,17 +25,9 @@ struct journal {
     void *ctx;
     struct buf kept; /* the newest lines, oldest first: at most JOURNAL_KEPT */
     /* private from here on */
-    unsigned count; /* of the kept lines */
-    bool is_dirty;  /* the core's report may have changed */
-    struct {        /* from the core's last report */
-        enum node_state state;
-        uint32_t round;
-        const char *phase;
-        bool has_notice;
-        char cause[512]; /* the text of the cause; "": none */
-        int64_t deadline;
-        char notice[128];
-    } seen;
+    unsigned count;          /* of the kept lines */
+    bool is_dirty;           /* the core's report may have changed */
+    struct core_report seen; /* what the lines tell of it */
     bool is_ending;
     struct outfile out;
     struct buf pending;
