@@ -110,7 +110,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     shell->report.exit_code = shell->end->code;
     outfile_touch(&shell->report.out);
-    views_exit(&shell->views, action, shell->end->code);
+    views_exit(&shell->views, action);
     if (action->exit.outcome == OUTCOME_FAILED)
         shell->end->signal = signal_to_repeat(shell, &report, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))

@@ -263,7 +263,7 @@ static bool start_sources(struct shell *shell, struct err *err)
 static bool start_views(struct shell *shell, struct err *err)
 {
     reap_prepare(&shell->reap);
-    views_listen(&shell->views);
+    answer_listen(&shell->views.answer);
     return true;
 }
 

@@ -5,15 +5,20 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
 #include "status/control.h"
 #include "json/writer.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* After so many ranks and nodes other events run: half a millisecond. The ranks of a node are
  * written together. */
 enum { WRITTEN_AT_ONCE = 128 };
+/* The longest wait for a client: for its request, and between two reads of its answer. */
+#define CLIENT_PATIENCE_NS (10 * NS_PER_S)
 
 /* --- the text --- */
 
@@ -138,8 +143,8 @@ static const char *text_done(struct answer_text *text, size_t *ret_len)
     return line;
 }
 
-void answer_client(struct answer *answer, struct control_client *client, const struct err *bad,
-                   const struct core_report *was)
+static void answer_client(struct answer *answer, struct control_client *client,
+                          const struct err *bad, const struct core_report *was)
 {
     size_t len;
     struct answer_text *text = text_new(answer, bad, was, false);
@@ -182,8 +187,8 @@ static void answer_on_clock(void *ctx)
     answer_go_on(ctx, WRITTEN_AT_ONCE);
 }
 
-void answer_of_all(struct answer *answer, struct control_client *client,
-                   const struct core_report *was)
+static void answer_of_all(struct answer *answer, struct control_client *client,
+                          const struct core_report *was)
 {
     bool can_ask = answer->params->nnodes > 1 && answer->params->node_rank == 0;
     if (!can_ask || (!answer->is_asked && !rankquery_begin(&answer->call))) {
@@ -203,6 +208,83 @@ void answer_end(struct answer *answer)
     answer_go_on(answer, INT_MAX);
 }
 
+/* --- requests --- */
+
+static void post_notice(struct answer *answer, enum notice_type type, int64_t left_ns,
+                        const char *text)
+{
+    struct notice notice = {.type = type, .source = CONTROL_SOURCE, .left_ns = left_ns};
+    str_copy(notice.text, sizeof notice.text, text);
+    loop_post(answer->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
+}
+
+static bool can_ask(const struct answer *answer, const struct core_report *report, struct err *err)
+{
+    if (report->outcome == OUTCOME_UNKNOWN && !report_is_over(answer->report))
+        return true;
+    return err_set(err, ERR_USAGE, 0, "the job is ending already: %s, exit code %d: %s",
+                   verdict_name(report->outcome),
+                   report_is_over(answer->report) ? answer->report->exit_code : report->exit_code,
+                   report->why);
+}
+
+static bool answer_obey(struct answer *answer, const struct control_request *request,
+                        struct err *err)
+{
+    char why[128];
+    switch (request->verb) {
+    case CONTROL_SAVE:
+        if (answer->params->save_mode != SAVE_ATTACH)
+            return err_set(err, ERR_USAGE, 0,
+                           "only a program that attaches can save and go on (save.mode)");
+        loop_post(answer->loop, &(struct event){.type = EV_SAVE_ASKED});
+        break;
+    case CONTROL_DRAIN:
+        post_notice(answer, NOTICE_TERMINATE, request->left_ns, request->text);
+        break;
+    case CONTROL_CANCEL:
+        post_notice(answer, NOTICE_CANCEL, 0, "");
+        break;
+    case CONTROL_STOP:
+        snprintf(why, sizeof why, "stopped by pchctl (process %d, user %d)", request->pid,
+                 request->uid);
+        loop_post(answer->loop, &(struct event){.type = EV_STOP_ASKED, .why = why});
+        break;
+    case CONTROL_STATUS:
+    case CONTROL_EVENTS:
+    case CONTROL__COUNT:
+        break;
+    }
+    return true;
+}
+
+static void on_asked(void *ctx, struct control_client *client,
+                     const struct control_request *request)
+{
+    struct answer *answer = ctx;
+    struct core_report was;
+    struct err err;
+    bool ok = true;
+    core_report(answer->loop->core, &was);
+    if (request->verb == CONTROL_EVENTS) {
+        control_answer(client, (const char *)buf_bytes(&answer->journal->kept),
+                       buf_len(&answer->journal->kept));
+        return;
+    }
+    if (request->verb == CONTROL_STATUS && request->is_of_all) {
+        answer_of_all(answer, client, &was);
+        return;
+    }
+    if (request->verb != CONTROL_STATUS) {
+        ok = can_ask(answer, &was, &err);
+        if (ok)
+            log_info("control", "pchctl (process %d, user %d): %s", request->pid, request->uid,
+                     control_name(request->verb));
+        ok = ok && answer_obey(answer, request, &err);
+    }
+    answer_client(answer, client, ok ? NULL : &err, &was);
+}
+
 /* --- between nodes --- */
 
 static void tell_chief(struct answer *answer, int conn, uint32_t number)
@@ -218,8 +300,11 @@ static void tell_chief(struct answer *answer, int conn, uint32_t number)
     rankquery_answer(answer->cluster, conn, &head, list);
 }
 
-void answer_peer(struct answer *answer, int conn, const struct peermsg *msg)
+static void answer_on_ranks(void *ctx, int conn, const struct peermsg *msg)
 {
+    struct answer *answer = ctx;
+    if (report_is_over(answer->report))
+        return;
     if (msg->type == PEERMSG_LOOK)
         tell_chief(answer, conn, msg->look.number);
     else
@@ -228,8 +313,10 @@ void answer_peer(struct answer *answer, int conn, const struct peermsg *msg)
 
 /* --- begin and end --- */
 
-bool answer_open(struct answer *answer, struct event_base *base, struct err *err)
+bool answer_open(struct answer *answer, struct err *err)
 {
+    struct event_base *base = answer->loop->base;
+    cluster_on_ranks(answer->cluster, answer_on_ranks, answer);
     answer->clock = (struct watch){.fn = answer_on_clock, .ctx = answer};
     answer->call = (struct rankquery){.cluster = answer->cluster,
                                       .core = answer->report->core,
@@ -239,8 +326,29 @@ bool answer_open(struct answer *answer, struct event_base *base, struct err *err
     return watch_clock(&answer->clock, base, err) && rankquery_open(&answer->call, base, err);
 }
 
+void answer_listen(struct answer *answer)
+{
+    struct control_options options = {.base = answer->loop->base,
+                                      .dir = procs_run_dir(answer->attach->procs)->path,
+                                      .patience_ns = CLIENT_PATIENCE_NS,
+                                      .asked = on_asked,
+                                      .ctx = answer};
+    struct err err;
+    answer->control = control_new(&options, &err);
+    if (!answer->control)
+        log_warn("control", "pchctl cannot reach this pchrun: %s", err.text);
+}
+
+void answer_tell(void *ctx, const char *text, size_t len)
+{
+    const struct answer *answer = ctx;
+    control_tell(answer->control, text, len);
+}
+
 void answer_free(struct answer *answer)
 {
+    control_free(answer->control);
+    answer->control = NULL;
     watch_end(&answer->clock);
     text_free(answer->text);
     answer->text = NULL;

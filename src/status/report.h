@@ -34,6 +34,11 @@ MUST_CHECK bool report_open(struct report *report, const char *path, struct reap
                             struct event_base *base, struct err *err);
 void report_free(struct report *report);
 
+/* The exit code is known, and the core gets no more events. */
+static inline bool report_is_over(const struct report *report)
+{
+    return report->exit_code >= 0;
+}
 /* Writes the contents of the file, as an object. */
 void report_write(const struct report *report, struct writer *w, const char *key);
 

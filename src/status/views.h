@@ -15,8 +15,6 @@
 #include "status/metrics.h"
 #include "status/report.h"
 
-struct control;
-
 struct views {
     const struct config *config;
     const struct core_params *params;
@@ -28,25 +26,20 @@ struct views {
     struct metrics metrics;
     struct steprate steprate;
     struct answer answer;
-    struct control *control; /* NULL: it could not be opened */
-    bool is_over;
-    int exit_code;
 };
 
 /* Call before the core's first event; set all fields above `journal` first. False: a file that the
  * user asks for cannot be used. May block. */
 MUST_CHECK bool views_open(struct views *views, const char *state_dir, struct reap *reap,
                            struct err *err);
-/* Call after the commands were started, or were refused: from here on pchctl can connect. */
-void views_listen(struct views *views);
 void views_free(struct views *views);
 
 /* Call for each action of the core. */
 void views_take(struct views *views, const struct action *action);
 /* Call after each event of the core. */
 void views_settle(struct views *views);
-/* The job has ended. */
-void views_exit(struct views *views, const struct action *action, int code);
+/* The job has ended, and the report knows the exit code. */
+void views_exit(struct views *views, const struct action *action);
 /* Is a write under way that will end or time out? */
 bool views_is_busy(const struct views *views);
 
