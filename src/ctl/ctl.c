@@ -62,7 +62,7 @@ static void print_status(const struct ctl *ctl, const struct answer *answer)
     if (ctl->options->is_json)
         printf("%s\n", answer->text);
     else
-        show_status(answer->root, stdout);
+        show_status(answer->root);
 }
 
 /* The speed is the number of steps between two requests. */
@@ -297,7 +297,7 @@ int ctl_run(const struct ctl_options *options)
 {
     struct ctl ctl = {.options = options};
     struct err err;
-    if (!find_dir(options, ctl.dir, stderr, &err)) {
+    if (!find_dir(options, ctl.dir, &err)) {
         ctl_complain(&err);
         return CTL_USAGE;
     }

@@ -137,15 +137,15 @@ static bool find_is_within(const struct ctl_options *options, char ret[FIND_DIR_
     return true;
 }
 
-static void print_list(const struct search *search, FILE *list)
+static void print_list(const struct search *search)
 {
-    fprintf(list, "%-16s %-6s %-8s %-16s %-9s %s\n", "JOB", "NODE", "PID", "HOST", "STATE",
+    fprintf(stderr, "%-16s %-6s %-8s %-16s %-9s %s\n", "JOB", "NODE", "PID", "HOST", "STATE",
             "RUN-DIR");
     for (int i = 0; i < search->n; i++) {
         const struct found *f = &search->found[i];
         char node[24];
         snprintf(node, sizeof node, "%d/%d", f->node, f->nnodes);
-        fprintf(list, "%-16s %-6s %-8d %-16s %-9s %s\n", f->job, node, f->pid, f->host, f->state,
+        fprintf(stderr, "%-16s %-6s %-8d %-16s %-9s %s\n", f->job, node, f->pid, f->host, f->state,
                 f->dir);
     }
 }
@@ -169,8 +169,7 @@ static bool say_none(const struct search *search, struct err *err)
                    geteuid() == 0 ? "" : " of this user", search->looked, find_advice(o));
 }
 
-bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *list,
-              struct err *err)
+bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct err *err)
 {
     static struct search search;
     if (find_is_within(options, ret))
@@ -181,7 +180,7 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *l
     else
         look_everywhere(&search);
     if (search.n > 1) {
-        print_list(&search, list);
+        print_list(&search);
         return err_set(err, ERR_USAGE, 0,
                        "which of these %d? name it by --job, --node or --run-dir", search.n);
     }
@@ -190,7 +189,7 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *l
     if (search.n == 0)
         return say_none(&search, err);
     if (search.silent[0] && !options->job && options->node < 0) {
-        print_list(&search, list);
+        print_list(&search);
         return err_set(err, ERR_USAGE, 0,
                        "which? one answers, but %s; name it by --job, --node or --run-dir",
                        search.silent);

@@ -11,8 +11,8 @@
 #define FIND_DIR_MAX 108 /* bytes of a Unix socket's path */
 
 /* The directory of the supervisor that fits the options. False: none or several fit. *err names the
- * searched places, or the options to choose by; `list` gets a table of those found. */
-MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *list,
+ * searched places, or the options to choose by; a table of those found is on standard error. */
+MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX],
                          struct err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "ctl/ask.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { CELL = 48 };
 
@@ -69,127 +70,124 @@ static char *range(const struct json *node, char text[CELL])
 
 /* --- the job --- */
 
-static void show_head(const struct json *answer, FILE *out)
+static void show_head(const struct json *answer)
 {
-    fprintf(out,
-            "job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
-            ": %s\n",
-            answer_text(answer, "report.job"), answer_int(answer, "report.node_rank", 0),
-            answer_int(answer, "report.nnodes", 0), answer_int(answer, "report.attempt", 0),
-            answer_int(answer, "report.generation", 0), answer_text(answer, "report.state"));
+    printf("job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
+           ": %s\n",
+           answer_text(answer, "report.job"), answer_int(answer, "report.node_rank", 0),
+           answer_int(answer, "report.nnodes", 0), answer_int(answer, "report.attempt", 0),
+           answer_int(answer, "report.generation", 0), answer_text(answer, "report.state"));
     if (!answer_is(answer, "report.outcome", "unknown"))
-        fprintf(out, "ending    %s, exit code %" PRId64 ": %s\n",
-                answer_text(answer, "report.outcome"), answer_int(answer, "report.exit_code", -1),
-                answer_text(answer, "report.why"));
+        printf("ending    %s, exit code %" PRId64 ": %s\n", answer_text(answer, "report.outcome"),
+               answer_int(answer, "report.exit_code", -1), answer_text(answer, "report.why"));
 }
 
-static void show_notice(const struct json *answer, FILE *out)
+static void show_notice(const struct json *answer)
 {
     char about[24];
     int64_t node = answer_int(answer, "report.notice.node_rank", -1);
     if (node < 0) {
-        fprintf(out, "notice    none\n");
+        printf("notice    none\n");
         return;
     }
     const char *text = answer_text(answer, "report.notice.text");
     int64_t left = between(answer, "now", "report.notice.deadline");
-    fprintf(out, "notice    %s%s%s on node %" PRId64 ", %s left\n",
-            answer_text(answer, "report.notice.source"), *text ? " " : "", text, node,
-            left < 0 ? "any time" : str_about(left, about, sizeof about));
+    printf("notice    %s%s%s on node %" PRId64 ", %s left\n",
+           answer_text(answer, "report.notice.source"), *text ? " " : "", text, node,
+           left < 0 ? "any time" : str_about(left, about, sizeof about));
 }
 
-static void show_saves(const struct json *answer, FILE *out)
+static void show_saves(const struct json *answer)
 {
     char about[24];
     int64_t step = answer_int(answer, "report.commit.step", -1);
     if (answer_int(answer, "report.round.id", 0) > 0)
-        fprintf(out, "save      round %" PRId64 ", step %" PRId64 ": %s\n",
-                answer_int(answer, "report.round.id", 0),
-                answer_int(answer, "report.round.save_step", 0),
-                answer_text(answer, "report.round.phase"));
+        printf("save      round %" PRId64 ", step %" PRId64 ": %s\n",
+               answer_int(answer, "report.round.id", 0),
+               answer_int(answer, "report.round.save_step", 0),
+               answer_text(answer, "report.round.phase"));
     if (step < 0) {
-        fprintf(out, "commit    none\n");
+        printf("commit    none\n");
         return;
     }
     int64_t ago = between(answer, "report.commit.at", "now");
     const char *path = answer_text(answer, "report.commit.path");
     if (ago >= 0)
-        fprintf(out, "commit    step %" PRId64 ", %s ago\n", step,
-                str_about(ago, about, sizeof about));
+        printf("commit    step %" PRId64 ", %s ago\n", step, str_about(ago, about, sizeof about));
     else
-        fprintf(out, "commit    step %" PRId64 ", of an earlier attempt\n", step);
+        printf("commit    step %" PRId64 ", of an earlier attempt\n", step);
     if (*path)
-        fprintf(out, "          %s\n", path);
+        printf("          %s\n", path);
 }
 
 /* --- the tables --- */
 
-static void show_nodes(const struct json *answer, FILE *out)
+static void show_nodes(const struct json *answer)
 {
     const struct json *node = answer_items(answer, "nodes");
     char cells[5][CELL];
     if (!node || !json_next(node)) /* a single node is described by its ranks */
         return;
-    fprintf(out, "\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS",
-            "STEP", "STEPS/S", "AGE", "HEARD");
+    printf("\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS", "STEP",
+           "STEPS/S", "AGE", "HEARD");
     for (; node; node = json_next(node)) {
         const char *why = answer_text(node, "why"), *state = answer_text(node, "state");
         bool is_cut =
             !answer_bool(node, "connected") && !str_is(state, "missing") && !str_is(state, "gone");
-        fprintf(out, "%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
-                answer_int(node, "node_rank", 0), answer_text(node, "host"), state,
-                counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
-                age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
-                answer_bool(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
-                *why ? ": " : "", why);
+        printf("%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
+               answer_int(node, "node_rank", 0), answer_text(node, "host"), state,
+               counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
+               age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
+               answer_bool(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
+               *why ? ": " : "", why);
     }
 }
 
-static void show_rank(const struct json *rank, bool has_nodes, FILE *out)
+static void show_rank(const struct json *rank, bool has_nodes)
 {
     char cells[2][CELL], saved[CELL] = "counts only";
     const char *word = answer_bool(rank, "attached") ? "phase" : "state";
-    fprintf(out, "%-5" PRId64 " ", answer_int(rank, "rank", 0));
+    printf("%-5" PRId64 " ", answer_int(rank, "rank", 0));
     if (has_nodes)
-        fprintf(out, "%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
+        printf("%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
     if (!answer_bool(rank, "counts_only"))
         snprintf(saved, sizeof saved, "%" PRId64, answer_int(rank, "saved_step", 0));
-    fprintf(out, "%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
-            answer_text(rank, word), answer_int(rank, "step", 0), pace(rank, cells[0]),
-            age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
+    printf("%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
+           answer_text(rank, word), answer_int(rank, "step", 0), pace(rank, cells[0]),
+           age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
 }
 
 /* Says what is unknown about other nodes, and which node knows it. */
-static void show_unknown(const struct json *answer, FILE *out)
+static void show_unknown(const struct json *answer)
 {
     if (answer_is(answer, "ranks_of", "node"))
-        fprintf(out, "\nonly the ranks of this node; pchctl on node 0, which is %s, tells of all\n",
-                answer_text(answer, "chief"));
+        printf("\nonly the ranks of this node; pchctl on node 0, which is %s, tells of all\n",
+               answer_text(answer, "chief"));
     for (const struct json *node = answer_items(answer, "nodes"); node; node = json_next(node))
         if (!answer_bool(node, "ranks_known"))
-            fprintf(out, "node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0),
-                    answer_text(node, "ranks_unknown_why"));
+            printf("node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0),
+                   answer_text(node, "ranks_unknown_why"));
 }
 
-static void show_ranks(const struct json *answer, FILE *out)
+static void show_ranks(const struct json *answer)
 {
     const struct json *rank = answer_items(answer, "ranks");
     bool has_nodes = answer_int(answer, "report.nnodes", 1) > 1;
     if (!rank)
-        fprintf(out, "\nno process has attached\n");
+        printf("\nno process has attached\n");
     else
-        fprintf(out, "\n%-5s %s%-8s %-12s %-17s %-8s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "",
-                "PID", "PHASE", "STEP", "STEPS/S", "AGE", "SAVED");
+        printf("\n%-5s %s%-8s %-12s %-17s %-8s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "", "PID",
+               "PHASE", "STEP", "STEPS/S", "AGE", "SAVED");
     for (; rank; rank = json_next(rank))
-        show_rank(rank, has_nodes, out);
-    show_unknown(answer, out);
+        show_rank(rank, has_nodes);
+    show_unknown(answer);
 }
 
-void show_status(const struct json *answer, FILE *out)
+void show_status(const struct json *answer)
 {
-    show_head(answer, out);
-    show_notice(answer, out);
-    show_saves(answer, out);
-    show_nodes(answer, out);
-    show_ranks(answer, out);
+    show_head(answer);
+    show_notice(answer);
+    show_saves(answer);
+    show_nodes(answer);
+    show_ranks(answer);
 }

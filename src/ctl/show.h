@@ -7,9 +7,7 @@
 
 #include "json/json.h"
 
-#include <stdio.h>
-
-/* The answer to CONTROL_STATUS. */
-void show_status(const struct json *answer, FILE *out);
+/* Prints the answer to CONTROL_STATUS. */
+void show_status(const struct json *answer);
 
 #endif
