@@ -6,7 +6,6 @@
 #include "base/str.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ struct reading {
 /* The hosts that one name with its brackets stands for. */
 struct name {
     char first[HOSTLIST_NAME_MAX];
-    size_t len, longest; /* of the first host, and of the longest */
+    size_t len; /* of the first */
     size_t n;
     int parts;
 };
@@ -51,52 +50,45 @@ static int64_t read_number(const char **at)
     return number;
 }
 
-/* Adds `len` characters to the first host, and `longest` to the longest. */
-static bool name_add(const struct reading *reading, struct name *name, const char *text, size_t len,
-                     size_t longest)
+/* Adds `len` characters to the first host. */
+static bool name_add(const struct reading *reading, struct name *name, const char *text, size_t len)
 {
-    name->longest += longest;
-    if (name->longest >= sizeof name->first)
+    if (len >= sizeof name->first - name->len)
         return is_bad(reading, text, "a name is too long");
     memcpy(name->first + name->len, text, len);
     name->len += len;
     return true;
 }
 
-/* One number, or two of them with a dash between. Moves *at behind it, adds to *n how many hosts it
- * stands for, and raises *longest to the digits of the last one. */
-static bool hostlist_read_range(const struct reading *reading, const char **at, size_t *n,
-                                size_t *longest)
+/* One number, or two of them with a dash between. Moves *at behind it, and adds to *n how many
+ * hosts it stands for. */
+static bool hostlist_read_range(const struct reading *reading, const char **at, size_t *n)
 {
     const char *begin = *at;
     int64_t first = read_number(at), last = first;
-    int width = (int)(*at - begin); /* pad with zeros to this number of digits */
     if (first < 0)
         return is_bad(reading, begin, "a number of at most 9 digits is wanted");
     if (**at == '-') {
         (*at)++;
         last = read_number(at);
     }
-    if (last < first)
-        return is_bad(reading, begin, "the range has no end, or ends before it begins");
-    size_t digits = (size_t)snprintf(NULL, 0, "%0*lld", width, (long long)last);
-    *longest = digits > *longest ? digits : *longest;
     *n += (size_t)(last - first) + 1;
-    return true;
+    return last >= first ||
+           is_bad(reading, begin, "the range has no end, or ends before it begins");
 }
 
 /* *at stands at the bracket, and then behind its end. */
 static bool read_part(const struct reading *reading, const char **at, struct name *name)
 {
     const char *open = *at;
-    size_t n = 0, longest = 0;
+    size_t n = 0;
     if (!strchr(open, ']'))
         return is_bad(reading, open, "the bracket is not closed");
     if (name->parts++ == PARTS_MAX)
         return is_bad(reading, open, "too many brackets in one name");
     do {
         (*at)++;
-        if (!hostlist_read_range(reading, at, &n, &longest))
+        if (!hostlist_read_range(reading, at, &n))
             return false;
         if (**at != ',' && **at != ']')
             return is_bad(reading, *at, "',' or ']' is wanted");
@@ -105,7 +97,7 @@ static bool read_part(const struct reading *reading, const char **at, struct nam
     name->n *= n;
     if (name->n > reading->max)
         return has_more(reading);
-    return name_add(reading, name, open + 1, strspn(open + 1, "0123456789"), longest);
+    return name_add(reading, name, open + 1, strspn(open + 1, "0123456789"));
 }
 
 /* Moves *at behind the name: to its comma, or the end. */
@@ -116,7 +108,7 @@ static bool hostlist_read_name(const struct reading *reading, const char **at, s
         char end = (*at)[plain];
         if (name->parts > 0 && plain > 0 && end != '[')
             return is_bad(reading, *at, "text behind the last bracket");
-        if (!name_add(reading, name, *at, plain, plain))
+        if (!name_add(reading, name, *at, plain))
             return false;
         *at += plain;
         if (end == ']')
