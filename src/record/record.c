@@ -21,8 +21,6 @@
 #define DIRECTORY_AWAY(record) \
     ((record)->is_shared ? "the directory away" : "every node's directory away")
 
-/* --- reading --- */
-
 static bool ranks_path(const struct record *record, int node, char *path, size_t size)
 {
     path[0] = '\0';
@@ -77,33 +75,33 @@ static bool look_into(void *ctx, int node, const char *path)
     return true;
 }
 
-/* Most often one of node 0's ranks has saved for all. */
-static void look_into_first(struct record *record)
+/* NULL: node 0's file does not have the step. Most often one of its ranks has saved for all. */
+static const struct saves_step *look_into_first(struct record *record)
 {
     char path[PATH_MAX];
     if (!record->has_read_first && ranks_path(record, 0, path, sizeof path))
         look_into(record, 0, path);
     record->has_read_first = true;
+    return saves_find(&record->others, record->resume_step);
 }
 
 /* The attempt that saved may have had more nodes, or its ranks on other nodes. */
-static void look_into_all(struct record *record)
+static const struct saves_step *look_into_all(struct record *record)
 {
     if (!record->has_read_all)
         history_each_ranks(record->dir, look_into, record);
     record->has_read_all = true;
+    return saves_find(&record->others, record->resume_step);
 }
 
 /* NULL: neither this rank nor any other named a path. */
 static const char *path_elsewhere(struct record *record, int rank, bool is_known)
 {
     bool is_there;
-    look_into_first(record);
-    const struct saves_step *step = saves_find(&record->others, record->resume_step);
+    const struct saves_step *step = look_into_first(record);
     const char *path = saves_path(step, rank, &is_there);
     if (!path && (!(is_known || is_there) || !saves_any_path(step))) {
-        look_into_all(record);
-        step = saves_find(&record->others, record->resume_step);
+        step = look_into_all(record);
         path = saves_path(step, rank, &is_there);
     }
     /* The rank had a part in the save, and its file is lost. Another rank's path would be another
@@ -155,8 +153,7 @@ static bool check_node(struct record *record, struct err *err)
         return true;
     if (!record->is_shared)
         return lost(record, who, err);
-    look_into_all(record);
-    const struct saves_step *step = saves_find(&record->others, record->resume_step);
+    const struct saves_step *step = look_into_all(record);
     int missing = step ? saves_missing(step) : -1;
     if (step && missing >= 0)
         snprintf(who, sizeof who, "rank %d of %d", missing, step->world);
@@ -195,8 +192,7 @@ bool record_check_rank(struct record *record, int rank, struct err *err)
         return true;
     if (!record->is_shared) /* if no rank named a path, none is needed */
         return !saves_any_path(own) || lost(record, who, err);
-    look_into_all(record);
-    saves_path(saves_find(&record->others, record->resume_step), rank, &is_known);
+    saves_path(look_into_all(record), rank, &is_known);
     return is_known || lost(record, who, err);
 }
 

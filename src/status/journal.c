@@ -73,9 +73,7 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
     else
         journal->dropped++;
     outfile_touch(&journal->out);
-    if (journal->is_ending)
-        outfile_flush(&journal->out);
-    else if (journal->gather.at == CLOCK_NEVER)
+    if (journal->gather.at == CLOCK_NEVER)
         watch_at(&journal->gather, clock_now_ns() + GATHER_NS);
 }
 
@@ -286,12 +284,12 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
     struct writer w;
     journal->is_dirty = true;
     journal_settle(journal);
-    journal->is_ending = true;
     journal_begin(journal, &w, "exit");
     writer_text(&w, "outcome", verdict_name(outcome));
     writer_int(&w, "exit_code", code);
     writer_text(&w, "text", why);
     journal_end(journal, &w);
+    outfile_flush(&journal->out);
 }
 
 /* --- begin and end --- */

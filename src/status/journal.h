@@ -28,7 +28,6 @@ struct journal {
     unsigned count;          /* of the kept lines */
     bool is_dirty;           /* the core's report may have changed */
     struct core_report seen; /* what the lines tell of it */
-    bool is_ending;
     struct outfile out;
     struct buf pending;
     unsigned gathered,

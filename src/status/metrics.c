@@ -216,7 +216,7 @@ static void metrics_on_clock(void *ctx)
     struct metrics *metrics = ctx;
     outfile_touch(&metrics->out);
     outfile_flush(&metrics->out);
-    metrics_run(metrics, metrics->is_running);
+    metrics_run(metrics, true);
 }
 
 bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
@@ -240,6 +240,5 @@ void metrics_free(struct metrics *metrics)
 
 void metrics_run(struct metrics *metrics, bool is_running)
 {
-    metrics->is_running = is_running;
     watch_at(&metrics->clock, is_running ? clock_now_ns() + metrics->interval_ns : CLOCK_NEVER);
 }

@@ -34,9 +34,7 @@ struct metrics {
     bool (*compose)(void *ctx, struct buf *ret);
     void *ctx;
     struct outfile out; /* touch and flush it */
-    /* private from here on */
-    bool is_running;
-    struct watch clock;
+    struct watch clock; /* private; set while the commands run */
 };
 
 /* Set the fields above `out` first. `path` NULL: no file. May block. */
