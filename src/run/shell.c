@@ -110,7 +110,11 @@ static void act_exit(struct shell *shell, const struct action *action)
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     shell->report.exit_code = shell->end->code;
     outfile_touch(&shell->report.out);
-    views_exit(&shell->views, action);
+    answer_end(&shell->answer);
+    journal_exit(&shell->journal, action->exit.outcome, shell->end->code, action->exit.text);
+    metrics_run(&shell->metrics, false);
+    outfile_touch(&shell->metrics.out);
+    outfile_flush(&shell->metrics.out);
     if (action->exit.outcome == OUTCOME_FAILED)
         shell->end->signal = signal_to_repeat(shell, &report, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
@@ -190,6 +194,21 @@ static void perform(struct shell *shell, const struct action *action)
     }
 }
 
+/* Which files change with the action. None of these comes with every heartbeat. */
+static void touch_files(struct shell *shell, const struct action *action)
+{
+    bool is_start = action->type == ACT_START;
+    bool is_attached = action->type == ACT_PROC_SEND && action->proc.msg->type == PROCMSG_WELCOME;
+    bool changes_report =
+        action->type == ACT_STATE || action->type == ACT_GATE || action->type == ACT_COMMITTED;
+    if (is_start)
+        metrics_run(&shell->metrics, true);
+    if (changes_report)
+        outfile_touch(&shell->report.out);
+    if (changes_report || is_start || is_attached)
+        outfile_touch(&shell->metrics.out);
+}
+
 static void act(void *ctx, const struct action *action)
 {
     struct shell *shell = ctx;
@@ -199,7 +218,8 @@ static void act(void *ctx, const struct action *action)
         log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
     }
     perform(shell, action);
-    views_take(&shell->views, action);
+    touch_files(shell, action);
+    journal_take(&shell->journal, action);
 }
 
 /* --- the run --- */
@@ -259,7 +279,10 @@ static void on_settled(void *ctx)
 {
     struct shell *shell = ctx;
     drill_watch(&shell->drill);
-    views_settle(&shell->views);
+    if (shell->loop.is_over)
+        return;
+    journal_settle(&shell->journal);
+    outfile_flush(&shell->metrics.out);
 }
 
 /* After each turn of the loop. */

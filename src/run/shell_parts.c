@@ -167,15 +167,59 @@ static bool open_attach(struct shell *shell, struct err *err)
     return true;
 }
 
-static bool open_views(struct shell *shell, struct err *err)
+static bool open_journal(struct shell *shell, struct err *err)
 {
-    shell->views = (struct views){.config = shell->config,
-                                  .params = &shell->params,
-                                  .loop = &shell->loop,
-                                  .attach = &shell->attach,
-                                  .report = &shell->report,
-                                  .cluster = &shell->cluster};
-    return views_open(&shell->views, shell->state_dir, &shell->reap, err);
+    char *path = NULL;
+    shell->journal.params = &shell->params;
+    shell->journal.core = shell->loop.core;
+    shell->journal.on_line = answer_tell;
+    shell->journal.ctx = &shell->answer;
+    bool ok =
+        paths_expand(shell->config, shell->config->events_file, shell->state_dir, &path, err) &&
+        journal_open(&shell->journal, path, &shell->reap, shell->loop.base, err);
+    free(path);
+    return ok;
+}
+
+static bool open_metrics(struct shell *shell, struct err *err)
+{
+    char *path = NULL;
+    shell->metrics = (struct metrics){.params = &shell->params,
+                                      .core = shell->loop.core,
+                                      .attach = &shell->attach,
+                                      .report = &shell->report,
+                                      .steprate = &shell->steprate,
+                                      .interval_ns = shell->config->metrics.interval_ns};
+    bool ok =
+        paths_expand(shell->config, shell->config->metrics.file, shell->state_dir, &path, err) &&
+        metrics_open(&shell->metrics, path, &shell->reap, shell->loop.base, err);
+    free(path);
+    return ok;
+}
+
+static void free_metrics(struct shell *shell)
+{
+    metrics_free(&shell->metrics);
+}
+
+static const char *where_chief_is(const struct config *config)
+{
+    if (config->cluster.nnodes == 1)
+        return NULL;
+    return config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
+}
+
+static bool open_answer(struct shell *shell, struct err *err)
+{
+    shell->answer = (struct answer){.params = &shell->params,
+                                    .chief = where_chief_is(shell->config),
+                                    .loop = &shell->loop,
+                                    .attach = &shell->attach,
+                                    .report = &shell->report,
+                                    .journal = &shell->journal,
+                                    .steprate = &shell->steprate,
+                                    .cluster = &shell->cluster};
+    return answer_open(&shell->answer, err);
 }
 
 static bool open_generation(struct shell *shell, struct err *err)
@@ -260,16 +304,17 @@ static bool start_sources(struct shell *shell, struct err *err)
     return inbox_open(&shell->inbox, shell->config, shell->state_dir, err);
 }
 
-static bool start_views(struct shell *shell, struct err *err)
+static bool start_answers(struct shell *shell, struct err *err)
 {
     reap_prepare(&shell->reap);
-    answer_listen(&shell->views.answer);
+    answer_listen(&shell->answer);
     return true;
 }
 
-static bool report_holds(const struct shell *shell)
+static bool files_hold(const struct shell *shell)
 {
-    return outfile_is_busy(&shell->report.out);
+    return outfile_is_busy(&shell->report.out) || outfile_is_busy(&shell->journal.out) ||
+           outfile_is_busy(&shell->metrics.out);
 }
 
 #define HOLDS(part)                                     \
@@ -281,7 +326,6 @@ HOLDS(record)
 HOLDS(inbox)
 HOLDS(logs)
 HOLDS(evidence)
-HOLDS(views)
 HOLDS(cluster)
 
 #define FREE(part)                               \
@@ -297,7 +341,8 @@ FREE(logs)
 FREE(evidence)
 FREE(jobs)
 FREE(attach)
-FREE(views)
+FREE(journal)
+FREE(answer)
 FREE(generation)
 FREE(drill)
 FREE(cluster)
@@ -316,14 +361,16 @@ static const struct part {
     {open_record, record_holds, free_record},
     {open_core, NULL, NULL},
     {open_sources, inbox_holds, free_inbox},
-    {open_report, report_holds, free_report},
+    {open_report, files_hold, free_report},
     {open_children, NULL, free_children},
     {open_hook, hook_holds, free_hook},
     {open_logs, logs_holds, free_logs},
     {open_evidence, evidence_holds, free_evidence},
     {open_jobs, NULL, free_jobs},
     {open_attach, NULL, free_attach},
-    {open_views, views_holds, free_views}, /* its socket lies in attach's directory */
+    {open_journal, NULL, free_journal},
+    {open_metrics, NULL, free_metrics},
+    {open_answer, NULL, free_answer}, /* its socket lies in attach's directory */
     {open_generation, NULL, free_generation},
     {open_drill, NULL, free_drill},
     {open_attempt, NULL, NULL},
@@ -331,7 +378,7 @@ static const struct part {
     {start_job, NULL, NULL},
     {open_signals, NULL, free_signals},
     {start_sources, NULL, NULL},
-    {start_views, NULL, NULL},
+    {start_answers, NULL, NULL},
 };
 
 bool shell_open_parts(struct shell *shell, struct err *err)

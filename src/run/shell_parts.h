@@ -21,8 +21,10 @@
 #include "record/takeover.h"
 #include "run/drill.h"
 #include "run/generation.h"
+#include "status/answer.h"
+#include "status/journal.h"
+#include "status/metrics.h"
 #include "status/report.h"
-#include "status/views.h"
 
 struct shell_end;
 
@@ -46,7 +48,10 @@ struct shell {
     struct record record;
     struct attach attach;
     struct drill drill;
-    struct views views;
+    struct journal journal;
+    struct steprate steprate;
+    struct metrics metrics;
+    struct answer answer;
     struct inbox inbox;
     struct evidence evidence;
     struct hook hook;

@@ -203,10 +203,23 @@ bool metrics_compose(const struct metrics_view *view, struct buf *ret)
 
 static void metrics_write_file(void *ctx)
 {
+    static struct status_ranks ranks; /* too large for the stack */
     struct metrics *metrics = ctx;
+    struct core_report report;
     struct buf text;
+    core_report(metrics->core, &report);
+    status_look(&ranks, metrics->attach, metrics->steprate);
+    struct metrics_view view = {.params = metrics->params,
+                                .report = &report,
+                                .ranks = ranks.list,
+                                .nranks = ranks.n,
+                                .steprate = metrics->steprate,
+                                .now = ranks.now,
+                                .real_now = clock_real_ns(),
+                                .is_up = !report_is_over(metrics->report),
+                                .exit_code = metrics->report->exit_code};
     buf_init(&text, FILE_MAX_BYTES);
-    bool ok = metrics->compose(metrics->ctx, &text);
+    bool ok = metrics_compose(&view, &text);
     outfile_write(&metrics->out, ok ? buf_bytes(&text) : NULL, buf_len(&text));
     buf_free(&text);
 }

@@ -12,7 +12,7 @@
 #include "core/core.h"
 #include "loop/outfile.h"
 #include "loop/watch.h"
-#include "procs/steprate.h"
+#include "status/status.h"
 
 /* The data of the metrics. */
 struct metrics_view {
@@ -29,10 +29,12 @@ struct metrics_view {
 MUST_CHECK bool metrics_compose(const struct metrics_view *view, struct buf *ret);
 
 struct metrics {
+    const struct core_params *params;
+    const struct core *core;
+    const struct attach *attach;
+    const struct report *report; /* knows the exit code */
+    struct steprate *steprate;
     int64_t interval_ns;
-    /* Composes the text. */
-    bool (*compose)(void *ctx, struct buf *ret);
-    void *ctx;
     struct outfile out; /* touch and flush it */
     struct watch clock; /* private; set while the commands run */
 };
