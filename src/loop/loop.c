@@ -22,16 +22,15 @@ static void on_timer(void *ctx)
 
 bool loop_open(struct loop *loop, struct err *err)
 {
-    *loop = (struct loop){.base = watch_open(err), .timer = {.fn = on_timer, .ctx = loop}};
+    loop->base = watch_open(err);
+    loop->timer = (struct watch){.fn = on_timer, .ctx = loop};
     return loop->base && watch_clock(&loop->timer, loop->base, err);
 }
 
-bool loop_open_core(struct loop *loop, const struct core_params *params,
-                    const struct loop_calls *calls, struct err *err)
+bool loop_open_core(struct loop *loop, const struct core_params *params, struct err *err)
 {
-    loop->calls = *calls;
     loop->queue = calloc(LOOP_QUEUE_MAX, sizeof *loop->queue);
-    loop->core = core_new(params, calls->act, calls->ctx);
+    loop->core = core_new(params, loop->act, loop->ctx);
     if (!loop->queue || !loop->core)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     watch_at(&loop->timer, core_wake_at(loop->core));
@@ -92,5 +91,5 @@ void loop_post(struct loop *loop, const struct event *event)
         loop->count--;
     }
     watch_at(&loop->timer, loop->is_over ? CLOCK_NEVER : core_wake_at(loop->core));
-    loop->calls.settled(loop->calls.ctx);
+    loop->settled(loop->ctx);
 }

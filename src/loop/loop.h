@@ -18,13 +18,10 @@
 
 struct loop_item;
 
-struct loop_calls {
+struct loop {
     core_act_fn *act;           /* performs an action of the core */
     void (*settled)(void *ctx); /* the core has handled an event and all that followed from it */
     void *ctx;
-};
-
-struct loop {
     struct event_base *base;
     struct core *core; /* NULL until loop_open_core() */
     struct watch timer;
@@ -33,16 +30,16 @@ struct loop {
     bool is_busy;
     bool is_over;     /* set it after ACT_EXIT: the core gets no more events */
     bool has_changed; /* set it if something in the report has: it is written after this turn */
-    struct loop_calls calls;
 };
 
 /* One action causes a bounded number of events: one or two for each child. */
 #define LOOP_QUEUE_MAX (2 * CORE_CHILDREN_MAX + 64)
 
+/* Set act, settled and ctx first, and zero the rest. */
 MUST_CHECK bool loop_open(struct loop *loop, struct err *err);
 /* Makes the core. Call before the first loop_post(). */
 MUST_CHECK bool loop_open_core(struct loop *loop, const struct core_params *params,
-                               const struct loop_calls *calls, struct err *err);
+                               struct err *err);
 void loop_free(struct loop *loop);
 
 /* Fills in `event->now` and `wall`. The event's pointers are borrowed for the call. An event

@@ -347,7 +347,7 @@ struct shell_end shell_run(struct config *config, unsigned closed)
     struct err err;
     shell.config = config;
     shell.closed = closed;
-    shell.calls = (struct loop_calls){act, on_settled, &shell};
+    shell.loop = (struct loop){.act = act, .settled = on_settled, .ctx = &shell};
     shell.end = &end;
     bool is_open = shell_open_parts(&shell, &err);
     if (is_open && run_loop(&shell, &err))

@@ -76,7 +76,7 @@ static bool open_core(struct shell *shell, struct err *err)
 {
     return paths_expand(shell->config, shell->config->report, shell->state_dir, &shell->report_path,
                         err) &&
-           loop_open_core(&shell->loop, &shell->params, &shell->calls, err);
+           loop_open_core(&shell->loop, &shell->params, err);
 }
 
 static bool open_sources(struct shell *shell, struct err *err)

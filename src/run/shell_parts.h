@@ -36,7 +36,7 @@ struct shell {
     struct core_params params;
     char *state_dir;   /* NULL: none */
     char *report_path; /* the same */
-    struct loop loop;
+    struct loop loop;  /* its calls are set first */
     struct reap reap;
     struct children children;
     struct jobs jobs;
@@ -58,9 +58,8 @@ struct shell {
     struct logs logs;
     struct generation generation;
     struct log_limit log_limits[LIMITED_TOPICS];
-    struct loop_calls calls; /* set first */
-    size_t opened;           /* how many parts are open */
-    bool has_started;        /* the job: from here on it is never "not started" */
+    size_t opened;    /* how many parts are open */
+    bool has_started; /* the job: from here on it is never "not started" */
     enum outcome outcome;
     bool wants_hook;       /* run it as soon as the record is written */
     struct watch end_wait; /* the wait for helpers */
