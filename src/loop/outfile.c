@@ -37,25 +37,15 @@ static void outfile_on_deadline(void *ctx)
     statefile_give_up(&out->file);
 }
 
-static bool outfile_resolve(const struct outfile *out, const char *path, char **ret,
-                            struct err *err)
-{
-    if (out->what)
-        return statefile_resolve(path, ret, err) ||
-               err_wrap(err, "no %s can be kept at '%s' (%s)", out->what, path, out->option);
-    *ret = NULL;
-    return true;
-}
-
 bool outfile_open(struct outfile *out, const char *path, struct reap *reap, struct event_base *base,
                   struct err *err)
 {
-    char *target;
+    char *target = NULL;
     out->deadline = (struct watch){.fn = outfile_on_deadline, .ctx = out};
     if (!path)
         return true;
-    if (!outfile_resolve(out, path, &target, err))
-        return false;
+    if (out->what && !statefile_resolve(path, &target, err))
+        return err_wrap(err, "no %s can be kept at '%s' (%s)", out->what, path, out->option);
     out->is_wanted = statefile_init(&out->file, target ? target : path, reap, err);
     free(target);
     if (!out->is_wanted)
@@ -70,11 +60,6 @@ void outfile_free(struct outfile *out)
     watch_end(&out->deadline);
     statefile_free(&out->file);
     out->is_wanted = false;
-}
-
-bool outfile_is_free(const struct outfile *out)
-{
-    return out->is_wanted && !statefile_is_busy(&out->file);
 }
 
 bool outfile_write(struct outfile *out, const void *text, size_t len)
@@ -96,7 +81,7 @@ void outfile_touch(struct outfile *out)
 
 void outfile_flush(struct outfile *out)
 {
-    if (!out->is_dirty || !outfile_is_free(out))
+    if (!out->is_dirty || !out->is_wanted || statefile_is_busy(&out->file))
         return;
     out->is_dirty = false;
     out->write(out->ctx);

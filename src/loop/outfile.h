@@ -33,9 +33,7 @@ MUST_CHECK bool outfile_open(struct outfile *out, const char *path, struct reap 
                              struct event_base *base, struct err *err);
 void outfile_free(struct outfile *out);
 
-/* Is the file wanted, and no write under way? */
-bool outfile_is_free(const struct outfile *out);
-/* Call when outfile_is_free(). `text` NULL: it could not be composed. False: that, or the write
+/* Call when no write is under way. `text` NULL: it could not be composed. False: that, or the write
  * failed at once; it is logged, and on_written is not called. */
 bool outfile_write(struct outfile *out, const void *text, size_t len);
 /* The contents have changed; outfile_flush() writes them, at the latest when the write that is
