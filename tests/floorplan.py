@@ -42,7 +42,7 @@ PUBLIC_HEADERS = {"pch.h": "libpch"}
 # or the first letters of a path.
 LIBRARIES = [
     ("libevent", ("event2/", "event.h", "evutil.h"), "libevent", ("src/loop/", "src/net/", "src/peers/", "src/procs/",
-                                                             "src/notices/", "src/status/")),
+                                                             "src/status/")),
     ("jansson", ("jansson",), "jansson", ("src/json/",)),
     ("OpenSSL", ("openssl/",), "openssl", ("src/net/tls",)),
     ("libcurl", ("curl/",), "libcurl", ("src/watch/",)),

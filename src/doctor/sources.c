@@ -20,8 +20,7 @@
 enum { ARGS_MAX = 4, LINE_MAX_SIZE = 640 };
 
 /* The source's own arguments, and --check. */
-static bool ask_source(const struct source_options *source, int64_t until, char *line,
-                       struct err *err)
+static bool ask_source(const struct source *source, int64_t until, char *line, struct err *err)
 {
     char check[] = "--check";
     char *argv[ARGS_MAX + 2] = {NULL};
@@ -58,8 +57,7 @@ static enum finding_verdict worse(enum finding_verdict a, enum finding_verdict b
     return badness[a] > badness[b] ? a : b;
 }
 
-static void doctor_advise_source(const struct source_options *source, const char *line,
-                                 struct finding *ret)
+static void doctor_advise_source(const struct source *source, const char *line, struct finding *ret)
 {
     if (strstr(line, "hop limit"))
         str_copy(ret->advice, sizeof ret->advice,
@@ -72,7 +70,7 @@ static void doctor_advise_source(const struct source_options *source, const char
 }
 
 /* If a run found the source by itself, a failure is only a warning: the run goes on. */
-static void doctor_ask_one_source(const struct source_options *source, bool is_own, int64_t until,
+static void doctor_ask_one_source(const struct source *source, bool is_own, int64_t until,
                                   struct finding *ret)
 {
     char line[LINE_MAX_SIZE];

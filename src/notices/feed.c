@@ -28,7 +28,8 @@ static void pause_reading(struct feed *feed)
     watch_end(&feed->readable);
     watch_at(&feed->resume, feed->since + NS_PER_S);
     feed->is_paused = true;
-    feed->calls.flood(feed->calls.ctx);
+    if (feed->calls.flood)
+        feed->calls.flood(feed->calls.ctx);
 }
 
 /* Hands out lines within this second's limits. False: a limit is reached. */
@@ -91,28 +92,27 @@ static void feed_on_readable(void *ctx)
 static void on_resume(void *ctx)
 {
     struct feed *feed = ctx;
-    struct err err;
     feed->is_paused = false;
     begin_second(feed);
     feed_go_on(feed);
-    if (!feed->is_paused && !watch_fd(&feed->readable, feed->base, feed->fd, &err))
+    if (!feed->is_paused && !watch_fd(&feed->readable, feed->base, feed->fd, NULL))
         pause_reading(feed); /* and try again */
 }
 
 bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err)
 {
-    feed->fd = fd;
     feed->base = base;
+    feed->fd = fd;
     feed->readable = (struct watch){.fn = feed_on_readable, .ctx = feed};
     feed->resume = (struct watch){.fn = on_resume, .ctx = feed};
     lines_init(&feed->lines, feed->options.line_max, CHUNK);
     begin_second(feed);
     feed->is_paused = false;
-    if (fd_set_nonblock(fd, err) && watch_fd(&feed->readable, base, fd, err) &&
-        watch_clock(&feed->resume, base, err))
-        return true;
-    feed_close(feed);
-    return false;
+    bool ok = fd_set_nonblock(fd, err) && watch_clock(&feed->resume, base, err) &&
+              watch_fd(&feed->readable, base, fd, err);
+    if (!ok)
+        feed_close(feed);
+    return ok;
 }
 
 void feed_drain(struct feed *feed)

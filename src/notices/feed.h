@@ -19,17 +19,17 @@ struct feed_options {
 };
 /* None of these may close the feed. */
 struct feed_calls {
-    void (*line)(void *ctx, char *line, size_t len); /* NUL-terminated */
-    void (*too_long)(void *ctx);                     /* one line is skipped */
-    void (*flood)(void *ctx);                        /* reading pauses for the rest of the second */
+    void (*line)(void *ctx, const char *line, size_t len); /* NUL-terminated */
+    void (*too_long)(void *ctx);                           /* one line is skipped */
+    void (*flood)(void *ctx); /* reading pauses for the rest of the second; NULL: not needed */
     void *ctx;
 };
 
 struct feed {
     struct feed_options options;
     struct feed_calls calls;
-    int fd; /* -1: closed */
     struct event_base *base;
+    int fd; /* -1: closed */
     struct watch readable, resume;
     struct lines lines;
     int64_t since; /* CLOCK_MONOTONIC: when this second began */

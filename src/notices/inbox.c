@@ -4,6 +4,7 @@
 #include "notices/inbox.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/presets.h"
@@ -11,6 +12,8 @@
 #include "json/writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,52 +49,28 @@ bool inbox_is_watched(enum config_notice_kind kind)
     return watched[kind] != NULL;
 }
 
-static bool inbox_find_program(const struct config_notice *notice, char path[PATH_MAX],
-                               struct err *err)
+/* pchrun-watch, then its name of the source, then the path, if the source has one. */
+static char **watcher_args(const struct config_notice *notice, struct err *err)
 {
-    if (!watched[notice->kind])
-        return program_find(notice->args[0], getenv("PATH"), path, PATH_MAX, err);
-    return program_beside(WATCHER, path, PATH_MAX) ||
-           program_find(WATCHER, getenv("PATH"), path, PATH_MAX, err);
-}
-
-static size_t count_args(char *const *args)
-{
-    size_t n = 0;
-    while (args && args[n])
-        n++;
-    return n;
-}
-
-/* The program, then pchrun-watch's name of the source, then the arguments. Only the first text is
- * allocated; the others belong to the configuration. */
-static char **make_argv(const struct config_notice *notice, const char *program)
-{
-    size_t n = 0, skipped = watched[notice->kind] ? 0 : 1;
-    char **argv = calloc(count_args(notice->args) + 3, sizeof *argv);
-    if (!argv || !(argv[n++] = strdup(program))) {
-        free(argv);
-        return NULL;
-    }
-    if (watched[notice->kind])
-        argv[n++] = (char *)watched[notice->kind];
-    for (size_t i = skipped; i < count_args(notice->args); i++)
-        argv[n++] = notice->args[i];
-    return argv;
+    char program[PATH_MAX];
+    char *const args[] = {program, (char *)watched[notice->kind],
+                          notice->args ? notice->args[0] : NULL, NULL};
+    if (!program_beside(WATCHER, program, sizeof program))
+        str_copy(program, sizeof program, WATCHER);
+    return program_args(args, getenv("PATH"), err);
 }
 
 static bool add_source(struct inbox *inbox, const struct config_notice *notice, struct err *err)
 {
-    char program[PATH_MAX];
-    struct source_options *source = &inbox->sources[inbox->count];
-    if (!inbox_find_program(notice, program, err))
+    char **argv = watched[notice->kind] ? watcher_args(notice, err)
+                                        : program_args(notice->args, getenv("PATH"), err);
+    if (!argv)
         return err_wrap(err, "the notice source %s", notice->name);
-    *source = (struct source_options){.name = notice->name,
-                                      .argv = make_argv(notice, program),
-                                      .interval_ns = notice->interval_ns,
-                                      .timeout_ns = notice->timeout_ns};
-    inbox->count += source->argv != NULL;
-    return source->argv || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    inbox->sources[inbox->count++] = (struct source){.name = notice->name,
+                                                     .argv = argv,
+                                                     .interval_ns = notice->interval_ns,
+                                                     .timeout_ns = notice->timeout_ns};
+    return true;
 }
 
 static bool inbox_add_sources(struct inbox *inbox, const struct config *config, struct err *err)
@@ -159,16 +138,11 @@ static void inbox_on_notice(void *ctx, const struct notice *notice)
     loop_post(inbox->loop, &(struct event){.type = EV_NOTICE, .notice = &known});
 }
 
-static void inbox_on_changed(void *ctx)
-{
-    struct inbox *inbox = ctx;
-    inbox->loop->has_changed = true;
-}
-
 static void inbox_on_start(void *ctx)
 {
     struct inbox *inbox = ctx;
-    notices_start(inbox->notices);
+    for (size_t i = 0; i < inbox->count; i++)
+        source_start(&inbox->sources[i]);
 }
 
 /* --- start and end --- */
@@ -218,10 +192,40 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
 
+/* The mark is unique, even if one pchrun runs below another. */
+static bool make_env(struct inbox *inbox)
+{
+    struct source_world *world = &inbox->world;
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64, (int)getpid(),
+             clock_now_ns());
+    snprintf(inbox->mark_text, sizeof inbox->mark_text, "%s=1", world->mark);
+    world->env = malloc((n + 2) * sizeof *world->env);
+    if (!world->env)
+        return false;
+    memcpy(world->env, environ, n * sizeof *world->env);
+    world->env[n] = inbox->mark_text;
+    world->env[n + 1] = NULL;
+    return true;
+}
+
+static bool open_world(struct inbox *inbox, struct err *err)
+{
+    inbox->world = (struct source_world){.loop = inbox->loop,
+                                         .reap = inbox->reap,
+                                         .dir = getcwd(NULL, 0),
+                                         .null = open("/dev/null", O_RDONLY | O_CLOEXEC),
+                                         .notice = inbox_on_notice,
+                                         .ctx = inbox};
+    if (inbox->world.null < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null");
+    return make_env(inbox) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch the notice sources");
+}
+
 bool inbox_open(struct inbox *inbox, struct config *config, const char *state_dir, struct err *err)
 {
-    struct event_base *base = inbox->loop->base;
-    struct notices_calls calls = {inbox_on_notice, inbox_on_changed, inbox};
     bool has_recalled = inbox->count > 0;
     add_auto(inbox, config);
     if (inbox->count == 0)
@@ -229,13 +233,11 @@ bool inbox_open(struct inbox *inbox, struct config *config, const char *state_di
     /* The commands run already: a minor error must not end them. */
     if (!has_recalled && !recall_if_needed(inbox, config, state_dir, LOG_DEBUG, err))
         log_warn(TOPIC, "%s", err->text);
-    inbox->dir = getcwd(NULL, 0);
-    struct notices_options options = {inbox->sources, inbox->count, inbox->dir, environ};
+    bool ok = open_world(inbox, err);
+    for (size_t i = 0; ok && i < inbox->count; i++)
+        ok = source_open(&inbox->sources[i], &inbox->world, err);
     inbox->start = (struct watch){.fn = inbox_on_start, .ctx = inbox};
-    if (!watch_clock(&inbox->start, base, err))
-        return false;
-    inbox->notices = notices_new(base, inbox->reap, &options, &calls, err);
-    if (!inbox->notices)
+    if (!ok || !watch_clock(&inbox->start, inbox->loop->base, err))
         return false;
     watch_at(&inbox->start, clock_now_ns() + START_AFTER_NS);
     return true;
@@ -243,40 +245,35 @@ bool inbox_open(struct inbox *inbox, struct config *config, const char *state_di
 
 void inbox_end(struct inbox *inbox, const struct notice *by)
 {
-    if (!inbox->notices)
+    if (!inbox->start.handle) /* not open */
         return;
     watch_at(&inbox->start, CLOCK_NEVER);
     if (by && !is_there(inbox, by->source)) /* a person gave it */
         by = NULL;
     if (inbox->memory.is_wanted && pastnotices_end(&inbox->pastnotices, by, clock_real_ns()))
         remember(inbox);
-    notices_end(inbox->notices);
+    for (size_t i = 0; i < inbox->count; i++)
+        source_end(&inbox->sources[i]);
 }
 
 bool inbox_is_busy(const struct inbox *inbox)
 {
-    return inbox->notices && (outfile_is_busy(&inbox->memory) || notices_is_busy(inbox->notices));
+    for (size_t i = 0; i < inbox->count; i++)
+        if (source_is_ending(&inbox->sources[i]))
+            return true;
+    return outfile_is_busy(&inbox->memory);
 }
 
 void inbox_free(struct inbox *inbox)
 {
     watch_end(&inbox->start);
     outfile_free(&inbox->memory);
-    notices_free(inbox->notices);
-    for (size_t i = 0; i < inbox->count; i++) {
-        free(inbox->sources[i].argv[0]);
-        free(inbox->sources[i].argv);
-    }
+    for (size_t i = 0; i < inbox->count; i++)
+        source_free(&inbox->sources[i]);
     free(inbox->sources);
-    free(inbox->dir);
+    if (inbox->world.loop) /* open */
+        fd_close(&inbox->world.null);
+    free(inbox->world.env);
+    free(inbox->world.dir);
     *inbox = (struct inbox){0};
-}
-
-void inbox_state(const struct inbox *inbox, size_t i, struct source_state *ret)
-{
-    if (inbox->notices)
-        notices_state(inbox->notices, i, ret);
-    else
-        *ret =
-            (struct source_state){.name = inbox->sources[i].name, .state = "off", .last_error = ""};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * inbox: starts the notice sources of the configuration and hands their notices to the core:
- * EV_NOTICE. Remembers which notices have ended an attempt (pastnotices.h). Without sources it does
- * nothing. Owns its memory: inbox_free(). Main thread.
+ * EV_NOTICE. All sources end with pchrun. Remembers which notices have ended an attempt
+ * (pastnotices.h). Without sources it does nothing. Owns its memory: inbox_free(). Main thread.
  */
 #ifndef PCHRUN_NOTICES_INBOX_H
 #define PCHRUN_NOTICES_INBOX_H
@@ -10,17 +10,17 @@
 #include "config/config.h"
 #include "loop/loop.h"
 #include "loop/outfile.h"
-#include "notices/notices.h"
 #include "notices/pastnotices.h"
+#include "notices/source.h"
 
 struct inbox {
     struct loop *loop;
     struct reap *reap;
-    /* private from here on */
-    struct source_options *sources; /* for notices.h; it owns their texts */
+    struct source *sources; /* the report reads them */
     size_t count;
-    char *dir; /* the directory in which pchrun was started; NULL: unknown */
-    struct notices *notices;
+    /* private from here on */
+    struct source_world world;
+    char mark_text[80];
     struct watch start;
     struct pastnotices pastnotices;
     struct outfile memory; /* the file of `handled`; not wanted: nothing is remembered */
@@ -45,8 +45,5 @@ bool inbox_is_busy(const struct inbox *inbox);
 
 /* Does pchrun-watch serve this source, so that the doctor can test it? Any thread. */
 bool inbox_is_watched(enum config_notice_kind kind);
-
-/* The state of source `i`, below `count`. */
-void inbox_state(const struct inbox *inbox, size_t i, struct source_state *ret);
 
 #endif

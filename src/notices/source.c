@@ -7,8 +7,10 @@
 #include "base/fd.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "loop/loop.h"
 #include "notices/noticeline.h"
 #include "os/proc.h"
+#include "os/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +32,18 @@ static const struct feed_options err_limits = {480, 200, 256 * 1024};
 /* A flood is over when no other follows for so long. */
 #define FLOOD_NS (10 * NS_PER_S)
 
+#define WAIT_MIN_NS NS_PER_S
+#define WAIT_MAX_NS (60 * NS_PER_S)
+/* A run of so long resets the wait. */
+#define GOOD_NS (60 * NS_PER_S)
+
 #define TOO_LATE "it took too long, and was ended"
 
 enum { LINES_FEW = 10, WORDS_MAX = 20 }; /* lines of each kind in the log, within some seconds */
 
 static bool is_poll(const struct source *source)
 {
-    return source->options->interval_ns > 0;
+    return source->interval_ns > 0;
 }
 
 static void source_set_clock(struct source *source, int64_t after_ns)
@@ -46,7 +53,7 @@ static void source_set_clock(struct source *source, int64_t after_ns)
 
 static void change(struct source *source)
 {
-    source->world->changed(source->world->ctx);
+    source->world->loop->has_changed = true;
 }
 
 /* The last error, for the report. */
@@ -70,7 +77,7 @@ static void source_complain(struct source *source, const char *what, const struc
                             const char *line)
 {
     if (log_limit_ok(&source->bad_lines, TOPIC, LINES_FEW))
-        log_warn(TOPIC, "%s: %s: %s: %.80s", source->options->name, what, err->text, line);
+        log_warn(TOPIC, "%s: %s: %s: %.80s", source->name, what, err->text, line);
     note_error(source, err->text);
 }
 
@@ -83,9 +90,8 @@ static bool source_read_line(struct source *source, const char *line, size_t len
                              struct notice *ret)
 {
     struct err err;
-    struct noticeline_reader reader = {.source = source->options->name,
-                                       .real_now_ns = clock_real_ns(),
-                                       .is_termination = is_poll(source)};
+    struct noticeline_reader reader = {
+        .source = source->name, .real_now_ns = clock_real_ns(), .is_termination = is_poll(source)};
     switch (noticeline_read(&reader, line, len, ret, &err)) {
     case NOTICELINE_BAD:
         source_complain(source, "not a notice", &err, line);
@@ -98,7 +104,7 @@ static bool source_read_line(struct source *source, const char *line, size_t len
     }
 }
 
-static void source_on_line(void *ctx, char *line, size_t len)
+static void source_on_line(void *ctx, const char *line, size_t len)
 {
     struct source *source = ctx;
     struct notice notice;
@@ -136,27 +142,21 @@ static void on_flood(void *ctx)
     if (!is_new)
         return;
     log_warn(TOPIC, "%s prints more than %u lines or %zu bytes in a second; it is made to wait",
-             source->options->name, out_limits.lines_per_s, out_limits.bytes_per_s);
+             source->name, out_limits.lines_per_s, out_limits.bytes_per_s);
     change(source);
 }
 
-static void on_word(void *ctx, char *line, size_t len)
+static void on_word(void *ctx, const char *line, size_t len)
 {
     struct source *source = ctx;
     if (!is_blank(line, len) && log_limit_ok(&source->own_words, TOPIC, WORDS_MAX))
-        log_info(TOPIC, "%s says: %s", source->options->name, line);
+        log_info(TOPIC, "%s says: %s", source->name, line);
 }
 
 static void on_long_word(void *ctx)
 {
-    struct source *source = ctx;
-    if (log_limit_ok(&source->own_words, TOPIC, WORDS_MAX))
-        log_info(TOPIC, "%s says: (a long line)", source->options->name);
-}
-
-/* log_limit_ok() already limits these lines. */
-static void on_many_words(void *ctx)
-{
+    static const char text[] = "(a long line)";
+    on_word(ctx, text, strlen(text));
 }
 
 /* --- its process --- */
@@ -177,7 +177,7 @@ static bool source_spawn(struct source *source, const int streams[3], struct err
     struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]},
                                 .dir = source->world->dir};
     struct spawn_request request = {
-        .argv = source->options->argv, .env = source->world->env, .tty = -1, .apart = &apart};
+        .argv = source->argv, .env = source->world->env, .tty = -1, .apart = &apart};
     struct spawn_child child;
     if (!spawn_start(&request, &child, err))
         return false;
@@ -194,8 +194,8 @@ static bool start(struct source *source, struct err *err)
     FD_CLEANUP int words = -1;
     FD_CLEANUP int words_writer = -1;
     if (!open_pipe(&out, &out_writer, err) || !open_pipe(&words, &words_writer, err) ||
-        !feed_open(&source->out, source->world->base, fd_take(&out), err) ||
-        !feed_open(&source->err, source->world->base, fd_take(&words), err))
+        !feed_open(&source->out, source->world->loop->base, fd_take(&out), err) ||
+        !feed_open(&source->err, source->world->loop->base, fd_take(&words), err))
         return false;
     const int streams[3] = {source->world->null, out_writer, words_writer};
     return source_spawn(source, streams, err);
@@ -217,22 +217,30 @@ void source_start(struct source *source)
     bool has_changed = source->phase == SOURCE_OFF || !is_poll(source);
     source->phase = SOURCE_RUNNING;
     if (is_poll(source))
-        source_set_clock(source, source->options->timeout_ns);
+        source_set_clock(source, source->timeout_ns);
     if (has_changed)
         change(source);
 }
 
 /* --- when it is started again --- */
 
+int64_t source_next_wait(int64_t before_ns, int64_t ran_ns)
+{
+    if (before_ns == 0 || ran_ns >= GOOD_NS)
+        return WAIT_MIN_NS;
+    return clock_min(2 * before_ns, WAIT_MAX_NS);
+}
+
 /* Warns until the wait has reached its maximum; later failures are debug lines. */
 static void plan_restart(struct source *source, const char *why)
 {
-    int64_t before = source->backoff.wait_ns;
-    int64_t wait = backoff_ended(&source->backoff, clock_now_ns() - source->started_at);
+    int64_t wait = source_next_wait(source->wait_ns, clock_now_ns() - source->started_at);
     char text[32];
-    log_line(wait == before ? LOG_DEBUG : LOG_WARN, TOPIC, "%s: %s; it is started again in %s%s",
-             source->options->name, why, str_duration(wait, text, sizeof text),
-             wait == BACKOFF_MAX_NS ? ", and so each time from now on" : "");
+    log_line(wait == source->wait_ns ? LOG_DEBUG : LOG_WARN, TOPIC,
+             "%s: %s; it is started again in %s%s", source->name, why,
+             str_duration(wait, text, sizeof text),
+             wait == WAIT_MAX_NS ? ", and so each time from now on" : "");
+    source->wait_ns = wait;
     source->phase = SOURCE_DOWN;
     source->restarts++;
     source_set_clock(source, wait);
@@ -244,9 +252,9 @@ static void plan_poll(struct source *source, const char *why)
     bool was_failing = source->is_failing;
     source->is_failing = why != NULL;
     if (why && log_limit_ok(&source->failures, TOPIC, LINES_FEW))
-        log_warn(TOPIC, "%s gave no answer: %s", source->options->name, why);
+        log_warn(TOPIC, "%s gave no answer: %s", source->name, why);
     source->phase = SOURCE_DOWN;
-    source_set_clock(source, source->started_at + source->options->interval_ns - clock_now_ns());
+    watch_at(&source->clock, source->started_at + source->interval_ns);
     if (was_failing != source->is_failing)
         change(source);
 }
@@ -278,7 +286,7 @@ static void source_tell_notice(struct source *source)
 {
     struct notice notice = {.type = NOTICE_TERMINATE, .left_ns = NOTICE_LEFT_UNKNOWN};
     int64_t now = clock_now_ns(), deadline = CLOCK_NEVER;
-    str_copy(notice.source, sizeof notice.source, source->options->name);
+    str_copy(notice.source, sizeof notice.source, source->name);
     if (source->has_said)
         notice = source->said;
     if (notice.left_ns != NOTICE_LEFT_UNKNOWN) {
@@ -296,7 +304,7 @@ static void source_tell_notice(struct source *source)
 static void take_back(struct source *source)
 {
     struct notice cancel = {.type = NOTICE_CANCEL, .left_ns = NOTICE_LEFT_UNKNOWN};
-    str_copy(cancel.source, sizeof cancel.source, source->options->name);
+    str_copy(cancel.source, sizeof cancel.source, source->name);
     if (source->gave_notice)
         source_post(source, &cancel);
     source->gave_notice = false;
@@ -352,7 +360,7 @@ static void source_on_change(void *ctx, enum reap_what what, int status)
     feed_drain(&source->out);
     feed_drain(&source->err);
     source_describe(source, status, why, sizeof why);
-    bool has_failed = spawn_result(source->report, source->options->argv[0], &err) == SPAWN_FAILED;
+    bool has_failed = spawn_result(source->report, source->argv[0], &err) == SPAWN_FAILED;
     fd_close(&source->report);
     if (source->phase == SOURCE_RUNNING && is_poll(source) && !has_failed)
         judge_poll(source, status, why);
@@ -376,7 +384,7 @@ static void on_end_clock(struct source *source)
         return;
     }
     log_warn(TOPIC, "%s, process %d, does not die after SIGKILL; pchrun leaves it behind",
-             source->options->name, (int)source->watch.pid);
+             source->name, (int)source->watch.pid);
     source->phase = SOURCE_GIVEN_UP;
 }
 
@@ -397,9 +405,8 @@ static void source_on_clock(void *ctx)
 
 void source_end(struct source *source)
 {
-    watch_at(&source->clock, CLOCK_NEVER);
     if (!source->watch.pid) {
-        source->phase = SOURCE_OFF;
+        source_finish(source);
         return;
     }
     source->phase = SOURCE_ENDING;
@@ -416,22 +423,24 @@ bool source_is_ending(const struct source *source)
 
 /* --- all of it --- */
 
-bool source_init(struct source *source, const struct source_options *options,
-                 const struct source_world *world, struct err *err)
+bool source_open(struct source *source, const struct source_world *world, struct err *err)
 {
-    *source = (struct source){.options = options, .world = world, .report = -1};
+    source->world = world;
     source->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = source_on_change, .ctx = source};
-    source->out.fd = source->err.fd = -1;
+    source->report = source->out.fd = source->err.fd = -1;
     source->out.options = out_limits;
     source->out.calls = (struct feed_calls){source_on_line, on_too_long, on_flood, source};
     source->err.options = err_limits;
-    source->err.calls = (struct feed_calls){on_word, on_long_word, on_many_words, source};
+    source->err.calls = (struct feed_calls){on_word, on_long_word, NULL, source};
     source->clock = (struct watch){.fn = source_on_clock, .ctx = source};
-    return watch_clock(&source->clock, world->base, err);
+    return watch_clock(&source->clock, world->loop->base, err);
 }
 
 void source_free(struct source *source)
 {
+    program_args_free(source->argv);
+    if (!source->world)
+        return;
     if (source->watch.pid) {
         kill_now(source);
         reap_forget(source->world->reap, &source->watch);
@@ -442,20 +451,14 @@ void source_free(struct source *source)
     watch_end(&source->clock);
 }
 
-void source_state(const struct source *source, struct source_state *ret)
+const char *source_state(const struct source *source)
 {
     bool floods = source->flooded_at && clock_now_ns() - source->flooded_at <= FLOOD_NS;
-    bool is_on = source->phase == SOURCE_RUNNING || source->phase == SOURCE_DOWN;
-    *ret = (struct source_state){.name = source->options->name,
-                                 .restarts = source->restarts,
-                                 .last_line_at = source->last_line_at,
-                                 .last_error = source->last_error};
-    if (!is_on)
-        ret->state = "off";
-    else if (is_poll(source))
-        ret->state = source->is_failing ? "failing" : "running";
-    else if (source->phase == SOURCE_DOWN)
-        ret->state = "restarting";
-    else
-        ret->state = floods ? "paused" : "running";
+    if (source->phase != SOURCE_RUNNING && source->phase != SOURCE_DOWN)
+        return "off";
+    if (is_poll(source))
+        return source->is_failing ? "failing" : "running";
+    if (source->phase == SOURCE_DOWN)
+        return "restarting";
+    return floods ? "paused" : "running";
 }

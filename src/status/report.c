@@ -102,14 +102,13 @@ static void report_add_sources(struct writer *w, const struct inbox *inbox)
 {
     writer_list(w, "sources");
     for (size_t i = 0; i < inbox->count; i++) {
-        struct source_state source;
-        inbox_state(inbox, i, &source);
+        const struct source *source = &inbox->sources[i];
         writer_object(w, NULL);
-        writer_text(w, "name", source.name);
-        writer_text(w, "state", source.state);
-        writer_int(w, "restarts", source.restarts);
-        add_time(w, "last_line", source.last_line_at);
-        writer_text(w, "last_error", *source.last_error ? source.last_error : NULL);
+        writer_text(w, "name", source->name);
+        writer_text(w, "state", source_state(source));
+        writer_int(w, "restarts", source->restarts);
+        add_time(w, "last_line", source->last_line_at);
+        writer_text(w, "last_error", *source->last_error ? source->last_error : NULL);
         writer_end(w);
     }
     writer_end(w);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_feed: lines of a program that is not trusted. feed limits the number of lines in a second;
- * backoff says when the program is started again.
+ * source_next_wait() says when the program is started again.
  */
 #include "notices/feed.h"
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "notices/backoff.h"
+#include "notices/source.h"
 #include "unit.h"
 
 #include <event2/event.h>
@@ -62,17 +62,19 @@ Test(feed, lines_of_any_pieces)
                              i, piece, split(rows[i].in, piece));
 }
 
-/* --- back-off --- */
+/* --- the next start --- */
 
-Test(feed, backoff_doubles_up_to_a_minute_and_forgets_after_a_good_one)
+Test(feed, wait_doubles_up_to_a_minute_and_forgets_after_a_good_one)
 {
     static const int want[] = {1, 2, 4, 8, 16, 32, 60, 60};
-    struct backoff backoff = {0};
-    for (size_t i = 0; i < ARRAY_LEN(want); i++)
-        cr_expect_eq(backoff_ended(&backoff, (int64_t)i * NS_PER_S), want[i] * NS_PER_S);
-    cr_expect_eq(backoff_ended(&backoff, 60 * NS_PER_S - 1), 60 * NS_PER_S);
-    cr_expect_eq(backoff_ended(&backoff, 60 * NS_PER_S), NS_PER_S);
-    cr_expect_eq(backoff_ended(&backoff, 0), 2 * NS_PER_S);
+    int64_t wait = 0;
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        wait = source_next_wait(wait, (int64_t)i * NS_PER_S);
+        cr_expect_eq(wait, want[i] * NS_PER_S);
+    }
+    cr_expect_eq(source_next_wait(wait, 60 * NS_PER_S - 1), 60 * NS_PER_S);
+    cr_expect_eq(source_next_wait(wait, 60 * NS_PER_S), NS_PER_S);
+    cr_expect_eq(source_next_wait(NS_PER_S, 0), 2 * NS_PER_S);
 }
 
 /* --- the pipe --- */
@@ -92,7 +94,7 @@ static void check(struct seen *seen)
         event_base_loopbreak(seen->base);
 }
 
-static void on_line(void *ctx, char *line, size_t len)
+static void on_line(void *ctx, const char *line, size_t len)
 {
     struct seen *seen = ctx;
     seen->lines++;
