@@ -11,8 +11,7 @@
 #include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/endpoint.h"
-#include "watch/sources.h"
-#include "watch/trouble.h"
+#include "watch/watch.h"
 #include "json/writer.h"
 
 #include <stdio.h>
@@ -46,15 +45,13 @@ static void azure_ask(enum http_method method, const char *path, int64_t timeout
 {
     char url[ENDPOINT_MAX + 100];
     snprintf(url, sizeof url, "%s%s", azure.endpoint, path);
-    http_start(
-        azure.watch->loop.http,
-        &(struct http_request){
-            .method = method,
-            .url = url,
-            .headers = {HEADER, method == HTTP_POST ? "Content-Type: application/json" : NULL},
-            .body = azure.ack_body,
-            .timeout_ns = timeouts * azure.watch->options.timeout_ns,
-            .fn = fn});
+    http_start(&(struct http_request){
+        .method = method,
+        .url = url,
+        .headers = {HEADER, method == HTTP_POST ? "Content-Type: application/json" : NULL},
+        .body = azure.ack_body,
+        .timeout_ns = timeouts * azure.watch->options.timeout_ns,
+        .fn = fn});
 }
 
 /* ---- the polls ---- */
@@ -68,11 +65,11 @@ static void on_events(void *ctx, const struct http_answer *answer)
         azure.is_answered = true;
         azure.timeouts = 1;
         watch_tell(azure.watch, 0, &events);
-        trouble_over(&azure.events_trouble, "azure", "scheduledevents");
+        watch_works(azure.watch, &azure.events_trouble, "scheduledevents");
     } else {
         if (!azure.is_answered)
             azure.timeouts = clock_min(2 * azure.timeouts, FIRST_FACTOR);
-        trouble_say(&azure.events_trouble, "azure", "scheduledevents", &err);
+        watch_failed(azure.watch, &azure.events_trouble, "scheduledevents", &err);
     }
     watch_poll_again(azure.watch, &azure.timer, azure.began_ns);
 }
@@ -80,7 +77,7 @@ static void on_events(void *ctx, const struct http_answer *answer)
 /* Better to stop for another machine's event than to lose unsaved work. */
 static void fail_name(const struct err *err)
 {
-    trouble_say(&azure.name_trouble, "azure", "the name of this machine", err);
+    watch_failed(azure.watch, &azure.name_trouble, "the name of this machine", err);
     if (++azure.name_failures == NAME_TRIES)
         log_warn("azure", "the name of this machine is unknown (set --name): events "
                           "of every machine of its set count as its own");
@@ -92,7 +89,7 @@ static void on_name(void *ctx, const struct http_answer *answer)
     bool ok = http_is_ok(answer, &err);
     if (ok && http_is_word(answer, NAME_MAX_SIZE)) {
         memcpy(azure.name, answer->body, answer->len);
-        trouble_over(&azure.name_trouble, "azure", "the name of this machine");
+        watch_works(azure.watch, &azure.name_trouble, "the name of this machine");
     } else {
         if (ok)
             err_set(&err, ERR_PROTOCOL, 0, "the answer is no name");

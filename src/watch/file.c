@@ -7,8 +7,7 @@
 #include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/folder.h"
-#include "watch/sources.h"
-#include "watch/trouble.h"
+#include "watch/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,10 +66,10 @@ static void file_changed(struct folder *folder)
         return;
     }
     if (!ok) {
-        trouble_say(&trouble, "file", folder->path, &err);
+        watch_failed(folder->watch, &trouble, folder->path, &err);
         return;
     }
-    trouble_over(&trouble, "file", folder->path);
+    watch_works(folder->watch, &trouble, folder->path);
     name_it(folder, &events);
     watch_tell(folder->watch, 0, &events);
 }

@@ -14,8 +14,7 @@
 #include "watch/answers/body.h"
 #include "watch/answers/bodytext.h"
 #include "watch/endpoint.h"
-#include "watch/sources.h"
-#include "watch/trouble.h"
+#include "watch/watch.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -90,11 +89,11 @@ static void gce_send(struct watch *watch, const char *path, int64_t timeout_ns, 
 {
     char url[ENDPOINT_MAX + 340];
     snprintf(url, sizeof url, "%s" INSTANCE "%s", endpoint, path);
-    http_start(watch->loop.http, &(struct http_request){.url = url,
-                                                        .headers = {"Metadata-Flavor: Google"},
-                                                        .timeout_ns = timeout_ns,
-                                                        .fn = fn,
-                                                        .ctx = ctx});
+    http_start(&(struct http_request){.url = url,
+                                      .headers = {"Metadata-Flavor: Google"},
+                                      .timeout_ns = timeout_ns,
+                                      .fn = fn,
+                                      .ctx = ctx});
 }
 
 static void gce_on_answer(void *ctx, const struct http_answer *answer);
@@ -138,14 +137,14 @@ static void gce_fail(struct asker *asker, const struct err *err)
     if (asker->is_hanging)
         count_bad_hang(asker);
     asker->failures++;
-    trouble_say(&asker->trouble, "gce", asker->key->path, err);
+    watch_failed(asker->watch, &asker->trouble, asker->key->path, err);
     watch_after(asker->watch, &asker->timer, clock_min(wait, most));
 }
 
 static void succeed(struct asker *asker)
 {
     asker->failures = 0;
-    trouble_over(&asker->trouble, "gce", asker->key->path);
+    watch_works(asker->watch, &asker->trouble, asker->key->path);
 }
 
 /* After a valid answer: chooses the next request. */
@@ -200,10 +199,10 @@ static void settle_stop(void)
     if (!stop.is_on)
         return;
     if (ok) {
-        trouble_over(&stop.trouble, "gce", "when the stop ends");
+        watch_works(stop.watch, &stop.trouble, "when the stop ends");
     } else {
         stop.end_ns = EVENT_AT_UNKNOWN;
-        trouble_say(&stop.trouble, "gce", "when the stop ends", &stop.err);
+        watch_failed(stop.watch, &stop.trouble, "when the stop ends", &stop.err);
         watch_after(stop.watch, &stop.timer, RETRY_FACTOR * stop.watch->options.interval_ns);
     }
     tell_stop();

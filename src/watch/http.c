@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See http.h.
+ * See http.h. The log names the loaded file of libcurl. Once loaded it stays.
  */
 #include "watch/http.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/library.h"
+#include "base/log.h"
 #include "base/str.h"
-#include "watch/curllib.h"
 
+/* libcurl's type checks are macros, which do not work with calls through a table. */
+#define CURL_DISABLE_TYPECHECK
 #include <ctype.h>
+#include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -33,39 +37,84 @@ struct exchange {
     void *ctx;
     struct exchange *next;
 };
-struct http {
+static struct {
     CURLM *multi;            /* NULL: not open, nothing is asked */
     struct exchange *first;  /* under way */
     struct exchange *failed; /* could not start; fn is called later */
-};
+} http;
+
+/* ---- libcurl ---- */
+
+/* The functions in use. Not curl_version(): through libldap it may look up this machine's name. */
+#define CURLLIB_FUNCTIONS(F)    \
+    F(curl_global_init)         \
+    F(curl_global_cleanup)      \
+    F(curl_slist_append)        \
+    F(curl_slist_free_all)      \
+    F(curl_easy_init)           \
+    F(curl_easy_cleanup)        \
+    F(curl_easy_setopt)         \
+    F(curl_easy_getinfo)        \
+    F(curl_easy_strerror)       \
+    F(curl_multi_init)          \
+    F(curl_multi_cleanup)       \
+    F(curl_multi_add_handle)    \
+    F(curl_multi_remove_handle) \
+    F(curl_multi_info_read)     \
+    F(curl_multi_perform)       \
+    F(curl_multi_poll)
+
+static struct {
+/* A field cannot stand in parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define CURLLIB_FIELD(name) __typeof__(&name) name;
+    CURLLIB_FUNCTIONS(CURLLIB_FIELD)
+#undef CURLLIB_FIELD
+} curllib; /* filled by curllib_load(), and constant from then on */
+
+static bool curllib_log(struct err *err)
+{
+    log_debug("http", "libcurl is %s", library_file((void *)curllib.curl_easy_init));
+    return true;
+}
+
+static bool curllib_load(struct err *err)
+{
+    static const struct library_function functions[] = {
+#define CURLLIB_ROW(name) {#name, (void **)&curllib.name},
+        CURLLIB_FUNCTIONS(CURLLIB_ROW)
+#undef CURLLIB_ROW
+    };
+    /* The second is Debian's build with GnuTLS, which git depends on. */
+    static struct library libcurl = {
+        .need = "to ask a service needs libcurl, from 7.66",
+        .package = "libcurl4",
+        .files = {"libcurl.so.4", "libcurl-gnutls.so.4"},
+        .functions = functions,
+        .nfunctions = ARRAY_LEN(functions),
+        .check = curllib_log,
+    };
+    return library_load(&libcurl, err);
+}
 
 static bool out_of_memory(struct err *err)
 {
     return err_set(err, ERR_SYSTEM, 0, "out of memory for an HTTP request");
 }
 
-struct http *http_new(struct err *err)
-{
-    struct http *http = calloc(1, sizeof *http);
-    if (!http)
-        out_of_memory(err);
-    return http;
-}
-
-bool http_open(struct http *http, struct err *err)
+bool http_open(struct err *err)
 {
     if (!curllib_load(err))
         return false;
     /* CURL_GLOBAL_NOTHING: only one source uses TLS, which initializes itself on first use. */
     if (curllib.curl_global_init(CURL_GLOBAL_NOTHING) == 0)
-        http->multi = curllib.curl_multi_init();
-    return http->multi || out_of_memory(err);
+        http.multi = curllib.curl_multi_init();
+    return http.multi || out_of_memory(err);
 }
 
-static void exchange_free(struct http *http, struct exchange *exchange)
+static void exchange_free(struct exchange *exchange)
 {
     if (exchange->easy) {
-        curllib.curl_multi_remove_handle(http->multi, exchange->easy);
+        curllib.curl_multi_remove_handle(http.multi, exchange->easy);
         curllib.curl_easy_cleanup(exchange->easy);
     }
     curllib.curl_slist_free_all(exchange->headers);
@@ -73,26 +122,23 @@ static void exchange_free(struct http *http, struct exchange *exchange)
     free(exchange);
 }
 
-static void free_all(struct http *http, struct exchange *list)
+static void free_all(struct exchange *list)
 {
     while (list) {
         struct exchange *next = list->next;
-        exchange_free(http, list);
+        exchange_free(list);
         list = next;
     }
 }
 
-void http_free(struct http *http)
+void http_close(void)
 {
-    if (!http)
-        return;
-    free_all(http, http->first);
-    free_all(http, http->failed);
-    if (http->multi) {
-        curllib.curl_multi_cleanup(http->multi);
+    free_all(http.first);
+    free_all(http.failed);
+    if (http.multi) {
+        curllib.curl_multi_cleanup(http.multi);
         curllib.curl_global_cleanup();
     }
-    free(http);
 }
 
 /* ---- what comes ---- */
@@ -216,7 +262,7 @@ static bool http_set_up(struct exchange *exchange, const struct http_request *re
            SET(CURLOPT_HEADERFUNCTION, on_header) && SET(CURLOPT_HEADERDATA, exchange);
 }
 
-void http_start(struct http *http, const struct http_request *request)
+void http_start(const struct http_request *request)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
@@ -225,19 +271,19 @@ void http_start(struct http *http, const struct http_request *request)
     exchange->ctx = request->ctx;
     exchange->body_max = request->body_max ? request->body_max : HTTP_BODY_MAX;
     buf_init(&exchange->body, exchange->body_max);
-    struct exchange **list = &http->first;
+    struct exchange **list = &http.first;
     if (!http_set_up(exchange, request) ||
-        curllib.curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
+        curllib.curl_multi_add_handle(http.multi, exchange->easy) != CURLM_OK) {
         out_of_memory(&exchange->answer.err);
-        list = &http->failed;
+        list = &http.failed;
     }
     exchange->next = *list;
     *list = exchange;
 }
 
-bool http_is_idle(const struct http *http)
+bool http_is_idle(void)
 {
-    return !http->first && !http->failed;
+    return !http.first && !http.failed;
 }
 
 /* ---- answers ---- */
@@ -277,7 +323,7 @@ static void http_explain(struct exchange *exchange, CURLcode code)
                 exchange->why[0] ? exchange->why : curllib.curl_easy_strerror(code));
 }
 
-static void http_finish(struct http *http, struct exchange *exchange, CURLcode code)
+static void http_finish(struct exchange *exchange, CURLcode code)
 {
     struct http_answer *answer = &exchange->answer;
     long status = 0;
@@ -289,37 +335,37 @@ static void http_finish(struct http *http, struct exchange *exchange, CURLcode c
     answer->body = answer->len ? (const char *)buf_bytes(&exchange->body) : "";
     answer->status = (int)status;
     answer->is_late = code == CURLE_OPERATION_TIMEDOUT;
-    unlink_from(&http->first, exchange);
+    unlink_from(&http.first, exchange);
     exchange->fn(exchange->ctx, answer);
-    exchange_free(http, exchange);
+    exchange_free(exchange);
 }
 
-static void tell_failed(struct http *http)
+static void tell_failed(void)
 {
-    while (http->failed) {
-        struct exchange *exchange = http->failed;
-        http->failed = exchange->next;
+    while (http.failed) {
+        struct exchange *exchange = http.failed;
+        http.failed = exchange->next;
         exchange->answer.body = "";
         exchange->fn(exchange->ctx, &exchange->answer);
-        exchange_free(http, exchange);
+        exchange_free(exchange);
     }
 }
 
-static void tell_ended(struct http *http)
+static void tell_ended(void)
 {
     int left;
     CURLMsg *message;
-    while ((message = curllib.curl_multi_info_read(http->multi, &left)))
+    while ((message = curllib.curl_multi_info_read(http.multi, &left)))
         if (message->msg == CURLMSG_DONE) {
             CURLcode code = message->data.result;
             char *exchange = NULL;
             curllib.curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
-            http_finish(http, (struct exchange *)(void *)exchange, code);
+            http_finish((struct exchange *)(void *)exchange, code);
         }
 }
 
 /* Waits for the descriptors and for what is under way. */
-static void wait_for_any(struct http *http, const struct pollfd *fds, unsigned n, int timeout_ms)
+static void wait_for_any(const struct pollfd *fds, unsigned n, int timeout_ms)
 {
     struct curl_waitfd extra[FDS_MAX];
     int running;
@@ -330,20 +376,20 @@ static void wait_for_any(struct http *http, const struct pollfd *fds, unsigned n
         if (fds[i].events & POLLOUT)
             extra[i].events |= CURL_WAIT_POLLOUT;
     }
-    curllib.curl_multi_poll(http->multi, extra, n, timeout_ms, NULL);
-    curllib.curl_multi_perform(http->multi, &running);
-    tell_failed(http);
-    tell_ended(http);
+    curllib.curl_multi_poll(http.multi, extra, n, timeout_ms, NULL);
+    curllib.curl_multi_perform(http.multi, &running);
+    tell_failed();
+    tell_ended();
 }
 
-void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeout_ns)
+void http_wait(struct pollfd *fds, unsigned n, int64_t timeout_ns)
 {
-    timeout_ns = http->failed ? 0 : clock_min(timeout_ns, WAIT_MAX_NS);
+    timeout_ns = http.failed ? 0 : clock_min(timeout_ns, WAIT_MAX_NS);
     int timeout_ms = (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
-    if (http->multi)
-        wait_for_any(http, fds, n, timeout_ms);
+    if (http.multi)
+        wait_for_any(fds, n, timeout_ms);
     /* libcurl reports only readable and writable, not a hangup. */
-    if (poll(fds, n, http->multi ? 0 : timeout_ms) < 0)
+    if (poll(fds, n, http.multi ? 0 : timeout_ms) < 0)
         for (unsigned i = 0; i < n; i++)
             fds[i].revents = 0;
 }

@@ -4,8 +4,9 @@
  *
  * A request goes only to the address that it names: no proxy, whatever the environment says, and no
  * redirect. An answer that is too long, cut off or late is a failure. Connections are kept for the
- * next request. Main thread. Block the signals before the first request: a thread may look names
- * up. See libcurl-multi(3).
+ * next request. libcurl is loaded before the first request and only then, so that pchrun-watch can
+ * watch a file or Slurm without it. Builds with OpenSSL and with GnuTLS both work. Main thread.
+ * Block the signals before the first request: a thread may look names up. See libcurl-multi(3).
  */
 #ifndef PCHRUN_WATCH_HTTP_H
 #define PCHRUN_WATCH_HTTP_H
@@ -19,8 +20,6 @@
 #define HTTP_BODY_MAX    65536
 #define HTTP_HEADER_MAX  128 /* of a header in http_answer; a longer one counts as missing */
 #define HTTP_HEADERS_MAX 4
-
-struct http;
 
 enum http_method { HTTP_GET, HTTP_PUT, HTTP_POST };
 
@@ -52,19 +51,17 @@ MUST_CHECK bool http_is_ok(const struct http_answer *answer, struct err *err);
 /* Is the body one printable word of fewer than `size` bytes? */
 bool http_is_word(const struct http_answer *answer, size_t size);
 
-/* NULL with *err: out of memory. It can wait at once; requests need http_open(). */
-MUST_CHECK struct http *http_new(struct err *err);
 /* Call once before the first request. False: libcurl is missing; *err says what to do. */
-MUST_CHECK bool http_open(struct http *http, struct err *err);
+MUST_CHECK bool http_open(struct err *err);
 /* Drops running requests; their fn is not called. */
-void http_free(struct http *http);
+void http_close(void);
 /* Copies all of the request but body and ctx. fn always gets the outcome, never before this
  * returns. */
-void http_start(struct http *http, const struct http_request *request);
+void http_start(const struct http_request *request);
 /* Is no request under way? */
-bool http_is_idle(const struct http *http);
+bool http_is_idle(void);
 /* Waits for the descriptors (fills in revents), the running requests and the timeout. Calls fn for
- * finished requests. */
-void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeout_ns);
+ * finished requests. Works also before http_open(). */
+void http_wait(struct pollfd *fds, unsigned n, int64_t timeout_ns);
 
 #endif

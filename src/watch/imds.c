@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See imds.h.
+ *
+ * imds: polls the instance metadata service of clouds whose service works like Amazon's. Each poll
+ * requests all paths at once, with a token from a PUT if the service gives one. A missing path
+ * (404) means no event. A row for each cloud, at the end, describes what differs.
+ *
+ * Oracle's cloud is missing: its documentation announces preemptions only by its event service, not
+ * by the metadata service.
  */
-#include "watch/imds.h"
-
 #include "base/str.h"
-#include "watch/trouble.h"
+#include "watch/answers/body.h"
+#include "watch/watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +20,22 @@
 #define TOKEN_RETRY_NS (60 * NS_PER_S)
 #define SLOWLY         12 /* slow rows are requested in every 12th poll */
 
+#define IMDS_PATHS_MAX LEDGER_TOPICS_MAX
+
+struct imds_cloud {
+    struct endpoint_rule rule;
+    const char *token;                     /* "the token (IMDSv2)"; NULL: the cloud has none */
+    const char *without;                   /* what it is without one: " (IMDSv1)" */
+    const char *token_header, *ttl_header; /* the header of a request, and that of the PUT */
+    struct imds_path {
+        const char *path; /* below latest/meta-data/ */
+        body_fn *read;
+        bool is_slow;       /* announced days ahead: not in every poll */
+        bool needs_machine; /* the answer has no unique id (events_bind()) */
+    } paths[IMDS_PATHS_MAX + 1];
+};
+
 static struct imds {
-    const char *name; /* the source's */
     const struct imds_cloud *cloud;
     struct watch *watch;
     struct loop_timer timer;
@@ -32,12 +51,8 @@ static struct imds {
     bool is_token_late;   /* the last token request timed out */
     struct err token_err; /* why there is no token; "": no problem */
     struct trouble token_trouble;
-    struct asked {
-        struct trouble trouble;
-    } asked[IMDS_PATHS_MAX];
+    struct trouble troubles[IMDS_PATHS_MAX]; /* of the paths */
 } imds;
-
-static void poll_all(void *ctx);
 
 /* ---- the token ---- */
 
@@ -74,7 +89,7 @@ static void complain_of_token(void)
         return;
     err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; it is asked without one%s", imds.token_err.text,
             reason_of_silence(), imds.cloud->without);
-    trouble_say(&imds.token_trouble, imds.name, imds.cloud->token, &err);
+    watch_failed(imds.watch, &imds.token_trouble, imds.cloud->token, &err);
     imds.token_err.text[0] = '\0';
 }
 
@@ -84,7 +99,7 @@ static void on_token(void *ctx, const struct http_answer *answer)
 {
     if (answer->status == 200 && http_is_word(answer, TOKEN_MAX)) {
         keep_token(answer);
-        trouble_over(&imds.token_trouble, imds.name, imds.cloud->token);
+        watch_works(imds.watch, &imds.token_trouble, imds.cloud->token);
     } else {
         bool comes_back = answer->status >= 429;
         imds.token[0] = '\0';
@@ -102,8 +117,7 @@ static void ask_token(void)
     char url[ENDPOINT_MAX + 40], ttl[80];
     snprintf(url, sizeof url, "%s/latest/api/token", imds.endpoint);
     snprintf(ttl, sizeof ttl, "%s: %d", imds.cloud->ttl_header, TOKEN_TTL_S);
-    http_start(imds.watch->loop.http,
-               &(struct http_request){.method = HTTP_PUT,
+    http_start(&(struct http_request){.method = HTTP_PUT,
                                       .url = url,
                                       .headers = {ttl},
                                       .timeout_ns = imds.watch->options.timeout_ns,
@@ -140,7 +154,7 @@ static void refuse_token(int status, struct err *err)
 static void imds_take_answer(unsigned topic, const struct http_answer *answer)
 {
     const struct imds_path *path = &imds.cloud->paths[topic];
-    struct trouble *trouble = &imds.asked[topic].trouble;
+    struct trouble *trouble = &imds.troubles[topic];
     struct events events;
     struct err err;
     bool ok = answer->status == 404, is_refused = is_refusal(answer->status);
@@ -157,15 +171,15 @@ static void imds_take_answer(unsigned topic, const struct http_answer *answer)
         refuse_token(answer->status, &err);
     }
     if (ok)
-        trouble_over(trouble, imds.name, path->path);
+        watch_works(imds.watch, trouble, path->path);
     else if (!is_refused || imds.has_renewed || !imds.token[0])
-        trouble_say(trouble, imds.name, path->path, &err);
+        watch_failed(imds.watch, trouble, path->path, &err);
 }
 
 static void imds_on_answer(void *ctx, const struct http_answer *answer)
 {
-    const struct asked *asked = ctx;
-    imds_take_answer((unsigned)(asked - imds.asked), answer);
+    const struct trouble *trouble = ctx;
+    imds_take_answer((unsigned)(trouble - imds.troubles), answer);
     if (--imds.waiting > 0)
         return;
     if (imds.is_refused)
@@ -180,12 +194,11 @@ static void ask_path(unsigned topic)
              imds.cloud->paths[topic].path);
     snprintf(token, sizeof token, "%s: %s", imds.cloud->token_header, imds.token);
     imds.waiting++;
-    http_start(imds.watch->loop.http,
-               &(struct http_request){.url = url,
+    http_start(&(struct http_request){.url = url,
                                       .headers = {imds.token[0] ? token : NULL},
                                       .timeout_ns = imds.watch->options.timeout_ns,
                                       .fn = imds_on_answer,
-                                      .ctx = &imds.asked[topic]});
+                                      .ctx = &imds.troubles[topic]});
 }
 
 static void ask_all(void)
@@ -210,16 +223,78 @@ static void poll_all(void *ctx)
         ask_all();
 }
 
-bool imds_start(struct watch *watch, struct err *err)
+static bool imds_start(struct watch *watch, struct err *err)
 {
-    const struct source *source = watch->options.source;
-    imds = (struct imds){.name = source->word.name,
-                         .cloud = source->cloud,
-                         .watch = watch,
-                         .timer = {.fn = poll_all}};
-    if (!watch_ask_at(watch, &source->cloud->rule, imds.endpoint, err))
+    const struct imds_cloud *cloud = watch->options.source->cloud;
+    imds = (struct imds){.cloud = cloud, .watch = watch, .timer = {.fn = poll_all}};
+    if (!watch_ask_at(watch, &cloud->rule, imds.endpoint, err))
         return false;
     endpoint_boot_id(imds.boot_id, sizeof imds.boot_id);
     poll_all(NULL);
     return true;
 }
+
+/* ---- the clouds ---- */
+
+#define INTERVAL_NS (5 * NS_PER_S) /* as Amazon asks for */
+#define LEAD_NS     (3600 * NS_PER_S)
+
+static const struct imds_cloud amazon = {
+    .rule = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT"},
+             "169.254.169.254",
+             "Amazon EC2's",
+             {{"sys_vendor", "Amazon"},
+              {"bios_vendor", "Amazon"},
+              {"board_vendor", "Amazon"},
+              {"bios_version", "amazon"},
+              {"product_uuid", "ec2"}}},
+    .token = "the token (IMDSv2)",
+    .without = " (IMDSv1)",
+    .token_header = "X-aws-ec2-metadata-token",
+    .ttl_header = "X-aws-ec2-metadata-token-ttl-seconds",
+    .paths = {{"spot/instance-action", body_aws_action, false, false},
+              {"spot/termination-time", body_aws_termination, false, false},
+              {"events/recommendations/rebalance", body_aws_rebalance, false, false},
+              {"events/maintenance/scheduled", body_aws_scheduled, true, false},
+              {"autoscaling/target-lifecycle-state", body_aws_lifecycle, false, true}},
+};
+
+static const struct imds_cloud alibaba = {
+    .rule = {{NULL},
+             "100.100.100.200",
+             "Alibaba Cloud's",
+             {{"sys_vendor", "Alibaba"}, {"product_name", "Alibaba Cloud ECS"}}},
+    .token = "the token",
+    .without = "",
+    .token_header = "X-aliyun-ecs-metadata-token",
+    .ttl_header = "X-aliyun-ecs-metadata-token-ttl-seconds",
+    .paths = {{"instance/spot/termination-time", body_alibaba_termination, false, false}},
+};
+
+static const struct imds_cloud tencent = {
+    .rule = {{NULL}, "169.254.0.23", "Tencent Cloud's", {{"sys_vendor", "Tencent"}}},
+    .paths = {{"spot/termination-time", body_tencent_termination, false, false}},
+};
+
+#define CLOUD(which)                                                                             \
+    .interval_ns = INTERVAL_NS, .lead_ns = LEAD_NS, .keeps_earliest = true, .start = imds_start, \
+    .cloud = &(which)
+
+const struct source source_aws = {
+    .word = {"aws", "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",
+             NULL, " endpoint timeout "},
+    CLOUD(amazon),
+    .topics = 5,
+};
+
+const struct source source_alibaba = {
+    .word = {"alibaba", "Alibaba Cloud: the end of a spot instance", NULL, " endpoint timeout "},
+    CLOUD(alibaba),
+    .topics = 1,
+};
+
+const struct source source_tencent = {
+    .word = {"tencent", "Tencent Cloud: the end of a spot instance", NULL, " endpoint timeout "},
+    CLOUD(tencent),
+    .topics = 1,
+};

@@ -7,8 +7,7 @@
 #include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/folder.h"
-#include "watch/sources.h"
-#include "watch/trouble.h"
+#include "watch/watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,10 +74,10 @@ static void kubernetes_changed(struct folder *folder)
     if (found == FOLDER_NOTHING)
         err_set(&err, ERR_NOT_FOUND, 0, "it is not there");
     if (found != FOLDER_FILE || !kubernetes_read_file(folder, &events, &err)) {
-        trouble_say(&kubernetes.trouble, "kubernetes", folder->path, &err);
+        watch_failed(folder->watch, &kubernetes.trouble, folder->path, &err);
         return;
     }
-    trouble_over(&kubernetes.trouble, "kubernetes", folder->path);
+    watch_works(folder->watch, &kubernetes.trouble, folder->path);
     watch_tell(folder->watch, 0, &events);
 }
 

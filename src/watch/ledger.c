@@ -41,10 +41,10 @@ static void ledger_tell(struct ledger *ledger, struct ledger_live *live, enum no
 {
     live->told = type;
     live->told_ns = live->deadline_ns;
-    ledger->tell(ledger->ctx, &(struct ledger_news){.type = type,
-                                                    .id = live->event.id,
-                                                    .text = live->event.text,
-                                                    .deadline_ns = live->deadline_ns});
+    struct ledger_news news = {.type = type, .deadline_ns = live->deadline_ns};
+    str_copy(news.id, sizeof news.id, live->event.id);
+    str_copy(news.text, sizeof news.text, live->event.text);
+    ledger->tell(ledger->ctx, &news);
 }
 
 /* Reports the changes of a live event. */

@@ -33,7 +33,7 @@ struct ledger_now {
 /* A report; deadline_ns by the monotonic clock, or EVENT_AT_UNKNOWN. */
 struct ledger_news {
     enum notice_type type;
-    const char *id, *text;
+    char id[EVENT_ID_MAX], text[EVENT_TEXT_MAX];
     int64_t deadline_ns;
 };
 typedef void ledger_fn(void *ctx, const struct ledger_news *news);

@@ -31,23 +31,20 @@ static void ending_set(sigset_t *set)
         sigaddset(set, ending[i]);
 }
 
-bool loop_begin(struct loop *loop, int out, struct err *err)
+bool loop_begin(struct loop *loop, struct err *err)
 {
     sigset_t set;
     ending_set(&set);
-    *loop = (struct loop){.out = out, .fd = -1, .signals = -1};
+    *loop = (struct loop){.fd = -1, .signals = -1};
     set_ignored(SIG_IGN);
     sigprocmask(SIG_SETMASK, &set, NULL);
     loop->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (loop->signals < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot watch for signals");
-    loop->http = http_new(err);
-    return loop->http != NULL;
+    return loop->signals >= 0 || err_set(err, ERR_SYSTEM, errno, "cannot watch for signals");
 }
 
 void loop_end(struct loop *loop)
 {
-    http_free(loop->http);
+    http_close();
     fd_close(&loop->signals);
 }
 
@@ -90,22 +87,20 @@ static void run_timers(struct loop *loop)
 
 enum { FD_SIGNALS, FD_OUT, FD_OTHER, FD__COUNT };
 
-enum loop_end loop_turn(struct loop *loop)
+bool loop_turn(struct loop *loop)
 {
     int64_t next = next_timer(loop), now = clock_now_ns();
     struct pollfd fds[FD__COUNT] = {
         [FD_SIGNALS] = {.fd = loop->signals, .events = POLLIN},
-        [FD_OUT] = {.fd = loop->out, .events = loop->wants_out ? POLLOUT : 0},
+        [FD_OUT] = {.fd = STDOUT_FILENO, .events = loop->wants_out ? POLLOUT : 0},
         [FD_OTHER] = {.fd = loop->fd, .events = POLLIN},
     };
     unsigned n = loop->fd >= 0 ? FD__COUNT : FD_OTHER;
-    http_wait(loop->http, fds, n, next > now ? next - now : 0);
-    if (fds[FD_SIGNALS].revents)
-        return LOOP_SIGNAL;
-    if (fds[FD_OUT].revents & (POLLERR | POLLHUP | POLLNVAL))
-        return LOOP_READER_GONE;
+    http_wait(fds, n, next > now ? next - now : 0);
+    if (fds[FD_SIGNALS].revents || (fds[FD_OUT].revents & (POLLERR | POLLHUP | POLLNVAL)))
+        return false;
     if (n > FD_OTHER && fds[FD_OTHER].revents)
         loop->on_fd(loop->ctx);
     run_timers(loop);
-    return LOOP_GOES_ON;
+    return true;
 }

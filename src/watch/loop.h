@@ -20,18 +20,16 @@ struct loop_timer {
 };
 
 struct loop {
-    struct http *http;
     struct loop_timer *timers;
-    int signals; /* a signalfd */
-    int out;     /* standard output; we end with its reader */
-    bool wants_out;
-    int fd; /* an extra descriptor to read; -1: none */
+    int signals;    /* a signalfd */
+    bool wants_out; /* a line waits for standard output */
+    int fd;         /* an extra descriptor to read; -1: none */
     void (*on_fd)(void *ctx);
     void *ctx;
 };
 
 /* Call before any thread starts. */
-MUST_CHECK bool loop_begin(struct loop *loop, int out, struct err *err);
+MUST_CHECK bool loop_begin(struct loop *loop, struct err *err);
 void loop_end(struct loop *loop);
 /* In a forked child: resets the signals to their defaults. Async-signal-safe. */
 void loop_restore_signals(void);
@@ -39,8 +37,8 @@ void loop_restore_signals(void);
 /* Calls fn once, at that time. Replaces an earlier setting. CLOCK_NEVER: cancels. */
 void loop_at(struct loop *loop, struct loop_timer *timer, int64_t at_ns);
 
-enum loop_end { LOOP_GOES_ON, LOOP_SIGNAL, LOOP_READER_GONE };
-/* Waits for events and runs their callbacks. */
-MUST_CHECK enum loop_end loop_turn(struct loop *loop);
+/* Waits for events and runs their callbacks. False: a signal has come, or the reader of standard
+ * output is gone. */
+MUST_CHECK bool loop_turn(struct loop *loop);
 
 #endif

@@ -4,7 +4,11 @@
 #include "watch/options.h"
 
 #include "base/str.h"
-#include "watch/sources.h"
+
+static const struct source *const sources[] = {
+    &source_gce,   &source_aws,  &source_azure,      &source_alibaba, &source_tencent,
+    &source_slurm, &source_file, &source_kubernetes, &source_pod,     NULL,
+};
 
 static struct args_word source_word(size_t i)
 {

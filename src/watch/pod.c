@@ -10,8 +10,7 @@
 #include "base/str.h"
 #include "watch/answers/body_pod.h"
 #include "watch/endpoint.h"
-#include "watch/sources.h"
-#include "watch/trouble.h"
+#include "watch/watch.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -69,7 +68,7 @@ static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn
     char url[1024];
     struct err err;
     if (!pod_read_file("token", token, sizeof token, &err)) {
-        trouble_say(&self.troubles[TOPIC_POD], "pod", "the service account", &err);
+        watch_failed(self.watch, &self.troubles[TOPIC_POD], "the service account", &err);
         watch_after(self.watch, &self.timer, self.watch->options.interval_ns);
         return;
     }
@@ -77,8 +76,7 @@ static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn
     snprintf(url, sizeof url, "%s/api/v1/%s%s%s", self.server, path,
              *version ? "?resourceVersion=" : "", version);
     version[0] = '\0';
-    http_start(self.watch->loop.http,
-               &(struct http_request){.url = url,
+    http_start(&(struct http_request){.url = url,
                                       .headers = {header, "Accept: application/json"},
                                       .ca_file = self.ca_file,
                                       .body_max = BODY_MAX,
@@ -112,9 +110,9 @@ static void on_node(void *ctx, const struct http_answer *answer)
         pod_is_ok(answer, &err) && body_node(answer->body, answer->len, &self.pod, &events, &err);
     if (ok) {
         watch_tell(self.watch, TOPIC_NODE, &events);
-        trouble_over(trouble, "pod", "the node");
+        watch_works(self.watch, trouble, "the node");
     } else if (!was_closed || !is_closed) {
-        trouble_say(trouble, "pod", "the node", &err);
+        watch_failed(self.watch, trouble, "the node", &err);
     }
     if (is_closed)
         watch_answered(self.watch, TOPIC_NODE);
@@ -146,11 +144,11 @@ static void on_pod(void *ctx, const struct http_answer *answer)
                 "metadata.name (downward API)",
                 self.name, self.namespace);
     if (!ok) {
-        trouble_say(trouble, "pod", "the pod", &err);
+        watch_failed(self.watch, trouble, "the pod", &err);
         pod_end_poll();
         return;
     }
-    trouble_over(trouble, "pod", "the pod");
+    watch_works(self.watch, trouble, "the pod");
     watch_tell(self.watch, TOPIC_POD, &events);
     ask_node();
 }
@@ -209,7 +207,7 @@ static bool pod_start(struct watch *watch, struct err *err)
         return err_wrap(err, "the pod has no service account (automountServiceAccountToken)");
     if (!pod_is_name(self.namespace))
         return err_set(err, ERR_USAGE, 0, "the namespace of the service account is no name");
-    if (!http_open(watch->loop.http, err))
+    if (!http_open(err))
         return false;
     pod_poll_once(NULL);
     return true;

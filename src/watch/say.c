@@ -30,31 +30,25 @@ static void add_seconds(struct writer *w, int64_t left_ns)
         writer_real(w, "deadline_seconds", (double)in_units(left_ns, NS_PER_MS) / 1000);
 }
 
-size_t say_format(const struct say_line *line, int64_t now_ns, char out[SAY_LINE_MAX])
+size_t say_format(const struct ledger_news *news, int64_t now_ns, char out[SAY_LINE_MAX])
 {
     struct writer w;
     size_t len = 0;
     writer_init(&w, SAY_LINE_MAX, WRITER_LINE);
     writer_object(&w, NULL);
-    writer_text(&w, "type", notice_type_name(line->type));
-    if (line->id[0])
-        writer_text(&w, "id", line->id);
-    if (line->deadline_ns != EVENT_AT_UNKNOWN && line->type != NOTICE_CANCEL)
-        add_seconds(&w, line->deadline_ns - now_ns);
-    if (line->text[0])
-        writer_text(&w, "text", line->text);
+    writer_text(&w, "type", notice_type_name(news->type));
+    if (news->id[0])
+        writer_text(&w, "id", news->id);
+    if (news->deadline_ns != EVENT_AT_UNKNOWN && news->type != NOTICE_CANCEL)
+        add_seconds(&w, news->deadline_ns - now_ns);
+    if (news->text[0])
+        writer_text(&w, "text", news->text);
     writer_end(&w);
     const char *text = writer_done(&w, &len);
     if (text)
         memcpy(out, text, len);
     writer_free(&w);
     return text ? len : 0;
-}
-
-void say_init(struct say *say, int fd)
-{
-    say->count = 0;
-    say->fd = fd;
 }
 
 static void say_drop(struct say *say, unsigned i)
@@ -73,24 +67,21 @@ void say_put(void *ctx, const struct ledger_news *news)
         }
     if (say->count == SAY_MAX)
         say_drop(say, 0);
-    struct say_line *line = &say->lines[say->count++];
-    *line = (struct say_line){.type = news->type, .deadline_ns = news->deadline_ns};
-    str_copy(line->id, sizeof line->id, news->id);
-    str_copy(line->text, sizeof line->text, news->text);
+    say->lines[say->count++] = *news;
 }
 
-static bool say_can_write(int fd)
+static bool say_can_write(void)
 {
-    struct pollfd out = {.fd = fd, .events = POLLOUT};
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&out, 1, 0) == 1;
 }
 
 bool say_flush(struct say *say, struct err *err)
 {
-    while (say->count > 0 && say_can_write(say->fd)) {
+    while (say->count > 0 && say_can_write()) {
         char text[SAY_LINE_MAX];
         size_t len = say_format(&say->lines[0], clock_now_ns(), text);
-        ssize_t n = write(say->fd, text, len);
+        ssize_t n = write(STDOUT_FILENO, text, len);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return true;
         if (n < 0)

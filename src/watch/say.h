@@ -14,24 +14,17 @@
 /* One line for each live event, and as many for vanished ones. */
 #define SAY_MAX (2 * LEDGER_LIVE_MAX)
 
-struct say_line {
-    enum notice_type type;
-    char id[EVENT_ID_MAX];
-    char text[96];
-    int64_t deadline_ns;
-};
+/* Zeroed at first. */
 struct say {
-    struct say_line lines[SAY_MAX];
+    struct ledger_news lines[SAY_MAX];
     unsigned count;
-    int fd;
 };
 
 /* The line with its newline, at most SAY_LINE_MAX bytes (what a pipe takes whole); `now_ns` by the
  * monotonic clock. Returns its length. */
 #define SAY_LINE_MAX 2048
-size_t say_format(const struct say_line *line, int64_t now_ns, char out[SAY_LINE_MAX]);
+size_t say_format(const struct ledger_news *news, int64_t now_ns, char out[SAY_LINE_MAX]);
 
-void say_init(struct say *say, int fd);
 /* Queues a line. It replaces a waiting line of the same event. `ctx` is the struct say: a
  * ledger_fn. */
 void say_put(void *ctx, const struct ledger_news *news);

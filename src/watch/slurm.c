@@ -6,29 +6,35 @@
  * and a far one changes nothing.
  */
 #include "base/date.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/command.h"
-#include "watch/sources.h"
-#include "watch/trouble.h"
+#include "watch/watch.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #define EARLY_NS       (10 * NS_PER_S) /* before the notice: squeue may be slow */
 #define SQUEUE_SECONDS 20
+#define OUTPUT_MAX     4096
 #define NO_LIMIT       "NONE"
 
 static struct slurm {
     struct watch *watch;
     struct loop_timer timer;
-    struct command squeue;
     struct trouble trouble;
+    char output[OUTPUT_MAX]; /* of squeue, cut to this size */
+    size_t len;
     int64_t end_ns; /* by the wall clock, or EVENT_AT_UNKNOWN */
     const char *job;
     bool has_told, has_no_limit;
-} slurm = {.squeue = {.fd = -1}};
+} slurm;
 
 static void slurm_tell(void)
 {
@@ -56,9 +62,24 @@ static void tell_no_limit(void)
     watch_tell(slurm.watch, 0, &none);
 }
 
+/* Is there an squeue in PATH? */
+static bool has_squeue(void)
+{
+    const char *path = getenv("PATH");
+    char file[512];
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+        snprintf(file, sizeof file, "%.*s/squeue", (int)(len < 400 ? len : 400), path);
+        if (len > 0 && len < 400 && access(file, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
 static bool slurm_can_ask(void)
 {
-    return slurm.job && !slurm.watch->options.end_time && command_exists("squeue");
+    return slurm.job && !slurm.watch->options.end_time && has_squeue();
 }
 
 /* Reports an end that is near or was reported before; else waits. Near the end squeue runs every
@@ -113,16 +134,31 @@ static bool slurm_read_answer(const char *text, struct err *err)
     return true;
 }
 
+/* True: the output has ended. */
+static bool read_output(void)
+{
+    char rest[512];
+    int *fd = &slurm.watch->loop.fd;
+    size_t room = sizeof slurm.output - 1 - slurm.len;
+    ssize_t n = room > 0 ? read(*fd, slurm.output + slurm.len, room) : read(*fd, rest, sizeof rest);
+    if (n > 0 && room > 0)
+        slurm.len += (size_t)n;
+    if (n > 0 || (n < 0 && errno == EINTR))
+        return false;
+    fd_close(fd);
+    slurm.output[slurm.len] = '\0';
+    return true;
+}
+
 static void slurm_on_output(void *ctx)
 {
     struct err err;
-    if (!command_read(&slurm.squeue))
+    if (!read_output())
         return;
-    slurm.watch->loop.fd = -1;
-    if (slurm_read_answer(slurm.squeue.output, &err))
-        trouble_over(&slurm.trouble, "slurm", "squeue");
+    if (slurm_read_answer(slurm.output, &err))
+        watch_works(slurm.watch, &slurm.trouble, "squeue");
     else
-        trouble_say(&slurm.trouble, "slurm", "squeue", &err);
+        watch_failed(slurm.watch, &slurm.trouble, "squeue", &err);
     slurm_go_on();
 }
 
@@ -137,24 +173,57 @@ static void name_job(char *text, size_t size)
         snprintf(text, size, "--jobs=%.50s", slurm.job);
 }
 
+/* In the child. No other thread holds a lock, so setenv() may allocate. */
+static void become_squeue(const char *job, int out, pid_t parent)
+{
+    alarm(SQUEUE_SECONDS); /* survives exec; SIGALRM kills by default */
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(127);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+        dup2(null, STDERR_FILENO) < 0)
+        _exit(127);
+    setenv("TZ", "UTC0", 1);
+    setenv("SLURM_TIME_FORMAT", "standard", 1);
+    loop_restore_signals();
+    execlp("squeue", "squeue", "--noheader", "--format=%A %e", job, (char *)NULL);
+    _exit(127);
+}
+
+/* squeue dies with us, and of SIGALRM at its time limit. The kernel reaps it (loop.h), so its exit
+ * status is unknown and only its output counts. */
+static bool start_squeue(struct err *err)
+{
+    int ends[2];
+    char job[64];
+    pid_t self = getpid();
+    name_job(job, sizeof job);
+    slurm.len = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe for squeue");
+    pid_t pid = fork();
+    if (pid == 0)
+        become_squeue(job, ends[1], self);
+    int why = errno;
+    fd_close(&ends[1]);
+    if (pid < 0) {
+        fd_close(&ends[0]);
+        return err_set(err, ERR_SYSTEM, why, "cannot start squeue");
+    }
+    slurm.watch->loop.fd = ends[0];
+    slurm.watch->loop.on_fd = slurm_on_output;
+    return true;
+}
+
 static void ask_squeue(void *ctx)
 {
-    char job[64], command[] = "squeue", no_header[] = "--noheader", format[] = "--format=%A %e";
-    char zone[] = "TZ=UTC0", standard[] = "SLURM_TIME_FORMAT=standard";
-    char *argv[] = {command, no_header, format, job, NULL}, *env[] = {zone, standard, NULL};
     struct err err;
-    if (!slurm_can_ask()) {
-        slurm_go_on();
+    bool can_ask = slurm_can_ask();
+    if (can_ask && start_squeue(&err))
         return;
-    }
-    name_job(job, sizeof job);
-    if (!command_start(&slurm.squeue, argv, env, SQUEUE_SECONDS, &err)) {
-        trouble_say(&slurm.trouble, "slurm", "squeue", &err);
-        slurm_go_on();
-        return;
-    }
-    slurm.watch->loop.fd = slurm.squeue.fd;
-    slurm.watch->loop.on_fd = slurm_on_output;
+    if (can_ask)
+        watch_failed(slurm.watch, &slurm.trouble, "squeue", &err);
+    slurm_go_on();
 }
 
 /* A date, or seconds since 1970 as in Slurm's variable. */
@@ -186,7 +255,7 @@ static bool slurm_start(struct watch *watch, struct err *err)
         slurm_go_on();
         return true;
     }
-    if (!slurm.job || !command_exists("squeue"))
+    if (!slurm.job || !has_squeue())
         return err_set(err, ERR_NOT_FOUND, 0,
                        "the end of the job's time is not known: SLURM_JOB_END_TIME is not set, and "
                        "%s; give it with --end-time",

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/trouble.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +14,9 @@
 /* pchrun's --doctor waits for several sources, one after the other. */
 #define CHECK_NS         (2500 * NS_PER_MS)
 #define CHECK_TIMEOUT_NS NS_PER_S
+
+/* Between two log lines about the same failure. */
+#define SAY_AGAIN_NS (60 * NS_PER_S)
 
 static struct ledger_now now(void)
 {
@@ -53,6 +55,32 @@ void watch_absent(struct watch *watch, unsigned topic)
     ledger_absent(&watch->ledger, topic, now());
 }
 
+void watch_failed(struct watch *watch, struct trouble *trouble, const char *what,
+                  const struct err *err)
+{
+    const char *name = watch->options.source->word.name;
+    int64_t now_ns = clock_now_ns();
+    snprintf(watch->last_failure, sizeof watch->last_failure, "%.80s: %.380s", what, err->text);
+    trouble->times++;
+    if (trouble->said_ns > 0 && now_ns - trouble->said_ns < SAY_AGAIN_NS)
+        return;
+    trouble->said_ns = now_ns;
+    trouble->is_said = true;
+    if (trouble->times == 1)
+        log_warn(name, "%s: %s; trying on", what, err->text);
+    else
+        log_warn(name, "%s: %s; this has failed %u times by now", what, err->text, trouble->times);
+}
+
+void watch_works(const struct watch *watch, struct trouble *trouble, const char *what)
+{
+    if (trouble->is_said)
+        log_info(watch->options.source->word.name, "%s: it works again, after %u failures", what,
+                 trouble->times);
+    trouble->times = 0;
+    trouble->is_said = false;
+}
+
 void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns)
 {
     loop_at(&watch->loop, timer, clock_now_ns() + ns);
@@ -69,7 +97,7 @@ bool watch_ask_at(struct watch *watch, const struct endpoint_rule *rule, char re
     bool is_given;
     return endpoint_choose(rule, watch->options.endpoint, ret, &is_given, err) &&
            (is_given || endpoint_is_here(rule->owner, rule->marks, ENDPOINT_DMI, err)) &&
-           http_open(watch->loop.http, err);
+           http_open(err);
 }
 
 void watch_finish(struct watch *watch, int code)
@@ -90,10 +118,11 @@ static bool watch_begin(struct watch *watch, const struct watch_options *options
                                  .mild = (enum notice_type)options->mild,
                                  .keeps_earliest = options->source->keeps_earliest};
     watch->options = *options;
+    if (options->is_check)
+        watch->options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
     watch->tick = (struct loop_timer){.fn = watch_on_tick, .ctx = watch};
     ledger_init(&watch->ledger, &rules, say_put, &watch->say);
-    say_init(&watch->say, STDOUT_FILENO);
-    return loop_begin(&watch->loop, STDOUT_FILENO, err) && options->source->start(watch, err);
+    return loop_begin(&watch->loop, err) && options->source->start(watch, err);
 }
 
 static int turn_until_end(struct watch *watch)
@@ -108,7 +137,7 @@ static int turn_until_end(struct watch *watch)
         }
         watch->loop.wants_out = watch->say.count > 0;
         loop_at(&watch->loop, &watch->tick, ledger_next(&watch->ledger));
-        if (loop_turn(&watch->loop) != LOOP_GOES_ON)
+        if (!loop_turn(&watch->loop))
             return EXIT_SUCCESS;
     }
     return watch->code;
@@ -124,7 +153,7 @@ static void on_check_over(void *ctx)
 /* A failure, and no request is running: without --check the source would retry later. */
 static bool has_failed(const struct watch *watch)
 {
-    return *trouble_last() && http_is_idle(watch->loop.http) && watch->loop.fd < 0;
+    return watch->last_failure[0] && http_is_idle() && watch->loop.fd < 0;
 }
 
 static int say_check(const char *verdict, int code, const char *what)
@@ -137,41 +166,30 @@ static int say_check(const char *verdict, int code, const char *what)
 static int judge_check(const struct watch *watch)
 {
     const struct source *source = watch->options.source;
-    const char *trouble = trouble_last();
+    const char *failure = watch->last_failure;
     char text[600];
     bool is_whole = watch->answered == (1U << source->topics) - 1;
     snprintf(text, sizeof text, "%s%s%s",
              is_whole          ? "it answers"
              : watch->answered ? "it answers only in part"
                                : "it does not answer",
-             *trouble ? ": " : "", trouble);
+             *failure ? ": " : "", failure);
     if (is_whole)
-        return say_check(*trouble ? "warn" : "ok", EXIT_SUCCESS, text);
+        return say_check(*failure ? "warn" : "ok", EXIT_SUCCESS, text);
     if (source->late)
         str_addf(text, sizeof text, "; %s", source->late);
     return say_check(source->late ? "unknown" : "bad", EXIT_FAILURE, text);
 }
 
 /* A failing source is not retried. */
-static int watch_check(const struct watch_options *options)
+static int check_until_end(struct watch *watch)
 {
-    static struct watch watch;
-    struct watch_options hasty = *options;
-    struct err err;
-    int code;
-    hasty.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
-    if (watch_begin(&watch, &hasty, &err)) {
-        watch.check = (struct loop_timer){.fn = on_check_over, .ctx = &watch};
-        watch_after(&watch, &watch.check, CHECK_NS);
-        bool goes_on = true;
-        while (goes_on && !watch.is_done && !has_failed(&watch))
-            goes_on = loop_turn(&watch.loop) == LOOP_GOES_ON;
-        code = judge_check(&watch);
-    } else {
-        code = say_check("bad", EXIT_FAILURE, err.text);
-    }
-    loop_end(&watch.loop);
-    return code;
+    watch->check = (struct loop_timer){.fn = on_check_over, .ctx = watch};
+    watch_after(watch, &watch->check, CHECK_NS);
+    bool goes_on = true;
+    while (goes_on && !watch->is_done && !has_failed(watch))
+        goes_on = loop_turn(&watch->loop);
+    return judge_check(watch);
 }
 
 /* ---- the run ---- */
@@ -181,10 +199,10 @@ int watch_run(const struct watch_options *options)
     static struct watch watch;
     struct err err;
     int code;
-    if (options->is_check)
-        return watch_check(options);
     if (watch_begin(&watch, options, &err)) {
-        code = turn_until_end(&watch);
+        code = options->is_check ? check_until_end(&watch) : turn_until_end(&watch);
+    } else if (options->is_check) {
+        code = say_check("bad", EXIT_FAILURE, err.text);
     } else {
         log_error(options->source->word.name, "%s", err.text);
         code = err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;

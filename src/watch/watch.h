@@ -2,10 +2,10 @@
  *
  * watch: one run of pchrun-watch: a source, its live events, and standard output.
  *
- * A source is a file with one entry in the table of sources.c. Its `start` sends the first request
- * and sets up timers, requests or a descriptor of the loop. Its answers go to watch_tell().
- * Failures go to trouble_say() and change nothing. A process has one watch, so a source's state is
- * static in its file. Main thread.
+ * A source has a file of its own and one entry in the table of options.c. Its `start` sends the
+ * first request and sets up timers, requests or a descriptor of the loop. Its answers go to
+ * watch_tell(). Failures go to watch_failed() and change nothing. A process has one watch, so a
+ * source's state is static in its file. Main thread.
  */
 #ifndef PCHRUN_WATCH_WATCH_H
 #define PCHRUN_WATCH_WATCH_H
@@ -22,12 +22,15 @@ struct watch;
 struct source {
     struct args_word word; /* its name, and what the command line knows of it */
     int64_t interval_ns, lead_ns;
-    const struct imds_cloud *cloud; /* for imds_start() */
+    const struct imds_cloud *cloud; /* for imds.c */
     bool keeps_earliest;            /* struct ledger_rules */
     unsigned topics;                /* how many it has, from 0 on */
     const char *late;               /* why the first answer may be late; NULL: it is not */
     bool (*start)(struct watch *watch, struct err *err);
 };
+
+extern const struct source source_gce, source_aws, source_azure, source_alibaba, source_tencent,
+    source_slurm, source_file, source_kubernetes, source_pod;
 
 /* The command line; its texts are borrowed, NULL if not given. */
 struct watch_options {
@@ -47,7 +50,8 @@ struct watch {
     struct loop_timer tick;
     char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
     struct log_limit remark_limit;
-    unsigned answered; /* bits: topics with an answer */
+    unsigned answered;      /* bits: topics with an answer */
+    char last_failure[480]; /* and its reason, logged or not; "": none */
     struct loop_timer check;
     bool is_done; /* the source has finished, with this exit status */
     int code;
@@ -61,6 +65,17 @@ int watch_run(const struct watch_options *options);
 /* For sources: a valid answer about a topic, also that the topic does not exist. */
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events);
 void watch_absent(struct watch *watch, unsigned topic);
+/* The failures of one of a source's requests; zeroed at first. */
+struct trouble {
+    unsigned times;  /* failures since the last success */
+    bool is_said;    /* the log mentions them */
+    int64_t said_ns; /* last time; 0: never */
+};
+/* `what` failed. The log gets the first failure at once, then their number every minute, and once
+ * the recovery. Also for failures that come and go. */
+void watch_failed(struct watch *watch, struct trouble *trouble, const char *what,
+                  const struct err *err);
+void watch_works(const struct watch *watch, struct trouble *trouble, const char *what);
 /* For --check: the source is done with the topic, without an answer. */
 void watch_answered(struct watch *watch, unsigned topic);
 /* Calls the timer's function after this time. */

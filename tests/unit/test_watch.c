@@ -674,7 +674,7 @@ Test(event, ids_are_of_one_machine)
 Test(say, lines)
 {
     char out[SAY_LINE_MAX];
-    struct say_line line = {.type = NOTICE_TERMINATE, .deadline_ns = 130 * NS_PER_S - 1};
+    struct ledger_news line = {.type = NOTICE_TERMINATE, .deadline_ns = 130 * NS_PER_S - 1};
     str_copy(line.id, sizeof line.id, "a-1");
     str_copy(line.text, sizeof line.text, "\"x\"\n\xff");
     size_t len = say_format(&line, 100 * NS_PER_S, out);
@@ -682,10 +682,10 @@ Test(say, lines)
     cr_expect_str_eq(out,
                      "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29.999, "
                      "\"text\": \"\\\"x\\\"\\n\xef\xbf\xbd\"}\n");
-    line = (struct say_line){.type = NOTICE_CANCEL, .deadline_ns = 5, .id = "a-1"};
+    line = (struct ledger_news){.type = NOTICE_CANCEL, .deadline_ns = 5, .id = "a-1"};
     out[say_format(&line, 0, out)] = '\0';
     cr_expect_str_eq(out, "{\"type\": \"cancel\", \"id\": \"a-1\"}\n");
-    line = (struct say_line){.type = NOTICE_LOG, .deadline_ns = 99 * NS_PER_S + 1};
+    line = (struct ledger_news){.type = NOTICE_LOG, .deadline_ns = 99 * NS_PER_S + 1};
     out[say_format(&line, 100 * NS_PER_S, out)] = '\0';
     cr_expect_str_eq(out, "{\"type\": \"log\", \"deadline_seconds\": -1}\n");
 }
@@ -710,7 +710,7 @@ Test(say, seconds)
     };
     char out[SAY_LINE_MAX], wanted[96];
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct say_line line = {.type = NOTICE_TERMINATE, .deadline_ns = rows[i].left_ns};
+        struct ledger_news line = {.type = NOTICE_TERMINATE, .deadline_ns = rows[i].left_ns};
         out[say_format(&line, 0, out)] = '\0';
         snprintf(wanted, sizeof wanted, "{\"type\": \"terminate\", \"deadline_seconds\": %s}\n",
                  rows[i].wanted);

@@ -13,14 +13,16 @@
 /* The source gives no time. */
 #define EVENT_AT_UNKNOWN INT64_MIN
 
-#define EVENT_ID_MAX 64 /* as in struct notice */
+/* As in struct notice. */
+#define EVENT_ID_MAX   64
+#define EVENT_TEXT_MAX 96
 
 struct event {
     enum notice_type type;  /* terminate, checkpoint or log */
     bool is_mild;           /* the machine survives it: the user chooses the reaction */
     char key[EVENT_ID_MAX]; /* identifies it within the source while it is live */
     char id[EVENT_ID_MAX];  /* identifies it for ever */
-    char text[96];
+    char text[EVENT_TEXT_MAX];
     int64_t at_ns; /* the deadline, by the wall clock (date.h) */
 };
 
