@@ -38,6 +38,13 @@ void json_free(struct json *root);
 /* Replaces the control characters in all texts by '?': what a terminal would obey. */
 MUST_CHECK bool json_make_printable(struct json *root, struct err *err);
 
+static inline void json_cleanup(struct json **root)
+{
+    json_free(*root);
+}
+/* Frees the root of a local variable. */
+#define JSON_CLEANUP __attribute__((cleanup(json_cleanup)))
+
 enum json_kind json_kind(const struct json *value);
 /* "a string", "an object": for errors. */
 const char *json_kind_name(const struct json *value);

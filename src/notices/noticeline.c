@@ -58,13 +58,6 @@ static void take_id(struct notice *notice, const char *id)
 
 /* --- fields --- */
 
-static int64_t held(int64_t left_ns)
-{
-    if (left_ns < 0)
-        return 0;
-    return clock_min(left_ns, NOTICELINE_LEFT_MAX_NS);
-}
-
 static void noticeline_complain(struct err *err, const char *what)
 {
     if (!err->text[0])
@@ -99,7 +92,7 @@ static void take_deadline(const struct json *value, int64_t real_now_ns, struct 
     }
     if (__builtin_sub_overflow(at_ns, real_now_ns, &left_ns))
         left_ns = INT64_MAX; /* the wall clock is before 1970 */
-    ret->left_ns = held(left_ns);
+    ret->left_ns = left_ns < 0 ? 0 : clock_min(left_ns, NOTICELINE_LEFT_MAX_NS);
 }
 
 static bool read_type(const struct json *root, bool is_termination, struct notice *ret,
@@ -169,10 +162,6 @@ enum noticeline_result noticeline_read(const struct noticeline_reader *reader, c
         err_set(err, ERR_PROTOCOL, 0, "it is longer than %d bytes", NOTICELINE_MAX);
         return NOTICELINE_BAD;
     }
-    struct json *root = json_read("line", line, len, err);
-    if (!root)
-        return NOTICELINE_BAD;
-    enum noticeline_result result = noticeline_read_root(reader, root, ret, err);
-    json_free(root);
-    return result;
+    JSON_CLEANUP struct json *root = json_read("line", line, len, err);
+    return root ? noticeline_read_root(reader, root, ret, err) : NOTICELINE_BAD;
 }

@@ -96,14 +96,13 @@ bool pastnotices_read(struct pastnotices *pastnotices, const char *path, int64_t
                       struct err *err)
 {
     *err = (struct err){0};
-    struct json *root = json_read_file(path, FILE_MAX, err);
+    JSON_CLEANUP struct json *root = json_read_file(path, FILE_MAX, err);
     if (!root)
         return err->sys_errno == ENOENT;
-    bool ok = pastnotices_read_root(pastnotices, path, root, real_now_ns, err);
-    json_free(root);
-    if (!ok)
-        pastnotices->n = 0;
-    return ok;
+    if (pastnotices_read_root(pastnotices, path, root, real_now_ns, err))
+        return true;
+    pastnotices->n = 0;
+    return false;
 }
 
 void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w)

@@ -58,7 +58,7 @@ static void azure_ask(enum http_method method, const char *path, int64_t timeout
 
 static void on_events(void *ctx, const struct http_answer *answer)
 {
-    struct events events;
+    struct events events = {0};
     struct err err;
     if (http_is_ok(answer, &err) &&
         body_azure(answer->body, answer->len, azure.name, &events, &err)) {

@@ -283,7 +283,7 @@ static void gce_take_value(struct asker *asker, unsigned topic, struct events *e
 static void gce_on_answer(void *ctx, const struct http_answer *answer)
 {
     struct asker *asker = ctx;
-    struct events events;
+    struct events events = {0};
     struct err err;
     unsigned topic = (unsigned)(asker - askers);
     enum said said = gce_judge(answer, &err);

@@ -155,7 +155,7 @@ static void imds_take_answer(unsigned topic, const struct http_answer *answer)
 {
     const struct imds_path *path = &imds.cloud->paths[topic];
     struct trouble *trouble = &imds.troubles[topic];
-    struct events events;
+    struct events events = {0};
     struct err err;
     bool ok = answer->status == 404, is_refused = is_refusal(answer->status);
     imds.has_answered = imds.has_answered || answer->status != 0;

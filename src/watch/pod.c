@@ -102,7 +102,7 @@ static bool pod_is_ok(const struct http_answer *answer, struct err *err)
 static void on_node(void *ctx, const struct http_answer *answer)
 {
     struct trouble *trouble = &self.troubles[TOPIC_NODE];
-    struct events events;
+    struct events events = {0};
     struct err err;
     bool is_closed = answer->status == 403, was_closed = self.is_node_closed;
     self.is_node_closed = is_closed;
@@ -134,7 +134,7 @@ static void ask_node(void)
 static void on_pod(void *ctx, const struct http_answer *answer)
 {
     struct trouble *trouble = &self.troubles[TOPIC_POD];
-    struct events events;
+    struct events events = {0};
     struct err err;
     bool ok =
         pod_is_ok(answer, &err) && body_pod(answer->body, answer->len, &self.pod, &events, &err);

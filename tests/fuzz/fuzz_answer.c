@@ -34,15 +34,12 @@ static bool read_annotation(const char *data, size_t size, struct events *ret, s
     FUZZ_MUST(!ok || buf_len(&value) == 0 || buf_bytes(&value)[buf_len(&value) - 1] == '\0');
     if (ok && buf_len(&value) > 0)
         ok = read_notice((const char *)buf_bytes(&value), buf_len(&value) - 1, ret, err);
-    else
-        *ret = (struct events){0};
     buf_free(&value);
     return ok;
 }
 
 static bool read_none(const char *data, size_t size, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
     return body_gce_says_none(data, size) || err_set(err, ERR_PROTOCOL, 0, "it says other things");
 }
 
@@ -69,7 +66,6 @@ static bool read_stop_end(const char *data, size_t size, struct events *ret, str
     size_t n = size < sizeof text - 1 ? size : sizeof text - 1;
     memcpy(text, data, n);
     text[n] = '\0';
-    *ret = (struct events){0};
     space = strchr(text, ' ');
     if (!space)
         return err_set(err, ERR_PROTOCOL, 0, "one word only");
@@ -88,7 +84,6 @@ static bool read_date(const char *data, size_t size, struct events *ret, struct 
     size_t n = size < sizeof text - 1 ? size : sizeof text - 1;
     memcpy(text, data, n);
     text[n] = '\0';
-    *ret = (struct events){0};
     if (!date_parse(text, &at))
         return err_set(err, ERR_PROTOCOL, 0, "no date");
     FUZZ_MUST(at >= 0);
@@ -150,7 +145,7 @@ static void tell(const struct events *events)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct events events;
+    struct events events = {0};
     struct err err = {.text = ""};
     log_init(&(struct log_options){.level = LOG_ERROR});
     if (size == 0)

@@ -39,7 +39,7 @@ static const char *tell(bool ok, const struct events *events)
 
 static const char *read_with(body_fn *fn, const char *body)
 {
-    struct events events;
+    struct events events = {0};
     struct err err = {.text = ""};
     bool ok = fn(body, strlen(body), &events, &err);
     cr_expect(ok || err.text[0], "no reason for %s", body);
@@ -214,10 +214,11 @@ Test(body, aws_event_without_an_id_has_one_all_the_same)
     static const char body[] = "[{\"Code\": \"instance-stop\", \"State\": \"active\", "
                                "\"NotBefore\": \"21 Jan 2019 09:00:43 GMT\"}]";
     char first[EVENT_ID_MAX];
-    struct events events;
+    struct events events = {0};
     cr_assert(body_aws_scheduled(body, strlen(body), &events, NULL));
     str_copy(first, sizeof first, events.list[0].id);
     cr_assert(first[0]);
+    events = (struct events){0};
     cr_assert(body_aws_scheduled(body, strlen(body), &events, NULL));
     cr_assert_str_eq(events.list[0].id, first);
 }
@@ -277,7 +278,7 @@ Test(body, notice)
 Test(body, id_of_a_megabyte_becomes_a_short_one)
 {
     static char body[(1 << 20) + 64];
-    struct events events;
+    struct events events = {0};
     struct err err;
     size_t len = (size_t)snprintf(body, sizeof body, "{\"type\": \"log\", \"id\": \"");
     memset(body + len, 'x', 1 << 20);

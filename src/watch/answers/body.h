@@ -3,9 +3,9 @@
  * body: parses the answers of metadata services; pure functions, fuzzed. The bytes are untrusted
  * and need not end with a NUL.
  *
- * True: the answer is valid, and *ret holds its events, perhaps none. False: the answer is
- * unusable, *err says why, and earlier events stay valid. Keys and ids do not name the machine
- * (events_bind()). Any thread.
+ * *ret is empty at first. True: the answer is valid, and *ret has its events, perhaps none. False:
+ * the answer is unusable, *err says why, and earlier events stay valid. Keys and ids do not name
+ * the machine (events_bind()). Any thread.
  */
 #ifndef PCHRUN_WATCH_ANSWERS_BODY_H
 #define PCHRUN_WATCH_ANSWERS_BODY_H
@@ -16,17 +16,11 @@
 
 #include <stddef.h>
 
-typedef bool body_fn(const char *data, size_t len, struct events *ret, struct err *err);
+typedef MUST_CHECK bool body_fn(const char *data, size_t len, struct events *ret, struct err *err);
 
-/* Google Compute Engine: instance/maintenance-event, /preempted, /upcoming-maintenance. */
-MUST_CHECK bool body_gce_maintenance(const char *data, size_t len, struct events *ret,
-                                     struct err *err);
-MUST_CHECK bool body_gce_preempted(const char *data, size_t len, struct events *ret,
-                                   struct err *err);
-MUST_CHECK bool body_gce_upcoming(const char *data, size_t len, struct events *ret,
-                                  struct err *err);
-/* instance/shutdown-details/stop-state; the event has no time. */
-MUST_CHECK bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err);
+/* Google Compute Engine: instance/maintenance-event, /preempted, /upcoming-maintenance, and
+ * /shutdown-details/stop-state, whose event has no time. */
+body_fn body_gce_maintenance, body_gce_preempted, body_gce_upcoming, body_gce_stop;
 /* When the stop ends: `since` is request-timestamp, `duration` is max-duration, both as words. */
 MUST_CHECK bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret,
                                   struct err *err);
@@ -36,22 +30,12 @@ bool body_gce_says_none(const char *data, size_t len);
 /* Amazon EC2, below latest/meta-data: spot/instance-action, spot/termination-time (which both tell
  * of one event, with one key), events/recommendations/rebalance, events/maintenance/scheduled,
  * autoscaling/target-lifecycle-state. */
-MUST_CHECK bool body_aws_action(const char *data, size_t len, struct events *ret, struct err *err);
-MUST_CHECK bool body_aws_termination(const char *data, size_t len, struct events *ret,
-                                     struct err *err);
-MUST_CHECK bool body_aws_rebalance(const char *data, size_t len, struct events *ret,
-                                   struct err *err);
-MUST_CHECK bool body_aws_scheduled(const char *data, size_t len, struct events *ret,
-                                   struct err *err);
-MUST_CHECK bool body_aws_lifecycle(const char *data, size_t len, struct events *ret,
-                                   struct err *err);
+body_fn body_aws_action, body_aws_termination, body_aws_rebalance, body_aws_scheduled,
+    body_aws_lifecycle;
 
 /* Below latest/meta-data, too: instance/spot/termination-time of Alibaba Cloud, in UTC, and
  * spot/termination-time of Tencent Cloud, in UTC+8 without saying so. */
-MUST_CHECK bool body_alibaba_termination(const char *data, size_t len, struct events *ret,
-                                         struct err *err);
-MUST_CHECK bool body_tencent_termination(const char *data, size_t len, struct events *ret,
-                                         struct err *err);
+body_fn body_alibaba_termination, body_tencent_termination;
 
 /* Azure's document of scheduled events. Skips events of other machines: `name` is ours in the
  * document; "": unknown, all count. */

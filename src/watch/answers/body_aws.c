@@ -11,37 +11,25 @@
 
 bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root)
         return false;
     const char *time = bodytext_of(root, "noticeTime");
-    bool ok = *time;
-    if (ok) {
-        struct event *event = events_add(ret, NOTICE_CHECKPOINT, "rebalance");
-        event_id(event->id, "rebalance", time);
-        str_copy(event->text, sizeof event->text,
-                 "rebalance recommendation: the spot instance is at risk");
-        event->is_mild = true;
-    } else {
-        err_set(err, ERR_PROTOCOL, 0, "the answer has no \"noticeTime\"");
-    }
-    json_free(root);
-    return ok;
-}
-
-static bool is_one_of(const char *word, const char *const *list)
-{
-    for (; *list; list++)
-        if (str_is(word, *list))
-            return true;
-    return false;
+    if (!*time)
+        return err_set(err, ERR_PROTOCOL, 0, "the answer has no \"noticeTime\"");
+    struct event *event = events_add(ret, NOTICE_CHECKPOINT, "rebalance");
+    event_id(event->id, "rebalance", time);
+    str_copy(event->text, sizeof event->text,
+             "rebalance recommendation: the spot instance is at risk");
+    event->is_mild = true;
+    return true;
 }
 
 /* The events that stop or reboot the instance. It survives all others. */
 static const char *const ending[] = {"instance-stop", "instance-retirement", "instance-reboot",
                                      "system-reboot", NULL};
 
+/* An item that is no object has no code. */
 static void add_scheduled(struct events *ret, const struct json *item)
 {
     const char *code = bodytext_of(item, "Code"), *state = bodytext_of(item, "State");
@@ -55,7 +43,7 @@ static void add_scheduled(struct events *ret, const struct json *item)
     char key[EVENT_ID_MAX], what[160];
     snprintf(what, sizeof what, "%.60s-%.80s", code, from);
     event_id(key, "", *id ? id : what);
-    bool is_mild = !is_one_of(code, ending);
+    bool is_mild = !bodytext_is_one_of(code, ending);
     struct event *event = events_add(ret, is_mild ? NOTICE_CHECKPOINT : NOTICE_TERMINATE, key);
     if (!event)
         return;
@@ -67,24 +55,17 @@ static void add_scheduled(struct events *ret, const struct json *item)
 
 bool body_aws_scheduled(const char *data, size_t len, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
-    struct json *root = bodytext_json(data, len, JSON_IS_LIST, err);
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_LIST, err);
     if (!root)
         return false;
-    for (const struct json *item = json_first(root); item; item = json_next(item)) {
-        if (json_kind(item) == JSON_IS_OBJECT)
-            add_scheduled(ret, item);
-        else
-            ret->is_partial = true;
-    }
-    json_free(root);
+    for (const struct json *item = json_first(root); item; item = json_next(item))
+        add_scheduled(ret, item);
     return true;
 }
 
 bool body_aws_lifecycle(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[40];
-    *ret = (struct events){0};
     bool ok = bodytext_word(data, len, word, sizeof word) && *word;
     for (const char *c = word; ok && *c; c++)
         ok = isalpha((unsigned char)*c) || *c == ':';

@@ -12,15 +12,7 @@
 /* A longer freeze may disturb the job; a live migration takes some 5 s. */
 #define FREEZE_SHORT_S 10
 
-static const char *const ending[] = {"Reboot", "Redeploy", "Preempt", "Terminate"};
-
-static bool azure_event_is_ending(const char *type)
-{
-    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
-        if (str_is(type, ending[i]))
-            return true;
-    return false;
-}
+static const char *const ending[] = {"Reboot", "Redeploy", "Preempt", "Terminate", NULL};
 
 /* The document lists the events of all machines of a set. */
 static bool azure_event_is_ours(const struct json *item, const char *name)
@@ -46,6 +38,7 @@ static void set_mild(struct event *event, const struct json *item)
     }
 }
 
+/* An item that is no object has no type. */
 static void add_event(struct events *ret, const struct json *item, const char *name)
 {
     const char *type = bodytext_of(item, "EventType"), *id = bodytext_of(item, "EventId");
@@ -58,8 +51,8 @@ static void add_event(struct events *ret, const struct json *item, const char *n
     if (is_over || !azure_event_is_ours(item, name))
         return;
     char key[EVENT_ID_MAX];
-    struct event *event = events_add(
-        ret, azure_event_is_ending(type) ? NOTICE_TERMINATE : NOTICE_LOG, event_id(key, "", id));
+    enum notice_type reaction = bodytext_is_one_of(type, ending) ? NOTICE_TERMINATE : NOTICE_LOG;
+    struct event *event = events_add(ret, reaction, event_id(key, "", id));
     if (!event)
         return;
     snprintf(event->text, sizeof event->text, "%.16s, %.12s: %.50s", type,
@@ -72,20 +65,13 @@ static void add_event(struct events *ret, const struct json *item, const char *n
 
 bool body_azure(const char *data, size_t len, const char *name, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root)
         return false;
     const struct json *list = json_find(root, "Events");
-    bool ok = list && json_kind(list) == JSON_IS_LIST;
-    if (!ok)
-        err_set(err, ERR_PROTOCOL, 0, "the answer has no list \"Events\"");
-    for (const struct json *item = ok ? json_first(list) : NULL; item; item = json_next(item)) {
-        if (json_kind(item) == JSON_IS_OBJECT)
-            add_event(ret, item, name);
-        else
-            ret->is_partial = true;
-    }
-    json_free(root);
-    return ok;
+    if (!list || json_kind(list) != JSON_IS_LIST)
+        return err_set(err, ERR_PROTOCOL, 0, "the answer has no list \"Events\"");
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        add_event(ret, item, name);
+    return true;
 }

@@ -31,7 +31,6 @@ static void add_plain(struct events *ret, enum notice_type type, const char *id,
 bool body_gce_maintenance(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[128];
-    *ret = (struct events){0};
     if (!bodytext_word(data, len, word, sizeof word))
         return unknown_word("maintenance-event", "(not printable)", err);
     if (str_is(word, "TERMINATE_ON_HOST_MAINTENANCE"))
@@ -46,7 +45,6 @@ bool body_gce_maintenance(const char *data, size_t len, struct events *ret, stru
 bool body_gce_preempted(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[128];
-    *ret = (struct events){0};
     if (!bodytext_word(data, len, word, sizeof word))
         return unknown_word("preempted", "(not printable)", err);
     if (str_is(word, "TRUE"))
@@ -80,35 +78,28 @@ static bool read_window(const struct json *root, struct events *ret, struct err 
 bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[16];
-    *ret = (struct events){0};
     if (bodytext_word(data, len, word, sizeof word) && str_is(word, "NONE"))
         return true;
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root)
         return false;
     const struct json *error = json_find(root, "error");
     const struct json *named = bodytext_find(root, "upcoming-maintenance");
     const struct json *window = named ? named : root;
-    bool ok = true;
     if (error)
-        ok = err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
-                     bodytext_of(root, "error"));
-    else if (json_kind(window) != JSON_IS_OBJECT)
-        ok = err_set(err, ERR_PROTOCOL, 0, "its upcoming maintenance is %s, not an object",
-                     json_kind_name(window));
-    else if (json_first(window))
-        ok = read_window(window, ret, err);
-    json_free(root);
-    return ok;
+        return err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
+                       bodytext_of(root, "error"));
+    if (json_kind(window) != JSON_IS_OBJECT)
+        return err_set(err, ERR_PROTOCOL, 0, "its upcoming maintenance is %s, not an object",
+                       json_kind_name(window));
+    return !json_first(window) || read_window(window, ret, err);
 }
 
 bool body_gce_says_none(const char *data, size_t len)
 {
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, NULL);
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, NULL);
     const char *error = root ? bodytext_of(root, "error") : "";
-    bool is_none = strncasecmp(error, NONE_YET, strlen(NONE_YET)) == 0;
-    json_free(root);
-    return is_none;
+    return strncasecmp(error, NONE_YET, strlen(NONE_YET)) == 0;
 }
 
 /* ---- a requested stop ---- */
@@ -125,7 +116,6 @@ static bool is_state(const char *word)
 bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[64];
-    *ret = (struct events){0};
     if (!bodytext_word(data, len, word, sizeof word))
         return unknown_word("stop-state", "(not printable)", err);
     if (!is_state(word))

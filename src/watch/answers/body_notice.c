@@ -69,19 +69,14 @@ static void notice_read_words(const char *data, size_t len, struct events *ret)
 bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *ret,
                  struct err *err)
 {
-    *ret = (struct events){0};
     while (len > 0 && isspace((unsigned char)*data))
         data++, len--;
     if (len == 0 || *data != '{') {
         notice_read_words(len ? data : "", len, ret);
         return true;
     }
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
-    bool ok = root && read_object(root, since_ns, ret, err);
-    json_free(root);
-    if (!ok)
-        *ret = (struct events){0};
-    return ok;
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    return root && read_object(root, since_ns, ret, err);
 }
 
 /* ---- annotations ---- */

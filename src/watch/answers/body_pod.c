@@ -86,7 +86,6 @@ static void add_end(const struct json *root, struct events *ret)
 
 bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
     struct json *root = read_kind(data, len, "Pod", err);
     if (!root)
         return false;
@@ -211,8 +210,7 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
 
 bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
-    struct json *root = read_kind(data, len, "Node", err);
+    JSON_CLEANUP struct json *root = read_kind(data, len, "Node", err);
     if (!root)
         return false;
     read_version(root, pod->node_version);
@@ -225,6 +223,5 @@ bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret
         else
             ret->is_partial = true;
     }
-    json_free(root);
     return true;
 }

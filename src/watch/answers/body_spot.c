@@ -29,18 +29,14 @@ static void add_spot(struct events *ret, const char *action, const char *name, c
 
 bool body_aws_action(const char *data, size_t len, struct events *ret, struct err *err)
 {
-    *ret = (struct events){0};
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root)
         return false;
     const char *action = bodytext_of(root, "action");
-    bool ok = *action;
-    if (ok)
-        add_spot(ret, action, "time", bodytext_of(root, "time"));
-    else
-        err_set(err, ERR_PROTOCOL, 0, "the answer has no \"action\"");
-    json_free(root);
-    return ok;
+    if (!*action)
+        return err_set(err, ERR_PROTOCOL, 0, "the answer has no \"action\"");
+    add_spot(ret, action, "time", bodytext_of(root, "time"));
+    return true;
 }
 
 /* ---- termination-time: a time, or no such path ---- */
@@ -82,7 +78,6 @@ static bool read_word(const char *data, size_t len, char word[80], struct err *e
 bool body_aws_termination(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[80];
-    *ret = (struct events){0};
     if (!read_word(data, len, word, err))
         return false;
     if (!read_time(word, "", ret, NULL))
@@ -95,13 +90,11 @@ bool body_aws_termination(const char *data, size_t len, struct events *ret, stru
 bool body_alibaba_termination(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[80];
-    *ret = (struct events){0};
     return read_word(data, len, word, err) && read_time(word, "", ret, err);
 }
 
 bool body_tencent_termination(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[80];
-    *ret = (struct events){0};
     return read_word(data, len, word, err) && read_time(word, "+08:00", ret, err);
 }

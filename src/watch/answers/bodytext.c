@@ -3,6 +3,8 @@
  */
 #include "watch/answers/bodytext.h"
 
+#include "base/str.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -26,6 +28,14 @@ bool bodytext_word(const char *data, size_t len, char *word, size_t size)
     }
     word[len] = '\0';
     return true;
+}
+
+bool bodytext_is_one_of(const char *word, const char *const *list)
+{
+    for (; *list; list++)
+        if (str_is(word, *list))
+            return true;
+    return false;
 }
 
 struct json *bodytext_json(const char *data, size_t len, enum json_kind kind, struct err *err)
