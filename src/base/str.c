@@ -89,6 +89,11 @@ bool str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool str_is_of(const char *s, const char *set)
+{
+    return *s && !s[strspn(s, set)];
+}
+
 char *str_printable(char *s)
 {
     for (unsigned char *p = (unsigned char *)s; *p; p++)
@@ -167,8 +172,7 @@ static const struct unit {
 
 bool str_is_whole(const char *s)
 {
-    s += *s == '-';
-    return *s && !s[strspn(s, "0123456789")];
+    return str_is_of(s + (*s == '-'), STR_DIGITS);
 }
 
 bool str_to_duration(const char *s, int64_t *ret)

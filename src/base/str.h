@@ -25,6 +25,12 @@ bool str_copy(char *dst, size_t size, const char *src);
 void str_fit(char *dst, size_t size, const char *src);
 /* Appends; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Is it not empty, and made of these characters only? */
+bool str_is_of(const char *s, const char *set);
+#define STR_DIGITS  "0123456789"
+#define STR_LOWER   "abcdefghijklmnopqrstuvwxyz"
+#define STR_UPPER   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define STR_LETTERS STR_LOWER STR_UPPER
 /* Joins lines: one blank replaces each newline and the blanks around it; trims both ends. In place.
  * Returns s. */
 char *str_one_line(char *s);

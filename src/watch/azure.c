@@ -28,7 +28,6 @@
 #define NAME_MAX_SIZE 128
 
 static struct azure {
-    struct watch *watch;
     struct loop_timer timer;
     char endpoint[ENDPOINT_MAX];
     char name[NAME_MAX_SIZE]; /* "": not known */
@@ -50,7 +49,7 @@ static void azure_ask(enum http_method method, const char *path, int64_t timeout
         .url = url,
         .headers = {HEADER, method == HTTP_POST ? "Content-Type: application/json" : NULL},
         .body = azure.ack_body,
-        .timeout_ns = timeouts * azure.watch->options.timeout_ns,
+        .timeout_ns = timeouts * watch.options.timeout_ns,
         .fn = fn});
 }
 
@@ -64,20 +63,20 @@ static void on_events(void *ctx, const struct http_answer *answer)
         body_azure(answer->body, answer->len, azure.name, &events, &err)) {
         azure.is_answered = true;
         azure.timeouts = 1;
-        watch_tell(azure.watch, 0, &events);
-        watch_works(azure.watch, &azure.events_trouble, "scheduledevents");
+        watch_tell(0, &events);
+        watch_works(&azure.events_trouble, "scheduledevents");
     } else {
         if (!azure.is_answered)
             azure.timeouts = clock_min(2 * azure.timeouts, FIRST_FACTOR);
-        watch_failed(azure.watch, &azure.events_trouble, "scheduledevents", &err);
+        watch_failed(&azure.events_trouble, "scheduledevents", &err);
     }
-    watch_poll_again(azure.watch, &azure.timer, azure.began_ns);
+    watch_poll_again(&azure.timer, azure.began_ns);
 }
 
 /* Better to stop for another machine's event than to lose unsaved work. */
 static void fail_name(const struct err *err)
 {
-    watch_failed(azure.watch, &azure.name_trouble, "the name of this machine", err);
+    watch_failed(&azure.name_trouble, "the name of this machine", err);
     if (++azure.name_failures == NAME_TRIES)
         log_warn("azure", "the name of this machine is unknown (set --name): events "
                           "of every machine of its set count as its own");
@@ -89,13 +88,13 @@ static void on_name(void *ctx, const struct http_answer *answer)
     bool ok = http_is_ok(answer, &err);
     if (ok && http_is_word(answer, NAME_MAX_SIZE)) {
         memcpy(azure.name, answer->body, answer->len);
-        watch_works(azure.watch, &azure.name_trouble, "the name of this machine");
+        watch_works(&azure.name_trouble, "the name of this machine");
     } else {
         if (ok)
             err_set(&err, ERR_PROTOCOL, 0, "the answer is no name");
         fail_name(&err);
     }
-    watch_poll_again(azure.watch, &azure.timer, azure.name[0] ? 0 : azure.began_ns);
+    watch_poll_again(&azure.timer, azure.name[0] ? 0 : azure.began_ns);
 }
 
 static void azure_poll_once(void *ctx)
@@ -120,16 +119,16 @@ static void on_ack(void *ctx, const struct http_answer *answer)
 {
     struct err err;
     if (http_is_ok(answer, &err)) {
-        log_info("azure", "event %s is acknowledged", azure.watch->options.acknowledge);
-        watch_finish(azure.watch, EXIT_SUCCESS);
+        log_info("azure", "event %s is acknowledged", watch.options.acknowledge);
+        watch_finish(EXIT_SUCCESS);
     } else if (++azure.acks < ACK_TRIES) {
-        watch_after(azure.watch, &azure.timer, azure.watch->options.interval_ns);
+        watch_after(&azure.timer, watch.options.interval_ns);
     } else {
         log_error("azure",
                   "event %s could not be acknowledged in %d attempts: %s; it begins when "
                   "it is due",
-                  azure.watch->options.acknowledge, ACK_TRIES, err.text);
-        watch_finish(azure.watch, EXIT_FAILURE);
+                  watch.options.acknowledge, ACK_TRIES, err.text);
+        watch_finish(EXIT_FAILURE);
     }
 }
 
@@ -151,15 +150,14 @@ static bool make_ack(const char *id, struct err *err)
     return azure.ack_body || err_set(err, ERR_USAGE, 0, "--acknowledge: the id is too long");
 }
 
-static bool azure_start(struct watch *watch, struct err *err)
+static bool azure_start(struct err *err)
 {
     static const struct endpoint_rule rule = {
         .owner = "Azure's", .fallback = "169.254.169.254", .marks = {{"sys_vendor", "Microsoft"}}};
-    const char *id = watch->options.acknowledge;
-    azure = (struct azure){
-        .watch = watch, .timer = {.fn = id ? acknowledge : azure_poll_once}, .timeouts = 1};
-    str_copy(azure.name, sizeof azure.name, watch->options.name);
-    if ((id && !make_ack(id, err)) || !watch_ask_at(watch, &rule, azure.endpoint, err))
+    const char *id = watch.options.acknowledge;
+    azure = (struct azure){.timer = {.fn = id ? acknowledge : azure_poll_once}, .timeouts = 1};
+    str_copy(azure.name, sizeof azure.name, watch.options.name);
+    if ((id && !make_ack(id, err)) || !watch_ask_at(&rule, azure.endpoint, err))
         return false;
     azure.timer.fn(NULL);
     return true;

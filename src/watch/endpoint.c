@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,11 +24,10 @@ static struct {
 static void name_it(const struct folder *folder, struct events *events)
 {
     char what[4200];
-    for (unsigned i = 0; i < events->count; i++)
-        if (!events->list[i].id[0]) {
-            snprintf(what, sizeof what, "%s %" PRId64, folder->path, folder->changed_ns);
-            event_id(events->list[i].id, "file", what);
-        }
+    if (events->count == 0 || events->list[0].id[0])
+        return;
+    snprintf(what, sizeof what, "%s %" PRId64, folder->path, folder->changed_ns);
+    event_id(events->list[0].id, "file", what);
 }
 
 static bool has_end(const struct folder *folder)
@@ -41,7 +40,7 @@ static bool has_end(const struct folder *folder)
  * file, if inotify shows that, but not for ever. A file that shrinks starts the wait anew. */
 static bool may_go_on(const struct folder *folder, bool is_notice)
 {
-    int64_t now = clock_now_ns(), patience = folder->watch->options.interval_ns;
+    int64_t now = clock_now_ns(), patience = watch.options.interval_ns;
     if (is_notice && folder->is_closed && !folder->is_far)
         patience = clock_min(patience, FOLDER_SETTLE_NS);
     if (unfinished.since_ns == 0 || folder->len < unfinished.len)
@@ -66,20 +65,20 @@ static void file_changed(struct folder *folder)
         return;
     }
     if (!ok) {
-        watch_failed(folder->watch, &trouble, folder->path, &err);
+        watch_failed(&trouble, folder->path, &err);
         return;
     }
-    watch_works(folder->watch, &trouble, folder->path);
+    watch_works(&trouble, folder->path);
     name_it(folder, &events);
-    watch_tell(folder->watch, 0, &events);
+    watch_tell(0, &events);
 }
 
-static bool file_start(struct watch *watch, struct err *err)
+static bool file_start(struct err *err)
 {
     static struct folder folder;
-    folder.path = watch->options.path;
+    folder.path = watch.options.path;
     folder.changed = file_changed;
-    if (!folder_watch(&folder, watch, err))
+    if (!folder_watch(&folder, err))
         return false;
     file_changed(&folder);
     return true;

@@ -57,7 +57,7 @@ static bool folder_split(struct folder *folder, struct err *err)
 
 static bool add_watch(struct folder *folder)
 {
-    struct loop *loop = &folder->watch->loop;
+    struct loop *loop = &watch.loop;
     if (loop->fd < 0)
         loop->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     return loop->fd >= 0 && inotify_add_watch(loop->fd, folder->dir, CHANGES) >= 0;
@@ -67,7 +67,7 @@ static void look_within(struct folder *folder, int64_t ns)
 {
     int64_t at = clock_now_ns() + ns;
     if (folder->timer.at_ns > at)
-        loop_at(&folder->watch->loop, &folder->timer, at);
+        loop_at(&watch.loop, &folder->timer, at);
 }
 
 void folder_look_again(struct folder *folder)
@@ -79,7 +79,7 @@ static void folder_look(struct folder *folder)
 {
     folder->changed(folder);
     if (folder->is_far)
-        look_within(folder, folder->watch->options.interval_ns);
+        look_within(folder, watch.options.interval_ns);
 }
 
 /* If the directory is missing, wait until it is made again. */
@@ -118,13 +118,13 @@ static void folder_on_change(void *ctx)
 {
     struct folder *folder = ctx;
     _Alignas(struct inotify_event) char data[4096];
-    ssize_t n = read(folder->watch->loop.fd, data, sizeof data);
+    ssize_t n = read(watch.loop.fd, data, sizeof data);
     bool is_finished = false, is_unfinished = false;
     const struct inotify_event *event;
     for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof *event + event->len)) {
         event = (const struct inotify_event *)(const void *)(data + at);
         if (is_end(event)) {
-            fd_close(&folder->watch->loop.fd);
+            fd_close(&watch.loop.fd);
             folder->is_far = is_finished = true;
             folder->is_closed = false;
             break;
@@ -142,22 +142,21 @@ static void folder_on_change(void *ctx)
         folder_look_again(folder);
 }
 
-bool folder_watch(struct folder *folder, struct watch *watch, struct err *err)
+bool folder_watch(struct folder *folder, struct err *err)
 {
-    folder->watch = watch;
     folder->timer = (struct loop_timer){.at_ns = CLOCK_NEVER, .fn = folder_on_timer, .ctx = folder};
     if (!folder_split(folder, err))
         return false;
     if (!add_watch(folder))
         return err_set(err, ERR_NOT_FOUND, errno, "cannot watch the directory %.300s", folder->dir);
-    watch->loop.on_fd = folder_on_change;
-    watch->loop.ctx = folder;
+    watch.loop.on_fd = folder_on_change;
+    watch.loop.ctx = folder;
     folder->is_far = !is_local(folder->dir);
     if (folder->is_far) {
-        log_info(watch->options.source->word.name,
+        log_info(watch.options.source->word.name,
                  "others may write to the file system of %s unseen: it is looked at all the time",
                  folder->dir);
-        look_within(folder, watch->options.interval_ns);
+        look_within(folder, watch.options.interval_ns);
     }
     return true;
 }

@@ -24,7 +24,6 @@ enum folder_found {
 };
 
 struct folder {
-    struct watch *watch;
     const char *path;
     void (*changed)(struct folder *folder); /* it may have changed: call folder_read() */
     char dir[4096];
@@ -40,7 +39,7 @@ struct folder {
 
 /* Set path, changed and is_all first. Calls changed() on changes from now on, not for an existing
  * file. False: no such directory. */
-MUST_CHECK bool folder_watch(struct folder *folder, struct watch *watch, struct err *err);
+MUST_CHECK bool folder_watch(struct folder *folder, struct err *err);
 enum folder_found folder_read(struct folder *folder, struct err *err);
 /* Calls changed() within FOLDER_SETTLE_NS, even without a change. */
 void folder_look_again(struct folder *folder);

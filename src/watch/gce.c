@@ -16,7 +16,6 @@
 #include "watch/endpoint.h"
 #include "watch/watch.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -42,7 +41,6 @@ static const struct gce_key keys[] = {
 enum { KEY_STOP = 3 };
 
 struct asker {
-    struct watch *watch;
     const struct gce_key *key;
     struct loop_timer timer;
     struct trouble trouble;
@@ -61,7 +59,6 @@ static const char *const stop_paths[STOP_DETAILS] = {
 };
 
 static struct stop {
-    struct watch *watch;
     struct loop_timer timer;
     struct trouble trouble;
     bool is_on;           /* a stop is announced */
@@ -74,18 +71,8 @@ static struct stop {
     } details[STOP_DETAILS];
 } stop;
 
-/* Needs the etag no escaping in a URL? */
-static bool gce_is_plain(const char *etag)
-{
-    size_t n = 0;
-    while (isalnum((unsigned char)etag[n]) || etag[n] == '-' || etag[n] == '_')
-        n++;
-    return n > 0 && !etag[n];
-}
-
 /* `path` is below instance/, with the query. */
-static void gce_send(struct watch *watch, const char *path, int64_t timeout_ns, http_fn *fn,
-                     void *ctx)
+static void gce_send(const char *path, int64_t timeout_ns, http_fn *fn, void *ctx)
 {
     char url[ENDPOINT_MAX + 340];
     snprintf(url, sizeof url, "%s" INSTANCE "%s", endpoint, path);
@@ -101,7 +88,7 @@ static void gce_on_answer(void *ctx, const struct http_answer *answer);
 static void gce_ask(void *ctx)
 {
     struct asker *asker = ctx;
-    const struct watch_options *options = &asker->watch->options;
+    const struct watch_options *options = &watch.options;
     char path[300], hang[120] = "";
     int64_t hang_s = (options->hang_ns + NS_PER_S - 1) / NS_PER_S;
     asker->is_hanging = asker->etag[0] && asker->polls_left == 0 && asker->failures == 0;
@@ -111,7 +98,7 @@ static void gce_ask(void *ctx)
     snprintf(path, sizeof path, "%s%s%s%s", asker->key->path,
              asker->key->query[0] || hang[0] ? "?" : "", asker->key->query, hang);
     asker->asked_ns = clock_now_ns();
-    gce_send(asker->watch, path,
+    gce_send(path,
              asker->is_hanging ? HANG_TIMEOUTS * options->timeout_ns + hang_s * NS_PER_S
                                : options->timeout_ns,
              gce_on_answer, asker);
@@ -131,20 +118,20 @@ static void count_bad_hang(struct asker *asker)
  * with events. */
 static void gce_fail(struct asker *asker, const struct err *err)
 {
-    int64_t most = RETRY_FACTOR * asker->watch->options.interval_ns;
-    int64_t first = clock_min(RETRY_NS, asker->watch->options.interval_ns);
+    int64_t most = RETRY_FACTOR * watch.options.interval_ns;
+    int64_t first = clock_min(RETRY_NS, watch.options.interval_ns);
     int64_t wait = asker->failures < 10 ? first << asker->failures : most;
     if (asker->is_hanging)
         count_bad_hang(asker);
     asker->failures++;
-    watch_failed(asker->watch, &asker->trouble, asker->key->path, err);
-    watch_after(asker->watch, &asker->timer, clock_min(wait, most));
+    watch_failed(&asker->trouble, asker->key->path, err);
+    watch_after(&asker->timer, clock_min(wait, most));
 }
 
 static void succeed(struct asker *asker)
 {
     asker->failures = 0;
-    watch_works(asker->watch, &asker->trouble, asker->key->path);
+    watch_works(&asker->trouble, asker->key->path);
 }
 
 /* After a valid answer: chooses the next request. */
@@ -157,10 +144,11 @@ static void gce_go_on(struct asker *asker, const char *etag)
         asker->bad_hangs = 0;
     else if (asker->polls_left > 0)
         asker->polls_left--;
-    if (!gce_is_plain(etag) || !str_copy(asker->etag, sizeof asker->etag, etag))
+    bool needs_escaping = !str_is_of(etag, STR_LETTERS STR_DIGITS "-_"); /* in a URL */
+    if (needs_escaping || !str_copy(asker->etag, sizeof asker->etag, etag))
         asker->etag[0] = '\0';
     bool can_hang = asker->etag[0] && asker->polls_left == 0;
-    watch_after(asker->watch, &asker->timer, can_hang ? 0 : asker->watch->options.interval_ns);
+    watch_after(&asker->timer, can_hang ? 0 : watch.options.interval_ns);
 }
 
 enum said { SAID_NOTHING, SAID_ABSENT, SAID_VALUE };
@@ -188,7 +176,7 @@ static void tell_stop(void)
 {
     if (stop.events.count > 0)
         stop.events.list[0].at_ns = stop.end_ns;
-    watch_tell(stop.watch, KEY_STOP, &stop.events);
+    watch_tell(KEY_STOP, &stop.events);
 }
 
 /* Both answers have come: send the notice, with or without a deadline. */
@@ -199,11 +187,11 @@ static void settle_stop(void)
     if (!stop.is_on)
         return;
     if (ok) {
-        watch_works(stop.watch, &stop.trouble, "when the stop ends");
+        watch_works(&stop.trouble, "when the stop ends");
     } else {
         stop.end_ns = EVENT_AT_UNKNOWN;
-        watch_failed(stop.watch, &stop.trouble, "when the stop ends", &stop.err);
-        watch_after(stop.watch, &stop.timer, RETRY_FACTOR * stop.watch->options.interval_ns);
+        watch_failed(&stop.trouble, "when the stop ends", &stop.err);
+        watch_after(&stop.timer, RETRY_FACTOR * watch.options.interval_ns);
     }
     tell_stop();
 }
@@ -234,8 +222,7 @@ static void ask_details(void *ctx)
     stop.err = (struct err){.text = ""};
     for (size_t i = 0; i < STOP_DETAILS; i++) {
         stop.waiting++;
-        gce_send(stop.watch, stop_paths[i], stop.watch->options.timeout_ns, on_detail,
-                 &stop.details[i]);
+        gce_send(stop_paths[i], watch.options.timeout_ns, on_detail, &stop.details[i]);
     }
 }
 
@@ -259,15 +246,15 @@ static void take_stop(const struct events *events)
  * comes soon. */
 static void take_absence(struct asker *asker, unsigned topic)
 {
-    int64_t wait = asker->watch->options.interval_ns;
+    int64_t wait = watch.options.interval_ns;
     asker->absences++;
     if (topic == KEY_STOP && asker->absences >= LEDGER_ABSENT_WANTED)
         stop.is_on = false;
     if (asker->absences >= LEDGER_ABSENT_WANTED)
         wait *= ABSENT_FACTOR;
     asker->etag[0] = '\0';
-    watch_absent(asker->watch, topic);
-    watch_after(asker->watch, &asker->timer, wait);
+    watch_absent(topic);
+    watch_after(&asker->timer, wait);
 }
 
 static void gce_take_value(struct asker *asker, unsigned topic, struct events *events)
@@ -277,7 +264,7 @@ static void gce_take_value(struct asker *asker, unsigned topic, struct events *e
     if (topic == KEY_STOP)
         take_stop(events);
     else
-        watch_tell(asker->watch, topic, events);
+        watch_tell(topic, events);
 }
 
 static void gce_on_answer(void *ctx, const struct http_answer *answer)
@@ -300,19 +287,19 @@ static void gce_on_answer(void *ctx, const struct http_answer *answer)
     }
 }
 
-static bool gce_start(struct watch *watch, struct err *err)
+static bool gce_start(struct err *err)
 {
     static const struct endpoint_rule rule = {
         {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"},
         "169.254.169.254",
         "Google Compute Engine's",
         {{"product_name", "Google"}}};
-    if (!watch_ask_at(watch, &rule, endpoint, err))
+    if (!watch_ask_at(&rule, endpoint, err))
         return false;
     endpoint_boot_id(boot_id, sizeof boot_id);
-    stop = (struct stop){.watch = watch, .timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
+    stop = (struct stop){.timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        askers[i] = (struct asker){.watch = watch, .key = &keys[i]};
+        askers[i] = (struct asker){.key = &keys[i]};
         askers[i].timer = (struct loop_timer){.fn = gce_ask, .ctx = &askers[i]};
         gce_ask(&askers[i]);
     }

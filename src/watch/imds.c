@@ -37,7 +37,6 @@ struct imds_cloud {
 
 static struct imds {
     const struct imds_cloud *cloud;
-    struct watch *watch;
     struct loop_timer timer;
     char endpoint[ENDPOINT_MAX], boot_id[64];
     char token[TOKEN_MAX];   /* "": none */
@@ -89,7 +88,7 @@ static void complain_of_token(void)
         return;
     err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; it is asked without one%s", imds.token_err.text,
             reason_of_silence(), imds.cloud->without);
-    watch_failed(imds.watch, &imds.token_trouble, imds.cloud->token, &err);
+    watch_failed(&imds.token_trouble, imds.cloud->token, &err);
     imds.token_err.text[0] = '\0';
 }
 
@@ -99,7 +98,7 @@ static void on_token(void *ctx, const struct http_answer *answer)
 {
     if (answer->status == 200 && http_is_word(answer, TOKEN_MAX)) {
         keep_token(answer);
-        watch_works(imds.watch, &imds.token_trouble, imds.cloud->token);
+        watch_works(&imds.token_trouble, imds.cloud->token);
     } else {
         bool comes_back = answer->status >= 429;
         imds.token[0] = '\0';
@@ -120,7 +119,7 @@ static void ask_token(void)
     http_start(&(struct http_request){.method = HTTP_PUT,
                                       .url = url,
                                       .headers = {ttl},
-                                      .timeout_ns = imds.watch->options.timeout_ns,
+                                      .timeout_ns = watch.options.timeout_ns,
                                       .fn = on_token});
 }
 
@@ -134,7 +133,7 @@ static void imds_end_poll(void)
     imds.has_renewed = is_again;
     if (is_again)
         imds.polls--;
-    watch_poll_again(imds.watch, &imds.timer, is_again ? 0 : imds.began_ns);
+    watch_poll_again(&imds.timer, is_again ? 0 : imds.began_ns);
 }
 
 /* For a missing token some answer 401, some 403; for a bad token all answer 401. */
@@ -160,20 +159,20 @@ static void imds_take_answer(unsigned topic, const struct http_answer *answer)
     bool ok = answer->status == 404, is_refused = is_refusal(answer->status);
     imds.has_answered = imds.has_answered || answer->status != 0;
     if (ok) {
-        watch_absent(imds.watch, topic);
+        watch_absent(topic);
     } else if (http_is_ok(answer, &err)) {
         ok = path->read(answer->body, answer->len, &events, &err);
         if (ok && path->needs_machine)
             events_bind(&events, imds.boot_id);
         if (ok)
-            watch_tell(imds.watch, topic, &events);
+            watch_tell(topic, &events);
     } else if (is_refused) {
         refuse_token(answer->status, &err);
     }
     if (ok)
-        watch_works(imds.watch, trouble, path->path);
+        watch_works(trouble, path->path);
     else if (!is_refused || imds.has_renewed || !imds.token[0])
-        watch_failed(imds.watch, trouble, path->path, &err);
+        watch_failed(trouble, path->path, &err);
 }
 
 static void imds_on_answer(void *ctx, const struct http_answer *answer)
@@ -196,7 +195,7 @@ static void ask_path(unsigned topic)
     imds.waiting++;
     http_start(&(struct http_request){.url = url,
                                       .headers = {imds.token[0] ? token : NULL},
-                                      .timeout_ns = imds.watch->options.timeout_ns,
+                                      .timeout_ns = watch.options.timeout_ns,
                                       .fn = imds_on_answer,
                                       .ctx = &imds.troubles[topic]});
 }
@@ -223,11 +222,11 @@ static void poll_all(void *ctx)
         ask_all();
 }
 
-static bool imds_start(struct watch *watch, struct err *err)
+static bool imds_start(struct err *err)
 {
-    const struct imds_cloud *cloud = watch->options.source->cloud;
-    imds = (struct imds){.cloud = cloud, .watch = watch, .timer = {.fn = poll_all}};
-    if (!watch_ask_at(watch, &cloud->rule, imds.endpoint, err))
+    const struct imds_cloud *cloud = watch.options.source->cloud;
+    imds = (struct imds){.cloud = cloud, .timer = {.fn = poll_all}};
+    if (!watch_ask_at(&cloud->rule, imds.endpoint, err))
         return false;
     endpoint_boot_id(imds.boot_id, sizeof imds.boot_id);
     poll_all(NULL);

@@ -38,19 +38,17 @@ static bool kubernetes_read_value(const char *value, struct events *events, stru
 {
     const struct folder *folder = &kubernetes.folder;
     char what[512];
-    if (!is_notice(value, folder->watch->options.value))
+    if (!is_notice(value, watch.options.value))
         return true;
     if (!body_notice(value, strlen(value), clock_min(folder->changed_ns, clock_real_ns()), events,
                      err))
         return false;
-    for (unsigned i = 0; i < events->count; i++) {
-        struct event *event = &events->list[i];
-        snprintf(what, sizeof what, "%s %.300s", kubernetes.annotation, value);
-        if (!event->id[0]) {
-            event_id(event->id, "annotation", what);
-            str_copy(event->key, sizeof event->key, event->id);
-        }
-    }
+    struct event *event = events->list;
+    if (events->count == 0 || event->id[0])
+        return true;
+    snprintf(what, sizeof what, "%s %.300s", kubernetes.annotation, value);
+    event_id(event->id, "annotation", what);
+    str_copy(event->key, sizeof event->key, event->id);
     return true;
 }
 
@@ -74,22 +72,22 @@ static void kubernetes_changed(struct folder *folder)
     if (found == FOLDER_NOTHING)
         err_set(&err, ERR_NOT_FOUND, 0, "it is not there");
     if (found != FOLDER_FILE || !kubernetes_read_file(folder, &events, &err)) {
-        watch_failed(folder->watch, &kubernetes.trouble, folder->path, &err);
+        watch_failed(&kubernetes.trouble, folder->path, &err);
         return;
     }
-    watch_works(folder->watch, &kubernetes.trouble, folder->path);
-    watch_tell(folder->watch, 0, &events);
+    watch_works(&kubernetes.trouble, folder->path);
+    watch_tell(0, &events);
 }
 
-static bool kubernetes_start(struct watch *watch, struct err *err)
+static bool kubernetes_start(struct err *err)
 {
     struct folder *folder = &kubernetes.folder;
-    const char *annotation = watch->options.annotation;
-    folder->path = watch->options.path ? watch->options.path : PATH_USUAL;
+    const char *annotation = watch.options.annotation;
+    folder->path = watch.options.path ? watch.options.path : PATH_USUAL;
     folder->changed = kubernetes_changed;
     folder->is_all = true;
     kubernetes.annotation = annotation ? annotation : ANNOTATION_USUAL;
-    if (!folder_watch(folder, watch, err))
+    if (!folder_watch(folder, err))
         return err_set(err, ERR_NOT_FOUND, 0,
                        "there is no %.200s; give the pod a volume of the downward API with its "
                        "annotations (fieldPath: metadata.annotations), and its path here",

@@ -12,7 +12,6 @@
 #include "watch/endpoint.h"
 #include "watch/watch.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,6 @@
 enum { TOPIC_POD, TOPIC_NODE, TOPICS };
 
 static struct pod_source {
-    struct watch *watch;
     struct loop_timer timer;
     const char *account;
     char ca_file[512];
@@ -42,10 +40,7 @@ static struct pod_source {
 /* A Kubernetes name, safe in a URL. */
 static bool pod_is_name(const char *text)
 {
-    const char *c = text;
-    while (islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '-' || *c == '.')
-        c++;
-    return c > text && !*c;
+    return str_is_of(text, STR_LOWER STR_DIGITS "-.");
 }
 
 /* Reads a small file of the account, without surrounding space. */
@@ -68,8 +63,8 @@ static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn
     char url[1024];
     struct err err;
     if (!pod_read_file("token", token, sizeof token, &err)) {
-        watch_failed(self.watch, &self.troubles[TOPIC_POD], "the service account", &err);
-        watch_after(self.watch, &self.timer, self.watch->options.interval_ns);
+        watch_failed(&self.troubles[TOPIC_POD], "the service account", &err);
+        watch_after(&self.timer, watch.options.interval_ns);
         return;
     }
     snprintf(header, sizeof header, "Authorization: Bearer %s", token);
@@ -80,14 +75,14 @@ static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn
                                       .headers = {header, "Accept: application/json"},
                                       .ca_file = self.ca_file,
                                       .body_max = BODY_MAX,
-                                      .timeout_ns = self.watch->options.timeout_ns,
+                                      .timeout_ns = watch.options.timeout_ns,
                                       .fn = fn});
 }
 
 static void pod_end_poll(void)
 {
     self.polls++;
-    watch_poll_again(self.watch, &self.timer, self.began_ns);
+    watch_poll_again(&self.timer, self.began_ns);
 }
 
 static bool pod_is_ok(const struct http_answer *answer, struct err *err)
@@ -109,13 +104,13 @@ static void on_node(void *ctx, const struct http_answer *answer)
     bool ok =
         pod_is_ok(answer, &err) && body_node(answer->body, answer->len, &self.pod, &events, &err);
     if (ok) {
-        watch_tell(self.watch, TOPIC_NODE, &events);
-        watch_works(self.watch, trouble, "the node");
+        watch_tell(TOPIC_NODE, &events);
+        watch_works(trouble, "the node");
     } else if (!was_closed || !is_closed) {
-        watch_failed(self.watch, trouble, "the node", &err);
+        watch_failed(trouble, "the node", &err);
     }
     if (is_closed)
-        watch_answered(self.watch, TOPIC_NODE);
+        watch_answered(TOPIC_NODE);
     pod_end_poll();
 }
 
@@ -144,12 +139,12 @@ static void on_pod(void *ctx, const struct http_answer *answer)
                 "metadata.name (downward API)",
                 self.name, self.namespace);
     if (!ok) {
-        watch_failed(self.watch, trouble, "the pod", &err);
+        watch_failed(trouble, "the pod", &err);
         pod_end_poll();
         return;
     }
-    watch_works(self.watch, trouble, "the pod");
-    watch_tell(self.watch, TOPIC_POD, &events);
+    watch_works(trouble, "the pod");
+    watch_tell(TOPIC_POD, &events);
     ask_node();
 }
 
@@ -185,7 +180,7 @@ static bool find_server(struct err *err)
 /* The host name is the pod's name by default, but not in pods of an indexed Job. */
 static bool find_name(struct err *err)
 {
-    const char *variable = getenv("POD_NAME"), *given = self.watch->options.name;
+    const char *variable = getenv("POD_NAME"), *given = watch.options.name;
     if (given || (variable && *variable))
         str_copy(self.name, sizeof self.name, given ? given : variable);
     else if (gethostname(self.name, sizeof self.name - 1) != 0)
@@ -196,10 +191,10 @@ static bool find_name(struct err *err)
                    "API), or give --name");
 }
 
-static bool pod_start(struct watch *watch, struct err *err)
+static bool pod_start(struct err *err)
 {
-    const char *account = watch->options.path ? watch->options.path : ACCOUNT_USUAL;
-    self = (struct pod_source){.watch = watch, .timer = {.fn = pod_poll_once}, .account = account};
+    const char *account = watch.options.path ? watch.options.path : ACCOUNT_USUAL;
+    self = (struct pod_source){.timer = {.fn = pod_poll_once}, .account = account};
     snprintf(self.ca_file, sizeof self.ca_file, "%.400s/ca.crt", account);
     if (!find_server(err) || !find_name(err))
         return false;

@@ -26,7 +26,6 @@
 #define NO_LIMIT       "NONE"
 
 static struct slurm {
-    struct watch *watch;
     struct loop_timer timer;
     struct trouble trouble;
     char output[OUTPUT_MAX]; /* of squeue, cut to this size */
@@ -46,7 +45,7 @@ static void slurm_tell(void)
     event_id(event->id, name, at);
     snprintf(event->text, sizeof event->text, "the job's time ends at %s", at);
     event->at_ns = slurm.end_ns;
-    watch_tell(slurm.watch, 0, &events);
+    watch_tell(0, &events);
     slurm.has_told = true;
 }
 
@@ -59,7 +58,7 @@ static void tell_no_limit(void)
         log_info("slurm", "job %.40s has no limit of time: there is no end to tell of", slurm.job);
     slurm.has_no_limit = true;
     slurm.has_told = false;
-    watch_tell(slurm.watch, 0, &none);
+    watch_tell(0, &none);
 }
 
 /* Is there an squeue in PATH? */
@@ -79,14 +78,14 @@ static bool has_squeue(void)
 
 static bool slurm_can_ask(void)
 {
-    return slurm.job && !slurm.watch->options.end_time && has_squeue();
+    return slurm.job && !watch.options.end_time && has_squeue();
 }
 
 /* Reports an end that is near or was reported before; else waits. Near the end squeue runs every
  * interval. So a limit that an unlimited job gets later is found in time. */
 static void slurm_go_on(void)
 {
-    const struct watch_options *options = &slurm.watch->options;
+    const struct watch_options *options = &watch.options;
     int64_t wait = options->interval_ns;
     bool is_near = slurm.end_ns != EVENT_AT_UNKNOWN;
     if (is_near) {
@@ -96,12 +95,12 @@ static void slurm_go_on(void)
         if (is_near || slurm.has_told)
             slurm_tell();
         else
-            watch_answered(slurm.watch, 0);
+            watch_answered(0);
     } else if (slurm.has_no_limit) {
         wait = options->lead_ns / 2;
     }
     if (!is_near || slurm_can_ask())
-        watch_after(slurm.watch, &slurm.timer, wait);
+        watch_after(&slurm.timer, wait);
 }
 
 /* squeue has a line for each part of a heterogeneous job. "ID END": ours. */
@@ -138,7 +137,7 @@ static bool slurm_read_answer(const char *text, struct err *err)
 static bool read_output(void)
 {
     char rest[512];
-    int *fd = &slurm.watch->loop.fd;
+    int *fd = &watch.loop.fd;
     size_t room = sizeof slurm.output - 1 - slurm.len;
     ssize_t n = room > 0 ? read(*fd, slurm.output + slurm.len, room) : read(*fd, rest, sizeof rest);
     if (n > 0 && room > 0)
@@ -156,9 +155,9 @@ static void slurm_on_output(void *ctx)
     if (!read_output())
         return;
     if (slurm_read_answer(slurm.output, &err))
-        watch_works(slurm.watch, &slurm.trouble, "squeue");
+        watch_works(&slurm.trouble, "squeue");
     else
-        watch_failed(slurm.watch, &slurm.trouble, "squeue", &err);
+        watch_failed(&slurm.trouble, "squeue", &err);
     slurm_go_on();
 }
 
@@ -210,8 +209,8 @@ static bool start_squeue(struct err *err)
         fd_close(&ends[0]);
         return err_set(err, ERR_SYSTEM, why, "cannot start squeue");
     }
-    slurm.watch->loop.fd = ends[0];
-    slurm.watch->loop.on_fd = slurm_on_output;
+    watch.loop.fd = ends[0];
+    watch.loop.on_fd = slurm_on_output;
     return true;
 }
 
@@ -222,7 +221,7 @@ static void ask_squeue(void *ctx)
     if (can_ask && start_squeue(&err))
         return;
     if (can_ask)
-        watch_failed(slurm.watch, &slurm.trouble, "squeue", &err);
+        watch_failed(&slurm.trouble, "squeue", &err);
     slurm_go_on();
 }
 
@@ -241,10 +240,9 @@ static bool read_end(const char *text, const char *where, struct err *err)
     return true;
 }
 
-static bool slurm_start(struct watch *watch, struct err *err)
+static bool slurm_start(struct err *err)
 {
-    const char *given = watch->options.end_time, *variable = getenv("SLURM_JOB_END_TIME");
-    slurm.watch = watch;
+    const char *given = watch.options.end_time, *variable = getenv("SLURM_JOB_END_TIME");
     slurm.timer = (struct loop_timer){.fn = ask_squeue};
     slurm.end_ns = EVENT_AT_UNKNOWN;
     slurm.job = getenv("SLURM_JOB_ID");

@@ -18,49 +18,50 @@
 /* Between two log lines about the same failure. */
 #define SAY_AGAIN_NS (60 * NS_PER_S)
 
+struct watch watch;
+
 static struct ledger_now now(void)
 {
     return (struct ledger_now){.real_ns = clock_real_ns(), .mono_ns = clock_now_ns()};
 }
 
 /* Logs an unreadable part of an answer once, and again if it changes. */
-static void say_remark(struct watch *watch, unsigned topic, const char *remark)
+static void say_remark(unsigned topic, const char *remark)
 {
-    const char *name = watch->options.source->word.name;
-    char *said = watch->remarks[topic];
+    const char *name = watch.options.source->word.name;
+    char *said = watch.remarks[topic];
     bool is_new = *remark && !str_is(said, remark);
-    if (is_new && log_limit_ok(&watch->remark_limit, name, LOG_LIMIT_FEW))
+    if (is_new && log_limit_ok(&watch.remark_limit, name, LOG_LIMIT_FEW))
         log_warn(name, "%s", remark);
     str_copy(said, EVENTS_REMARK_MAX, remark);
 }
 
 /* A check is over when all topics have answered. */
-void watch_answered(struct watch *watch, unsigned topic)
+void watch_answered(unsigned topic)
 {
-    watch->answered |= 1U << topic;
-    if (watch->options.is_check && watch->answered == (1U << watch->options.source->topics) - 1)
-        watch_finish(watch, EXIT_SUCCESS);
+    watch.answered |= 1U << topic;
+    if (watch.options.is_check && watch.answered == (1U << watch.options.source->topics) - 1)
+        watch_finish(EXIT_SUCCESS);
 }
 
-void watch_tell(struct watch *watch, unsigned topic, const struct events *events)
+void watch_tell(unsigned topic, const struct events *events)
 {
-    watch_answered(watch, topic);
-    say_remark(watch, topic, events->remark);
-    ledger_update(&watch->ledger, topic, events, now());
+    watch_answered(topic);
+    say_remark(topic, events->remark);
+    ledger_update(&watch.ledger, topic, events, now());
 }
 
-void watch_absent(struct watch *watch, unsigned topic)
+void watch_absent(unsigned topic)
 {
-    watch_answered(watch, topic);
-    ledger_absent(&watch->ledger, topic, now());
+    watch_answered(topic);
+    ledger_absent(&watch.ledger, topic, now());
 }
 
-void watch_failed(struct watch *watch, struct trouble *trouble, const char *what,
-                  const struct err *err)
+void watch_failed(struct trouble *trouble, const char *what, const struct err *err)
 {
-    const char *name = watch->options.source->word.name;
+    const char *name = watch.options.source->word.name;
     int64_t now_ns = clock_now_ns();
-    snprintf(watch->last_failure, sizeof watch->last_failure, "%.80s: %.380s", what, err->text);
+    snprintf(watch.last_failure, sizeof watch.last_failure, "%.80s: %.380s", what, err->text);
     trouble->times++;
     if (trouble->said_ns > 0 && now_ns - trouble->said_ns < SAY_AGAIN_NS)
         return;
@@ -72,88 +73,86 @@ void watch_failed(struct watch *watch, struct trouble *trouble, const char *what
         log_warn(name, "%s: %s; this has failed %u times by now", what, err->text, trouble->times);
 }
 
-void watch_works(const struct watch *watch, struct trouble *trouble, const char *what)
+void watch_works(struct trouble *trouble, const char *what)
 {
     if (trouble->is_said)
-        log_info(watch->options.source->word.name, "%s: it works again, after %u failures", what,
+        log_info(watch.options.source->word.name, "%s: it works again, after %u failures", what,
                  trouble->times);
     trouble->times = 0;
     trouble->is_said = false;
 }
 
-void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns)
+void watch_after(struct loop_timer *timer, int64_t ns)
 {
-    loop_at(&watch->loop, timer, clock_now_ns() + ns);
+    loop_at(&watch.loop, timer, clock_now_ns() + ns);
 }
 
-void watch_poll_again(struct watch *watch, struct loop_timer *timer, int64_t began_ns)
+void watch_poll_again(struct loop_timer *timer, int64_t began_ns)
 {
-    loop_at(&watch->loop, timer, began_ns + watch->options.interval_ns);
+    loop_at(&watch.loop, timer, began_ns + watch.options.interval_ns);
 }
 
-bool watch_ask_at(struct watch *watch, const struct endpoint_rule *rule, char ret[ENDPOINT_MAX],
-                  struct err *err)
+bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX], struct err *err)
 {
     bool is_given;
-    return endpoint_choose(rule, watch->options.endpoint, ret, &is_given, err) &&
+    return endpoint_choose(rule, watch.options.endpoint, ret, &is_given, err) &&
            (is_given || endpoint_is_here(rule->owner, rule->marks, ENDPOINT_DMI, err)) &&
            http_open(err);
 }
 
-void watch_finish(struct watch *watch, int code)
+void watch_finish(int code)
 {
-    watch->is_done = true;
-    watch->code = code;
+    watch.is_done = true;
+    watch.code = code;
 }
 
 static void watch_on_tick(void *ctx)
 {
-    struct watch *watch = ctx;
-    ledger_tick(&watch->ledger, now());
+    ledger_tick(&watch.ledger, now());
 }
 
-static bool watch_begin(struct watch *watch, const struct watch_options *options, struct err *err)
+static bool watch_begin(const struct watch_options *options, struct err *err)
 {
     struct ledger_rules rules = {.lead_ns = options->lead_ns,
                                  .mild = (enum notice_type)options->mild,
                                  .keeps_earliest = options->source->keeps_earliest};
-    watch->options = *options;
+    watch.options = *options;
     if (options->is_check)
-        watch->options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
-    watch->tick = (struct loop_timer){.fn = watch_on_tick, .ctx = watch};
-    ledger_init(&watch->ledger, &rules, say_put, &watch->say);
-    return loop_begin(&watch->loop, err) && options->source->start(watch, err);
+        watch.options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
+    watch.tick = (struct loop_timer){.fn = watch_on_tick};
+    ledger_init(&watch.ledger, &rules, say_put, &watch.say);
+    return loop_begin(&watch.loop, err) && options->source->start(err);
 }
 
-static int turn_until_end(struct watch *watch)
+static int turn_until_end(void)
 {
     struct err err;
-    while (!watch->is_done) {
-        if (!say_flush(&watch->say, &err)) {
+    while (!watch.is_done) {
+        if (!say_flush(&watch.say, &err)) {
             if (err.sys_errno == EPIPE)
                 return EXIT_SUCCESS;
             log_error(NULL, "%s", err.text);
             return EXIT_FAILURE;
         }
-        watch->loop.wants_out = watch->say.count > 0;
-        loop_at(&watch->loop, &watch->tick, ledger_next(&watch->ledger));
-        if (!loop_turn(&watch->loop))
+        watch.loop.wants_out = watch.say.count > 0;
+        loop_at(&watch.loop, &watch.tick, ledger_next(&watch.ledger));
+        if (!loop_turn(&watch.loop))
             return EXIT_SUCCESS;
     }
-    return watch->code;
+    return watch.code;
 }
 
 /* ---- --check ---- */
 
 static void on_check_over(void *ctx)
 {
-    watch_finish(ctx, EXIT_FAILURE);
+    watch_finish(EXIT_FAILURE);
 }
 
 /* A failure, and no request is running: without --check the source would retry later. */
-static bool has_failed(const struct watch *watch)
+static bool has_failed(void)
 {
-    return watch->last_failure[0] && http_is_idle() && watch->loop.fd < 0;
+    return watch.last_failure[0] && http_is_idle() && watch.loop.fd < 0;
 }
 
 static int say_check(const char *verdict, int code, const char *what)
@@ -163,16 +162,16 @@ static int say_check(const char *verdict, int code, const char *what)
 }
 
 /* The last complaint tells most, because it takes the other answers into account. */
-static int judge_check(const struct watch *watch)
+static int judge_check(void)
 {
-    const struct source *source = watch->options.source;
-    const char *failure = watch->last_failure;
+    const struct source *source = watch.options.source;
+    const char *failure = watch.last_failure;
     char text[600];
-    bool is_whole = watch->answered == (1U << source->topics) - 1;
+    bool is_whole = watch.answered == (1U << source->topics) - 1;
     snprintf(text, sizeof text, "%s%s%s",
-             is_whole          ? "it answers"
-             : watch->answered ? "it answers only in part"
-                               : "it does not answer",
+             is_whole         ? "it answers"
+             : watch.answered ? "it answers only in part"
+                              : "it does not answer",
              *failure ? ": " : "", failure);
     if (is_whole)
         return say_check(*failure ? "warn" : "ok", EXIT_SUCCESS, text);
@@ -182,25 +181,24 @@ static int judge_check(const struct watch *watch)
 }
 
 /* A failing source is not retried. */
-static int check_until_end(struct watch *watch)
+static int check_until_end(void)
 {
-    watch->check = (struct loop_timer){.fn = on_check_over, .ctx = watch};
-    watch_after(watch, &watch->check, CHECK_NS);
+    watch.check = (struct loop_timer){.fn = on_check_over};
+    watch_after(&watch.check, CHECK_NS);
     bool goes_on = true;
-    while (goes_on && !watch->is_done && !has_failed(watch))
-        goes_on = loop_turn(&watch->loop);
-    return judge_check(watch);
+    while (goes_on && !watch.is_done && !has_failed())
+        goes_on = loop_turn(&watch.loop);
+    return judge_check();
 }
 
 /* ---- the run ---- */
 
 int watch_run(const struct watch_options *options)
 {
-    static struct watch watch;
     struct err err;
     int code;
-    if (watch_begin(&watch, options, &err)) {
-        code = options->is_check ? check_until_end(&watch) : turn_until_end(&watch);
+    if (watch_begin(options, &err)) {
+        code = options->is_check ? check_until_end() : turn_until_end();
     } else if (options->is_check) {
         code = say_check("bad", EXIT_FAILURE, err.text);
     } else {

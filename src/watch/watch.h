@@ -17,8 +17,6 @@
 #include "watch/loop.h"
 #include "watch/say.h"
 
-struct watch;
-
 struct source {
     struct args_word word; /* its name, and what the command line knows of it */
     int64_t interval_ns, lead_ns;
@@ -26,7 +24,7 @@ struct source {
     bool keeps_earliest;            /* struct ledger_rules */
     unsigned topics;                /* how many it has, from 0 on */
     const char *late;               /* why the first answer may be late; NULL: it is not */
-    bool (*start)(struct watch *watch, struct err *err);
+    bool (*start)(struct err *err);
 };
 
 extern const struct source source_gce, source_aws, source_azure, source_alibaba, source_tencent,
@@ -57,14 +55,17 @@ struct watch {
     int code;
 };
 
+/* The one watch of this process. */
+extern struct watch watch;
+
 #define WATCH_EXIT_USAGE 2
 /* The exit status: 0, or 1 or WATCH_EXIT_USAGE after an error that was logged. With is_check: 0,
  * the source answers; 1, it does not; one line on standard output says so. */
 int watch_run(const struct watch_options *options);
 
 /* For sources: a valid answer about a topic, also that the topic does not exist. */
-void watch_tell(struct watch *watch, unsigned topic, const struct events *events);
-void watch_absent(struct watch *watch, unsigned topic);
+void watch_tell(unsigned topic, const struct events *events);
+void watch_absent(unsigned topic);
 /* The failures of one of a source's requests; zeroed at first. */
 struct trouble {
     unsigned times;  /* failures since the last success */
@@ -73,18 +74,17 @@ struct trouble {
 };
 /* `what` failed. The log gets the first failure at once, then their number every minute, and once
  * the recovery. Also for failures that come and go. */
-void watch_failed(struct watch *watch, struct trouble *trouble, const char *what,
-                  const struct err *err);
-void watch_works(const struct watch *watch, struct trouble *trouble, const char *what);
+void watch_failed(struct trouble *trouble, const char *what, const struct err *err);
+void watch_works(struct trouble *trouble, const char *what);
 /* For --check: the source is done with the topic, without an answer. */
-void watch_answered(struct watch *watch, unsigned topic);
+void watch_answered(unsigned topic);
 /* Calls the timer's function after this time. */
-void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns);
+void watch_after(struct loop_timer *timer, int64_t ns);
 /* The next poll comes one interval after the last one began. */
-void watch_poll_again(struct watch *watch, struct loop_timer *timer, int64_t began_ns);
+void watch_poll_again(struct loop_timer *timer, int64_t began_ns);
 /* Before the first request to a metadata service: finds its address, and opens the loop's http. */
-MUST_CHECK bool watch_ask_at(struct watch *watch, const struct endpoint_rule *rule,
-                             char ret[ENDPOINT_MAX], struct err *err);
-void watch_finish(struct watch *watch, int code);
+MUST_CHECK bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX],
+                             struct err *err);
+void watch_finish(int code);
 
 #endif

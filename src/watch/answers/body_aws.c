@@ -6,7 +6,6 @@
 #include "watch/answers/body.h"
 #include "watch/answers/bodytext.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct err *err)
@@ -66,10 +65,7 @@ bool body_aws_scheduled(const char *data, size_t len, struct events *ret, struct
 bool body_aws_lifecycle(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[40];
-    bool ok = bodytext_word(data, len, word, sizeof word) && *word;
-    for (const char *c = word; ok && *c; c++)
-        ok = isalpha((unsigned char)*c) || *c == ':';
-    if (!ok)
+    if (!bodytext_word(data, len, word, sizeof word) || !str_is_of(word, STR_LETTERS ":"))
         return err_set(err, ERR_PROTOCOL, 0, "the answer is not the state of a lifecycle");
     if (str_is(word, "Terminated")) {
         struct event *event = events_add(ret, NOTICE_TERMINATE, "autoscaling-terminated");

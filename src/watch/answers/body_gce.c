@@ -8,7 +8,6 @@
 #include "watch/answers/body.h"
 #include "watch/answers/bodytext.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -104,21 +103,13 @@ bool body_gce_says_none(const char *data, size_t len)
 
 /* ---- a requested stop ---- */
 
-static bool is_state(const char *word)
-{
-    const char *c = word;
-    while (isupper((unsigned char)*c) || *c == '_')
-        c++;
-    return c > word && !*c;
-}
-
 /* The server has several words for "no stop". */
 bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[64];
     if (!bodytext_word(data, len, word, sizeof word))
         return unknown_word("stop-state", "(not printable)", err);
-    if (!is_state(word))
+    if (!str_is_of(word, STR_UPPER "_"))
         return unknown_word("stop-state", word, err);
     if (str_is(word, "PENDING_STOP") || str_is(word, "STOPPING")) {
         struct event *event = events_add(ret, NOTICE_TERMINATE, "stop");

@@ -58,11 +58,9 @@ static bool read_object(const struct json *root, int64_t since_ns, struct events
 static void notice_read_words(const char *data, size_t len, struct events *ret)
 {
     struct event *event = events_add(ret, NOTICE_TERMINATE, "");
-    size_t n = 0;
-    while (n < len && n + 1 < sizeof event->text && data[n] && data[n] != '\n')
-        n++;
-    memcpy(event->text, data, n);
-    event->text[n] = '\0';
+    size_t n = len < sizeof event->text ? len : sizeof event->text - 1;
+    memcpy(event->text, data, n); /* a NUL in it ends the text */
+    event->text[strcspn(event->text, "\n")] = '\0';
     str_printable(event->text);
 }
 

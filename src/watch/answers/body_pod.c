@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "watch/answers/bodytext.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 #define TOLERATED_MAX_S (INT64_C(366) * 24 * 3600)
@@ -47,10 +46,8 @@ static struct json *read_kind(const char *data, size_t len, const char *kind, st
 /* The resourceVersion, if it is safe in a URL; else "". */
 static void read_version(const struct json *root, char version[POD_VERSION_MAX])
 {
-    const char *text = text_of(object_of(root, "metadata"), "resourceVersion"), *c = text;
-    while (isalnum((unsigned char)*c))
-        c++;
-    if (*c || !str_copy(version, POD_VERSION_MAX, text))
+    const char *text = text_of(object_of(root, "metadata"), "resourceVersion");
+    if (!str_is_of(text, STR_LETTERS STR_DIGITS) || !str_copy(version, POD_VERSION_MAX, text))
         version[0] = '\0';
 }
 

@@ -44,9 +44,8 @@ bool body_aws_action(const char *data, size_t len, struct events *ret, struct er
 /* A time in an unknown format is still a notice. */
 static bool looks_like_time(const char *word)
 {
-    size_t len = strlen(word);
-    return isdigit((unsigned char)*word) && len >= TIME_LEN_MIN &&
-           strspn(word, "0123456789-/:.+ TZ") == len;
+    return isdigit((unsigned char)*word) && strlen(word) >= TIME_LEN_MIN &&
+           str_is_of(word, STR_DIGITS "-/:.+ TZ");
 }
 
 /* `zone` is the zone that the cloud omits; "": none. */

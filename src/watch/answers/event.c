@@ -6,7 +6,6 @@
 #include "base/date.h"
 #include "base/str.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,19 +47,12 @@ void events_set_time(struct events *events, struct event *event, const char *nam
     str_printable(events->remark);
 }
 
-static bool event_is_plain(const char *text)
-{
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && !strchr("-_.:+", *text))
-            return false;
-    return true;
-}
-
 char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what)
 {
     const char *dash = *name ? "-" : "";
     int n = snprintf(id, EVENT_ID_MAX, "%s%s%s", name, dash, what);
-    if (n >= EVENT_ID_MAX || !event_is_plain(what))
+    bool is_plain = !*what || str_is_of(what, STR_LETTERS STR_DIGITS "-_.:+");
+    if (n >= EVENT_ID_MAX || !is_plain)
         snprintf(id, EVENT_ID_MAX, "%.46s%s%016" PRIx64, name, dash, str_hash(what));
     return id;
 }
