@@ -73,11 +73,6 @@ static void dial_arm(struct event *timer, int64_t ns)
     evtimer_add(timer, &tv);
 }
 
-static int64_t time_left(const struct dial *dial)
-{
-    return dial->deadline - clock_now_ns();
-}
-
 static void attempt_failed(struct dial *dial, int error)
 {
     char text[NETADDR_TEXT_MAX];
@@ -138,7 +133,8 @@ static bool try_one(struct dial *dial)
         attempt_failed(dial, error);
         return false;
     }
-    dial_arm(dial->expiry, time_left(dial) / (int64_t)(dial->list.n - dial->next + 1));
+    int64_t left_ns = dial->deadline - clock_now_ns();
+    dial_arm(dial->expiry, left_ns / (int64_t)(dial->list.n - dial->next + 1));
     return true;
 }
 

@@ -192,12 +192,6 @@ static bool tls_fail(struct err *err, const char *text)
     return err_set(err, ERR_PEER, 0, "%s", text);
 }
 
-/* ERR_USAGE: the other side is a pchrun, and a user can mend the setting. */
-static bool fail_by_usage(struct err *err, const char *text)
-{
-    return err_set(err, ERR_USAGE, 0, "%s", text);
-}
-
 /* Node 0 refuses by an alert, which says little, but few causes are possible. */
 static bool explain_alert(const struct tls_session *session, int alert, const char *reason,
                           struct err *err)
@@ -210,13 +204,15 @@ static bool explain_alert(const struct tls_session *session, int alert, const ch
     return err_set(err, ERR_PEER, 0, "node 0 refuses the handshake: %.60s", reason);
 }
 
+/* ERR_USAGE: the other side is a pchrun, and a user can mend the setting. */
 static bool explain_handshake(const struct tls_session *session, int code, const char *reason,
                               struct err *err)
 {
     if (session->is_ours && code > SSL_AD_REASON_OFFSET)
         return explain_alert(session, code - SSL_AD_REASON_OFFSET, reason, err);
     if (code == SSL_R_BINDER_DOES_NOT_VERIFY)
-        return fail_by_usage(err, "it has another key; all nodes need the same cluster.key_file");
+        return err_set(err, ERR_USAGE, 0,
+                       "it has another key; all nodes need the same cluster.key_file");
     if (str_starts(session->asked, IDENTITY))
         return err_set(err, ERR_USAGE, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"",
                        session->asked + strlen(IDENTITY),

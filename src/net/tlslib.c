@@ -16,21 +16,14 @@ enum { MAJOR = 3 };
 
 struct tlslib tlslib;
 
-static bool check_version(struct err *err)
-{
-    if (tlslib.OpenSSL_version_num() >> 28 == MAJOR)
-        return true;
-    return err_set(err, ERR_SYSTEM, 0, "%.150s is %.60s",
-                   library_file((void *)tlslib.OpenSSL_version_num),
-                   tlslib.OpenSSL_version(OPENSSL_VERSION));
-}
-
 /* Without openssl.cnf: it may demand other protocols or load modules. Without an exit handler: a
  * forked child would run it, too. */
 static bool init(struct err *err)
 {
-    if (!check_version(err))
-        return false;
+    if (tlslib.OpenSSL_version_num() >> 28 != MAJOR)
+        return err_set(err, ERR_SYSTEM, 0, "%.150s is %.60s",
+                       library_file((void *)tlslib.OpenSSL_version_num),
+                       tlslib.OpenSSL_version(OPENSSL_VERSION));
     if (tlslib.OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return err_set(err, ERR_SYSTEM, 0, "it cannot be initialised");
     log_debug("tls", "%s, in %s and %s", tlslib.OpenSSL_version(OPENSSL_VERSION),
