@@ -27,7 +27,6 @@ static void pause_reading(struct feed *feed)
 {
     watch_end(&feed->readable);
     watch_at(&feed->resume, feed->since + NS_PER_S);
-    feed->is_paused = true;
     if (feed->calls.flood)
         feed->calls.flood(feed->calls.ctx);
 }
@@ -71,12 +70,15 @@ static bool take_piece(struct feed *feed, bool *ret_is_end)
     return true;
 }
 
-static void feed_go_on(struct feed *feed)
+/* False: reading pauses. */
+static bool feed_go_on(struct feed *feed)
 {
     if (clock_now_ns() - feed->since >= NS_PER_S)
         begin_second(feed);
-    if (!give_lines(feed))
-        pause_reading(feed);
+    if (give_lines(feed))
+        return true;
+    pause_reading(feed);
+    return false;
 }
 
 static void feed_on_readable(void *ctx)
@@ -84,7 +86,7 @@ static void feed_on_readable(void *ctx)
     struct feed *feed = ctx;
     bool is_end;
     if (take_piece(feed, &is_end))
-        feed_go_on(feed);
+        (void)feed_go_on(feed);
     else if (is_end)
         watch_end(&feed->readable); /* the writer's death is learned elsewhere */
 }
@@ -92,10 +94,8 @@ static void feed_on_readable(void *ctx)
 static void on_resume(void *ctx)
 {
     struct feed *feed = ctx;
-    feed->is_paused = false;
     begin_second(feed);
-    feed_go_on(feed);
-    if (!feed->is_paused && !watch_fd(&feed->readable, feed->base, feed->fd, NULL))
+    if (feed_go_on(feed) && !watch_fd(&feed->readable, feed->base, feed->fd, NULL))
         pause_reading(feed); /* and try again */
 }
 
@@ -107,7 +107,6 @@ bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *e
     feed->resume = (struct watch){.fn = on_resume, .ctx = feed};
     lines_init(&feed->lines, feed->options.line_max, CHUNK);
     begin_second(feed);
-    feed->is_paused = false;
     bool ok = fd_set_nonblock(fd, err) && watch_clock(&feed->resume, base, err) &&
               watch_fd(&feed->readable, base, fd, err);
     if (!ok)

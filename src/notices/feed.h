@@ -35,7 +35,6 @@ struct feed {
     int64_t since; /* CLOCK_MONOTONIC: when this second began */
     unsigned nlines;
     size_t nbytes;
-    bool is_paused;
 };
 
 /* Takes the descriptor. On failure *feed is closed. */

@@ -31,9 +31,7 @@ static struct azure {
     struct loop_timer timer;
     char endpoint[ENDPOINT_MAX];
     char name[NAME_MAX_SIZE]; /* "": not known */
-    unsigned name_failures;
-    int64_t timeouts; /* timeouts for the next poll */
-    bool is_answered; /* the service is on */
+    int64_t timeouts;         /* timeouts for the next poll */
     int64_t began_ns;
     struct trouble name_trouble, events_trouble;
     unsigned acks;
@@ -61,12 +59,11 @@ static void on_events(void *ctx, const struct http_answer *answer)
     struct err err;
     if (http_is_ok(answer, &err) &&
         body_azure(answer->body, answer->len, azure.name, &events, &err)) {
-        azure.is_answered = true;
         azure.timeouts = 1;
         watch_tell(0, &events);
         watch_works(&azure.events_trouble, "scheduledevents");
     } else {
-        if (!azure.is_answered)
+        if (!watch.answered) /* the service is not on yet */
             azure.timeouts = clock_min(2 * azure.timeouts, FIRST_FACTOR);
         watch_failed(&azure.events_trouble, "scheduledevents", &err);
     }
@@ -77,7 +74,7 @@ static void on_events(void *ctx, const struct http_answer *answer)
 static void fail_name(const struct err *err)
 {
     watch_failed(&azure.name_trouble, "the name of this machine", err);
-    if (++azure.name_failures == NAME_TRIES)
+    if (azure.name_trouble.times == NAME_TRIES)
         log_warn("azure", "the name of this machine is unknown (set --name): events "
                           "of every machine of its set count as its own");
 }
@@ -100,7 +97,7 @@ static void on_name(void *ctx, const struct http_answer *answer)
 static void azure_poll_once(void *ctx)
 {
     azure.began_ns = clock_now_ns();
-    if (azure.name[0] || azure.name_failures >= NAME_TRIES)
+    if (azure.name[0] || azure.name_trouble.times >= NAME_TRIES)
         azure_ask(HTTP_GET, EVENTS_PATH, azure.timeouts, on_events);
     else
         azure_ask(HTTP_GET, NAME_PATH, 1, on_name);

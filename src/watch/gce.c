@@ -47,29 +47,26 @@ struct asker {
     char etag[40];
     bool is_hanging; /* the request under way is a hanging one */
     int64_t asked_ns;
-    unsigned bad_hangs, polls_left, failures, absences;
+    unsigned bad_hangs, polls_left, absences;
 };
 static struct asker askers[ARRAY_LEN(keys)];
 static char endpoint[ENDPOINT_MAX], boot_id[64];
 
-enum { STOP_SINCE, STOP_DURATION, STOP_DETAILS };
-static const char *const stop_paths[STOP_DETAILS] = {
-    [STOP_SINCE] = "shutdown-details/request-timestamp",
-    [STOP_DURATION] = "shutdown-details/max-duration",
-};
-
 static struct stop {
     struct loop_timer timer;
     struct trouble trouble;
-    bool is_on;           /* a stop is announced */
     unsigned waiting;     /* outstanding answers */
-    struct events events; /* the events of stop-state, without the deadline */
+    struct events events; /* of stop-state, without the deadline; none: no stop is announced */
     int64_t end_ns;       /* EVENT_AT_UNKNOWN: not known yet */
     struct err err;       /* of the first answer that failed */
-    struct detail {
-        char word[64];
-    } details[STOP_DETAILS];
 } stop;
+
+/* Two more keys, for when the stop ends, and their answers. */
+static struct detail {
+    const char *path;
+    char word[64];
+} stop_since = {"shutdown-details/request-timestamp"},
+  stop_lasts = {"shutdown-details/max-duration"};
 
 /* `path` is below instance/, with the query. */
 static void gce_send(const char *path, int64_t timeout_ns, http_fn *fn, void *ctx)
@@ -91,7 +88,7 @@ static void gce_ask(void *ctx)
     const struct watch_options *options = &watch.options;
     char path[300], hang[120] = "";
     int64_t hang_s = (options->hang_ns + NS_PER_S - 1) / NS_PER_S;
-    asker->is_hanging = asker->etag[0] && asker->polls_left == 0 && asker->failures == 0;
+    asker->is_hanging = asker->etag[0] && asker->polls_left == 0 && asker->trouble.times == 0;
     if (asker->is_hanging)
         snprintf(hang, sizeof hang, "wait_for_change=true&timeout_sec=%" PRId64 "&last_etag=%s",
                  hang_s, asker->etag);
@@ -120,18 +117,12 @@ static void gce_fail(struct asker *asker, const struct err *err)
 {
     int64_t most = RETRY_FACTOR * watch.options.interval_ns;
     int64_t first = clock_min(RETRY_NS, watch.options.interval_ns);
-    int64_t wait = asker->failures < 10 ? first << asker->failures : most;
+    unsigned failures = asker->trouble.times;
+    int64_t wait = failures < 10 ? first << failures : most;
     if (asker->is_hanging)
         count_bad_hang(asker);
-    asker->failures++;
     watch_failed(&asker->trouble, asker->key->path, err);
     watch_after(&asker->timer, clock_min(wait, most));
-}
-
-static void succeed(struct asker *asker)
-{
-    asker->failures = 0;
-    watch_works(&asker->trouble, asker->key->path);
 }
 
 /* After a valid answer: chooses the next request. */
@@ -182,9 +173,9 @@ static void tell_stop(void)
 /* Both answers have come: send the notice, with or without a deadline. */
 static void settle_stop(void)
 {
-    const char *since = stop.details[STOP_SINCE].word, *lasts = stop.details[STOP_DURATION].word;
-    bool ok = !stop.err.text[0] && body_gce_stop_end(since, lasts, &stop.end_ns, &stop.err);
-    if (!stop.is_on)
+    bool ok = !stop.err.text[0] &&
+              body_gce_stop_end(stop_since.word, stop_lasts.word, &stop.end_ns, &stop.err);
+    if (stop.events.count == 0)
         return;
     if (ok) {
         watch_works(&stop.trouble, "when the stop ends");
@@ -200,7 +191,6 @@ static void on_detail(void *ctx, const struct http_answer *answer)
 {
     struct detail *detail = ctx;
     struct err err = {.text = ""};
-    const char *path = stop_paths[detail - stop.details];
     enum said said = gce_judge(answer, &err);
     bool ok = said == SAID_VALUE;
     if (said == SAID_ABSENT)
@@ -209,7 +199,7 @@ static void on_detail(void *ctx, const struct http_answer *answer)
         ok = err_set(&err, ERR_PROTOCOL, 0, "the answer is no word");
     if (!ok && !stop.err.text[0]) {
         stop.err = err;
-        (void)err_wrap(&stop.err, "%s", path);
+        (void)err_wrap(&stop.err, "%s", detail->path);
     }
     if (--stop.waiting == 0)
         settle_stop();
@@ -217,26 +207,24 @@ static void on_detail(void *ctx, const struct http_answer *answer)
 
 static void ask_details(void *ctx)
 {
-    if (!stop.is_on || stop.waiting > 0)
+    if (stop.events.count == 0 || stop.waiting > 0)
         return;
     stop.err = (struct err){.text = ""};
-    for (size_t i = 0; i < STOP_DETAILS; i++) {
-        stop.waiting++;
-        gce_send(stop_paths[i], watch.options.timeout_ns, on_detail, &stop.details[i]);
-    }
+    stop.waiting = 2;
+    gce_send(stop_since.path, watch.options.timeout_ns, on_detail, &stop_since);
+    gce_send(stop_lasts.path, watch.options.timeout_ns, on_detail, &stop_lasts);
 }
 
 /* Handles an answer of stop-state. */
 static void take_stop(const struct events *events)
 {
-    bool was_on = stop.is_on;
+    bool was_on = stop.events.count > 0, is_on = events->count > 0;
     stop.events = *events;
-    stop.is_on = events->count > 0;
-    if (!stop.is_on)
+    if (!is_on)
         stop.end_ns = EVENT_AT_UNKNOWN;
-    if (stop.is_on && !was_on)
+    if (is_on && !was_on)
         ask_details(NULL);
-    else if (!stop.is_on || stop.waiting == 0)
+    else if (!is_on || stop.waiting == 0)
         tell_stop();
 }
 
@@ -249,7 +237,7 @@ static void take_absence(struct asker *asker, unsigned topic)
     int64_t wait = watch.options.interval_ns;
     asker->absences++;
     if (topic == KEY_STOP && asker->absences >= LEDGER_ABSENT_WANTED)
-        stop.is_on = false;
+        stop.events.count = 0;
     if (asker->absences >= LEDGER_ABSENT_WANTED)
         wait *= ABSENT_FACTOR;
     asker->etag[0] = '\0';
@@ -275,13 +263,13 @@ static void gce_on_answer(void *ctx, const struct http_answer *answer)
     unsigned topic = (unsigned)(asker - askers);
     enum said said = gce_judge(answer, &err);
     if (said == SAID_ABSENT) {
-        succeed(asker);
+        watch_works(&asker->trouble, asker->key->path);
         take_absence(asker, topic);
     } else if (said == SAID_NOTHING ||
                !asker->key->read(answer->body, answer->len, &events, &err)) {
         gce_fail(asker, &err);
     } else {
-        succeed(asker);
+        watch_works(&asker->trouble, asker->key->path);
         gce_take_value(asker, topic, &events);
         gce_go_on(asker, answer->etag);
     }

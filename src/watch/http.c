@@ -31,7 +31,7 @@ struct exchange {
     struct curl_slist *headers;
     char why[CURL_ERROR_SIZE];
     struct buf body;
-    size_t body_max, header_bytes;
+    size_t header_bytes;
     struct http_answer answer;
     http_fn *fn;
     void *ctx;
@@ -269,8 +269,7 @@ void http_start(const struct http_request *request)
         abort(); /* without a few hundred bytes nothing can run */
     exchange->fn = request->fn;
     exchange->ctx = request->ctx;
-    exchange->body_max = request->body_max ? request->body_max : HTTP_BODY_MAX;
-    buf_init(&exchange->body, exchange->body_max);
+    buf_init(&exchange->body, request->body_max ? request->body_max : HTTP_BODY_MAX);
     struct exchange **list = &http.first;
     if (!http_set_up(exchange, request) ||
         curllib.curl_multi_add_handle(http.multi, exchange->easy) != CURLM_OK) {
@@ -317,7 +316,7 @@ static void http_explain(struct exchange *exchange, CURLcode code)
 {
     struct err *err = &exchange->answer.err;
     if (code == CURLE_WRITE_ERROR)
-        err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %zu bytes", exchange->body_max);
+        err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %zu bytes", exchange->body.max);
     else
         err_set(err, ERR_SYSTEM, 0, "%s",
                 exchange->why[0] ? exchange->why : curllib.curl_easy_strerror(code));

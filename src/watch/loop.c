@@ -24,17 +24,12 @@ static void set_ignored(void (*action)(int))
         signal(ignored[i], action);
 }
 
-static void ending_set(sigset_t *set)
-{
-    sigemptyset(set);
-    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
-        sigaddset(set, ending[i]);
-}
-
 bool loop_begin(struct loop *loop, struct err *err)
 {
     sigset_t set;
-    ending_set(&set);
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
+        sigaddset(&set, ending[i]);
     *loop = (struct loop){.fd = -1, .signals = -1};
     set_ignored(SIG_IGN);
     sigprocmask(SIG_SETMASK, &set, NULL);

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/answers/body_pod.h"
+#include "watch/answers/body.h"
 #include "watch/endpoint.h"
 #include "watch/watch.h"
 

@@ -10,7 +10,6 @@
 #include "base/date.h"
 #include "base/log.h"
 #include "watch/answers/body.h"
-#include "watch/answers/body_pod.h"
 #include "watch/say.h"
 #include "json/json.h"
 
@@ -46,7 +45,7 @@ static bool read_none(const char *data, size_t size, struct events *ret, struct 
 /* "pod\nnode" */
 static bool read_pod_and_node(const char *data, size_t size, struct events *ret, struct err *err)
 {
-    static struct pod pod;
+    struct pod pod = {0};
     const char *end = memchr(data, '\n', size);
     size_t len = end ? (size_t)(end - data) : size;
     bool ok = body_pod(data, len, &pod, ret, err);
@@ -54,7 +53,7 @@ static bool read_pod_and_node(const char *data, size_t size, struct events *ret,
         ok = body_node(end + 1, size - len - 1, &pod, ret, err);
     FUZZ_MUST(strlen(pod.node) < sizeof pod.node);
     FUZZ_MUST(!strpbrk(pod.version, "&#/ ?") && !strpbrk(pod.node_version, "&#/ ?"));
-    pod_free(&pod);
+    json_free(pod.root);
     return ok;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * body: parses the answers of metadata services; pure functions, fuzzed. The bytes are untrusted
- * and need not end with a NUL.
+ * body: parses the answers of metadata services and of Kubernetes; pure functions, fuzzed. The
+ * bytes are untrusted and need not end with a NUL.
  *
  * *ret is empty at first. True: the answer is valid, and *ret has its events, perhaps none. False:
  * the answer is unusable, *err says why, and earlier events stay valid. Keys and ids do not name
@@ -13,6 +13,7 @@
 #include "watch/answers/event.h"
 
 #include "base/buf.h"
+#include "json/json.h"
 
 #include <stddef.h>
 
@@ -51,5 +52,24 @@ MUST_CHECK bool body_notice(const char *data, size_t len, int64_t since_ns, stru
  * does), into `value`, with a NUL; nothing if the key is missing. */
 MUST_CHECK bool body_annotation(const char *data, size_t len, const char *key, struct buf *value,
                                 struct err *err);
+
+#define POD_NAME_MAX    254 /* of a pod or a node, with the NUL */
+#define POD_VERSION_MAX 64
+
+/* The last valid answer about the pod (to be freed with json_free()), and the resourceVersions of
+ * the last answers; "": none that fits into a URL. Zeroed at first. */
+struct pod {
+    struct json *root;
+    char node[POD_NAME_MAX]; /* "": not scheduled yet */
+    char version[POD_VERSION_MAX], node_version[POD_VERSION_MAX];
+};
+
+/* GET /api/v1/namespaces/NAMESPACE/pods/NAME: an announced end (DisruptionTarget), or one that has
+ * begun. Fills in *pod if the answer is valid. */
+MUST_CHECK bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
+                         struct err *err);
+/* GET /api/v1/nodes/NAME: the taints that end this pod, or the node. */
+MUST_CHECK bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret,
+                          struct err *err);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See body_pod.h.
+ * See body.h: what Kubernetes says of a pod and its node.
  */
-#include "watch/answers/body_pod.h"
-
 #include "base/clock.h"
 #include "base/date.h"
 #include "base/str.h"
+#include "watch/answers/body.h"
 #include "watch/answers/bodytext.h"
 
 #include <stdio.h>
@@ -93,12 +92,6 @@ bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
     read_version(root, pod->version);
     add_end(root, ret);
     return true;
-}
-
-void pod_free(struct pod *pod)
-{
-    json_free(pod->root);
-    *pod = (struct pod){.root = NULL};
 }
 
 /* ---- the node ---- */
