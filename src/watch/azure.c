@@ -28,7 +28,7 @@
 #define NAME_MAX_SIZE 128
 
 static struct azure {
-    struct loop_timer timer;
+    struct watch_timer timer;
     char endpoint[ENDPOINT_MAX];
     char name[NAME_MAX_SIZE]; /* "": not known */
     int64_t timeouts;         /* timeouts for the next poll */

@@ -57,17 +57,16 @@ static bool folder_split(struct folder *folder, struct err *err)
 
 static bool add_watch(struct folder *folder)
 {
-    struct loop *loop = &watch.loop;
-    if (loop->fd < 0)
-        loop->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    return loop->fd >= 0 && inotify_add_watch(loop->fd, folder->dir, CHANGES) >= 0;
+    if (watch.fd < 0)
+        watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    return watch.fd >= 0 && inotify_add_watch(watch.fd, folder->dir, CHANGES) >= 0;
 }
 
 static void look_within(struct folder *folder, int64_t ns)
 {
     int64_t at = clock_now_ns() + ns;
     if (folder->timer.at_ns > at)
-        loop_at(&watch.loop, &folder->timer, at);
+        watch_call_at(&folder->timer, at);
 }
 
 void folder_look_again(struct folder *folder)
@@ -118,13 +117,13 @@ static void folder_on_change(void *ctx)
 {
     struct folder *folder = ctx;
     _Alignas(struct inotify_event) char data[4096];
-    ssize_t n = read(watch.loop.fd, data, sizeof data);
+    ssize_t n = read(watch.fd, data, sizeof data);
     bool is_finished = false, is_unfinished = false;
     const struct inotify_event *event;
     for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof *event + event->len)) {
         event = (const struct inotify_event *)(const void *)(data + at);
         if (is_end(event)) {
-            fd_close(&watch.loop.fd);
+            fd_close(&watch.fd);
             folder->is_far = is_finished = true;
             folder->is_closed = false;
             break;
@@ -144,13 +143,14 @@ static void folder_on_change(void *ctx)
 
 bool folder_watch(struct folder *folder, struct err *err)
 {
-    folder->timer = (struct loop_timer){.at_ns = CLOCK_NEVER, .fn = folder_on_timer, .ctx = folder};
+    folder->timer =
+        (struct watch_timer){.at_ns = CLOCK_NEVER, .fn = folder_on_timer, .ctx = folder};
     if (!folder_split(folder, err))
         return false;
     if (!add_watch(folder))
         return err_set(err, ERR_NOT_FOUND, errno, "cannot watch the directory %.300s", folder->dir);
-    watch.loop.on_fd = folder_on_change;
-    watch.loop.ctx = folder;
+    watch.on_fd = folder_on_change;
+    watch.fd_ctx = folder;
     folder->is_far = !is_local(folder->dir);
     if (folder->is_far) {
         log_info(watch.options.source->word.name,

@@ -31,7 +31,7 @@ struct folder {
     bool is_all;      /* any change in the directory counts */
     bool is_far;      /* inotify misses changes */
     bool is_closed;   /* the last event: a writer has closed the file */
-    struct loop_timer timer;
+    struct watch_timer timer;
     char data[FOLDER_FILE_MAX + 1];
     size_t len;
     int64_t changed_ns; /* the file's own time, by the wall clock */

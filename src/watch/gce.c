@@ -42,7 +42,7 @@ enum { KEY_STOP = 3 };
 
 struct asker {
     const struct gce_key *key;
-    struct loop_timer timer;
+    struct watch_timer timer;
     struct trouble trouble;
     char etag[40];
     bool is_hanging; /* the request under way is a hanging one */
@@ -53,7 +53,7 @@ static struct asker askers[ARRAY_LEN(keys)];
 static char endpoint[ENDPOINT_MAX], boot_id[64];
 
 static struct stop {
-    struct loop_timer timer;
+    struct watch_timer timer;
     struct trouble trouble;
     unsigned waiting;     /* outstanding answers */
     struct events events; /* of stop-state, without the deadline; none: no stop is announced */
@@ -288,7 +288,7 @@ static bool gce_start(struct err *err)
     stop = (struct stop){.timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         askers[i] = (struct asker){.key = &keys[i]};
-        askers[i].timer = (struct loop_timer){.fn = gce_ask, .ctx = &askers[i]};
+        askers[i].timer = (struct watch_timer){.fn = gce_ask, .ctx = &askers[i]};
         gce_ask(&askers[i]);
     }
     return true;

@@ -37,7 +37,7 @@ struct imds_cloud {
 
 static struct imds {
     const struct imds_cloud *cloud;
-    struct loop_timer timer;
+    struct watch_timer timer;
     char endpoint[ENDPOINT_MAX], boot_id[64];
     char token[TOKEN_MAX];   /* "": none */
     int64_t token_until_ns;  /* then it is replaced */

@@ -26,7 +26,7 @@
 enum { TOPIC_POD, TOPIC_NODE, TOPICS };
 
 static struct pod_source {
-    struct loop_timer timer;
+    struct watch_timer timer;
     const char *account;
     char ca_file[512];
     char server[ENDPOINT_MAX], namespace[POD_NAME_MAX], name[POD_NAME_MAX];

@@ -26,7 +26,7 @@
 #define NO_LIMIT       "NONE"
 
 static struct slurm {
-    struct loop_timer timer;
+    struct watch_timer timer;
     struct trouble trouble;
     char output[OUTPUT_MAX]; /* of squeue, cut to this size */
     size_t len;
@@ -137,7 +137,7 @@ static bool slurm_read_answer(const char *text, struct err *err)
 static bool read_output(void)
 {
     char rest[512];
-    int *fd = &watch.loop.fd;
+    int *fd = &watch.fd;
     size_t room = sizeof slurm.output - 1 - slurm.len;
     ssize_t n = room > 0 ? read(*fd, slurm.output + slurm.len, room) : read(*fd, rest, sizeof rest);
     if (n > 0 && room > 0)
@@ -184,12 +184,12 @@ static void become_squeue(const char *job, int out, pid_t parent)
         _exit(127);
     setenv("TZ", "UTC0", 1);
     setenv("SLURM_TIME_FORMAT", "standard", 1);
-    loop_restore_signals();
+    watch_restore_signals();
     execlp("squeue", "squeue", "--noheader", "--format=%A %e", job, (char *)NULL);
     _exit(127);
 }
 
-/* squeue dies with us, and of SIGALRM at its time limit. The kernel reaps it (loop.h), so its exit
+/* squeue dies with us, and of SIGALRM at its time limit. The kernel reaps it (watch.c), so its exit
  * status is unknown and only its output counts. */
 static bool start_squeue(struct err *err)
 {
@@ -209,8 +209,8 @@ static bool start_squeue(struct err *err)
         fd_close(&ends[0]);
         return err_set(err, ERR_SYSTEM, why, "cannot start squeue");
     }
-    watch.loop.fd = ends[0];
-    watch.loop.on_fd = slurm_on_output;
+    watch.fd = ends[0];
+    watch.on_fd = slurm_on_output;
     return true;
 }
 
@@ -243,7 +243,7 @@ static bool read_end(const char *text, const char *where, struct err *err)
 static bool slurm_start(struct err *err)
 {
     const char *given = watch.options.end_time, *variable = getenv("SLURM_JOB_END_TIME");
-    slurm.timer = (struct loop_timer){.fn = ask_squeue};
+    slurm.timer = (struct watch_timer){.fn = ask_squeue};
     slurm.end_ns = EVENT_AT_UNKNOWN;
     slurm.job = getenv("SLURM_JOB_ID");
     if (given ? !read_end(given, "--end-time", err)

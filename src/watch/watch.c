@@ -3,12 +3,15 @@
  */
 #include "watch/watch.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 /* pchrun's --doctor waits for several sources, one after the other. */
@@ -18,7 +21,16 @@
 /* Between two log lines about the same failure. */
 #define SAY_AGAIN_NS (60 * NS_PER_S)
 
+/* Signals that end the watch. All others keep their default action. */
+static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
+
+/* A failed write reports a gone reader. The kernel reaps children. A scheduler may send SIGUSR1 or
+ * SIGUSR2 to every process of the job as a notice. */
+static const int ignored[] = {SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2};
+
 struct watch watch;
+
+/* ---- for sources ---- */
 
 static struct ledger_now now(void)
 {
@@ -82,14 +94,24 @@ void watch_works(struct trouble *trouble, const char *what)
     trouble->is_said = false;
 }
 
-void watch_after(struct loop_timer *timer, int64_t ns)
+void watch_call_at(struct watch_timer *timer, int64_t at_ns)
 {
-    loop_at(&watch.loop, timer, clock_now_ns() + ns);
+    timer->at_ns = at_ns;
+    if (timer->is_listed)
+        return;
+    timer->is_listed = true;
+    timer->next = watch.timers;
+    watch.timers = timer;
 }
 
-void watch_poll_again(struct loop_timer *timer, int64_t began_ns)
+void watch_after(struct watch_timer *timer, int64_t ns)
 {
-    loop_at(&watch.loop, timer, began_ns + watch.options.interval_ns);
+    watch_call_at(timer, clock_now_ns() + ns);
+}
+
+void watch_poll_again(struct watch_timer *timer, int64_t began_ns)
+{
+    watch_call_at(timer, began_ns + watch.options.interval_ns);
 }
 
 bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX], struct err *err)
@@ -106,23 +128,72 @@ void watch_finish(int code)
     watch.code = code;
 }
 
-static void watch_on_tick(void *ctx)
+/* ---- signals, timers and descriptors ---- */
+
+static void set_ignored(void (*action)(int))
 {
-    ledger_tick(&watch.ledger, now());
+    for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+        signal(ignored[i], action);
 }
 
-static bool watch_begin(const struct watch_options *options, struct err *err)
+void watch_restore_signals(void)
 {
-    struct ledger_rules rules = {.lead_ns = options->lead_ns,
-                                 .mild = (enum notice_type)options->mild,
-                                 .keeps_earliest = options->source->keeps_earliest};
-    watch.options = *options;
-    if (options->is_check)
-        watch.options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
-    watch.tick = (struct loop_timer){.fn = watch_on_tick};
-    ledger_init(&watch.ledger, &rules, say_put, &watch.say);
-    return loop_begin(&watch.loop, err) && options->source->start(err);
+    sigset_t none;
+    sigemptyset(&none);
+    set_ignored(SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
 }
+
+/* Comes before any thread starts. */
+static bool take_signals(struct err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+        sigaddset(&set, ending[i]);
+    set_ignored(SIG_IGN);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    watch.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return watch.signals >= 0 || err_set(err, ERR_SYSTEM, errno, "cannot watch for signals");
+}
+
+/* A timer's function may set any timer; no timer leaves the list. */
+static void run_timers(void)
+{
+    int64_t now_ns = clock_now_ns();
+    for (struct watch_timer *timer = watch.timers; timer; timer = timer->next)
+        if (timer->at_ns <= now_ns) {
+            timer->at_ns = CLOCK_NEVER;
+            timer->fn(timer->ctx);
+        }
+}
+
+enum { FD_SIGNALS, FD_OUT, FD_SOURCE, FD__COUNT };
+
+/* Waits for events, but not beyond `until`, and runs their callbacks. False: a signal has come, or
+ * the reader of standard output is gone. */
+static bool watch_wait(int64_t until)
+{
+    bool wants_out = watch.say.count > 0 && !watch.options.is_check;
+    struct pollfd fds[FD__COUNT] = {
+        [FD_SIGNALS] = {.fd = watch.signals, .events = POLLIN},
+        [FD_OUT] = {.fd = STDOUT_FILENO, .events = wants_out ? POLLOUT : 0},
+        [FD_SOURCE] = {.fd = watch.fd, .events = POLLIN},
+    };
+    unsigned n = watch.fd >= 0 ? FD__COUNT : FD_SOURCE;
+    for (const struct watch_timer *timer = watch.timers; timer; timer = timer->next)
+        until = clock_min(until, timer->at_ns);
+    int64_t now_ns = clock_now_ns();
+    http_wait(fds, n, until > now_ns ? until - now_ns : 0);
+    if (fds[FD_SIGNALS].revents || (fds[FD_OUT].revents & (POLLERR | POLLHUP | POLLNVAL)))
+        return false;
+    if (n > FD_SOURCE && fds[FD_SOURCE].revents)
+        watch.on_fd(watch.fd_ctx);
+    run_timers();
+    return true;
+}
+
+/* ---- the run ---- */
 
 static int turn_until_end(void)
 {
@@ -134,25 +205,19 @@ static int turn_until_end(void)
             log_error(NULL, "%s", err.text);
             return EXIT_FAILURE;
         }
-        watch.loop.wants_out = watch.say.count > 0;
-        loop_at(&watch.loop, &watch.tick, ledger_next(&watch.ledger));
-        if (!loop_turn(&watch.loop))
+        if (!watch_wait(ledger_next(&watch.ledger)))
             return EXIT_SUCCESS;
+        ledger_tick(&watch.ledger, now());
     }
     return watch.code;
 }
 
 /* ---- --check ---- */
 
-static void on_check_over(void *ctx)
-{
-    watch_finish(EXIT_FAILURE);
-}
-
 /* A failure, and no request is running: without --check the source would retry later. */
 static bool has_failed(void)
 {
-    return watch.last_failure[0] && http_is_idle() && watch.loop.fd < 0;
+    return watch.last_failure[0] && http_is_idle() && watch.fd < 0;
 }
 
 static int say_check(const char *verdict, int code, const char *what)
@@ -183,15 +248,27 @@ static int judge_check(void)
 /* A failing source is not retried. */
 static int check_until_end(void)
 {
-    watch.check = (struct loop_timer){.fn = on_check_over};
-    watch_after(&watch.check, CHECK_NS);
+    int64_t until = clock_now_ns() + CHECK_NS;
     bool goes_on = true;
-    while (goes_on && !watch.is_done && !has_failed())
-        goes_on = loop_turn(&watch.loop);
+    while (goes_on && !watch.is_done && !has_failed() && clock_now_ns() < until)
+        goes_on = watch_wait(until);
     return judge_check();
 }
 
-/* ---- the run ---- */
+/* ---- both ---- */
+
+static bool watch_begin(const struct watch_options *options, struct err *err)
+{
+    struct ledger_rules rules = {.lead_ns = options->lead_ns,
+                                 .mild = (enum notice_type)options->mild,
+                                 .keeps_earliest = options->source->keeps_earliest};
+    watch.options = *options;
+    watch.fd = -1;
+    if (options->is_check)
+        watch.options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
+    ledger_init(&watch.ledger, &rules, say_put, &watch.say);
+    return take_signals(err) && options->source->start(err);
+}
 
 int watch_run(const struct watch_options *options)
 {
@@ -205,6 +282,7 @@ int watch_run(const struct watch_options *options)
         log_error(options->source->word.name, "%s", err.text);
         code = err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
     }
-    loop_end(&watch.loop);
+    http_close();
+    fd_close(&watch.signals);
     return code;
 }

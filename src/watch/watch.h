@@ -3,9 +3,12 @@
  * watch: one run of pchrun-watch: a source, its live events, and standard output.
  *
  * A source has a file of its own and one entry in the table of options.c. Its `start` sends the
- * first request and sets up timers, requests or a descriptor of the loop. Its answers go to
- * watch_tell(). Failures go to watch_failed() and change nothing. A process has one watch, so a
- * source's state is static in its file. Main thread.
+ * first request and sets up timers, requests or a descriptor. Its answers go to watch_tell().
+ * Failures go to watch_failed() and change nothing. A process has one watch, so a source's state is
+ * static in its file.
+ *
+ * Owns the mask and the dispositions of signals, which end it like the end of the reader of
+ * standard output. Main thread.
  */
 #ifndef PCHRUN_WATCH_WATCH_H
 #define PCHRUN_WATCH_WATCH_H
@@ -13,8 +16,8 @@
 #include "base/args.h"
 #include "base/clock.h"
 #include "watch/endpoint.h"
+#include "watch/http.h"
 #include "watch/ledger.h"
-#include "watch/loop.h"
 #include "watch/say.h"
 
 struct source {
@@ -40,18 +43,28 @@ struct watch_options {
     bool is_check;
 };
 
+struct watch_timer {
+    int64_t at_ns; /* CLOCK_MONOTONIC; CLOCK_NEVER: not set */
+    void (*fn)(void *ctx);
+    void *ctx;
+    struct watch_timer *next;
+    bool is_listed;
+};
+
 struct watch {
     struct watch_options options;
-    struct loop loop;
     struct ledger ledger;
     struct say say;
-    struct loop_timer tick;
+    struct watch_timer *timers;
+    int signals; /* a signalfd */
+    int fd;      /* a source's descriptor to read; -1: none */
+    void (*on_fd)(void *ctx);
+    void *fd_ctx;
     char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
     struct log_limit remark_limit;
     unsigned answered;      /* bits: topics with an answer */
     char last_failure[480]; /* and its reason, logged or not; "": none */
-    struct loop_timer check;
-    bool is_done; /* the source has finished, with this exit status */
+    bool is_done;           /* the source has finished, with this exit status */
     int code;
 };
 
@@ -78,11 +91,15 @@ void watch_failed(struct trouble *trouble, const char *what, const struct err *e
 void watch_works(struct trouble *trouble, const char *what);
 /* For --check: the source is done with the topic, without an answer. */
 void watch_answered(unsigned topic);
-/* Calls the timer's function after this time. */
-void watch_after(struct loop_timer *timer, int64_t ns);
+/* Calls the timer's function once, at that time or after this time. Replaces an earlier setting.
+ * The source owns the timer. */
+void watch_call_at(struct watch_timer *timer, int64_t at_ns);
+void watch_after(struct watch_timer *timer, int64_t ns);
 /* The next poll comes one interval after the last one began. */
-void watch_poll_again(struct loop_timer *timer, int64_t began_ns);
-/* Before the first request to a metadata service: finds its address, and opens the loop's http. */
+void watch_poll_again(struct watch_timer *timer, int64_t began_ns);
+/* In a forked child: resets the signals to their defaults. Async-signal-safe. */
+void watch_restore_signals(void);
+/* Before the first request to a metadata service: finds its address, and opens http. */
 MUST_CHECK bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX],
                              struct err *err);
 void watch_finish(int code);
