@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * policy: what a user may choose of how a job is led. The configuration reads it, the core obeys
- * it, and os says where a signal came from. Constant.
+ * it, and os says where a signal came from. Constant. Times are nanoseconds.
  */
 #ifndef PCHRUN_BASE_POLICY_H
 #define PCHRUN_BASE_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* How pchrun treats a signal that it gets. */
 enum signal_rule {
@@ -33,5 +36,25 @@ enum watchdog_mode { WATCHDOG_OFF, WATCHDOG_LOG, WATCHDOG_ON };
 
 /* The processes that the commands leave behind. */
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
+
+/* The exit codes that the user may set; enum outcome has all the ways in which a job can end. */
+struct exit_codes {
+    int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
+};
+
+#define RESTARTS_MAX 1000 /* the largest restart.max */
+
+/* When a failed job restarts in place. */
+struct restart_policy {
+    int max;           /* within the window; 0: never */
+    int64_t window_ns; /* 0: of the whole attempt */
+    int start_max;     /* in a row, of generations that fail before they train */
+    int64_t
+        startup_ns; /* a generation without a finished step that ends sooner fails at its start */
+    int64_t backoff_ns, backoff_max_ns;
+    int no_progress;    /* generations in a row without a commit, 0: no limit */
+    bool is_fatal[256]; /* by exit code */
+    bool after_notice;  /* after a notice the job waits until it is over, and goes on */
+};
 
 #endif

@@ -211,9 +211,9 @@ int env_shutdown_s(const struct config *config)
     int64_t wait = config->grace_ns;
     if (users && *users)
         return 0;
-    for (size_t i = 0; i < config->nsignals; i++)
-        if (config->signals[i].grace_ns > wait)
-            wait = config->signals[i].grace_ns;
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        if (config_grace(config, number) > wait)
+            wait = config_grace(config, number);
     wait = (wait + config->stop.exit_wait_ns) / NS_PER_S + 1;
     return wait > ENV_SHUTDOWN_S ? (int)wait : ENV_SHUTDOWN_S;
 }

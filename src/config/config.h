@@ -30,9 +30,11 @@
 enum config_cpus { CONFIG_CPUS_NONE, CONFIG_CPUS_SPREAD };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
 
-/* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"} */
+#define CONFIG_SIGNALS 65 /* every signal's number is below */
+
+/* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"}; without one it is forwarded. */
 struct config_signal {
-    int number;
+    bool is_given;
     enum signal_rule rule;
     int64_t grace_ns; /* -1: the general grace */
 };
@@ -99,8 +101,7 @@ struct config {
         int keep_records;
         int64_t lock_wait_ns;
     } checkpoint;
-    struct config_signal *signals;
-    size_t nsignals; /* the given ones, by number; all others are forwarded */
+    struct config_signal signals[CONFIG_SIGNALS]; /* by number */
     int64_t grace_ns;
     struct config_notice notices[CONFIG_NOTICES_MAX];
     size_t nnotices;
@@ -122,22 +123,20 @@ struct config {
         enum leftovers leftovers;
         enum config_cgroup cgroup;
     } stop;
+    struct restart_policy restart; /* without is_fatal */
+    char **fatal_codes;            /* restart.fatal_codes, as in codes.h */
     struct {
-        int max, start_max;
-        int64_t window_ns, startup_ns, backoff_ns, backoff_max_ns;
-        int no_progress;    /* restart.no_progress_after */
-        char **fatal_codes; /* as in codes.h */
-        bool after_notice;
-    } restart;
-    struct {
-        int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
-        int no_progress_limit; /* exit.no_progress_after, attempts in a row; 0: never */
+        struct exit_codes codes;
+        int no_progress_after; /* attempts in a row; 0: never */
         bool reraise;          /* die of the command's signal instead of exiting with 128 + n */
         char **hook;           /* a program and its arguments, ended by NULL; NULL: none */
         int64_t hook_wait_ns;
     } exit;
     char *report; /* path, in which {state_dir} and {node_rank} stand for them; NULL: none */
-    char *events_file, *termination_log; /* NULL: none; the first as `report` */
+    char *termination_log; /* NULL: none */
+    struct {
+        char *file; /* as `report` */
+    } events;
     struct {
         char *file; /* as `report` */
         int64_t interval_ns;
@@ -170,6 +169,8 @@ struct config {
 MUST_CHECK enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret,
                                      struct err *err);
 void config_free(struct config *config);
+/* How much time this signal leaves; -1: it is no notice. */
+int64_t config_grace(const struct config *config, int number);
 /* The settings that must be equal on all nodes ("name=value\n"…). False: they do not fit. */
 MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);
 

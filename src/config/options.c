@@ -13,14 +13,34 @@
 #include "config/platform.h"
 #include "discover/discover.h"
 
-#define FIELD(f) .offset = offsetof(struct config, f)
 #define HOUR     (3600 * NS_PER_S)
 #define DAY      (24 * HOUR)
 #define PATH_LEN 4095
 
-/* The common part of all rows of exit codes. */
-#define EXIT_CODE(name, code)                                                       \
-    .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.name), \
+/* Each of these begins a row. An option's field in struct config has the name of its key; that of a
+ * duration ends with _ns. */
+#define FIELD(f)       .offset = offsetof(struct config, f)
+#define NAMED(f)       .key = #f, FIELD(f)
+#define BOOL(f, value) NAMED(f), .type = OPTION_BOOL, .fallback = (value)
+#define INT(f, value, least, most) \
+    NAMED(f), .type = OPTION_INT, .fallback = (value), .min = (least), .max = (most)
+#define DURATION(f, value, least, most)                                                     \
+    .key = #f, FIELD(f##_ns), .type = OPTION_DURATION, .fallback = (value), .min = (least), \
+    .max = (most)
+#define CHOICE(f, value, words) \
+    NAMED(f), .type = OPTION_CHOICE, .fallback = (value), .choices = (words)
+#define PATH(f, value, what)                                                                  \
+    NAMED(f), .type = OPTION_PATH, .is_nullable = true, .fallback = (value), .max = PATH_LEN, \
+              .metavar = (what)
+#define TEMPLATE(f, value)                                                                        \
+    NAMED(f), .type = OPTION_TEMPLATE, .is_nullable = true, .fallback = (value), .max = PATH_LEN, \
+              .metavar = "FILE"
+#define COMMAND(f) NAMED(f), .type = OPTION_COMMAND, .is_nullable = true
+#define ADDRESS(f)                                                            \
+    NAMED(f), .type = OPTION_TEXT, .is_nullable = true, .min = 1, .max = 300, \
+              .metavar = "HOST[:PORT]"
+#define EXIT_CODE(name, code)                                                             \
+    .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.codes.name), \
     .fallback = (code), .min = 1, .max = 255, .metavar = "CODE"
 
 static const char *const save_modes[] = {
@@ -44,11 +64,9 @@ const struct option options[] = {
 #include "config/options_job.inc"
 #include "config/options_cluster.inc"
 #include "config/options_save.inc"
-#include "config/options_restart.inc"
-#include "config/options_watchdog.inc"
+#include "config/options_failures.inc"
 #include "config/options_end.inc"
 #include "config/options_told.inc"
-#include "config/options_logs.inc"
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options);

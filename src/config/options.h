@@ -30,8 +30,8 @@ enum option_type {
     OPTION_LIST,     /* char **, owned, ends with NULL */
     OPTION_CODES,    /* the same; each is as in codes.h */
     OPTION_COMMAND,  /* the same; null is NULL */
-    OPTION_SIGNALS,  /* struct config_signal *, size_t: the two fields that config.h has for it */
-    OPTION_NOTICES,  /* struct config_notice *, size_t: the same */
+    OPTION_SIGNALS,  /* struct config_signal [CONFIG_SIGNALS] */
+    OPTION_NOTICES,  /* struct config_notice [CONFIG_NOTICES_MAX], and size_t nnotices */
     OPTION_TYPE__COUNT
 };
 

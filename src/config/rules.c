@@ -19,30 +19,11 @@ const char *const rule_names[] = {
     NULL,
 };
 
-/* Replaces the signal's rule, or adds it; the rules stay in the order of the numbers. */
-static bool put_rule(struct config *config, const struct config_signal *rule, struct err *err)
-{
-    size_t at = 0;
-    while (at < config->nsignals && config->signals[at].number < rule->number)
-        at++;
-    if (at == config->nsignals || config->signals[at].number != rule->number) {
-        struct config_signal *more =
-            realloc(config->signals, (config->nsignals + 1) * sizeof *more);
-        if (!more)
-            return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-        memmove(more + at + 1, more + at, (config->nsignals - at) * sizeof *more);
-        config->signals = more;
-        config->nsignals++;
-    }
-    config->signals[at] = *rule;
-    return true;
-}
-
 /* `grace` may be NULL. */
 static bool parse_rule(const struct option *option, const char *action, const char *grace,
                        struct config_signal *ret, struct err *err)
 {
-    ret->grace_ns = -1;
+    *ret = (struct config_signal){.is_given = true, .grace_ns = -1};
     int rule = 0;
     while (rule_names[rule] && !str_is(rule_names[rule], action))
         rule++;
@@ -70,12 +51,10 @@ static bool rule_from_text(const struct option *option, char *text, struct confi
     char *grace = strchr(action, ':');
     if (grace)
         *grace++ = '\0';
-    struct config_signal rule;
-    if (!signame_parse(text, &rule.number, err))
-        return false;
-    if (!parse_rule(option, action, grace, &rule, err))
-        return err_wrap(err, "%s", signame(rule.number));
-    return put_rule(config, &rule, err);
+    int number;
+    return signame_parse(text, &number, err) &&
+           (parse_rule(option, action, grace, &config->signals[number], err) ||
+            err_wrap(err, "%s", signame(number)));
 }
 
 bool rules_from_text(const struct option *option, const char *text, struct config *config,
@@ -92,23 +71,15 @@ bool rules_from_text(const struct option *option, const char *text, struct confi
     return ok;
 }
 
-static bool has_rule(const struct config *config, int number)
-{
-    for (size_t i = 0; i < config->nsignals; i++)
-        if (config->signals[i].number == number)
-            return true;
-    return false;
-}
-
 bool rules_add_missing(const struct option *option, const char *text, struct config *config,
                        struct err *err)
 {
-    struct config more = {0};
-    bool ok = rules_from_text(option, text, &more, err);
-    for (size_t i = 0; ok && i < more.nsignals; i++)
-        if (!has_rule(config, more.signals[i].number))
-            ok = put_rule(config, &more.signals[i], err);
-    rules_clear(&more);
+    struct config_signal given[CONFIG_SIGNALS];
+    memcpy(given, config->signals, sizeof given);
+    bool ok = rules_from_text(option, text, config, err);
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        if (given[number].is_given)
+            config->signals[number] = given[number];
     return ok;
 }
 
@@ -149,41 +120,47 @@ bool rules_from_json(const struct option *option, const struct json *json, struc
 {
     uint64_t seen = 0; /* to the JSON reader "TERM" and "SIGTERM" are different keys */
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
-        struct config_signal rule;
-        if (!signame_parse(json_key(member), &rule.number, err))
+        int number;
+        if (!signame_parse(json_key(member), &number, err))
             return false;
-        if (seen & UINT64_C(1) << rule.number)
-            return err_set(err, ERR_USAGE, 0, "%s is there twice", signame(rule.number));
-        seen |= UINT64_C(1) << rule.number;
-        if (!rule_from_json(option, member, &rule, err))
-            return err_wrap(err, "%s", signame(rule.number));
-        if (!put_rule(config, &rule, err))
-            return false;
+        if (seen & UINT64_C(1) << number)
+            return err_set(err, ERR_USAGE, 0, "%s is there twice", signame(number));
+        seen |= UINT64_C(1) << number;
+        if (!rule_from_json(option, member, &config->signals[number], err))
+            return err_wrap(err, "%s", signame(number));
     }
     return true;
 }
 
 void rules_clear(struct config *config)
 {
-    free(config->signals);
-    config->signals = NULL;
-    config->nsignals = 0;
+    memset(config->signals, 0, sizeof config->signals);
 }
 
 void rules_write(const struct config *config, struct writer *writer, const char *key)
 {
     writer_object(writer, key);
-    for (size_t i = 0; i < config->nsignals; i++) {
-        const struct config_signal *rule = &config->signals[i];
+    for (int number = 0; number < CONFIG_SIGNALS; number++) {
+        const struct config_signal *rule = &config->signals[number];
+        if (!rule->is_given)
+            continue;
         if (rule->grace_ns < 0) {
-            writer_text(writer, signame(rule->number), rule_names[rule->rule]);
+            writer_text(writer, signame(number), rule_names[rule->rule]);
             continue;
         }
         char grace[32];
-        writer_object(writer, signame(rule->number));
+        writer_object(writer, signame(number));
         writer_text(writer, "do", rule_names[rule->rule]);
         writer_text(writer, "grace", str_duration(rule->grace_ns, grace, sizeof grace));
         writer_end(writer);
     }
     writer_end(writer);
+}
+
+int64_t config_grace(const struct config *config, int number)
+{
+    const struct config_signal *rule = &config->signals[number];
+    if (rule->rule != SIGNAL_PREEMPT)
+        return -1;
+    return rule->grace_ns >= 0 ? rule->grace_ns : config->grace_ns;
 }

@@ -42,8 +42,6 @@ void finding_set(struct finding *ret, enum finding_verdict verdict, const char *
 
 /* Shared by several checks (job.c). */
 bool patient_is_in_slurm(const struct patient *patient);
-/* How much time this signal leaves; -1: it is no notice. */
-int64_t patient_grace(const struct patient *patient, int number);
 /* How long saves have taken, 0: unknown. False: the record cannot be read. */
 MUST_CHECK bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *err);
 /* How much time a notice must leave for such a save, with the part of `grace_ns` that is kept for

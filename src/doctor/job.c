@@ -264,23 +264,12 @@ void check_batch(const struct patient *patient, struct finding *ret)
 static int64_t job_least_grace(const struct config *config)
 {
     int64_t least = config->grace_ns;
-    for (size_t i = 0; i < config->nsignals; i++) {
-        const struct config_signal *signal = &config->signals[i];
-        if (signal->rule == SIGNAL_PREEMPT && signal->grace_ns >= 0 && signal->grace_ns < least)
-            least = signal->grace_ns;
+    for (int number = 0; number < CONFIG_SIGNALS; number++) {
+        int64_t grace = config_grace(config, number);
+        if (grace >= 0 && grace < least)
+            least = grace;
     }
     return least;
-}
-
-int64_t patient_grace(const struct patient *patient, int number)
-{
-    const struct config *config = patient->config;
-    for (size_t i = 0; i < config->nsignals; i++) {
-        const struct config_signal *signal = &config->signals[i];
-        if (signal->number == number && signal->rule == SIGNAL_PREEMPT)
-            return signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns;
-    }
-    return -1;
 }
 
 bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *err)

@@ -255,7 +255,7 @@ static bool kills_tasks(const struct sbatch_signal *signal)
 static const char *fault_of(const struct patient *patient, const struct sbatch_signal *signal,
                             bool kills)
 {
-    int64_t grace = patient_grace(patient, signal->number), save;
+    int64_t grace = config_grace(patient->config, signal->number), save;
     int64_t lead = signal->lead_s * NS_PER_S;
     struct err err;
     if (signal->number == 0)
@@ -425,7 +425,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
 {
     static char text[TEXT_MAX];
     char value[VALUE_MAX] = "", left[32], counted[32], took[32], seen[400], advice[400] = "";
-    int64_t kill_wait, save = 0, grace = patient_grace(patient, SIGTERM);
+    int64_t kill_wait, save = 0, grace = config_grace(patient->config, SIGTERM);
     enum finding_verdict verdict = FINDING_OK;
     struct err err = {.text = ""};
     if (!patient_is_in_slurm(patient))
@@ -487,7 +487,7 @@ void check_requeue(const struct patient *patient, struct finding *ret)
 {
     static char text[TEXT_MAX];
     char value[VALUE_MAX], seen[256], advice[200] = "";
-    int code = patient->config->exit.preempted;
+    int code = patient->config->exit.codes.preempted;
     struct err err;
     if (!patient_is_in_slurm(patient) || patient->config->exit.hook ||
         !ask_scontrol("show", "config", NULL, text, &err) ||

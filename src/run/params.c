@@ -20,13 +20,9 @@
 
 static void fill_signals(struct core_params *params, const struct config *config)
 {
-    for (size_t i = 0; i < ARRAY_LEN(params->signals); i++)
-        params->signals[i] = (struct signal_plan){SIGNAL_FORWARD, config->grace_ns};
-    for (size_t i = 0; i < config->nsignals; i++) {
-        const struct config_signal *signal = &config->signals[i];
-        params->signals[signal->number] = (struct signal_plan){
-            signal->rule, signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns};
-    }
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        params->signals[number] =
+            (struct signal_plan){config->signals[number].rule, config_grace(config, number)};
 }
 
 static void fill_saving(struct core_params *params, const struct config *config)
@@ -42,17 +38,12 @@ static void fill_saving(struct core_params *params, const struct config *config)
 /* A drill ends with its one notice, so it has no restarts. */
 static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
 {
-    params->restart = (struct restart_policy){
-        .max = config->drill_ns ? 0 : config->restart.max,
-        .window_ns = config->restart.window_ns,
-        .start_max = config->restart.start_max,
-        .startup_ns = config->restart.startup_ns,
-        .backoff_ns = config->restart.backoff_ns,
-        .backoff_max_ns = config->restart.backoff_max_ns,
-        .no_progress = config->restart.no_progress,
-        .after_notice = config->restart.after_notice && !config->drill_ns,
-    };
-    return value_codes(config->restart.fatal_codes, params->restart.is_fatal, err);
+    params->restart = config->restart;
+    if (config->drill_ns) {
+        params->restart.max = 0;
+        params->restart.after_notice = false;
+    }
+    return value_codes(config->fatal_codes, params->restart.is_fatal, err);
 }
 
 static void fill_watchdog(struct core_params *params, const struct config *config)
@@ -115,13 +106,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .kill_wait_ns = config->stop.kill_wait_ns,
         .commit_wait_ns = COMMIT_WAIT_NS,
         .leftovers = config->stop.leftovers,
-        .exit = {.preempted = config->exit.preempted,
-                 .preempted_unsaved = config->exit.preempted_unsaved,
-                 .node_lost = config->exit.node_lost,
-                 .hang = config->exit.hang,
-                 .no_progress = config->exit.no_progress,
-                 .stopped = config->exit.stopped},
-        .no_progress_limit = config->exit.no_progress_limit,
+        .exit = config->exit.codes,
+        .no_progress_limit = config->exit.no_progress_after,
     };
     fill_signals(params, config);
     fill_saving(params, config);

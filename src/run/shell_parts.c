@@ -175,7 +175,7 @@ static bool open_journal(struct shell *shell, struct err *err)
     shell->journal.on_line = answer_tell;
     shell->journal.ctx = &shell->answer;
     bool ok =
-        paths_expand(shell->config, shell->config->events_file, shell->state_dir, &path, err) &&
+        paths_expand(shell->config, shell->config->events.file, shell->state_dir, &path, err) &&
         journal_open(&shell->journal, path, &shell->reap, shell->loop.base, err);
     free(path);
     return ok;

@@ -97,6 +97,20 @@ static void leave(void)
 
 TestSuite(config, .init = folder_enter, .fini = leave);
 
+static struct config_signal rule_of(const struct config *config, int number)
+{
+    cr_assert(config->signals[number].is_given, "signal %d has no rule", number);
+    return config->signals[number];
+}
+
+static int signals_given(const struct config *config)
+{
+    int n = 0;
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        n += config->signals[number].is_given;
+    return n;
+}
+
 Test(config, defaults)
 {
     load_l_ok("true", "HOME=/root");
@@ -112,9 +126,9 @@ Test(config, defaults)
     cr_expect(c->procs.count == 1 && !c->procs.count_is_set && c->procs.per_node == -1);
     cr_expect(!c->procs.new_session && !c->procs.close_fds && !c->procs.signal_group);
     cr_expect(!c->checkpoint.dir && c->checkpoint.shared && c->checkpoint.keep_records == 8);
-    cr_assert_eq(c->nsignals, 1);
-    cr_expect(c->signals[0].number == SIGTERM && c->signals[0].rule == SIGNAL_PREEMPT);
-    cr_expect_eq(c->signals[0].grace_ns, -1);
+    cr_assert_eq(signals_given(c), 1);
+    cr_expect_eq(rule_of(c, SIGTERM).rule, SIGNAL_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGTERM).grace_ns, -1);
     cr_expect_eq(c->grace_ns, 25 * NS_PER_S);
     cr_assert_eq(c->nnotices, 1);
     cr_expect_eq(c->notices[0].kind, CONFIG_NOTICE_AUTO);
@@ -124,10 +138,11 @@ Test(config, defaults)
     cr_expect_eq(c->stop.kill_wait_ns, 5 * NS_PER_S);
     cr_expect_eq(c->stop.leftovers, LEFTOVERS_KILL);
     cr_expect_eq(c->stop.cgroup, CONFIG_CGROUP_AUTO);
-    cr_expect(c->exit.preempted == 42 && c->exit.preempted_unsaved == 42);
-    cr_expect(c->exit.node_lost == 42 && c->exit.hang == 42 && c->exit.no_progress == 43);
-    cr_expect(c->exit.stopped == 44);
-    cr_expect(c->exit.no_progress_limit == 3 && !c->exit.reraise);
+    cr_expect(c->exit.codes.preempted == 42 && c->exit.codes.preempted_unsaved == 42);
+    cr_expect(c->exit.codes.node_lost == 42 && c->exit.codes.hang == 42 &&
+              c->exit.codes.no_progress == 43);
+    cr_expect(c->exit.codes.stopped == 44);
+    cr_expect(c->exit.no_progress_after == 3 && !c->exit.reraise);
     cr_expect_str_eq(c->report, "{state_dir}/report.{node_rank}.json");
     cr_expect(!c->run_dir && !c->state_dir);
     cr_expect(c->log.level == LOG_INFO && c->log.format == LOG_TEXT);
@@ -306,18 +321,9 @@ Test(config, exit_codes_are_numbers_or_texts)
     folder_put("c.json", "{\"restart\": {\"fatal_codes\": [2, \"64-78\", \"137\"]}}");
     load_l_ok("-c c.json x", "");
     size_t n = 0;
-    for (; wanted[n] && l.config.restart.fatal_codes[n]; n++)
-        cr_expect_str_eq(l.config.restart.fatal_codes[n], wanted[n]);
-    cr_expect(!wanted[n] && !l.config.restart.fatal_codes[n]);
-}
-
-static struct config_signal rule_of(const struct config *config, int number)
-{
-    size_t i = 0;
-    while (i < config->nsignals && config->signals[i].number != number)
-        i++;
-    cr_assert_lt(i, config->nsignals, "signal %d has no rule", number);
-    return config->signals[i];
+    for (; wanted[n] && l.config.fatal_codes[n]; n++)
+        cr_expect_str_eq(l.config.fatal_codes[n], wanted[n]);
+    cr_expect(!wanted[n] && !l.config.fatal_codes[n]);
 }
 
 Test(config, signals_are_merged_one_by_one)
@@ -327,15 +333,13 @@ Test(config, signals_are_merged_one_by_one)
     load_l_ok("-c c.json --signals USR2=forward,INT=preempt:1h --signals INT=preempt:0 x",
               "PCHRUN_SIGNALS=HUP=checkpoint");
     const struct config *c = &l.config;
-    cr_assert_eq(c->nsignals, 5);
+    cr_assert_eq(signals_given(c), 5);
     cr_expect_eq(rule_of(c, SIGTERM).rule, SIGNAL_PREEMPT);
     cr_expect_eq(rule_of(c, SIGUSR1).grace_ns, 240 * NS_PER_S);
     cr_expect_eq(rule_of(c, SIGUSR2).rule, SIGNAL_FORWARD);
     cr_expect_eq(rule_of(c, SIGHUP).rule, SIGNAL_CHECKPOINT);
     cr_expect_eq(rule_of(c, SIGINT).rule, SIGNAL_PREEMPT);
     cr_expect_eq(rule_of(c, SIGINT).grace_ns, 0);
-    for (size_t i = 1; i < c->nsignals; i++)
-        cr_expect_lt(c->signals[i - 1].number, c->signals[i].number);
     char *source = shown("-c c.json --signals USR2=forward --print-config",
                          "PCHRUN_SIGNALS=HUP=checkpoint", "signals", true);
     cr_expect_str_eq(source, "default, file c.json, environment PCHRUN_SIGNALS, flag --signals");

@@ -38,21 +38,10 @@ static struct config load(const char *const *args, char **env)
 static char *no_env[] = {NULL};
 static char *slurm_env[] = {"SLURM_JOB_ID=17", NULL};
 
-static bool has_rule(const struct config *config, int number)
-{
-    for (size_t i = 0; i < config->nsignals; i++)
-        if (config->signals[i].number == number)
-            return true;
-    return false;
-}
-
 static struct config_signal rule_of(const struct config *config, int number)
 {
-    size_t i = 0;
-    cr_assert(has_rule(config, number), "signal %d has no rule", number);
-    while (config->signals[i].number != number)
-        i++;
-    return config->signals[i];
+    cr_assert(config->signals[number].is_given, "signal %d has no rule", number);
+    return config->signals[number];
 }
 
 static const char *origin(const struct config *config, const char *key)
@@ -76,10 +65,10 @@ Test(presets, every_setting_takes_effect)
             struct config alone = LOAD(no_env, "--preset", "none", flag, at->text);
             cr_expect_str_eq(value_format(option, &config, have, sizeof have),
                              value_format(option, &alone, want, sizeof want));
-            for (size_t n = 0; option->type == OPTION_SIGNALS && n < alone.nsignals; n++) {
-                struct config_signal rule = rule_of(&config, alone.signals[n].number);
-                cr_expect_eq(rule.rule, alone.signals[n].rule);
-                cr_expect_eq(rule.grace_ns, alone.signals[n].grace_ns);
+            for (int n = 0; option->type == OPTION_SIGNALS && n < CONFIG_SIGNALS; n++) {
+                cr_expect_eq(config.signals[n].is_given, alone.signals[n].is_given);
+                cr_expect_eq(config.signals[n].rule, alone.signals[n].rule);
+                cr_expect_eq(config.signals[n].grace_ns, alone.signals[n].grace_ns);
             }
             cr_expect(strstr(origin(&config, at->key), origin_wanted), "%s: %s", at->key,
                       origin(&config, at->key));
@@ -96,13 +85,13 @@ Test(presets, every_setting_takes_effect)
 Test(presets, a_name_wins_over_what_is_found)
 {
     struct config config = LOAD(slurm_env, "--preset=kubeflow");
-    cr_expect(config.exit.preempted == 143 && config.exit.preempted_unsaved == 143);
-    cr_expect(config.exit.node_lost == 143 && config.exit.hang == 143);
-    cr_expect_eq(config.exit.no_progress, 43, "a user must look");
-    cr_expect(!has_rule(&config, SIGUSR1));
+    cr_expect(config.exit.codes.preempted == 143 && config.exit.codes.preempted_unsaved == 143);
+    cr_expect(config.exit.codes.node_lost == 143 && config.exit.codes.hang == 143);
+    cr_expect_eq(config.exit.codes.no_progress, 43, "a user must look");
+    cr_expect(!config.signals[SIGUSR1].is_given);
     config_free(&config);
     config = LOAD(slurm_env, "--preset=none");
-    cr_expect(!has_rule(&config, SIGUSR1));
+    cr_expect(!config.signals[SIGUSR1].is_given);
     cr_expect_str_eq(origin(&config, "grace"), "default");
     config_free(&config);
 }
@@ -134,10 +123,10 @@ Test(presets, every_source_wins_over_a_preset)
     char *env[] = {"PCHRUN_EXIT_NODE_LOST=2", NULL};
     struct config config = LOAD(env, "-c", path, "--exit-preempted=1");
     unlink(path);
-    cr_expect_eq(config.exit.preempted, 1);
-    cr_expect_eq(config.exit.node_lost, 2);
-    cr_expect_eq(config.exit.hang, 3);
-    cr_expect_eq(config.exit.preempted_unsaved, 99);
+    cr_expect_eq(config.exit.codes.preempted, 1);
+    cr_expect_eq(config.exit.codes.node_lost, 2);
+    cr_expect_eq(config.exit.codes.hang, 3);
+    cr_expect_eq(config.exit.codes.preempted_unsaved, 99);
     cr_expect(strstr(origin(&config, "exit.preempted_unsaved"), "preset sge, named by file "));
     cr_expect_str_eq(origin(&config, "exit.preempted"), "flag --exit-preempted");
     config_free(&config);
@@ -159,7 +148,10 @@ Test(presets, signals_are_filled_in_one_by_one)
     cr_expect_eq(rule_of(&config, SIGUSR2).rule, SIGNAL_FORWARD);
     cr_expect_eq(rule_of(&config, SIGTERM).rule, SIGNAL_CHECKPOINT);
     cr_expect_eq(rule_of(&config, SIGHUP).rule, SIGNAL_PREEMPT);
-    cr_expect_eq(config.nsignals, 4);
+    int given = 0;
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        given += config.signals[number].is_given;
+    cr_expect_eq(given, 4);
     cr_expect_str_eq(origin(&config, "signals"),
                      "default, flag --signals, preset sge, named by flag --preset");
     config_free(&config);

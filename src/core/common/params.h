@@ -16,7 +16,7 @@
 #define CORE_NODES_MAX    16384
 #define CORE_WORLD_MAX    65536 /* ranks in the job */
 
-/* How a job can end. struct exit_codes has the exit codes that the user may set. */
+/* How a job can end. struct exit_codes (policy.h) has the exit codes that the user may set. */
 enum outcome {
     OUTCOME_UNKNOWN, /* not decided: never reported as success */
     OUTCOME_COMPLETED,
@@ -30,25 +30,6 @@ enum outcome {
     OUTCOME_NOT_STARTED, /* nodes missing at the join, cannot execute, not found, our own error */
     OUTCOME_STOPPED,     /* a user asked for the end: the job must not start again */
     OUTCOME__COUNT
-};
-
-struct exit_codes {
-    int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
-};
-
-#define RESTARTS_MAX 1000 /* the largest restart.max */
-
-/* When a failed job restarts in place. */
-struct restart_policy {
-    int max;           /* within the window; 0: never */
-    int64_t window_ns; /* 0: of the whole attempt */
-    int start_max;     /* in a row, of generations that fail before they train */
-    int64_t
-        startup_ns; /* a generation that ends sooner, without a finished step, fails at its start */
-    int64_t backoff_ns, backoff_max_ns;
-    int no_progress;    /* generations in a row without a commit, 0: no limit */
-    bool is_fatal[256]; /* by exit code */
-    bool after_notice;  /* after a notice the job waits until it is over, and goes on */
 };
 
 struct watchdog_plan {
