@@ -70,11 +70,13 @@ static void run_check(const void *arg, int answer)
 static void doctor_take_finding(struct doctor_check *check, int64_t until, struct finding *ret)
 {
     enum helper_news news = helper_read(&check->helper, -1, until, ret, sizeof *ret);
+    if (news != HELPER_ANSWER)
+        finding_set(ret, FINDING_BAD,
+                    news == HELPER_LATE ? "no answer within 8 s"
+                                        : "the check ended without an answer");
     if (news == HELPER_LATE)
-        finding_set(ret, FINDING_BAD, "no answer within 8 s",
-                    "a file system or a server that it needs does not answer; repair that first");
-    else if (news != HELPER_ANSWER)
-        finding_set(ret, FINDING_BAD, "the check ended without an answer", "");
+        finding_advise(
+            ret, "a file system or a server that it needs does not answer; repair that first");
     str_printable(ret->seen); /* it may quote a variable or a path */
     str_printable(ret->advice);
     helper_end(&check->helper, true, until);

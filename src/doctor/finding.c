@@ -3,12 +3,15 @@
  */
 #include "doctor/finding.h"
 
-#include "base/str.h"
+#include <stdarg.h>
+#include <stdio.h>
 
-void finding_set(struct finding *ret, enum finding_verdict verdict, const char *seen,
-                 const char *advice)
+void finding_set(struct finding *ret, enum finding_verdict verdict, const char *fmt, ...)
 {
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ret->seen, sizeof ret->seen, fmt, ap);
+    va_end(ap);
     ret->verdict = verdict;
-    str_copy(ret->seen, sizeof ret->seen, seen);
-    str_copy(ret->advice, sizeof ret->advice, advice);
+    ret->advice[0] = '\0';
 }

@@ -5,6 +5,7 @@
 #ifndef PCHRUN_DOCTOR_FINDING_H
 #define PCHRUN_DOCTOR_FINDING_H
 
+#include "base/str.h"
 #include "config/config.h"
 
 #include <sys/types.h>
@@ -36,9 +37,11 @@ struct patient {
  * so it may block and allocate, and frees nothing. */
 typedef void check_fn(const struct patient *patient, struct finding *ret);
 
-/* Sets all three. The caller formats `seen` and `advice` first. */
-void finding_set(struct finding *ret, enum finding_verdict verdict, const char *seen,
-                 const char *advice);
+/* Formats `seen`, and leaves no advice. */
+void finding_set(struct finding *ret, enum finding_verdict verdict, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+/* Appends to the advice. */
+#define finding_advise(ret, ...) str_addf((ret)->advice, sizeof(ret)->advice, __VA_ARGS__)
 
 /* Shared by several checks (job.c). */
 bool patient_is_in_slurm(const struct patient *patient);

@@ -51,14 +51,15 @@ void check_command(const struct patient *patient, struct finding *ret)
     char path[PATH_MAX];
     struct err err;
     if (!program_find(patient->config->command[0], getenv("PATH"), path, sizeof path, &err))
-        finding_set(ret, FINDING_BAD, err.text, "");
-    else if (str_is(last_part(path), "srun"))
+        finding_set(ret, FINDING_BAD, "%s", err.text);
+    else if (!str_is(last_part(path), "srun"))
+        finding_set(ret, FINDING_OK, "%s", path);
+    else {
         finding_set(ret, FINDING_WARN,
                     "what srun starts on other hosts cannot attach to a pchrun on this one, and a "
-                    "signal that srun gets kills it",
-                    "the other way round: srun pchrun -- command");
-    else
-        finding_set(ret, FINDING_OK, path, "");
+                    "signal that srun gets kills it");
+        finding_advise(ret, "the other way round: srun pchrun -- command");
+    }
 }
 
 /* A run without one of these programs does not start, except for the platform's own notice sources.
@@ -73,16 +74,12 @@ void check_programs(const struct patient *patient, struct finding *ret)
     char path[PATH_MAX];
     struct err err;
     if (!inbox_init(&inbox, config, NULL, &err)) {
-        finding_set(ret, is_own ? FINDING_WARN : FINDING_BAD, err.text, "");
+        finding_set(ret, is_own ? FINDING_WARN : FINDING_BAD, "%s", err.text);
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        if (!others[i] || program_find(others[i][0], getenv("PATH"), path, sizeof path, &err))
-            continue;
-        err_wrap(&err, "%s", names[i]);
-        finding_set(ret, FINDING_BAD, err.text, "");
-        return;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(others) && ret->verdict == FINDING_NONE; i++)
+        if (others[i] && !program_find(others[i][0], getenv("PATH"), path, sizeof path, &err))
+            finding_set(ret, FINDING_BAD, "%s: %s", names[i], err.text);
 }
 
 /* The name of the executable: the name of a script that is process 1 hides its shell. */
@@ -102,18 +99,6 @@ static bool is_interactive(void)
     return terminal >= 0;
 }
 
-static void tell_of_shell(const struct proc *first, const char *program, struct finding *ret)
-{
-    char seen[128], name[32] = "";
-    if (!str_is(first->comm, program) && !is_shell(first->comm))
-        snprintf(name, sizeof name, " (%.20s)", program);
-    snprintf(seen, sizeof seen, "process 1 is %s, a shell%s, which hands no signal on", first->comm,
-             name);
-    finding_set(ret, FINDING_BAD, seen,
-                "in a container: let pchrun be the command itself, as a list of words, or write "
-                "exec before it");
-}
-
 /* Is a shell between process 1 and pchrun, and no terminal? */
 static bool is_below_shell(const struct patient *patient, struct proc *ret)
 {
@@ -129,26 +114,30 @@ static bool is_below_shell(const struct patient *patient, struct proc *ret)
 void check_pid1(const struct patient *patient, struct finding *ret)
 {
     struct proc first, parent;
-    char program[32], seen[160];
+    char program[32], name[32] = "";
     if (patient_is_in_slurm(patient))
         return;
     if (!proc_read(1, &first)) {
-        finding_set(ret, FINDING_UNKNOWN, "/proc does not show process 1", "");
+        finding_set(ret, FINDING_UNKNOWN, "/proc does not show process 1");
         return;
     }
     read_program(&first, program, sizeof program);
+    if (!str_is(first.comm, program) && !is_shell(first.comm))
+        snprintf(name, sizeof name, " (%.20s)", program);
     if (patient->self != 1 && is_shell(program)) {
-        tell_of_shell(&first, program, ret);
+        finding_set(ret, FINDING_BAD, "process 1 is %s, a shell%s, which hands no signal on",
+                    first.comm, name);
+        finding_advise(ret, "in a container: let pchrun be the command itself, as a list of words, "
+                            "or write exec before it");
     } else if (patient->self != 1 && is_below_shell(patient, &parent)) {
-        snprintf(seen, sizeof seen,
-                 "process 1 is %s; below it a shell (%s, process %d) has started this one",
-                 first.comm, parent.comm, (int)parent.pid);
-        finding_set(ret, FINDING_WARN, seen,
-                    "the shell dies of a SIGTERM and passes none on: write exec before pchrun");
+        finding_set(ret, FINDING_WARN,
+                    "process 1 is %s; below it a shell (%s, process %d) has started this one",
+                    first.comm, parent.comm, (int)parent.pid);
+        finding_advise(ret,
+                       "the shell dies of a SIGTERM and passes none on: write exec before pchrun");
     } else {
-        snprintf(seen, sizeof seen, "process 1 is %s%s", first.comm,
-                 patient->self == 1 ? ", this one" : "");
-        finding_set(ret, FINDING_OK, seen, "");
+        finding_set(ret, FINDING_OK, "process 1 is %s%s", first.comm,
+                    patient->self == 1 ? ", this one" : "");
     }
 }
 
@@ -218,45 +207,43 @@ static bool find_batch_process(struct proc *ret)
 static void look_for_waiting_shell(struct finding *ret)
 {
     struct proc batch;
-    char program[32], seen[200];
+    char program[32];
     if (!find_batch_process(&batch)) {
         finding_set(ret, FINDING_UNKNOWN,
                     "no batch script of this job is seen on this node; where it runs, a shell may "
-                    "wait for srun",
-                    "");
+                    "wait for srun");
         return;
     }
     read_program(&batch, program, sizeof program);
     if (!str_is(batch.comm, SLURM_SCRIPT) && !is_shell(program)) {
-        finding_set(ret, FINDING_OK, "no shell of the batch script waits for srun", "");
+        finding_set(ret, FINDING_OK, "no shell of the batch script waits for srun");
         return;
     }
-    snprintf(seen, sizeof seen,
-             "the shell of the batch script (process %d) waits for srun; it dies of Slurm's "
-             "SIGTERM, and its code is the job's",
-             (int)batch.pid);
-    finding_set(ret, FINDING_WARN, seen, "end the script with exec srun pchrun ...");
+    finding_set(ret, FINDING_WARN,
+                "the shell of the batch script (process %d) waits for srun; it dies of Slurm's "
+                "SIGTERM, and its code is the job's",
+                (int)batch.pid);
+    finding_advise(ret, "end the script with exec srun pchrun ...");
 }
 
 void check_batch(const struct patient *patient, struct finding *ret)
 {
     struct proc shell;
-    char seen[200];
     bool is_task = getenv("SLURM_STEP_NODELIST");
     if (!getenv("SLURM_JOB_ID"))
         return;
     if (find_shell_above(patient, &shell)) {
-        snprintf(seen, sizeof seen,
-                 "the shell of %s (process %d) has started this; it dies of Slurm's SIGTERM, and "
-                 "its code is the job's",
-                 is_task ? "this task" : "the batch script", (int)shell.pid);
-        finding_set(ret, FINDING_WARN, seen,
-                    is_task ? "write exec before pchrun there"
-                            : "end the script with exec pchrun ..., or exec srun pchrun ...");
+        finding_set(ret, FINDING_WARN,
+                    "the shell of %s (process %d) has started this; it dies of Slurm's SIGTERM, "
+                    "and its code is the job's",
+                    is_task ? "this task" : "the batch script", (int)shell.pid);
+        finding_advise(ret, is_task
+                                ? "write exec before pchrun there"
+                                : "end the script with exec pchrun ..., or exec srun pchrun ...");
     } else if (is_task) {
         look_for_waiting_shell(ret);
     } else {
-        finding_set(ret, FINDING_OK, "no shell of a batch script is between Slurm and pchrun", "");
+        finding_set(ret, FINDING_OK, "no shell of a batch script is between Slurm and pchrun");
     }
 }
 
@@ -292,27 +279,27 @@ int64_t patient_need(int64_t save_ns, int64_t grace_ns)
 void check_grace(const struct patient *patient, struct finding *ret)
 {
     int64_t grace = job_least_grace(patient->config), save;
-    char left[32], took[32], needed[32], seen[256], advice[256];
+    char left[32], took[32], needed[32];
     struct err err = {.text = ""};
     str_about(grace, left, sizeof left);
     if (!patient_saves(patient, &save, &err)) {
-        finding_set(ret, FINDING_BAD, err.text, "");
+        finding_set(ret, FINDING_BAD, "%s", err.text);
         return;
     }
     if (save <= 0) {
-        snprintf(seen, sizeof seen, "a notice leaves %s; how long a save takes is not known yet",
-                 left);
-        finding_set(ret, FINDING_UNKNOWN, seen, "try it: pchrun --drill TIME -- command");
+        finding_set(ret, FINDING_UNKNOWN,
+                    "a notice leaves %s; how long a save takes is not known yet", left);
+        finding_advise(ret, "try it: pchrun --drill TIME -- command");
         return;
     }
     int64_t need = patient_need(save, grace);
-    str_about(save, took, sizeof took);
-    str_about(need, needed, sizeof needed);
-    snprintf(seen, sizeof seen, "a notice leaves %s; saves have taken %s", left, took);
-    snprintf(advice, sizeof advice,
-             "make the platform leave at least %s, and set --grace to that; or save faster",
-             needed);
-    finding_set(ret, need > grace ? FINDING_BAD : FINDING_OK, seen, need > grace ? advice : "");
+    finding_set(ret, need > grace ? FINDING_BAD : FINDING_OK,
+                "a notice leaves %s; saves have taken %s", left,
+                str_about(save, took, sizeof took));
+    if (need > grace)
+        finding_advise(
+            ret, "make the platform leave at least %s, and set --grace to that; or save faster",
+            str_about(need, needed, sizeof needed));
 }
 
 /* Also under other names: "env A=1 torchrun", "python -m torch.distributed.run", "accelerate
@@ -336,25 +323,21 @@ void check_torchrun(const struct patient *patient, struct finding *ret)
     int told_s = env_shutdown_s(patient->config);
     int grace_s = (int)((patient->config->grace_ns + NS_PER_S - 1) / NS_PER_S);
     int64_t wait_s = ENV_SHUTDOWN_S;
-    char seen[256], advice[256] = "PyTorch 2.12, or let pchrun start the ranks: -n";
     if (!has_torchrun(patient->config->command))
         return;
     if (told_s == 0 && !str_to_i64(set, 0, INT32_MAX, &wait_s))
         wait_s = ENV_SHUTDOWN_S;
-    bool is_enough = wait_s >= grace_s;
-    snprintf(seen, sizeof seen,
-             "after a SIGTERM torchrun kills its workers in %d s; a notice leaves %d s",
-             (int)wait_s, grace_s);
-    if (told_s > 0 && !is_enough)
-        snprintf(
-            seen, sizeof seen,
+    if (wait_s < grace_s && told_s > 0) {
+        finding_set(
+            ret, FINDING_UNKNOWN,
             "pchrun tells torchrun to leave its workers %d s; before PyTorch 2.12 it leaves %d",
             told_s, ENV_SHUTDOWN_S);
-    else if (told_s == 0)
-        snprintf(advice, sizeof advice, "unset " ENV_SHUTDOWN ", which pchrun then sets");
-    finding_set(ret,
-                is_enough    ? FINDING_OK
-                : told_s > 0 ? FINDING_UNKNOWN
-                             : FINDING_WARN,
-                seen, is_enough ? "" : advice);
+        finding_advise(ret, "PyTorch 2.12, or let pchrun start the ranks: -n");
+        return;
+    }
+    finding_set(ret, wait_s < grace_s ? FINDING_WARN : FINDING_OK,
+                "after a SIGTERM torchrun kills its workers in %d s; a notice leaves %d s",
+                (int)wait_s, grace_s);
+    if (wait_s < grace_s)
+        finding_advise(ret, "unset " ENV_SHUTDOWN ", which pchrun then sets");
 }

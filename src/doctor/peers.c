@@ -2,13 +2,11 @@
  * See finding.h: the other nodes, and the way to node 0, or the address where node 0 listens.
  */
 #include "base/clock.h"
-#include "base/str.h"
 #include "discover/discover.h"
 #include "doctor/finding.h"
 #include "peers/cluster.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 extern char **environ;
 
@@ -26,22 +24,18 @@ void check_nodes(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
     struct discovery found;
-    char seen[2 * DISCOVER_TEXT_MAX + 64];
     if (config->found.warning[0]) {
-        finding_set(ret, FINDING_WARN, config->found.warning, "");
+        finding_set(ret, FINDING_WARN, "%s", config->found.warning);
     } else if (may_miss_some(config, &found)) {
-        snprintf(seen, sizeof seen, "this one runs alone, but %s (%s)", found.nnodes_why,
-                 discover_names[found.from]);
-        finding_set(
-            ret, FINDING_WARN, seen,
-            "if they train together, set cluster.discovery to auto: else each node saves at "
-            "its own step");
+        finding_set(ret, FINDING_WARN, "this one runs alone, but %s (%s)", found.nnodes_why,
+                    discover_names[found.from]);
+        finding_advise(ret, "if they train together, set cluster.discovery to auto: else each node "
+                            "saves at its own step");
     } else if (config->cluster.nnodes > 1) {
-        snprintf(seen, sizeof seen, "%d, and this is node %d", config->cluster.nnodes,
-                 config->cluster.node_rank);
+        finding_set(ret, FINDING_OK, "%d, and this is node %d", config->cluster.nnodes,
+                    config->cluster.node_rank);
         if (config->found.from != DISCOVER_NONE)
-            str_addf(seen, sizeof seen, " (%.200s)", config->found.why);
-        finding_set(ret, FINDING_OK, seen, "");
+            str_addf(ret->seen, sizeof ret->seen, " (%.200s)", config->found.why);
     }
 }
 
@@ -55,12 +49,11 @@ void check_peers(const struct patient *patient, struct finding *ret)
     if (cluster_reach(config, REACH_WAIT_NS, &err))
         finding_set(ret, FINDING_OK,
                     is_chief ? "this is node 0, and it can listen at its address"
-                             : "a program listens at the address of node 0",
-                    "");
+                             : "a program listens at the address of node 0");
     else if (!is_chief && err.sys_errno == ECONNREFUSED)
-        finding_set(ret, FINDING_OK, "the machine of node 0 answers; its pchrun is not there yet",
-                    "");
+        finding_set(ret, FINDING_OK, "the machine of node 0 answers; its pchrun is not there yet");
     else
-        finding_set(ret, FINDING_BAD, err.text,
-                    is_chief ? "" : "check its name, the routes and the firewalls from each node");
+        finding_set(ret, FINDING_BAD, "%s", err.text);
+    if (ret->verdict == FINDING_BAD && !is_chief)
+        finding_advise(ret, "check its name, the routes and the firewalls from each node");
 }

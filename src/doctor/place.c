@@ -64,30 +64,30 @@ static void place_find_dir(const char *dir, char ret[PATH_MAX])
 
 static void place_check_dir(const char *dir, int64_t wanted_bytes, struct finding *ret)
 {
-    char there[PATH_MAX], room[32], seen[512];
+    char there[PATH_MAX], room[32];
     struct statvfs fs;
     struct err err;
     if (!dir)
         return;
     place_find_dir(dir, there);
     if (!can_write(there, &err)) {
-        finding_set(ret, FINDING_BAD, err.text,
-                    err.sys_errno == ENOENT
-                        ? "make that directory, or mount its file system"
-                        : "make room, or correct its owner, its mode or its mount");
+        finding_set(ret, FINDING_BAD, "%s", err.text);
+        finding_advise(ret, err.sys_errno == ENOENT
+                                ? "make that directory, or mount its file system"
+                                : "make room, or correct its owner, its mode or its mount");
         return;
     }
     if (statvfs(there, &fs) != 0) {
-        finding_set(ret, FINDING_UNKNOWN, "it can be written; how much room is left is unknown",
-                    "");
+        finding_set(ret, FINDING_UNKNOWN, "it can be written; how much room is left is unknown");
         return;
     }
     int64_t left = (int64_t)(fs.f_bavail * fs.f_frsize);
     left -= left % (left < 10 * GIB ? MIB : GIB);
-    snprintf(seen, sizeof seen, "%.400s can be written; %s are left there", there,
-             value_size_text(left, room, sizeof room));
-    finding_set(ret, left < wanted_bytes ? FINDING_WARN : FINDING_OK, seen,
-                left < wanted_bytes ? "make room" : "");
+    finding_set(ret, left < wanted_bytes ? FINDING_WARN : FINDING_OK,
+                "%.400s can be written; %s are left there", there,
+                value_size_text(left, room, sizeof room));
+    if (left < wanted_bytes)
+        finding_advise(ret, "make room");
 }
 
 /* If the state directory is missing, the start makes the checkpoint directory first. */
@@ -98,10 +98,11 @@ void check_state_dir(const struct patient *patient, struct finding *ret)
     if (dir && !config->state_dir && access(dir, F_OK) != 0)
         dir = config->checkpoint.dir;
     place_check_dir(dir, 16 * MIB, ret);
-    if (!dir)
-        finding_set(ret, FINDING_WARN,
-                    "there is none: no commit is recorded, every start is at step 0",
-                    "name the directory of the checkpoints: --checkpoint-dir");
+    if (dir)
+        return;
+    finding_set(ret, FINDING_WARN,
+                "there is none: no commit is recorded, every start is at step 0");
+    finding_advise(ret, "name the directory of the checkpoints: --checkpoint-dir");
 }
 
 void check_checkpoint_dir(const struct patient *patient, struct finding *ret)
@@ -119,16 +120,14 @@ void check_run_dir(const struct patient *patient, struct finding *ret)
     struct rundir dir;
     FD_CLEANUP int listen = -1;
     struct err err;
-    char seen[256];
     if (!rundir_make(patient->config->run_dir, &dir, &listen, &err)) {
-        finding_set(ret, FINDING_BAD, err.text,
-                    "name a directory of a local file system: --run-dir");
+        finding_set(ret, FINDING_BAD, "%s", err.text);
+        finding_advise(ret, "name a directory of a local file system: --run-dir");
         return;
     }
-    snprintf(seen, sizeof seen, "sockets can be made in %s", dir.base);
-    finding_set(ret, FINDING_OK, seen, "");
+    finding_set(ret, FINDING_OK, "sockets can be made in %s", dir.base);
     if (!rundir_remove(&dir))
-        finding_set(ret, FINDING_WARN, "the test directory in it cannot be removed", "");
+        finding_set(ret, FINDING_WARN, "the test directory in it cannot be removed");
 }
 
 /* --- the key --- */
@@ -138,16 +137,17 @@ void check_key(const struct patient *patient, struct finding *ret)
     const char *path = patient->config->cluster.key_file;
     struct key key;
     struct err err;
-    if (!path && patient->config->cluster.nnodes > 1 && patient->config->cluster.insecure)
+    if (!path && patient->config->cluster.nnodes > 1 && patient->config->cluster.insecure) {
         finding_set(ret, FINDING_WARN,
-                    "there is none: any host that reaches the port can end the job",
-                    "pchrun --make-key FILE, and cluster.key_file on every node");
+                    "there is none: any host that reaches the port can end the job");
+        finding_advise(ret, "pchrun --make-key FILE, and cluster.key_file on every node");
+    }
     if (!path)
         return;
     if (keyfile_read(path, &key, &err))
-        finding_set(ret, FINDING_OK, path, "");
+        finding_set(ret, FINDING_OK, "%s", path);
     else
-        finding_set(ret, FINDING_BAD, err.text, "");
+        finding_set(ret, FINDING_BAD, "%s", err.text);
     key_wipe(&key);
 }
 
@@ -160,14 +160,13 @@ void check_cgroup(const struct patient *patient, struct finding *ret)
     if (patient->config->stop.cgroup == CONFIG_CGROUP_OFF)
         return;
     if (!cgroup_begin(&cgroup, &err)) {
-        finding_set(
-            ret, FINDING_WARN, err.text,
-            "pchrun then finds processes that fork away by the process tree alone; systemd: "
-            "Delegate=yes");
+        finding_set(ret, FINDING_WARN, "%s", err.text);
+        finding_advise(ret, "pchrun then finds processes that fork away by the process tree alone; "
+                            "systemd: Delegate=yes");
         return;
     }
     cgroup_end(&cgroup);
-    finding_set(ret, FINDING_OK, "the commands get one of their own", "");
+    finding_set(ret, FINDING_OK, "the commands get one of their own");
 }
 
 void check_files(const struct patient *patient, struct finding *ret)
@@ -176,12 +175,10 @@ void check_files(const struct patient *patient, struct finding *ret)
     bool is_raised = config->cluster.nnodes > 1 && config->cluster.node_rank == 0;
     int64_t need = cluster_descriptors(config);
     int64_t have = is_raised ? fd_limit_hard() : fd_limit();
-    char seen[128], advice[64];
-    bool is_enough = have >= need;
-    snprintf(seen, sizeof seen, "%lld descriptors are allowed, some %lld needed", (long long)have,
-             (long long)need);
-    snprintf(advice, sizeof advice, "ulimit -n %lld", (long long)need);
-    finding_set(ret, is_enough ? FINDING_OK : FINDING_BAD, seen, is_enough ? "" : advice);
+    finding_set(ret, have < need ? FINDING_BAD : FINDING_OK,
+                "%lld descriptors are allowed, some %lld needed", (long long)have, (long long)need);
+    if (have < need)
+        finding_advise(ret, "ulimit -n %lld", (long long)need);
 }
 
 void check_core(const struct patient *patient, struct finding *ret)
@@ -189,11 +186,11 @@ void check_core(const struct patient *patient, struct finding *ret)
     struct rlimit limit;
     if (getrlimit(RLIMIT_CORE, &limit) != 0)
         return;
-    if (limit.rlim_cur == RLIM_INFINITY)
-        finding_set(ret, FINDING_WARN,
-                    "a rank that crashes writes all of its memory to the disk before it ends",
-                    "ulimit -c 0, unless the dumps are wanted");
-    else
-        finding_set(ret, FINDING_OK, limit.rlim_cur ? "bounded by ulimit -c" : "none are written",
-                    "");
+    if (limit.rlim_cur != RLIM_INFINITY) {
+        finding_set(ret, FINDING_OK, limit.rlim_cur ? "bounded by ulimit -c" : "none are written");
+        return;
+    }
+    finding_set(ret, FINDING_WARN,
+                "a rank that crashes writes all of its memory to the disk before it ends");
+    finding_advise(ret, "ulimit -c 0, unless the dumps are wanted");
 }

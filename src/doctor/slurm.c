@@ -5,7 +5,7 @@
  * "unknown". Details of a finding are then left out.
  */
 #include "base/clock.h"
-#include "base/str.h"
+#include "base/value.h"
 #include "config/noticelist.h"
 #include "config/signames.h"
 #include "doctor/ask.h"
@@ -77,6 +77,15 @@ static bool find_setting(const char *text, const char *name, char ret[VALUE_MAX]
     return false;
 }
 
+/* A setting of Slurm; false: none, or *err says why it is unknown. */
+static bool ask_setting(const char *name, char ret[VALUE_MAX], struct err *err)
+{
+    static char text[TEXT_MAX];
+    static bool is_known;
+    is_known = is_known || ask_scontrol("show", "config", NULL, text, err);
+    return is_known && find_setting(text, name, ret);
+}
+
 /* "30 sec" */
 static bool doctor_read_seconds(const char *text, int64_t *ret_ns)
 {
@@ -137,13 +146,11 @@ static int64_t qos_grace(void)
  * CLOCK_NEVER: without a limit. */
 static int64_t over_time(void)
 {
-    static char text[TEXT_MAX];
     char value[VALUE_MAX] = "";
     int64_t minutes = 0;
     struct err err;
     bool is_own = find_of_partition("OverTimeLimit", value) && !str_is(value, "NONE");
-    if (!is_own && (!ask_scontrol("show", "config", NULL, text, &err) ||
-                    !find_setting(text, "OverTimeLimit", value)))
+    if (!is_own && !ask_setting("OverTimeLimit", value, &err))
         return 0;
     if (str_is(value, "UNLIMITED"))
         return CLOCK_NEVER;
@@ -158,12 +165,13 @@ static bool is_task(void)
 
 /* --- what announces the end --- */
 
-static void advise_signal(int64_t need_ns, char *text, size_t size)
+static void advise_signal(int64_t need_ns, struct finding *ret)
 {
     int64_t lead = need_ns + KEPT_NS > LEAD_NS ? need_ns + KEPT_NS : LEAD_NS;
     int64_t seconds = (lead + 10 * NS_PER_S - 1) / (10 * NS_PER_S) * 10;
-    str_addf(text, size, "#SBATCH --signal=%sUSR1@%lld, and --signals USR1=preempt:%llds",
-             is_task() ? "" : "B:", (long long)seconds, (long long)(seconds - KEPT_NS / NS_PER_S));
+    finding_advise(ret, "#SBATCH --signal=%sUSR1@%lld, and --signals USR1=preempt:%llds",
+                   is_task() ? "" : "B:", (long long)seconds,
+                   (long long)(seconds - KEPT_NS / NS_PER_S));
 }
 
 /* "Command=/home/me/job.sh its arguments": "job.sh"; "": none, or unknown. */
@@ -237,11 +245,10 @@ static bool asks_slurm(const struct patient *patient)
  * little time is left anyway. */
 static bool reaches_all(const struct sbatch_signal *signal)
 {
-    static char text[TEXT_MAX];
     char value[VALUE_MAX];
     struct err err;
-    return !signal->is_to_shell && is_task() && ask_scontrol("show", "config", NULL, text, &err) &&
-           find_setting(text, "ProctrackType", value) && str_is(value, LINUXPROC);
+    return !signal->is_to_shell && is_task() && ask_setting("ProctrackType", value, &err) &&
+           str_is(value, LINUXPROC);
 }
 
 /* The signal goes to the batch script, which srun has replaced (exec srun). */
@@ -284,105 +291,93 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
 static void tell_signal(const struct patient *patient, const struct sbatch_signal *signal,
                         bool is_sure, struct finding *ret)
 {
-    char seen[300], advice[300] = "";
     int64_t save = 0;
     struct err err;
     bool kills = reaches_all(signal);
     const char *fault = fault_of(patient, signal, kills);
-    snprintf(seen, sizeof seen, "%s --signal=%s, %lld s before the end%s%s", signal->where,
-             signal->text, (long long)signal->lead_s, fault ? ", but " : "",
-             fault     ? fault
-             : is_sure ? ""
-                       : ", unless sbatch was given another");
-    if (!fault) {
-        finding_set(ret, FINDING_OK, seen, "");
+    finding_set(ret, FINDING_OK, "%s --signal=%s, %lld s before the end%s%s", signal->where,
+                signal->text, (long long)signal->lead_s, fault ? ", but " : "",
+                fault     ? fault
+                : is_sure ? ""
+                          : ", unless sbatch was given another");
+    if (!fault)
         return;
-    }
     if (!patient_saves(patient, &save, &err))
         save = 0;
     if (kills)
-        str_addf(advice, sizeof advice, "no --signal%s",
-                 asks_slurm(patient) ? ": pchrun asks Slurm when the job's time ends"
-                                     : "; add slurm to notices");
+        finding_advise(ret, "no --signal%s",
+                       asks_slurm(patient) ? ": pchrun asks Slurm when the job's time ends"
+                                           : "; add slurm to notices");
     else
-        advise_signal(patient_need(save, LEAD_NS), advice, sizeof advice);
+        advise_signal(patient_need(save, LEAD_NS), ret);
     bool may_come =
         !kills_tasks(signal) && (asks_slurm(patient) || (signal->is_to_shell && is_task()));
-    finding_set(ret, may_come ? FINDING_WARN : FINDING_BAD, seen, advice);
+    ret->verdict = may_come ? FINDING_WARN : FINDING_BAD;
 }
 
 /* squeue reports the job's time limit, even if Slurm ends the job later. */
 static void tell_asked(struct finding *ret)
 {
-    char seen[256] = "pchrun asks Slurm when the job's time ends", text[32];
+    char text[32];
     int64_t over = over_time();
+    finding_set(ret, FINDING_OK, "pchrun asks Slurm when the job's time ends");
     if (over == CLOCK_NEVER)
-        str_addf(seen, sizeof seen,
+        str_addf(ret->seen, sizeof ret->seen,
                  "; Slurm itself ends no job then (OverTimeLimit is UNLIMITED), but pchrun does");
     else if (over > 0)
-        str_addf(seen, sizeof seen,
+        str_addf(ret->seen, sizeof ret->seen,
                  "; Slurm itself lets it run %s longer (OverTimeLimit), which pchrun does not use",
                  str_about(over, text, sizeof text));
-    finding_set(ret, FINDING_OK, seen, "");
 }
 
 void check_notices(const struct patient *patient, struct finding *ret)
 {
     struct sbatch_signal signal;
-    char advice[400] = "";
+    bool is_sure;
     if (!patient_is_in_slurm(patient))
         return;
-    bool is_sure, is_asked = asks_slurm(patient);
     find_signal(&signal, &is_sure);
     if (signal.text[0]) {
         tell_signal(patient, &signal, is_sure, ret);
-        return;
-    }
-    if (is_asked) {
+    } else if (asks_slurm(patient)) {
         tell_asked(ret);
-        return;
-    }
-    if (over_time() == CLOCK_NEVER) {
+    } else if (over_time() == CLOCK_NEVER) {
         finding_set(ret, FINDING_OK,
-                    "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)", "");
-        return;
+                    "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)");
+    } else {
+        finding_set(ret, FINDING_WARN,
+                    "only Slurm's SIGTERM announces the end of the job's time, KillWait before the "
+                    "kill%s",
+                    is_sure ? ": there is no --signal" : ", unless sbatch was given --signal");
+        finding_advise(ret, noticelist_has(patient->config, CONFIG_NOTICE_SLURM)
+                                ? "install Slurm's client programs, or "
+                                : "add slurm to notices, or ");
+        advise_signal(0, ret);
     }
-    str_addf(advice, sizeof advice,
-             noticelist_has(patient->config, CONFIG_NOTICE_SLURM)
-                 ? "install Slurm's client programs, or "
-                 : "add slurm to notices, or ");
-    advise_signal(0, advice, sizeof advice);
-    finding_set(ret, FINDING_WARN,
-                is_sure ? "only Slurm's SIGTERM announces the end of the job's time, "
-                          "KillWait before the kill: there is no --signal"
-                        : "only Slurm's SIGTERM announces the end of the job's time, "
-                          "KillWait before the kill, unless sbatch was given --signal",
-                advice);
 }
 
 /* --- how much time Slurm leaves --- */
 
 /* Adds the time that a preemption leaves in addition, by the partition or the QOS. */
-static void add_grace_time(const char *config, char *seen, size_t size)
+static void add_grace_time(struct finding *ret)
 {
     char text[32], type[VALUE_MAX];
-    bool is_qos = find_setting(config, "PreemptType", type) && str_is(type, "preempt/qos");
+    struct err err;
+    bool is_qos = ask_setting("PreemptType", type, &err) && str_is(type, "preempt/qos");
     int64_t grace = is_qos ? qos_grace() : partition_grace();
     if (grace > 0)
-        str_addf(seen, size, "; a preemption tells %s %s earlier (GraceTime%s)%s",
+        str_addf(ret->seen, sizeof ret->seen, "; a preemption tells %s %s earlier (GraceTime%s)%s",
                  is_task() ? "this task" : "tasks of srun", str_about(grace, text, sizeof text),
                  is_qos ? " of its QOS" : "", is_task() ? "" : ", but not this");
 }
 
 static void say_unknown(const char *value, const struct err *err, struct finding *ret)
 {
-    char seen[400];
-    snprintf(seen, sizeof seen, "KillWait is not known: %.300s",
-             err->text[0] ? err->text
-             : value[0]   ? value
-                          : SCONTROL " does not tell of it");
-    finding_set(ret, FINDING_UNKNOWN, seen,
-                "it is 30 s at most sites: see " SCONTROL ", and set --grace to 5 s less");
+    finding_set(ret, FINDING_UNKNOWN, "KillWait is not known: %.300s",
+                err->text[0] ? err->text
+                : value[0]   ? value
+                             : SCONTROL " does not tell of it");
+    finding_advise(ret, "it is 30 s at most sites: see " SCONTROL ", and set --grace to 5 s less");
 }
 
 static bool is_warned(const struct patient *patient)
@@ -395,73 +390,73 @@ static bool is_warned(const struct patient *patient)
     return signal.text[0] && !fault_of(patient, &signal, false);
 }
 
-/* The verdict if a save takes longer than KillWait. */
-static enum finding_verdict judge_short(const struct patient *patient, int64_t need_ns,
-                                        char *advice, size_t size)
+/* The verdict for a KillWait that is too short. The advice depends on whether anything else warns
+ * of the end. */
+static enum finding_verdict judge_wait(const struct patient *patient, int64_t need_ns,
+                                       const char *if_warned, const char *if_not,
+                                       struct finding *ret)
 {
     bool is_told = is_warned(patient);
-    str_addf(advice, size, "%ssave faster; or have %s", advice[0] ? "; and " : "",
-             is_told ? "KillWait raised: a preemption and scancel leave no more"
-                     : "Slurm tell "
-                       "earlier: ");
+    finding_advise(ret, "%s", is_told ? if_warned : if_not);
     if (!is_told)
-        advise_signal(need_ns, advice, size);
+        advise_signal(need_ns, ret);
     return is_told ? FINDING_WARN : FINDING_BAD;
 }
 
-/* The verdict for a KillWait that is too short for any --grace. */
-static enum finding_verdict judge_none(const struct patient *patient, char *advice, size_t size)
+/* Against what pchrun counts on, and what a save needs. */
+static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, int64_t save,
+                            struct finding *ret)
 {
-    bool is_told = is_warned(patient);
-    str_addf(advice, size, "have KillWait raised (its default is 30 s)%s",
-             is_told ? ": a preemption and scancel leave no time for a save"
-                     : "; or have Slurm tell earlier: ");
-    if (!is_told)
-        advise_signal(0, advice, size);
-    return is_told ? FINDING_WARN : FINDING_BAD;
+    int64_t need = save > 0 ? patient_need(save, kill_wait) : 0;
+    ret->verdict = FINDING_OK;
+    if (kill_wait < LEAST_NS) {
+        ret->verdict = judge_wait(patient, 0,
+                                  "have KillWait raised (its default is 30 s): a preemption and "
+                                  "scancel leave no time for a save",
+                                  "have KillWait raised (its default is 30 s); or have Slurm tell "
+                                  "earlier: ",
+                                  ret);
+        return;
+    }
+    if (config_grace(patient->config, SIGTERM) > kill_wait) {
+        ret->verdict = FINDING_BAD;
+        finding_advise(
+            ret, "--grace %llds%s",
+            (long long)((kill_wait > 2 * KEPT_NS ? kill_wait - KEPT_NS : kill_wait / 2) / NS_PER_S),
+            need > kill_wait ? "; and " : "");
+    }
+    if (need > kill_wait &&
+        judge_wait(patient, need,
+                   "save faster; or have KillWait raised: a preemption and scancel leave no more",
+                   "save faster; or have Slurm tell earlier: ", ret) == FINDING_BAD)
+        ret->verdict = FINDING_BAD;
+    else if (need > kill_wait && ret->verdict == FINDING_OK)
+        ret->verdict = FINDING_WARN;
 }
 
 void check_kill_wait(const struct patient *patient, struct finding *ret)
 {
-    static char text[TEXT_MAX];
-    char value[VALUE_MAX] = "", left[32], counted[32], took[32], seen[400], advice[400] = "";
+    char value[VALUE_MAX] = "", text[32];
     int64_t kill_wait, save = 0, grace = config_grace(patient->config, SIGTERM);
-    enum finding_verdict verdict = FINDING_OK;
     struct err err = {.text = ""};
     if (!patient_is_in_slurm(patient))
         return;
-    if (!ask_scontrol("show", "config", NULL, text, &err) ||
-        !find_setting(text, "KillWait", value) || !doctor_read_seconds(value, &kill_wait)) {
+    if (!ask_setting("KillWait", value, &err) || !doctor_read_seconds(value, &kill_wait)) {
         say_unknown(value, &err, ret);
         return;
     }
     if (!patient_saves(patient, &save, &err))
         save = 0; /* "grace" says why */
-    snprintf(seen, sizeof seen, "Slurm kills %s after SIGTERM (KillWait)",
-             str_about(kill_wait, left, sizeof left));
+    str_addf(ret->seen, sizeof ret->seen, "Slurm kills %s after SIGTERM (KillWait)",
+             str_about(kill_wait, text, sizeof text));
     if (grace >= 0)
-        str_addf(seen, sizeof seen, "; pchrun counts on %s",
-                 str_about(grace, counted, sizeof counted));
+        str_addf(ret->seen, sizeof ret->seen, "; pchrun counts on %s",
+                 str_about(grace, text, sizeof text));
     if (save > 0)
-        str_addf(seen, sizeof seen, "; saves have taken %s", str_about(save, took, sizeof took));
-    add_grace_time(text, seen, sizeof seen);
-    if (kill_wait < LEAST_NS) {
-        verdict = judge_none(patient, advice, sizeof advice);
-        finding_set(ret, verdict, seen, advice);
-        return;
-    }
-    if (grace > kill_wait) {
-        verdict = FINDING_BAD;
-        str_addf(advice, sizeof advice, "--grace %llds",
-                 (long long)((kill_wait > 2 * KEPT_NS ? kill_wait - KEPT_NS : kill_wait / 2) /
-                             NS_PER_S));
-    }
-    int64_t need = save > 0 ? patient_need(save, kill_wait) : 0;
-    if (need > kill_wait && judge_short(patient, need, advice, sizeof advice) == FINDING_BAD)
-        verdict = FINDING_BAD;
-    else if (need > kill_wait && verdict == FINDING_OK)
-        verdict = FINDING_WARN;
-    finding_set(ret, verdict, seen, advice);
+        str_addf(ret->seen, sizeof ret->seen, "; saves have taken %s",
+                 str_about(save, text, sizeof text));
+    add_grace_time(ret);
+    judge_kill_wait(patient, kill_wait, save, ret);
 }
 
 /* --- the exit code --- */
@@ -469,38 +464,30 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
 /* "42,50-60" */
 static bool lists_code(const char *list, int code)
 {
-    for (const char *at = list; *at; at += *at == ',') {
-        char *end;
-        long first = strtol(at, &end, 10), last = first;
-        if (end == at)
-            return false;
-        if (*end == '-')
-            last = strtol(end + 1, &end, 10);
-        if (first <= code && code <= last)
-            return true;
-        at = end;
-    }
-    return false;
+    char text[VALUE_MAX], *rest = text, *item;
+    bool codes[VALUE_CODES_MAX] = {false};
+    struct err err;
+    str_copy(text, sizeof text, list);
+    while ((item = strsep(&rest, ",")) && value_codes((char *[]){item, NULL}, codes, &err))
+        ;
+    return codes[code];
 }
 
 void check_requeue(const struct patient *patient, struct finding *ret)
 {
-    static char text[TEXT_MAX];
-    char value[VALUE_MAX], seen[256], advice[200] = "";
+    char value[VALUE_MAX];
     int code = patient->config->exit.codes.preempted;
     struct err err;
     if (!patient_is_in_slurm(patient) || patient->config->exit.hook ||
-        !ask_scontrol("show", "config", NULL, text, &err) ||
-        !find_setting(text, "RequeueExit", value))
+        !ask_setting("RequeueExit", value, &err))
         return;
     bool is_listed = lists_code(value, code);
-    snprintf(seen, sizeof seen, "Slurm %s a batch job that ends with %d (RequeueExit is %.60s)",
-             is_listed ? "puts back" : "does not put back", code, value);
+    finding_set(ret, is_listed ? FINDING_OK : FINDING_WARN,
+                "Slurm %s a batch job that ends with %d (RequeueExit is %.60s)",
+                is_listed ? "puts back" : "does not put back", code, value);
     if (!is_listed)
-        snprintf(
-            advice, sizeof advice,
-            "RequeueExit=%d in slurm.conf, or --exit-hook contrib/slurm/requeue.sh, which asks "
-            "Slurm itself",
-            code);
-    finding_set(ret, is_listed ? FINDING_OK : FINDING_WARN, seen, advice);
+        finding_advise(ret,
+                       "RequeueExit=%d in slurm.conf, or --exit-hook contrib/slurm/requeue.sh, "
+                       "which asks Slurm itself",
+                       code);
 }
