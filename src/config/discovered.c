@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See discovered.h.
+ * See sources.h.
  */
-#include "config/discovered.h"
+#include "config/sources.h"
 
 #include "base/str.h"
-#include "config/command.h"
 #include "config/options.h"
 #include "config/origin.h"
+#include "config/text.h"
 #include "config/values.h"
 
 #include <stdio.h>

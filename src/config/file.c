@@ -36,8 +36,7 @@ static bool apply_group(const struct file *file, const char *name, const struct 
                         struct err *err)
 {
     if (json_kind(json) != JSON_IS_OBJECT)
-        return err_set(err, ERR_USAGE, 0, "%s: an object is wanted, not %s", name,
-                       json_kind_name(json));
+        return json_unwanted(json, "an object is wanted", err) || err_wrap(err, "%s", name);
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
         char key[2 * OPTION_NAME_MAX]; /* longer than any known name, even if cut */
         snprintf(key, sizeof key, "%s.%s", name, json_key(member));
@@ -82,7 +81,7 @@ static bool apply_member(const struct file *file, const struct json *member, str
 static bool apply_root(const struct file *file, const struct json *root, struct err *err)
 {
     if (json_kind(root) != JSON_IS_OBJECT)
-        return err_set(err, ERR_USAGE, 0, "an object is wanted, not %s", json_kind_name(root));
+        return json_unwanted(root, "an object is wanted", err);
     for (const struct json *member = json_first(root); member; member = json_next(member))
         if (!apply_member(file, member, err))
             return false;

@@ -10,9 +10,7 @@
 #include "config/sources.h"
 #include "config/values.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define AT(field)    offsetof(struct flags, field)
@@ -84,17 +82,17 @@ static struct args_row flags_row(size_t i)
         return (struct args_row){0};
     const struct option *option = &options[i - SPECIAL__COUNT];
     bool is_bool = option->type == OPTION_BOOL, is_list = option->type == OPTION_NOTICES;
-    return (struct args_row){.name = option->key,
-                             .letter = option->letter,
-                             .metavar = is_bool ? NULL : value_metavar(option),
-                             .help = option->help,
-                             .type = is_bool ? ARGS_YES_NO : ARGS_TAKE,
-                             .choices = words_of(option),
-                             .also = option->also,
-                             .fallback = option->fallback,
-                             .is_list = is_list,
-                             .is_repeated = is_list || option->type == OPTION_LIST ||
-                                            option->type == OPTION_SIGNALS};
+    return (struct args_row){
+        .name = option->key,
+        .letter = option->letter,
+        .metavar = option->metavar ? option->metavar : value_type(option)->metavar,
+        .help = option->help,
+        .type = is_bool ? ARGS_YES_NO : ARGS_TAKE,
+        .choices = words_of(option),
+        .also = option->also,
+        .fallback = option->fallback,
+        .is_list = is_list,
+        .is_repeated = is_list || option->type == OPTION_LIST || option->type == OPTION_SIGNALS};
 }
 
 static bool take_special(struct flags *flags, enum special special, const char *typed,
@@ -126,11 +124,13 @@ static bool flags_take(void *ctx, size_t row, const char *typed, const char *val
     struct flags *flags = ctx;
     if (row < SPECIAL__COUNT)
         return take_special(flags, (enum special)row, typed, value, err);
-    struct flag_value *kept = &flags->values[flags->nvalues++];
-    kept->option = &options[row - SPECIAL__COUNT];
-    kept->text = value;
-    str_copy(kept->name, sizeof kept->name, typed);
-    return true;
+    if (!flags->config)
+        return true;
+    const struct option *option = &options[row - SPECIAL__COUNT];
+    char where[OPTION_NAME_MAX + 12];
+    snprintf(where, sizeof where, "flag %s", typed);
+    return origin_set(flags->config, option, FROM_FLAG, where, err) &&
+           (value_from_text(option, value, NULL, flags->config, err) || err_wrap(err, "%s", typed));
 }
 
 const struct args flags_args = {
@@ -161,32 +161,13 @@ const struct args flags_args = {
     .take = flags_take,
 };
 
-/* The maximum number of values: one per argument, or one per short flag. */
-static size_t values_max(char **argv)
-{
-    size_t n = 1;
-    for (; *argv; argv++)
-        n += (*argv)[0] == '-' && (*argv)[1] != '-' ? strlen(*argv) : 1;
-    return n;
-}
-
 enum args_end flags_read(char **argv, FILE *out, struct flags *ret, struct err *err)
 {
     struct args_reading reading = {.options = ret, .out = out};
-    *ret = (struct flags){.show = -1, .values = calloc(values_max(argv), sizeof *ret->values)};
-    if (!ret->values) {
-        err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the command line");
-        return ARGS_BAD;
-    }
+    *ret = (struct flags){.argv = argv, .show = -1};
     enum args_end end = args_read(&flags_args, argv, &reading, err);
     ret->command = reading.command;
     return end;
-}
-
-void flags_free(struct flags *flags)
-{
-    free(flags->values);
-    *flags = (struct flags){0};
 }
 
 /* -v and -q change the level that the other sources have set. */
@@ -204,14 +185,8 @@ static bool apply_loudness(int louder, struct config *config, struct err *err)
 
 bool flags_apply(const struct flags *flags, struct config *config, struct err *err)
 {
-    for (size_t i = 0; i < flags->nvalues; i++) {
-        const struct flag_value *value = &flags->values[i];
-        char where[sizeof value->name + 8];
-        snprintf(where, sizeof where, "flag %s", value->name);
-        if (!origin_set(config, value->option, FROM_FLAG, where, err))
-            return false;
-        if (!value_from_text(value->option, value->text, NULL, config, err))
-            return err_wrap(err, "%s", value->name);
-    }
-    return apply_loudness(flags->louder, config, err);
+    struct flags again = {.config = config};
+    struct args_reading reading = {.options = &again};
+    return args_read(&flags_args, flags->argv, &reading, err) == ARGS_RUN &&
+           apply_loudness(flags->louder, config, err);
 }

@@ -5,13 +5,11 @@
 
 #include "base/keyfile.h"
 #include "base/str.h"
-#include "config/discovered.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/presets.h"
 #include "config/show.h"
 #include "config/sources.h"
-#include "config/validate.h"
 #include "config/values.h"
 
 #include <errno.h>
@@ -120,7 +118,6 @@ enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret
     enum args_end result = flags_read(argv, out, &flags, err);
     if (result == ARGS_RUN)
         result = load(&flags, env, out, &config, err);
-    flags_free(&flags);
     if (result == ARGS_RUN)
         *ret = config;
     else

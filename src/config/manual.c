@@ -2,7 +2,6 @@
  * See show.h: the options as the mdoc source of a part of pchrun.json(5).
  */
 #include "base/str.h"
-#include "base/value.h"
 #include "config/config.h"
 #include "config/noticelist.h"
 #include "config/options.h"
@@ -10,7 +9,6 @@
 #include "config/show.h"
 #include "config/values.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #define LINE_WIDTH 78
@@ -34,21 +32,15 @@ static void print_text(const char *text, FILE *out)
 
 static void print_range(const struct option *option, FILE *out)
 {
+    const char *wanted = value_type(option)->wanted;
     char min[32], max[32];
-    if (option->type == OPTION_INT)
-        fprintf(out, "%s, %" PRId64 " to %" PRId64, value_wanted(option), option->min, option->max);
-    else if (option->type == OPTION_DURATION)
-        fprintf(out, "%s, %s to %s", value_wanted(option),
-                str_duration(option->min, min, sizeof min),
-                str_duration(option->max, max, sizeof max));
-    else if (option->type == OPTION_SIZE)
-        fprintf(out, "%s, %s to %s", value_wanted(option),
-                value_size_text(option->min, min, sizeof min),
-                value_size_text(option->max, max, sizeof max));
+    value_number_text(option, option->min, min, sizeof min);
+    value_number_text(option, option->max, max, sizeof max);
+    if (option->type == OPTION_INT || option->type == OPTION_DURATION ||
+        option->type == OPTION_SIZE)
+        fprintf(out, "%s, %s to %s", wanted, min, max);
     else if (option->type == OPTION_EVERY)
-        fprintf(out, "%s; 1 to %d, or %s to %s", value_wanted(option), CONFIG_EVERY_MAX,
-                str_duration(option->min, min, sizeof min),
-                str_duration(option->max, max, sizeof max));
+        fprintf(out, "%s; 1 to %d, or %s to %s", wanted, CONFIG_EVERY_MAX, min, max);
     else if (option->type == OPTION_CHOICE)
         for (int i = 0; option->choices[i]; i++)
             fprintf(out, "%s%s",
@@ -57,7 +49,7 @@ static void print_range(const struct option *option, FILE *out)
                                              : " or ",
                     option->choices[i]);
     else
-        fprintf(out, "%s", value_wanted(option));
+        fprintf(out, "%s", wanted);
     if (option->is_nullable)
         fprintf(out, ", or null");
 }
@@ -90,10 +82,9 @@ static void print_facts(const struct option *option, FILE *out)
 static void print_settings(const struct preset_row *preset, FILE *out)
 {
     const struct preset_setting *at = preset->settings;
-    _Static_assert(PRESET_SOURCES_MAX == 1, "several would have to be joined");
-    if (preset->sources[0] != CONFIG_NOTICE_AUTO)
+    if (preset->source != CONFIG_NOTICE_AUTO)
         fprintf(out, "In\n.Cm notices\nits\n.Li auto\nis\n.Li %s .\n",
-                notice_kind_names[preset->sources[0]]);
+                notice_kind_names[preset->source]);
     if (!at->key)
         return;
     fprintf(out, "Sets");

@@ -7,7 +7,6 @@
 #include "base/nearest.h"
 #include "base/str.h"
 #include "base/value.h"
-#include "config/command.h"
 #include "config/text.h"
 
 #include <errno.h>
@@ -83,11 +82,10 @@ static bool noticelist_is_taken(const struct config *config, const char *name)
 /* The name for people: a program's file name, else the kind. */
 static const char *usual_name(const struct config_notice *notice)
 {
-    if (!is_program(notice->kind) || !notice->args)
-        return notice_kind_names[notice->kind];
-    const char *program = notice->args ? notice->args[0] : "";
-    const char *slash = strrchr(program, '/');
-    const char *base = slash ? slash + 1 : program;
+    const char *base = is_program(notice->kind) ? notice->args[0] : "";
+    const char *slash = strrchr(base, '/');
+    if (slash)
+        base = slash + 1;
     return *base && text_check_utf8(base, NULL) ? base : notice_kind_names[notice->kind];
 }
 
@@ -102,17 +100,7 @@ static bool give_name(const struct config *config, struct config_notice *notice,
     snprintf(name, sizeof name, "%.*s", room, usual);
     for (int n = 2; noticelist_is_taken(config, name); n++)
         snprintf(name, sizeof name, "%.*s-%d", room, usual, n);
-    notice->name = strdup(name);
-    return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-}
-
-static bool check_name(const struct config *config, const struct config_notice *notice,
-                       struct err *err)
-{
-    if (!noticelist_is_taken(config, notice->name))
-        return true;
-    return err_set(err, ERR_USAGE, 0,
-                   "two sources are called \"%s\"; give one of them another name", notice->name);
+    return text_keep(&notice->name, strdup(name), err);
 }
 
 /* Takes the memory of *notice, even on failure. */
@@ -123,10 +111,11 @@ static bool noticelist_add(struct config *config, struct config_notice *notice, 
         ok = err_set(err, ERR_USAGE, 0, "more than %d sources", CONFIG_NOTICES_MAX);
     else if (is_word(notice->kind) && noticelist_has(config, notice->kind))
         ok = err_set(err, ERR_USAGE, 0, "%s is there twice", notice_kind_names[notice->kind]);
-    else if (notice->name)
-        ok = check_name(config, notice, err);
-    else
+    else if (!notice->name)
         ok = give_name(config, notice, err);
+    else if (noticelist_is_taken(config, notice->name))
+        ok = err_set(err, ERR_USAGE, 0,
+                     "two sources are called \"%s\"; give one of them another name", notice->name);
     if (ok)
         config->notices[config->nnotices++] = *notice;
     else
@@ -166,7 +155,7 @@ static bool add_from_text(const char *text, const char *folder, struct config *c
         return err_set(err, ERR_USAGE, 0, "none stands alone");
     char name[CONFIG_NOTICE_NAME_MAX + 1];
     const char *colon = strchr(text, ':');
-    snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
     struct config_notice notice = {.kind = find_kind(name)};
     if (notice.kind == CONFIG_NOTICE__COUNT)
         return unknown("there is no notice source", name, err);
@@ -200,24 +189,17 @@ bool noticelist_from_text(const char *text, const char *folder, struct config *c
 
 static bool time_from_json(const struct json *json, int64_t *ret, struct err *err)
 {
-    const char *text = json_text(json);
-    if (!text)
-        return err_set(err, ERR_USAGE, 0, "%s: a string is wanted, not %s", json_key(json),
-                       json_kind_name(json));
-    return value_duration(text, TIME_MIN_NS, TIME_MAX_NS, ret, err) ||
+    const char *text = json_need_text(json, err);
+    return (text && value_duration(text, TIME_MIN_NS, TIME_MAX_NS, ret, err)) ||
            err_wrap(err, "%s", json_key(json));
 }
 
 static bool name_from_json(struct config_notice *notice, const struct json *json, struct err *err)
 {
-    const char *text = json_text(json);
-    if (!text)
-        return err_set(err, ERR_USAGE, 0, "name: a string is wanted, not %s", json_kind_name(json));
-    if (!text_check(text, 1, CONFIG_NOTICE_NAME_MAX, err))
+    const char *text = json_need_text(json, err);
+    if (!text || !text_check(text, 1, CONFIG_NOTICE_NAME_MAX, err))
         return err_wrap(err, "name");
-    free(notice->name);
-    notice->name = strdup(text);
-    return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+    return text_keep(&notice->name, strdup(text), err);
 }
 
 /* {"poll": […]}: the key that names the kind. */
@@ -238,8 +220,8 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
                err_wrap(err, "%s", json_key(json));
     const char *path = json_text(json);
     if (!path)
-        return err_set(err, ERR_USAGE, 0, "%s: a path as a string is wanted, not %s",
-                       json_key(json), json_kind_name(json));
+        return json_unwanted(json, "a path as a string is wanted", err) ||
+               err_wrap(err, "%s", json_key(json));
     return add_path(notice, path, folder, err);
 }
 
@@ -280,8 +262,7 @@ static bool noticelist_add_json(const struct json *item, const char *folder, str
         return add_from_text(text, folder, config, err);
     if (json_kind(item) == JSON_IS_OBJECT)
         return add_from_object(item, folder, config, err);
-    return err_set(err, ERR_USAGE, 0, "a string or an object is wanted, not %s",
-                   json_kind_name(item));
+    return json_unwanted(item, "a string or an object is wanted", err);
 }
 
 bool noticelist_from_json(const struct json *json, const char *folder, struct config *config,

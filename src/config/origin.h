@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * origin: the origin of each option's value. Sources are applied from the weakest to the strongest,
- * each through origin_set(), so the last one wins. Discovery (discovered.h) and the preset
+ * each through origin_set(), so the last one wins. Discovery (sources.h) and the preset
  * (presets.h) come last, and only replace defaults. Main thread.
  */
 #ifndef PCHRUN_CONFIG_ORIGIN_H

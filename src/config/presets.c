@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* clang-format off */
 #define RESTART_CODES(code)                                                                        \
@@ -53,7 +54,7 @@ const struct preset_row presets[PRESET__COUNT] = {
                    ".Li RequeueExit=42 ,\nand holds a job that exits with 43 if it has\n"
                    ".Li RequeueExitHold=43 .",
          .settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}},
-         .sources = {CONFIG_NOTICE_SLURM}},
+         .source = CONFIG_NOTICE_SLURM},
     [PRESET_KUBERNETES] =
         {.title = "Kubernetes",
          .manual = "A pod has the seconds of its\n.Li terminationGracePeriodSeconds ,\n"
@@ -79,44 +80,44 @@ const struct preset_row presets[PRESET__COUNT] = {
     [PRESET_GCE] = {.title = "Google Compute Engine, a standard VM",
                     .manual = "A standard VM has at least a minute after\n.Dv SIGTERM .",
                     .settings = {{"grace", "55s"}},
-                    .sources = {CONFIG_NOTICE_GCE}},
+                    .source = CONFIG_NOTICE_GCE},
     [PRESET_GCE_GPU] =
         {.title = "Google Compute Engine, a VM with GPUs",
          .manual = "Maintenance of its host stops such a VM, an hour after the notice.\nAfter\n"
                    ".Dv SIGTERM\nit may have only the 30 seconds of a Spot VM.",
          .settings = {{"grace", "25s"}},
-         .sources = {CONFIG_NOTICE_GCE}},
+         .source = CONFIG_NOTICE_GCE},
     [PRESET_GCE_SPOT] = {.title = "Google Compute Engine, a Spot VM",
                          .manual = "A Spot or preemptible VM has 30 seconds.",
                          .settings = {{"grace", "25s"}},
-                         .sources = {CONFIG_NOTICE_GCE}},
+                         .source = CONFIG_NOTICE_GCE},
     [PRESET_TENSORFLOW_GCE] =
         {.title = "what restarts TensorFlow's jobs on Google Compute Engine",
          .manual = "TensorFlow exits with 143 there, and the program that restarts its jobs knows "
                    "that code.",
          .settings = {{"grace", "25s"}, RESTART_CODES("143")},
-         .sources = {CONFIG_NOTICE_GCE}},
+         .source = CONFIG_NOTICE_GCE},
     [PRESET_AWS] = {.title = "Amazon EC2",
                     .manual = "A Spot instance has a notice two minutes ahead;\n.Dv SIGTERM\n"
                               "comes only at its shutdown.",
                     .settings = {{"grace", "25s"}},
-                    .sources = {CONFIG_NOTICE_AWS}},
+                    .source = CONFIG_NOTICE_AWS},
     [PRESET_AZURE] = {.title = "Microsoft Azure",
                       .manual =
                           "A Spot VM has a notice at most 30 seconds ahead; other events leave "
                           "5 to 15 minutes.",
                       .settings = {{"grace", "25s"}},
-                      .sources = {CONFIG_NOTICE_AZURE}},
+                      .source = CONFIG_NOTICE_AZURE},
     [PRESET_ALIBABA] = {.title = "Alibaba Cloud",
                         .manual = "A spot instance has a notice five minutes ahead;\n"
                                   ".Dv SIGTERM\ncomes only at its shutdown.",
                         .settings = {{"grace", "25s"}},
-                        .sources = {CONFIG_NOTICE_ALIBABA}},
+                        .source = CONFIG_NOTICE_ALIBABA},
     [PRESET_TENCENT] = {.title = "Tencent Cloud",
                         .manual = "A spot instance has a notice two minutes ahead;\n"
                                   ".Dv SIGTERM\ncomes only at its shutdown.",
                         .settings = {{"grace", "25s"}},
-                        .sources = {CONFIG_NOTICE_TENCENT}},
+                        .source = CONFIG_NOTICE_TENCENT},
 };
 
 /* "preset slurm, detected: SLURM_JOB_ID is set" */
@@ -160,39 +161,31 @@ bool presets_apply(struct config *config, char **env, struct err *err)
 
 /* --- "auto" in "notices" --- */
 
-struct sources {
-    enum config_notice_kind kinds[2 * PRESET_SOURCES_MAX + 1]; /* end with CONFIG_NOTICE_AUTO */
-    size_t n;
-};
-
-static void presets_add_sources(struct sources *sources, enum preset preset)
+/* Those of the scheduler and of the cloud; `cloud` is filled in if it looks for one. The list ends
+ * with CONFIG_NOTICE_AUTO. */
+static void find_sources(const struct config *config, const char *root, struct platform *cloud,
+                         enum config_notice_kind kinds[3])
 {
-    for (const enum config_notice_kind *at = presets[preset].sources; *at != CONFIG_NOTICE_AUTO;)
-        sources->kinds[sources->n++] = *at++;
-}
-
-/* Fills in `cloud` if it looks for one. */
-static struct sources find_sources(const struct config *config, const char *root,
-                                   struct platform *cloud)
-{
-    struct sources sources = {0};
+    size_t n = 0;
+    memset(kinds, 0, 3 * sizeof *kinds);
     if (config->preset != PRESET_AUTO) {
-        presets_add_sources(&sources, (enum preset)config->preset);
-        return sources;
+        kinds[0] = presets[config->preset].source;
+        return;
     }
     platform_cloud(root, cloud);
-    presets_add_sources(&sources, config->scheduler.preset);
-    presets_add_sources(&sources, cloud->preset);
-    return sources;
+    kinds[n] = presets[config->scheduler.preset].source;
+    n += kinds[n] != CONFIG_NOTICE_AUTO;
+    kinds[n] = presets[cloud->preset].source;
 }
 
 bool presets_settle_notices(struct config *config, const char *root, struct err *err)
 {
+    enum config_notice_kind kinds[3];
     struct platform cloud;
     if (!noticelist_has(config, CONFIG_NOTICE_AUTO))
         return true;
-    struct sources sources = find_sources(config, root, &cloud);
-    return noticelist_settle(config, sources.kinds, err);
+    find_sources(config, root, &cloud, kinds);
+    return noticelist_settle(config, kinds, err);
 }
 
 /* --- --print-config --- */
@@ -240,16 +233,17 @@ static void show_named(const struct config *config, struct writer *w)
 
 void presets_show(const struct config *config, struct writer *w)
 {
+    enum config_notice_kind kinds[3];
     struct platform cloud;
-    struct sources sources = find_sources(config, "", &cloud);
+    find_sources(config, "", &cloud, kinds);
     writer_object(w, "$platform");
     if (config->preset == PRESET_AUTO)
         presets_show_found(config, &cloud, w);
     else
         show_named(config, w);
     writer_list(w, "notices");
-    for (size_t i = 0; i < sources.n; i++)
-        writer_text(w, NULL, notice_kind_names[sources.kinds[i]]);
+    for (size_t i = 0; kinds[i] != CONFIG_NOTICE_AUTO; i++)
+        writer_text(w, NULL, notice_kind_names[kinds[i]]);
     writer_end(w);
     writer_end(w);
 }

@@ -13,7 +13,7 @@
 #include "config/platform.h"
 #include "json/writer.h"
 
-enum { PRESET_SETTINGS_MAX = 6, PRESET_SOURCES_MAX = 1 };
+enum { PRESET_SETTINGS_MAX = 6 };
 
 struct preset_setting {
     const char *key, *text; /* as a flag would have it */
@@ -22,8 +22,7 @@ struct preset_row {
     const char *title;
     const char *manual;                                      /* mdoc, whole sentences */
     struct preset_setting settings[PRESET_SETTINGS_MAX + 1]; /* ends with a key that is NULL */
-    /* The value of "auto" in "notices"; ends with CONFIG_NOTICE_AUTO. */
-    enum config_notice_kind sources[PRESET_SOURCES_MAX + 1];
+    enum config_notice_kind source; /* "auto" in "notices"; CONFIG_NOTICE_AUTO: none */
 };
 extern const struct preset_row presets[PRESET__COUNT];
 extern const char presets_manual[]; /* about all presets; mdoc */

@@ -88,14 +88,13 @@ static bool rule_from_object(const struct option *option, const struct json *jso
 {
     const char *action = NULL, *grace = NULL;
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
-        const char *text = json_text(member);
+        const char *text = json_need_text(member, err);
         if (!str_is(json_key(member), "do") && !str_is(json_key(member), "grace"))
             return err_set(err, ERR_USAGE, 0,
                            "unknown key \"%.40s\"; known are \"do\" and \"grace\"",
                            json_key(member));
         if (!text)
-            return err_set(err, ERR_USAGE, 0, "%s: a string is wanted, not %s", json_key(member),
-                           json_kind_name(member));
+            return err_wrap(err, "%s", json_key(member));
         *(str_is(json_key(member), "do") ? &action : &grace) = text;
     }
     if (!action)
@@ -110,8 +109,7 @@ static bool rule_from_json(const struct option *option, const struct json *json,
         return rule_from_object(option, json, ret, err);
     const char *action = json_text(json);
     if (!action)
-        return err_set(err, ERR_USAGE, 0, "a string or an object is wanted, not %s",
-                       json_kind_name(json));
+        return json_unwanted(json, "a string or an object is wanted", err);
     return parse_rule(option, action, NULL, ret, err);
 }
 

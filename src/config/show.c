@@ -5,13 +5,13 @@
 
 #include "base/str.h"
 #include "base/value.h"
-#include "config/discovered.h"
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/presets.h"
 #include "config/rules.h"
 #include "config/signames.h"
+#include "config/sources.h"
 #include "config/values.h"
 #include "json/json.h"
 
@@ -234,9 +234,9 @@ static void schema_member(struct writer *w, const struct option *option,
     writer_object(w, leaf(option));
     writer_text(w, "description", option->help);
     if (option->is_nullable)
-        schema_put(w, "{'type': ['%s', %s'null']}", names[value_kind(option)], also);
+        schema_put(w, "{'type': ['%s', %s'null']}", names[value_type(option)->kind], also);
     else
-        schema_put(w, "{'type': '%s'}", names[value_kind(option)]);
+        schema_put(w, "{'type': '%s'}", names[value_type(option)->kind]);
     schema_limits(w, option);
     value_write(option, config, w, "default");
     writer_end(w);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sources: the command line (flags.c), the environment (env.c) and the file (file.c). Their errors
- * name the place of the fault. Main thread.
+ * sources: the steps of config_load(): the command line (flags.c), the environment (env.c), the
+ * file (file.c), the nodes (discovered.c), and what needs several options (validate.c). Their
+ * errors name the place of the fault. Main thread.
  */
 #ifndef PCHRUN_CONFIG_SOURCES_H
 #define PCHRUN_CONFIG_SOURCES_H
 
 #include "config/config.h"
 #include "config/options.h"
+#include "json/writer.h"
 
 /* The parsed command line. Texts point into argv. */
 struct flags {
+    char **argv;
     const char *config_file; /* NULL: none */
     char **command;          /* may be empty */
     int show;                /* enum special: what to print; -1: nothing */
@@ -18,18 +21,13 @@ struct flags {
     int64_t drill_ns;        /* with SPECIAL_DRILL; 0: none */
     bool is_doctor;          /* with SPECIAL_DOCTOR */
     int louder;              /* how many -v more than -q */
-    struct flag_value {
-        const struct option *option;
-        char name[OPTION_NAME_MAX + 4]; /* as typed: "--grace", "-n" */
-        const char *text;
-    } * values;
-    size_t nvalues;
+    struct config *config;   /* gets the options; NULL: they are not looked at */
 };
 
-/* Reads up to the command, or to the first flag like --help, which it prints on `out`. Free *ret
- * in any case. */
+/* Reads up to the command, or to the first flag like --help, which it prints on `out`. The file
+ * and the environment are weaker than the flags, but a flag names the file: so this reads no
+ * option, and flags_apply() reads the same arguments again. */
 MUST_CHECK enum args_end flags_read(char **argv, FILE *out, struct flags *ret, struct err *err);
-void flags_free(struct flags *flags);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 
 /* PCHRUN_CONFIG; NULL if it is not set. */
@@ -38,5 +36,18 @@ const char *env_config_file(char **env);
 MUST_CHECK bool env_apply(char **env, struct config *config, struct err *err);
 
 MUST_CHECK bool file_apply(const char *path, struct config *config, struct err *err);
+
+/* cluster.discovery: fills in settings of the nodes that the user has not set. Call after flags,
+ * environment and file. Does nothing if cluster.discovery is none, or if the nodes and this node's
+ * rank are given. If the user did not ask for discovery, it also does nothing if the nodes are
+ * given, or below another pchrun. Then an uncertain sign of several nodes only becomes a warning
+ * (config->found). */
+MUST_CHECK bool discovered_apply(struct config *config, char **env, struct err *err);
+/* The member "$cluster": the result and its variables; without discovery, the result that it would
+ * have. */
+void discovered_show(const struct config *config, char **env, struct writer *w);
+
+/* Checks and settings that need several options. */
+MUST_CHECK bool config_validate(struct config *config, struct err *err);
 
 #endif

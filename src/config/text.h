@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * text: checks every text of the configuration, and makes paths absolute. Owns nothing; errors are
- * ERR_USAGE. Main thread.
+ * text: the texts of the configuration, and lists of them, which end with NULL. It checks texts and
+ * makes paths absolute. A command is a list: a program of the user's and its arguments. A program
+ * with a slash in its name is relative to the file's folder and becomes absolute. Other programs
+ * are searched in PATH, later. Owns nothing; a bad text is ERR_USAGE. Main thread.
  */
 #ifndef PCHRUN_CONFIG_TEXT_H
 #define PCHRUN_CONFIG_TEXT_H
 
-#include "base/err.h"
-
-#include <stdint.h>
+#include "json/json.h"
 
 /* min to max bytes, and no control character. */
 MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
@@ -16,5 +16,20 @@ MUST_CHECK bool text_check_utf8(const char *text, struct err *err);
 /* Makes a path absolute and drops a leading "./". `folder` is absolute; NULL: the current one. The
  * caller frees the result. NULL: see errno. */
 char *text_absolute(const char *folder, const char *path);
+/* Replaces an owned text. Takes `copy`, which is from malloc(); NULL: there was no memory. */
+MUST_CHECK bool text_keep(char **field, char *copy, struct err *err);
+
+/* Each sets *args, which must be NULL before. `folder` is the file's, absolute. Call
+ * command_clear() even after a failure. */
+MUST_CHECK bool command_from_text(const char *text, const char *folder, char ***args,
+                                  struct err *err); /* no arguments */
+MUST_CHECK bool command_from_json(const struct json *json, const char *folder, char ***args,
+                                  struct err *err);
+/* Appends one text to a list. Takes `copy`, which is from malloc(). */
+MUST_CHECK bool command_add(char ***args, char *copy, struct err *err);
+/* How many texts a list has; 0 for NULL. */
+size_t command_count(char *const *args);
+/* Frees any list of texts and sets it to NULL. */
+void command_clear(char ***args);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See validate.h.
+ * See sources.h.
  */
-#include "config/validate.h"
+#include "config/sources.h"
 
 #include "base/address.h"
 #include "base/str.h"
-#include "config/command.h"
 #include "config/origin.h"
+#include "config/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 #include "base/value.h"
-#include "config/command.h"
 #include "config/noticelist.h"
 #include "config/rules.h"
 #include "config/signames.h"
@@ -13,75 +12,52 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions of a type. For nullable options `parse` never gets "" or "null". */
-struct type {
-    const char *metavar, *wanted;
-    enum json_kind kind; /* its JSON type in the file */
-    bool (*parse)(const struct option *option, const char *text, const char *folder, void *field,
-                  struct err *err);
-    bool (*format)(const struct option *option, const void *field, char *text, size_t size);
+static const struct value_type types[OPTION_TYPE__COUNT] = {
+    [OPTION_BOOL] = {NULL, "true or false", JSON_IS_BOOL},
+    [OPTION_INT] = {"N", "a whole number", JSON_IS_INT},
+    [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT},
+    [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT},
+    [OPTION_EVERY] = {"N|TIME", "a whole number of steps or a duration such as \"10m\"",
+                      JSON_IS_TEXT},
+    [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT},
+    [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT},
+    [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT},
+    [OPTION_CHOICE] = {"WORD", "a string", JSON_IS_TEXT},
+    [OPTION_SIGNAL] = {"SIGNAL", "a signal's name as a string", JSON_IS_TEXT},
+    [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST},
+    [OPTION_CODES] = {"CODE[-CODE],...", "a list of exit codes and of ranges such as \"64-78\"",
+                      JSON_IS_LIST},
+    [OPTION_COMMAND] = {"PROGRAM", "a program and its arguments as a list", JSON_IS_LIST},
+    [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT},
+    [OPTION_NOTICES] = {"SOURCE,...", "a list of notice sources", JSON_IS_LIST},
 };
 
-static bool parse_bool(const struct option *option, const char *text, const char *folder,
-                       void *field, struct err *err)
+const struct value_type *value_type(const struct option *option)
+{
+    return &types[option->type];
+}
+
+/* ---- from text ---- */
+
+static bool parse_bool(const char *text, bool *field, struct err *err)
 {
     static const char *const names[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (!str_is(text, names[i]))
             continue;
-        *(bool *)field = i % 2;
+        *field = i % 2;
         return true;
     }
     return err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false", text);
 }
 
-static bool format_bool(const struct option *option, const void *field, char *text, size_t size)
-{
-    return str_copy(text, size, *(const bool *)field ? "true" : "false");
-}
-
-static bool parse_int(const struct option *option, const char *text, const char *folder,
-                      void *field, struct err *err)
-{
-    return value_number(text, option->min, option->max, field, err);
-}
-
-static bool format_int(const struct option *option, const void *field, char *text, size_t size)
-{
-    text[0] = '\0';
-    return str_addf(text, size, "%d", *(const int *)field);
-}
-
-static bool parse_duration(const struct option *option, const char *text, const char *folder,
-                           void *field, struct err *err)
-{
-    return value_duration(text, option->min, option->max, field, err);
-}
-
-static bool format_duration(const struct option *option, const void *field, char *text, size_t size)
-{
-    str_duration(*(const int64_t *)field, text, size);
-    return true;
-}
-
-static bool parse_size(const struct option *option, const char *text, const char *folder,
-                       void *field, struct err *err)
-{
-    return value_size(text, option->min, option->max, field, err);
-}
-
-static bool format_size(const struct option *option, const void *field, char *text, size_t size)
-{
-    value_size_text(*(const int64_t *)field, text, size);
-    return true;
-}
-
 /* A number without a unit is a number of steps. */
-static bool parse_every(const struct option *option, const char *text, const char *folder,
-                        void *field, struct err *err)
+static bool parse_every(const struct option *option, const char *text, struct config_every *field,
+                        struct err *err)
 {
     struct config_every every = {0};
     bool is_number = str_is_whole(text);
@@ -95,49 +71,28 @@ static bool parse_every(const struct option *option, const char *text, const cha
                        text);
     if (!is_number && !value_duration(text, option->min, option->max, &every.ns, err))
         return false;
-    *(struct config_every *)field = every;
+    *field = every;
     return true;
 }
 
-static bool format_every(const struct option *option, const void *field, char *text, size_t size)
-{
-    const struct config_every *every = field;
-    text[0] = '\0';
-    if (every->steps)
-        return str_addf(text, size, "%" PRId64, every->steps);
-    str_duration(every->ns, text, size);
-    return true;
-}
-
-/* Takes `copy`, which is from malloc(). */
-static bool values_keep_text(char **field, char *copy, struct err *err)
-{
-    if (!copy)
-        return err_set(err, ERR_SYSTEM, errno, "cannot keep it");
-    free(*field);
-    *field = copy;
-    return true;
-}
-
-static bool parse_text(const struct option *option, const char *text, const char *folder,
-                       void *field, struct err *err)
+static bool parse_text(const struct option *option, const char *text, char **field, struct err *err)
 {
     return text_check(text, option->min, option->max, err) && text_check_utf8(text, err) &&
-           values_keep_text(field, strdup(text), err);
+           text_keep(field, strdup(text), err);
 }
 
 static bool parse_path(const struct option *option, const char *text, const char *folder,
-                       void *field, struct err *err)
+                       char **field, struct err *err)
 {
     if (!text_check(text, option->min, option->max, err))
         return false;
-    if (!values_keep_text(field, text_absolute(folder, text), err))
+    if (!text_keep(field, text_absolute(folder, text), err))
         return err_wrap(err, "cannot make \"%.80s\" an absolute path", text);
     return true;
 }
 
 static bool parse_template(const struct option *option, const char *text, const char *folder,
-                           void *field, struct err *err)
+                           char **field, struct err *err)
 {
     for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{'))
         if (!str_starts(p, "{state_dir}") && !str_starts(p, "{node_rank}"))
@@ -145,35 +100,8 @@ static bool parse_template(const struct option *option, const char *text, const 
                            "\"%.80s\" holds a { that begins neither {state_dir} nor {node_rank}",
                            text);
     /* {state_dir} is already absolute. */
-    bool is_path = !str_starts(text, "{state_dir}");
-    return (is_path ? parse_path : parse_text)(option, text, folder, field, err);
-}
-
-static bool format_text(const struct option *option, const void *field, char *text, size_t size)
-{
-    return str_copy(text, size, *(char *const *)field);
-}
-
-static bool parse_choice(const struct option *option, const char *text, const char *folder,
-                         void *field, struct err *err)
-{
-    return value_choice(text, option->choices, field, err);
-}
-
-static bool format_choice(const struct option *option, const void *field, char *text, size_t size)
-{
-    return str_copy(text, size, option->choices[*(const int *)field]);
-}
-
-static bool parse_signal(const struct option *option, const char *text, const char *folder,
-                         void *field, struct err *err)
-{
-    return signame_parse(text, field, err);
-}
-
-static bool format_signal(const struct option *option, const void *field, char *text, size_t size)
-{
-    return str_copy(text, size, signame(*(const int *)field));
+    return str_starts(text, "{state_dir}") ? parse_text(option, text, field, err)
+                                           : parse_path(option, text, folder, field, err);
 }
 
 static bool add_item(const struct option *option, const char *text, char ***list, struct err *err)
@@ -196,8 +124,8 @@ static bool begin_list(char ***list, struct err *err)
     return *list || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
 }
 
-static bool parse_list(const struct option *option, const char *text, const char *folder,
-                       void *field, struct err *err)
+static bool parse_list(const struct option *option, const char *text, char ***field,
+                       struct err *err)
 {
     char *copy = begin_list(field, err) ? strdup(text) : NULL;
     if (!copy)
@@ -209,6 +137,64 @@ static bool parse_list(const struct option *option, const char *text, const char
     free(copy);
     return ok;
 }
+
+/* A command replaces an older one: its parts never come from several sources. */
+static bool parse_command(const char *text, const char *folder, char ***field, struct err *err)
+{
+    command_clear(field);
+    return command_from_text(text, folder, field, err);
+}
+
+/* An empty text is usually an unset shell variable. If it counted as null, the job would run
+ * without, for example, its checkpoint directory. */
+static bool values_parse(const struct option *option, const char *text, const char *folder,
+                         struct config *config, struct err *err)
+{
+    void *field = value_field(option, config);
+    if (option->is_nullable && !*text)
+        return err_set(err, ERR_USAGE, 0, "the value is empty; if none is meant, write null");
+    switch (option->type) {
+    case OPTION_BOOL:
+        return parse_bool(text, field, err);
+    case OPTION_INT:
+        return value_number(text, option->min, option->max, field, err);
+    case OPTION_DURATION:
+        return value_duration(text, option->min, option->max, field, err);
+    case OPTION_SIZE:
+        return value_size(text, option->min, option->max, field, err);
+    case OPTION_EVERY:
+        return parse_every(option, text, field, err);
+    case OPTION_TEXT:
+        return parse_text(option, text, field, err);
+    case OPTION_PATH:
+        return parse_path(option, text, folder, field, err);
+    case OPTION_TEMPLATE:
+        return parse_template(option, text, folder, field, err);
+    case OPTION_CHOICE:
+        return value_choice(text, option->choices, field, err);
+    case OPTION_SIGNAL:
+        return signame_parse(text, field, err);
+    case OPTION_COMMAND:
+        return parse_command(text, folder, field, err);
+    case OPTION_SIGNALS:
+        return rules_from_text(option, text, config, err);
+    case OPTION_NOTICES:
+        return noticelist_from_text(text, folder, config, err);
+    default:
+        return parse_list(option, text, field, err);
+    }
+}
+
+bool value_from_text(const struct option *option, const char *text, const char *folder,
+                     struct config *config, struct err *err)
+{
+    if (!option->is_nullable || !str_is(text, "null"))
+        return values_parse(option, text, folder, config, err);
+    value_clear(option, config);
+    return true;
+}
+
+/* ---- from JSON ---- */
 
 /* Exit codes may be JSON numbers; `number` has room for one. */
 static const char *item_text(const struct option *option, const struct json *item, char number[24])
@@ -230,90 +216,16 @@ static bool list_from_json(const struct option *option, const struct json *json,
         char number[24];
         const char *text = item_text(option, item, number);
         if (!text)
-            return err_set(
-                err, ERR_USAGE, 0, "item %zu: %s is wanted, not %s", command_count(*field) + 1,
-                option->type == OPTION_CODES ? "an exit code or a range such as \"64-78\""
-                                             : "a string",
-                json_kind_name(item));
+            return json_unwanted(item,
+                                 option->type == OPTION_CODES
+                                     ? "an exit code or a range such as \"64-78\" is wanted"
+                                     : "a string is wanted",
+                                 err) ||
+                   err_wrap(err, "item %zu", command_count(*field) + 1);
         if (!add_item(option, text, field, err))
             return false;
     }
     return true;
-}
-
-/* A command replaces an older one: its parts never come from several sources. */
-static bool keep_command(char ***field, char **args, bool is_good)
-{
-    if (is_good) {
-        command_clear(field);
-        *field = args;
-    } else {
-        command_clear(&args);
-    }
-    return is_good;
-}
-
-static bool parse_command(const struct option *option, const char *text, const char *folder,
-                          void *field, struct err *err)
-{
-    char **args = NULL;
-    bool is_good = command_from_text(text, folder, &args, err);
-    return keep_command(field, args, is_good);
-}
-
-static bool parse_json_command(const struct json *json, const char *folder, char ***field,
-                               struct err *err)
-{
-    char **args = NULL;
-    bool is_good = command_from_json(json, folder, &args, err);
-    return keep_command(field, args, is_good);
-}
-
-static const struct type types[OPTION_TYPE__COUNT] = {
-    [OPTION_BOOL] = {NULL, "true or false", JSON_IS_BOOL, parse_bool, format_bool},
-    [OPTION_INT] = {"N", "a whole number", JSON_IS_INT, parse_int, format_int},
-    [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT, parse_duration,
-                         format_duration},
-    [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT, parse_size, format_size},
-    [OPTION_EVERY] = {"N|TIME", "a whole number of steps or a duration such as \"10m\"",
-                      JSON_IS_TEXT, parse_every, format_every},
-    [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT, parse_text, format_text},
-    [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_path, format_text},
-    [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_template, format_text},
-    [OPTION_CHOICE] = {"WORD", "a string", JSON_IS_TEXT, parse_choice, format_choice},
-    [OPTION_SIGNAL] = {"SIGNAL", "a signal's name as a string", JSON_IS_TEXT, parse_signal,
-                       format_signal},
-    [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST, parse_list, NULL},
-    [OPTION_CODES] = {"CODE[-CODE],...", "a list of exit codes and of ranges such as \"64-78\"",
-                      JSON_IS_LIST, parse_list, NULL},
-    [OPTION_COMMAND] = {"PROGRAM", "a program and its arguments as a list", JSON_IS_LIST,
-                        parse_command, NULL},
-    [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT, NULL, NULL},
-    [OPTION_NOTICES] = {"SOURCE,...", "a list of notice sources", JSON_IS_LIST, NULL, NULL},
-};
-
-/* An empty text is usually an unset shell variable. If it counted as null, the job would run
- * without, for example, its checkpoint directory. */
-static bool values_parse(const struct option *option, const char *text, const char *folder,
-                         struct config *config, struct err *err)
-{
-    if (option->is_nullable && !*text)
-        return err_set(err, ERR_USAGE, 0, "the value is empty; if none is meant, write null");
-    return types[option->type].parse(option, text, folder, value_field(option, config), err);
-}
-
-bool value_from_text(const struct option *option, const char *text, const char *folder,
-                     struct config *config, struct err *err)
-{
-    if (option->type == OPTION_SIGNALS)
-        return rules_from_text(option, text, config, err);
-    if (option->type == OPTION_NOTICES)
-        return noticelist_from_text(text, folder, config, err);
-    if (option->is_nullable && str_is(text, "null")) {
-        value_clear(option, config);
-        return true;
-    }
-    return values_parse(option, text, folder, config, err);
 }
 
 /* Scalars are checked as text, so each type has one check. */
@@ -334,7 +246,8 @@ static bool scalar_from_json(const struct option *option, const struct json *jso
 bool value_from_json(const struct option *option, const struct json *json, const char *folder,
                      struct config *config, struct err *err)
 {
-    const struct type *type = &types[option->type];
+    const struct value_type *type = value_type(option);
+    void *field = value_field(option, config);
     if (json_kind(json) == JSON_IS_NULL && option->is_nullable) {
         value_clear(option, config);
         return true;
@@ -343,15 +256,28 @@ bool value_from_json(const struct option *option, const struct json *json, const
     if (json_kind(json) != type->kind && !may_be_number)
         return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s", type->wanted,
                        json_kind_name(json));
-    if (option->type == OPTION_SIGNALS)
+    switch (option->type) {
+    case OPTION_LIST:
+    case OPTION_CODES:
+        return list_from_json(option, json, field, err);
+    case OPTION_COMMAND:
+        command_clear(field);
+        return command_from_json(json, folder, field, err);
+    case OPTION_SIGNALS:
         return rules_from_json(option, json, config, err);
-    if (option->type == OPTION_NOTICES)
+    case OPTION_NOTICES:
         return noticelist_from_json(json, folder, config, err);
-    if (option->type == OPTION_LIST || option->type == OPTION_CODES)
-        return list_from_json(option, json, value_field(option, config), err);
-    if (option->type == OPTION_COMMAND)
-        return parse_json_command(json, folder, value_field(option, config), err);
-    return scalar_from_json(option, json, folder, config, err);
+    default:
+        return scalar_from_json(option, json, folder, config, err);
+    }
+}
+
+/* ---- and back ---- */
+
+static bool is_text(const struct option *option)
+{
+    return option->type == OPTION_TEXT || option->type == OPTION_PATH ||
+           option->type == OPTION_TEMPLATE;
 }
 
 void value_clear(const struct option *option, struct config *config)
@@ -363,7 +289,7 @@ void value_clear(const struct option *option, struct config *config)
         noticelist_clear(config);
     } else if (types[option->type].kind == JSON_IS_LIST) {
         command_clear(field);
-    } else if (types[option->type].format == format_text) {
+    } else if (is_text(option)) {
         free(*(char **)field);
         *(char **)field = NULL;
     } else if (option->type == OPTION_INT) {
@@ -376,7 +302,7 @@ void value_clear(const struct option *option, struct config *config)
 bool value_is_null(const struct option *option, const struct config *config)
 {
     const void *field = value_field(option, config);
-    if (types[option->type].format == format_text)
+    if (is_text(option))
         return !*(char *const *)field;
     if (option->type == OPTION_COMMAND)
         return !*(char **const *)field;
@@ -386,12 +312,40 @@ bool value_is_null(const struct option *option, const struct config *config)
     return option->is_nullable && option->type == OPTION_INT && *(const int *)field < 0;
 }
 
+char *value_number_text(const struct option *option, int64_t number, char *text, size_t size)
+{
+    if (option->type == OPTION_SIZE)
+        return value_size_text(number, text, size);
+    if (option->type != OPTION_INT)
+        return str_duration(number, text, size);
+    snprintf(text, size, "%" PRId64, number);
+    return text;
+}
+
 char *value_format(const struct option *option, const struct config *config, char *text,
                    size_t size)
 {
+    const void *field = value_field(option, config);
+    const struct config_every *every = field;
     text[0] = '\0';
-    if (types[option->type].format && !value_is_null(option, config))
-        types[option->type].format(option, value_field(option, config), text, size);
+    if (value_is_null(option, config))
+        return text;
+    if (is_text(option))
+        str_copy(text, size, *(char *const *)field);
+    else if (option->type == OPTION_BOOL)
+        str_copy(text, size, *(const bool *)field ? "true" : "false");
+    else if (option->type == OPTION_INT)
+        value_number_text(option, *(const int *)field, text, size);
+    else if (option->type == OPTION_DURATION || option->type == OPTION_SIZE)
+        value_number_text(option, *(const int64_t *)field, text, size);
+    else if (option->type == OPTION_EVERY && every->steps)
+        snprintf(text, size, "%" PRId64, every->steps);
+    else if (option->type == OPTION_EVERY)
+        str_duration(every->ns, text, size);
+    else if (option->type == OPTION_CHOICE)
+        str_copy(text, size, option->choices[*(const int *)field]);
+    else if (option->type == OPTION_SIGNAL)
+        str_copy(text, size, signame(*(const int *)field));
     return text;
 }
 
@@ -422,23 +376,8 @@ void value_write(const struct option *option, const struct config *config, struc
         writer_int(writer, key, *(const int *)field);
     else if (option->type == OPTION_EVERY && ((const struct config_every *)field)->steps)
         writer_int(writer, key, ((const struct config_every *)field)->steps);
-    else if (types[option->type].format == format_text)
+    else if (is_text(option))
         writer_text(writer, key, *(char *const *)field);
     else
         writer_text(writer, key, value_format(option, config, text, sizeof text));
-}
-
-const char *value_metavar(const struct option *option)
-{
-    return option->metavar ? option->metavar : types[option->type].metavar;
-}
-
-const char *value_wanted(const struct option *option)
-{
-    return types[option->type].wanted;
-}
-
-enum json_kind value_kind(const struct option *option)
-{
-    return types[option->type].kind;
 }

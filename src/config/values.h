@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * values: one option's value, from text, from JSON, and back. Each type is one row of a table. The
- * caller adds the option's name to errors. Main thread.
+ * values: one option's value, from text, from JSON, and back. The caller adds the option's name to
+ * errors. Main thread.
  */
 #ifndef PCHRUN_CONFIG_VALUES_H
 #define PCHRUN_CONFIG_VALUES_H
@@ -11,9 +11,16 @@
 #include "json/json.h"
 #include "json/writer.h"
 
+/* The words for a type that users read, and its JSON type in the file. */
+struct value_type {
+    const char *metavar, *wanted; /* "TIME" and "a duration such as \"25s\"" */
+    enum json_kind kind;
+};
+const struct value_type *value_type(const struct option *option);
+
 /* Sets the field. The word null sets it to null if allowed. Lists, signals and notices are
  * appended. Relative paths are relative to `folder`, which is absolute; NULL: the current one. On
- * failure the field is unchanged, except that a list may have grown. */
+ * failure the field is unchanged, except that a list may have other items. */
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
@@ -28,10 +35,8 @@ char *value_format(const struct option *option, const struct config *config, cha
                    size_t size);
 void value_write(const struct option *option, const struct config *config, struct writer *writer,
                  const char *key);
-/* "DURATION" and "a duration such as \"25s\"". */
-const char *value_metavar(const struct option *option);
-const char *value_wanted(const struct option *option);
-enum json_kind value_kind(const struct option *option); /* in the file */
+/* A number of the option's type, such as its min, as text. Returns text. */
+char *value_number_text(const struct option *option, int64_t number, char *text, size_t size);
 
 /* The pointer to one option's field. */
 static inline void *value_field(const struct option *option, const struct config *config)

@@ -232,3 +232,16 @@ bool json_bool(const struct json *value, bool *ret)
     *ret = json_is_true(value->value);
     return true;
 }
+
+bool json_unwanted(const struct json *value, const char *wanted, struct err *err)
+{
+    return err_set(err, ERR_USAGE, 0, "%s, not %s", wanted, json_kind_name(value));
+}
+
+const char *json_need_text(const struct json *value, struct err *err)
+{
+    const char *text = json_text(value);
+    if (!text)
+        json_unwanted(value, "a string is wanted", err);
+    return text;
+}

@@ -65,4 +65,9 @@ MUST_CHECK bool json_int(const struct json *value, int64_t *ret);
 MUST_CHECK bool json_number(const struct json *value, double *ret); /* of either kind */
 MUST_CHECK bool json_bool(const struct json *value, bool *ret);
 
+/* ERR_USAGE: "a list is wanted, not a string". Returns false. */
+bool json_unwanted(const struct json *value, const char *wanted, struct err *err);
+/* The text of a string; for any other kind NULL and such an error. */
+MUST_CHECK const char *json_need_text(const struct json *value, struct err *err);
+
 #endif
