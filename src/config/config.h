@@ -157,8 +157,8 @@ struct config {
     bool is_doctor;   /* --doctor: look, and run nothing */
     char **command;   /* what to run: a pointer into argv */
 
-    struct platform scheduler; /* with PRESET_AUTO: the result */
-    struct discovery found;    /* by cluster.discovery */
+    struct platform platform; /* the preset in force, and "detected: ..." or "named by ..." */
+    struct discovery found;   /* by cluster.discovery */
 
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };

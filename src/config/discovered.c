@@ -50,7 +50,7 @@ static bool set(struct config *config, const struct option *option, const char *
                 const char *why, struct err *err)
 {
     char origin[2 * DISCOVER_TEXT_MAX];
-    if (origin_from(config, option) != FROM_DEFAULT)
+    if (origin_from(config, option->key) != FROM_DEFAULT)
         return true;
     snprintf(origin, sizeof origin, "discovery %s: %s", discover_names[config->found.from], why);
     return origin_set(config, option, FROM_DISCOVERY, origin, err) &&
@@ -87,7 +87,8 @@ static bool check_rank(const struct config *config, int given, struct err *err)
     if (found->nnodes > 0)
         return err_set(
             err, ERR_USAGE, 0, "the job has %d nodes (%s), but %s; set cluster.node_rank, too",
-            given, origin_of(config, config->cluster.nodes[0] ? "cluster.nodes" : "cluster.nnodes"),
+            given,
+            origin_text(config, config->cluster.nodes[0] ? "cluster.nodes" : "cluster.nnodes"),
             found->nnodes_why);
     return given > 0 || err_set(err, ERR_USAGE, 0,
                                 "cluster.discovery, %s: %s, but nothing says how many nodes there "

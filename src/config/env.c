@@ -27,9 +27,9 @@ static bool apply_variable(const char *name, const char *text, struct config *co
     if (!option)
         return option_unknown_variable(name, err);
     /* The environment has no order, so two names of one option are an error. */
-    if (origin_from(config, option) == FROM_ENVIRONMENT)
+    if (origin_from(config, option->key) == FROM_ENVIRONMENT)
         return err_set(err, ERR_USAGE, 0, "%s: %s is set already by the %s; keep one of the two",
-                       name, option->key, origin_text(config, option));
+                       name, option->key, origin_text(config, option->key));
     char where[2 * OPTION_NAME_MAX + 16];
     snprintf(where, sizeof where, "environment %s", name);
     if (!origin_set(config, option, FROM_ENVIRONMENT, where, err))

@@ -49,14 +49,6 @@ static bool apply_group(const struct file *file, const char *name, const struct 
     return true;
 }
 
-static const struct option_group *file_find_group(const char *name)
-{
-    for (size_t i = 0; i < option_groups_count; i++)
-        if (option_groups[i].name[0] && str_is(option_groups[i].name, name))
-            return &option_groups[i];
-    return NULL;
-}
-
 static bool apply_member(const struct file *file, const struct json *member, struct err *err)
 {
     const char *key = json_key(member);
@@ -65,9 +57,9 @@ static bool apply_member(const struct file *file, const struct json *member, str
     for (const char *const *added = show_added; *added; added++)
         if (str_is(key, *added))
             return true;
-    const struct option_group *group = file_find_group(key);
-    if (group)
-        return apply_group(file, group->name, member, err);
+    for (size_t i = 0; i < option_groups_count; i++)
+        if (option_groups[i].name[0] && str_is(key, option_groups[i].name))
+            return apply_group(file, key, member, err);
     /* "cluster.port" is an option, but not a key of the outermost object. */
     const struct option *option = strchr(key, '.') ? NULL : option_by_key(key);
     if (option)

@@ -330,14 +330,10 @@ static void write_notice(const struct config_notice *notice, struct writer *writ
         return;
     }
     writer_object(writer, NULL);
-    if (is_program(notice->kind)) {
-        writer_list(writer, kind);
-        for (size_t i = 0; notice->args[i]; i++)
-            writer_text(writer, NULL, notice->args[i]);
-        writer_end(writer);
-    } else {
+    if (is_program(notice->kind))
+        command_write(notice->args, writer, kind);
+    else
         writer_text(writer, kind, notice->args[0]);
-    }
     if (notice->kind == CONFIG_NOTICE_POLL) {
         writer_text(writer, "interval", str_duration(notice->interval_ns, time, sizeof time));
         writer_text(writer, "timeout", str_duration(notice->timeout_ns, time, sizeof time));

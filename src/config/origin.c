@@ -16,7 +16,7 @@ bool origin_set(struct config *config, const struct option *option, enum origin_
     struct config_origin *origin = &config->origins[option - options];
     char *whole;
     if (option->type == OPTION_SIGNALS && origin->from != from) {
-        if (asprintf(&whole, "%s, %s", origin_text(config, option), text) < 0)
+        if (asprintf(&whole, "%s, %s", origin_text(config, option->key), text) < 0)
             whole = NULL;
     } else {
         whole = strdup(text);
@@ -32,23 +32,18 @@ bool origin_set(struct config *config, const struct option *option, enum origin_
     return true;
 }
 
-enum origin_from origin_from(const struct config *config, const struct option *option)
+enum origin_from origin_from(const struct config *config, const char *key)
 {
-    return config->origins[option - options].from;
+    return config->origins[option_by_key(key) - options].from;
 }
 
-const char *origin_text(const struct config *config, const struct option *option)
+const char *origin_text(const struct config *config, const char *key)
 {
-    const char *text = config->origins[option - options].text;
+    const char *text = config->origins[option_by_key(key) - options].text;
     return text ? text : "default";
 }
 
 bool origin_is_given(const struct config *config, const char *key)
 {
-    return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
-}
-
-const char *origin_of(const struct config *config, const char *key)
-{
-    return origin_text(config, option_by_key(key));
+    return origin_from(config, key) != FROM_DEFAULT;
 }

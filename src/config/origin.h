@@ -29,10 +29,8 @@ struct config_origin {
  * signals are merged, so all their sources are noted. */
 MUST_CHECK bool origin_set(struct config *config, const struct option *option,
                            enum origin_from from, const char *text, struct err *err);
-enum origin_from origin_from(const struct config *config, const struct option *option);
-const char *origin_text(const struct config *config, const struct option *option);
-/* The same by the option's key. */
+enum origin_from origin_from(const struct config *config, const char *key);
+const char *origin_text(const struct config *config, const char *key);
 bool origin_is_given(const struct config *config, const char *key); /* not the default */
-const char *origin_of(const struct config *config, const char *key);
 
 #endif

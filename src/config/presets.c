@@ -120,23 +120,12 @@ const struct preset_row presets[PRESET__COUNT] = {
                         .source = CONFIG_NOTICE_TENCENT},
 };
 
-/* "preset slurm, detected: SLURM_JOB_ID is set" */
-static void word_origin(const struct config *config, char *text, size_t size)
-{
-    if (config->preset == PRESET_AUTO)
-        snprintf(text, size, "preset %s, detected: %s", preset_names[config->scheduler.preset],
-                 config->scheduler.why);
-    else
-        snprintf(text, size, "preset %s, named by %s", preset_names[config->preset],
-                 origin_of(config, "preset"));
-}
-
 static bool presets_fill_in(struct config *config, const struct preset_setting *setting,
                             const char *origin, struct err *err)
 {
     const struct option *option = option_by_key(setting->key);
     bool is_merged = option->type == OPTION_SIGNALS;
-    if (!is_merged && origin_from(config, option) != FROM_DEFAULT)
+    if (!is_merged && origin_from(config, option->key) != FROM_DEFAULT)
         return true;
     if (!origin_set(config, option, FROM_PRESET, origin, err))
         return false;
@@ -146,34 +135,37 @@ static bool presets_fill_in(struct config *config, const struct preset_setting *
 
 bool presets_apply(struct config *config, char **env, struct err *err)
 {
-    char origin[PLATFORM_WHY_MAX + 2 * OPTION_NAME_MAX];
-    enum preset preset = (enum preset)config->preset;
-    if (preset == PRESET_AUTO) {
-        platform_scheduler(env, &config->scheduler);
-        preset = config->scheduler.preset;
-    }
-    word_origin(config, origin, sizeof origin);
-    for (const struct preset_setting *at = presets[preset].settings; at->key; at++)
+    bool is_auto = config->preset == PRESET_AUTO;
+    struct platform found = {.preset = (enum preset)config->preset};
+    char origin[PLATFORM_WHY_MAX + OPTION_NAME_MAX];
+    if (is_auto)
+        platform_scheduler(env, &found);
+    else
+        str_copy(found.why, sizeof found.why, origin_text(config, "preset"));
+    config->platform.preset = found.preset;
+    snprintf(config->platform.why, sizeof config->platform.why, "%s %.240s",
+             is_auto ? "detected:" : "named by", found.why);
+    snprintf(origin, sizeof origin, "preset %s, %s", preset_names[found.preset],
+             config->platform.why);
+    for (const struct preset_setting *at = presets[found.preset].settings; at->key; at++)
         if (!presets_fill_in(config, at, origin, err))
-            return err_wrap(err, "%s of preset %s", at->key, preset_names[preset]);
+            return err_wrap(err, "%s of preset %s", at->key, preset_names[found.preset]);
     return true;
 }
 
 /* --- "auto" in "notices" --- */
 
-/* Those of the scheduler and of the cloud; `cloud` is filled in if it looks for one. The list ends
- * with CONFIG_NOTICE_AUTO. */
+/* Those of the preset in force and, if that was detected, of the cloud. The list ends with
+ * CONFIG_NOTICE_AUTO. */
 static void find_sources(const struct config *config, const char *root, struct platform *cloud,
                          enum config_notice_kind kinds[3])
 {
     size_t n = 0;
     memset(kinds, 0, 3 * sizeof *kinds);
-    if (config->preset != PRESET_AUTO) {
-        kinds[0] = presets[config->preset].source;
-        return;
-    }
-    platform_cloud(root, cloud);
-    kinds[n] = presets[config->scheduler.preset].source;
+    *cloud = (struct platform){.preset = PRESET_NONE};
+    if (config->preset == PRESET_AUTO)
+        platform_cloud(root, cloud);
+    kinds[n] = presets[config->platform.preset].source;
     n += kinds[n] != CONFIG_NOTICE_AUTO;
     kinds[n] = presets[cloud->preset].source;
 }
@@ -209,38 +201,25 @@ static const char *note_of(enum preset scheduler, enum preset cloud)
     }
 }
 
-static void presets_show_found(const struct config *config, const struct platform *cloud,
-                               struct writer *w)
-{
-    char why[PLATFORM_WHY_MAX + 16];
-    snprintf(why, sizeof why, "detected: %s", config->scheduler.why);
-    writer_text(w, "preset", preset_names[config->scheduler.preset]);
-    writer_text(w, "why", why);
-    writer_text(w, "cloud", cloud->preset == PRESET_NONE ? NULL : preset_names[cloud->preset]);
-    writer_text(w, "cloud_why", cloud->why);
-    const char *note = note_of(config->scheduler.preset, cloud->preset);
-    if (note)
-        writer_text(w, "note", note);
-}
-
-static void show_named(const struct config *config, struct writer *w)
-{
-    char why[256];
-    snprintf(why, sizeof why, "named by %s, so nothing was looked at", origin_of(config, "preset"));
-    writer_text(w, "preset", preset_names[config->preset]);
-    writer_text(w, "why", why);
-}
-
 void presets_show(const struct config *config, struct writer *w)
 {
+    bool is_auto = config->preset == PRESET_AUTO;
     enum config_notice_kind kinds[3];
     struct platform cloud;
+    char why[PLATFORM_WHY_MAX + 32];
     find_sources(config, "", &cloud, kinds);
+    snprintf(why, sizeof why, "%s%s", config->platform.why,
+             is_auto ? "" : ", so nothing was looked at");
     writer_object(w, "$platform");
-    if (config->preset == PRESET_AUTO)
-        presets_show_found(config, &cloud, w);
-    else
-        show_named(config, w);
+    writer_text(w, "preset", preset_names[config->platform.preset]);
+    writer_text(w, "why", why);
+    if (is_auto) {
+        const char *note = note_of(config->platform.preset, cloud.preset);
+        writer_text(w, "cloud", cloud.preset == PRESET_NONE ? NULL : preset_names[cloud.preset]);
+        writer_text(w, "cloud_why", cloud.why);
+        if (note)
+            writer_text(w, "note", note);
+    }
     writer_list(w, "notices");
     for (size_t i = 0; kinds[i] != CONFIG_NOTICE_AUTO; i++)
         writer_text(w, NULL, notice_kind_names[kinds[i]]);

@@ -43,21 +43,6 @@ static const char *leaf(const struct option *option)
     return point ? point + 1 : option->key;
 }
 
-typedef void member_fn(struct writer *w, const struct option *option, const struct config *config);
-
-static void each_in_group(struct writer *w, const struct option_group *group,
-                          const struct config *config, member_fn *member)
-{
-    for (size_t i = 0; i < options_count; i++)
-        if (option_is_in(&options[i], group))
-            member(w, &options[i], config);
-}
-
-static void write_member(struct writer *w, const struct option *option, const struct config *config)
-{
-    value_write(option, config, w, leaf(option));
-}
-
 bool show_config(const struct config *config, char **env, FILE *out, struct err *err)
 {
     struct writer w;
@@ -69,13 +54,15 @@ bool show_config(const struct config *config, char **env, FILE *out, struct err 
         const struct option_group *group = &option_groups[i];
         if (group->name[0])
             writer_object(&w, group->name);
-        each_in_group(&w, group, config, write_member);
+        for (size_t n = 0; n < options_count; n++)
+            if (option_is_in(&options[n], group))
+                value_write(&options[n], config, &w, leaf(&options[n]));
         if (group->name[0])
             writer_end(&w);
     }
     writer_object(&w, "$sources");
     for (size_t i = 0; i < options_count; i++)
-        writer_text(&w, options[i].key, origin_text(config, &options[i]));
+        writer_text(&w, options[i].key, origin_text(config, options[i].key));
     writer_end(&w);
     writer_end(&w);
     return show_finish(&w, out, err);
@@ -247,7 +234,9 @@ static void schema_group(struct writer *w, const struct option_group *group,
 {
     schema_put(w, "{'type': 'object'}");
     writer_object(w, "properties");
-    each_in_group(w, group, config, schema_member);
+    for (size_t i = 0; i < options_count; i++)
+        if (option_is_in(&options[i], group))
+            schema_member(w, &options[i], config);
 }
 
 bool show_schema(const struct config *config, FILE *out, struct err *err)

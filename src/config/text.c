@@ -122,3 +122,11 @@ void command_clear(char ***args)
     free(*args);
     *args = NULL;
 }
+
+void command_write(char *const *args, struct writer *writer, const char *key)
+{
+    writer_list(writer, key);
+    for (size_t i = 0; args && args[i]; i++)
+        writer_text(writer, NULL, args[i]);
+    writer_end(writer);
+}

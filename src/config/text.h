@@ -9,6 +9,7 @@
 #define PCHRUN_CONFIG_TEXT_H
 
 #include "json/json.h"
+#include "json/writer.h"
 
 /* min to max bytes, and no control character. */
 MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
@@ -31,5 +32,6 @@ MUST_CHECK bool command_add(char ***args, char *copy, struct err *err);
 size_t command_count(char *const *args);
 /* Frees any list of texts and sets it to NULL. */
 void command_clear(char ***args);
+void command_write(char *const *args, struct writer *writer, const char *key);
 
 #endif

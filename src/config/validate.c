@@ -41,14 +41,14 @@ static bool settle_nnodes(struct config *config, struct err *err)
     if (n > 0 && config->cluster.chief)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nodes (%s) and cluster.chief (%s) exclude each other; keep one",
-                       origin_of(config, "cluster.nodes"), origin_of(config, "cluster.chief"));
+                       origin_text(config, "cluster.nodes"), origin_text(config, "cluster.chief"));
     if (n == 0)
         return true;
     if (origin_is_given(config, "cluster.nnodes") && config->cluster.nnodes != n)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nnodes is %d (%s), but cluster.nodes has %d entries (%s)",
-                       config->cluster.nnodes, origin_of(config, "cluster.nnodes"), n,
-                       origin_of(config, "cluster.nodes"));
+                       config->cluster.nnodes, origin_text(config, "cluster.nnodes"), n,
+                       origin_text(config, "cluster.nodes"));
     if (origin_is_given(config, "cluster.nnodes"))
         return true;
     config->cluster.nnodes = n;
@@ -59,7 +59,7 @@ static bool settle_nnodes(struct config *config, struct err *err)
 /* Discovered nodes may not belong to this job, so the error says how to run alone. */
 static const char *alone_hint(const struct config *config)
 {
-    return origin_from(config, option_by_key("cluster.nnodes")) == FROM_DISCOVERY
+    return origin_from(config, "cluster.nnodes") == FROM_DISCOVERY
                ? "; if each pchrun is a job of its own, --cluster-discovery none"
                : "";
 }
@@ -71,17 +71,17 @@ static bool check_chief(const struct config *config, struct err *err)
     if (config->cluster.chief && !origin_is_given(config, "cluster.nnodes"))
         return err_set(err, ERR_USAGE, 0,
                        "cluster.chief (%s) needs cluster.nnodes, the number of nodes",
-                       origin_of(config, "cluster.chief"));
+                       origin_text(config, "cluster.chief"));
     if (config->cluster.nnodes > 1 && !has_nodes && !config->cluster.chief)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nnodes is %d (%s), but nothing says where node 0 is; set "
                        "cluster.nodes or cluster.chief%s",
-                       config->cluster.nnodes, origin_of(config, "cluster.nnodes"),
+                       config->cluster.nnodes, origin_text(config, "cluster.nnodes"),
                        alone_hint(config));
     if (config->cluster.nnodes > 1 && !has_nodes && config->cluster.node_rank < 0)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.chief (%s) needs cluster.node_rank, which node this is",
-                       origin_of(config, "cluster.chief"));
+                       origin_text(config, "cluster.chief"));
     return true;
 }
 
@@ -91,9 +91,9 @@ static bool settle_node_rank(struct config *config, struct err *err)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.node_rank is %d (%s), but the job has %d node%s (%s); ranks count "
                        "from 0",
-                       config->cluster.node_rank, origin_of(config, "cluster.node_rank"),
+                       config->cluster.node_rank, origin_text(config, "cluster.node_rank"),
                        config->cluster.nnodes, config->cluster.nnodes == 1 ? "" : "s",
-                       origin_of(config, "cluster.nnodes"));
+                       origin_text(config, "cluster.nnodes"));
     if (config->cluster.node_rank >= 0 || config->cluster.nnodes > 1)
         return true;
     config->cluster.node_rank = 0;
@@ -125,7 +125,7 @@ static bool check_one(const struct config *config, const char *key, const char *
     struct address address;
     if (!text || check_address(config, text, &address, err))
         return true;
-    return err_wrap(err, "%s (%s)", key, origin_of(config, key));
+    return err_wrap(err, "%s (%s)", key, origin_text(config, key));
 }
 
 struct entry {
@@ -169,13 +169,13 @@ static bool validate_check_nodes(const struct config *config, struct err *err)
     }
     ok = ok && check_twins(entries, n, err);
     free(entries);
-    return ok || err_wrap(err, "cluster.nodes (%s)", origin_of(config, "cluster.nodes"));
+    return ok || err_wrap(err, "cluster.nodes (%s)", origin_text(config, "cluster.nodes"));
 }
 
 static bool check_cluster(const struct config *config, struct err *err)
 {
     if (!check_port(config->cluster.port, err))
-        return err_wrap(err, "cluster.port (%s)", origin_of(config, "cluster.port"));
+        return err_wrap(err, "cluster.port (%s)", origin_text(config, "cluster.port"));
     if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {
         char timeout[32], interval[32];
         return err_set(
@@ -183,31 +183,28 @@ static bool check_cluster(const struct config *config, struct err *err)
             "cluster.heartbeat_timeout is %s (%s), less than twice cluster.heartbeat_interval, "
             "which is %s (%s)",
             str_duration(config->cluster.heartbeat_timeout_ns, timeout, sizeof timeout),
-            origin_of(config, "cluster.heartbeat_timeout"),
+            origin_text(config, "cluster.heartbeat_timeout"),
             str_duration(config->cluster.heartbeat_interval_ns, interval, sizeof interval),
-            origin_of(config, "cluster.heartbeat_interval"));
+            origin_text(config, "cluster.heartbeat_interval"));
     }
     return true;
 }
 
-/* Without logs.dir, pchrun does not see the output of a program. */
-static bool check_silence(const struct config *config, struct err *err)
-{
-    return config->watchdog.silence_ns == 0 || config->logs.dir ||
-           err_set(err, ERR_USAGE, 0,
-                   "watchdog.silence (%s) needs logs.dir: without it pchrun does not see the "
-                   "output of the commands",
-                   origin_of(config, "watchdog.silence"));
-}
-
-/* An option without effect is an error. */
+/* An option without effect is an error: without logs.dir, pchrun does not see the output. */
 static bool check_logs(const struct config *config, struct err *err)
 {
-    if (config->logs.prefix && !config->logs.dir)
+    if (config->logs.dir)
+        return true;
+    if (config->watchdog.silence_ns > 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "watchdog.silence (%s) needs logs.dir: without it pchrun does not see the "
+                       "output of the commands",
+                       origin_text(config, "watchdog.silence"));
+    if (config->logs.prefix)
         return err_set(err, ERR_USAGE, 0,
                        "logs.prefix is set (%s), but logs.dir is not, so nothing is passed on by "
                        "pchrun; set logs.dir",
-                       origin_of(config, "logs.prefix"));
+                       origin_text(config, "logs.prefix"));
     return true;
 }
 
@@ -216,6 +213,5 @@ bool config_validate(struct config *config, struct err *err)
     return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
            settle_node_rank(config, err) && validate_check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
-           check_one(config, "cluster.bind", config->cluster.bind, err) &&
-           check_silence(config, err) && check_logs(config, err);
+           check_one(config, "cluster.bind", config->cluster.bind, err) && check_logs(config, err);
 }

@@ -349,14 +349,6 @@ char *value_format(const struct option *option, const struct config *config, cha
     return text;
 }
 
-static void write_list(char *const *list, struct writer *writer, const char *key)
-{
-    writer_list(writer, key);
-    for (size_t i = 0; list && list[i]; i++)
-        writer_text(writer, NULL, list[i]);
-    writer_end(writer);
-}
-
 void value_write(const struct option *option, const struct config *config, struct writer *writer,
                  const char *key)
 {
@@ -369,7 +361,7 @@ void value_write(const struct option *option, const struct config *config, struc
     else if (option->type == OPTION_NOTICES)
         noticelist_write(config, writer, key);
     else if (types[option->type].kind == JSON_IS_LIST)
-        write_list(*(char **const *)field, writer, key);
+        command_write(*(char **const *)field, writer, key);
     else if (option->type == OPTION_BOOL)
         writer_bool(writer, key, *(const bool *)field);
     else if (option->type == OPTION_INT)

@@ -25,9 +25,7 @@
 
 bool patient_is_in_slurm(const struct patient *patient)
 {
-    const struct config *config = patient->config;
-    return (config->preset == PRESET_AUTO ? config->scheduler.preset
-                                          : (enum preset)config->preset) == PRESET_SLURM;
+    return patient->config->platform.preset == PRESET_SLURM;
 }
 
 static bool is_shell(const char *name)

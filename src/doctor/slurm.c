@@ -26,7 +26,7 @@
 #define SCONTROL  "scontrol show config"
 #define LINUXPROC "proctrack/linuxproc"
 
-enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128, WORDS_MAX = 7 };
+enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128 };
 
 /* --- the answers of Slurm's programs --- */
 
@@ -42,13 +42,7 @@ static int64_t doctor_slurm_time_left(void)
 /* `words` ends with NULL. */
 static bool ask_words(const char *const *words, char text[TEXT_MAX], struct err *err)
 {
-    char copies[WORDS_MAX][VALUE_MAX];
-    char *argv[WORDS_MAX + 1] = {NULL};
-    for (int i = 0; i < WORDS_MAX && words[i]; i++) {
-        str_copy(copies[i], VALUE_MAX, words[i]);
-        argv[i] = copies[i];
-    }
-    return ask(argv, doctor_slurm_time_left(), text, TEXT_MAX, err);
+    return ask((char **)words, doctor_slurm_time_left(), text, TEXT_MAX, err);
 }
 
 static bool ask_scontrol(const char *verb, const char *what, const char *which, char text[TEXT_MAX],

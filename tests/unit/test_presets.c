@@ -44,11 +44,6 @@ static struct config_signal rule_of(const struct config *config, int number)
     return config->signals[number];
 }
 
-static const char *origin(const struct config *config, const char *key)
-{
-    return origin_text(config, option_by_key(key));
-}
-
 /* Each text of a preset is one that its option takes, and it is then in force. */
 Test(presets, every_setting_takes_effect)
 {
@@ -70,8 +65,8 @@ Test(presets, every_setting_takes_effect)
                 cr_expect_eq(config.signals[n].rule, alone.signals[n].rule);
                 cr_expect_eq(config.signals[n].grace_ns, alone.signals[n].grace_ns);
             }
-            cr_expect(strstr(origin(&config, at->key), origin_wanted), "%s: %s", at->key,
-                      origin(&config, at->key));
+            cr_expect(strstr(origin_text(&config, at->key), origin_wanted), "%s: %s", at->key,
+                      origin_text(&config, at->key));
             config_free(&alone);
         }
         cr_expect(presets[i].title && presets[i].manual, "%s", preset_names[i]);
@@ -92,7 +87,7 @@ Test(presets, a_name_wins_over_what_is_found)
     config_free(&config);
     config = LOAD(slurm_env, "--preset=none");
     cr_expect(!config.signals[SIGUSR1].is_given);
-    cr_expect_str_eq(origin(&config, "grace"), "default");
+    cr_expect_str_eq(origin_text(&config, "grace"), "default");
     config_free(&config);
 }
 
@@ -102,14 +97,14 @@ Test(presets, one_that_is_found)
     struct config_signal rule = rule_of(&config, SIGUSR1);
     cr_expect(rule.rule == SIGNAL_PREEMPT && rule.grace_ns == 55 * NS_PER_S);
     cr_expect_eq(rule_of(&config, SIGTERM).rule, SIGNAL_PREEMPT);
-    cr_expect_str_eq(origin(&config, "grace"), "preset slurm, detected: SLURM_JOB_ID is set");
-    cr_expect_str_eq(origin(&config, "signals"),
+    cr_expect_str_eq(origin_text(&config, "grace"), "preset slurm, detected: SLURM_JOB_ID is set");
+    cr_expect_str_eq(origin_text(&config, "signals"),
                      "default, preset slurm, detected: SLURM_JOB_ID is set");
-    cr_expect_str_eq(origin(&config, "exit.preempted"), "default");
+    cr_expect_str_eq(origin_text(&config, "exit.preempted"), "default");
     config_free(&config);
     config = LOAD(no_env, "--log-level=info");
-    cr_expect_eq(config.scheduler.preset, PRESET_NONE);
-    cr_expect_str_eq(origin(&config, "grace"), "default");
+    cr_expect_eq(config.platform.preset, PRESET_NONE);
+    cr_expect_str_eq(origin_text(&config, "grace"), "default");
     config_free(&config);
 }
 
@@ -127,8 +122,8 @@ Test(presets, every_source_wins_over_a_preset)
     cr_expect_eq(config.exit.codes.node_lost, 2);
     cr_expect_eq(config.exit.codes.hang, 3);
     cr_expect_eq(config.exit.codes.preempted_unsaved, 99);
-    cr_expect(strstr(origin(&config, "exit.preempted_unsaved"), "preset sge, named by file "));
-    cr_expect_str_eq(origin(&config, "exit.preempted"), "flag --exit-preempted");
+    cr_expect(strstr(origin_text(&config, "exit.preempted_unsaved"), "preset sge, named by file "));
+    cr_expect_str_eq(origin_text(&config, "exit.preempted"), "flag --exit-preempted");
     config_free(&config);
 }
 
@@ -152,7 +147,7 @@ Test(presets, signals_are_filled_in_one_by_one)
     for (int number = 0; number < CONFIG_SIGNALS; number++)
         given += config.signals[number].is_given;
     cr_expect_eq(given, 4);
-    cr_expect_str_eq(origin(&config, "signals"),
+    cr_expect_str_eq(origin_text(&config, "signals"),
                      "default, flag --signals, preset sge, named by flag --preset");
     config_free(&config);
 }
@@ -162,7 +157,7 @@ Test(presets, none_is_the_defaults)
 {
     struct config config = LOAD(no_env, "--preset=none");
     for (size_t i = 0; i < options_count; i++)
-        cr_expect_neq(origin_from(&config, &options[i]), FROM_PRESET, "%s", options[i].key);
+        cr_expect_neq(origin_from(&config, options[i].key), FROM_PRESET, "%s", options[i].key);
     config_free(&config);
 }
 
