@@ -3,7 +3,6 @@
  */
 #include "base/str.h"
 #include "config/origin.h"
-#include "config/show.h"
 #include "config/sources.h"
 #include "config/text.h"
 #include "config/values.h"

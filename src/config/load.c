@@ -8,7 +8,6 @@
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/presets.h"
-#include "config/show.h"
 #include "config/sources.h"
 #include "config/values.h"
 

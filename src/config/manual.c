@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See show.h: the options as the mdoc source of a part of pchrun.json(5).
+ * See sources.h: the options as the mdoc source of a part of pchrun.json(5).
  */
 #include "base/str.h"
 #include "config/config.h"
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/presets.h"
-#include "config/show.h"
+#include "config/sources.h"
 #include "config/values.h"
 
 #include <string.h>

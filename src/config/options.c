@@ -67,11 +67,8 @@ static const char *const format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "js
 /* clang-format off */
 const struct option options[] = {
 #include "config/options_job.inc"
-#include "config/options_cluster.inc"
-#include "config/options_save.inc"
-#include "config/options_failures.inc"
+#include "config/options_progress.inc"
 #include "config/options_end.inc"
-#include "config/options_told.inc"
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options);

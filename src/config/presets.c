@@ -129,7 +129,7 @@ static bool presets_fill_in(struct config *config, const struct preset_setting *
         return true;
     if (!origin_set(config, option, FROM_PRESET, origin, err))
         return false;
-    return is_merged ? rules_add_missing(option, setting->text, config, err)
+    return is_merged ? rules_add_missing(setting->text, config, err)
                      : value_from_text(option, setting->text, NULL, config, err);
 }
 

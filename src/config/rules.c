@@ -3,6 +3,7 @@
  */
 #include "config/rules.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "base/value.h"
 #include "config/signames.h"
@@ -10,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define GRACE_MAX_NS (7 * 24 * 3600 * NS_PER_S)
 
 const char *const rule_names[] = {
     [SIGNAL_FORWARD] = "forward",
@@ -20,8 +23,8 @@ const char *const rule_names[] = {
 };
 
 /* `grace` may be NULL. */
-static bool parse_rule(const struct option *option, const char *action, const char *grace,
-                       struct config_signal *ret, struct err *err)
+static bool parse_rule(const char *action, const char *grace, struct config_signal *ret,
+                       struct err *err)
 {
     *ret = (struct config_signal){.is_given = true, .grace_ns = -1};
     int rule = 0;
@@ -35,13 +38,12 @@ static bool parse_rule(const struct option *option, const char *action, const ch
         return true;
     if (ret->rule != SIGNAL_PREEMPT)
         return err_set(err, ERR_USAGE, 0, "a grace goes with preempt only, not with %s", action);
-    return value_duration(grace, option->min, option->max, &ret->grace_ns, err) ||
+    return value_duration(grace, 0, GRACE_MAX_NS, &ret->grace_ns, err) ||
            err_wrap(err, "its grace");
 }
 
 /* One "NAME=do:grace", which is cut into pieces. */
-static bool rule_from_text(const struct option *option, char *text, struct config *config,
-                           struct err *err)
+static bool rule_from_text(char *text, struct config *config, struct err *err)
 {
     char *action = strchr(text, '=');
     if (!action)
@@ -53,12 +55,11 @@ static bool rule_from_text(const struct option *option, char *text, struct confi
         *grace++ = '\0';
     int number;
     return signame_parse(text, &number, err) &&
-           (parse_rule(option, action, grace, &config->signals[number], err) ||
+           (parse_rule(action, grace, &config->signals[number], err) ||
             err_wrap(err, "%s", signame(number)));
 }
 
-bool rules_from_text(const struct option *option, const char *text, struct config *config,
-                     struct err *err)
+bool rules_from_text(const char *text, struct config *config, struct err *err)
 {
     char *copy = strdup(text);
     if (!copy)
@@ -66,25 +67,23 @@ bool rules_from_text(const struct option *option, const char *text, struct confi
     char *rest = copy, *item;
     bool ok = true;
     while (ok && (item = strsep(&rest, ",")))
-        ok = rule_from_text(option, item, config, err);
+        ok = rule_from_text(item, config, err);
     free(copy);
     return ok;
 }
 
-bool rules_add_missing(const struct option *option, const char *text, struct config *config,
-                       struct err *err)
+bool rules_add_missing(const char *text, struct config *config, struct err *err)
 {
     struct config_signal given[CONFIG_SIGNALS];
     memcpy(given, config->signals, sizeof given);
-    bool ok = rules_from_text(option, text, config, err);
+    bool ok = rules_from_text(text, config, err);
     for (int number = 0; number < CONFIG_SIGNALS; number++)
         if (given[number].is_given)
             config->signals[number] = given[number];
     return ok;
 }
 
-static bool rule_from_object(const struct option *option, const struct json *json,
-                             struct config_signal *ret, struct err *err)
+static bool rule_from_object(const struct json *json, struct config_signal *ret, struct err *err)
 {
     const char *action = NULL, *grace = NULL;
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
@@ -99,22 +98,20 @@ static bool rule_from_object(const struct option *option, const struct json *jso
     }
     if (!action)
         return err_set(err, ERR_USAGE, 0, "the key \"do\" is missing");
-    return parse_rule(option, action, grace, ret, err);
+    return parse_rule(action, grace, ret, err);
 }
 
-static bool rule_from_json(const struct option *option, const struct json *json,
-                           struct config_signal *ret, struct err *err)
+static bool rule_from_json(const struct json *json, struct config_signal *ret, struct err *err)
 {
     if (json_kind(json) == JSON_IS_OBJECT)
-        return rule_from_object(option, json, ret, err);
+        return rule_from_object(json, ret, err);
     const char *action = json_text(json);
     if (!action)
         return json_unwanted(json, "a string or an object is wanted", err);
-    return parse_rule(option, action, NULL, ret, err);
+    return parse_rule(action, NULL, ret, err);
 }
 
-bool rules_from_json(const struct option *option, const struct json *json, struct config *config,
-                     struct err *err)
+bool rules_from_json(const struct json *json, struct config *config, struct err *err)
 {
     uint64_t seen = 0; /* to the JSON reader "TERM" and "SIGTERM" are different keys */
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
@@ -124,7 +121,7 @@ bool rules_from_json(const struct option *option, const struct json *json, struc
         if (seen & UINT64_C(1) << number)
             return err_set(err, ERR_USAGE, 0, "%s is there twice", signame(number));
         seen |= UINT64_C(1) << number;
-        if (!rule_from_json(option, member, &config->signals[number], err))
+        if (!rule_from_json(member, &config->signals[number], err))
             return err_wrap(err, "%s", signame(number));
     }
     return true;

@@ -7,7 +7,6 @@
 #define PCHRUN_CONFIG_RULES_H
 
 #include "config/config.h"
-#include "config/options.h"
 #include "json/json.h"
 #include "json/writer.h"
 
@@ -15,13 +14,10 @@
 extern const char *const rule_names[];
 
 /* "TERM=preempt,USR1=preempt:240s" */
-MUST_CHECK bool rules_from_text(const struct option *option, const char *text,
-                                struct config *config, struct err *err);
-MUST_CHECK bool rules_from_json(const struct option *option, const struct json *json,
-                                struct config *config, struct err *err);
+MUST_CHECK bool rules_from_text(const char *text, struct config *config, struct err *err);
+MUST_CHECK bool rules_from_json(const struct json *json, struct config *config, struct err *err);
 /* Adds only rules for signals without one. */
-MUST_CHECK bool rules_add_missing(const struct option *option, const char *text,
-                                  struct config *config, struct err *err);
+MUST_CHECK bool rules_add_missing(const char *text, struct config *config, struct err *err);
 void rules_clear(struct config *config);
 void rules_write(const struct config *config, struct writer *writer, const char *key);
 

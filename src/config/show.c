@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See show.h.
+ * See sources.h.
  */
-#include "config/show.h"
+#include "config/sources.h"
 
 #include "base/str.h"
 #include "base/value.h"
@@ -11,7 +11,6 @@
 #include "config/presets.h"
 #include "config/rules.h"
 #include "config/signames.h"
-#include "config/sources.h"
 #include "config/values.h"
 #include "json/json.h"
 

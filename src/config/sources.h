@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sources: the steps of config_load(): the command line (flags.c), the environment (env.c), the
- * file (file.c), the nodes (discovered.c), and what needs several options (validate.c). Their
- * errors name the place of the fault. Main thread.
+ * file (file.c), the nodes (discovered.c), what needs several options (validate.c), and what is
+ * printed (show.c, manual.c). Their errors name the place of the fault. Main thread.
  */
 #ifndef PCHRUN_CONFIG_SOURCES_H
 #define PCHRUN_CONFIG_SOURCES_H
@@ -46,6 +46,15 @@ MUST_CHECK bool discovered_apply(struct config *config, char **env, struct err *
 /* The member "$cluster": the result and its variables; without discovery, the result that it would
  * have. */
 void discovered_show(const struct config *config, char **env, struct writer *w);
+
+/* Print --print-config (*config is the result), --print-schema and --print-options (it has the
+ * defaults), all made from the option table. They fail only if memory is short; whether `out` was
+ * written is for args_flush(). */
+MUST_CHECK bool show_config(const struct config *config, char **env, FILE *out, struct err *err);
+MUST_CHECK bool show_schema(const struct config *config, FILE *out, struct err *err);
+void show_manual(FILE *out);
+/* The keys that --print-config adds and the file's reader ignores; ends with NULL. */
+extern const char *const show_added[];
 
 /* Checks and settings that need several options. */
 MUST_CHECK bool config_validate(struct config *config, struct err *err);

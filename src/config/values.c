@@ -177,7 +177,7 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_COMMAND:
         return parse_command(text, folder, field, err);
     case OPTION_SIGNALS:
-        return rules_from_text(option, text, config, err);
+        return rules_from_text(text, config, err);
     case OPTION_NOTICES:
         return noticelist_from_text(text, folder, config, err);
     default:
@@ -264,7 +264,7 @@ bool value_from_json(const struct option *option, const struct json *json, const
         command_clear(field);
         return command_from_json(json, folder, field, err);
     case OPTION_SIGNALS:
-        return rules_from_json(option, json, config, err);
+        return rules_from_json(json, config, err);
     case OPTION_NOTICES:
         return noticelist_from_json(json, folder, config, err);
     default:

@@ -92,22 +92,25 @@ static bool doctor_read_seconds(const char *text, int64_t *ret_ns)
     return true;
 }
 
-/* The text after "NAME=" up to a space, for the job's partition; false: none, or unknown. */
+/* The text after " NAME=" up to a space; false: none. */
+static bool find_value(const char *text, const char *name, char *ret, size_t size)
+{
+    const char *at = strstr(text, name);
+    if (!at)
+        return false;
+    at += strlen(name);
+    snprintf(ret, size, "%.*s", (int)strcspn(at, " \n"), at);
+    return true;
+}
+
+/* The same for the job's partition; false: none, or unknown. */
 static bool find_of_partition(const char *name, char ret[VALUE_MAX])
 {
     static char text[TEXT_MAX];
-    char wanted[32];
     const char *partition = getenv("SLURM_JOB_PARTITION");
     struct err err;
-    if (!partition || !ask_scontrol("show", "partition", partition, text, &err))
-        return false;
-    snprintf(wanted, sizeof wanted, " %s=", name);
-    const char *at = strstr(text, wanted);
-    if (!at)
-        return false;
-    at += strlen(wanted);
-    snprintf(ret, VALUE_MAX, "%.*s", (int)strcspn(at, " \n"), at);
-    return true;
+    return partition && ask_scontrol("show", "partition", partition, text, &err) &&
+           find_value(text, name, ret, VALUE_MAX);
 }
 
 /* 0: none, or unknown. */
@@ -115,7 +118,8 @@ static int64_t partition_grace(void)
 {
     char value[VALUE_MAX];
     int64_t grace = 0;
-    return find_of_partition("GraceTime", value) && doctor_read_seconds(value, &grace) ? grace : 0;
+    return find_of_partition(" GraceTime=", value) && doctor_read_seconds(value, &grace) ? grace
+                                                                                         : 0;
 }
 
 /* Only the accounting database knows it: "00:02:00", "1-00:00:00". 0: none, or unknown. */
@@ -143,7 +147,7 @@ static int64_t over_time(void)
     char value[VALUE_MAX] = "";
     int64_t minutes = 0;
     struct err err;
-    bool is_own = find_of_partition("OverTimeLimit", value) && !str_is(value, "NONE");
+    bool is_own = find_of_partition(" OverTimeLimit=", value) && !str_is(value, "NONE");
     if (!is_own && !ask_setting("OverTimeLimit", value, &err))
         return 0;
     if (str_is(value, "UNLIMITED"))
@@ -172,17 +176,12 @@ static void advise_signal(int64_t need_ns, struct finding *ret)
 static void find_script_name(const char *job, char ret[VALUE_MAX])
 {
     static char text[TEXT_MAX];
+    char path[PATH_MAX] = "";
     struct err err;
-    ret[0] = '\0';
-    const char *at =
-        ask_scontrol("show", "job", job, text, &err) ? strstr(text, " Command=") : NULL;
-    if (!at)
-        return;
-    at += strlen(" Command=");
-    size_t len = strcspn(at, " \n");
-    for (const char *slash; (slash = memchr(at, '/', len)); at = slash + 1)
-        len -= (size_t)(slash + 1 - at);
-    snprintf(ret, VALUE_MAX, "%.*s", (int)len, at);
+    if (ask_scontrol("show", "job", job, text, &err))
+        (void)find_value(text, " Command=", path, sizeof path);
+    const char *slash = strrchr(path, '/');
+    str_copy(ret, VALUE_MAX, slash ? slash + 1 : path);
 }
 
 /* Only the accounting database knows the command line of sbatch, and only after a while. False:
