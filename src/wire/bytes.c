@@ -27,7 +27,7 @@ static void copy_number(void *to, const void *from, unsigned size)
     }
 }
 
-void bytes_put_number(struct bytes_out *out, const void *number, unsigned size)
+static void put_number(struct bytes_out *out, const void *number, unsigned size)
 {
     if (!out->ok || out->cap - out->len < size) {
         out->ok = false;
@@ -39,7 +39,7 @@ void bytes_put_number(struct bytes_out *out, const void *number, unsigned size)
 
 void bytes_put(struct bytes_out *out, uint64_t v, unsigned size)
 {
-    bytes_put_number(out, &v, size);
+    put_number(out, &v, size);
 }
 
 void bytes_put_text(struct bytes_out *out, const char *text)
@@ -61,7 +61,7 @@ static void run_out(struct bytes_in *in)
     in->at = in->len;
 }
 
-void bytes_get_number(struct bytes_in *in, void *number, unsigned size)
+static void get_number(struct bytes_in *in, void *number, unsigned size)
 {
     if (in->ok && in->len - in->at >= size) {
         copy_number(number, in->data + in->at, size);
@@ -76,7 +76,7 @@ void bytes_get_number(struct bytes_in *in, void *number, unsigned size)
 uint64_t bytes_get(struct bytes_in *in, unsigned size)
 {
     uint64_t v = 0;
-    bytes_get_number(in, &v, size);
+    get_number(in, &v, size);
     return v;
 }
 
@@ -98,5 +98,39 @@ void bytes_get_text(struct bytes_in *in, char *text, size_t cap)
 
 bool bytes_done(const struct bytes_in *in)
 {
-    return in->ok && in->at == in->len;
+    return in->ok && in->at == in->len && !in->is_beyond;
+}
+
+void bytes_put_fields(struct bytes_out *out, const void *from, const struct bytes_field *fields,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *field = (const char *)from + fields[i].at;
+        if (fields[i].is_text)
+            bytes_put_text(out, field);
+        else
+            put_number(out, field, fields[i].size);
+    }
+}
+
+static bool is_within(const void *number, const struct bytes_field *field)
+{
+    unsigned unused = 64 - 8 * (unsigned)field->size;
+    uint64_t v = 0;
+    copy_number(&v, number, field->size);
+    int64_t value = field->least < 0 ? (int64_t)(v << unused) >> unused : (int64_t)v;
+    return value >= field->least && value <= field->most;
+}
+
+void bytes_get_fields(struct bytes_in *in, void *to, const struct bytes_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *field = (char *)to + fields[i].at;
+        if (fields[i].is_text) {
+            bytes_get_text(in, field, fields[i].size);
+        } else {
+            get_number(in, field, fields[i].size);
+            in->is_beyond = in->is_beyond || !is_within(field, &fields[i]);
+        }
+    }
 }

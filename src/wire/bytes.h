@@ -23,6 +23,7 @@ struct bytes_in {
     const uint8_t *data;
     size_t at, len;
     bool ok;
+    bool is_beyond; /* a number was beyond its bounds */
 };
 
 static inline struct bytes_out bytes_out(void *data, size_t cap)
@@ -37,15 +38,35 @@ static inline struct bytes_in bytes_in(const void *data, size_t len)
 
 /* Sizes are 1, 2, 4 and 8 bytes. */
 void bytes_put(struct bytes_out *out, uint64_t v, unsigned size);
-void bytes_put_number(struct bytes_out *out, const void *number, unsigned size);
 void bytes_put_text(struct bytes_out *out, const char *text); /* length (2), then the letters */
 
 uint64_t bytes_get(struct bytes_in *in, unsigned size);
-void bytes_get_number(struct bytes_in *in, void *number, unsigned size);
 /* A text that does not fit into `cap` with its NUL, or that holds a NUL, is an error. Where the
  * bytes run out, all of them count as read. */
 void bytes_get_text(struct bytes_in *in, char *text, size_t cap);
 /* All read and nothing wrong? */
 bool bytes_done(const struct bytes_in *in);
+
+/* A field of a message's struct: a text, or a number with its bounds. A list of them serves the
+ * encoder and the decoder, so the two cannot differ. */
+struct bytes_field {
+    uint16_t at, size; /* its place in the struct */
+    bool is_text;
+    int64_t least, most; /* the decoder takes no other number; least < 0: it is signed */
+};
+#define BYTES_TEXT(type, f)                                   \
+    {                                                         \
+        offsetof(type, f), sizeof(((type *)0)->f), true, 0, 0 \
+    }
+#define BYTES_WITHIN(type, f, least, most)                                \
+    {                                                                     \
+        offsetof(type, f), sizeof(((type *)0)->f), false, (least), (most) \
+    }
+#define BYTES_NUMBER(type, f) BYTES_WITHIN(type, f, INT64_MIN, INT64_MAX)
+
+/* Every field of the list, in its order; `n` of them. */
+void bytes_put_fields(struct bytes_out *out, const void *from, const struct bytes_field *fields,
+                      size_t n);
+void bytes_get_fields(struct bytes_in *in, void *to, const struct bytes_field *fields, size_t n);
 
 #endif

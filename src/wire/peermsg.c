@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See peermsg.h. Each body has one list of its fields, walked by the encoder and by the decoder, so
- * the two cannot differ.
+ * See peermsg.h. Each body has one list of its fields with their bounds, for the encoder and the
+ * decoder. Enumerations and flags stay within their range, and a save step fits into the gate. The
+ * core checks counts for sense.
  */
 #include "wire/peermsg.h"
 
@@ -10,237 +11,181 @@
 
 #include <string.h>
 
-/* One pass over a message: writing or reading, never both. */
-struct pass {
-    struct bytes_out *out;
-    struct bytes_in *in;
+#define NUMBER(f)              BYTES_NUMBER(struct peermsg, f)
+#define WITHIN(f, least, most) BYTES_WITHIN(struct peermsg, f, least, most)
+#define FLAG(f)                WITHIN(f, 0, 1)
+#define TEXT(f)                BYTES_TEXT(struct peermsg, f)
+
+static const struct bytes_field stamp_fields[] = {
+    NUMBER(stamp.attempt), NUMBER(stamp.generation), NUMBER(stamp.round),
+    NUMBER(stamp.ballot),  NUMBER(stamp.seq),
 };
 
-static void peermsg_number(struct pass *pass, void *field, unsigned size)
-{
-    if (pass->out)
-        bytes_put_number(pass->out, field, size);
-    else
-        bytes_get_number(pass->in, field, size);
-}
+static const struct bytes_field hello_fields[] = {
+    NUMBER(hello.incarnation), NUMBER(hello.node_rank), NUMBER(hello.nnodes),
+    TEXT(hello.host),          TEXT(hello.job),         TEXT(hello.settings),
+    NUMBER(hello.commit_step), NUMBER(hello.pid),       TEXT(hello.line),
+};
 
-static void text(struct pass *pass, char *field, size_t cap)
-{
-    if (pass->out)
-        bytes_put_text(pass->out, field);
-    else
-        bytes_get_text(pass->in, field, cap);
-}
+static const struct bytes_field welcome_fields[] = {
+    NUMBER(welcome.incarnation),
+    NUMBER(welcome.resume_step),
+    FLAG(welcome.is_direct),
+};
 
-#define NUMBER(f) peermsg_number(pass, &(f), sizeof(f))
-#define TEXT(f)   text(pass, (f), sizeof(f))
+static const struct bytes_field refused_fields[] = {
+    TEXT(refused.why),
+};
 
-static void pass_stamp(struct pass *pass, struct peer_stamp *s)
-{
-    NUMBER(s->attempt);
-    NUMBER(s->generation);
-    NUMBER(s->round);
-    NUMBER(s->ballot);
-    NUMBER(s->seq);
-}
+static const struct bytes_field status_fields[] = {
+    NUMBER(status.seen),
+    FLAG(status.wants_reply),
+    WITHIN(status.life, 0, LIFE_GONE),
+    WITHIN(status.vote, 0, VOTE_NACK),
+    FLAG(status.closed),
+    NUMBER(status.expected),
+    NUMBER(status.attached),
+    NUMBER(status.saved),
+    NUMBER(status.ended),
+    NUMBER(status.failed),
+    NUMBER(status.served),
+    FLAG(status.mismatch),
+    FLAG(status.prepared),
+    FLAG(status.stepped),
+    NUMBER(status.live),
+    NUMBER(status.done),
+    FLAG(status.all_wait),
+    FLAG(status.own_more),
+    NUMBER(status.saved_step),
+    NUMBER(status.highest),
+    NUMBER(status.lowest),
+    NUMBER(status.own_step),
+    NUMBER(status.own_failed),
+    NUMBER(status.first_step),
+    NUMBER(status.stride),
+    NUMBER(status.last_step),
+    NUMBER(status.world_size),
+    TEXT(status.roster),
+    NUMBER(status.rtt_ns),
+    NUMBER(status.checkpoint_asked),
+    FLAG(status.interrupted),
+    FLAG(status.left),
+    FLAG(status.has_notice),
+    NUMBER(status.notice_left_ns),
+    NUMBER(status.notice_lead_ns),
+    NUMBER(status.notice_version),
+    FLAG(status.knows_notice),
+    WITHIN(status.notice_hurry, 0, 2),
+    TEXT(status.notice_source),
+    TEXT(status.notice_id),
+    TEXT(status.notice_text),
+    TEXT(status.save_error),
+    WITHIN(status.motion, 0, MOTION_SILENT),
+    WITHIN(status.still_ns, 0, INT64_MAX),
+    WITHIN(status.limit_ns, 0, INT64_MAX),
+    NUMBER(status.absent),
+    WITHIN(status.behind_phase, 0, PAGE_PHASES - 1),
+    NUMBER(status.behind_count),
+    NUMBER(status.behind_rank),
+    NUMBER(status.behind_pid),
+    NUMBER(status.behind_step),
+    WITHIN(status.behind_ago_ns, 0, INT64_MAX),
+    FLAG(status.behind_stopped),
+    NUMBER(status.examined),
+};
 
-static void pass_hello(struct pass *pass, struct peermsg *m)
-{
-    struct peer_hello *h = &m->hello;
-    NUMBER(h->incarnation);
-    NUMBER(h->node_rank);
-    NUMBER(h->nnodes);
-    TEXT(h->host);
-    TEXT(h->job);
-    TEXT(h->settings);
-    NUMBER(h->commit_step);
-    NUMBER(h->pid);
-    TEXT(h->line);
-}
+static const struct bytes_field order_fields[] = {
+    FLAG(order.start),
+    FLAG(order.roster),
+    WITHIN(order.phase, 0, PHASE_ABORTED),
+    FLAG(order.ends_run),
+    FLAG(order.leave),
+    WITHIN(order.save_step, 0, GATE_STEP_MAX),
+    NUMBER(order.commit_step),
+    NUMBER(order.own_closed),
+    WITHIN(order.bell, 0, GATE_STEP_MAX),
+    NUMBER(order.echo),
+    WITHIN(order.clock_ns, 0, INT64_MAX),
+    WITHIN(order.end, 0, END_LEAVE),
+    FLAG(order.restart),
+    WITHIN(order.manner, 0, MANNER_ASK),
+    NUMBER(order.outcome),
+    NUMBER(order.exit_code),
+    NUMBER(order.end_left_ms),
+    FLAG(order.has_notice),
+    FLAG(order.is_near),
+    NUMBER(order.notice_node),
+    NUMBER(order.notice_left_ns),
+    TEXT(order.notice_source),
+    TEXT(order.notice_id),
+    TEXT(order.notice_text),
+    TEXT(order.why),
+    NUMBER(order.examine),
+    NUMBER(order.port),
+    WITHIN(order.save_ns, 0, INT64_MAX),
+};
 
-static void pass_welcome(struct pass *pass, struct peermsg *m)
-{
-    NUMBER(m->welcome.incarnation);
-    NUMBER(m->welcome.resume_step);
-    NUMBER(m->welcome.is_direct);
-}
+static const struct bytes_field look_fields[] = {
+    NUMBER(look.number),
+};
 
-static void pass_refused(struct pass *pass, struct peermsg *m)
-{
-    TEXT(m->refused.why);
-}
+static const struct bytes_field ranks_fields[] = {
+    NUMBER(ranks.number),
+    NUMBER(ranks.node_rank),
+    NUMBER(ranks.total),
+    NUMBER(ranks.first),
+    WITHIN(ranks.count, 0, PEERMSG_RANKS_MAX),
+};
 
-static void pass_counts(struct pass *pass, struct peer_status *s)
-{
-    NUMBER(s->expected);
-    NUMBER(s->attached);
-    NUMBER(s->saved);
-    NUMBER(s->ended);
-    NUMBER(s->failed);
-    NUMBER(s->served);
-    NUMBER(s->mismatch);
-    NUMBER(s->prepared);
-    NUMBER(s->stepped);
-    NUMBER(s->live);
-    NUMBER(s->done);
-    NUMBER(s->all_wait);
-    NUMBER(s->own_more);
-    NUMBER(s->saved_step);
-    NUMBER(s->highest);
-    NUMBER(s->lowest);
-    NUMBER(s->own_step);
-    NUMBER(s->own_failed);
-    NUMBER(s->first_step);
-    NUMBER(s->stride);
-    NUMBER(s->last_step);
-    NUMBER(s->world_size);
-    TEXT(s->roster);
-}
+/* Of the first rank; the other ranks follow it in the struct. */
+static const struct bytes_field rank_fields[] = {
+    NUMBER(ranks.list[0].rank),
+    NUMBER(ranks.list[0].local_rank),
+    NUMBER(ranks.list[0].pid),
+    FLAG(ranks.list[0].attached),
+    FLAG(ranks.list[0].done),
+    WITHIN(ranks.list[0].phase, 0, PAGE_PHASES - 1),
+    NUMBER(ranks.list[0].step),
+    NUMBER(ranks.list[0].saved_step),
+    NUMBER(ranks.list[0].pace),
+    WITHIN(ranks.list[0].age_ns, -1, INT64_MAX / 2),
+    FLAG(ranks.list[0].is_least),
+    FLAG(ranks.list[0].counts),
+    WITHIN(ranks.list[0].life, 0, RANK_UNATTACHED),
+};
 
-static void pass_motion(struct pass *pass, struct peer_status *s)
-{
-    NUMBER(s->motion);
-    NUMBER(s->still_ns);
-    NUMBER(s->limit_ns);
-    NUMBER(s->absent);
-    NUMBER(s->behind_phase);
-    NUMBER(s->behind_count);
-    NUMBER(s->behind_rank);
-    NUMBER(s->behind_pid);
-    NUMBER(s->behind_step);
-    NUMBER(s->behind_ago_ns);
-    NUMBER(s->behind_stopped);
-    NUMBER(s->examined);
-}
+/* Of a failure; without one only the first field is sent. */
+static const struct bytes_field cause_fields[] = {
+    WITHIN(cause.fault, 0, FAULT_BROKEN),
+    NUMBER(cause.node),
+    NUMBER(cause.rank),
+    NUMBER(cause.pid),
+    NUMBER(cause.code),
+    WITHIN(cause.at_ns, 0, INT64_MAX),
+    WITHIN(cause.error_ns, -1, INT64_MAX),
+    WITHIN(cause.ago_ns, 0, INT64_MAX),
+    NUMBER(cause.wall_ns),
+    TEXT(cause.host),
+    TEXT(cause.text),
+    TEXT(cause.tail),
+};
 
-static void pass_cause(struct pass *pass, struct peer_cause *c)
-{
-    NUMBER(c->fault);
-    if (c->fault == FAULT_NONE)
-        return;
-    NUMBER(c->node);
-    NUMBER(c->rank);
-    NUMBER(c->pid);
-    NUMBER(c->code);
-    NUMBER(c->at_ns);
-    NUMBER(c->error_ns);
-    NUMBER(c->ago_ns);
-    NUMBER(c->wall_ns);
-    TEXT(c->host);
-    TEXT(c->text);
-    TEXT(c->tail);
-}
-
-static void pass_status(struct pass *pass, struct peermsg *m)
-{
-    struct peer_status *s = &m->status;
-    NUMBER(s->seen);
-    NUMBER(s->wants_reply);
-    NUMBER(s->life);
-    NUMBER(s->vote);
-    NUMBER(s->closed);
-    pass_counts(pass, s);
-    NUMBER(s->rtt_ns);
-    NUMBER(s->checkpoint_asked);
-    NUMBER(s->interrupted);
-    NUMBER(s->left);
-    NUMBER(s->has_notice);
-    NUMBER(s->notice_left_ns);
-    NUMBER(s->notice_lead_ns);
-    NUMBER(s->notice_version);
-    NUMBER(s->knows_notice);
-    NUMBER(s->notice_hurry);
-    TEXT(s->notice_source);
-    TEXT(s->notice_id);
-    TEXT(s->notice_text);
-    TEXT(s->save_error);
-    pass_motion(pass, s);
-    pass_cause(pass, &m->cause);
-}
-
-static void pass_order(struct pass *pass, struct peermsg *m)
-{
-    struct peer_order *o = &m->order;
-    NUMBER(o->start);
-    NUMBER(o->roster);
-    NUMBER(o->phase);
-    NUMBER(o->ends_run);
-    NUMBER(o->leave);
-    NUMBER(o->save_step);
-    NUMBER(o->commit_step);
-    NUMBER(o->own_closed);
-    NUMBER(o->bell);
-    NUMBER(o->echo);
-    NUMBER(o->clock_ns);
-    NUMBER(o->end);
-    NUMBER(o->restart);
-    NUMBER(o->manner);
-    NUMBER(o->outcome);
-    NUMBER(o->exit_code);
-    NUMBER(o->end_left_ms);
-    NUMBER(o->has_notice);
-    NUMBER(o->is_near);
-    NUMBER(o->notice_node);
-    NUMBER(o->notice_left_ns);
-    TEXT(o->notice_source);
-    TEXT(o->notice_id);
-    TEXT(o->notice_text);
-    TEXT(o->why);
-    NUMBER(o->examine);
-    NUMBER(o->port);
-    NUMBER(o->save_ns);
-    pass_cause(pass, &m->cause);
-}
-
-static void pass_look(struct pass *pass, struct peermsg *m)
-{
-    NUMBER(m->look.number);
-}
-
-static void pass_rank(struct pass *pass, struct peer_rank *r)
-{
-    NUMBER(r->rank);
-    NUMBER(r->local_rank);
-    NUMBER(r->pid);
-    NUMBER(r->attached);
-    NUMBER(r->done);
-    NUMBER(r->phase);
-    NUMBER(r->step);
-    NUMBER(r->saved_step);
-    NUMBER(r->pace);
-    NUMBER(r->age_ns);
-    NUMBER(r->is_least);
-    NUMBER(r->counts);
-    NUMBER(r->life);
-}
-
-/* Too many ranks: reads none, so that the leftover bytes fail the check of the length. */
-static void pass_ranks(struct pass *pass, struct peermsg *m)
-{
-    struct peer_ranks *r = &m->ranks;
-    NUMBER(r->number);
-    NUMBER(r->node_rank);
-    NUMBER(r->total);
-    NUMBER(r->first);
-    NUMBER(r->count);
-    for (unsigned i = 0; r->count <= PEERMSG_RANKS_MAX && i < r->count; i++)
-        pass_rank(pass, &r->list[i]);
-}
-
-static void pass_nothing(struct pass *pass, struct peermsg *m)
-{
-    (void)pass;
-    (void)m;
-}
+#define FIELDS(list) list, sizeof(list) / sizeof((list)[0])
 
 static const struct {
     const char *name;
-    void (*pass)(struct pass *pass, struct peermsg *m);
+    const struct bytes_field *fields;
+    size_t n;
+    bool has_cause; /* a failure follows the fields */
 } types[PEERMSG__COUNT] = {
-    [PEERMSG_HELLO] = {"HELLO", pass_hello},       [PEERMSG_WELCOME] = {"WELCOME", pass_welcome},
-    [PEERMSG_REFUSED] = {"REFUSED", pass_refused}, [PEERMSG_STATUS] = {"STATUS", pass_status},
-    [PEERMSG_ORDER] = {"ORDER", pass_order},       [PEERMSG_BYE] = {"BYE", pass_nothing},
-    [PEERMSG_LOOK] = {"LOOK", pass_look},          [PEERMSG_RANKS] = {"RANKS", pass_ranks},
+    [PEERMSG_HELLO] = {"HELLO", FIELDS(hello_fields)},
+    [PEERMSG_WELCOME] = {"WELCOME", FIELDS(welcome_fields)},
+    [PEERMSG_REFUSED] = {"REFUSED", FIELDS(refused_fields)},
+    [PEERMSG_STATUS] = {"STATUS", FIELDS(status_fields), true},
+    [PEERMSG_ORDER] = {"ORDER", FIELDS(order_fields), true},
+    [PEERMSG_BYE] = {"BYE"},
+    [PEERMSG_LOOK] = {"LOOK", FIELDS(look_fields)},
+    [PEERMSG_RANKS] = {"RANKS", FIELDS(ranks_fields)},
 };
 
 const char *peermsg_phase_name(unsigned phase)
@@ -257,84 +202,53 @@ const char *peermsg_name(unsigned type)
     return type < PEERMSG__COUNT && types[type].name ? types[type].name : "?";
 }
 
+/* One walk over a message: writing or reading, never both. */
+struct walk {
+    struct bytes_out *out;
+    struct bytes_in *in;
+};
+
+static void walk_fields(struct walk *walk, void *at, const struct bytes_field *fields, size_t n)
+{
+    if (walk->out)
+        bytes_put_fields(walk->out, at, fields, n);
+    else
+        bytes_get_fields(walk->in, at, fields, n);
+}
+
+/* Too many ranks: reads none, so that the leftover bytes fail the check of the length. */
+static void walk_message(struct walk *walk, struct peermsg *m)
+{
+    walk_fields(walk, m, FIELDS(stamp_fields));
+    walk_fields(walk, m, types[m->type].fields, types[m->type].n);
+    if (types[m->type].has_cause)
+        walk_fields(walk, m, cause_fields, 1);
+    if (types[m->type].has_cause && m->cause.fault != FAULT_NONE)
+        walk_fields(walk, m, cause_fields + 1, sizeof cause_fields / sizeof cause_fields[0] - 1);
+    if (m->type != PEERMSG_RANKS || m->ranks.count > PEERMSG_RANKS_MAX)
+        return;
+    for (unsigned i = 0; i < m->ranks.count; i++)
+        walk_fields(walk, (uint8_t *)m + i * sizeof m->ranks.list[0], FIELDS(rank_fields));
+}
+
 size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap)
 {
     if (cap < FRAME_HEADER_BYTES || msg->type >= PEERMSG__COUNT || !types[msg->type].name)
         return 0;
     struct bytes_out out = bytes_out(data + FRAME_HEADER_BYTES, cap - FRAME_HEADER_BYTES);
-    struct pass pass = {.out = &out};
-    struct peermsg copy = *msg; /* the passes take no const: they serve the decoder, too */
-    pass_stamp(&pass, &copy.stamp);
-    types[msg->type].pass(&pass, &copy);
+    struct peermsg copy = *msg; /* the walk takes no const: it serves the decoder, too */
+    walk_message(&(struct walk){.out = &out}, &copy);
     if (!out.ok)
         return 0;
     frame_header(FRAME_PEER, PEERMSG_VERSION, msg->type, (uint32_t)out.len, data);
     return FRAME_HEADER_BYTES + out.len;
 }
 
-/* Enumerations and flags stay within their range, and a save step fits into the gate; counts are
- * checked for sense by the core. */
-static bool is_status_in_range(const struct peer_status *s)
-{
-    return s->wants_reply <= 1 && s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->closed <= 1 &&
-           s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
-           s->own_more <= 1 && s->interrupted <= 1 && s->left <= 1 && s->has_notice <= 1 &&
-           s->knows_notice <= 1 && s->notice_hurry <= 2 && s->motion <= MOTION_SILENT &&
-           s->behind_phase < PAGE_PHASES && s->behind_stopped <= 1 && s->behind_ago_ns >= 0 &&
-           s->still_ns >= 0 && s->limit_ns >= 0;
-}
-
-static bool is_order_in_range(const struct peer_order *o)
-{
-    return o->start <= 1 && o->roster <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 &&
-           o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->bell <= GATE_STEP_MAX &&
-           o->end <= END_LEAVE && o->restart <= 1 && o->manner <= MANNER_ASK &&
-           o->has_notice <= 1 && o->is_near <= 1 && o->clock_ns >= 0 && o->save_ns >= 0;
-}
-
-static bool is_cause_in_range(const struct peer_cause *c)
-{
-    return c->fault <= FAULT_BROKEN && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
-}
-
-static bool is_rank_in_range(const struct peer_rank *r)
-{
-    return r->attached <= 1 && r->done <= 1 && r->is_least <= 1 && r->counts <= 1 &&
-           r->life <= RANK_UNATTACHED && r->phase < PAGE_PHASES && r->age_ns >= -1 &&
-           r->age_ns <= INT64_MAX / 2;
-}
-
-static bool are_ranks_in_range(const struct peer_ranks *r)
-{
-    bool ok = r->count <= PEERMSG_RANKS_MAX && r->first + r->count <= r->total;
-    for (unsigned i = 0; ok && i < r->count; i++)
-        ok = is_rank_in_range(&r->list[i]);
-    return ok;
-}
-
-static bool peermsg_is_in_range(const struct peermsg *m)
-{
-    switch (m->type) {
-    case PEERMSG_WELCOME:
-        return m->welcome.is_direct <= 1;
-    case PEERMSG_STATUS:
-        return is_status_in_range(&m->status) && is_cause_in_range(&m->cause);
-    case PEERMSG_ORDER:
-        return is_order_in_range(&m->order) && is_cause_in_range(&m->cause);
-    case PEERMSG_RANKS:
-        return are_ranks_in_range(&m->ranks);
-    default:
-        return true;
-    }
-}
-
 /* Reads every field; returns where the reading ended. */
 static struct bytes_in read_fields(const struct frame *frame, struct peermsg *ret)
 {
     struct bytes_in in = bytes_in(frame->payload, frame->len);
-    struct pass pass = {.in = &in};
-    pass_stamp(&pass, &ret->stamp);
-    types[frame->type].pass(&pass, ret);
+    walk_message(&(struct walk){.in = &in}, ret);
     return in;
 }
 
@@ -349,7 +263,9 @@ bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
     if (frame->version != PEERMSG_VERSION && frame->type != PEERMSG_REFUSED)
         return false;
     struct bytes_in in = read_fields(frame, ret);
-    return bytes_done(&in) && peermsg_is_in_range(ret);
+    bool has_all =
+        ret->type != PEERMSG_RANKS || ret->ranks.first + ret->ranks.count <= ret->ranks.total;
+    return bytes_done(&in) && has_all;
 }
 
 const char *peermsg_flaw(const struct frame *frame)
