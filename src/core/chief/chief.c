@@ -390,16 +390,6 @@ void chief_decide(struct chief *chief)
 
 /* --- time --- */
 
-static int64_t looks_for_losses_at(const struct chief *chief)
-{
-    return chief->next_loss_at;
-}
-
-static int64_t leaves_at(const struct chief *chief)
-{
-    return chief->gen.leave_deadline;
-}
-
 enum { JOINING = 1, RUNNING = 2, RESTARTING = 4, STOPPING = 8 };
 
 /* 0: all nodes leave, and nothing is left to decide. */
@@ -412,41 +402,38 @@ static unsigned job_phase(const struct chief *chief)
     return chief->order.restart ? RESTARTING : STOPPING;
 }
 
-/* Every deadline of the chief, and the phases of the job in which it counts. CLOCK_NEVER: it is not
- * set. chief_decide() takes the decision that is due then, and asks the same function. A decision
- * that has not followed by its time waits for something else. */
-static const struct {
-    unsigned phases;
-    int64_t (*at)(const struct chief *chief);
-} deadlines[] = {
-    {JOINING | RUNNING | RESTARTING | STOPPING, looks_for_losses_at},
-    {JOINING, chief_join_until},
-    {JOINING, chief_next_word_at},
-    {JOINING | RUNNING | RESTARTING, chief_near_at},
-    {JOINING | RUNNING, chief_fault_counts_at},
-    {RUNNING, chief_abort_at},
-    {RUNNING, chief_ask_at},
-    {RUNNING, chief_final_at},
-    {RUNNING, chief_first_due_at},
-    {RUNNING, chief_first_step_until},
-    {RUNNING, drains_until},
-    {RUNNING, chief_period_until},
-    {RUNNING, chief_hang_due_at},
-    {RUNNING, chief_saves_until},
-    {RESTARTING, chief_restart_due_at},
-    {STOPPING, leaves_at},
-    {STOPPING, tells_until},
-};
-
+/* chief_decide() takes the decision that is due at a deadline, and asks the same function for it. A
+ * decision that has not followed by its time waits for something else. */
 int64_t chief_wake_at(const struct chief *chief)
 {
+    /* Every deadline, and the phases of the job in which it counts. CLOCK_NEVER: it is not set. */
+    const struct {
+        unsigned phases;
+        int64_t at;
+    } deadlines[] = {
+        {JOINING | RUNNING | RESTARTING | STOPPING, chief->next_loss_at},
+        {JOINING, chief_join_until(chief)},
+        {JOINING, chief->next_word_at},
+        {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
+        {JOINING | RUNNING, chief_fault_counts_at(chief)},
+        {RUNNING, chief_abort_at(chief)},
+        {RUNNING, chief_ask_at(chief)},
+        {RUNNING, chief_final_at(chief)},
+        {RUNNING, chief_first_due_at(chief)},
+        {RUNNING, chief_first_step_until(chief)},
+        {RUNNING, drains_until(chief)},
+        {RUNNING, chief_period_until(chief)},
+        {RUNNING, chief_hang_due_at(chief)},
+        {RUNNING, chief_saves_until(chief)},
+        {RESTARTING, chief_restart_due_at(chief)},
+        {STOPPING, chief->gen.leave_deadline},
+        {STOPPING, tells_until(chief)},
+    };
+    unsigned phase = job_phase(chief);
     int64_t wake = CLOCK_NEVER;
-    for (size_t i = 0; i < ARRAY_LEN(deadlines); i++) {
-        bool counts = deadlines[i].phases & job_phase(chief);
-        int64_t at = counts ? deadlines[i].at(chief) : CLOCK_NEVER;
-        if (at > chief->out->now)
-            wake = clock_min(wake, at);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(deadlines); i++)
+        if (deadlines[i].phases & phase && deadlines[i].at > chief->out->now)
+            wake = clock_min(wake, deadlines[i].at);
     return wake;
 }
 

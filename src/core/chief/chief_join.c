@@ -164,11 +164,6 @@ static void end_preempted(struct chief *chief)
                "the notice came before the start: nothing was started");
 }
 
-int64_t chief_next_word_at(const struct chief *chief)
-{
-    return chief->next_word_at;
-}
-
 void chief_decide_join(struct chief *chief)
 {
     if (chief_fault_counts(chief)) {

@@ -179,8 +179,6 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
 void chief_decide_join(struct chief *chief);
 /* Nodes that have not joined by then end the job. */
 int64_t chief_join_until(const struct chief *chief);
-/* When the log names the missing nodes again. */
-int64_t chief_next_word_at(const struct chief *chief);
 
 /* --- chief_loss.c: lost nodes --- */
 
