@@ -1,17 +1,185 @@
 /* SPDX-License-Identifier: Apache-2.0
- * HELLO decides which nodes join; the job starts when all have joined. See chief_parts.h.
+ * HELLO decides which supervisors join, and as which nodes. See chief_parts.h.
  */
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/common/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The log names the missing nodes again, each time after twice the pause, up to this pause. */
-#define LAST_WORD_GAP_NS (300 * NS_PER_S)
+/* --- admit or refuse --- */
+
+/* "host, pid 7, 10.0.0.1:4711" */
+static char *caller_text(const struct caller *caller, char *text, size_t size)
+{
+    snprintf(text, size, "%.40s", caller->host);
+    if (caller->pid)
+        str_addf(text, size, ", pid %u", caller->pid);
+    if (caller->from[0])
+        str_addf(text, size, ", %s", caller->from);
+    return text;
+}
+
+PRINTF_LIKE(3, 4)
+static void refuse_caller(struct chief *chief, int conn, const char *fmt, ...)
+{
+    struct peermsg msg = {
+        .type = PEERMSG_REFUSED,
+        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation}};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
+    va_end(ap);
+    bool is_joining = !chief->order.start && chief->order.end == END_NONE;
+    out_log(chief->out, LOG_WARN, "join", "refused: %s%s", msg.refused.why,
+            is_joining ? "; the job still waits for its nodes" : "");
+    str_fit(chief->refusal, sizeof chief->refusal, msg.refused.why);
+    out_send(chief->out, conn, &msg);
+    out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = conn}});
+}
+
+static void welcome_caller(struct chief *chief, int conn)
+{
+    struct peermsg msg = {
+        .type = PEERMSG_WELCOME,
+        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
+        .welcome = {.incarnation = chief->params->incarnation,
+                    .resume_step = chief->order.commit_step}};
+    out_send(chief->out, conn, &msg);
+}
+
+/* The first join of a node is logged at debug level only: a job may have a thousand nodes. */
+static void log_joined(struct chief *chief, const struct peer *peer, bool is_new)
+{
+    char text[128];
+    if (peer->at.conn != CONN_SELF)
+        out_log(chief->out, is_new ? LOG_DEBUG : LOG_INFO, "join", "node %d (%s) %s, %d of %d",
+                chief_rank_of(chief, peer), caller_text(&peer->at, text, sizeof text),
+                is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
+    if (peer->at.commit_step > chief->params->resume_step)
+        out_log(chief->out, LOG_WARN, "join",
+                "node %d knows of a commit at step %llu, node 0 only of step %llu; is "
+                "checkpoint.dir the same?",
+                chief_rank_of(chief, peer), ull(peer->at.commit_step),
+                ull(chief->params->resume_step));
+}
+
+/* The caller is this node from now on; it gets a WELCOME and the present order. */
+static void admit(struct chief *chief, struct peer *peer, const struct caller *caller)
+{
+    int old = peer->at.conn;
+    if (old != CONN_NONE && old != caller->conn)
+        out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = old}});
+    bool is_new = peer->at.incarnation != caller->incarnation;
+    if (is_new)
+        chief_reset(chief, peer);
+    chief_set_conn(chief, peer, caller->conn);
+    peer->at = *caller;
+    peer->last_heard = peer->status_at = chief->out->now;
+    peer->down_at = CLOCK_NEVER;
+    if (caller->conn != CONN_SELF)
+        chief->next_loss_at =
+            clock_min(chief->next_loss_at, chief->out->now + chief->params->heartbeat_timeout_ns);
+    chief_set_fact(chief, peer, FACT_JOINED, true);
+    chief_note(chief, peer);
+    welcome_caller(chief, caller->conn);
+    chief_send_order(chief, caller->conn, 0);
+    log_joined(chief, peer, is_new);
+}
+
+/* --- two supervisors for one node ---
+ *
+ * Either the first supervisor died and its scheduler started it again, or the second one is a
+ * mistake, such as a copied command line. Only one thing tells them apart: node 0 still hears the
+ * first, or does not. So the second supervisor, the claim, waits; node 0 sends it empty orders.
+ *
+ * Node 0 refuses the claim as soon as it hears the first supervisor. If the first stays silent
+ * before the start, the claim becomes the node. After the start the node is lost, as without a
+ * claim. The claim is then told the end of the job, and ends with the same code as all nodes. An
+ * open save that has the lost node's part may finish first. So a claim cannot end a healthy job.
+ */
+
+static void refuse_as_twin(struct chief *chief, struct peer *peer, const struct caller *twin)
+{
+    char first[128], second[128];
+    refuse_caller(chief, twin->conn,
+                  "two nodes with rank %d: %s; and %s, which came later. Give each its own "
+                  "--node-rank",
+                  chief_rank_of(chief, peer), caller_text(&peer->at, first, sizeof first),
+                  caller_text(twin, second, sizeof second));
+}
+
+void chief_tell_duplicate(struct chief *chief, struct peer *peer)
+{
+    bool ends = chief->order.end != END_NONE && !chief->order.restart;
+    if (!ends || peer->duplicate.conn == CONN_NONE)
+        return;
+    if (!peer->has_told_duplicate)
+        welcome_caller(chief, peer->duplicate.conn);
+    peer->has_told_duplicate = true;
+    chief_send_order(chief, peer->duplicate.conn, 0);
+}
+
+/* The order number 0 is below all others, so this order changes nothing. */
+void chief_hold_duplicates(struct chief *chief)
+{
+    struct peermsg msg = {
+        .type = PEERMSG_ORDER,
+        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
+        .order = {.end_left_ms = -1}};
+    for (int i = 1; i < chief->params->nnodes; i++)
+        if (chief->peers[i].duplicate.conn != CONN_NONE)
+            out_send(chief->out, chief->peers[i].duplicate.conn, &msg);
+}
+
+static void hold_duplicate(struct chief *chief, struct peer *peer, const struct caller *caller)
+{
+    char text[128];
+    if (peer->duplicate.conn != CONN_NONE && peer->duplicate.incarnation != caller->incarnation) {
+        refuse_as_twin(chief, peer, caller); /* a third supervisor is always a mistake */
+        return;
+    }
+    if (peer->duplicate.conn != CONN_NONE && peer->duplicate.conn != caller->conn)
+        out_act(chief->out,
+                &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->duplicate.conn}});
+    peer->duplicate = *caller;
+    peer->has_told_duplicate = false;
+    chief_tell_duplicate(chief, peer);
+    out_log(chief->out, LOG_INFO, "join", "node %d: %s says that it is this node, too",
+            chief_rank_of(chief, peer), caller_text(caller, text, sizeof text));
+}
+
+void chief_refuse_duplicate(struct chief *chief, struct peer *peer)
+{
+    if (peer->duplicate.conn == CONN_NONE || peer->has_told_duplicate)
+        return;
+    refuse_as_twin(chief, peer, &peer->duplicate);
+    peer->duplicate = (struct caller){0};
+}
+
+static void admit_duplicate(struct chief *chief, struct peer *peer)
+{
+    struct caller duplicate = peer->duplicate;
+    if (duplicate.conn == CONN_NONE)
+        return;
+    peer->duplicate = (struct caller){0};
+    admit(chief, peer, &duplicate);
+}
+
+void chief_unjoin(struct chief *chief, struct peer *peer)
+{
+    chief_set_fact(chief, peer, FACT_JOINED, false);
+    admit_duplicate(chief, peer);
+}
+
+void chief_forget_duplicate(struct chief *chief, int conn)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].duplicate.conn == conn)
+            chief->peers[i].duplicate = (struct caller){0};
+}
 
 /* --- HELLO --- */
 
@@ -39,31 +207,32 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     const struct peer_hello *h = &msg->hello;
     char ours[96], theirs[96], who[128];
     int conn = caller->conn;
-    chief_caller_text(caller, who, sizeof who);
+    caller_text(caller, who, sizeof who);
     if (!h->job[0])
-        chief_refuse(chief, conn,
-                     "%s speaks another version of the protocol; node 0 speaks version %d. Install "
-                     "the same pchrun everywhere",
-                     caller->from[0] ? caller->from : "a supervisor", PEERMSG_VERSION);
+        refuse_caller(
+            chief, conn,
+            "%s speaks another version of the protocol; node 0 speaks version %d. Install "
+            "the same pchrun everywhere",
+            caller->from[0] ? caller->from : "a supervisor", PEERMSG_VERSION);
     else if (!str_is(h->job, p->job))
-        chief_refuse(chief, conn, "node %u (%s) belongs to job \"%s\"; node 0 to \"%s\"",
-                     h->node_rank, who, h->job, p->job);
+        refuse_caller(chief, conn, "node %u (%s) belongs to job \"%s\"; node 0 to \"%s\"",
+                      h->node_rank, who, h->job, p->job);
     else if (h->nnodes != (uint32_t)p->nnodes)
-        chief_refuse(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
-                     h->node_rank, who, h->nnodes, p->nnodes);
+        refuse_caller(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
+                      h->node_rank, who, h->nnodes, p->nnodes);
     else if (h->node_rank >= (uint32_t)p->nnodes)
-        chief_refuse(chief, conn, "node rank %u (%s) does not lie in a job of %d nodes",
-                     h->node_rank, who, p->nnodes);
+        refuse_caller(chief, conn, "node rank %u (%s) does not lie in a job of %d nodes",
+                      h->node_rank, who, p->nnodes);
     else if (first_difference(p->settings, h->settings, ours, theirs, sizeof ours))
-        chief_refuse(chief, conn, "node %u (%s) is set up with %s; node 0 with %s", h->node_rank,
-                     who, theirs[0] ? theirs : "nothing", ours[0] ? ours : "nothing");
+        refuse_caller(chief, conn, "node %u (%s) is set up with %s; node 0 with %s", h->node_rank,
+                      who, theirs[0] ? theirs : "nothing", ours[0] ? ours : "nothing");
     else if (h->node_rank == 0 && conn != CONN_SELF)
-        chief_refuse(chief, conn,
-                     "%s says that it is node 0, which is this one; is its --node-rank right?",
-                     who);
+        refuse_caller(chief, conn,
+                      "%s says that it is node 0, which is this one; is its --node-rank right?",
+                      who);
     else if (msg->stamp.attempt && msg->stamp.attempt != p->attempt)
-        chief_refuse(chief, conn, "node %u (%s) is of attempt %u; this is attempt %u", h->node_rank,
-                     who, msg->stamp.attempt, p->attempt);
+        refuse_caller(chief, conn, "node %u (%s) is of attempt %u; this is attempt %u",
+                      h->node_rank, who, msg->stamp.attempt, p->attempt);
     else
         return true;
     return false;
@@ -86,95 +255,13 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
         return;
     struct peer *peer = &chief->peers[h->node_rank];
     if (peer->at.incarnation != h->incarnation && !is_vacant(chief, peer)) {
-        chief_hold_duplicate(chief, peer, &caller);
+        hold_duplicate(chief, peer, &caller);
         return;
     }
     if (peer_is(peer, FACT_LOST)) {
-        chief_refuse(chief, conn, "node %u (%s) was given up as lost", h->node_rank, h->host);
+        refuse_caller(chief, conn, "node %u (%s) was given up as lost", h->node_rank, h->host);
         return;
     }
     chief_refuse_duplicate(chief, peer);
-    chief_admit(chief, peer, &caller);
-}
-
-/* --- the start --- */
-
-int64_t chief_join_until(const struct chief *chief)
-{
-    return chief->started_at + chief->params->join_timeout_ns;
-}
-
-/* The log of a job that does not start must say what the job waits for. */
-static void say_who_is_missing(struct chief *chief)
-{
-    char missing[96], in[32];
-    const struct core_params *p = chief->params;
-    int64_t left = chief_join_until(chief) - chief->out->now;
-    int64_t unit = left > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
-    int n = p->nnodes - chief->count[FACT_JOINED];
-    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-    out_log(chief->out, LOG_NOTICE, "join",
-            "still waiting for node%s %s of %d (cluster.join_timeout in %s)%s%s", n == 1 ? "" : "s",
-            missing, p->nnodes, str_duration(left / unit * unit, in, sizeof in),
-            chief->refusal[0] ? "; last refused: " : "", chief->refusal);
-    chief->word_gap = clock_min(2 * chief->word_gap, LAST_WORD_GAP_NS);
-    chief->next_word_at = chief->out->now + chief->word_gap;
-}
-
-static void start(struct chief *chief)
-{
-    char took[32];
-    int64_t ns = chief->out->now - chief->started_at;
-    chief->order.start = true;
-    chief->order.port = out_port(chief->out);
-    chief->is_changed = true;
-    chief->gen.began_at = chief->out->now;
-    if (chief->params->nnodes > 1)
-        out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
-                chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));
-}
-
-static void end_unjoined(struct chief *chief)
-{
-    char missing[64], took[32], text[PEERMSG_WHY_SIZE];
-    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-    int n = chief->params->nnodes, without = n - chief->count[FACT_JOINED];
-    str_duration(chief->params->join_timeout_ns, took, sizeof took);
-    snprintf(text, sizeof text, "%d of %d nodes did not join within %s: node%s %s", without, n,
-             took, without == 1 ? "" : "s", missing);
-    if (chief->refusal[0])
-        str_addf(text, sizeof text, "; last refused: %s", chief->refusal);
-    chief_stop(chief, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, text);
-}
-
-static void end_preempted(struct chief *chief)
-{
-    char missing[96];
-    int n = chief->params->nnodes - chief->count[FACT_JOINED];
-    if (n > 0) {
-        chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-        out_log(chief->out, LOG_NOTICE, "join",
-                "node%s %s %s missing; node 0 tells the notice when %s, and waits until shortly "
-                "before the deadline",
-                n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
-                n == 1 ? "it joins" : "they join");
-    }
-    chief->tell_until = clock_min(chief_abort_at(chief), chief_join_until(chief));
-    chief_stop(chief, OUTCOME_PREEMPTED, 0,
-               "the notice came before the start: nothing was started");
-}
-
-void chief_decide_join(struct chief *chief)
-{
-    if (chief_fault_counts(chief)) {
-        chief_end_by_fault(chief);
-    } else if (chief_notice_is_near(chief)) {
-        end_preempted(chief);
-    } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
-        start(chief);
-    } else if (chief->out->now >= chief_join_until(chief)) {
-        end_unjoined(chief);
-    } else if (chief->out->now >= chief->next_word_at) {
-        say_who_is_missing(chief);
-    }
+    admit(chief, peer, &caller);
 }

@@ -148,23 +148,12 @@ bool chief_awaits_first_step(const struct chief *chief);
 /* False: the ranks of the nodes do not form one world, and the job has been ended. */
 bool chief_check_roster(struct chief *chief);
 
-/* --- chief_door.c: admit or refuse a supervisor --- */
-
-/* "host, pid 7, 10.0.0.1:4711" */
-char *chief_caller_text(const struct caller *caller, char *text, size_t size);
-void chief_refuse(struct chief *chief, int conn, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void chief_welcome(struct chief *chief, int conn);
-/* The caller is this node from now on; it gets a WELCOME and the present order. */
-void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller);
-
-/* --- chief_claim.c: two supervisors for one node --- */
+/* --- chief_join.c: which supervisors join --- */
 
 /* Once the order says that the job ends, sends it to the supervisor that claims this node. */
 void chief_tell_duplicate(struct chief *chief, struct peer *peer);
 /* Sends an empty order to every claiming supervisor, so that it does not give up node 0. */
 void chief_hold_duplicates(struct chief *chief);
-/* Another supervisor says that it is this node. */
-void chief_hold_duplicate(struct chief *chief, struct peer *peer, const struct caller *caller);
 /* The node itself was heard: refuses the supervisor that claims it. */
 void chief_refuse_duplicate(struct chief *chief, struct peer *peer);
 /* Before the start no node is lost: it may join again, or another supervisor may take its place. A
@@ -172,13 +161,7 @@ void chief_refuse_duplicate(struct chief *chief, struct peer *peer);
 void chief_unjoin(struct chief *chief, struct peer *peer);
 /* The connection of a claiming supervisor is closed. */
 void chief_forget_duplicate(struct chief *chief, int conn);
-
-/* --- chief_join.c: HELLO, and the start of the job --- */
-
 void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
-void chief_decide_join(struct chief *chief);
-/* Nodes that have not joined by then end the job. */
-int64_t chief_join_until(const struct chief *chief);
 
 /* --- chief_loss.c: lost nodes --- */
 
@@ -229,6 +212,12 @@ void chief_end_by_fault(struct chief *chief);
 /* An earlier failure may become known after the end. It becomes the cause, until all nodes leave.
  */
 void chief_tell_fault(struct chief *chief);
+
+/* --- chief_start.c: the start of the job --- */
+
+void chief_decide_start(struct chief *chief);
+/* Nodes that have not joined by then end the job. */
+int64_t chief_join_until(const struct chief *chief);
 
 /* --- chief_round.c: the agreement, and the record --- */
 

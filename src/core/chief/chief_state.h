@@ -72,7 +72,7 @@ struct peer {
     uint64_t facts;
     uint64_t seq;
     struct caller at;            /* the supervisor that is this node */
-    struct caller duplicate;     /* a second supervisor with this rank; see chief_claim.c */
+    struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
     int64_t went_at;             /* when its connection was closed */

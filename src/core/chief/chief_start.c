@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The start of the job, when all nodes have joined; or its end, if they do not. See chief_parts.h.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+
+#include <stdio.h>
+
+/* The log names the missing nodes again, each time after twice the pause, up to this pause. */
+#define LAST_WORD_GAP_NS (300 * NS_PER_S)
+
+int64_t chief_join_until(const struct chief *chief)
+{
+    return chief->started_at + chief->params->join_timeout_ns;
+}
+
+/* The log of a job that does not start must say what the job waits for. */
+static void say_who_is_missing(struct chief *chief)
+{
+    char missing[96], in[32];
+    const struct core_params *p = chief->params;
+    int64_t left = chief_join_until(chief) - chief->out->now;
+    int64_t unit = left > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
+    int n = p->nnodes - chief->count[FACT_JOINED];
+    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
+    out_log(chief->out, LOG_NOTICE, "join",
+            "still waiting for node%s %s of %d (cluster.join_timeout in %s)%s%s", n == 1 ? "" : "s",
+            missing, p->nnodes, str_duration(left / unit * unit, in, sizeof in),
+            chief->refusal[0] ? "; last refused: " : "", chief->refusal);
+    chief->word_gap = clock_min(2 * chief->word_gap, LAST_WORD_GAP_NS);
+    chief->next_word_at = chief->out->now + chief->word_gap;
+}
+
+static void start(struct chief *chief)
+{
+    char took[32];
+    int64_t ns = chief->out->now - chief->started_at;
+    chief->order.start = true;
+    chief->order.port = out_port(chief->out);
+    chief->is_changed = true;
+    chief->gen.began_at = chief->out->now;
+    if (chief->params->nnodes > 1)
+        out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
+                chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));
+}
+
+static void end_unjoined(struct chief *chief)
+{
+    char missing[64], took[32], text[PEERMSG_WHY_SIZE];
+    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
+    int n = chief->params->nnodes, without = n - chief->count[FACT_JOINED];
+    str_duration(chief->params->join_timeout_ns, took, sizeof took);
+    snprintf(text, sizeof text, "%d of %d nodes did not join within %s: node%s %s", without, n,
+             took, without == 1 ? "" : "s", missing);
+    if (chief->refusal[0])
+        str_addf(text, sizeof text, "; last refused: %s", chief->refusal);
+    chief_stop(chief, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, text);
+}
+
+static void end_preempted(struct chief *chief)
+{
+    char missing[96];
+    int n = chief->params->nnodes - chief->count[FACT_JOINED];
+    if (n > 0) {
+        chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
+        out_log(chief->out, LOG_NOTICE, "join",
+                "node%s %s %s missing; node 0 tells the notice when %s, and waits until shortly "
+                "before the deadline",
+                n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
+                n == 1 ? "it joins" : "they join");
+    }
+    chief->tell_until = clock_min(chief_abort_at(chief), chief_join_until(chief));
+    chief_stop(chief, OUTCOME_PREEMPTED, 0,
+               "the notice came before the start: nothing was started");
+}
+
+void chief_decide_start(struct chief *chief)
+{
+    if (chief_fault_counts(chief)) {
+        chief_end_by_fault(chief);
+    } else if (chief_notice_is_near(chief)) {
+        end_preempted(chief);
+    } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
+        start(chief);
+    } else if (chief->out->now >= chief_join_until(chief)) {
+        end_unjoined(chief);
+    } else if (chief->out->now >= chief->next_word_at) {
+        say_who_is_missing(chief);
+    }
+}
