@@ -50,11 +50,6 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
 
 /* --- the end of a round --- */
 
-bool chief_is_deciding(const struct chief *chief)
-{
-    return chief->order.phase == PHASE_DECIDED;
-}
-
 /* The wait in a save that failed is not part of a node's pace. */
 static void forget_pace(struct chief *chief)
 {
@@ -104,38 +99,31 @@ static void close_for_end(struct chief *chief, const struct chief_end *end)
 }
 
 /* A preemption before the first step says nothing about progress, unless a process failed too. */
-static bool is_unproven(const struct chief *chief, enum outcome outcome)
-{
-    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->gen.causes.n == 0;
-}
-
 bool chief_is_uncounted(const struct chief *chief)
 {
-    return is_unproven(chief, (enum outcome)chief->order.outcome);
+    enum outcome outcome = (enum outcome)chief->order.outcome;
+    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->gen.causes.n == 0;
 }
 
 /* An end before any rank attached proves nothing, because the program may never attach. A program
  * that committed before does attach. */
-static bool brings_nothing(const struct chief *chief, enum outcome outcome)
+bool chief_brings_nothing(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
+    enum outcome outcome = (enum outcome)chief->order.outcome;
     return verdict_is_restart(outcome) || (outcome == OUTCOME_PREEMPTED_UNKNOWN &&
                                            p->save_mode == SAVE_ATTACH && p->resume_step > 0);
 }
 
-bool chief_brings_nothing(const struct chief *chief)
-{
-    return brings_nothing(chief, (enum outcome)chief->order.outcome);
-}
-
-/* Too many attempts without progress: replaces the outcome and the text of this end. */
-static void call_no_progress(struct chief *chief, const struct chief_end *end)
+/* Too many attempts without progress: replaces the outcome and the text of the end. `why`: that
+ * text alone. */
+static void call_no_progress(struct chief *chief, const char *why)
 {
     const struct core_params *p = chief->params;
-    bool has_no_step = is_unproven(chief, end->outcome);
+    bool has_no_step = chief_is_uncounted(chief);
     int limit = p->no_progress_limit;
     int attempts = 1 + (has_no_step ? p->attempts_without_step : p->attempts_without_commit);
-    if (limit <= 0 || chief->has_committed || !brings_nothing(chief, end->outcome))
+    if (limit <= 0 || chief->has_committed || !chief_brings_nothing(chief))
         return;
     if (attempts < (has_no_step && limit < WITHOUT_STEP_MAX ? WITHOUT_STEP_MAX : limit))
         return;
@@ -146,7 +134,7 @@ static void call_no_progress(struct chief *chief, const struct chief_end *end)
              has_no_step ? "were preempted before the first step (is a notice never over, or the "
                            "start longer than the time limit?)"
                          : "ended without a new commit",
-             end->why);
+             why);
     str_fit(chief->order.why, sizeof chief->order.why, text);
 }
 
@@ -186,13 +174,16 @@ void chief_tell_end(struct chief *chief, const struct chief_end *end)
     if (reads_as_restart(chief))
         str_addf(chief->order.why, sizeof chief->order.why,
                  "; with this code a scheduler starts the job again, as after a preemption");
-    call_no_progress(chief, end);
+    call_no_progress(chief, end->why);
 }
 
-/* All processes stop, for a restart as for the end. */
-static void stop_all(struct chief *chief, const struct chief_end *end)
+void chief_end(struct chief *chief, const struct chief_end *end)
 {
     const struct core_params *p = chief->params;
+    bool has_ended = chief->order.end != END_NONE && !chief->order.restart;
+    if (has_ended || (end->restarts && chief_is_restarting(chief)))
+        return;
+    chief->order.restart = end->restarts;
     chief->order.leave = true;
     close_for_end(chief, end);
     chief_tell_end(chief, end);
@@ -212,26 +203,10 @@ static void stop_all(struct chief *chief, const struct chief_end *end)
         chief->gen.leave_deadline += chief->gen.end_deadline - chief->out->now;
 }
 
-void chief_end(struct chief *chief, const struct chief_end *end)
-{
-    if (chief->order.end != END_NONE && !chief->order.restart)
-        return;
-    chief->order.restart = false;
-    stop_all(chief, end);
-}
-
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why)
 {
     chief_end(chief, &(struct chief_end){
                          .outcome = outcome, .code = code, .manner = MANNER_STOP, .why = why});
-}
-
-void chief_end_generation(struct chief *chief, const struct chief_end *end)
-{
-    if (chief->order.end != END_NONE)
-        return;
-    chief->order.restart = true;
-    stop_all(chief, end);
 }
 
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)

@@ -75,7 +75,19 @@ int64_t chief_period_until(const struct chief *chief);
 /* Sends the present order; `echo`: the STATUS that it answers, 0: none. */
 void chief_send_order(struct chief *chief, int conn, uint64_t echo);
 /* The save step of the open round is decided: ranks may have saved it. */
-bool chief_is_deciding(const struct chief *chief);
+static inline bool chief_is_deciding(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_DECIDED;
+}
+static inline bool chief_has_round(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
+}
+/* A generation has ended for a restart, and the next one has not begun. */
+static inline bool chief_is_restarting(const struct chief *chief)
+{
+    return chief->order.end == END_STOP && chief->order.restart;
+}
 void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
 
 struct chief_end {
@@ -83,6 +95,7 @@ struct chief_end {
     int code; /* of OUTCOME_FAILED and OUTCOME_NOT_STARTED */
     enum peer_manner manner;
     const char *why;
+    bool restarts; /* only this generation ends, and another follows */
 };
 /* The end says nothing about the job's progress: this attempt does not count against the limit. */
 bool chief_is_uncounted(const struct chief *chief);
@@ -94,8 +107,6 @@ void chief_end(struct chief *chief, const struct chief_end *end);
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
 /* The end that nodes were told has another reason; no node has left yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
-/* The generation ends like a job, and another generation follows. */
-void chief_end_generation(struct chief *chief, const struct chief_end *end);
 /* Closes a round without a commit. If that round was to end the job, the job ends unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 
@@ -183,8 +194,6 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end);
 void chief_end_for_notice(struct chief *chief, const struct chief_end *end);
 /* No rank has finished a step, so nothing can be saved: the job ends for the notice. */
 void chief_leave_unsaved(struct chief *chief);
-/* A generation has ended for a restart, and the next one has not begun. */
-bool chief_is_restarting(const struct chief *chief);
 /* A generation begins, the first or the next. */
 void chief_begin_generation(struct chief *chief);
 /* Begins the next generation when nothing is left of the last; ends the job if it cannot. */

@@ -47,16 +47,17 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
     char text[96], why[PEERMSG_WHY_SIZE];
     int64_t pause;
     str_copy(why, sizeof why, end->why);
-    if (!restart_allows(&chief->restart, &failure, &pause, text, sizeof text)) {
+    struct chief_end this_end = *end;
+    this_end.restarts = restart_allows(&chief->restart, &failure, &pause, text, sizeof text);
+    if (!this_end.restarts) {
         if (text[0])
             str_addf(why, sizeof why, "; not restarted: %s", text);
-        struct chief_end last = *end;
-        last.why = why;
-        chief_end(chief, &last);
+        this_end.why = why;
+        chief_end(chief, &this_end);
         return;
     }
     chief->gen.restart_at = chief->out->now + pause;
-    chief_end_generation(chief, end);
+    chief_end(chief, &this_end);
     str_addf(why, sizeof why, "; restarting in place");
     add_plan(chief, pause, why, sizeof why);
     out_log(chief->out, LOG_WARN, "restart", "%s (%s)", why, text);
@@ -65,12 +66,12 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
 /* With restart.after_notice the platform only pauses the job, so the job goes on in place. */
 void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
 {
-    if (!chief->params->restart.after_notice) {
-        chief_end(chief, end);
+    struct chief_end this_end = *end;
+    this_end.restarts = chief->params->restart.after_notice;
+    chief_end(chief, &this_end);
+    if (!this_end.restarts)
         return;
-    }
     chief->gen.restart_at = chief->out->now;
-    chief_end_generation(chief, end);
     chief->gen.waits_for_notice = true;
     out_log(chief->out, LOG_NOTICE, "restart",
             "%s; the job goes on in place when the notice is over (restart.after_notice)",
@@ -89,11 +90,6 @@ void chief_leave_unsaved(struct chief *chief)
                    .why = is_attached ? "nothing to save: no step was finished in this attempt"
                                       : "no program called pch_open(), so none could be asked to "
                                         "save; see --instrument and --save-mode signal"});
-}
-
-bool chief_is_restarting(const struct chief *chief)
-{
-    return chief->order.end == END_STOP && chief->order.restart;
 }
 
 /* --- the barrier --- */
