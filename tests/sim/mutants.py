@@ -155,7 +155,7 @@ MUTANTS = [
     ("passed-over-while-it-is-committed", "src/core/chief/chief_round.c",
      " && chief->writing == COMMIT_NOTHING)\n        close_own", ")\n        close_own"),
     ("record-lets-go-while-all-leave", "src/core/node/round.c", " || round->leaves ||\n", " ||\n"),
-    ("own-saves-at-different-steps", "src/core/chief/chief_round.c", "    if (lowest == highest && lowest != chief->gen.own_failed) {",
+    ("own-saves-at-different-steps", "src/core/chief/chief_round.c", "    if (own.lowest == own.highest && own.lowest != chief->gen.own_failed) {",
      "    if (1) {"),
     ("bad-record-is-a-commit", "src/core/chief/chief_round.c",
      "    if (bad)\n        chief_give_up(chief, PHASE_FAILED, bad->text);\n    else\n"

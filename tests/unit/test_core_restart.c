@@ -22,7 +22,7 @@ static void set_up(void)
                                      .backoff_ns = S,
                                      .backoff_max_ns = 4 * S,
                                      .no_progress = 0};
-    restart_init(&budget, &policy, 7);
+    budget = (struct restart){.policy = &policy, .random = 7};
 }
 
 /* The pause in seconds, -1: no restart. `text` says why. */
@@ -63,8 +63,7 @@ Test(restart, pauses_double_and_are_bounded)
 
 Test(restart, two_jobs_do_not_come_back_at_once)
 {
-    struct restart other;
-    restart_init(&other, &policy, 8);
+    struct restart other = {.policy = &policy, .random = 8};
     fail_at(1, crash);
     double ours = fail_at(2, crash);
     struct restart_failure failure = crash;
@@ -99,7 +98,7 @@ Test(restart, failures_at_the_start_have_their_own_budget)
     cr_expect_gt(fail_at(2, start), 0);
     cr_expect_eq(fail_at(3, start), -1);
     cr_expect_str_eq(text, "it has failed at its start 3 times in a row (restart.start_max)");
-    restart_init(&budget, &policy, 7);
+    budget = (struct restart){.policy = &policy, .random = 7};
     fail_at(1, start);
     fail_at(2, start);
     cr_expect_geq(fail_at(3, crash), 0, "it had come to train in between");
@@ -129,12 +128,12 @@ Test(restart, generations_without_a_commit)
     cr_expect_geq(fail_at(1, crash), 0);
     cr_expect_geq(fail_at(2, good), 0);
     cr_expect_geq(fail_at(3, crash), 0);
-    restart_init(&budget, &policy, 7);
+    budget = (struct restart){.policy = &policy, .random = 7};
     fail_at(1, crash);
     cr_expect_eq(fail_at(2, crash), -1);
     cr_expect_str_eq(text, "2 generations in a row brought no commit "
                            "(restart.no_progress_after)");
-    restart_init(&budget, &policy, 7);
+    budget = (struct restart){.policy = &policy, .random = 7};
     fail_at(1, unknown);
     fail_at(2, unknown);
     cr_expect_geq(fail_at(3, unknown), 0, "of a program that does not attach nothing is known");

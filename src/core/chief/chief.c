@@ -28,7 +28,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
-    restart_init(&chief->restart, &params->restart, params->incarnation);
+    chief->restart = (struct restart){.policy = &params->restart, .random = params->incarnation};
     memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
     for (int i = 0; i < params->nnodes; i++) {
         peers[i].down_at = CLOCK_NEVER;
@@ -135,8 +135,6 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
     uint64_t highest = s->highest;
-    char roster[sizeof s->roster];
-    str_copy(roster, sizeof roster, s->roster);
     note_pace(chief, peer, step_within(msg->status.highest));
     *s = msg->status;
     hold_within(s);
@@ -152,8 +150,6 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     if (s->wants_reply)
         peer->read_at = chief->out->now;
     chief_refuse_duplicate(chief, peer);
-    if (!s->roster[0]) /* normal: a node tells its ranks until order.roster is set */
-        str_copy(s->roster, sizeof s->roster, roster);
     chief_note_fault(chief, peer, &msg->cause);
     chief_note(chief, peer);
     if (s->wants_reply)
@@ -261,7 +257,7 @@ static void decide_leave(struct chief *chief)
 
 uint64_t chief_last_step(const struct chief *chief)
 {
-    return chief_highest_step(chief);
+    return chief->highest;
 }
 
 bool chief_has_ranks(const struct chief *chief)
@@ -336,6 +332,10 @@ static void decide_finished(struct chief *chief)
 
 static void decide_running(struct chief *chief)
 {
+    static void (*const decisions[])(struct chief *) = {
+        chief_decide_round,      decide_finished,   chief_decide_notice,
+        chief_decide_checkpoint, chief_decide_hang, chief_decide_period,
+    };
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
         return;
@@ -346,17 +346,8 @@ static void decide_running(struct chief *chief)
     }
     if (!chief_check_roster(chief))
         return;
-    chief_decide_round(chief);
-    if (chief->order.end == END_NONE)
-        decide_finished(chief);
-    if (chief->order.end == END_NONE)
-        chief_decide_notice(chief);
-    if (chief->order.end == END_NONE)
-        chief_decide_checkpoint(chief);
-    if (chief->order.end == END_NONE)
-        chief_decide_hang(chief);
-    if (chief->order.end == END_NONE)
-        chief_decide_period(chief);
+    for (size_t i = 0; i < ARRAY_LEN(decisions) && chief->order.end == END_NONE; i++)
+        decisions[i](chief);
 }
 
 /* A program that does not attach has trained if it returned before an order asked it to end. */
@@ -437,6 +428,22 @@ int64_t chief_wake_at(const struct chief *chief)
     return wake;
 }
 
+void chief_forgive(struct chief *chief)
+{
+    /* A node that is not known to be gone gets time to reconnect and say so. */
+    int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
+    if (chief->gen.leave_deadline < back)
+        chief->gen.leave_deadline = back;
+    if (chief->gen.hang.is_examined && chief->gen.hang.until < back)
+        chief->gen.hang.until = back;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        peer->last_heard = chief->out->now;
+        if (peer->down_at != CLOCK_NEVER)
+            peer->down_at = chief->out->now;
+    }
+}
+
 /* --- the status report --- */
 
 /* The chief's decision (lost, missing) overrides the state that the node tells. */
@@ -474,20 +481,4 @@ void chief_report_peer(const struct chief *chief, int node_rank, struct core_pee
     };
     str_copy(ret->host, sizeof ret->host, peer->at.host);
     str_copy(ret->why, sizeof ret->why, peer_is(peer, FACT_LOST) ? peer->lost_why : "");
-}
-
-void chief_forgive(struct chief *chief)
-{
-    /* A node that is not known to be gone gets time to reconnect and say so. */
-    int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
-    if (chief->gen.leave_deadline < back)
-        chief->gen.leave_deadline = back;
-    if (chief->gen.hang.is_examined && chief->gen.hang.until < back)
-        chief->gen.hang.until = back;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        struct peer *peer = &chief->peers[i];
-        peer->last_heard = chief->out->now;
-        if (peer->down_at != CLOCK_NEVER)
-            peer->down_at = chief->out->now;
-    }
 }

@@ -133,6 +133,7 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_HEARD, has);
     chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
     chief_set_fact(chief, peer, FACT_LIVE, is_known && s->live == s->expected);
+    chief_set_fact(chief, peer, FACT_SOME_LIVE, has && s->live > 0);
     chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
     chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
     chief_set_fact(chief, peer, FACT_DONE,
@@ -155,10 +156,8 @@ void chief_note(struct chief *chief, struct peer *peer)
 
 void chief_note_all(struct chief *chief)
 {
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        note_round(chief, &chief->peers[i]);
-        note_own(chief, &chief->peers[i]);
-    }
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief_note(chief, &chief->peers[i]);
 }
 
 void chief_note_uncommitted(struct chief *chief, uint64_t step)
@@ -166,33 +165,15 @@ void chief_note_uncommitted(struct chief *chief, uint64_t step)
     chief->gen.uncommitted = step > chief->gen.uncommitted ? step : chief->gen.uncommitted;
 }
 
-static void find_highest(struct chief *chief)
-{
-    chief->highest = 0;
-    chief->nhighest = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        uint64_t step = chief->peers[i].status.highest;
-        if (step > chief->highest)
-            chief->nhighest = 0;
-        if (step >= chief->highest)
-            chief->nhighest++;
-        chief->highest = step > chief->highest ? step : chief->highest;
-    }
-}
-
-/* The full search runs only when the last node at the highest step has told a lower one. */
+/* The full search runs only when a node at the highest step tells a lower one: that is rare. */
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
 {
-    if (now == before)
-        return;
-    if (now > chief->highest) {
+    bool is_lower = now < before && before == chief->highest;
+    if (now > chief->highest || is_lower)
         chief->highest = now;
-        chief->nhighest = 1;
-    } else if (now == chief->highest) {
-        chief->nhighest++;
-    } else if (before == chief->highest && --chief->nhighest <= 0) {
-        find_highest(chief);
-    }
+    for (int i = 0; is_lower && i < chief->params->nnodes; i++)
+        if (chief->peers[i].status.highest > chief->highest)
+            chief->highest = chief->peers[i].status.highest;
 }
 
 void chief_reset(struct chief *chief, struct peer *peer)
@@ -242,6 +223,7 @@ void chief_set_conn(struct chief *chief, struct peer *peer, int conn)
     if (*at)
         *at = peer->next;
     peer->at.conn = conn;
+    chief_set_fact(chief, peer, FACT_CONNECTED, conn != CONN_NONE);
     if (conn == CONN_NONE)
         return;
     struct peer *anchor = anchor_of(chief, conn);

@@ -73,7 +73,7 @@ static bool has_others(const struct chief *chief)
 
 static void add_others(const struct chief *chief, const struct peer *last, char *text, size_t size)
 {
-    uint64_t highest = chief_highest_step(chief);
+    uint64_t highest = chief->highest;
     int beside = count_beside(chief, last);
     if (beside > 1)
         str_addf(text, size, ", as %s", beside == 2 ? "another rank does" : "");

@@ -96,33 +96,24 @@ static void end_late(struct chief *chief)
         chief_leave_unsaved(chief);
         return;
     }
-    if (all_are(chief, FACT_DONE) && chief->order.commit_step >= chief_highest_step(chief)) {
+    if (all_are(chief, FACT_DONE) && chief->order.commit_step >= chief->highest) {
         chief_stop(chief, OUTCOME_PREEMPTED, 0,
                    "every rank was done and committed, but the commands had not ended by the "
                    "deadline");
         return;
     }
-    bool is_open = chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
     char text[256] = "the save was not committed in time", who[128];
     if (chief->writing == COMMIT_ROUND)
         str_addf(text, sizeof text, ": every rank has saved, but the record is not written");
     for (size_t i = 0; i < ARRAY_LEN(waits) && chief->writing != COMMIT_ROUND; i++) {
         bool is_of_round = waits[i].fact == FACT_VOTED || waits[i].fact == FACT_SAVED;
-        if (all_are(chief, waits[i].fact) || is_of_round != is_open)
+        if (all_are(chief, waits[i].fact) || is_of_round != chief_has_round(chief))
             continue;
         chief_tell_without(chief, waits[i].fact, who, sizeof who);
         snprintf(text, sizeof text, "%s: %s", waits[i].text, who);
         break;
     }
     chief_stop(chief, OUTCOME_PREEMPTED_UNSAVED, 0, text);
-}
-
-static bool any_trains(const struct chief *chief)
-{
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].status.live > 0)
-            return true;
-    return false;
 }
 
 /* Some ranks have ended and others train, so no step will be saved by all ranks. The log says so
@@ -134,7 +125,7 @@ static void say_if_hopeless(struct chief *chief)
     bool is_due = chief_first_is_due(chief) || chief_is_final(chief);
     if (!is_due || chief->notice.is_hopeless || chief_is_deciding(chief) ||
         !all_are(chief, FACT_KNOWS) || !all_are(chief, FACT_COMPLETE) ||
-        all_are(chief, FACT_LIVE) || !any_trains(chief))
+        all_are(chief, FACT_LIVE) || !any_is(chief, FACT_SOME_LIVE))
         return;
     chief->notice.is_hopeless = true;
     chief_tell_without(chief, FACT_LIVE, who, sizeof who);

@@ -155,8 +155,7 @@ static void await_all(struct chief *chief)
 {
     chief->gen.end_seq = chief->order_seq + 1;
     chief->next_loss_at = chief->out->now;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        chief_note(chief, &chief->peers[i]);
+    chief_note_all(chief);
 }
 
 void chief_tell_end(struct chief *chief, const struct chief_end *end)

@@ -34,15 +34,10 @@ void chief_list_without(const struct chief *chief, enum fact fact, char *text, s
 void chief_tell_without(const struct chief *chief, enum fact fact, char *text, size_t size);
 /* Derives a peer's facts from its newest STATUS, and counts them. */
 void chief_note(struct chief *chief, struct peer *peer);
-/* The round or the commit has changed: derives again the facts that depend on it. */
+/* The round, the commit or the end has changed: derives again the facts of all nodes. */
 void chief_note_all(struct chief *chief);
 /* A save of this step will never be committed. */
 void chief_note_uncommitted(struct chief *chief, uint64_t step);
-/* The highest step that any node has told. It is kept, because every message may need it. */
-static inline uint64_t chief_highest_step(const struct chief *chief)
-{
-    return chief->highest;
-}
 /* The highest step of one peer was `before`, and is `now`. */
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
 /* Forgets what this peer's previous supervisor, or its previous generation, told. */
@@ -112,10 +107,7 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 
 /* --- chief_plan.c: the time that a notice leaves --- */
 
-/* The times of a round: proposed, decided, the first rank begins its save, committed. */
-void chief_note_proposed(struct chief *chief);
-void chief_note_decided(struct chief *chief);
-void chief_note_begun(struct chief *chief);
+/* The open round is committed: takes the time of its save. */
 void chief_note_saved(struct chief *chief);
 /* How long a save takes, 0: unknown. `is_round`: the save of the open round is over, and counts. */
 int64_t chief_save_time(const struct chief *chief, bool is_round);

@@ -34,7 +34,7 @@ static uint64_t bell_step(const struct chief *chief)
 /* A bell at a step that is already finished would tell nothing. */
 static void hang_bell(struct chief *chief, uint64_t step)
 {
-    uint64_t bell = step > chief_highest_step(chief) ? step : 0;
+    uint64_t bell = step > chief->highest ? step : 0;
     chief->gen.period.rings_at = step;
     chief->is_changed = chief->is_changed || bell != chief->order.bell;
     chief->order.bell = bell;
@@ -57,7 +57,7 @@ void chief_begin_period(struct chief *chief)
             ->now; /* so far nothing was trained beyond the commit that the job resumes from */
     chief->gen.period.is_counting = is_wanted(chief);
     chief->gen.period.from_step = chief->order.commit_step;
-    chief_count_anew(chief, chief_highest_step(chief));
+    chief_count_anew(chief, chief->highest);
 }
 
 int64_t chief_period_until(const struct chief *chief)
@@ -69,8 +69,8 @@ int64_t chief_period_until(const struct chief *chief)
 bool chief_period_is_over(struct chief *chief)
 {
     if (chief_period_until(chief) <= chief->out->now)
-        hang_bell(chief, chief_highest_step(chief) + 1);
-    return chief->gen.period.rings_at && chief_highest_step(chief) >= chief->gen.period.rings_at;
+        hang_bell(chief, chief->highest + 1);
+    return chief->gen.period.rings_at && chief->highest >= chief->gen.period.rings_at;
 }
 
 uint64_t chief_period_step(const struct chief *chief)

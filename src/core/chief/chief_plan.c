@@ -27,23 +27,6 @@
 
 /* --- what was measured --- */
 
-void chief_note_proposed(struct chief *chief)
-{
-    chief->gen.proposed_at = chief->out->now;
-    chief->gen.begun_at = 0;
-}
-
-void chief_note_decided(struct chief *chief)
-{
-    chief->agreement_ns = chief->out->now - chief->gen.proposed_at;
-}
-
-void chief_note_begun(struct chief *chief)
-{
-    if (!chief->gen.begun_at && any_is(chief, FACT_SOME_BEGUN))
-        chief->gen.begun_at = chief->out->now;
-}
-
 /* A slower save counts at once, and a quicker one by a quarter: a few saves forget one outlier. */
 static int64_t slower(int64_t known, int64_t took)
 {
@@ -211,8 +194,7 @@ int64_t chief_final_at(const struct chief *chief)
 
 bool chief_uses_time(const struct chief *chief)
 {
-    int64_t leaves = chief->notice.deadline - chief->notice.at;
-    bool is_plan = chief->notice.stands && leaves > chief->params->grace_ns;
+    bool is_plan = chief->notice.stands && grace_of(chief) > chief->params->grace_ns;
     return (chief->params->trains_on || is_plan) && chief->notice.hurry < (uint32_t)HURRY_SAVE;
 }
 
@@ -269,19 +251,17 @@ bool chief_notice_is_near(const struct chief *chief)
 /* Before a save was measured, a quarter of the time is kept for it, at most `grace`. */
 static int64_t last_first_step(const struct chief *chief)
 {
-    int64_t quarter = (chief->notice.deadline - chief->notice.at) / 4;
     if (chief->save_ns)
         return chief->notice.final_at;
-    return chief_abort_at(chief) - clock_min(quarter, chief->params->grace_ns);
+    return chief_abort_at(chief) - clock_min(grace_of(chief) / 4, chief->params->grace_ns);
 }
 
 int64_t chief_first_step_until(const struct chief *chief)
 {
-    bool leaves_time = chief->notice.deadline - chief->notice.at > chief->params->grace_ns;
     if (!chief->notice.is_live || any_is(chief, FACT_STEPPED) ||
         chief->params->save_mode != SAVE_ATTACH)
         return CLOCK_NEVER;
-    if (!leaves_time || !chief_uses_time(chief))
+    if (grace_of(chief) <= chief->params->grace_ns || !chief_uses_time(chief))
         return chief->notice.at;
     return last_first_step(chief);
 }

@@ -116,15 +116,6 @@ static void end_preempted(struct chief *chief)
                "the notice came while the job was restarted in place after a failure");
 }
 
-/* The start waits for every connection: a node without one either reconnects or is lost. */
-static bool all_are_there(const struct chief *chief)
-{
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].at.conn == CONN_NONE)
-            return false;
-    return true;
-}
-
 static bool is_over(const struct chief *chief)
 {
     return all_are(chief, FACT_GONE) && chief->writing == COMMIT_NOTHING;
@@ -147,23 +138,17 @@ static bool is_due(const struct chief *chief)
 
 /* --- the next generation --- */
 
-/* A node's notice holds in the next generation, too. */
-static void keep_notice(struct peer *peer, const struct peer_status *told)
-{
-    str_copy(peer->status.notice_source, sizeof told->notice_source, told->notice_source);
-    str_copy(peer->status.notice_id, sizeof told->notice_id, told->notice_id);
-    str_copy(peer->status.notice_text, sizeof told->notice_text, told->notice_text);
-}
-
-/* Forgets the node's last generation, but keeps its open requests for a checkpoint. */
+/* Forgets the node's last generation, but keeps its open requests for a checkpoint and its notice.
+ */
 static void forget(struct chief *chief, struct peer *peer)
 {
-    struct peer_status told = peer->status;
-    uint32_t asked = told.checkpoint_asked;
+    struct peer_status *s = &peer->status, told = *s;
     chief_reset(chief, peer);
-    keep_notice(peer, &told);
-    peer->status.checkpoint_asked = asked;
-    chief->checkpoints += asked;
+    str_copy(s->notice_source, sizeof s->notice_source, told.notice_source);
+    str_copy(s->notice_id, sizeof s->notice_id, told.notice_id);
+    str_copy(s->notice_text, sizeof s->notice_text, told.notice_text);
+    s->checkpoint_asked = told.checkpoint_asked;
+    chief->checkpoints += told.checkpoint_asked;
     peer->stamp = (struct peer_stamp){0};
     peer->rate = 0;
     peer->is_paced = false;
@@ -206,6 +191,7 @@ static void renew(struct chief *chief)
     chief->order.port = out_port(chief->out); /* the old port may still be in use */
     chief->is_changed = true;
     renew_notice(chief);
+    chief->highest = 0; /* else each node that is forgotten would begin a search for it */
     for (int i = 0; i < chief->params->nnodes; i++)
         forget(chief, &chief->peers[i]);
     out_log(chief->out, LOG_NOTICE, "restart", "generation %u begins%s", chief->generation,
@@ -232,8 +218,8 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "not everything was ended in time: %s",
                  who[0] ? who : "the commit record");
         end_as_failed(chief, because);
-    } else if (is_over(chief) && is_due(chief) && all_are_there(chief)) {
-        renew(chief);
+    } else if (is_over(chief) && is_due(chief) && all_are(chief, FACT_CONNECTED)) {
+        renew(chief); /* a node without a connection either reconnects or is lost */
     }
 }
 

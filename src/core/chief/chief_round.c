@@ -9,11 +9,6 @@
 
 #include <stdio.h>
 
-static bool is_open(const struct chief *chief)
-{
-    return chief->order.phase == PHASE_PROPOSED || chief->order.phase == PHASE_DECIDED;
-}
-
 /* --- the save step --- */
 
 static uint64_t last_step(const struct chief *chief)
@@ -33,7 +28,7 @@ static uint64_t last_step(const struct chief *chief)
  * ballot is above every rank at the latest. */
 static void propose(struct chief *chief)
 {
-    uint64_t highest = chief_highest_step(chief);
+    uint64_t highest = chief->highest;
     uint64_t least = highest < chief->gen.least_step ? chief->gen.least_step : highest + 1;
     uint64_t step = stride_up(chief->gen.stride, least);
     uint64_t last = last_step(chief);
@@ -59,12 +54,12 @@ bool chief_can_open(const struct chief *chief)
         chief->gen.round == 0 ||
         (all_are(chief, FACT_CLOSED) && (!chief->gen.was_decided || all_are(chief, FACT_SERVED)));
     bool can = chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
-               any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
-               is_over && !any_is(chief, FACT_LOST);
+               any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND &&
+               !chief_has_round(chief) && is_over && !any_is(chief, FACT_LOST);
     if (!can) /* the common case: avoids the loop over all nodes */
         return false;
     uint64_t last = last_step(chief);
-    return !last || chief_highest_step(chief) < last;
+    return !last || chief->highest < last;
 }
 
 /* Processes that have not served a decided round still have to save in it. */
@@ -85,9 +80,10 @@ void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
     chief->gen.least_step = least_step;
     chief->gen.wants_to_end = ends_run;
     chief->gen.was_decided = false;
+    chief->gen.proposed_at = chief->out->now;
+    chief->gen.begun_at = 0;
     chief->gen.first_saved_at = CLOCK_NEVER;
     chief->order.why[0] = '\0';
-    chief_note_proposed(chief);
     propose(chief);
 }
 
@@ -116,7 +112,7 @@ static void decide(struct chief *chief)
     chief->order.ends_run = chief->gen.wants_to_end;
     chief->gen.was_decided = true;
     chief->is_changed = true;
-    chief_note_decided(chief);
+    chief->agreement_ns = chief->out->now - chief->gen.proposed_at;
     for (int i = 0; i < chief->params->nnodes; i++)
         chief->peers[i].is_paced = false;
     out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->gen.round,
@@ -147,7 +143,7 @@ static void decide_proposed(struct chief *chief)
         return;
     }
     uint64_t last = last_step(chief);
-    if (last && chief_highest_step(chief) >= last)
+    if (last && chief->highest >= last)
         chief_close_round(chief, PHASE_ABORTED, "the training has reached its last step");
     else
         propose(chief);
@@ -155,18 +151,23 @@ static void decide_proposed(struct chief *chief)
 
 /* --- saves --- */
 
-static bool has_one_step(const struct chief *chief, uint64_t *ret)
+struct saved {
+    uint64_t lowest, highest;
+};
+
+/* The steps that the nodes with ranks have saved, in the round or by themselves. */
+static struct saved find_saved(const struct chief *chief, enum chief_writing what)
 {
-    *ret = 0;
+    struct saved saved = {0};
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer_status *s = &chief->peers[i].status;
+        uint64_t step = what == COMMIT_OWN ? s->own_step : s->saved_step;
         if (s->expected == 0)
             continue;
-        if (*ret && s->saved_step != *ret)
-            return false;
-        *ret = s->saved_step;
+        saved.lowest = !saved.lowest || step < saved.lowest ? step : saved.lowest;
+        saved.highest = step > saved.highest ? step : saved.highest;
     }
-    return true;
+    return saved;
 }
 
 static bool says_saved(const struct chief *chief, const struct peer *peer)
@@ -211,17 +212,18 @@ static void settle_ended(struct chief *chief)
 static void decide_decided(struct chief *chief)
 {
     char text[192], who[128];
-    uint64_t step;
     if (chief->writing != COMMIT_NOTHING)
         return;
     if (any_is(chief, FACT_SOME_SAVED) && chief->gen.first_saved_at == CLOCK_NEVER)
         chief->gen.first_saved_at = chief->out->now;
-    chief_note_begun(chief);
+    if (any_is(chief, FACT_SOME_BEGUN) && !chief->gen.begun_at)
+        chief->gen.begun_at = chief->out->now;
     if (any_is(chief, FACT_BAD)) {
         chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
     } else if (all_are(chief, FACT_SAVED)) {
-        if (has_one_step(chief, &step))
-            write_commit(chief, COMMIT_ROUND, step);
+        struct saved saved = find_saved(chief, COMMIT_ROUND);
+        if (saved.lowest == saved.highest)
+            write_commit(chief, COMMIT_ROUND, saved.lowest);
         else
             chief_give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
     } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
@@ -271,7 +273,6 @@ static void close_lonely_own(struct chief *chief)
  * step have not made the lowest save, and never will. */
 static void decide_own(struct chief *chief)
 {
-    uint64_t lowest = 0, highest = 0;
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
         !any_is(chief, FACT_ATTACHED))
         return;
@@ -281,21 +282,15 @@ static void decide_own(struct chief *chief)
         close_lonely_own(chief);
     if (!all_are(chief, FACT_OWN))
         return;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer_status *s = &chief->peers[i].status;
-        if (s->expected == 0)
-            continue;
-        lowest = !lowest || s->own_step < lowest ? s->own_step : lowest;
-        highest = s->own_step > highest ? s->own_step : highest;
-    }
-    if (lowest == highest && lowest != chief->gen.own_failed) {
-        write_commit(chief, COMMIT_OWN, lowest);
+    struct saved own = find_saved(chief, COMMIT_OWN);
+    if (own.lowest == own.highest && own.lowest != chief->gen.own_failed) {
+        write_commit(chief, COMMIT_OWN, own.lowest);
         return;
     }
     out_log(chief->out, LOG_WARN, "commit",
             "step %llu is not committed: not every rank has saved it, or it was too long ago",
-            ull(lowest));
-    close_own(chief, lowest);
+            ull(own.lowest));
+    close_own(chief, own.lowest);
 }
 
 void chief_decide_round(struct chief *chief)
@@ -304,7 +299,7 @@ void chief_decide_round(struct chief *chief)
         decide_proposed(chief);
     else if (chief->order.phase == PHASE_DECIDED)
         decide_decided(chief);
-    if (!is_open(chief) && chief->order.end == END_NONE)
+    if (!chief_has_round(chief) && chief->order.end == END_NONE)
         decide_own(chief);
     /* A save that failed on one node cannot commit. But an open commit record comes first: until it
      * is written, the nodes keep their parts of that step. */

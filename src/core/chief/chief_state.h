@@ -20,9 +20,11 @@
  * (or ballot). */
 enum fact {
     FACT_JOINED,
+    FACT_CONNECTED,
     FACT_LOST,
     FACT_COMPLETE, /* all its ranks have attached */
     FACT_LIVE,     /* all of them can still save */
+    FACT_SOME_LIVE,
     FACT_ATTACHED, /* some of its ranks have attached */
     FACT_STEPPED,
     FACT_VOTED, /* on this ballot */
@@ -146,7 +148,6 @@ struct chief {
     struct peer *peers; /* nnodes of them */
     int count[FACT__COUNT];
     uint64_t highest; /* the highest step that any node has told */
-    int nhighest;     /* the number of nodes that have told it */
     struct peer_order order;
     uint32_t generation;
     struct chief_generation gen;

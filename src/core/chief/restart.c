@@ -8,11 +8,6 @@
 
 #include <string.h>
 
-void restart_init(struct restart *r, const struct restart_policy *policy, uint64_t random)
-{
-    *r = (struct restart){.policy = policy, .random = random};
-}
-
 /* A simple generator is enough: it spreads the restarts of jobs that failed for one reason. */
 static uint64_t next_random(struct restart *r)
 {
@@ -81,6 +76,5 @@ bool restart_allows(struct restart *r, const struct restart_failure *f, int64_t 
         str_addf(text, size, "%d of %d", r->n + 1, r->policy->max);
     if (!f->is_start)
         r->times[r->n++] = f->now;
-    r->total++;
     return true;
 }

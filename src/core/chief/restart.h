@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+/* It begins with all zero, but for its first two fields. */
 struct restart {
     const struct restart_policy *policy;
     uint64_t random;             /* varies the pauses */
@@ -18,7 +19,6 @@ struct restart {
     int n;
     int starts; /* failures at the start, in a row */
     int stale;  /* generations in a row without a commit */
-    int total;  /* restarts so far */
 };
 
 /* A generation that has failed. */
@@ -30,7 +30,6 @@ struct restart_failure {
     bool has_commit;
 };
 
-void restart_init(struct restart *restart, const struct restart_policy *policy, uint64_t random);
 /* Counts the failure. True: the next generation may begin after `*ret_pause`; `text` gives its
  * number. False: `text` says what forbids it; "" if restarts are off. */
 bool restart_allows(struct restart *restart, const struct restart_failure *failure,
