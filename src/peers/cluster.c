@@ -335,13 +335,6 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err
     return ok;
 }
 
-void cluster_on_ranks(struct cluster *cluster,
-                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx)
-{
-    cluster->on_ranks = on_ranks;
-    cluster->ranks_ctx = ctx;
-}
-
 void cluster_free(struct cluster *cluster)
 {
     peers_free(cluster->peers);
@@ -356,19 +349,14 @@ void cluster_connect(struct cluster *cluster)
     peers_connect(cluster->peers, &cluster->chief);
 }
 
-void cluster_send(struct cluster *cluster, const struct action *action)
-{
-    peers_send(cluster->peers, action->peer.conn, action->peer.msg);
-}
-
-void cluster_close(struct cluster *cluster, const struct action *action)
-{
-    peers_close(cluster->peers, action->peer.conn);
-}
-
-void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg)
+void cluster_send(struct cluster *cluster, int conn, const struct peermsg *msg)
 {
     peers_send(cluster->peers, conn, msg);
+}
+
+void cluster_close(struct cluster *cluster, int conn)
+{
+    peers_close(cluster->peers, conn);
 }
 
 void cluster_finish(struct cluster *cluster)

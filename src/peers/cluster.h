@@ -29,6 +29,8 @@ struct cluster {
         down_since; /* since when this node has no connection to node 0; CLOCK_NEVER: it has one */
     bool has_said_why; /* logged since down_since */
     bool is_busy;      /* the last messages are still being sent */
+    /* The user sets it. Called with LOOK and RANKS, which nodes exchange for people; the core does
+     * not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
     void *ranks_ctx;
 };
@@ -56,17 +58,12 @@ void cluster_tell_duplicate(const struct config *config);
 /* Call before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
                              struct loop *loop, struct err *err);
-/* Called with LOOK and RANKS, which nodes exchange for people; the core does not know them. */
-void cluster_on_ranks(struct cluster *cluster,
-                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx);
 void cluster_free(struct cluster *cluster);
 
-/* ACT_CONNECT, ACT_SEND, ACT_CLOSE. */
+/* ACT_CONNECT, ACT_SEND (also LOOK and RANKS), ACT_CLOSE. */
 void cluster_connect(struct cluster *cluster);
-void cluster_send(struct cluster *cluster, const struct action *action);
-void cluster_close(struct cluster *cluster, const struct action *action);
-/* Sends LOOK or RANKS. */
-void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg);
+void cluster_send(struct cluster *cluster, int conn, const struct peermsg *msg);
+void cluster_close(struct cluster *cluster, int conn);
 /* ACT_EXIT: sends the queued messages and closes; posts nothing more. */
 void cluster_finish(struct cluster *cluster);
 /* Is cluster_finish() still at work? It ends within a second. */

@@ -91,8 +91,7 @@ static void note(struct conn *conn, const char *why)
     str_printable(conn->why);
 }
 
-PRINTF_LIKE(2, 3)
-static void conn_fail(struct conn *conn, const char *fmt, ...)
+void conn_fail(struct conn *conn, const char *fmt, ...)
 {
     char why[sizeof conn->why];
     va_list ap;
@@ -105,11 +104,6 @@ static void conn_fail(struct conn *conn, const char *fmt, ...)
         reset_when_closed(conn);
     note(conn, why);
     break_off(conn);
-}
-
-void conn_drop(struct conn *conn, const char *why)
-{
-    conn_fail(conn, "%s", why);
 }
 
 void conn_free(struct conn *conn)
@@ -167,30 +161,18 @@ static void conn_flush(struct conn *conn)
         start_lingering(conn);
 }
 
-static size_t encode(const struct conn *conn, const struct peermsg *msg, uint8_t *frame)
-{
-    if (msg->type != PEERMSG_HELLO && msg->type != PEERMSG_WELCOME)
-        return peermsg_encode(msg, frame, FRAME_MAX);
-    struct peermsg with_line = *msg;
-    tell_line(conn, &with_line);
-    return peermsg_encode(&with_line, frame, FRAME_MAX);
-}
-
-/* Most messages are sent at once, without the queue. */
 void conn_send(struct conn *conn, const struct peermsg *msg)
 {
     if (conn->state != CONN_OPEN || conn->why[0] != '\0')
         return;
     uint8_t frame[FRAME_MAX];
-    size_t size = encode(conn, msg, frame), sent = 0;
+    struct peermsg with_line = *msg;
+    tell_line(conn, &with_line);
+    size_t size = peermsg_encode(&with_line, frame, FRAME_MAX);
     assert(size > 0);
-    if (buf_len(&conn->out) == 0)
-        sent = write_some(conn, frame, size);
-    if (sent == size || conn->why[0] != '\0')
-        return;
-    if (!buf_add(&conn->out, frame + sent, size - sent))
+    if (!buf_add(&conn->out, frame, size))
         conn_fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
-    else if (sent > 0)
+    else if (buf_len(&conn->out) == size) /* else an event will send it */
         conn_flush(conn);
 }
 
@@ -325,24 +307,14 @@ static size_t take_frames(struct conn *conn, const uint8_t *data, size_t len)
     return taken;
 }
 
-static void conn_keep(struct conn *conn, const uint8_t *data, size_t len)
-{
-    if (conn->state == CONN_OPEN && !buf_add(&conn->in, data, len))
-        conn_fail(conn, "no memory for its messages");
-}
-
-/* Most reads bring whole messages, so nothing is copied. */
 static void conn_take(struct conn *conn, const uint8_t *data, size_t len)
 {
-    if (buf_len(&conn->in) == 0) {
-        size_t taken = take_frames(conn, data, len);
-        if (taken < len)
-            conn_keep(conn, data + taken, len - taken);
-        return;
-    }
-    conn_keep(conn, data, len);
-    buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
+    if (!buf_add(&conn->in, data, len))
+        conn_fail(conn, "no memory for its messages");
+    else
+        buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
 }
+
 
 /* Through the loop, so that one peer does not delay the others. */
 static void receive_more_later(struct conn *conn)

@@ -83,6 +83,6 @@ void conn_send(struct conn *conn, const struct peermsg *msg);
  * side can receive nothing. */
 void conn_close(struct conn *conn);
 /* Breaks at once, for that reason. */
-void conn_drop(struct conn *conn, const char *why);
+void conn_fail(struct conn *conn, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -87,7 +87,7 @@ static bool put_out_oldest_guest(struct peers *peers, int64_t age_ns)
     struct conn *conn = TAILQ_FIRST(&peers->guests);
     if (!conn || clock_now_ns() - conn->guest_since < age_ns)
         return false;
-    conn_drop(conn, "no HELLO yet, and too many others wait");
+    conn_fail(conn, "no HELLO yet, and too many others wait");
     return true;
 }
 
@@ -128,12 +128,6 @@ static void own(struct peers *peers, struct conn *conn, int id)
     conn->id = id;
     peers->conns++;
     LIST_INSERT_HEAD(&peers->buckets[(unsigned)id % BUCKETS], conn, link);
-}
-
-static void disown(struct peers *peers, struct conn *conn)
-{
-    peers->conns--;
-    conn_free(conn);
 }
 
 static void peers_on_accept(void *arg, int fd, const union netaddr *peer)
@@ -213,18 +207,15 @@ static void log_stranger(struct peers *peers, const char *why)
 
 static void bury(struct peers *peers, struct conn *conn)
 {
-    int id = conn->id;
-    bool is_told = conn->is_told, is_stranger = conn->is_stranger, has_ended = conn->has_ended;
-    bool is_strange = conn->is_strange && peers->options.on_strange;
-    char why[sizeof conn->why];
-    str_copy(why, sizeof why, conn->why);
-    disown(peers, conn);
-    if (is_told)
-        peers->options.on_down(peers->options.arg, id, why, has_ended);
-    else if (is_stranger && why[0] != '\0')
-        log_stranger(peers, why);
-    if (is_strange && !is_told)
-        peers->options.on_strange(peers->options.arg, why);
+    const struct peers_options *o = &peers->options;
+    if (conn->is_told)
+        o->on_down(o->arg, conn->id, conn->why, conn->has_ended);
+    else if (conn->is_stranger && conn->why[0] != '\0')
+        log_stranger(peers, conn->why);
+    if (conn->is_strange && !conn->is_told && o->on_strange)
+        o->on_strange(o->arg, conn->why);
+    peers->conns--;
+    conn_free(conn);
 }
 
 static void on_later(evutil_socket_t fd, short what, void *arg)

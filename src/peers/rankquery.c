@@ -23,7 +23,7 @@ static void ask_some(struct rankquery *call)
     struct peermsg msg = {.type = PEERMSG_LOOK, .look = {.number = call->number}};
     for (int i = 0; i < ASKED_AT_ONCE && call->asked < call->nnodes; i++, call->asked++)
         if (call->nodes[call->asked].conn != CONN_NONE)
-            cluster_tell(call->cluster, call->nodes[call->asked].conn, &msg);
+            cluster_send(call->cluster, call->nodes[call->asked].conn, &msg);
 }
 
 static void rankquery_on_clock(void *ctx)
@@ -147,7 +147,7 @@ void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks
         int left = part->total - part->first;
         part->count = (uint8_t)(left < PEERMSG_RANKS_MAX ? left : PEERMSG_RANKS_MAX);
         memcpy(part->list, list + part->first, part->count * sizeof list[0]);
-        cluster_tell(cluster, conn, &msg);
+        cluster_send(cluster, conn, &msg);
         part->first += part->count;
     } while (part->first < part->total);
 }

@@ -3,16 +3,12 @@
  */
 #include "peers/rendezvous.h"
 
-#include "base/address.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "net/netaddr.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 static const char *users(const char *name)
 {
@@ -23,12 +19,8 @@ static const char *users(const char *name)
 /* A free port of this family; IPv6 covers both families. 0: none. */
 static uint16_t free_port(int family)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } at = {.any.sa_family = (sa_family_t)family};
-    socklen_t size = family == AF_INET6 ? sizeof at.v6 : sizeof at.v4;
+    union netaddr at = {.any.sa_family = (sa_family_t)family};
+    socklen_t size = netaddr_size(&at);
     int no = 0;
     FD_CLEANUP int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -37,7 +29,7 @@ static uint16_t free_port(int family)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     if (bind(fd, &at.any, size) != 0 || getsockname(fd, &at.any, &size) != 0)
         return 0;
-    return ntohs(family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
+    return (uint16_t)netaddr_port(&at);
 }
 
 uint16_t rendezvous_pick(const struct config *config)

@@ -172,10 +172,10 @@ static void perform(struct shell *shell, const struct action *action)
         cluster_connect(&shell->cluster);
         break;
     case ACT_SEND:
-        cluster_send(&shell->cluster, action);
+        cluster_send(&shell->cluster, action->peer.conn, action->peer.msg);
         break;
     case ACT_CLOSE:
-        cluster_close(&shell->cluster, action);
+        cluster_close(&shell->cluster, action->peer.conn);
         break;
     case ACT_NOTICE:
         procs_notice(shell->attach.procs, action->notice.text, action->notice.deadline_ns);

@@ -316,7 +316,8 @@ static void answer_on_ranks(void *ctx, int conn, const struct peermsg *msg)
 bool answer_open(struct answer *answer, struct err *err)
 {
     struct event_base *base = answer->loop->base;
-    cluster_on_ranks(answer->cluster, answer_on_ranks, answer);
+    answer->cluster->on_ranks = answer_on_ranks;
+    answer->cluster->ranks_ctx = answer;
     answer->clock = (struct watch){.fn = answer_on_clock, .ctx = answer};
     answer->call = (struct rankquery){.cluster = answer->cluster,
                                       .core = answer->report->core,

@@ -35,7 +35,7 @@ int core_peers(const struct core *core, struct core_peer_report *ret, int max)
 
 static void (*on_look)(int node);
 
-void cluster_tell(struct cluster *to, int conn, const struct peermsg *msg)
+void cluster_send(struct cluster *to, int conn, const struct peermsg *msg)
 {
     cr_assert(to == &cluster && msg->type == PEERMSG_LOOK && msg->look.number == call.number);
     asked++;
