@@ -27,8 +27,8 @@ enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
 /* Nodes that are started together are all there within this time. */
 #define PATIENCE_NS NS_PER_S
 
-_Static_assert(PEERS_CHIEF == CONN_CHIEF, "link and core number the connections alike");
-_Static_assert(PEERS_FIRST == CONN_FIRST, "link and core number the connections alike");
+_Static_assert(PEERS_CHIEF == CONN_CHIEF, "peers and core number the connections alike");
+_Static_assert(PEERS_FIRST == CONN_FIRST, "peers and core number the connections alike");
 
 bool cluster_settle_rank(struct config *config, struct err *err)
 {

@@ -136,28 +136,22 @@ static void start_lingering(struct conn *conn)
     shutdown(conn->stream.fd, SHUT_WR);
 }
 
-/* Returns how many bytes are sent. 0: an event will flush the queue, or the connection is over. */
-static size_t write_some(struct conn *conn, const uint8_t *data, size_t len)
+/* Sends as much of the queue as the kernel takes; an event sends the rest. */
+static void conn_flush(struct conn *conn)
 {
     struct err err;
-    ssize_t n = conn->stream.kind->write(&conn->stream, data, len, &err);
+    ssize_t n = 1;
+    while (n > 0 && buf_len(&conn->out) > 0) {
+        n = conn->stream.kind->write(&conn->stream, buf_bytes(&conn->out), buf_len(&conn->out),
+                                     &err);
+        buf_drop(&conn->out, n > 0 ? (size_t)n : 0);
+    }
     conn->writes_when_readable = n == STREAM_WANT_READ;
     if (n == STREAM_WANT_WRITE)
         event_add(conn->writable, NULL);
     else if (n < 0 && n != STREAM_WANT_READ)
         stop_writing(conn, &err);
-    return n > 0 ? (size_t)n : 0;
-}
-
-static void conn_flush(struct conn *conn)
-{
-    while (buf_len(&conn->out) > 0) {
-        size_t n = write_some(conn, buf_bytes(&conn->out), buf_len(&conn->out));
-        if (n == 0 && buf_len(&conn->out) > 0)
-            return;
-        buf_drop(&conn->out, n);
-    }
-    if (conn->state == CONN_FLUSHING)
+    if (conn->state == CONN_FLUSHING && buf_len(&conn->out) == 0)
         start_lingering(conn);
 }
 
@@ -315,7 +309,6 @@ static void conn_take(struct conn *conn, const uint8_t *data, size_t len)
         buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
 }
 
-
 /* Through the loop, so that one peer does not delay the others. */
 static void receive_more_later(struct conn *conn)
 {
@@ -331,11 +324,17 @@ static void conn_end(struct conn *conn)
               buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
 }
 
+/* Once this side has closed, it reads only to see the other side close. */
 static void conn_receive(struct conn *conn)
 {
     uint8_t data[READ_BYTES];
     struct err err;
     ssize_t n = conn->stream.kind->read(&conn->stream, data, sizeof data, &err);
+    bool is_over = n == STREAM_END || n == STREAM_FAILED;
+    if (conn->state != CONN_OPEN && is_over)
+        break_off(conn);
+    if (conn->state != CONN_OPEN)
+        return;
     if (n > 0)
         conn_take(conn, data, (size_t)n);
     else if (n == STREAM_END)
@@ -349,16 +348,6 @@ static void conn_receive(struct conn *conn)
         event_add(conn->writable, NULL);
     if (n > 0)
         receive_more_later(conn);
-}
-
-/* This side has closed; it reads only to see the other side close. */
-static void receive_the_rest(struct conn *conn)
-{
-    uint8_t ignored[READ_BYTES];
-    struct err err;
-    ssize_t n = conn->stream.kind->read(&conn->stream, ignored, sizeof ignored, &err);
-    if (n == STREAM_END || n == STREAM_FAILED)
-        break_off(conn);
 }
 
 /* ---- the life of a connection ---- */
@@ -391,10 +380,8 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
     struct conn *conn = arg;
     if (conn->state == CONN_HANDSHAKE)
         handshake(conn);
-    else if (conn->state == CONN_OPEN)
-        conn_receive(conn);
     else
-        receive_the_rest(conn);
+        conn_receive(conn);
     if (conn->writes_when_readable && conn->state != CONN_BROKEN)
         conn_flush(conn);
 }

@@ -20,7 +20,7 @@ enum { WINDOW = 8, LISTED = 6 };
 /* One entry of cluster.nodes. */
 struct entry {
     const char *text;
-    bool is_known, is_local;
+    bool is_local;
     char found[NETADDR_TEXT_MAX]; /* its first address, or why there is none */
 };
 
@@ -31,7 +31,6 @@ struct lookup {
 
 static void noderank_judge(struct entry *entry, struct netaddr_list *list)
 {
-    entry->is_known = true;
     for (size_t i = 0; i < list->n; i++) {
         netaddr_set_port(&list->all[i], 0);
         if (!netaddr_is_local(&list->all[i]))
@@ -67,7 +66,6 @@ static void noderank_end(struct lookup *lookup)
         noderank_judge(lookup->entry, &list);
     else
         str_copy(lookup->entry->found, sizeof lookup->entry->found, "not found");
-    lookup->entry->is_known = true;
     lookup->resolve = NULL;
 }
 
@@ -132,7 +130,7 @@ static void list_entries(const struct entry *entries, size_t n, bool local_only,
             continue;
         }
         str_addf(text, size, "%s%.48s (%.48s)", listed++ > 0 ? ", " : "", entries[i].text,
-                 entries[i].is_known ? entries[i].found : "no answer");
+                 entries[i].found);
     }
     if (more > 0)
         str_addf(text, size, " and %zu more", more);
@@ -166,8 +164,10 @@ int noderank_find(char *const *entries, size_t n, int64_t wait_ns, struct err *e
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot find the node rank");
         return -1;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         known[i].text = entries[i];
+        str_copy(known[i].found, sizeof known[i].found, "no answer");
+    }
     int rank = -1;
     if (noderank_look_at_all(known, n, wait_ns, err))
         rank = choose(known, n, err);

@@ -51,13 +51,13 @@ struct peer_hello {
     uint64_t commit_step; /* the last commit in this node's own state directory, 0: none */
     uint32_t pid;         /* for people: which process on that machine */
     char line[176]; /* the ends of the connection as the node sees them, its own first: "A>B"; put
-                       in by src/link */
+                       in by src/peers */
 };
 
 struct peer_welcome {
     uint64_t incarnation; /* the chief's */
     uint64_t resume_step; /* 0: from the start */
-    uint8_t is_direct;    /* the chief sees the same ends; put in by src/link */
+    uint8_t is_direct;    /* the chief sees the same ends; put in by src/peers */
 };
 
 struct peer_refused {
