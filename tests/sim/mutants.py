@@ -76,7 +76,7 @@ MUTANTS = [
     ("no-answer-at-close", "src/core/node/round.c",
      "    lift_if_served(round);\n    answer_round(round);", "    lift_if_served(round);"),
     ("next-round-early", "src/core/chief/chief_round.c",
-     "(!chief->gen.was_decided || all_are(chief, FACT_SERVED)));", "true);"),
+     "(chief->order.phase == PHASE_ABORTED || all_are(chief, FACT_SERVED)));", "true);"),
     ("next-round-before-close", "src/core/chief/chief_round.c",
      "(all_are(chief, FACT_CLOSED) &&", "(true &&"),
     ("process-forgets-round", "tests/sim/proc.c",

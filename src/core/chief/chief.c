@@ -78,7 +78,7 @@ static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
     bool is_slower = peer->rate <= 0 || rate < peer->rate;
     if (took >= (is_slower ? PACE_SLOWER_NS : PACE_NS)) {
         peer->rate = is_slower ? rate : (peer->rate + rate) / 2;
-        chief->is_plan_old = chief->is_plan_old || is_slower;
+        chief->replan_at = is_slower ? 0 : chief->replan_at;
         peer->paced_at = chief->out->now;
         peer->paced_step = highest;
     }
@@ -130,7 +130,7 @@ static void hold_within(struct peer_status *s)
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
 {
     if (msg->stamp.attempt != chief->params->attempt ||
-        msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->seq)
+        msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->stamp.seq)
         return;
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
@@ -144,7 +144,6 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief->gen.own_failed =
         s->own_failed > chief->gen.own_failed ? s->own_failed : chief->gen.own_failed;
     chief_note_uncommitted(chief, s->own_failed);
-    peer->seq = msg->stamp.seq;
     peer->stamp = msg->stamp;
     peer->status_at = peer->last_heard = chief->out->now;
     if (s->wants_reply)

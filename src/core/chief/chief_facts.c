@@ -121,14 +121,14 @@ static void note_own(struct chief *chief, struct peer *peer)
  * has seen the present end. Normal after a reconnect: it has not. */
 static bool is_gone(const struct chief *chief, const struct peer *peer)
 {
-    return peer->seq > 0 && peer->status.life == LIFE_GONE &&
+    return peer->stamp.seq > 0 && peer->status.life == LIFE_GONE &&
            peer->status.seen >= chief->gen.end_seq;
 }
 
 void chief_note(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
-    bool has = peer->seq > 0; /* a STATUS has come at all */
+    bool has = peer->stamp.seq > 0; /* a STATUS has come at all */
     bool is_known = has && s->expected != PEERMSG_UNKNOWN;
     chief_set_fact(chief, peer, FACT_HEARD, has);
     chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
@@ -183,7 +183,7 @@ void chief_reset(struct chief *chief, struct peer *peer)
     memset(&peer->status, 0, sizeof peer->status);
     chief_note_highest(chief, highest, 0);
     peer->status.expected = PEERMSG_UNKNOWN;
-    peer->seq = 0;
+    peer->stamp = (struct peer_stamp){0};
 }
 
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer)

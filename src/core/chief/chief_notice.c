@@ -38,7 +38,8 @@ void chief_gather_notices(struct chief *chief)
     }
     bool is_live = node >= 0;
     if (deadline != chief->notice.deadline) {
-        chief->is_changed = chief->is_plan_old = true;
+        chief->is_changed = true;
+        chief->replan_at = 0;
         chief->next_loss_at = chief->out->now; /* a node may be lost earlier now */
     }
     /* The margins are a part of the time that this notice leaves, so its time begins now. */

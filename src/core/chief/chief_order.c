@@ -90,14 +90,6 @@ void chief_close_round(struct chief *chief, enum peer_phase phase, const char *w
 
 /* --- the end of the job --- */
 
-static void close_for_end(struct chief *chief, const struct chief_end *end)
-{
-    if (chief->order.phase == PHASE_DECIDED)
-        chief_close_round(chief, PHASE_FAILED, end->why);
-    else if (chief->order.phase == PHASE_PROPOSED)
-        chief_close_round(chief, PHASE_ABORTED, end->why);
-}
-
 /* A preemption before the first step says nothing about progress, unless a process failed too. */
 bool chief_is_uncounted(const struct chief *chief)
 {
@@ -184,7 +176,8 @@ void chief_end(struct chief *chief, const struct chief_end *end)
         return;
     chief->order.restart = end->restarts;
     chief->order.leave = true;
-    close_for_end(chief, end);
+    if (chief_has_round(chief))
+        chief_close_round(chief, chief_is_deciding(chief) ? PHASE_FAILED : PHASE_ABORTED, end->why);
     chief_tell_end(chief, end);
     chief->order.end = END_STOP;
     chief->order.manner = (uint8_t)end->manner;

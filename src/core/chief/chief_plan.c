@@ -154,10 +154,8 @@ static int64_t expected_agreement(const struct chief *chief)
 
 void chief_plan(struct chief *chief)
 {
-    bool is_old = chief->is_plan_old || chief->out->now >= chief->replan_at;
-    if (!chief->notice.is_live || chief->gen.is_trained || !is_old)
+    if (!chief->notice.is_live || chief->gen.is_trained || chief->out->now < chief->replan_at)
         return;
-    chief->is_plan_old = false;
     chief->replan_at = chief->out->now + REPLAN_NS;
     int64_t steps = time_to_save_step(chief);
     int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;

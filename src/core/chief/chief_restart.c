@@ -149,7 +149,6 @@ static void forget(struct chief *chief, struct peer *peer)
     str_copy(s->notice_text, sizeof s->notice_text, told.notice_text);
     s->checkpoint_asked = told.checkpoint_asked;
     chief->checkpoints += told.checkpoint_asked;
-    peer->stamp = (struct peer_stamp){0};
     peer->rate = 0;
     peer->is_paced = false;
     peer->moved_at = peer->status_at = peer->read_at = chief->out->now;
@@ -163,7 +162,7 @@ static void renew_notice(struct chief *chief)
     chief->notice.stands = chief->notice.is_live;
     chief->notice.is_judged = true;
     chief->notice.has_saved = chief->notice.goes_on = chief->notice.is_hopeless = false;
-    chief->is_plan_old = true;
+    chief->replan_at = 0;
 }
 
 void chief_begin_generation(struct chief *chief)

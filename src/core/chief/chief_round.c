@@ -50,9 +50,9 @@ static void propose(struct chief *chief)
 
 bool chief_can_open(const struct chief *chief)
 {
-    bool is_over =
-        chief->gen.round == 0 ||
-        (all_are(chief, FACT_CLOSED) && (!chief->gen.was_decided || all_are(chief, FACT_SERVED)));
+    bool is_over = chief->gen.round == 0 ||
+                   (all_are(chief, FACT_CLOSED) &&
+                    (chief->order.phase == PHASE_ABORTED || all_are(chief, FACT_SERVED)));
     bool can = chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
                any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND &&
                !chief_has_round(chief) && is_over && !any_is(chief, FACT_LOST);
@@ -66,7 +66,7 @@ bool chief_can_open(const struct chief *chief)
 static bool says_closed(const struct chief *chief, const struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
-    bool is_served = !chief->gen.was_decided || s->served >= s->attached;
+    bool is_served = chief->order.phase == PHASE_ABORTED || s->served >= s->attached;
     return chief->gen.round == 0 ||
            (peer->stamp.round == chief->gen.round && s->closed && is_served);
 }
@@ -79,7 +79,6 @@ void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
     chief->gen.ballot = 0;
     chief->gen.least_step = least_step;
     chief->gen.wants_to_end = ends_run;
-    chief->gen.was_decided = false;
     chief->gen.proposed_at = chief->out->now;
     chief->gen.begun_at = 0;
     chief->gen.first_saved_at = CLOCK_NEVER;
@@ -110,7 +109,6 @@ static void decide(struct chief *chief)
         return;
     chief->order.phase = PHASE_DECIDED;
     chief->order.ends_run = chief->gen.wants_to_end;
-    chief->gen.was_decided = true;
     chief->is_changed = true;
     chief->agreement_ns = chief->out->now - chief->gen.proposed_at;
     for (int i = 0; i < chief->params->nnodes; i++)
@@ -312,7 +310,7 @@ void chief_decide_round(struct chief *chief)
 static void committed_round(struct chief *chief)
 {
     chief_note_saved(chief);
-    chief->is_plan_old = true;
+    chief->replan_at = 0;
     chief_plan(chief);
     bool is_due = chief->notice.is_live && !chief->gen.is_trained && !chief_trains_on(chief);
     /* If every rank is done, the job ends with success instead. */

@@ -72,13 +72,12 @@ struct peer {
      * modulo nnodes is its index. */
     struct peer *anchored, *next;
     uint64_t facts;
-    uint64_t seq;
+    struct peer_stamp stamp;     /* of the newest STATUS; its seq is 0: none has come */
     struct caller at;            /* the supervisor that is this node */
     struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
     int64_t went_at;             /* when its connection was closed */
-    struct peer_stamp stamp;     /* of the newest STATUS */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t read_at;             /* when its steps were last read for a heartbeat */
@@ -107,7 +106,7 @@ struct chief_generation {
     int64_t finished_at;  /* when all commands had ended with success; 0: not yet */
     struct stride stride; /* common to all ranks */
     /* the round */
-    bool wants_to_end, was_decided;
+    bool wants_to_end;
     uint64_t least_step;           /* the save step is not below this, unless the training ends */
     int64_t proposed_at, begun_at; /* 0: not yet */
     int64_t first_saved_at;        /* CLOCK_NEVER: no rank has saved yet */
@@ -170,8 +169,7 @@ struct chief {
         int64_t final_at; /* the last safe moment to open the round of the last save */
         int64_t least_ns; /* less time than this before final_at is not worth another save */
     } notice;
-    int64_t replan_at;         /* when the notice's times are computed again */
-    bool is_plan_old;          /* they are computed at once */
+    int64_t replan_at;         /* when the notice's times are computed again; 0: at once */
     bool saves_itself;         /* the program makes saves of its own, too */
     int64_t save_ns;           /* how long a slow save takes; 0: unknown */
     int64_t quick_save_ns;     /* a quick save; 0: none was seen in this attempt */
