@@ -45,39 +45,25 @@ bool verdict_gives_way(enum outcome outcome)
     return outcome < OUTCOME__COUNT && outcomes[outcome].gives_way;
 }
 
-int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
-{
-    switch (outcome) {
-    case OUTCOME_COMPLETED:
-        return 0;
-    case OUTCOME_PREEMPTED:
-    case OUTCOME_PREEMPTED_UNKNOWN:
-        return codes->preempted;
-    case OUTCOME_PREEMPTED_UNSAVED:
-        return codes->preempted_unsaved;
-    case OUTCOME_NODE_LOST:
-        return codes->node_lost;
-    case OUTCOME_HANG:
-        return codes->hang;
-    case OUTCOME_NO_PROGRESS:
-        return codes->no_progress;
-    case OUTCOME_STOPPED:
-        return codes->stopped;
-    case OUTCOME_FAILED:
-    case OUTCOME_NOT_STARTED:
-        /* A failure must never return 0, whatever code the fault has. */
-        return code > 0 && code <= 255 ? code : EXIT_OWN_ERROR;
-    case OUTCOME_UNKNOWN:
-    case OUTCOME__COUNT:
-        break;
-    }
-    return EXIT_OWN_ERROR;
-}
-
 int verdict_of_order(enum outcome outcome, int code)
 {
     bool fits = outcome == OUTCOME_COMPLETED ? code == 0 : code > 0 && code <= 255;
     return fits ? code : EXIT_OWN_ERROR;
+}
+
+int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
+{
+    const int of[OUTCOME__COUNT] = {[OUTCOME_PREEMPTED] = codes->preempted,
+                                    [OUTCOME_PREEMPTED_UNSAVED] = codes->preempted_unsaved,
+                                    [OUTCOME_PREEMPTED_UNKNOWN] = codes->preempted,
+                                    [OUTCOME_FAILED] = code,
+                                    [OUTCOME_NODE_LOST] = codes->node_lost,
+                                    [OUTCOME_HANG] = codes->hang,
+                                    [OUTCOME_NO_PROGRESS] = codes->no_progress,
+                                    [OUTCOME_NOT_STARTED] = code,
+                                    [OUTCOME_STOPPED] = codes->stopped};
+    /* A failure must never return 0, whatever code the fault has. */
+    return verdict_of_order(outcome, outcome < OUTCOME__COUNT ? of[outcome] : 0);
 }
 
 int verdict_of_status(int status)
