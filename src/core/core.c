@@ -182,16 +182,12 @@ static void report_notice(const struct core *core, struct core_report *ret)
     if (node->notice.is_live) {
         ret->notice.node_rank = node->notice.node_rank;
         ret->notice.deadline = node->notice.deadline;
-        str_copy(ret->notice.source, sizeof ret->notice.source, node->notice.source);
-        str_copy(ret->notice.id, sizeof ret->notice.id, node->notice.id);
-        str_copy(ret->notice.text, sizeof ret->notice.text, node->notice.text);
+        ret->notice.label = node->notice.label;
     } else if (g->is_live) {
         const struct grace_notice *own = grace_first(g);
         ret->notice.node_rank = core->params.node_rank;
         ret->notice.deadline = own->deadline;
-        str_copy(ret->notice.source, sizeof ret->notice.source, own->source);
-        str_copy(ret->notice.id, sizeof ret->notice.id, own->id);
-        str_copy(ret->notice.text, sizeof ret->notice.text, own->text);
+        ret->notice.label = own->label;
     }
 }
 

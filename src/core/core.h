@@ -50,7 +50,7 @@ struct core_report {
     uint32_t attempt, generation;
     struct {
         bool is_live;
-        char source[32], id[64], text[96];
+        struct notice_label label;
         int node_rank;
         int64_t at, deadline; /* CLOCK_MONOTONIC */
     } notice;

@@ -117,7 +117,7 @@ static void note_notice(struct drill *drill, const struct core_report *report)
         return;
     drill->has_ended = report->outcome != OUTCOME_UNKNOWN;
     str_copy(drill->acted_upon, sizeof drill->acted_upon,
-             report->notice.is_live ? report->notice.source : "");
+             report->notice.is_live ? report->notice.label.source : "");
     if (!drill->notice_at && str_is(drill->acted_upon, SOURCE))
         drill->notice_at = clock_now_ns();
 }

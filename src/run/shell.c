@@ -55,8 +55,8 @@ static void follow_notice(struct shell *shell, const struct core_report *report,
     bool was_preempted =
         verdict_is_preempted(outcome) || (outcome == OUTCOME_NO_PROGRESS && report->notice.is_live);
     struct notice by = {.type = NOTICE_TERMINATE};
-    str_copy(by.source, sizeof by.source, report->notice.source);
-    str_copy(by.id, sizeof by.id, report->notice.id);
+    str_copy(by.source, sizeof by.source, report->notice.label.source);
+    str_copy(by.id, sizeof by.id, report->notice.label.id);
     shell->wants_hook = was_preempted && shell->config->exit.hook;
     inbox_end(&shell->inbox, was_preempted && report->notice.is_live ? &by : NULL);
 }
@@ -265,8 +265,8 @@ static void run_hook(struct shell *shell)
                             .attempt = report.attempt,
                             .commit_step = step,
                             .commit_path = record_known_path(&shell->record, step),
-                            .notice_source = report.notice.source,
-                            .notice_id = report.notice.id};
+                            .notice_source = report.notice.label.source,
+                            .notice_id = report.notice.label.id};
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
     shell->wants_hook = false;
     spawn_let_go(); /* already done unless the end comes early: the hook must see no difference */

@@ -47,7 +47,7 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_text(w, "state", node_state_name(was->state));
     writer_int(w, "round", was->round.id);
     writer_int(w, "commit_step", (int64_t)was->commit_step);
-    writer_text(w, "notice", was->notice.is_live ? was->notice.source : NULL);
+    writer_text(w, "notice", was->notice.is_live ? was->notice.label.source : NULL);
     writer_end(w);
     writer_int(w, "pid", answer->params->pid);
     writer_text(w, "host", answer->params->host);

@@ -226,8 +226,9 @@ static bool is_same_notice(const struct core_report *a, const struct core_report
         return a->notice.is_live == b->notice.is_live;
     int64_t moved = a->notice.deadline - b->notice.deadline;
     return a->notice.node_rank == b->notice.node_rank &&
-           str_is(a->notice.source, b->notice.source) && str_is(a->notice.id, b->notice.id) &&
-           moved < SAME_DEADLINE_NS && moved > -SAME_DEADLINE_NS;
+           str_is(a->notice.label.source, b->notice.label.source) &&
+           str_is(a->notice.label.id, b->notice.label.id) && moved < SAME_DEADLINE_NS &&
+           moved > -SAME_DEADLINE_NS;
 }
 
 static void journal_tell_notice(struct journal *journal, const struct core_report *r)
@@ -239,11 +240,11 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
     journal_begin(journal, &w, r->notice.is_live ? "notice" : "notice_over");
     if (r->notice.is_live) {
         int64_t left = r->notice.deadline - clock_now_ns();
-        writer_text(&w, "source", r->notice.source);
-        writer_text(&w, "id", r->notice.id);
+        writer_text(&w, "source", r->notice.label.source);
+        writer_text(&w, "id", r->notice.label.id);
         writer_int(&w, "of_node", r->notice.node_rank);
         writer_int(&w, "left_ms", left > 0 ? left / NS_PER_MS : 0);
-        writer_text(&w, "text", r->notice.text);
+        writer_text(&w, "text", r->notice.label.text);
     }
     journal_end(journal, &w);
 }

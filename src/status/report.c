@@ -40,12 +40,12 @@ static void add_notice(struct writer *w, const struct core_report *r)
 {
     if (!writer_object_if(w, "notice", r->notice.is_live))
         return;
-    writer_text(w, "source", r->notice.source);
-    writer_text(w, "id", r->notice.id);
+    writer_text(w, "source", r->notice.label.source);
+    writer_text(w, "id", r->notice.label.id);
     writer_int(w, "node_rank", r->notice.node_rank);
     add_time(w, "at", r->notice.at);
     add_time(w, "deadline", r->notice.deadline);
-    writer_text(w, "text", r->notice.text);
+    writer_text(w, "text", r->notice.label.text);
     writer_end(w);
 }
 

@@ -25,6 +25,11 @@ enum notice_type {
 /* The source gives no deadline: it is the configured grace, from the first line of the notice. */
 #define NOTICE_LEFT_UNKNOWN INT64_MIN
 
+/* How a live notice is named, in messages and reports. */
+struct notice_label {
+    char source[32], id[64], text[96]; /* as in struct notice */
+};
+
 struct notice {
     enum notice_type type;
     char source[32]; /* "gce", "file", "SIGTERM": for people, and to tell notices apart */

@@ -13,6 +13,7 @@
 #define PCHRUN_WIRE_PEERMSG_H
 
 #include "wire/frame.h"
+#include "wire/notice.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -145,7 +146,7 @@ struct peer_status {
     uint32_t notice_version; /* rises when there is another, or its deadline is another */
     uint8_t knows_notice;    /* of the job's notice, and has read its steps since */
     uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
-    char notice_source[32], notice_id[64], notice_text[96];
+    struct notice_label notice;
     char save_error[128]; /* why a save failed, "": it has not */
     /* for the watchdog */
     uint8_t motion;       /* enum peer_motion */
@@ -207,7 +208,7 @@ struct peer_order {
     uint8_t is_near;     /* it is near: a failure is part of the preemption */
     int32_t notice_node;
     int64_t notice_left_ns;
-    char notice_source[32], notice_id[64], notice_text[96];
+    struct notice_label notice;
     char why[PEERMSG_WHY_SIZE]; /* of the round's or the job's end */
     uint32_t examine; /* number of the last examination of all processes, 0: there was none */
     uint16_t port;    /* on node 0, where the commands of this generation may meet, 0: none */

@@ -225,7 +225,7 @@ Test(core_grace, a_repeat_within_a_second_is_the_same)
     struct grace grace = {0};
     cr_assert_eq(grace_signal(&grace, SIGTERM, 10 * S, 25 * S), GRACE_NEW);
     cr_assert(grace.is_live && grace_deadline(&grace) == 35 * S && grace.at == 10 * S);
-    cr_assert_str_eq(grace_first(&grace)->source, "SIGTERM");
+    cr_assert_str_eq(grace_first(&grace)->label.source, "SIGTERM");
     cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, 25 * S), GRACE_SAME);
     cr_assert_eq(grace.hurry, HURRY_NONE);
     cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S + 1, 25 * S), GRACE_HURRIED);
@@ -243,7 +243,7 @@ Test(core_grace, the_earlier_deadline_wins)
     cr_assert_eq(grace_signal(&grace, SIGUSR1, 10 * S, 240 * S), GRACE_NEW);
     cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, 25 * S), GRACE_SOONER);
     cr_assert_eq(grace_deadline(&grace), 36 * S);
-    cr_assert_str_eq(grace_first(&grace)->source, "SIGTERM");
+    cr_assert_str_eq(grace_first(&grace)->label.source, "SIGTERM");
     cr_assert_eq(grace_signal(&grace, SIGUSR1, 12 * S, 240 * S), GRACE_SAME);
     cr_assert_eq(grace_deadline(&grace), 36 * S);
     cr_assert_eq(grace.hurry, HURRY_NONE);
@@ -253,7 +253,7 @@ Test(core_grace, of_a_shielded_process)
 {
     struct grace grace = {0};
     cr_assert_eq(grace_shield(&grace, SIGTERM, 10 * S, 25 * S), GRACE_NEW);
-    cr_assert_str_eq(grace_first(&grace)->text, "sent to a training process");
+    cr_assert_str_eq(grace_first(&grace)->label.text, "sent to a training process");
     cr_assert_eq(grace_shield(&grace, SIGTERM, 20 * S, 25 * S), GRACE_SAME, "eight ranks say it");
     cr_assert_eq(grace.hurry, HURRY_NONE);
 }

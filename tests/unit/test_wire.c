@@ -167,8 +167,8 @@ static void any_status(struct peer_status *s)
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
     ANY(s->notice_lead_ns), ANY(s->notice_version), UP_TO(s->knows_notice, 1),
-        UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_id),
-        ANY_TEXT(s->notice_text);
+        UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice.source), ANY_TEXT(s->notice.id),
+        ANY_TEXT(s->notice.text);
     ANY_TEXT(s->save_error);
     UP_TO(s->motion, MOTION_SILENT), UP_TO(s->still_ns, INT64_MAX), UP_TO(s->limit_ns, INT64_MAX);
     ANY(s->absent), UP_TO(s->behind_phase, PAGE_SAVE), ANY(s->behind_count), ANY(s->behind_rank);
@@ -195,7 +195,7 @@ static void any_order(struct peer_order *o)
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), UP_TO(o->is_near, 1), ANY(o->notice_node),
         ANY(o->notice_left_ns);
-    ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_id), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
+    ANY_TEXT(o->notice.source), ANY_TEXT(o->notice.id), ANY_TEXT(o->notice.text), ANY_TEXT(o->why);
     ANY(o->examine), ANY(o->port), UP_TO(o->save_ns, INT64_MAX);
 }
 
@@ -678,9 +678,9 @@ static struct peer_order sample_order(void)
                                .is_near = 1,
                                .notice_node = 12,
                                .notice_left_ns = 13,
-                               .notice_source = "cloud",
-                               .notice_id = "e2",
-                               .notice_text = "gone",
+                               .notice.source = "cloud",
+                               .notice.id = "e2",
+                               .notice.text = "gone",
                                .why = "why",
                                .examine = 14,
                                .port = 15,
@@ -773,9 +773,9 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .notice_version = 32,
                                         .knows_notice = 1,
                                         .notice_hurry = 2,
-                                        .notice_source = "SIGTERM",
-                                        .notice_id = "e1",
-                                        .notice_text = "soon",
+                                        .notice.source = "SIGTERM",
+                                        .notice.id = "e1",
+                                        .notice.text = "soon",
                                         .save_error = "full",
                                         .motion = MOTION_STANDS,
                                         .still_ns = 42,

@@ -41,9 +41,7 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
     if (chief->notice.is_live) {
         const struct peer_status *told = &chief->peers[chief->notice.node].status;
         msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
-        str_copy(msg.order.notice_source, sizeof msg.order.notice_source, told->notice_source);
-        str_copy(msg.order.notice_id, sizeof msg.order.notice_id, told->notice_id);
-        str_copy(msg.order.notice_text, sizeof msg.order.notice_text, told->notice_text);
+        msg.order.notice = told->notice;
     }
     out_send(chief->out, conn, &msg);
 }

@@ -138,17 +138,16 @@ static bool is_due(const struct chief *chief)
 
 /* --- the next generation --- */
 
-/* Forgets the node's last generation, but keeps its open requests for a checkpoint and its notice.
- */
+/* Forgets the node's last generation, but keeps its open requests for a checkpoint. Its notice
+ * holds in the next generation, too. */
 static void forget(struct chief *chief, struct peer *peer)
 {
-    struct peer_status *s = &peer->status, told = *s;
+    struct notice_label notice = peer->status.notice;
+    uint32_t asked = peer->status.checkpoint_asked;
     chief_reset(chief, peer);
-    str_copy(s->notice_source, sizeof s->notice_source, told.notice_source);
-    str_copy(s->notice_id, sizeof s->notice_id, told.notice_id);
-    str_copy(s->notice_text, sizeof s->notice_text, told.notice_text);
-    s->checkpoint_asked = told.checkpoint_asked;
-    chief->checkpoints += told.checkpoint_asked;
+    peer->status.notice = notice;
+    peer->status.checkpoint_asked = asked;
+    chief->checkpoints += asked;
     peer->rate = 0;
     peer->is_paced = false;
     peer->moved_at = peer->status_at = peer->read_at = chief->out->now;

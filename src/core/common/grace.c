@@ -74,7 +74,8 @@ int64_t grace_deadline(const struct grace *grace)
 static struct grace_notice *find(struct grace *grace, const char *source, const char *id)
 {
     for (int i = 0; i < grace->n; i++)
-        if (str_is(grace->notices[i].source, source) && str_is(grace->notices[i].id, id))
+        if (str_is(grace->notices[i].label.source, source) &&
+            str_is(grace->notices[i].label.id, id))
             return &grace->notices[i];
     return NULL;
 }
@@ -132,8 +133,8 @@ static enum grace_change add_signal(struct grace *grace, int signal, int64_t now
                              .deadline = now + grace_ns,
                              .lead = grace_ns};
     int64_t before = grace_deadline(grace);
-    sigtext(signal, n.source);
-    str_copy(n.text, sizeof n.text, text);
+    sigtext(signal, n.label.source);
+    str_copy(n.label.text, sizeof n.label.text, text);
     add(grace, &n);
     return conclude(grace, before, now);
 }
@@ -175,8 +176,8 @@ static enum grace_change cancel(struct grace *grace, const struct notice *notice
     int64_t before = grace_deadline(grace);
     for (int i = grace->n - 1; i >= 0; i--) {
         struct grace_notice *n = &grace->notices[i];
-        if (!n->signal && str_is(n->source, notice->source) &&
-            (!notice->id[0] || str_is(n->id, notice->id)))
+        if (!n->signal && str_is(n->label.source, notice->source) &&
+            (!notice->id[0] || str_is(n->label.id, notice->id)))
             take_out(grace, n);
     }
     return conclude(grace, before, now);
@@ -211,10 +212,10 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
                              .is_repeated = notice->is_repeated,
                              .lead = grace_ns};
     int64_t before = grace_deadline(grace);
-    str_copy(n.source, sizeof n.source, notice->source);
-    str_copy(n.id, sizeof n.id, notice->id);
-    str_copy(n.text, sizeof n.text, notice->text);
-    struct grace_notice *known = find(grace, n.source, n.id);
+    str_copy(n.label.source, sizeof n.label.source, notice->source);
+    str_copy(n.label.id, sizeof n.label.id, notice->id);
+    str_copy(n.label.text, sizeof n.label.text, notice->text);
+    struct grace_notice *known = find(grace, notice->source, notice->id);
     bool says_when = notice->left_ns != NOTICE_LEFT_UNKNOWN;
     if (known && (is_said_again(known, &n) || (known->type == n.type && !says_when)))
         return GRACE_SAME;

@@ -30,7 +30,7 @@ enum grace_hurry { HURRY_NONE, HURRY_SAVE, HURRY_STOP };
 
 struct grace_notice {
     enum notice_type type; /* all but NOTICE_CANCEL */
-    char source[32], id[64], text[96];
+    struct notice_label label;
     int signal;       /* the signal that gave it; 0: a notice source gave it */
     int64_t last_at;  /* when its newest repeat that counted came; only for signals */
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */

@@ -36,7 +36,7 @@ static const char *hurrying_signal(const struct grace *g)
     for (int i = 0; i < g->n; i++)
         if (g->notices[i].last_at > newest->last_at)
             newest = &g->notices[i];
-    return newest->source;
+    return newest->label.source;
 }
 
 static void log_notice_change(struct node *node, enum grace_change change)
@@ -55,8 +55,8 @@ static void log_notice_change(struct node *node, enum grace_change change)
         out_log(node->out, LOG_NOTICE, "notice", "third %s: giving up the save, stopping now",
                 hurrying_signal(g));
     else
-        out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %s left%s", n->source,
-                n->text[0] ? " " : "", n->text,
+        out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %s left%s", n->label.source,
+                n->label.text[0] ? " " : "", n->label.text,
                 str_about(n->deadline - node->out->now, left, sizeof left),
                 change == GRACE_LATER ? " now" : "");
 }
@@ -93,9 +93,7 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     node->notice.is_near = order->is_near;
     node->notice.node_rank = order->notice_node;
     node->notice.deadline = deadline;
-    str_copy(node->notice.source, sizeof node->notice.source, order->notice_source);
-    str_copy(node->notice.id, sizeof node->notice.id, order->notice_id);
-    str_copy(node->notice.text, sizeof node->notice.text, order->notice_text);
+    node->notice.label = order->notice;
     if (!was_live && !order->has_notice)
         return;
     if (order->has_notice)
@@ -106,7 +104,7 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     char text[192] = "";
     if (order->has_notice)
         str_addf(text, sizeof text, "preemption notice on node %d: %s%s%s", order->notice_node,
-                 order->notice_source, order->notice_text[0] ? " " : "", order->notice_text);
+                 order->notice.source, order->notice.text[0] ? " " : "", order->notice.text);
     out_act(node->out, &(struct action){.type = ACT_NOTICE,
                                         .notice = {.text = text, .deadline_ns = deadline}});
 }
@@ -202,8 +200,8 @@ static void take_advice(struct node *node)
     bool saves = n->type == NOTICE_CHECKPOINT && node->state == NODE_RUNNING;
     bool is_again = node->advised_at && node->out->now - node->advised_at < NODE_ADVICE_NS;
     bool is_enough = saves && is_again && node->advised_again++ >= SAID_MAX;
-    out_log(node->out, is_enough ? LOG_DEBUG : LOG_NOTICE, "notice", "%s %s%s", n->source,
-            n->text[0] ? n->text : notice_type_name(n->type),
+    out_log(node->out, is_enough ? LOG_DEBUG : LOG_NOTICE, "notice", "%s %s%s", n->label.source,
+            n->label.text[0] ? n->label.text : notice_type_name(n->type),
             !saves     ? ""
             : is_again ? "; there was a save for such a notice a moment ago"
                        : ": save and go on");

@@ -91,7 +91,7 @@ struct node {
         bool is_live, is_near;
         int node_rank;
         int64_t deadline;
-        char source[32], id[64], text[96];
+        struct notice_label label;
     } notice;
     uint64_t commit_step, resumed_step;
     int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */

@@ -37,9 +37,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     status->notice_lead_ns = n->lead;
     status->notice_version = g->version;
     status->notice_hurry = g->hurry;
-    str_copy(status->notice_source, sizeof status->notice_source, n->source);
-    str_copy(status->notice_id, sizeof status->notice_id, n->id);
-    str_copy(status->notice_text, sizeof status->notice_text, n->text);
+    status->notice = n->label;
 }
 
 static void fill_fault(const struct node *node, struct peer_cause *cause)
