@@ -64,6 +64,11 @@ void out_proc(struct out *out, int slot, const struct procmsg *msg)
     out_act(out, &(struct action){.type = ACT_PROC_SEND, .proc = {.slot = slot, .msg = msg}});
 }
 
+void out_close_proc(struct out *out, int slot)
+{
+    out_act(out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+}
+
 void out_signal(struct out *out, int number, enum signal_target target)
 {
     out_act(out,

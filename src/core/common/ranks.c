@@ -11,15 +11,23 @@ void ranks_init(struct ranks *ranks, int expected)
 {
     ranks->expected = expected;
     ranks->stride = stride_make(0, 1);
-    for (int i = 0; i < CORE_SLOTS_MAX; i++)
-        ranks->of_slot[i] = -1;
 }
 
-struct member *ranks_of_slot(struct ranks *ranks, int slot)
+struct member *ranks_at(const struct ranks *ranks, int number)
 {
-    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] < 0)
+    int counter = number - ranks->n;
+    if (counter >= ranks->ncounters)
         return NULL;
-    return &ranks->members[ranks->of_slot[slot]];
+    return (struct member *)(counter < 0 ? &ranks->members[number] : &ranks->counters[counter]);
+}
+
+struct member *ranks_of_slot(const struct ranks *ranks, int slot)
+{
+    struct member *m;
+    for (int i = 0; slot >= 0 && (m = ranks_at(ranks, i)); i++)
+        if (m->slot == slot)
+            return m;
+    return NULL;
 }
 
 static struct member *find_rank(struct ranks *ranks, int rank)
@@ -49,11 +57,9 @@ static int part_of(int world_size, const struct core_params *params)
 static void resolve(const struct ranks *ranks, const struct core_params *params,
                     const struct procmsg *msg, struct procmsg *ret)
 {
-    *ret = (struct procmsg){.step = msg->step > msg->first_step ? msg->step : msg->first_step,
-                            .rank = msg->rank,
-                            .local_rank = msg->local_rank,
-                            .world_size = msg->world_size,
-                            .local_world_size = msg->local_world_size};
+    *ret = *msg;
+    if (ret->step < ret->first_step)
+        ret->step = ret->first_step;
     if (ret->local_world_size == PROCMSG_UNKNOWN)
         ret->local_world_size =
             ranks->expected != RANKS_UNKNOWN ? ranks->expected : part_of(msg->world_size, params);
@@ -131,7 +137,7 @@ static void forget_visitors(struct ranks *ranks, const struct core_params *param
     bool fits = who->world_size == ranks->world_size && who->local_world_size == ranks->expected;
     if (fits || !were_visitors(ranks))
         return;
-    ranks->n = ranks->nended = ranks->world_size = 0;
+    ranks->n = ranks->world_size = 0;
     ranks->expected = params->expected_procs;
     ranks->stride = stride_make(0, 1);
     resolve(ranks, params, msg, who);
@@ -140,15 +146,11 @@ static void forget_visitors(struct ranks *ranks, const struct core_params *param
 struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
                             const struct event *event, struct err *err)
 {
-    int slot = event->proc.slot, pid = event->proc.pid;
+    int pid = event->proc.pid;
     const struct procmsg *msg = event->proc.msg;
     struct procmsg who;
     resolve(ranks, params, msg, &who);
     forget_visitors(ranks, params, msg, &who);
-    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0) {
-        err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
-        return NULL;
-    }
     if (!check_counts(ranks, &who, err) || !check_place(ranks, &who, pid, err))
         return NULL;
     struct stride common = ranks->stride;
@@ -160,16 +162,15 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
         return NULL;
     }
     struct member *member = find_rank(ranks, who.rank);
-    if (member)
-        ranks->nended -= member->is_ended;
-    else
+    if (!member)
         member = &ranks->members[ranks->n++];
     struct member before = *member; /* the rank's part in the open round stays */
-    *member = (struct member){.slot = slot,
+    *member = (struct member){.slot = event->proc.slot,
                               .pid = pid,
                               .rank = who.rank,
                               .local_rank = who.local_rank,
                               .step = msg->step,
+                              .stand.step = msg->step,
                               .first_step = msg->first_step,
                               .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
                               .is_shielded = msg->flags & PROCMSG_FLAG_SHIELD,
@@ -177,7 +178,6 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                               .saved_round = before.saved_round,
                               .failed_round = before.failed_round,
                               .saved_step = before.saved_step};
-    ranks->of_slot[slot] = (int)(member - ranks->members);
     ranks->nconnected++;
     ranks->stride = common;
     ranks->world_size = who.world_size;
@@ -185,36 +185,22 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
     return member;
 }
 
-void ranks_end(struct ranks *ranks, struct member *member)
+void ranks_gone(struct ranks *ranks, struct member *member, uint64_t step)
 {
-    ranks->nended += !member->is_ended;
-    member->is_ended = true;
-}
-
-void ranks_gone(struct ranks *ranks, int slot, uint64_t step)
-{
-    struct member *member = ranks_of_slot(ranks, slot);
-    if (!member)
-        return;
-    ranks_end(ranks, member);
     if (step > member->step && step <= RANKS_STEP_MAX)
         member->step = step;
-    ranks->have_stepped = ranks->have_stepped || member->step > member->first_step;
     member->slot = -1;
+    member->is_ended = true;
     member->wait = WAIT_NONE;
-    ranks->of_slot[slot] = -1;
+    if (member->is_counter) {
+        ranks->ncounting--;
+        return;
+    }
+    ranks->have_stepped = ranks->have_stepped || member->step > member->first_step;
     ranks->nconnected--;
 }
 
 /* --- counters --- */
-
-struct member *ranks_counter_of_slot(struct ranks *ranks, int slot)
-{
-    for (int i = 0; i < ranks->ncounters && slot >= 0; i++)
-        if (ranks->counters[i].slot == slot)
-            return &ranks->counters[i];
-    return NULL;
-}
 
 /* The gone counter of this rank, any gone counter, or a new one. There is always room: a counter
  * that is not gone holds a slot, and there are as many counters as slots. */
@@ -242,12 +228,7 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
                            const struct event *event, struct err *err)
 {
     const struct procmsg *msg = event->proc.msg;
-    int slot = event->proc.slot, here = msg->local_world_size, rank = msg->rank;
-    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0 ||
-        ranks_counter_of_slot(ranks, slot)) {
-        err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
-        return NULL;
-    }
+    int here = msg->local_world_size, rank = msg->rank;
     if (rank >= CORE_WORLD_MAX || here > CORE_SLOTS_MAX || msg->step > RANKS_STEP_MAX) {
         err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: a number is too high",
                 rank, here, ull(msg->step));
@@ -260,28 +241,20 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
     struct member *counter = place_for(ranks, rank);
     int local =
         msg->local_rank != PROCMSG_UNKNOWN ? msg->local_rank : rank - params->node_rank * here;
-    *counter = (struct member){.slot = slot,
+    *counter = (struct member){.slot = event->proc.slot,
                                .pid = event->proc.pid,
+                               .is_counter = true,
                                .rank = rank,
                                .local_rank = local >= 0 ? local : rank,
                                .step = msg->step,
+                               .stand.step = msg->step,
                                .first_step = msg->step};
-    counter->stand.step = msg->step;
     ranks->ncounting++;
     /* The process trains again, so its earlier pch_done does not count. */
     for (int i = 0; i < ranks->n; i++)
         if (event->proc.pid > 0 && ranks->members[i].pid == event->proc.pid)
             ranks->members[i].is_done = ranks->members[i].has_returned = false;
     return counter;
-}
-
-void ranks_counter_gone(struct ranks *ranks, struct member *counter, uint64_t step)
-{
-    if (step > counter->step && step <= RANKS_STEP_MAX)
-        counter->step = step;
-    counter->slot = -1;
-    counter->is_ended = true;
-    ranks->ncounting--;
 }
 
 /* --- the state of all ranks --- */
@@ -299,22 +272,15 @@ bool ranks_are_complete(const struct ranks *ranks)
 bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *err)
 {
     bool ok = true;
-    for (int i = 0; i < ranks->n; i++) {
-        struct member *m = &ranks->members[i];
-        if (m->slot < 0)
-            continue;
-        uint64_t step = by_slot[m->slot];
-        if (step > RANKS_STEP_MAX)
+    struct member *m;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++) {
+        uint64_t step = m->slot >= 0 ? by_slot[m->slot] : m->step;
+        if (step <= RANKS_STEP_MAX)
+            m->step = step;
+        else if (!m->is_counter)
             ok = err_set(err, ERR_PROTOCOL, 0,
                          "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
                          m->pid, ull(step));
-        else
-            m->step = step;
-    }
-    for (int i = 0; i < ranks->ncounters; i++) {
-        struct member *m = &ranks->counters[i];
-        if (m->slot >= 0 && by_slot[m->slot] <= RANKS_STEP_MAX)
-            m->step = by_slot[m->slot];
     }
     return ok;
 }
@@ -401,30 +367,26 @@ uint64_t ranks_last_step(const struct ranks *ranks)
     return last;
 }
 
+/* The lowest rank above `rank`; -1: there is none. */
+static int next_rank(const struct ranks *ranks, int rank)
+{
+    int next = -1;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].rank > rank && (next < 0 || ranks->members[i].rank < next))
+            next = ranks->members[i].rank;
+    return next;
+}
+
+/* Looks at all ranks for each rank: slow, but a node has few ranks, and does this rarely. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
 {
-    /* Finds the next larger rank each time: slow, but a node has few ranks, and does this rarely.
-     */
+    bool fits = true;
     text[0] = '\0';
-    int from = -1, to = -1;
-    for (int done = 0; done <= ranks->n; done++) {
-        int next = -1;
-        for (int i = 0; i < ranks->n; i++)
-            if (ranks->members[i].rank > to && (next < 0 || ranks->members[i].rank < next))
-                next = ranks->members[i].rank;
-        if (from >= 0 && next == to + 1) {
-            to = next;
-            continue;
-        }
-        bool fits = true;
-        if (from >= 0)
-            fits =
-                str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from, to);
-        if (!fits)
-            return false;
-        if (next < 0)
-            return true;
-        from = to = next;
+    for (int to, from = next_rank(ranks, -1); from >= 0 && fits; from = next_rank(ranks, to)) {
+        to = from;
+        while (next_rank(ranks, to) == to + 1)
+            to++;
+        fits = str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from, to);
     }
-    return true;
+    return fits;
 }

@@ -38,6 +38,7 @@ enum member_wait {
 struct member {
     int slot; /* -1: not connected */
     int pid, rank, local_rank;
+    bool is_counter;
     bool is_ended;     /* it is done, or its process is gone */
     bool is_done;      /* it called pch_done */
     bool is_closed;    /* it closed its connection, without a failure */
@@ -72,40 +73,34 @@ struct member {
 
 struct ranks {
     struct member members[CORE_SLOTS_MAX];
-    int n; /* members, connected and ended ones */
-    int nconnected, nended;
+    int n, nconnected; /* members, connected and ended ones; nconnected of them are connected */
     struct member counters[CORE_SLOTS_MAX];
-    int ncounters, ncounting;    /* ncounting of them are connected */
-    bool have_stepped;           /* a rank whose process is gone had finished a step */
-    int expected;                /* RANKS_UNKNOWN: not known yet */
-    int world_size;              /* 0: not known yet */
-    int of_slot[CORE_SLOTS_MAX]; /* member of a slot, -1: free */
-    struct stride stride;        /* common to all ranks */
+    int ncounters, ncounting; /* ncounting of them are connected */
+    bool have_stepped;        /* a rank whose process is gone had finished a step */
+    int expected;             /* RANKS_UNKNOWN: not known yet */
+    int world_size;           /* 0: not known yet */
+    struct stride stride;     /* common to all ranks */
 };
 
 /* `ranks` is all zero. Clearing it here would touch memory that a node with few ranks never uses.
  */
 void ranks_init(struct ranks *ranks, int expected);
 
-/* A process attaches (EV_PROC_ATTACHED): finds its rank, and checks it against all others. NULL if
- * it does not fit; the text in *err names both sides. */
+/* A process attaches (EV_PROC_ATTACHED) in a free slot: finds its rank, and checks it against all
+ * others. NULL if it does not fit; the text in *err names both sides. */
 MUST_CHECK struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
                                        const struct event *event, struct err *err);
-/* The member of a slot; NULL: the slot is free, or a counter has it. */
-struct member *ranks_of_slot(struct ranks *ranks, int slot);
-/* The connection is closed, and the page last showed `step`; the rank counts as ended. */
-void ranks_gone(struct ranks *ranks, int slot, uint64_t step);
-/* The process is gone, and did not report success by pch_done or pch_close. */
-bool ranks_is_silent(const struct member *member);
-void ranks_end(struct ranks *ranks, struct member *member);
-
 /* A process attaches as a counter. NULL, with a text, if its numbers are impossible. */
 MUST_CHECK struct member *ranks_count(struct ranks *ranks, const struct core_params *params,
                                       const struct event *event, struct err *err);
-/* The counter of a slot; NULL: the slot is free, or a member has it. */
-struct member *ranks_counter_of_slot(struct ranks *ranks, int slot);
-/* The connection is closed, and the page last showed `step`. */
-void ranks_counter_gone(struct ranks *ranks, struct member *counter, uint64_t step);
+/* All members, then all counters, by number from 0; NULL: there are no more. */
+struct member *ranks_at(const struct ranks *ranks, int number);
+/* The member or counter of a slot; NULL: the slot is free. */
+struct member *ranks_of_slot(const struct ranks *ranks, int slot);
+/* The connection is closed, and the page last showed `step`; the rank counts as ended. */
+void ranks_gone(struct ranks *ranks, struct member *member, uint64_t step);
+/* The process is gone, and did not report success by pch_done or pch_close. */
+bool ranks_is_silent(const struct member *member);
 
 /* All ranks of this node have attached; some may have ended since. */
 bool ranks_are_complete(const struct ranks *ranks);

@@ -123,13 +123,11 @@ void watchdog_heard(struct watchdog *dog, struct member *m)
 
 void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid)
 {
+    struct member *m;
     dog->moved_at = dog->out->now;
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].pid == pid)
-            ranks->members[i].stand.is_dead = true;
-    for (int i = 0; i < ranks->ncounters; i++)
-        if (ranks->counters[i].pid == pid)
-            ranks->counters[i].stand.is_dead = true;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+        if (m->pid == pid)
+            m->stand.is_dead = true;
 }
 
 static bool has_moved(const struct member *m, const struct event *event, enum page_phase *ret_phase)
@@ -172,12 +170,10 @@ static void read_member(struct watchdog *dog, struct member *m, const struct eve
 void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
                    const struct watchdog_node *node)
 {
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].slot >= 0)
-            read_member(dog, &ranks->members[i], event, node);
-    for (int i = 0; i < ranks->ncounters; i++)
-        if (ranks->counters[i].slot >= 0)
-            read_member(dog, &ranks->counters[i], event, node);
+    struct member *m;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+        if (m->slot >= 0)
+            read_member(dog, m, event, node);
     dog->output_at = event->steps.output_at;
     dog->examined = dog->examined_steps;
     plan_look(dog);
@@ -254,10 +250,9 @@ static struct watchdog_view view_of_ranks(const struct watchdog *dog, const stru
                                           const struct watchdog_node *node)
 {
     struct watchdog_view view = {.motion = MOTION_RESTS, .still_since = dog->moved_at};
-    for (int i = 0; i < ranks->n; i++)
-        look_at(dog, &ranks->members[i], node, &view);
-    for (int i = 0; i < ranks->ncounters; i++)
-        look_at(dog, &ranks->counters[i], node, &view);
+    const struct member *m;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+        look_at(dog, m, node, &view);
     if (view.behind && !is_over(view.still_since, view.limit, dog->out->now))
         view.motion = MOTION_MOVES;
     return view;
@@ -308,11 +303,10 @@ void watchdog_order(struct watchdog *dog, uint32_t examine)
 /* A debugger holds the process. Other ranks may wait for it, so all limits begin anew. */
 static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
 {
+    struct member *m;
     dog->began_at = dog->moved_at = dog->out->now;
-    for (int i = 0; i < ranks->n; i++)
-        ranks->members[i].stand.since = dog->out->now;
-    for (int i = 0; i < ranks->ncounters; i++)
-        ranks->counters[i].stand.since = dog->out->now;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+        m->stand.since = dog->out->now;
     if (!dog->has_told_stopped)
         out_log(dog->out, LOG_WARN, "watchdog", "process %d is stopped by a debugger: no hang",
                 pid);
@@ -346,12 +340,11 @@ void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct e
 
 void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away)
 {
+    struct member *m;
     dog->began_at += away;
     dog->moved_at += away;
-    for (int i = 0; i < ranks->n; i++)
-        ranks->members[i].stand.since += away;
-    for (int i = 0; i < ranks->ncounters; i++)
-        ranks->counters[i].stand.since += away;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+        m->stand.since += away;
 }
 
 /* --- time --- */

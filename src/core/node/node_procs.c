@@ -36,50 +36,30 @@ static void welcome(struct node *node, const struct member *m)
     out_proc(node->out, m->slot, &msg);
 }
 
-static void turn_away(struct node *node, int slot, const struct err *err)
-{
-    struct procmsg msg = {.type = PROCMSG_REFUSED};
-    str_copy(msg.text, sizeof msg.text, err->text);
-    out_proc(node->out, slot, &msg);
-    out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
-}
-
 /* A rank that does not fit the world never will, so the whole job fails. But a process may claim a
  * taken rank while the ranks train. It is then a worker that runs the training script again. The
- * steps, read first, show whether the ranks train. */
+ * steps, read first, show whether the ranks train. A counter takes no part in the agreement, so it
+ * trains on. */
 static void refuse(struct node *node, const struct event *event, const struct err *err)
 {
-    turn_away(node, event->proc.slot, err);
+    bool counts = event->proc.msg->flags & PROCMSG_FLAG_COUNTS, is_taken = err->code == ERR_TAKEN;
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_copy(msg.text, sizeof msg.text, err->text);
+    out_proc(node->out, event->proc.slot, &msg);
+    out_close_proc(node->out, event->proc.slot);
+    out_log(node->out, is_taken || counts ? LOG_WARN : LOG_ERROR, "attach",
+            "refused process %d: %s", event->proc.pid, err->text);
+    if (counts)
+        return;
     struct node_fault fault = {
         .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
     str_copy(fault.text, sizeof fault.text, err->text);
-    bool is_taken = err->code == ERR_TAKEN;
-    out_log(node->out, is_taken ? LOG_WARN : LOG_ERROR, "attach", "refused process %d: %s",
-            fault.pid, fault.text);
     if (!is_taken) {
         node_record_fault(node, &fault);
         return;
     }
     node->gen.doubt = fault;
     out_simple(node->out, ACT_READ_STEPS);
-}
-
-/* A process that only counts its steps takes no part in the agreement. If it does not fit, it is
- * refused and trains on. */
-static void on_counter_attached(struct node *node, const struct event *event)
-{
-    struct err err;
-    const struct member *m = ranks_count(&node->gen.ranks, node->params, event, &err);
-    if (!m) {
-        out_log(node->out, LOG_WARN, "attach", "refused process %d: %s", event->proc.pid, err.text);
-        turn_away(node, event->proc.slot, &err);
-        return;
-    }
-    watchdog_heard(&node->watchdog, ranks_counter_of_slot(&node->gen.ranks, m->slot));
-    welcome(node, m);
-    out_log(node->out, LOG_INFO, "attach",
-            "process %d counts its steps, as rank %d; it saves nothing", m->pid, m->rank);
-    node->is_dirty = true;
 }
 
 static void settle_doubt(struct node *node)
@@ -92,22 +72,25 @@ static void settle_doubt(struct node *node)
 void node_on_proc_attached(struct node *node, const struct event *event)
 {
     struct err err;
-    if (event->proc.msg->flags & PROCMSG_FLAG_COUNTS) {
-        on_counter_attached(node, event);
-        return;
-    }
-    struct member *m = ranks_attach(&node->gen.ranks, node->params, event, &err);
+    bool counts = event->proc.msg->flags & PROCMSG_FLAG_COUNTS;
+    struct member *m = counts ? ranks_count(&node->gen.ranks, node->params, event, &err)
+                              : ranks_attach(&node->gen.ranks, node->params, event, &err);
     if (!m) {
         refuse(node, event, &err);
         return;
     }
-    round_attached(&node->gen.round, m);
-    m->stand.step = m->step;
+    if (!counts) {
+        round_attached(&node->gen.round, m);
+        node->gen.has_roster = false;
+    }
     watchdog_heard(&node->watchdog, m);
     welcome(node, m);
-    out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
-            node->gen.ranks.world_size, m->pid);
-    node->gen.has_roster = false;
+    if (counts)
+        out_log(node->out, LOG_INFO, "attach",
+                "process %d counts its steps, as rank %d; it saves nothing", m->pid, m->rank);
+    else
+        out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
+                node->gen.ranks.world_size, m->pid);
     node->is_dirty = true;
 }
 
@@ -139,7 +122,7 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
 void node_on_proc_lost(struct node *node, const struct event *event)
 {
     const struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
-    if (!m)
+    if (!m || m->is_counter)
         return;
     struct node_fault fault = {
         .kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
@@ -165,7 +148,7 @@ static void on_done(struct node *node, struct member *m, const struct procmsg *m
     m->is_done = true;
     m->reason[0] = '\0';
     m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
-    ranks_end(&node->gen.ranks, m);
+    m->is_ended = true;
     round_ended(&node->gen.round);
 }
 
@@ -189,13 +172,12 @@ static void log_close(struct node *node, const struct member *m)
 /* The node closes the connection now, so that the next worker can take the rank at once. */
 static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
 {
-    int slot = m->slot;
     bool is_asked = round_asks(&node->gen.round, m);
     m->status = msg->number >= 0 && msg->number < 256 ? (int)msg->number : 255;
     m->is_closed = m->status == 0;
     m->gone_at = m->status ? node->out->now : 0;
-    out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
-    ranks_gone(&node->gen.ranks, slot, msg->step);
+    out_close_proc(node->out, m->slot);
+    ranks_gone(&node->gen.ranks, m, msg->step);
     m->has_returned = m->is_closed && !is_asked && m->step >= m->last_step;
     log_close(node, m);
     round_ended(&node->gen.round);
@@ -206,23 +188,16 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
 static void end_counter(struct node *node, struct member *counter, uint64_t step)
 {
     node->is_dirty = true;
-    ranks_counter_gone(&node->gen.ranks, counter, step);
+    ranks_gone(&node->gen.ranks, counter, step);
     node_check_gone(node);
 }
 
 /* A process that only counts its steps decides nothing: its command tells how it ends. */
-static void on_counter_message(struct node *node, const struct event *event)
+static void on_counter_message(struct node *node, struct member *m, const struct procmsg *msg)
 {
-    int slot = event->proc.slot;
-    struct member *m = ranks_counter_of_slot(&node->gen.ranks, slot);
-    const struct procmsg *msg = event->proc.msg;
-    if (!m)
-        return;
-    watchdog_heard(&node->watchdog, m);
-    node->is_dirty = true;
     if (msg->type == PROCMSG_CLOSE) {
         m->is_closed = msg->number == 0;
-        out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+        out_close_proc(node->out, m->slot);
         end_counter(node, m, msg->step);
     } else if (msg->type == PROCMSG_DONE) {
         m->is_done = m->is_ended = true; /* no step is to come */
@@ -259,13 +234,13 @@ void node_on_proc_message(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
     const struct procmsg *msg = event->proc.msg;
-    if (!m) {
-        on_counter_message(node, event);
+    if (!m)
         return;
-    }
     node->is_dirty = true;
     watchdog_heard(&node->watchdog, m);
-    if (msg->type == PROCMSG_DONE) {
+    if (m->is_counter) {
+        on_counter_message(node, m, msg);
+    } else if (msg->type == PROCMSG_DONE) {
         on_done(node, m, msg);
     } else if (msg->type == PROCMSG_CLOSE) {
         on_close(node, m, msg);
@@ -375,12 +350,13 @@ void node_judge_silence(struct node *node)
 void node_on_proc_gone(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
-    struct member *counter = ranks_counter_of_slot(&node->gen.ranks, event->proc.slot);
-    if (counter)
-        end_counter(node, counter, event->proc.step);
     if (!m)
         return;
-    ranks_gone(&node->gen.ranks, event->proc.slot, event->proc.step);
+    if (m->is_counter) {
+        end_counter(node, m, event->proc.step);
+        return;
+    }
+    ranks_gone(&node->gen.ranks, m, event->proc.step);
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
