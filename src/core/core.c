@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/chief/chief.h"
-#include "core/node/node.h"
+#include "core/node/node_state.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -184,10 +184,9 @@ static void report_notice(const struct core *core, struct core_report *ret)
         ret->notice.deadline = node->notice.deadline;
         ret->notice.label = node->notice.label;
     } else if (g->is_live) {
-        const struct grace_notice *own = grace_first(g);
         ret->notice.node_rank = core->params.node_rank;
-        ret->notice.deadline = own->deadline;
-        ret->notice.label = own->label;
+        ret->notice.deadline = grace_deadline(g);
+        ret->notice.label = grace_first(g)->label;
     }
 }
 
@@ -282,6 +281,7 @@ static struct core_rank_report report_of(const struct core *core, const struct p
                                      .pid = m->pid,
                                      .is_attached = m->slot >= 0,
                                      .is_done = m->is_done,
+                                     .is_counting = m->is_counter,
                                      .is_victim = node_is_victim(&core->node, m, cause),
                                      .saved_step = m->saved_step,
                                      .step = last_step_of(m),
@@ -292,19 +292,13 @@ static struct core_rank_report report_of(const struct core *core, const struct p
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
 {
     const struct ranks *ranks = &core->node.gen.ranks;
+    const struct member *m;
     int n = 0;
     struct peer_cause cause;
     node_cause(&core->node, &cause);
-    for (int i = 0; i < ranks->n && n < max; i++)
-        ret[n++] = report_of(core, &cause, &ranks->members[i]);
-    int nmembers = n;
-    for (int i = 0; i < ranks->ncounters && n < max; i++) {
-        const struct member *m = &ranks->counters[i];
-        if (is_listed(ret, nmembers, m->rank, m->pid))
-            continue;
-        ret[n] = report_of(core, &cause, m);
-        ret[n++].is_counting = true;
-    }
+    for (int i = 0; n < max && (m = ranks_at(ranks, i)); i++)
+        if (!m->is_counter || !is_listed(ret, ranks->n, m->rank, m->pid))
+            ret[n++] = report_of(core, &cause, m);
     return add_commands(core, &cause, ret, n, max);
 }
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/common/cause.h"
-#include "core/node/clockoff.h"
+#include "core/node/uplink.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -14,6 +14,16 @@
 
 /* --- the change that all notices together make --- */
 
+const struct grace_notice *grace_first(const struct grace *grace)
+{
+    return &grace->notices[grace->first];
+}
+
+int64_t grace_deadline(const struct grace *grace)
+{
+    return grace->is_live ? grace->deadline : CLOCK_NEVER;
+}
+
 static bool ends_run(const struct grace_notice *n)
 {
     return n->type == NOTICE_TERMINATE && !n->is_served && !n->is_repeated;
@@ -30,14 +40,14 @@ static int earliest(const struct grace *grace)
     return first;
 }
 
-/* `before`: the deadline before this change. */
-static enum grace_change conclude(struct grace *grace, int64_t before, int64_t now)
+static enum grace_change conclude(struct grace *grace, int64_t now)
 {
+    int64_t before = grace_deadline(grace);
     bool was_live = grace->is_live;
     grace->first = earliest(grace);
     grace->is_live = grace->first >= 0;
-    int64_t deadline = grace_deadline(grace);
-    if (deadline == before)
+    grace->deadline = grace->is_live ? grace_first(grace)->deadline : CLOCK_NEVER;
+    if (grace->deadline == before)
         return GRACE_SAME;
     grace->version++;
     if (!was_live)
@@ -48,7 +58,7 @@ static enum grace_change conclude(struct grace *grace, int64_t before, int64_t n
     }
     if (!was_live)
         return GRACE_NEW;
-    return deadline < before ? GRACE_SOONER : GRACE_LATER;
+    return grace->deadline < before ? GRACE_SOONER : GRACE_LATER;
 }
 
 bool grace_has_signal(const struct grace *grace)
@@ -57,16 +67,6 @@ bool grace_has_signal(const struct grace *grace)
         if (grace->notices[i].signal)
             return true;
     return false;
-}
-
-const struct grace_notice *grace_first(const struct grace *grace)
-{
-    return &grace->notices[grace->first];
-}
-
-int64_t grace_deadline(const struct grace *grace)
-{
-    return grace->is_live ? grace_first(grace)->deadline : CLOCK_NEVER;
 }
 
 /* --- the list --- */
@@ -132,11 +132,10 @@ static enum grace_change add_signal(struct grace *grace, int signal, int64_t now
                              .last_at = now,
                              .deadline = now + grace_ns,
                              .lead = grace_ns};
-    int64_t before = grace_deadline(grace);
     sigtext(signal, n.label.source);
     str_copy(n.label.text, sizeof n.label.text, text);
     add(grace, &n);
-    return conclude(grace, before, now);
+    return conclude(grace, now);
 }
 
 /* Another signal leaves less time, so a repeat of this signal adds no haste. */
@@ -173,14 +172,13 @@ enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int
 
 static enum grace_change cancel(struct grace *grace, const struct notice *notice, int64_t now)
 {
-    int64_t before = grace_deadline(grace);
     for (int i = grace->n - 1; i >= 0; i--) {
         struct grace_notice *n = &grace->notices[i];
         if (!n->signal && str_is(n->label.source, notice->source) &&
             (!notice->id[0] || str_is(n->label.id, notice->id)))
             take_out(grace, n);
     }
-    return conclude(grace, before, now);
+    return conclude(grace, now);
 }
 
 /* A deadline in the past gives no time, so it counts like an unknown one. */
@@ -211,7 +209,6 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
                              .deadline = deadline_of(notice, now, grace_ns),
                              .is_repeated = notice->is_repeated,
                              .lead = grace_ns};
-    int64_t before = grace_deadline(grace);
     str_copy(n.label.source, sizeof n.label.source, notice->source);
     str_copy(n.label.id, sizeof n.label.id, notice->id);
     str_copy(n.label.text, sizeof n.label.text, notice->text);
@@ -224,7 +221,7 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
         take_out(grace, known);
     }
     bool is_advice = add(grace, &n) && !ends_run(&n);
-    enum grace_change change = conclude(grace, before, now);
+    enum grace_change change = conclude(grace, now);
     if (change != GRACE_SAME || !is_advice)
         return change;
     return n.is_repeated ? GRACE_PLAN : GRACE_ADVICE;
@@ -232,7 +229,6 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
 
 void grace_serve(struct grace *grace, int64_t now)
 {
-    int64_t before = grace_deadline(grace);
     for (int i = grace->n - 1; i >= 0; i--) {
         struct grace_notice *n = &grace->notices[i];
         if (n->deadline > now)
@@ -241,7 +237,7 @@ void grace_serve(struct grace *grace, int64_t now)
         if (n->signal)
             take_out(grace, n);
     }
-    conclude(grace, before, now);
+    conclude(grace, now);
 }
 
 /* --- repeated notices --- */

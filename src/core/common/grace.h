@@ -47,6 +47,7 @@ struct grace {
     uint32_t version; /* rises with every change of the fields below */
     bool is_live;     /* a notice ends the run; `first` is the earliest such notice */
     int first;
+    int64_t deadline;
     int64_t at; /* since when it is live */
     enum grace_hurry hurry;
 };

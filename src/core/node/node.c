@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See node.h. The table at the end of this file lists the states that accept each event. An event
- * in any other state is logged and ignored.
+ * See node_state.h. The table at the end of this file lists the states that accept each event. An
+ * event in any other state is logged and ignored.
  */
-#include "core/node/node.h"
+#include "core/node/node_parts.h"
 
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
-#include "core/node/node_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -198,9 +197,11 @@ static void act_on_waits(struct node *node)
     round_act_on_waits(&node->gen.round);
 }
 
+/* The chief is silent for too long, or a notice leaves no time to wait for it. */
 static int64_t loses_chief_at(const struct node *node)
 {
-    return uplink_lost_at(&node->uplink);
+    int64_t by_notice = clock_min(node_give_up_chief_at(node), node_leave_unjoined_at(node));
+    return clock_min(uplink_lost_at(&node->uplink), by_notice);
 }
 
 static void lose_chief(struct node *node)
@@ -209,30 +210,14 @@ static void lose_chief(struct node *node)
     chief_lost(node);
 }
 
-static int64_t retries_at(const struct node *node)
+static int64_t calls_at(const struct node *node)
 {
-    return node->uplink.retry_at;
+    return clock_min(node->uplink.retry_at, node->uplink.heartbeat_at);
 }
 
-static void retry(struct node *node)
+static void call(struct node *node)
 {
-    uplink_retry(&node->uplink);
-}
-
-static int64_t beats_at(const struct node *node)
-{
-    return node->uplink.heartbeat_at;
-}
-
-static void beat(struct node *node)
-{
-    uplink_beat(&node->uplink);
-}
-
-static void give_up_chief(struct node *node)
-{
-    uplink_give_up_mute(&node->uplink);
-    chief_lost(node);
+    uplink_call(&node->uplink);
 }
 
 /* Every deadline of a node: the time, CLOCK_NEVER if it is not set; and the act that is due then.
@@ -249,10 +234,7 @@ static const struct {
     {node_saves_for_repeated_at, node_save_for_repeated},
     {node_watches_at, node_watch},
     {loses_chief_at, lose_chief},
-    {retries_at, retry},
-    {beats_at, beat},
-    {node_give_up_chief_at, give_up_chief},
-    {node_leave_unjoined_at, chief_lost},
+    {calls_at, call},
     {leave_at, node_leave},
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The first failure of this node, and of the job. See node_parts.h.
  */
-#include "core/node/node.h"
 #include "core/node/node_parts.h"
 
 #include "base/clock.h"
@@ -36,19 +35,13 @@ static bool completes(const struct node *node, const struct node_fault *fault)
     return node->gen.fault.is_early && fault->pid == node->gen.fault.pid && fault->was_dead;
 }
 
-static void complete(struct node *node, const struct node_fault *fault)
-{
-    int64_t wall = node->gen.fault.wall - (node->gen.fault.at - fault->at);
-    node->gen.fault = *fault;
-    node->gen.fault.wall = wall;
-    node->is_dirty = true;
-}
-
 void node_record_fault(struct node *node, const struct node_fault *fault)
 {
-    struct node_fault timed = *fault;
+    struct node_fault timed = *fault, *known = &node->gen.fault;
     if (completes(node, fault)) {
-        complete(node, fault);
+        timed.wall = known->wall - (known->at - timed.at);
+        *known = timed;
+        node->is_dirty = true;
         return;
     }
     if (!timed.at)
@@ -61,7 +54,7 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
         timed.kind = FAULT_EXIT;
         timed.code = timed.told_code;
     }
-    node->gen.fault = timed;
+    *known = timed;
     node->is_dirty = true;
     if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
         node->state > NODE_RUNNING)
@@ -69,6 +62,18 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     /* A restart depends on whether any rank had finished a step: read the steps first. */
     node->gen.fault_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
+}
+
+void node_add_words(struct node_fault *fault, const char *reason, int64_t at, int code)
+{
+    char text[2 * sizeof fault->text + 2];
+    if (!reason[0])
+        return;
+    snprintf(text, sizeof text, "%s: %s", fault->text, reason);
+    str_fit(fault->text, sizeof fault->text, text);
+    fault->at = at;
+    fault->is_told = at > 0;
+    fault->told_code = code;
 }
 
 void node_tell_final(struct node *node)

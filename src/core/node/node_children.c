@@ -71,7 +71,6 @@ void node_on_child_failed(struct node *node, const struct event *event)
     node->gen.nrunning -= child->state == CHILD_RUNNING;
     node->gen.nstarting -= child->state == CHILD_NONE;
     child->state = CHILD_ENDED;
-    node->gen.nended++;
     node_forward(node);
     node_sweep_if_last(node);
     node_check_gone(node);
@@ -80,17 +79,11 @@ void node_on_child_failed(struct node *node, const struct event *event)
 /* A reason that the process told us overrides the reason in its error file. */
 static void add_death(const struct node *node, const struct death *death, struct node_fault *fault)
 {
-    char text[sizeof fault->text + sizeof death->reason + 2];
     if (death->note[0])
         str_addf(fault->text, sizeof fault->text, ": %s", death->note);
     str_copy(fault->tail, sizeof fault->tail, death->tail);
-    if (node_add_reason(node, fault) || !death->reason[0])
-        return;
-    snprintf(text, sizeof text, "%s: %s", fault->text, death->reason);
-    str_fit(fault->text, sizeof fault->text, text);
-    fault->at = death->reason_at;
-    fault->is_told = death->reason_at > 0;
-    fault->told_code = 1;
+    if (!node_add_reason(node, fault))
+        node_add_words(fault, death->reason, death->reason_at, 1);
 }
 
 /* A process may be dead before the job ends, although the kernel reports its exit later. Its
@@ -207,7 +200,6 @@ static void end_child(struct node *node, struct child *child)
 {
     child->state = CHILD_ENDED;
     node->gen.nrunning--;
-    node->gen.nended++;
     node->is_dirty = true;
     node->gen.settle_at = node->out->now + SETTLE_NS;
     watchdog_ended(&node->watchdog, &node->gen.ranks, child->pid);

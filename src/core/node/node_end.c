@@ -29,7 +29,8 @@ bool node_has_work(const struct node *node)
 
 bool node_commands_have_ended(const struct node *node)
 {
-    return node->gen.nstarting == 0 && node->gen.nrunning == 0 && node->gen.nended > 0;
+    return node->gen.nstarting == 0 && node->gen.nrunning == 0 &&
+           node->gen.children[0].state == CHILD_ENDED;
 }
 
 int64_t node_settles_at(const struct node *node)
@@ -108,7 +109,7 @@ void node_leave(struct node *node)
 static bool has_more_to_end(const struct node *node)
 {
     bool has_attached = node->gen.ranks.nconnected > 0 || node->gen.ranks.ncounting > 0;
-    return node->gen.restarts && (has_attached || node->gen.round.writing != WRITING_NOTHING);
+    return node->gen.restarts && (has_attached || node->gen.round.is_writing);
 }
 
 void node_check_gone(struct node *node)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * node_parts: what the files of the node offer each other. A file calls only the files above it in
- * this list. node.c calls them all; its own functions are in node.h. Only node*.c include this
- * header.
+ * this list. node.c calls them all; its own functions are in node_state.h. Only node*.c include
+ * this header.
  */
 #ifndef PCHRUN_CORE_NODE_NODE_PARTS_H
 #define PCHRUN_CORE_NODE_NODE_PARTS_H
@@ -13,6 +13,8 @@
 
 /* The first failure counts. Failures that come from our own signals do not. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
+/* Adds the reason that the process gave at `at` (0: unknown), with its code. "": it gave none. */
+void node_add_words(struct node_fault *fault, const char *reason, int64_t at, int code);
 /* A later attempt has taken the job over, or a person has asked for its end: such a job must not
  * begin again. The node keeps this for good. It tells it when nothing else has failed, and again
  * when the outcome would let the job begin again, here or by the scheduler. */
@@ -90,19 +92,10 @@ void node_on_signal(struct node *node, const struct event *event);
 /* Forwards the signals that came while commands were being started. */
 void node_forward(struct node *node);
 
-/* --- node_watch.c: do the ranks make progress? --- */
-
-/* Gives the steps to the watchdog. Must run before the ranks take them. */
-void node_note_steps(struct node *node, const struct event *event);
-void node_on_examined(struct node *node, const struct event *event);
-void node_fill_motion(struct node *node, struct peer_status *status);
-/* Reads the steps for the watchdog when they are due. */
-void node_watch(struct node *node);
-int64_t node_watches_at(const struct node *node);
 void node_on_save_asked(struct node *node, const struct event *event);
 void node_on_stop_asked(struct node *node, const struct event *event);
 
-/* --- node_procs.c: the messages of the training processes --- */
+/* --- node_procs.c: the messages and the steps of the training processes --- */
 
 void node_on_proc_attached(struct node *node, const struct event *event);
 void node_on_proc_message(struct node *node, const struct event *event);
@@ -110,6 +103,12 @@ void node_on_proc_gone(struct node *node, const struct event *event);
 void node_on_proc_unattached(struct node *node, const struct event *event);
 void node_on_proc_lost(struct node *node, const struct event *event);
 void node_on_steps(struct node *node, const struct event *event);
+void node_on_examined(struct node *node, const struct event *event);
+/* Fills in the fields of a STATUS about the watchdog. */
+void node_fill_motion(struct node *node, struct peer_status *status);
+/* Reads the steps for the watchdog when they are due. */
+void node_watch(struct node *node);
+int64_t node_watches_at(const struct node *node);
 void node_on_prepared(struct node *node, const struct event *event);
 void node_on_committed(struct node *node, const struct event *event);
 /* Adds the reason that a rank of the failed command gave. False: no rank gave one. */
@@ -136,6 +135,6 @@ void node_settle(struct node *node);
 void node_climb(struct node *node);
 int64_t node_climb_at(const struct node *node);
 
-/* --- node_status.c: node_flush(), of node.h --- */
+/* --- node_status.c: node_flush(), of node_state.h --- */
 
 #endif

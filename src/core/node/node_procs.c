@@ -133,14 +133,7 @@ void node_on_proc_lost(struct node *node, const struct event *event)
 
 static void add_reason(struct node_fault *fault, const struct member *m)
 {
-    char text[sizeof fault->text + sizeof m->reason + 2];
-    if (!m->reason[0])
-        return;
-    snprintf(text, sizeof text, "%s: %s", fault->text, m->reason);
-    str_fit(fault->text, sizeof fault->text, text);
-    fault->at = m->reason_at;
-    fault->is_told = true;
-    fault->told_code = m->reason_code;
+    node_add_words(fault, m->reason, m->reason_at, m->reason_code);
 }
 
 static void on_done(struct node *node, struct member *m, const struct procmsg *msg)
@@ -368,23 +361,85 @@ void node_on_proc_gone(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
+/* --- do the ranks make progress? --- */
+
+static struct watchdog_node facts_of(const struct node *node)
+{
+    return (struct watchdog_node){.is_running = node->state == NODE_RUNNING &&
+                                                !node_commands_have_ended(node),
+                                  .is_quiet = node_notice_is_near(node),
+                                  .round = node->gen.round.is_closed ? 0 : node->gen.round.id};
+}
+
+/* Must run before the ranks take the steps. */
+static void note_steps(struct node *node, const struct event *event)
+{
+    struct watchdog *dog = &node->watchdog;
+    struct watchdog_node facts = facts_of(node);
+    uint32_t examined = dog->examined;
+    watchdog_read(dog, &node->gen.ranks, event, &facts);
+    enum peer_motion motion = watchdog_view(dog, &node->gen.ranks, &facts).motion;
+    if (motion != dog->told || examined != dog->examined)
+        node->is_dirty = true;
+}
+
+void node_on_examined(struct node *node, const struct event *event)
+{
+    watchdog_examined(&node->watchdog, &node->gen.ranks, event);
+}
+
+void node_fill_motion(struct node *node, struct peer_status *status)
+{
+    struct watchdog_node facts = facts_of(node);
+    struct watchdog_view view = watchdog_view(&node->watchdog, &node->gen.ranks, &facts);
+    node->watchdog.told = view.motion;
+    status->motion = (uint8_t)view.motion;
+    status->examined = node->watchdog.examined;
+    status->behind_rank = -1;
+    status->still_ns = node->out->now - view.still_since;
+    status->limit_ns = view.limit;
+    if (view.motion < MOTION_ABSENT)
+        return;
+    status->absent = (uint16_t)view.absent;
+    status->behind_count = (uint16_t)view.count;
+    status->behind_ago_ns = node->out->now - view.since;
+    status->behind_phase = (uint8_t)view.phase;
+    if (!view.behind)
+        return;
+    status->behind_rank = view.behind->rank;
+    status->behind_pid = view.behind->pid;
+    status->behind_step = view.behind->stand.step;
+    status->behind_stopped = view.is_stopped;
+}
+
+void node_watch(struct node *node)
+{
+    watchdog_look(&node->watchdog);
+}
+
+int64_t node_watches_at(const struct node *node)
+{
+    struct watchdog_node facts = facts_of(node);
+    return watchdog_wake_at(&node->watchdog, &node->gen.ranks, &facts);
+}
+
+/* --- steps and records --- */
+
 void node_on_steps(struct node *node, const struct event *event)
 {
     struct err err;
-    node_note_steps(node, event);
-    bool ok = ranks_read_steps(&node->gen.ranks, event->steps.by_slot, &err);
-    bool had_to_vote = round_wants_steps(&node->gen.round);
-    round_steps_read(&node->gen.round, ok ? NULL : &err);
-    if (had_to_vote || node->uplink.wants_heartbeat || node->gen.notice_wants_steps ||
-        node->gen.fault_wants_steps)
+    struct node_generation *gen = &node->gen;
+    note_steps(node, event);
+    bool ok = ranks_read_steps(&gen->ranks, event->steps.by_slot, &err);
+    bool had_to_vote = round_wants_steps(&gen->round);
+    round_steps_read(&gen->round, ok ? NULL : &err);
+    bool ends = gen->end_wants_steps;
+    if (had_to_vote || node->uplink.wants_heartbeat || gen->notice_wants_steps ||
+        gen->fault_wants_steps || ends)
         node->is_dirty = true;
-    node->gen.fault_wants_steps = false;
-    if (node->gen.end_wants_steps) {
-        node->gen.end_wants_steps = false;
-        node->is_dirty = true;
+    gen->fault_wants_steps = gen->end_wants_steps = gen->notice_wants_steps = false;
+    if (ends)
         node_judge_silence(node);
-    }
-    node->gen.notice_wants_steps = false;
     settle_doubt(node);
 }
 

@@ -3,7 +3,6 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/node/node.h"
 #include "core/node/node_parts.h"
 
 #define INTERRUPTED_NS (60 * NS_PER_S)

@@ -232,23 +232,22 @@ static void write_next(struct round *round)
     uint64_t step;
     bool mismatch;
     /* When the job ends, no new record begins; an open one is finished. */
-    if (round->writing != WRITING_NOTHING || round->is_ending || round->leaves ||
-        round->out->broken)
+    if (round->is_writing || round->is_ending || round->leaves || round->out->broken)
         return;
     uint64_t own = next_own(round);
     if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
         round->prepared_round != round->id && !round->save_error[0] &&
         count_saved(round, &step, &mismatch) == round->ranks->n && !mismatch) {
         round->saved_at = round->out->now;
-        round->writing = WRITING_ROUND;
         round->writing_round = round->id;
         round->writing_step = step;
     } else if (own > 0) {
-        round->writing = WRITING_OWN;
+        round->writing_round = 0;
         round->writing_step = own;
     } else {
         return;
     }
+    round->is_writing = true;
     out_act(round->out, &(struct action){.type = ACT_PREPARE,
                                          .step = round->writing_step,
                                          .ranks = round->ranks->n,
@@ -397,15 +396,14 @@ void round_steps_read(struct round *round, const struct err *bad)
 
 void round_prepared(struct round *round, const struct err *bad)
 {
-    enum round_writing what = round->writing;
-    round->writing = WRITING_NOTHING;
+    round->is_writing = false;
     /* Another round may have opened while the record was written. */
-    if (bad && what == WRITING_ROUND && round->writing_round == round->id)
+    if (bad && round->writing_round && round->writing_round == round->id)
         fail_save(round, NULL, bad->text);
     else if (bad)
         out_log(round->out, LOG_ERROR, "save", "step %llu cannot be recorded: %s",
                 ull(round->writing_step), bad->text);
-    else if (what == WRITING_ROUND)
+    else if (round->writing_round)
         round->prepared_round = round->writing_round;
     else
         round->prepared_own = round->writing_step;
@@ -569,7 +567,8 @@ static bool has_more_own(const struct round *round)
 {
     uint64_t over = own_over(round);
     uint64_t offered = round->prepared_own > over ? round->prepared_own : over;
-    return round->writing == WRITING_OWN || ranks_own_step(round->ranks, offered) > 0;
+    return (round->is_writing && !round->writing_round) ||
+           ranks_own_step(round->ranks, offered) > 0;
 }
 
 void round_status(const struct round *round, struct peer_status *status)

@@ -14,8 +14,6 @@
 #include "core/common/out.h"
 #include "core/common/ranks.h"
 
-enum round_writing { WRITING_NOTHING, WRITING_ROUND, WRITING_OWN };
-
 struct round {
     struct ranks *ranks;
     struct out *out;
@@ -28,7 +26,7 @@ struct round {
     enum peer_vote vote;
     bool is_closed, leaves; /* the round is over; waiting processes leave, or go on */
     bool is_ending;         /* the job ends: all processes leave */
-    enum round_writing writing;
+    bool is_writing;        /* a record of this step, saved in this round; 0: an own save */
     uint64_t writing_step;
     uint32_t writing_round;
     uint32_t prepared_round; /* the last round whose record is on this node's disk */

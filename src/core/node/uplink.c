@@ -12,6 +12,63 @@
 #define BACKOFF_FIRST_NS (50 * NS_PER_MS)
 #define BACKOFF_LAST_NS  NS_PER_S
 
+/* Two clocks drift apart by less than 1/DRIFT: quartz is better, and NTP corrects most clocks. */
+#define DRIFT 10000
+
+/* No kernel clock shows more, and no sum of two such times overflows. */
+#define TIME_MAX (INT64_MAX / 4)
+
+/* --- the clocks --- */
+
+static int64_t error_at(const struct clockoff_sample *sample, int64_t now)
+{
+    return sample->error + (now - sample->at) / DRIFT;
+}
+
+static const struct clockoff_sample *best(const struct clockoff *off, int64_t now)
+{
+    const struct clockoff_sample *best = NULL;
+    for (int i = 0; i < off->n; i++)
+        if (!best || error_at(&off->samples[i], now) < error_at(best, now))
+            best = &off->samples[i];
+    return best;
+}
+
+static bool contradicts(const struct clockoff_sample *a, const struct clockoff_sample *b)
+{
+    int64_t between = a->offset > b->offset ? a->offset - b->offset : b->offset - a->offset;
+    return between > a->error + error_at(b, a->at);
+}
+
+void clockoff_take(struct clockoff *off, int64_t sent, int64_t answered, int64_t theirs)
+{
+    if (theirs < 0 || theirs > TIME_MAX || answered < sent)
+        return;
+    int64_t half = (answered - sent) / 2;
+    /* One more, because the division rounds down. */
+    struct clockoff_sample sample = {
+        .at = answered, .offset = theirs - (sent + half), .error = half + 1};
+    const struct clockoff_sample *old = best(off, answered);
+    if (old && contradicts(&sample, old))
+        off->n = off->next = 0;
+    off->samples[off->next] = sample;
+    off->next = (off->next + 1) % CLOCKOFF_SAMPLES;
+    off->n += off->n < CLOCKOFF_SAMPLES;
+}
+
+bool clockoff_theirs(const struct clockoff *off, int64_t now, int64_t ours, int64_t *ret_theirs,
+                     int64_t *ret_error)
+{
+    const struct clockoff_sample *sample = best(off, now);
+    if (!sample)
+        return false;
+    *ret_theirs = ours + sample->offset;
+    *ret_error = error_at(sample, now);
+    return true;
+}
+
+/* --- the connection --- */
+
 void uplink_init(struct uplink *u, struct out *out)
 {
     const struct core_params *p = out->params;
@@ -162,20 +219,31 @@ int64_t uplink_lost_at(const struct uplink *u)
     return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
 }
 
+/* The chief is mute when it has not answered two heartbeats. */
+int64_t uplink_mute_at(const struct uplink *u)
+{
+    bool is_there = u->is_member && u->was_welcome && !u->is_given_up;
+    return is_there ? u->last_heard + 2 * u->out->params->heartbeat_interval_ns : CLOCK_NEVER;
+}
+
 /* The connection is open, but no message comes. */
 static void say_silence(struct uplink *u)
 {
     char text[64];
     const struct core_params *p = u->out->params;
-    if (u->was_welcome)
-        snprintf(u->why, sizeof u->why, "nothing was heard of it for %s",
-                 str_duration(p->heartbeat_timeout_ns, text, sizeof text));
-    else
+    if (!u->was_welcome)
         snprintf(
             u->why, sizeof u->why,
             "node 0's address was reached, but nothing there let this node in within %s; is it "
             "the pchrun of this job that listens there?",
             str_duration(p->join_timeout_ns, text, sizeof text));
+    else if (u->out->now < uplink_lost_at(u))
+        snprintf(u->why, sizeof u->why,
+                 "nothing was heard of it for %s, and the notice leaves no more time",
+                 str_about(u->out->now - u->last_heard, text, sizeof text));
+    else
+        snprintf(u->why, sizeof u->why, "nothing was heard of it for %s",
+                 str_duration(p->heartbeat_timeout_ns, text, sizeof text));
 }
 
 void uplink_lose(struct uplink *u)
@@ -185,17 +253,17 @@ void uplink_lose(struct uplink *u)
     (void)give_up(u, UPLINK_LOST);
 }
 
-void uplink_retry(struct uplink *u)
+void uplink_call(struct uplink *u)
 {
-    u->retry_at = CLOCK_NEVER;
-    out_simple(u->out, ACT_CONNECT);
-}
-
-void uplink_beat(struct uplink *u)
-{
-    u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
-    u->wants_heartbeat = true;
-    out_simple(u->out, ACT_READ_STEPS);
+    if (u->retry_at <= u->out->now) {
+        u->retry_at = CLOCK_NEVER;
+        out_simple(u->out, ACT_CONNECT);
+    }
+    if (u->heartbeat_at <= u->out->now) {
+        u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
+        u->wants_heartbeat = true;
+        out_simple(u->out, ACT_READ_STEPS);
+    }
 }
 
 void uplink_beat_alone(struct uplink *u, bool is_noticed)
@@ -206,23 +274,6 @@ void uplink_beat_alone(struct uplink *u, bool is_noticed)
         u->heartbeat_at = CLOCK_NEVER;
     else if (u->heartbeat_at == CLOCK_NEVER)
         u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
-}
-
-/* The chief is mute when it has not answered two heartbeats. */
-int64_t uplink_mute_at(const struct uplink *u)
-{
-    bool is_there = u->is_member && u->was_welcome && !u->is_given_up;
-    return is_there ? u->last_heard + 2 * u->out->params->heartbeat_interval_ns : CLOCK_NEVER;
-}
-
-void uplink_give_up_mute(struct uplink *u)
-{
-    char text[32];
-    if (u->conn != CONN_NONE)
-        snprintf(u->why, sizeof u->why,
-                 "nothing was heard of it for %s, and the notice leaves no more time",
-                 str_about(u->out->now - u->last_heard, text, sizeof text));
-    (void)give_up(u, UPLINK_LOST);
 }
 
 void uplink_forgive(struct uplink *u)

@@ -8,7 +8,21 @@
 #define PCHRUN_CORE_NODE_UPLINK_H
 
 #include "core/common/out.h"
-#include "core/node/clockoff.h"
+
+/* The offset between node 0's clock and ours. CLOCK_MONOTONIC starts at a different moment on every
+ * host. A heartbeat and its answer measure the offset: node 0 reads its clock between the two. An
+ * estimate from the middle is wrong by at most half of the round trip. The samples of the last
+ * heartbeats are kept, and the most exact one counts. */
+enum { CLOCKOFF_SAMPLES = 8 };
+
+struct clockoff {
+    struct clockoff_sample {
+        int64_t at;     /* by our clock */
+        int64_t offset; /* how far node 0's clock is ahead of ours */
+        int64_t error;  /* the largest error, at the time of the sample */
+    } samples[CLOCKOFF_SAMPLES];
+    int n, next;
+};
 
 struct uplink {
     struct out *out;
@@ -41,25 +55,31 @@ enum uplink_event {
     UPLINK_LOST,    /* the chief is lost: `why` */
 };
 
+/* A heartbeat was sent and answered at these times of our clock; in between node 0's clock showed
+ * `theirs`. If earlier samples contradict this one, a clock has stood still, for example in a
+ * suspended machine. The earlier samples are then forgotten. */
+void clockoff_take(struct clockoff *off, int64_t sent, int64_t answered, int64_t theirs);
+/* Converts our time `ours` to node 0's clock, with the largest error at `now`. False: there is no
+ * sample yet. */
+bool clockoff_theirs(const struct clockoff *off, int64_t now, int64_t ours, int64_t *ret_theirs,
+                     int64_t *ret_error);
+
 void uplink_init(struct uplink *uplink, struct out *out);
 void uplink_start(struct uplink *uplink);
 void uplink_up(struct uplink *uplink);
 /* `has_ended`: node 0's supervisor ended, and will not come back. */
 void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
-/* When the chief's silence has lasted too long: then uplink_lose() gives it up and sets `why`. */
+/* When the chief's silence has lasted too long. */
 int64_t uplink_lost_at(const struct uplink *uplink);
+/* A node with a notice cannot wait for that: when a silent chief is mute. */
+int64_t uplink_mute_at(const struct uplink *uplink);
+/* Gives the chief up, and sets `why`. */
 void uplink_lose(struct uplink *uplink);
-/* Connects again; due at retry_at. */
-void uplink_retry(struct uplink *uplink);
-/* Reads the steps for a heartbeat; due at heartbeat_at. */
-void uplink_beat(struct uplink *uplink);
+/* Connects again if retry_at has come. Reads the steps for a heartbeat if heartbeat_at has. */
+void uplink_call(struct uplink *uplink);
 /* A single node beats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
-/* A node with a notice cannot wait until the chief counts as lost. From uplink_mute_at() on a
- * silent chief is mute; uplink_give_up_mute() gives it up and sets `why`. */
-int64_t uplink_mute_at(const struct uplink *uplink);
-void uplink_give_up_mute(struct uplink *uplink);
 /* This machine stood still: the chief's silence counts anew from now. */
 void uplink_forgive(struct uplink *uplink);
 /* Converts our time `ours` to node 0's clock, with its error; *ret_error -1: unknown. */
