@@ -121,7 +121,7 @@ MUTANTS = [
      "    round_ended(&node->gen.round);\n    node_judge_silence(node);\n    node->is_dirty = true;",
      "    round_ended(&node->gen.round);\n    node->is_dirty = true;"),
     ("who-stays-attached-is-a-success", "src/core/node/node_procs.c",
-     "            record_attached(node, m);", "            ;"),
+     "if (stays || (ranks_is_silent(m)", "if ((ranks_is_silent(m)"),
     ("silence-judged-too-early", "src/core/node/node_children.c",
      "    node_judge_silence(node);\n    node_sweep_if_last(node);", "    node_sweep_if_last(node);"),
     ("goodbye-is-silence", "src/core/node/node_procs.c", "    m->is_closed = m->status == 0;", ""),

@@ -300,23 +300,22 @@ void watchdog_order(struct watchdog *dog, uint32_t examine)
     out_act(dog->out, &(struct action){.type = ACT_EXAMINE, .examine = examine});
 }
 
-/* A debugger holds the process. Other ranks may wait for it, so all limits begin anew. */
-static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
+/* A debugger holds a process. Other ranks may wait for it, so all limits begin anew. */
+static void excuse(struct watchdog *dog, struct ranks *ranks)
 {
     struct member *m;
     dog->began_at = dog->moved_at = dog->out->now;
     for (int i = 0; (m = ranks_at(ranks, i)); i++)
         m->stand.since = dog->out->now;
-    if (!dog->has_told_stopped)
-        out_log(dog->out, LOG_WARN, "watchdog", "process %d is stopped by a debugger: no hang",
-                pid);
-    dog->has_told_stopped = true;
 }
 
-/* A signal without a debugger has stopped the process for longer than any step may take. */
-static void blame(struct watchdog *dog, int pid)
+/* Without a debugger the process is stopped for longer than any step may take. */
+static void tell_stopped(struct watchdog *dog, int pid, bool is_traced)
 {
-    if (!dog->has_told_stopped)
+    if (is_traced)
+        out_log(dog->out, LOG_WARN, "watchdog", "process %d is stopped by a debugger: no hang",
+                pid);
+    else
         out_log(dog->out, LOG_WARN, "watchdog",
                 "process %d is stopped by a signal, and no debugger is attached: that is a hang; "
                 "kill -CONT %d lets it go on",
@@ -331,9 +330,9 @@ void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct e
         return;
     dog->stopped_pid = event->examined.is_traced ? 0 : pid;
     if (event->examined.is_traced)
-        excuse(dog, ranks, pid);
-    else if (pid)
-        blame(dog, pid);
+        excuse(dog, ranks);
+    if (pid && !dog->has_told_stopped)
+        tell_stopped(dog, pid, event->examined.is_traced);
     dog->examined_steps = dog->examine;
     out_simple(dog->out, ACT_READ_STEPS);
 }

@@ -88,27 +88,23 @@ static void add_death(const struct node *node, const struct death *death, struct
 
 /* A process may be dead before the job ends, although the kernel reports its exit later. Its
  * connection ends first, so that time counts. But a process that only lost its connection dies of
- * our SIGTERM. */
-static void add_time_of_death(const struct node *node, const struct child *child,
-                              struct node_fault *fault)
+ * our SIGTERM. 0: it may have died of the end. */
+static int64_t time_of_death(const struct node *node, const struct child *child,
+                             const struct node_fault *fault)
 {
     const struct member *m = member_of(node, child->pid);
+    int64_t now = node->out->now;
     bool is_stopped = node->state > NODE_RUNNING;
-    if (is_stopped && child->status == SIGKILL && !node->gen.has_killed &&
-        cause_counts_from(fault->kind, fault->code, node->out->now) < node->gen.stopped_at) {
-        fault->at = node->out->now;
-        fault->was_dead = true;
-    }
-    if (child->died_at) {
-        fault->at = child->died_at;
-        fault->was_dead = true;
-        return;
-    }
-    if (!m || !m->gone_at || node->out->now - m->gone_at > DYING_NS ||
-        (is_stopped && (m->gone_at >= node->gen.stopped_at || child->status == SIGTERM)))
-        return;
-    fault->at = m->gone_at;
-    fault->was_dead = true;
+    bool was_killed = is_stopped && child->status == SIGKILL && !node->gen.has_killed &&
+                      cause_counts_from(fault->kind, fault->code, now) < node->gen.stopped_at;
+    bool is_gone = m && m->gone_at && now - m->gone_at <= DYING_NS;
+    bool is_ours =
+        is_stopped && is_gone && (m->gone_at >= node->gen.stopped_at || child->status == SIGTERM);
+    if (child->died_at)
+        return child->died_at;
+    if (is_gone && !is_ours)
+        return m->gone_at;
+    return was_killed ? now : 0;
 }
 
 /* The first rank below a launcher that left without pch_done or pch_close, or with an error. */
@@ -171,7 +167,8 @@ static void record_death(struct node *node, int index, const struct death *death
                                .pid = child->pid,
                                .code = code,
                                .is_early = child->state == CHILD_RUNNING};
-    add_time_of_death(node, child, &fault);
+    fault.at = time_of_death(node, child, &fault);
+    fault.was_dead = fault.at > 0;
     if (is_signal && node->state > NODE_RUNNING &&
         !fault.was_dead) /* our signal; the fault counts only if it gave a reason before */
         snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);

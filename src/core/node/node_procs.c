@@ -298,9 +298,15 @@ static void record_silence(struct node *node, const struct member *m)
                                .pid = m->pid,
                                .code = m->status ? m->status : EXIT_OWN_ERROR};
     unsigned long long step = m->step;
-    if (m->reason[0] && !m->status)
+    bool is_attached = m->slot >= 0;
+    if (m->reason[0] && !m->status && !is_attached)
         fault.code = m->reason_code;
-    if (m->status)
+    if (is_attached)
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d is still attached at step %llu and has not said that it is done, and "
+                 "its command has ended with 0",
+                 m->pid, step);
+    else if (m->status)
         snprintf(fault.text, sizeof fault.text,
                  "process %d exited with %d at step %llu, and its command with 0", m->pid,
                  m->status, step);
@@ -316,27 +322,14 @@ static void record_silence(struct node *node, const struct member *m)
     node_record_fault(node, &fault);
 }
 
-static void record_attached(struct node *node, const struct member *m)
-{
-    struct node_fault fault = {
-        .kind = FAULT_SILENT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
-    snprintf(fault.text, sizeof fault.text,
-             "process %d is still attached at step %llu and has not said that it is done, and its "
-             "command has ended with 0",
-             m->pid, ull(m->step));
-    add_reason(&fault, m);
-    node_record_fault(node, &fault);
-}
-
 void node_judge_silence(struct node *node)
 {
     bool is_finished = node_is_finished(node);
     for (int i = 0; i < node->gen.ranks.n; i++) {
         const struct member *m = &node->gen.ranks.members[i];
-        if (ranks_is_silent(m) && is_over(node, m))
+        bool stays = m->slot >= 0 && !m->is_done && is_finished;
+        if (stays || (ranks_is_silent(m) && is_over(node, m)))
             record_silence(node, m);
-        else if (m->slot >= 0 && !m->is_done && is_finished)
-            record_attached(node, m);
     }
 }
 
