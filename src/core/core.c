@@ -201,9 +201,9 @@ static void report_job(const struct core *core, struct core_report *ret)
 
 static void report_end(const struct node *node, struct core_report *ret)
 {
-    ret->outcome = node->gen.outcome;
-    ret->exit_code = node->gen.exit_code;
-    str_copy(ret->why, sizeof ret->why, node->gen.why);
+    ret->outcome = node->gen.end.outcome;
+    ret->exit_code = node->gen.end.exit_code;
+    str_copy(ret->why, sizeof ret->why, node->gen.end.why);
 }
 
 void core_report(const struct core *core, struct core_report *ret)
@@ -219,7 +219,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_highest(&node->gen.ranks);
     ret->ranks_expected = node->gen.ranks.expected;
-    if (!node->gen.restarts) /* before a restart this is the generation's end, not the job's */
+    if (!node->gen.end.restarts) /* before a restart this is the generation's end, not the job's */
         report_end(node, ret);
     report_round(core, ret);
     report_notice(core, ret);

@@ -57,9 +57,9 @@ static void enqueue(struct loop *loop, const struct event *event)
     if (event->type == EV_CHILD_FAILED) {
         item->err = *event->child.err;
         item->event.child.err = &item->err;
-    } else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err) {
-        item->err = *event->written.err;
-        item->event.written.err = &item->err;
+    } else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->unwritten) {
+        item->err = *event->unwritten;
+        item->event.unwritten = &item->err;
     } else if ((event->type == EV_PEER_DOWN || event->type == EV_PEER_STRANGE) && event->peer.why) {
         str_copy(item->err.text, sizeof item->err.text, event->peer.why);
         item->event.peer.why = item->err.text;

@@ -214,10 +214,9 @@ bool record_is_busy(const struct record *record)
            (is_writing(&record->commits) || is_writing(&record->ranks));
 }
 
-static void record_answer(struct record *record, enum event_type type, uint64_t step,
-                          const struct err *err)
+static void record_answer(struct record *record, enum event_type type, const struct err *err)
 {
-    loop_post(record->loop, &(struct event){.type = type, .written = {.step = step, .err = err}});
+    loop_post(record->loop, &(struct event){.type = type, .unwritten = err});
 }
 
 /* NULL: the text is too long or not UTF-8. */
@@ -256,7 +255,7 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
         watch_at(&record->ranks.deadline, CLOCK_NEVER);
         record->ranks.step = 0;
         if (tag)
-            record_answer(record, EV_PREPARED, tag, err);
+            record_answer(record, EV_PREPARED, err);
         else if (err && is_timed) /* of look_for_ranks() */
             log_warn("record", "%s", err->text);
     }
@@ -268,7 +267,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
     struct err err;
     const struct saves_step *saved = saves_find(&record->saves, step);
     if (!record->dir) {
-        record_answer(record, EV_PREPARED, step, NULL);
+        record_answer(record, EV_PREPARED, NULL);
         return;
     }
     if (!saved || saved->nranks < ranks) {
@@ -276,7 +275,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
                 "where its ranks saved step %" PRIu64 " is forgotten; pchrun keeps only %d saves "
                 "that are not committed yet",
                 step, SAVES_STEPS);
-        record_answer(record, EV_PREPARED, step, &err);
+        record_answer(record, EV_PREPARED, &err);
         return;
     }
     saves_hold(&record->saves, step, own);
@@ -303,7 +302,7 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
             record->committed_at = clock_now_ns();
             record->loop->has_changed = true; /* after the end the core gets no event */
         }
-        record_answer(record, EV_COMMITTED, tag, err);
+        record_answer(record, EV_COMMITTED, err);
     }
 }
 
@@ -321,7 +320,7 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
     uint64_t last = history_last_step(&record->history);
     struct err err;
     if (!record->dir) {
-        record_answer(record, EV_COMMITTED, step, NULL);
+        record_answer(record, EV_COMMITTED, NULL);
         return;
     }
     if (step <= last) {
@@ -329,7 +328,7 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
                 "step %" PRIu64 " does not lie above the last commit, step %" PRIu64
                 "; has the training gone back?",
                 step, last);
-        record_answer(record, EV_COMMITTED, step, &err);
+        record_answer(record, EV_COMMITTED, &err);
         return;
     }
     history_make_room(&record->history, record->keep);

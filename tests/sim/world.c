@@ -171,9 +171,7 @@ static void on_written(struct world *w, const struct happening *h, enum event_ty
         check_replaced(w, h->node);
     if (h->arg2)
         err_set(&err, w->s.is_replaced ? ERR_REPLACED : ERR_SYSTEM, 28, "cannot write the record");
-    world_event(
-        w, h->node,
-        (struct event){.type = type, .written = {.step = h->arg, .err = h->arg2 ? &err : NULL}});
+    world_event(w, h->node, (struct event){.type = type, .unwritten = h->arg2 ? &err : NULL});
 }
 
 static void kill_node(struct world *w, int node)

@@ -152,8 +152,8 @@ Test(core_launcher, whose_death_does_not_hurry_its_ranks)
     says(w, FIRST_SLOT, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
     says(w, FIRST_SLOT,
          (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1, .wants_answer = true});
-    written(w, EV_PREPARED, 5);
-    written(w, EV_COMMITTED, 5);
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
     assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 10: leave, committed; gate leave");
     passes(w, S);
     assert_acts(w, "");

@@ -126,13 +126,13 @@ Test(core_nodes, the_last_own_save_is_waited_for)
         ends(&walks[i], 0);
         walks[i].acts[0] = '\0';
     }
-    written(&walks[0], EV_PREPARED, 10);
+    written(&walks[0], EV_PREPARED);
     deliver();
     assert_acts(&walks[0], "");
-    written(&walks[1], EV_PREPARED, 10);
+    written(&walks[1], EV_PREPARED);
     deliver();
     assert_acts(&walks[0], "commit 10");
-    written(&walks[0], EV_COMMITTED, 10);
+    written(&walks[0], EV_COMMITTED);
     deliver();
     assert_acts(&walks[0], "committed 10; gate leave; exit 0 completed");
     end_two();
@@ -159,13 +159,13 @@ Test(core_nodes, two_nodes_save_one_step_and_leave_together)
              (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1, .wants_answer = true});
         assert_acts(&walks[i], "gate open; prepare 9");
     }
-    written(&walks[0], EV_PREPARED, 9);
+    written(&walks[0], EV_PREPARED);
     deliver();
     assert_acts(&walks[0], "");
-    written(&walks[1], EV_PREPARED, 9);
+    written(&walks[1], EV_PREPARED);
     deliver();
     assert_acts(&walks[0], "commit 9");
-    written(&walks[0], EV_COMMITTED, 9);
+    written(&walks[0], EV_COMMITTED);
     deliver();
     for (int i = 0; i < WALK_NODES; i++) {
         assert_acts(&walks[i], "committed 9; 0: leave, committed; gate leave");
@@ -185,7 +185,7 @@ static void saves_own(struct walk *w, uint64_t step)
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = step});
     snprintf(expected, sizeof expected, "prepare %llu", (unsigned long long)step);
     assert_acts(w, expected);
-    written(w, EV_PREPARED, step);
+    written(w, EV_PREPARED);
 }
 
 static void expect_own_commit(uint64_t step, const char *then)
@@ -194,7 +194,7 @@ static void expect_own_commit(uint64_t step, const char *then)
     deliver();
     snprintf(text, sizeof text, "commit %llu", (unsigned long long)step);
     assert_acts(&walks[0], text);
-    written(&walks[0], EV_COMMITTED, step);
+    written(&walks[0], EV_COMMITTED);
     deliver();
     snprintf(text, sizeof text, "committed %llu%s", (unsigned long long)step, then);
     assert_acts(&walks[0], text);
@@ -211,7 +211,7 @@ Test(core_nodes, nodes_that_save_at_their_own_pace)
     deliver();
     saves_own(&walks[1], 10);
     expect_own_commit(10, "; prepare 20");
-    written(&walks[0], EV_PREPARED, 20);
+    written(&walks[0], EV_PREPARED);
     says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30});
     deliver();
     saves_own(&walks[1], 20);
@@ -233,7 +233,7 @@ Test(core_nodes, an_offer_stands_until_node_0_has_answered)
     assert_acts(&walks[0], "commit 10");
     deliver();
     assert_acts(&walks[1], ""); /* step 20 is passed over only when step 10 is committed */
-    written(&walks[0], EV_COMMITTED, 10);
+    written(&walks[0], EV_COMMITTED);
     deliver();
     assert_acts(&walks[1], "committed 10; prepare 30");
     end_two();
@@ -277,7 +277,7 @@ Test(core_nodes, a_save_that_an_ended_rank_did_not_make)
     walks[1].acts[0] = '\0';
     says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
     assert_acts(&walks[0], "prepare 10");
-    written(&walks[0], EV_PREPARED, 10);
+    written(&walks[0], EV_PREPARED);
     assert_acts(&walks[0], "0: go on, not committed");
     assert_said(&walks[0], "step 10 is not committed: a rank has ended without having saved it");
     end_two();
@@ -316,8 +316,8 @@ Test(core_nodes, own_saves_up_to_the_commit)
 {
     struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
-    written(w, EV_PREPARED, 10);
-    written(w, EV_COMMITTED, 10);
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
     assert_acts(w, "0: WELCOME; prepare 10; commit 10; committed 10; 0: go on, committed");
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
     assert_acts(w, "0: go on, committed");
@@ -519,7 +519,7 @@ Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
 {
     begin_last_save();
     says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
-    written(&walks[1], EV_PREPARED, 9);
+    written(&walks[1], EV_PREPARED);
     deliver();
     start_anew();
     for (int second = 0; second < 100; second++) { /* longer than cluster.join_timeout */
@@ -530,8 +530,8 @@ Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
     }
     assert_acts(&walks[1], "connect");
     says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
-    written(&walks[0], EV_PREPARED, 9);
-    written(&walks[0], EV_COMMITTED, 9);
+    written(&walks[0], EV_PREPARED);
+    written(&walks[0], EV_COMMITTED);
     exited(&walks[0], 0, 0);
     tree_empty(&walks[0]);
     deliver();
@@ -669,7 +669,7 @@ Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
     assert_acts(&walks[1], "gate open"); /* no record of its save */
     deliver();
     assert_said(&walks[0], "failed: node 1: this is a fault of pchrun: promise 1");
-    written(&walks[0], EV_PREPARED, 9);
+    written(&walks[0], EV_PREPARED);
     exited(&walks[0], 0, SIGTERM);
     tree_empty(&walks[0]);
     feed(&walks[0],

@@ -58,8 +58,8 @@ static void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
     now += takes;
     says(w, 0,
          (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag, .wants_answer = true});
-    written(w, EV_PREPARED, step);
-    written(w, EV_COMMITTED, step);
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
 }
 
 /* Until the next gate; returns at which step that is. */

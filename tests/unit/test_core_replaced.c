@@ -16,7 +16,7 @@ static void replaced(struct walk *w, enum event_type type)
 {
     struct err err;
     (void)!err_set(&err, ERR_REPLACED, 0, "attempt 2 has taken over the job");
-    feed(w, (struct event){.type = type, .written = {.step = 10, .err = &err}});
+    feed(w, (struct event){.type = type, .unwritten = &err});
 }
 
 /* The record of its own save is being written. */
@@ -102,7 +102,7 @@ static void save_agreed(struct walk *w)
     steps_are_read(w);
     assert_said(w, "every rank saves step 11");
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 11, .tag = 1});
-    written(w, EV_PREPARED, 11);
+    written(w, EV_PREPARED);
     assert_exit(w, "commit 11");
 }
 
@@ -130,7 +130,7 @@ Test(core_replaced, the_commit_comes_too_late)
 Test(core_replaced, what_is_committed_stays)
 {
     struct walk *w = begin_committing();
-    written(w, EV_COMMITTED, 11);
+    written(w, EV_COMMITTED);
     replaced(w, EV_PREPARED);
     all_ends(w);
     assert_exit(w, "exit 42 preempted");
@@ -227,7 +227,7 @@ Test(core_replaced, a_loss_does_not_hide_a_commit_that_was_refused)
     steps[0] = 10;
     for (int i = 0; i < WALK_NODES; i++) {
         saves(&walks[i]);
-        written(&walks[i], EV_PREPARED, 10);
+        written(&walks[i], EV_PREPARED);
         deliver();
     }
     assert_exit(&walks[0], "commit 10");

@@ -52,8 +52,8 @@ static void save_agreed(struct walk *w)
     steps[0] = 5;
     says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1, .wants_answer = true});
-    written(w, EV_PREPARED, 5);
-    written(w, EV_COMMITTED, 5);
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
 }
 
 /* It returns from main(), and its command ends with 0. */
@@ -148,8 +148,8 @@ Test(core_returned, with_a_save_that_it_has_made)
     says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1});
     returns(w, 7);
-    written(w, EV_PREPARED, 5);
-    written(w, EV_COMMITTED, 5);
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
     assert_ends(w, "exit 0 completed");
 }
 
@@ -168,8 +168,8 @@ Test(core_returned, done_before_its_last_save_is_committed)
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1});
     says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 5});
     returns(w, 5);
-    written(w, EV_PREPARED, 5);
-    written(w, EV_COMMITTED, 5);
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
     assert_ends(w, "exit 0 completed");
 }
 

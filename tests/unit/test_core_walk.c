@@ -188,11 +188,11 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     assert_acts(w, "gate open");
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 6, .tag = 1, .wants_answer = true});
     assert_acts(w, "prepare 6");
-    written(w, EV_PREPARED, 6);
+    written(w, EV_PREPARED);
     assert_acts(w, "commit 6");
     core_report(w->core, &report);
     cr_assert_eq(report.commit_step, 0, "not before it is on disk");
-    written(w, EV_COMMITTED, 6);
+    written(w, EV_COMMITTED);
     assert_acts(w, "committed 6; 0: leave, committed; gate leave");
     core_report(w->core, &report);
     cr_assert_eq(report.commit_step, 6);
@@ -541,9 +541,9 @@ Test(core_walk, a_record_that_comes_after_its_round)
     steps_are_read(w);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 21, .tag = 2});
     w->acts[0] = '\0';
-    written(w, EV_PREPARED, 9);
+    written(w, EV_PREPARED);
     assert_acts(w, "prepare 21");
-    written(w, EV_PREPARED, 21);
+    written(w, EV_PREPARED);
     assert_acts(w, "commit 21");
     walk_end(w);
 }

@@ -248,9 +248,9 @@ void steps_are_read(struct walk *w)
     feed(w, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
 }
 
-void written(struct walk *w, enum event_type type, uint64_t step)
+void written(struct walk *w, enum event_type type)
 {
-    feed(w, (struct event){.type = type, .written = {.step = step}});
+    feed(w, (struct event){.type = type});
 }
 
 void passes(struct walk *w, int64_t time)

@@ -72,7 +72,7 @@ void attaches(struct walk *w, int slot, int rank, int world_size);
 void closes(struct walk *w, int slot);
 void gone(struct walk *w, int slot);
 void steps_are_read(struct walk *w);
-void written(struct walk *w, enum event_type type, uint64_t step);
+void written(struct walk *w, enum event_type type);
 /* So much time passes. */
 void passes(struct walk *w, int64_t time);
 /* Time passes up to what the core wants to be woken for. */

@@ -215,7 +215,7 @@ void chief_event(struct chief *chief, const struct event *event)
         str_fit(chief->refusal, sizeof chief->refusal, event->peer.why);
         break;
     case EV_COMMITTED:
-        chief_committed(chief, event->written.err);
+        chief_committed(chief, event->unwritten);
         break;
     default:
         break;

@@ -89,10 +89,7 @@ struct event {
             int stopped_pid; /* the pid of a stopped rank (a debugger, SIGSTOP), 0: none */
             bool is_traced;  /* a debugger holds it, so its user can let it go on */
         } examined;
-        struct {
-            uint64_t step;
-            const struct err *err; /* NULL: it is on disk */
-        } written;
+        const struct err *unwritten; /* with EV_PREPARED, EV_COMMITTED; NULL: it is on disk */
         struct {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */

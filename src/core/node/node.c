@@ -26,7 +26,7 @@ void node_init(struct node *node, const struct core_params *params, struct out *
 
 enum node_state node_stands(const struct node *node)
 {
-    if (node->gen.restarts)
+    if (node->gen.end.restarts)
         return NODE_RESTARTING;
     bool is_saving = node->state == NODE_RUNNING && !node->gen.round.is_closed;
     return is_saving ? NODE_SAVING : node->state;
@@ -38,7 +38,7 @@ static void chief_lost(struct node *node)
 {
     char why[320];
     bool has_notice = node_notice_is_near(node);
-    if (node->state >= NODE_STOPPING && !node->gen.restarts) {
+    if (node->state >= NODE_STOPPING && !node->gen.end.restarts) {
         node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {
         node_stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
@@ -88,6 +88,19 @@ static void start(struct node *node, uint16_t port)
                                                   .port = port}});
 }
 
+static struct node_ending ending_of(const struct node *node, const struct peer_order *order)
+{
+    struct node_ending ending = {
+        .outcome = order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
+        .exit_code = verdict_of_order(order->outcome, order->exit_code),
+        .manner = (enum peer_manner)order->manner,
+        .deadline =
+            order->end_left_ms < 0 ? CLOCK_NEVER : node->out->now + order->end_left_ms * NS_PER_MS,
+        .restarts = order->restart};
+    str_copy(ending.why, sizeof ending.why, order->why);
+    return ending;
+}
+
 static void take_order(struct node *node, const struct peermsg *msg)
 {
     const struct peer_order *order = &msg->order;
@@ -107,20 +120,12 @@ static void take_order(struct node *node, const struct peermsg *msg)
     round_order(&node->gen.round, &msg->stamp, order);
     watchdog_order(&node->watchdog, order->examine);
     if (order->end >= END_STOP) {
-        struct node_ending ending = {
-            .outcome =
-                order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
-            .exit_code = verdict_of_order(order->outcome, order->exit_code),
-            .why = order->why,
-            .manner = (enum peer_manner)order->manner,
-            .deadline = order->end_left_ms < 0 ? CLOCK_NEVER
-                                               : node->out->now + order->end_left_ms * NS_PER_MS,
-            .restarts = order->restart};
+        struct node_ending ending = ending_of(node, order);
         if (!order->restart)
             node_stop_for_good(node, &ending);
         node_stop(node, &ending);
-        node->uplink.may_renew = node->gen.restarts;
-        node_take_cause(node, msg);
+        node->uplink.may_renew = node->gen.end.restarts;
+        node_take_cause(node, &msg->cause, &ending);
         node_tell_final(node);
     }
     node->may_leave = node->may_leave || order->end == END_LEAVE;

@@ -16,8 +16,8 @@
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
-    bool may_begin_again =
-        node->gen.restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->gen.outcome));
+    bool may_begin_again = node->gen.end.restarts ||
+                           (node->state > NODE_RUNNING && verdict_gives_way(node->gen.end.outcome));
     if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
         return true;
     int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
@@ -115,30 +115,26 @@ static bool is_of_one_process(const struct peer_cause *a, const struct peer_caus
     return a->node == b->node && a->pid == b->pid && a->pid > 0;
 }
 
-void node_take_cause(struct node *node, const struct peermsg *msg)
+void node_take_cause(struct node *node, const struct peer_cause *cause,
+                     const struct node_ending *ending)
 {
-    const struct peer_order *order = &msg->order;
-    int code = verdict_of_order(order->outcome, order->exit_code);
+    struct node_ending *end = &node->gen.end;
     if (node->is_alone)
         return;
     node->gen.is_ordered = true;
-    if (cause_is_same(&node->gen.cause, &msg->cause) &&
-        (msg->cause.fault == FAULT_NONE || node->gen.exit_code == code))
+    if (cause_is_same(&node->gen.cause, cause) &&
+        (cause->fault == FAULT_NONE || end->exit_code == ending->exit_code))
         return;
-    if (msg->cause.fault == FAULT_NONE) { /* a restart was cancelled; the failure is no cause */
-        node->gen.cause = msg->cause;
-        out_simple(node->out, ACT_STATE);
-        return;
-    }
     /* After a cancelled restart node_stop_for_good() has just logged the end with its cause. */
-    if (node->gen.cause.fault != FAULT_NONE && !str_is(node->gen.why, order->why) &&
-        !is_of_one_process(&node->gen.cause, &msg->cause))
-        out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", order->why);
-    node->gen.cause = msg->cause;
-    node->gen.outcome =
-        order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN;
-    node->gen.exit_code = code;
-    str_copy(node->gen.why, sizeof node->gen.why, order->why);
+    if (cause->fault != FAULT_NONE && node->gen.cause.fault != FAULT_NONE &&
+        !str_is(end->why, ending->why) && !is_of_one_process(&node->gen.cause, cause))
+        out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", ending->why);
+    node->gen.cause = *cause;
+    if (cause->fault != FAULT_NONE) { /* else a restart was cancelled; the failure is no cause */
+        end->outcome = ending->outcome;
+        end->exit_code = ending->exit_code;
+        str_copy(end->why, sizeof end->why, ending->why);
+    }
     out_simple(node->out, ACT_STATE);
 }
 

@@ -147,7 +147,7 @@ static void look_behind(const struct node *node, struct node_fault *fault)
 static void tell_if_asked(const struct node *node, const struct node_fault *fault)
 {
     bool was_asked = node->params->save_mode != SAVE_ATTACH && node->state > NODE_RUNNING &&
-                     node->gen.outcome == OUTCOME_PREEMPTED_UNKNOWN;
+                     node->gen.end.outcome == OUTCOME_PREEMPTED_UNKNOWN;
     if (was_asked && fault->kind == FAULT_EXIT)
         out_log(node->out, LOG_WARN, "save",
                 "%s when it was asked to save: the save may have failed", fault->text);

@@ -55,7 +55,7 @@ static struct ladder_times times_of(const struct node *node)
     const struct core_params *p = node->params;
     return (struct ladder_times){
         .now = node->out->now,
-        .deadline = clock_min(node->gen.end_deadline,
+        .deadline = clock_min(node->gen.end.deadline,
                               clock_min(grace_deadline(&node->grace), node->notice.deadline)),
         .exit_wait = p->exit_wait_ns,
         .term_wait = p->term_wait_ns,
@@ -81,12 +81,12 @@ static void tell_replaced(struct node *node)
     if (!has_chief)
         node_tell_final(node);
     if (has_chief || node->gen.fault.kind != FAULT_REPLACED ||
-        !verdict_gives_way(node->gen.outcome))
+        !verdict_gives_way(node->gen.end.outcome))
         return;
     node_describe_fault(node, &node->gen.cause);
-    node->gen.outcome = OUTCOME_FAILED;
-    node->gen.exit_code = node->gen.fault.code;
-    str_copy(node->gen.why, sizeof node->gen.why, node->gen.fault.text);
+    node->gen.end.outcome = OUTCOME_FAILED;
+    node->gen.end.exit_code = node->gen.fault.code;
+    str_copy(node->gen.end.why, sizeof node->gen.end.why, node->gen.fault.text);
 }
 
 void node_leave(struct node *node)
@@ -95,13 +95,13 @@ void node_leave(struct node *node)
     if (node->is_alone)
         uplink_bye(&node->uplink);
     (void)PROMISE(5, node->out,
-                  (node->gen.outcome == OUTCOME_COMPLETED) == (node->gen.exit_code == 0));
+                  (node->gen.end.outcome == OUTCOME_COMPLETED) == (node->gen.end.exit_code == 0));
     (void)PROMISE(6, node->out, !node_has_work(node) || node->gen.has_given_up);
     node_enter(node, NODE_DONE);
     out_act(node->out, &(struct action){.type = ACT_EXIT,
-                                        .exit = {.outcome = node->gen.outcome,
-                                                 .code = node->gen.exit_code,
-                                                 .text = node->gen.why}});
+                                        .exit = {.outcome = node->gen.end.outcome,
+                                                 .code = node->gen.end.exit_code,
+                                                 .text = node->gen.end.why}});
 }
 
 /* Before a restart the node also waits for attached processes outside its tree, and for an open
@@ -109,7 +109,7 @@ void node_leave(struct node *node)
 static bool has_more_to_end(const struct node *node)
 {
     bool has_attached = node->gen.ranks.nconnected > 0 || node->gen.ranks.ncounting > 0;
-    return node->gen.restarts && (has_attached || node->gen.round.is_writing);
+    return node->gen.end.restarts && (has_attached || node->gen.round.is_writing);
 }
 
 void node_check_gone(struct node *node)
@@ -139,11 +139,7 @@ static void log_ending(struct node *node, const struct node_ending *ending)
 static void keep_ending(struct node *node, const struct node_ending *ending)
 {
     const struct core_params *p = node->params;
-    node->gen.restarts = ending->restarts;
-    node->gen.outcome = ending->outcome;
-    node->gen.exit_code = ending->exit_code;
-    str_copy(node->gen.why, sizeof node->gen.why, ending->why);
-    node->gen.end_deadline = ending->deadline;
+    node->gen.end = *ending;
     /* Normally all nodes leave long before this; it guards only against a chief that hangs. */
     int64_t stop_ns = p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns;
     node->gen.leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
@@ -177,7 +173,7 @@ void node_stop(struct node *node, const struct node_ending *ending)
 
 void node_stop_for_good(struct node *node, const struct node_ending *ending)
 {
-    if (!node->gen.restarts)
+    if (!node->gen.end.restarts)
         return;
     log_ending(node, ending);
     keep_ending(node, ending);
@@ -190,9 +186,9 @@ void node_stop_alone(struct node *node, enum outcome outcome, int code, const ch
     node->is_alone = true;
     struct node_ending ending = {.outcome = outcome,
                                  .exit_code = verdict_code(&node->params->exit, outcome, code),
-                                 .why = why,
                                  .manner = MANNER_STOP,
                                  .deadline = node->notice.deadline};
+    str_copy(ending.why, sizeof ending.why, why);
     node_stop_for_good(node, &ending);
     if (node->state == NODE_LEAVING)
         node_leave(node);
@@ -214,7 +210,7 @@ static void open_gate(struct node *node)
 
 void node_begin_generation(struct node *node)
 {
-    node->gen.leave_at = node->gen.end_deadline = CLOCK_NEVER;
+    node->gen.leave_at = node->gen.end.deadline = CLOCK_NEVER;
     ranks_init(&node->gen.ranks, node->params->expected_procs);
     round_init(&node->gen.round, &node->gen.ranks, node->out);
 }

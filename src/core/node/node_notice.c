@@ -111,7 +111,7 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
 
 int64_t node_serves_at(const struct node *node)
 {
-    bool waits = node->gen.restarts && node->params->restart.after_notice;
+    bool waits = node->gen.end.restarts && node->params->restart.after_notice;
     return waits ? grace_deadline(&node->grace) : CLOCK_NEVER;
 }
 
@@ -182,7 +182,7 @@ void node_on_save_asked(struct node *node, const struct event *event)
 /* The chief ends the job on every node. A node that has never joined ends alone. */
 void node_on_stop_asked(struct node *node, const struct event *event)
 {
-    if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->gen.restarts))
+    if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->gen.end.restarts))
         return;
     str_copy(node->stopped_by, sizeof node->stopped_by, event->why);
     node_tell_final(node);

@@ -27,8 +27,9 @@ void node_describe_fault(const struct node *node, struct peer_cause *ret);
 const struct child *node_child_of(const struct node *node, int pid);
 /* Node 0 is lost. That is the cause, unless something failed on this node earlier. */
 void node_blame_chief(struct node *node);
-/* Takes the cause of the end from the order. The order may name another cause than before. */
-void node_take_cause(struct node *node, const struct peermsg *msg);
+/* Takes the cause of the end from an order, which may name another cause than before. */
+void node_take_cause(struct node *node, const struct peer_cause *cause,
+                     const struct node_ending *ending);
 
 /* --- node_end.c: the processes that are left, the end --- */
 
@@ -50,14 +51,6 @@ void node_leave(struct node *node);
 /* Leaves NODE_STOPPING if no process is left, or the node has given up the rest. */
 void node_check_gone(struct node *node);
 
-struct node_ending {
-    enum outcome outcome;
-    int exit_code;
-    const char *why;
-    enum peer_manner manner;
-    int64_t deadline;
-    bool restarts;
-};
 /* Ends the processes of this node in the given manner, for the job's end or for a restart. */
 void node_stop(struct node *node, const struct node_ending *ending);
 /* The planned restart does not come: the job ends. */

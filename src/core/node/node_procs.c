@@ -438,8 +438,8 @@ void node_on_steps(struct node *node, const struct event *event)
 
 void node_on_prepared(struct node *node, const struct event *event)
 {
-    node_judge_record(node, event->written.err);
-    round_prepared(&node->gen.round, event->written.err);
+    node_judge_record(node, event->unwritten);
+    round_prepared(&node->gen.round, event->unwritten);
     node->is_dirty = true;
     node_check_gone(node);
 }
@@ -447,5 +447,5 @@ void node_on_prepared(struct node *node, const struct event *event)
 /* Only node 0 writes commit records. */
 void node_on_committed(struct node *node, const struct event *event)
 {
-    node_judge_record(node, event->written.err);
+    node_judge_record(node, event->unwritten);
 }

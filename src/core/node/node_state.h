@@ -45,6 +45,16 @@ struct node_fault {
     char text[512], tail[1024];
 };
 
+/* How the processes of a node end. */
+struct node_ending {
+    enum outcome outcome;
+    int exit_code;
+    char why[PEERMSG_WHY_SIZE];
+    enum peer_manner manner;
+    int64_t deadline;
+    bool restarts; /* another generation follows, unless the chief cancels it */
+};
+
 /* A generation of this node. It begins with all zero, but for node_begin_generation(). */
 struct node_generation {
     struct child children[CORE_CHILDREN_MAX];
@@ -66,12 +76,8 @@ struct node_generation {
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
     struct peer_cause cause; /* the job's cause, as the chief told it */
     /* the end */
-    bool restarts; /* another generation follows, unless the chief cancels it */
+    struct node_ending end;
     int64_t stopped_at;
-    enum outcome outcome;
-    int exit_code;
-    int64_t end_deadline;
-    char why[PEERMSG_WHY_SIZE];
     bool is_ordered;  /* the chief ordered the end */
     int64_t leave_at; /* when the node leaves by itself, CLOCK_NEVER: never */
 };
