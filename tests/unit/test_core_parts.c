@@ -91,14 +91,8 @@ struct rung {
     enum signal_target target;
 };
 
-static struct ladder_times times(int64_t deadline)
-{
-    return (struct ladder_times){.now = 100 * S,
-                                 .deadline = deadline,
-                                 .exit_wait = 10 * S,
-                                 .term_wait = 8 * S,
-                                 .kill_wait = 4 * S};
-}
+static const struct core_params waits = {
+    .exit_wait_ns = 10 * S, .term_wait_ns = 8 * S, .kill_wait_ns = 4 * S};
 
 /* Climbs to the end, and never before the time. */
 static void assert_rungs(struct ladder *ladder, const struct rung *rungs, size_t n)
@@ -125,18 +119,18 @@ static void assert_rungs(struct ladder *ladder, const struct rung *rungs, size_t
 
 Test(core_ladder, each_manner)
 {
-    struct ladder ladder;
-    struct ladder_times t = times(CLOCK_NEVER);
-    ladder_start(&ladder, MANNER_STOP, SIGUSR1, &t);
+    struct ladder ladder = {.params = &waits};
+    int64_t deadline = CLOCK_NEVER;
+    ladder_start(&ladder, MANNER_STOP, SIGUSR1, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_TREE}, {108 * S, SIGKILL, TARGET_TREE},
                  {112 * S, 0, TARGET_TREE});
-    ladder_start(&ladder, MANNER_LEAVE, SIGUSR1, &t);
+    ladder_start(&ladder, MANNER_LEAVE, SIGUSR1, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {110 * S, SIGTERM, TARGET_TREE}, {118 * S, SIGKILL, TARGET_TREE},
                  {122 * S, 0, TARGET_TREE});
-    ladder_start(&ladder, MANNER_FORWARD, SIGTERM, &t);
+    ladder_start(&ladder, MANNER_FORWARD, SIGTERM, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_CHILDREN}, {110 * S, SIGTERM, TARGET_TREE},
                  {118 * S, SIGKILL, TARGET_TREE}, {122 * S, 0, TARGET_TREE});
-    ladder_start(&ladder, MANNER_ASK, SIGUSR1, &t);
+    ladder_start(&ladder, MANNER_ASK, SIGUSR1, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S, SIGUSR1, TARGET_RANKS}, {110 * S, SIGTERM, TARGET_TREE},
                  {118 * S, SIGKILL, TARGET_TREE}, {122 * S, 0, TARGET_TREE});
 }
@@ -144,28 +138,29 @@ Test(core_ladder, each_manner)
 /* The kill comes an eighth of what is left before the deadline, at most kill_wait. */
 Test(core_ladder, comes_before_the_deadline)
 {
-    struct ladder ladder;
-    struct ladder_times t = times(108 * S);
-    ladder_start(&ladder, MANNER_STOP, SIGTERM, &t);
+    struct ladder ladder = {.params = &waits};
+    int64_t deadline = 108 * S;
+    ladder_start(&ladder, MANNER_STOP, SIGTERM, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_TREE}, {107 * S, SIGKILL, TARGET_TREE},
                  {111 * S, 0, TARGET_TREE});
-    ladder_start(&ladder, MANNER_FORWARD, SIGTERM, &t); /* it has the time until then by itself */
+    ladder_start(&ladder, MANNER_FORWARD, SIGTERM, 100 * S,
+                 deadline); /* it has the time until then by itself */
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_CHILDREN}, {107 * S, SIGKILL, TARGET_TREE},
                  {111 * S, 0, TARGET_TREE});
-    t = times(164 * S);
-    ladder_start(&ladder, MANNER_FORWARD, SIGTERM, &t);
+    deadline = 164 * S;
+    ladder_start(&ladder, MANNER_FORWARD, SIGTERM, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_CHILDREN}, {156 * S, SIGTERM, TARGET_TREE},
                  {160 * S, SIGKILL, TARGET_TREE}, {164 * S, 0, TARGET_TREE});
-    t = times(90 * S); /* over already: no time for SIGTERM, but for SIGKILL to act */
-    ladder_start(&ladder, MANNER_STOP, SIGTERM, &t);
+    deadline = 90 * S; /* over already: no time for SIGTERM, but for SIGKILL to act */
+    ladder_start(&ladder, MANNER_STOP, SIGTERM, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S, SIGKILL, TARGET_TREE}, {104 * S, 0, TARGET_TREE});
 }
 
 Test(core_ladder, sweeps_at_once)
 {
-    struct ladder ladder;
-    struct ladder_times t = times(CLOCK_NEVER);
-    ladder_sweep(&ladder, &t);
+    struct ladder ladder = {.params = &waits};
+    int64_t deadline = CLOCK_NEVER;
+    ladder_sweep(&ladder, 100 * S, deadline);
     ASSERT_RUNGS(&ladder, {100 * S + 2 * NS_PER_MS, SIGTERM, TARGET_TREE},
                  {108 * S + 2 * NS_PER_MS, SIGKILL, TARGET_TREE},
                  {112 * S + 2 * NS_PER_MS, 0, TARGET_TREE});
@@ -173,14 +168,14 @@ Test(core_ladder, sweeps_at_once)
 
 Test(core_ladder, hurries)
 {
-    struct ladder ladder;
+    struct ladder ladder = {.params = &waits};
     struct ladder_rung rung;
-    struct ladder_times t = times(CLOCK_NEVER);
-    ladder_start(&ladder, MANNER_STOP, SIGTERM, &t);
+    int64_t deadline = CLOCK_NEVER;
+    ladder_start(&ladder, MANNER_STOP, SIGTERM, 100 * S, deadline);
     cr_assert(ladder_climb(&ladder, 100 * S, &rung));
     ladder_hurry(&ladder, 101 * S);
     ASSERT_RUNGS(&ladder, {101 * S, SIGKILL, TARGET_TREE}, {105 * S, 0, TARGET_TREE});
-    ladder_start(&ladder, MANNER_STOP, SIGTERM, &t);
+    ladder_start(&ladder, MANNER_STOP, SIGTERM, 100 * S, deadline);
     cr_assert(ladder_climb(&ladder, 100 * S, &rung) && ladder_climb(&ladder, 108 * S, &rung));
     ladder_hurry(&ladder, 109 * S); /* nothing is left to be sent: who was killed gets its time */
     ASSERT_RUNGS(&ladder, {112 * S, 0, TARGET_TREE});
@@ -188,10 +183,10 @@ Test(core_ladder, hurries)
 
 Test(core_ladder, a_later_notice_limits_it)
 {
-    struct ladder ladder;
+    struct ladder ladder = {.params = &waits};
     struct ladder_rung rung;
-    struct ladder_times t = times(CLOCK_NEVER);
-    ladder_start(&ladder, MANNER_STOP, SIGTERM, &t);
+    int64_t deadline = CLOCK_NEVER;
+    ladder_start(&ladder, MANNER_STOP, SIGTERM, 100 * S, deadline);
     cr_assert(ladder_climb(&ladder, 100 * S, &rung));
     ladder_limit(&ladder, 101 * S, 200 * S);
     cr_assert_eq(ladder_wake_at(&ladder), 108 * S);
@@ -203,15 +198,15 @@ Test(core_ladder, a_later_notice_limits_it)
 /* After a suspend all rungs are due: each still leaves time for the one before it. */
 Test(core_ladder, is_patient_when_it_comes_late)
 {
-    struct ladder ladder;
+    struct ladder ladder = {.params = &waits};
     struct ladder_rung rung;
-    struct ladder_times t = times(CLOCK_NEVER);
-    ladder_start(&ladder, MANNER_LEAVE, SIGTERM, &t);
+    int64_t deadline = CLOCK_NEVER;
+    ladder_start(&ladder, MANNER_LEAVE, SIGTERM, 100 * S, deadline);
     cr_assert(ladder_climb(&ladder, 200 * S, &rung));
     cr_assert_eq(rung.signal, SIGTERM);
     ASSERT_RUNGS(&ladder, {208 * S, SIGKILL, TARGET_TREE}, {212 * S, 0, TARGET_TREE});
-    t = times(132 * S); /* the deadline holds, whatever happened */
-    ladder_start(&ladder, MANNER_LEAVE, SIGTERM, &t);
+    deadline = 132 * S; /* the deadline holds, whatever happened */
+    ladder_start(&ladder, MANNER_LEAVE, SIGTERM, 100 * S, deadline);
     cr_assert(ladder_climb(&ladder, 125 * S, &rung) && rung.signal == SIGTERM);
     cr_assert_eq(ladder_wake_at(&ladder), 128 * S);
     cr_assert(ladder_climb(&ladder, 130 * S, &rung) && rung.signal == SIGKILL);

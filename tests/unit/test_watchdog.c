@@ -78,7 +78,7 @@ static void begin(void)
     node = (struct watchdog_node){.is_running = true};
     reads = examinations = 0;
     ranks_init(&ranks, 2);
-    watchdog_init(&dog, &out);
+    watchdog_init(&dog, &ranks, &out);
     watchdog_begin(&dog);
 }
 
@@ -90,9 +90,9 @@ static struct watchdog_view look_after(int64_t ns)
         .type = EV_STEPS,
         .steps = {.by_slot = steps, .phase_by_slot = phases, .output_at = output_at}};
     out.now += ns;
-    watchdog_read(&dog, &ranks, &event, &node);
+    watchdog_read(&dog, &event, &node);
     cr_assert(ranks_read_steps(&ranks, steps, &err));
-    return watchdog_view(&dog, &ranks, &node);
+    return watchdog_view(&dog, &node);
 }
 
 static struct watchdog_view train_to(uint64_t step)
@@ -238,7 +238,7 @@ Test(watchdog, who_waits_or_has_ended_rests)
     ranks.members[0].wait = WAIT_NONE;
     cr_assert_eq(look_after(0).motion, MOTION_MOVES); /* it has the whole time again */
     cr_assert_eq(look_after(M).motion, MOTION_STANDS);
-    watchdog_ended(&dog, &ranks, 100);
+    watchdog_ended(&dog, 100);
     cr_assert_eq(look_after(M).motion, MOTION_RESTS);
 }
 
@@ -252,7 +252,7 @@ Test(watchdog, quiet_and_off)
     cr_assert_eq(look_after(1).motion, MOTION_STANDS);
     params.watchdog.mode = WATCHDOG_OFF;
     cr_assert_eq(look_after(M).motion, MOTION_MOVES);
-    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
 }
 
 Test(watchdog, no_limit_is_for_ever)
@@ -266,7 +266,7 @@ Test(watchdog, our_absence_does_not_count)
 {
     begin_training();
     out.now += 10 * M;
-    watchdog_forgive(&dog, &ranks, 10 * M);
+    watchdog_forgive(&dog, 10 * M);
     cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
     cr_assert_eq(look_after(1).motion, MOTION_STANDS);
 }
@@ -280,16 +280,16 @@ Test(watchdog, examinations)
     watchdog_order(&dog, 7);
     cr_assert_eq(examinations, 1);
     struct event event = {.type = EV_EXAMINED, .examined = {.number = 6}};
-    watchdog_examined(&dog, &ranks, &event);
+    watchdog_examined(&dog, &event);
     cr_assert_eq(reads, 0);
     event.examined.number = 7;
-    watchdog_examined(&dog, &ranks, &event);
+    watchdog_examined(&dog, &event);
     cr_assert(reads == 1 && dog.examined != 7);
     cr_assert_eq(look_after(0).motion, MOTION_STANDS);
     cr_assert_eq(dog.examined, 7);
     event.examined.stopped_pid = 100;
     event.examined.is_traced = true;
-    watchdog_examined(&dog, &ranks, &event);
+    watchdog_examined(&dog, &event);
     cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
 }
 
@@ -302,7 +302,7 @@ Test(watchdog, a_stopped_rank)
     watchdog_order(&dog, 7);
     const struct member *last = &ranks.members[ranks.n - 1];
     struct event event = {.type = EV_EXAMINED, .examined = {.number = 7, .stopped_pid = last->pid}};
-    watchdog_examined(&dog, &ranks, &event);
+    watchdog_examined(&dog, &event);
     struct watchdog_view view = look_after(0);
     cr_assert_eq(view.motion, MOTION_STANDS, "no time more than others have");
     cr_assert_eq(view.behind, last);
@@ -312,7 +312,7 @@ Test(watchdog, a_stopped_rank)
     cr_assert_eq(look_after(0).motion, MOTION_MOVES);
     event.examined.number = 8;
     watchdog_order(&dog, 8);
-    watchdog_examined(&dog, &ranks, &event);
+    watchdog_examined(&dog, &event);
     view = look_after(M);
     cr_assert(view.behind->rank == 0 && !view.is_stopped, "it waits for a rank that is behind it");
     steps[0]++;
@@ -350,14 +350,14 @@ Test(watchdog, silence)
 Test(watchdog, when_it_looks)
 {
     begin();
-    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
     attach(0);
-    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), out.now + M / 8);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), out.now + M / 8);
     out.now += M / 8;
     watchdog_look(&dog);
-    cr_assert(reads == 1 && watchdog_wake_at(&dog, &ranks, &node) == out.now + M / 8);
+    cr_assert(reads == 1 && watchdog_wake_at(&dog, &node) == out.now + M / 8);
     params.nnodes = 2; /* the heartbeats read them */
-    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
 }
 
 /* Whatever a page shows. */
@@ -380,7 +380,7 @@ Test(watchdog, who_only_counts_is_watched)
     cr_assert_eq(ranks.n, 0, "for all else no rank is there");
     cr_assert(!ranks_are_complete(&ranks) && !ranks_have_stepped(&ranks));
     cr_assert_eq(train_to(1).motion, MOTION_MOVES);
-    cr_assert_neq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    cr_assert_neq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
     cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
     struct watchdog_view view = look_after(1);
     cr_assert_eq(view.motion, MOTION_STANDS);
@@ -389,7 +389,7 @@ Test(watchdog, who_only_counts_is_watched)
     cr_assert_eq(ranks.counters[0].step, 1);
     ranks_gone(&ranks, ranks_of_slot(&ranks, 0), 2);
     cr_assert_eq(look_after(S).motion, MOTION_RESTS);
-    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
 }
 
 Test(watchdog, one_that_does_not_count_is_waited_for)
@@ -402,7 +402,7 @@ Test(watchdog, one_that_does_not_count_is_waited_for)
     struct watchdog_view view = look_after(10 * M);
     cr_assert(view.motion == MOTION_STANDS && view.absent == 1);
     cr_assert(count(1, 1, &err));
-    cr_assert_eq(watchdog_view(&dog, &ranks, &node).absent, 0);
+    cr_assert_eq(watchdog_view(&dog, &node).absent, 0);
 }
 
 Test(watchdog, what_is_printed_tells_nothing_of_who_counts)

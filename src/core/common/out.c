@@ -75,11 +75,6 @@ void out_signal(struct out *out, int number, enum signal_target target)
             &(struct action){.type = ACT_SIGNAL, .signal = {.number = number, .target = target}});
 }
 
-void out_step(struct out *out, enum action_type type, uint64_t step)
-{
-    out_act(out, &(struct action){.type = type, .step = step});
-}
-
 uint16_t out_port(struct out *out)
 {
     uint16_t port = 0;

@@ -40,7 +40,6 @@ void out_proc(struct out *out, int slot, const struct procmsg *msg);
 /* Lets the process go. */
 void out_close_proc(struct out *out, int slot);
 void out_signal(struct out *out, int number, enum signal_target target);
-void out_step(struct out *out, enum action_type type, uint64_t step);
 uint16_t out_port(struct out *out);
 
 #endif

@@ -30,11 +30,20 @@ struct member *ranks_of_slot(const struct ranks *ranks, int slot)
     return NULL;
 }
 
-static struct member *find_rank(struct ranks *ranks, int rank)
+struct member *ranks_of_rank(const struct ranks *ranks, int rank)
 {
     for (int i = 0; i < ranks->n; i++)
         if (ranks->members[i].rank == rank)
-            return &ranks->members[i];
+            return ranks_at(ranks, i);
+    return NULL;
+}
+
+struct member *ranks_of_pid(const struct ranks *ranks, int pid, bool is_counter)
+{
+    struct member *m;
+    for (int i = 0; pid > 0 && (m = ranks_at(ranks, i)); i++)
+        if (m->pid == pid && m->is_counter == is_counter)
+            return m;
     return NULL;
 }
 
@@ -105,7 +114,7 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
 
 static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid, struct err *err)
 {
-    const struct member *same = find_rank(ranks, who->rank);
+    const struct member *same = ranks_of_rank(ranks, who->rank);
     if (same && same->slot >= 0)
         return err_set(err, ERR_TAKEN, 0,
                        "rank %d is attached already, by process %d; process %d has the same rank",
@@ -161,7 +170,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                 who.rank, ull(msg->stride), ull(msg->first_step));
         return NULL;
     }
-    struct member *member = find_rank(ranks, who.rank);
+    struct member *member = ranks_of_rank(ranks, who.rank);
     if (!member)
         member = &ranks->members[ranks->n++];
     struct member before = *member; /* the rank's part in the open round stays */

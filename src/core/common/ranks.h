@@ -97,6 +97,10 @@ MUST_CHECK struct member *ranks_count(struct ranks *ranks, const struct core_par
 struct member *ranks_at(const struct ranks *ranks, int number);
 /* The member or counter of a slot; NULL: the slot is free. */
 struct member *ranks_of_slot(const struct ranks *ranks, int slot);
+/* The member of a rank; NULL: it has not attached. */
+struct member *ranks_of_rank(const struct ranks *ranks, int rank);
+/* The member or the counter of a process; NULL: there is none, or the pid is 0, for unknown. */
+struct member *ranks_of_pid(const struct ranks *ranks, int pid, bool is_counter);
 /* The connection is closed, and the page last showed `step`; the rank counts as ended. */
 void ranks_gone(struct ranks *ranks, struct member *member, uint64_t step);
 /* The process is gone, and did not report success by pch_done or pch_close. */

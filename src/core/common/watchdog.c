@@ -26,8 +26,9 @@ const char *watchdog_phase_name(unsigned phase)
     return phase < PAGE_PHASES ? names[phase] : "?";
 }
 
-void watchdog_init(struct watchdog *dog, struct out *out)
+void watchdog_init(struct watchdog *dog, struct ranks *ranks, struct out *out)
 {
+    dog->ranks = ranks;
     dog->out = out;
     dog->look_at = CLOCK_NEVER;
 }
@@ -121,11 +122,11 @@ void watchdog_heard(struct watchdog *dog, struct member *m)
     m->stand.since = dog->moved_at = dog->out->now;
 }
 
-void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid)
+void watchdog_ended(struct watchdog *dog, int pid)
 {
     struct member *m;
     dog->moved_at = dog->out->now;
-    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         if (m->pid == pid)
             m->stand.is_dead = true;
 }
@@ -167,11 +168,11 @@ static void read_member(struct watchdog *dog, struct member *m, const struct eve
     dog->stopped_pid = 0;
 }
 
-void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
+void watchdog_read(struct watchdog *dog, const struct event *event,
                    const struct watchdog_node *node)
 {
     struct member *m;
-    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         if (m->slot >= 0)
             read_member(dog, m, event, node);
     dog->output_at = event->steps.output_at;
@@ -216,9 +217,9 @@ static void compare(const struct watchdog *dog, struct watchdog_view *view, cons
 }
 
 /* No process tells its steps, so the output of the commands must do. */
-static bool tells_by_output(const struct watchdog *dog, const struct ranks *ranks)
+static bool tells_by_output(const struct watchdog *dog)
 {
-    return ranks->n == 0 && ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
+    return dog->ranks->n == 0 && dog->ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
 }
 
 static struct watchdog_view view_of_output(const struct watchdog *dog)
@@ -246,12 +247,12 @@ static void look_at(const struct watchdog *dog, const struct member *m,
 
 /* A rank that has stood for long may have waited for a rank that just moved. So the limit of all
  * ranks runs from the last move of any rank. */
-static struct watchdog_view view_of_ranks(const struct watchdog *dog, const struct ranks *ranks,
+static struct watchdog_view view_of_ranks(const struct watchdog *dog,
                                           const struct watchdog_node *node)
 {
     struct watchdog_view view = {.motion = MOTION_RESTS, .still_since = dog->moved_at};
     const struct member *m;
-    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         look_at(dog, m, node, &view);
     if (view.behind && !is_over(view.still_since, view.limit, dog->out->now))
         view.motion = MOTION_MOVES;
@@ -259,11 +260,10 @@ static struct watchdog_view view_of_ranks(const struct watchdog *dog, const stru
 }
 
 /* Ranks that have not attached yet have the start limit. */
-static void add_absent(const struct watchdog *dog, const struct ranks *ranks,
-                       struct watchdog_view *view)
+static void add_absent(const struct watchdog *dog, struct watchdog_view *view)
 {
-    int expected = ranks->expected == RANKS_UNKNOWN ? 1 : ranks->expected;
-    int absent = expected - ranks->n - ranks->ncounters;
+    int expected = dog->ranks->expected == RANKS_UNKNOWN ? 1 : dog->ranks->expected;
+    int absent = expected - dog->ranks->n - dog->ranks->ncounters;
     int64_t limit = limit_of(dog, PAGE_START);
     if (absent <= 0 || view->motion == MOTION_MOVES)
         return;
@@ -275,17 +275,16 @@ static void add_absent(const struct watchdog *dog, const struct ranks *ranks,
     view->motion = view->motion == MOTION_RESTS ? MOTION_ABSENT : view->motion;
 }
 
-struct watchdog_view watchdog_view(const struct watchdog *dog, const struct ranks *ranks,
-                                   const struct watchdog_node *node)
+struct watchdog_view watchdog_view(const struct watchdog *dog, const struct watchdog_node *node)
 {
     if (plan_of(dog)->mode == WATCHDOG_OFF || node->is_quiet)
         return (struct watchdog_view){.motion = MOTION_MOVES, .still_since = dog->out->now};
-    if (!node->is_running || ranks->expected == 0)
+    if (!node->is_running || dog->ranks->expected == 0)
         return (struct watchdog_view){.motion = MOTION_RESTS, .still_since = dog->moved_at};
-    if (tells_by_output(dog, ranks))
+    if (tells_by_output(dog))
         return view_of_output(dog);
-    struct watchdog_view view = view_of_ranks(dog, ranks, node);
-    add_absent(dog, ranks, &view);
+    struct watchdog_view view = view_of_ranks(dog, node);
+    add_absent(dog, &view);
     return view;
 }
 
@@ -301,11 +300,11 @@ void watchdog_order(struct watchdog *dog, uint32_t examine)
 }
 
 /* A debugger holds a process. Other ranks may wait for it, so all limits begin anew. */
-static void excuse(struct watchdog *dog, struct ranks *ranks)
+static void excuse(struct watchdog *dog)
 {
     struct member *m;
     dog->began_at = dog->moved_at = dog->out->now;
-    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         m->stand.since = dog->out->now;
 }
 
@@ -323,36 +322,35 @@ static void tell_stopped(struct watchdog *dog, int pid, bool is_traced)
     dog->has_told_stopped = true;
 }
 
-void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct event *event)
+void watchdog_examined(struct watchdog *dog, const struct event *event)
 {
     int pid = event->examined.stopped_pid;
     if (event->examined.number != dog->examine)
         return;
     dog->stopped_pid = event->examined.is_traced ? 0 : pid;
     if (event->examined.is_traced)
-        excuse(dog, ranks);
+        excuse(dog);
     if (pid && !dog->has_told_stopped)
         tell_stopped(dog, pid, event->examined.is_traced);
     dog->examined_steps = dog->examine;
     out_simple(dog->out, ACT_READ_STEPS);
 }
 
-void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away)
+void watchdog_forgive(struct watchdog *dog, int64_t away)
 {
     struct member *m;
     dog->began_at += away;
     dog->moved_at += away;
-    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         m->stand.since += away;
 }
 
 /* --- time --- */
 
-int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
-                         const struct watchdog_node *node)
+int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node *node)
 {
     const struct core_params *params = dog->out->params;
-    bool has_some = ranks->nconnected > 0 || ranks->ncounting > 0 || tells_by_output(dog, ranks);
+    bool has_some = dog->ranks->nconnected > 0 || dog->ranks->ncounting > 0 || tells_by_output(dog);
     bool is_alone = params->nnodes == 1 && plan_of(dog)->mode != WATCHDOG_OFF;
     return is_alone && has_some && node->is_running ? dog->look_at : CLOCK_NEVER;
 }

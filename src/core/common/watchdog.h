@@ -16,6 +16,7 @@ enum { WATCHDOG_TERMS = 2 };
 
 struct watchdog {
     struct out *out;
+    struct ranks *ranks;
     int64_t began_at;  /* when the commands were started */
     int64_t moved_at;  /* when a rank last attached, moved, sent a message or ended */
     int64_t output_at; /* when the commands last printed something; 0: unknown */
@@ -54,30 +55,28 @@ struct watchdog_view {
 /* "train", …: for messages and the report. */
 const char *watchdog_phase_name(unsigned phase);
 
-void watchdog_init(struct watchdog *dog, struct out *out);
+void watchdog_init(struct watchdog *dog, struct ranks *ranks, struct out *out);
 /* The commands of a generation are being started. */
 void watchdog_begin(struct watchdog *dog);
 /* A process has attached or sent a message, so it moves. */
 void watchdog_heard(struct watchdog *dog, struct member *m);
 /* A command has ended. */
-void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid);
+void watchdog_ended(struct watchdog *dog, int pid);
 /* Takes the steps that were read. Must run before ranks_read_steps(). */
-void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
+void watchdog_read(struct watchdog *dog, const struct event *event,
                    const struct watchdog_node *node);
 /* Until when a rank may attach; CLOCK_NEVER: no limit. */
 int64_t watchdog_start_until(const struct watchdog *dog);
-struct watchdog_view watchdog_view(const struct watchdog *dog, const struct ranks *ranks,
-                                   const struct watchdog_node *node);
+struct watchdog_view watchdog_view(const struct watchdog *dog, const struct watchdog_node *node);
 /* The chief wants the processes examined. */
 void watchdog_order(struct watchdog *dog, uint32_t examine);
 /* The examination is over. A process that a debugger holds is not stuck: all limits begin anew. */
-void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct event *event);
+void watchdog_examined(struct watchdog *dog, const struct event *event);
 /* This machine stood still for `away`: that time counts against no rank. */
-void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away);
+void watchdog_forgive(struct watchdog *dog, int64_t away);
 
 /* When a single node reads the steps, because it has no heartbeats that read them. */
-int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
-                         const struct watchdog_node *node);
+int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node *node);
 void watchdog_look(struct watchdog *dog);
 
 #endif

@@ -25,48 +25,51 @@ static int64_t last_kill_at(int64_t now, int64_t deadline, int64_t kill_wait)
     return deadline <= now ? now : deadline - clock_min((deadline - now) / 8, kill_wait);
 }
 
-/* TERM at `at`, KILL after term_wait, or in time before the deadline, then a bounded wait. */
-static void add_term_kill(struct ladder *ladder, int64_t at, const struct ladder_times *times)
+/* TERM at `at`, KILL after term_wait or at kill_by, then a bounded wait. */
+static void add_term_kill(struct ladder *ladder, int64_t at)
 {
-    ladder->kill_wait = times->kill_wait;
-    ladder->kill_by = last_kill_at(times->now, times->deadline, times->kill_wait);
-    int64_t kill_at = clock_min(at + times->term_wait, ladder->kill_by);
+    int64_t kill_at = clock_min(at + ladder->params->term_wait_ns, ladder->kill_by);
     if (at < kill_at)
         add(ladder, at, SIGTERM, TARGET_TREE);
     add(ladder, kill_at, SIGKILL, TARGET_TREE);
-    add(ladder, kill_at + times->kill_wait, 0, TARGET_TREE);
+    add(ladder, kill_at + ladder->params->kill_wait_ns, 0, TARGET_TREE);
 }
 
-void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
-                  const struct ladder_times *times)
+static void ladder_begin(struct ladder *ladder, int64_t now, int64_t deadline)
 {
-    *ladder = (struct ladder){0};
+    *ladder = (struct ladder){.params = ladder->params};
+    ladder->kill_by = last_kill_at(now, deadline, ladder->params->kill_wait_ns);
+}
+
+void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal, int64_t now,
+                  int64_t deadline)
+{
+    int64_t left_at = now + ladder->params->exit_wait_ns;
     /* Without a deadline, a program that is asked by signal gets exit_wait, as an attached one. */
-    int64_t asked_until = times->deadline == CLOCK_NEVER
-                              ? times->now + times->exit_wait
-                              : times->deadline - (times->deadline - times->now) / 8;
+    int64_t asked_until = deadline == CLOCK_NEVER ? left_at : deadline - (deadline - now) / 8;
+    ladder_begin(ladder, now, deadline);
     switch (manner) {
     case MANNER_LEAVE:
-        add_term_kill(ladder, clock_min(times->now + times->exit_wait, asked_until), times);
+        add_term_kill(ladder, clock_min(left_at, asked_until));
         break;
     case MANNER_STOP:
-        add_term_kill(ladder, times->now, times);
+        add_term_kill(ladder, now);
         break;
     case MANNER_FORWARD:
-        add(ladder, times->now, signal, TARGET_CHILDREN);
-        add_term_kill(ladder, asked_until, times);
+        add(ladder, now, signal, TARGET_CHILDREN);
+        add_term_kill(ladder, asked_until);
         break;
     case MANNER_ASK:
-        add(ladder, times->now, signal, TARGET_RANKS);
-        add_term_kill(ladder, asked_until, times);
+        add(ladder, now, signal, TARGET_RANKS);
+        add_term_kill(ladder, asked_until);
         break;
     }
 }
 
-void ladder_sweep(struct ladder *ladder, const struct ladder_times *times)
+void ladder_sweep(struct ladder *ladder, int64_t now, int64_t deadline)
 {
-    *ladder = (struct ladder){0};
-    add_term_kill(ladder, times->now + SWEEP_PAUSE_NS, times);
+    ladder_begin(ladder, now, deadline);
+    add_term_kill(ladder, now + SWEEP_PAUSE_NS);
 }
 
 bool ladder_is_active(const struct ladder *ladder)
@@ -118,7 +121,7 @@ void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline)
         if (ladder->rungs[i].signal != SIGKILL)
             continue;
         ladder->kill_by =
-            clock_min(ladder->kill_by, last_kill_at(now, deadline, ladder->kill_wait));
+            clock_min(ladder->kill_by, last_kill_at(now, deadline, ladder->params->kill_wait_ns));
         move_up(ladder, i, ladder->rungs[i].at - ladder->kill_by);
     }
 }
@@ -127,7 +130,7 @@ void ladder_forgive(struct ladder *ladder, int64_t now, int64_t away)
 {
     put_off(ladder, away);
     if (ladder_is_active(ladder) && ladder->rungs[ladder->next].signal == 0)
-        put_off(ladder, now + ladder->kill_wait - ladder->rungs[ladder->next].at);
+        put_off(ladder, now + ladder->params->kill_wait_ns - ladder->rungs[ladder->next].at);
 }
 
 void ladder_stop(struct ladder *ladder)

@@ -20,24 +20,18 @@ struct ladder_rung {
 };
 
 struct ladder {
+    const struct core_params *params;
     struct ladder_rung rungs[LADDER_RUNGS];
     int n, next;     /* next == n: finished, or never started */
     int64_t kill_by; /* the latest time for SIGKILL, CLOCK_NEVER: any time */
-    int64_t kill_wait;
-};
-
-struct ladder_times {
-    int64_t now;
-    int64_t deadline; /* the platform kills everything then; CLOCK_NEVER: it does not */
-    int64_t exit_wait, term_wait, kill_wait;
 };
 
 /* Builds the ladder for a manner (wire/peermsg.h). `signal`: the signal to forward, or to ask with.
- */
-void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
-                  const struct ladder_times *times);
+ * The platform kills everything at `deadline`; CLOCK_NEVER: it does not. */
+void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal, int64_t now,
+                  int64_t deadline);
 /* Builds the ladder for processes that are left when the commands have ended. */
-void ladder_sweep(struct ladder *ladder, const struct ladder_times *times);
+void ladder_sweep(struct ladder *ladder, int64_t now, int64_t deadline);
 bool ladder_is_active(const struct ladder *ladder);
 /* When ladder_climb() has something to do; CLOCK_NEVER: never. */
 int64_t ladder_wake_at(const struct ladder *ladder);

@@ -20,7 +20,7 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     node->commit_step = node->resumed_step = params->resume_step;
     node->save_ns = params->save_ns;
     uplink_init(&node->uplink, out);
-    watchdog_init(&node->watchdog, out);
+    watchdog_init(&node->watchdog, &node->gen.ranks, out);
     node_begin_generation(node);
 }
 
@@ -72,7 +72,7 @@ static void take_commit(struct node *node, const struct peermsg *msg)
         return;
     node->commit_step = msg->order.commit_step;
     node->commit_at = node->out->now;
-    out_step(node->out, ACT_COMMITTED, node->commit_step);
+    out_act(node->out, &(struct action){.type = ACT_COMMITTED, .step = node->commit_step});
 }
 
 static void start(struct node *node, uint16_t port)
@@ -205,8 +205,7 @@ static void act_on_waits(struct node *node)
 /* The chief is silent for too long, or a notice leaves no time to wait for it. */
 static int64_t loses_chief_at(const struct node *node)
 {
-    int64_t by_notice = clock_min(node_give_up_chief_at(node), node_leave_unjoined_at(node));
-    return clock_min(uplink_lost_at(&node->uplink), by_notice);
+    return clock_min(uplink_lost_at(&node->uplink), node_leaves_chief_at(node));
 }
 
 static void lose_chief(struct node *node)
@@ -261,7 +260,7 @@ int64_t node_wake_at(const struct node *node)
 void node_forgive(struct node *node, int64_t away)
 {
     ladder_forgive(&node->gen.ladder, node->out->now, away);
-    watchdog_forgive(&node->watchdog, &node->gen.ranks, away);
+    watchdog_forgive(&node->watchdog, away);
     uplink_forgive(&node->uplink);
 }
 

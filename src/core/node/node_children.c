@@ -38,19 +38,11 @@ void node_on_child_started(struct node *node, const struct event *event)
     node_forward(node);
 }
 
-static const struct member *member_of(const struct node *node, int pid)
-{
-    for (int i = 0; i < node->gen.ranks.n && pid > 0; i++)
-        if (node->gen.ranks.members[i].pid == pid)
-            return &node->gen.ranks.members[i];
-    return NULL;
-}
-
 /* The rank of a command: its process told it, or each command is one rank, in order. */
 static int rank_of(const struct node *node, int index)
 {
     const struct core_params *p = node->params;
-    const struct member *m = member_of(node, node->gen.children[index].pid);
+    const struct member *m = ranks_of_pid(&node->gen.ranks, node->gen.children[index].pid, false);
     if (m)
         return m->rank;
     return p->expected_procs == p->children ? p->node_rank * p->children + index : -1;
@@ -92,7 +84,7 @@ static void add_death(const struct node *node, const struct death *death, struct
 static int64_t time_of_death(const struct node *node, const struct child *child,
                              const struct node_fault *fault)
 {
-    const struct member *m = member_of(node, child->pid);
+    const struct member *m = ranks_of_pid(&node->gen.ranks, child->pid, false);
     int64_t now = node->out->now;
     bool is_stopped = node->state > NODE_RUNNING;
     bool was_killed = is_stopped && child->status == SIGKILL && !node->gen.has_killed &&
@@ -199,7 +191,7 @@ static void end_child(struct node *node, struct child *child)
     node->gen.nrunning--;
     node->is_dirty = true;
     node->gen.settle_at = node->out->now + SETTLE_NS;
-    watchdog_ended(&node->watchdog, &node->gen.ranks, child->pid);
+    watchdog_ended(&node->watchdog, child->pid);
 }
 
 static void look_what_is_left(struct node *node)

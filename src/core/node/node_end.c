@@ -50,16 +50,10 @@ bool node_is_finished(const struct node *node)
            (!node_has_work(node) || node->gen.has_given_up);
 }
 
-static struct ladder_times times_of(const struct node *node)
+static int64_t node_deadline(const struct node *node)
 {
-    const struct core_params *p = node->params;
-    return (struct ladder_times){
-        .now = node->out->now,
-        .deadline = clock_min(node->gen.end.deadline,
-                              clock_min(grace_deadline(&node->grace), node->notice.deadline)),
-        .exit_wait = p->exit_wait_ns,
-        .term_wait = p->term_wait_ns,
-        .kill_wait = p->kill_wait_ns};
+    int64_t by_notice = clock_min(grace_deadline(&node->grace), node->notice.deadline);
+    return clock_min(node->gen.end.deadline, by_notice);
 }
 
 void node_sweep_if_last(struct node *node)
@@ -68,8 +62,7 @@ void node_sweep_if_last(struct node *node)
     if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
         node->state < NODE_RUNNING || node->state > NODE_STOPPING)
         return;
-    struct ladder_times times = times_of(node);
-    ladder_sweep(&node->gen.ladder, &times);
+    ladder_sweep(&node->gen.ladder, node->out->now, node_deadline(node));
 }
 
 /* --- the end --- */
@@ -155,19 +148,19 @@ void node_stop(struct node *node, const struct node_ending *ending)
         return;
     log_ending(node, ending);
     keep_ending(node, ending);
-    node->gen.stopped_at = node->out->now;
-    struct ladder_times times = times_of(node);
+    int64_t now = node->out->now, deadline = node_deadline(node);
     int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;
+    node->gen.stopped_at = now;
     int sig = given ? given : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
     round_end(&node->gen.round);
     uplink_beat_alone(&node->uplink, false);
     if (node->gen.nstarting > 0 || node->gen.nrunning > 0)
-        ladder_start(&node->gen.ladder, ending->manner, sig, &times);
+        ladder_start(&node->gen.ladder, ending->manner, sig, now, deadline);
     node_enter(node, NODE_STOPPING);
     node_sweep_if_last(node);
-    ladder_limit(&node->gen.ladder, times.now, times.deadline);
+    ladder_limit(&node->gen.ladder, now, deadline);
     node_check_gone(node);
 }
 
@@ -201,17 +194,11 @@ void node_stop_alone(struct node *node, enum outcome outcome, int code, const ch
  * When the chief restarts the job, the node stays in NODE_LEAVING after the end of its processes.
  * The first order of the next generation finds it in that state. */
 
-/* A new process begins with an open gate. */
-static void open_gate(struct node *node)
-{
-    out_act(node->out,
-            &(struct action){.type = ACT_GATE, .gate = gate_make(GATE_OPEN, 0, false, false)});
-}
-
 void node_begin_generation(struct node *node)
 {
     node->gen.leave_at = node->gen.end.deadline = CLOCK_NEVER;
     ranks_init(&node->gen.ranks, node->params->expected_procs);
+    node->gen.ladder.params = node->params;
     round_init(&node->gen.round, &node->gen.ranks, node->out);
 }
 
@@ -219,7 +206,8 @@ void node_renew(struct node *node)
 {
     memset(&node->gen, 0, sizeof node->gen);
     node_begin_generation(node);
-    open_gate(node);
+    /* A new process begins with an open gate. */
+    out_act(node->out, &(struct action){.type = ACT_GATE, .gate = GATE_OPEN});
     node->generation = node->uplink.generation;
     node_enter(node, NODE_WAITING);
     node_tell_final(node); /* the chief has forgotten it with the old generation */

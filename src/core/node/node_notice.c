@@ -144,7 +144,7 @@ void node_save_for_repeated(struct node *node)
 /* Before the join nothing was started, so a node with a notice leaves. First it tries to tell the
  * chief, for as long as a reconnect may take: the chief may already count this node. A deadline
  * that leaves more than `grace` is a plan: the job may still start and train before it. */
-int64_t node_leave_unjoined_at(const struct node *node)
+static int64_t leave_unjoined_at(const struct node *node)
 {
     const struct grace *g = &node->grace;
     if (node->uplink.was_welcome || !g->is_live || node->state != NODE_WAITING)
@@ -160,7 +160,7 @@ int64_t node_leave_unjoined_at(const struct node *node)
 
 /* The platform takes the machine at the deadline. A chief that lives gives up an open save before
  * that, and says so. A deadline that passed before the end came does not count. */
-int64_t node_give_up_chief_at(const struct node *node)
+static int64_t give_up_chief_at(const struct node *node)
 {
     const struct grace *g = &node->grace;
     if (!g->is_live || node->params->restart.after_notice || node->state < NODE_RUNNING)
@@ -170,6 +170,11 @@ int64_t node_give_up_chief_at(const struct node *node)
     if (node->state >= NODE_STOPPING && at <= node->gen.stopped_at)
         return CLOCK_NEVER;
     return at > mute ? at : mute;
+}
+
+int64_t node_leaves_chief_at(const struct node *node)
+{
+    return clock_min(give_up_chief_at(node), leave_unjoined_at(node));
 }
 
 /* --- requests --- */

@@ -76,10 +76,9 @@ int64_t node_serves_at(const struct node *node);
 /* Asks for a save before the deadline of a repeated notice, which no longer ends the job. */
 void node_save_for_repeated(struct node *node);
 int64_t node_saves_for_repeated_at(const struct node *node);
-/* When a node that has a notice, and has never joined, leaves by itself; CLOCK_NEVER: never. */
-int64_t node_leave_unjoined_at(const struct node *node);
-/* When a node that has a notice gives up a silent chief; CLOCK_NEVER: never. */
-int64_t node_give_up_chief_at(const struct node *node);
+/* When a node that has a notice goes on without a chief, because it has never joined or the chief
+ * is silent; CLOCK_NEVER: never. */
+int64_t node_leaves_chief_at(const struct node *node);
 void node_on_notice(struct node *node, const struct event *event);
 void node_on_signal(struct node *node, const struct event *event);
 /* Forwards the signals that came while commands were being started. */

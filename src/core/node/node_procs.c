@@ -261,22 +261,13 @@ static const struct member *first_to_say(const struct node *node)
     return first;
 }
 
-static const struct member *counter_of_pid(const struct node *node, int pid)
-{
-    for (int i = 0; i < node->gen.ranks.ncounters && pid > 0; i++)
-        if (node->gen.ranks.counters[i].pid == pid)
-            return &node->gen.ranks.counters[i];
-    return NULL;
-}
-
 bool node_add_reason(const struct node *node, struct node_fault *fault)
 {
-    const struct member *m = fault->rank < 0 ? first_to_say(node) : NULL;
-    for (int i = 0; i < node->gen.ranks.n; i++)
-        if (fault->rank >= 0 && node->gen.ranks.members[i].rank == fault->rank)
-            m = &node->gen.ranks.members[i];
+    const struct ranks *ranks = &node->gen.ranks;
+    const struct member *m =
+        fault->rank < 0 ? first_to_say(node) : ranks_of_rank(ranks, fault->rank);
     if (!m)
-        m = counter_of_pid(node, fault->pid);
+        m = ranks_of_pid(ranks, fault->pid, true);
     if (!m || !m->reason[0])
         return false;
     fault->rank = m->rank;
@@ -370,21 +361,21 @@ static void note_steps(struct node *node, const struct event *event)
     struct watchdog *dog = &node->watchdog;
     struct watchdog_node facts = facts_of(node);
     uint32_t examined = dog->examined;
-    watchdog_read(dog, &node->gen.ranks, event, &facts);
-    enum peer_motion motion = watchdog_view(dog, &node->gen.ranks, &facts).motion;
+    watchdog_read(dog, event, &facts);
+    enum peer_motion motion = watchdog_view(dog, &facts).motion;
     if (motion != dog->told || examined != dog->examined)
         node->is_dirty = true;
 }
 
 void node_on_examined(struct node *node, const struct event *event)
 {
-    watchdog_examined(&node->watchdog, &node->gen.ranks, event);
+    watchdog_examined(&node->watchdog, event);
 }
 
 void node_fill_motion(struct node *node, struct peer_status *status)
 {
     struct watchdog_node facts = facts_of(node);
-    struct watchdog_view view = watchdog_view(&node->watchdog, &node->gen.ranks, &facts);
+    struct watchdog_view view = watchdog_view(&node->watchdog, &facts);
     node->watchdog.told = view.motion;
     status->motion = (uint8_t)view.motion;
     status->examined = node->watchdog.examined;
@@ -413,7 +404,7 @@ void node_watch(struct node *node)
 int64_t node_watches_at(const struct node *node)
 {
     struct watchdog_node facts = facts_of(node);
-    return watchdog_wake_at(&node->watchdog, &node->gen.ranks, &facts);
+    return watchdog_wake_at(&node->watchdog, &facts);
 }
 
 /* --- steps and records --- */
