@@ -29,7 +29,7 @@ import failures
 import frameworks
 import grace
 import several
-from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
+from measure import (JOB, Bench, Figure, Unmeasured, chief_options, free_port, key_options, paired, running, spread_of,
                      told_options)
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -305,10 +305,7 @@ def preemptions(bench):
 
 def held(bench):
     """how long an agreement holds a rank, with steps of 10 ms"""
-    times = [rank[0] for rank in preemptions(bench)]
-    low, middle, high = statistics.quantiles(times, n=4)
-    yield Figure("rank held by an agreement", duration(middle), f"[{duration(low)}–{duration(high)}]",
-                 f"longest {duration(max(times))}", "≤ 1 ms")
+    yield Figure("rank held by an agreement", *spread_of([rank[0] for rank in preemptions(bench)]), "≤ 1 ms")
 
 
 def lost(bench):

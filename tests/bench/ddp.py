@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from frameworks import HERE, package_of
-from measure import TORCH, Figure, Unmeasured, duration, environment, paired, running, told_options
+from measure import TORCH, Figure, Unmeasured, duration, environment, paired, running, spread_of, told_options
 
 LIGHTNING = "lightning==2.6.6"
 RANKS = 4
@@ -83,9 +83,7 @@ def ddpnotice(bench):
                     took = max(rank[1] for rank in ranks) - min(rank[0] for rank in ranks)
                     save = max(took, (save + took) // 2)  # as pchrun has it
                     source.write(json.dumps({"type": "cancel", "id": str(number)}) + "\n")
-    low, middle, high = statistics.quantiles(times, n=4)
-    yield Figure(f"notice → a DDP rank saves, {RANKS} ranks", duration(middle),
-                 f"[{duration(low)}–{duration(high)}]", f"longest {duration(max(times))}")
+    yield Figure(f"notice → a DDP rank saves, {RANKS} ranks", *spread_of(times))
     yield Figure("the same, steps that end in between", f"{statistics.median(steps):g} steps",
                  f"step {duration(statistics.median(lengths))}", f"most {max(steps)}", "≤ 2 steps on every rank")
 

@@ -10,14 +10,12 @@ import os
 import random
 import select
 import signal
-import statistics
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from measure import Figure, Unmeasured, chief_options, duration, free_port, paired, running, torchrun_of
+from measure import Figure, Unmeasured, chief_options, free_port, paired, running, spread_of, torchrun_of
 
 NODES = 8
 PATIENCE = 60
@@ -93,11 +91,6 @@ def from_to(number, send, ranks, node):
     begin = time.monotonic_ns()
     os.kill(number, send)
     return max(word.at for word in ranks.wait_for("term", NODES - 1, but=node).values()) - begin
-
-
-def spread_of(times):
-    low, middle, high = statistics.quantiles(times, n=4)
-    return duration(middle), f"[{duration(low)}–{duration(high)}]", f"longest {duration(max(times))}"
 
 
 # --- the figures ---

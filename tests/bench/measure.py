@@ -97,6 +97,12 @@ def spread(values):
     return f"{middle:{form}} [{low:{form}}–{high:{form}}]"
 
 
+def spread_of(times):
+    """The cells of a line that shows one side's times."""
+    low, middle, high = statistics.quantiles(times, n=4)
+    return duration(middle), f"[{duration(low)}–{duration(high)}]", f"longest {duration(max(times))}"
+
+
 def paired(name, pairs, peer, target, per=1):
     """A line from pairs of times, pchrun's and the peer's; each time is that of `per` operations."""
     ours, theirs = (statistics.median(side) / per for side in zip(*pairs))

@@ -11,45 +11,21 @@
  */
 #include "bench/bench.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
-
-/* Short enough for one piece, also when other processes write. */
-static void tell(int fd, const char *what, int64_t at)
-{
-    const char *node = getenv("PCH_NODE_RANK");
-    char line[96];
-    if (!node)
-        node = getenv("GROUP_RANK");
-    int n = snprintf(line, sizeof line, "%s %s %d %" PRId64 "\n", what, node ? node : "0",
-                     (int)getpid(), at);
-    if (n >= (int)sizeof line || write(fd, line, (size_t)n) != n)
-        bench_die("cannot write to the FIFO: %s", strerror(errno));
-}
 
 int main(int argc, char **argv)
 {
     int64_t now = bench_now();
-    sigset_t term;
-    siginfo_t info;
+    const char *node = getenv("PCH_NODE_RANK");
+    if (!node)
+        node = getenv("GROUP_RANK");
     if (argc != 2)
         bench_die("usage: rank FIFO");
     /* If its launcher is killed, this process must end, too. torchrun does not see to that. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&term);
-    sigaddset(&term, SIGTERM);
-    sigprocmask(SIG_BLOCK, &term, NULL);
-    int fd = open(argv[1], O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        bench_die("cannot open %s: %s", argv[1], strerror(errno));
-    tell(fd, "up", now);
-    while (sigwaitinfo(&term, &info) < 0)
-        if (errno != EINTR)
-            bench_die("sigwaitinfo: %s", strerror(errno));
-    tell(fd, "term", bench_now());
+    int fd = bench_open_fifo(argv[1]);
+    bench_tell(fd, "up", node ? node : "0", now);
+    bench_wait_for_term();
+    bench_tell(fd, "term", node ? node : "0", bench_now());
     return 0;
 }
