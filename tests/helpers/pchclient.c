@@ -151,19 +151,17 @@ static void *step_thread(void *arg)
     return NULL;
 }
 
-static void do_step_aside(unsigned long long step)
+/* In a thread that ends then. */
+static void do_aside(void *(*run)(void *), void *arg)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, step_thread, &step) != 0 || pthread_join(thread, NULL) != 0)
-        exit(1);
+    if (pthread_create(&thread, NULL, run, arg) != 0 || pthread_join(thread, NULL) != 0)
+        exit(2);
 }
 
 static void do_durable(uint64_t step, const char *path)
 {
-    pthread_t thread;
-    struct durable d = {step, path};
-    if (pthread_create(&thread, NULL, durable_thread, &d) != 0 || pthread_join(thread, NULL) != 0)
-        exit(2);
+    do_aside(durable_thread, &(struct durable){step, path});
     printf("durable %llu\n", (unsigned long long)step);
 }
 
@@ -251,7 +249,7 @@ static void do_spree(const char *words)
         exit(2);
     enum pch_action action = PCH_CONTINUE;
     while (step < to && action != PCH_EXIT) {
-        nanosleep(&(struct timespec){0, (long)ms * 1000000}, NULL);
+        pause_ms(ms);
         action = P(step)(job, ++step);
         if (action == PCH_SAVE || (action == PCH_CONTINUE && step % every == 0))
             action = P(saved)(job, step, path);
@@ -492,13 +490,6 @@ static void *open_aside(void *words)
     return NULL;
 }
 
-static void do_openaside(char *words)
-{
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, open_aside, words) != 0 || pthread_join(thread, NULL) != 0)
-        exit(2);
-}
-
 static void do_swell(const char *rest)
 {
     static char *volatile memory; /* reached to the end of the process, so no leak */
@@ -548,7 +539,7 @@ static int do_save_command(const char *name, const char *rest)
     if (!strcmp(name, "step")) {
         printf("step %llu %s\n", step, action_name(P(step)(job, step)));
     } else if (!strcmp(name, "stepaside")) {
-        do_step_aside(step);
+        do_aside(step_thread, &step);
     } else if (!strcmp(name, "saved")) {
         printf("saved %llu %s\n", step, action_name(P(saved)(job, step, path)));
     } else if (!strcmp(name, "durable")) {
@@ -586,7 +577,7 @@ static void do_command(const char *name, char *rest)
     if (!strcmp(name, "open")) {
         do_open(rest);
     } else if (!strcmp(name, "openaside")) {
-        do_openaside(rest);
+        do_aside(open_aside, rest);
     } else if (!strcmp(name, "swell")) {
         do_swell(rest);
     } else if (!strcmp(name, "exec")) {
