@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
-                     children_of, describe, kill_quietly, live_apart, marked, reap_adopted,
-                     start_from_defaults, wait_until)
+from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal,
+                     become_subreaper, children_of, describe, kill_quietly, live_apart, marked, needs_namespace,
+                     reap_adopted, start_from_defaults, wait_until)
 from training import Training
 
 become_subreaper()
@@ -129,12 +129,42 @@ class World:
         """Starts pchrun with these arguments."""
         return self.start(self.pchrun, *args, **options)
 
-    def act(self, *verbs, options=(), ready=None, **more):
-        """Starts pchrun over an actor. With `ready` the actor has said that, and job.actor is its pid."""
-        job = self.launch(*options, "--", self.actor, *verbs, **more)
-        if ready is not None:
-            job.actor = self.events.wait(ready)["pid"]
+    def words(self, *texts):
+        """The words of texts, and those of lists as they are. "hold NAME" is the file that go_on(NAME) creates."""
+        words = [str(word) for text in texts for word in (text.split() if isinstance(text, str) else text)]
+        return [self.hold(word) if before == "hold" and "/" not in word else word
+                for before, word in zip(["", *words], words)]
+
+    def act(self, *verbs, options=(), ready="ready", above=(), start=None, **more):
+        """Starts pchrun over an actor, below the programs `above`, or by a function such as the fixture terminal. Verbs
+        and options: see words(). If the word `ready` is one of the verbs, the actor has said it, or all -n have;
+        job.actors are their pids, and job.actor the first."""
+        verbs, options = self.words(*verbs), self.words(options)
+        before = len(self.events.all(ready))
+        start = start or (lambda *args, **more: self.start(*above, self.pchrun, *args, **more))
+        job = start(*options, "--", self.actor, *verbs, **more)
+        if ready in verbs:
+            count = int(options[options.index("-n") + 1]) if "-n" in options else 1
+            self.events.wait(ready, before + count)
+            job.actors = [event["pid"] for event in self.events.all(ready)[before:]]
+            job.actor = job.actors[0]
         return job
+
+    def refused(self, *words, **more):
+        """pchrun starts nothing, and says why in one line that has these words. Returns the job, which has ended."""
+        job = self.act("say started", code=harness.OWN_ERROR, **more)
+        assert len(job.err_lines) == 1, job.err
+        for word in words:
+            assert str(word) in job.err, job.err
+        assert not self.events.all() and not job.out
+        return job
+
+    def client(self, commands, stays=False):
+        """The words that run a pchclient through these commands. If it stays, its input does not end."""
+        script = self.file(f"script{len(list(self.root.glob('script*')))}")
+        script.write_bytes(commands if isinstance(commands, bytes) else commands.encode())
+        client = f"{self.helpers}/pchclient"
+        return ["sh", "-c", f"(cat {script}; sleep 600) | {client}" if stays else f"exec {client} <{script}"]
 
     def terminal(self, *argv, env=None):
         """Starts a program as the leader of a session on a pseudo-terminal."""
@@ -302,8 +332,5 @@ class Namespace:
 @pytest.fixture
 def namespace(world):
     """A function that starts pchrun as PID 1 of a new PID namespace."""
-    probe = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
-                           capture_output=True, text=True)
-    if probe.returncode != 0:
-        pytest.skip(f"this kernel or user may not make a PID namespace: {probe.stderr.strip()}")
+    needs_namespace("--pid", "--fork", "--mount-proc")
     return lambda *args, env=None: Namespace(world, args, env)

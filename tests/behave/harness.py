@@ -26,6 +26,9 @@ from pathlib import Path
 import pytest
 
 MARK = "BEHAVE_MARK"
+# pchrun's exit codes, and the example.
+PREEMPTED, NO_PROGRESS, STOPPED, OWN_ERROR = 42, 43, 44, 125
+CHARLM = os.environ.get("CHARLM", "")
 # Far above any wait, even on a machine with twenty times too much to do: a test that comes near it has failed.
 DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "60"))
 # An event that is due at a certain time may come so much later on a busy machine. An event that shows a fault
@@ -63,7 +66,7 @@ def seconds_of(line):
     return 3600 * int(hours) + 60 * int(minutes) + float(rest)
 
 
-def wait_until(condition, what, deadline=DEADLINE):
+def wait_until(condition, what, deadline=DEADLINE, pause=0.003):
     """Polls until condition() is true and returns it; for conditions that send no event."""
     end = time.monotonic() + deadline
     while True:
@@ -72,7 +75,7 @@ def wait_until(condition, what, deadline=DEADLINE):
             return value
         if time.monotonic() > end:
             raise Late(f"waited {deadline:g} s for {what}")
-        time.sleep(0.003)
+        time.sleep(pause)
 
 
 # --- /proc ---------------------------------------------------------------------------------------
@@ -140,6 +143,20 @@ def commands_of(pid):
     return [child for child, group in groups.items() if group and group != own]  # no group: just gone
 
 
+def wakeups(pid):
+    """How often it has waited, so far."""
+    return int(status_of(pid)["voluntary_ctxt_switches"])
+
+
+def at_rest(pid):
+    """Its wakeups() when it is not woken any more: what comes after the start is done."""
+    def rests():
+        before = wakeups(pid)
+        time.sleep(0.5)
+        return before if wakeups(pid) == before else None
+    return wait_until(rests, "it to rest")
+
+
 def is_blocked(pid):
     """Does it wait in a system call, and not for its input?"""
     return state_of(pid) == "S" and read_proc(pid, "syscall")[:2] not in (b"", b"0 ", b"63 ")
@@ -169,6 +186,13 @@ def describe(pid):
 
 
 WITHOUT_PROC = ["sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+
+
+def needs_namespace(*kinds):
+    """Skips the test where unshare(1) cannot make these."""
+    probe = subprocess.run(["unshare", *kinds, "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"this kernel or user may not make such a namespace: {probe.stderr.strip()}")
 
 
 def skip_if_it_needs_proc(world):
@@ -261,6 +285,65 @@ class Job:
     def child(self, deadline=DEADLINE):
         """The pid of its one child."""
         return wait_until(lambda: children_of(self.pid), "a child", deadline)[0]
+
+
+def leave_behind(world, deaf, *options, **more):
+    """A job whose command leaves a daemon, which ignores SIGTERM if it is deaf; job.actor is the daemon. expect_left()
+    sees the end of both."""
+    left = "ignore TERM say left pause" if deaf else "record TERM say left until TERM say cleaned"
+    waits = ["--stop-term-wait", "300ms" if deaf else "1h", "--stop-kill-wait", "1h"]
+    return world.act("daemon {", left, "} hold end exit 3", options=[*options, *waits], ready="left", **more)
+
+
+def expect_left(world, job, deaf):
+    world.let_end(job, 3)
+    assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))
+
+
+def undisturbed_digest(world, *options):
+    """The digest of charlm's weights after a training of so many ranks without pchrun."""
+    argv = [str(word) for word in (CHARLM, *options)]
+    ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(world)})
+             for rank in range(world)]
+    told = [rank.communicate(timeout=DEADLINE)[0] for rank in ranks]
+    return re.search("^digest (.*)$", told[0], re.M)[1]
+
+
+# Runs a command where the only name server takes every question and answers none.
+SILENT = """
+import fcntl, socket, struct, subprocess, sys
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(link, 0x8914, struct.pack("16sH14s", b"lo", 1, b""))  # SIOCSIFFLAGS, IFF_UP
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("127.0.0.1", 53))
+subprocess.run(["mount", "--bind", sys.argv[1], "/etc/resolv.conf"], check=True)
+job = subprocess.Popen(sys.argv[3:])
+if sys.argv[2] == "TERM":
+    server.recv(512)
+    job.terminate()
+sys.exit(job.wait())
+"""
+
+
+def below_silent_names(world, sends=""):
+    """The words before such a command. sends: "TERM", which it gets when it has asked."""
+    needs_namespace("--net", "--mount")
+    resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
+    return ["unshare", "--net", "--mount", "/usr/bin/python3", "-I", "-c", SILENT, resolv, sends]
+
+
+def libm_of(program):
+    """The C library's libm, which tests put in the place of other libraries."""
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return Path(re.search(r"libc\.so\S* => (\S+)", linked)[1]).with_name("libm.so.6")
+
+
+def full_pipe():
+    """A small pipe that takes no byte more; returns (read end, write end)."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"x" * fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 4096))
+    return read_end, write_end
 
 
 class Tracer:
@@ -442,8 +525,14 @@ def interactive_shell(world, *words):
 
 def shell_command(world, *verbs, options=()):
     """The line to type into a shell to run an actor under pchrun."""
-    words = [world.pchrun, *options, "--", world.actor, *verbs]
+    words = [world.pchrun, *world.words(options), "--", world.actor, *world.words(*verbs)]
     return " ".join(f"'{word}'" for word in words)
+
+
+def shell_runs(world, shell, verbs, behind="", options=()):
+    """Types that line, and what stands behind it, into a shell. Returns the actor's pid when it is `ready`."""
+    shell.type(f"{shell_command(world, verbs, options=options)}{behind}\n")
+    return world.events.wait("ready")["pid"]
 
 
 class Watch:

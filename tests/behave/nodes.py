@@ -83,27 +83,28 @@ class Nodes:
         self.options = [*FAST, *options]
         self.jobs = {}
 
-    def launch(self, rank, *command, options=()):
+    def launch(self, rank, *command, options=(), **more):
         """Starts a pchrun with this rank and command, which need not become a node of the job."""
         return self.world.launch(
             "--cluster-nodes", self.entries, "--node-rank", rank, "--report",
-            self.world.root / "report.{node_rank}.json", *self.options, *options, "--", *command)
+            self.world.root / "report.{node_rank}.json", *self.options, *self.world.words(options), "--", *command,
+            **more)
 
-    def launch_all(self, *command, options=()):
+    def launch_all(self, *command, **more):
         """The same command on all nodes."""
         for rank in range(self.count):
-            self.jobs[rank] = self.launch(rank, *command, options=options)
+            self.jobs[rank] = self.launch(rank, *command, **more)
 
     def start(self, rank, *verbs, options=()):
         """Starts a node over an actor."""
-        self.jobs[rank] = self.launch(rank, self.world.actor, *verbs, options=options)
+        self.jobs[rank] = self.launch(rank, self.world.actor, *self.world.words(*verbs), options=options)
         return self.jobs[rank]
 
     def start_all(self, *verbs, **special):
-        """Starts all nodes over actors; n2=[…] are the verbs of node 2. Waits until they run, and do with
+        """Starts all nodes over actors; n2="…" are the verbs of node 2. Waits until they run, and do with
         signals what they are to."""
         for rank in range(self.count):
-            own = special.get(f"n{rank}", verbs)
+            own = self.world.words(special.get(f"n{rank}", verbs))
             told = 2 if {"record", "ignore"} & {*own[:1]} else 0
             self.start(rank, *own[:told], "say", f"n{rank}", *own[told:])
         for rank in range(self.count):
@@ -145,11 +146,10 @@ class Nodes:
 def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0):
     """Two ranks a node train and save through libpch until they have to leave. Returns the step of a first
     commit, so all of them have begun."""
-    script = world.file("script", f"open\ntrain {begin} 1000000 {step_ms} at://ckpt {save_ms}\n")
+    client = world.client(f"open\ntrain {begin} 1000000 {step_ms} at://ckpt {save_ms}\n")
     job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
     for rank in range(job.count):
-        job.jobs[rank] = job.launch(rank, "sh", "-c",
-                                    f"exec {world.helpers}/pchclient < {script}")
+        job.jobs[rank] = job.launch(rank, *client)
     for rank in range(job.count):
         job.say(rank, "attach: rank", count=2)
     job.jobs[job.count - 1].send(signal.SIGUSR2)

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import SLACK
+from harness import PREEMPTED, SLACK
 
 pytestmark = pytest.mark.memcheck
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
-PREEMPTED = 42
 TERM, USR1 = signal.SIGTERM, signal.SIGUSR1
 
 # A rank with a data loader below it, which has RANK in its environment, too. As loaders do, it ends
@@ -67,8 +66,8 @@ def test_ranks_are_asked_by_signal(world, launcher):
 ])
 def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, code, is_told):
     """It has no other way to say that its save has failed; the outcome stays what it is."""
-    job = world.act("record", "all", "say", "ready", "until", asked, "exit", code,
-                    options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"], ready="ready")
+    job = world.act(f"record all say ready until {asked} exit {code}",
+                    options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"])
     job.end_by(TERM, PREEMPTED)
     said = re.findall(r"save: process \d+ ended with exit code 3 when it was asked to save: the save may have failed$",
                       job.err, re.M)

@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from harness import SLACK, commands_of, is_alive, is_blocked, marked, wait_until
+from harness import OWN_ERROR, PREEMPTED, SLACK, commands_of, is_alive, is_blocked, marked, wait_until
 from training import CHILD, CLIENT, GRANDCHILD, LAUNCHER
 
-PREEMPTED = 42
-OWN_ERROR = 125
 APART = 1.1  # two signals further apart than this are two
 
 
 # --- attaching ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],
-                         ids=["child", "grandchild", "three", "launcher"])
+started = pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],
+                                  ids=["child", "grandchild", "three", "launcher"])
+
+
+@started
 def test_ranks_attach_train_and_end(training, start, n):
     """Without a notice nothing is asked of them, and nothing is written."""
     job = training(n=n, start=start)
@@ -35,8 +36,7 @@ def test_ranks_attach_train_and_end(training, start, n):
     assert job.report()["steps"] == {"resumed": 0, "last": 20, "lost": 0}, "none is needed again"
 
 
-@pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],
-                         ids=["child", "grandchild", "three", "launcher"])
+@started
 def test_a_notice_saves_commits_and_leaves(training, start, n):
     """The whole of it: one step on all ranks, each answered when all are durable, exit 42."""
     job = training(n=n, start=start, train=7)

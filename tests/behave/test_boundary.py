@@ -2,7 +2,6 @@
 """Input from outside must not stop the supervision: CHECKLIST.md lines 32 (in part), 36-38."""
 
 import errno
-import fcntl
 import json
 import os
 import resource
@@ -16,64 +15,46 @@ from pathlib import Path
 import pytest
 
 from client import ATTACH, REFUSED, WELCOME, attach_frame, connect, frame, receive
-from harness import children_of, is_alive, stat_fields, status_of, wait_until
+from harness import children_of, full_pipe, is_alive, stat_fields, status_of, wait_until
 
 CLIENT = Path(__file__).with_name("client.py")
 
 
-def full_pipe():
-    """A pipe that takes no byte more; returns (read end, write end)."""
-    read_end, write_end = os.pipe()
-    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 4096)
-    os.set_blocking(write_end, False)
-    try:
-        while True:
-            os.write(write_end, b"x" * 4096)
-    except BlockingIOError:
-        pass
-    os.set_blocking(write_end, True)
-    return read_end, write_end
-
-
 # --- line 36: the log -----------------------------------------------------------------------------
 
+@pytest.fixture
+def full(world):
+    """A pipe that takes no byte more: (read end, write end)."""
+    ends = full_pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
 @pytest.mark.parametrize("level", ["-q", "-v", "-vv"])
-def test_line_36_standard_error_is_a_full_pipe(world, level):
+def test_line_36_standard_error_is_a_full_pipe(world, full, level):
     """`pchrun … 2>&1 | less` with a reader that does not read: a supervisor that blocks in write() misses the
     notice and the program's end."""
-    read_end, write_end = full_pipe()
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "exit", "0",
-                    options=[level, "--grace", "20s"], stderr=write_end)
-    os.close(write_end)
-    world.events.wait("ready")
+    job = world.act("record TERM say ready until TERM exit 0", options=[level, "--grace", "20s"], stderr=full[1])
     job.end_by(signal.SIGTERM, 42, 10)
-    os.close(read_end)
 
 
-def test_line_36_an_error_on_a_full_pipe(world):
+def test_line_36_an_error_on_a_full_pipe(world, full):
     """Nor may the last word, why the command could not be started, hold us."""
-    read_end, write_end = full_pipe()
-    job = world.launch("--", "/no/such/command", stderr=write_end)
-    os.close(write_end)
-    assert job.finish(10) == 127
-    os.close(read_end)
+    assert world.launch("--", "/no/such/command", stderr=full[1]).finish(10) == 127
 
 
-def test_line_36_dropped_lines_are_counted(world):
+def test_line_36_dropped_lines_are_counted(world, full):
     """The log says how many lines the reader has missed."""
-    read_end, write_end = full_pipe()
-    job = world.act("record", "USR1", "record", "TERM", "say", "ready", "until", "USR1", "say",
-                    "first", "until", "TERM", options=["-vv", "--grace", "20s"], stderr=write_end)
-    os.close(write_end)
-    world.events.wait("ready")
+    job = world.act("record USR1 record TERM say ready until USR1 say first until TERM", options="-vv --grace 20s",
+                    stderr=full[1])
     job.send(signal.SIGUSR1)
     world.events.wait("first")
-    os.set_blocking(read_end, False)
-    text = os.read(read_end, 65536)
+    os.set_blocking(full[0], False)
+    text = os.read(full[0], 65536)
     assert not text.strip(b"x")
     job.end_by(signal.SIGTERM, 42)
-    assert b"dropped" in os.read(read_end, 65536)
-    os.close(read_end)
+    assert b"dropped" in os.read(full[0], 65536)
 
 
 def test_line_36_one_line_is_one_write(world):
@@ -117,10 +98,8 @@ def test_line_36_control_characters_do_not_reach_the_terminal(world):
 def held(world):
     """A pchrun over a waiting actor, and the path of its socket."""
     def start(*options, **more):
-        job = world.act("record", "all", "say", "ready", "until", "USR1", "exit", "5",
-                        options=options, **more)
-        actor = world.events.wait("ready", count=len(world.jobs))["pid"]
-        entries = Path(f"/proc/{actor}/environ").read_bytes().split(b"\0")
+        job = world.act("record all say ready until USR1 exit 5", options=options, **more)
+        entries = Path(f"/proc/{job.actor}/environ").read_bytes().split(b"\0")
         job.socket = Path([e for e in entries if e.startswith(b"PCH_SOCKET=")][0][11:].decode())
         return job
     return start
@@ -182,8 +161,7 @@ def test_line_37_a_path_too_long_for_a_socket(world, held, long):
         job = held(env={"TMPDIR": str(folder)})
         end(job)
     else:
-        job = world.launch("--run-dir", folder, "--", world.actor, "say", "started", code=125)
-        assert job.err_lines and not world.events.all("started")
+        world.refused(options=["--run-dir", folder])
 
 
 GARBAGE = {
@@ -310,7 +288,7 @@ def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
 def test_line_32_a_program_that_cannot_be_killed_at_once(world):
     """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. Shown with one
     that a debugger holds: stopped by ptrace, it cannot die of SIGTERM."""
-    job = world.act("say", "ready", "pause", options=["--grace", "1s", "--stop-term-wait", "300ms"], ready="ready")
+    job = world.act("say ready pause", options="--grace 1s --stop-term-wait 300ms")
     tracer = world.start("strace", "-qq", "-o", "/dev/null", "-p", job.actor)
     wait_until(lambda: status_of(job.actor).get("TracerPid", "0") != "0", "the tracer")
     os.kill(tracer.pid, signal.SIGSTOP)

@@ -29,8 +29,8 @@ HURRY = ["--stop-exit-wait", "300ms", "--stop-term-wait", "300ms"]
 def start(job, codes):
     """Actors on all nodes; these exit with that code when they get SIGUSR1."""
     for rank in range(job.count):
-        ends = ["until", "USR1", "exit", codes[rank]] if rank in codes else ["pause"]
-        job.start(rank, "record", "USR1", "say", f"n{rank}", *ends)
+        ends = f"until USR1 exit {codes[rank]}" if rank in codes else "pause"
+        job.start(rank, f"record USR1 say n{rank}", ends)
     for rank in range(job.count):
         job.pid(rank)
 
@@ -82,9 +82,8 @@ def test_who_said_it_first_is_the_cause(world, nodes):
     client = Client(world.root, 0)
     try:
         job.jobs[0] = job.launch(0, "sh", "-c", CHILD, f"{world.helpers}/pchclient", world.root)
-        job.start(1, "record", "USR1", "say", "n1", "until", "USR1", "spin", "300", "exit",
-                  "5")
-        world.events.wait("n1")
+        job.start(1, "record USR1 say n1 until USR1 spin 300 exit 5")
+        job.pid(1)
         client.open()
         client.ask("error 3 out of luck", "error 3")
         job.say(0, "rank 0 says why it fails: out of luck")
@@ -98,28 +97,33 @@ def test_who_said_it_first_is_the_cause(world, nodes):
     assert "exit code 5" in job.jobs[0].err, "what ended the job is told, too"
 
 
+@pytest.fixture
+def reported(world):
+    """A function that runs pchrun, and returns the job, which has ended, and the first cause in its report."""
+    def run(*words, **more):
+        path = world.root / "report.json"
+        job = world.launch("--report", path, *words, **more)
+        job.finish()
+        return job, json.loads(path.read_text())["first_cause"]
+    return run
+
+
 @pytest.mark.parametrize("reason", [b"x" * (10 << 20), b"bad \xff\xfe\xc0 bytes",
                                     b"\x1b]0;title\x07 beeps"], ids=["10MiB", "utf8", "control"])
-def test_a_reason_that_is_not_fit_to_be_told(world, reason):
+def test_a_reason_that_is_not_fit_to_be_told(world, reported, reason):
     """The text of pch_error may hold any bytes; the report shows a short and printable part."""
-    script, report = world.root / "script", world.root / "report.json"
-    script.write_bytes(b"open\nerror 9 " + reason + b"\nexit 9\n")
-    job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
-                       f"exec {world.pchclient} <{script}", code=9)
-    cause = json.loads(report.read_text())["first_cause"]
+    job, cause = reported("-n", "1", "--", *world.client(b"open\nerror 9 " + reason + b"\nexit 9\n"), code=9)
     assert cause["rank"] == 0 and "ended with exit code 9: " in cause["text"]
     assert len(cause["text"]) < 512 and "\x1b" not in job.err and len(job.err) < 4096
 
 
 @pytest.mark.parametrize("size,is_whole", [(400, True), (6000, False)], ids=["long", "longer"])
-def test_a_reason_keeps_its_end(world, size, is_whole):
+def test_a_reason_keeps_its_end(world, reported, size, is_whole):
     """The beginning says what failed, the end most often why: also in the last line."""
     middle = "/data/shards " * (size // 13)
-    script, report = world.root / "script", world.root / "report.json"
-    script.write_text(f"open\nerror 9 cannot read {middle}: out of quota\nexit 9\n")
-    job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
-                       f"exec {world.pchclient} <{script}", code=9)
-    for text in (json.loads(report.read_text())["first_cause"]["text"], job.err_lines[-1]):
+    client = world.client(f"open\nerror 9 cannot read {middle}: out of quota\nexit 9\n")
+    job, cause = reported("-n", "1", "--", *client, code=9)
+    for text in (cause["text"], job.err_lines[-1]):
         assert re.search(r"ended with exit code 9: cannot read /data/shards .*/data/shards : out of quota$", text), text
         assert ("..." not in text) == is_whole
 
@@ -146,11 +150,11 @@ def test_its_last_word_comes_before_its_death(training):
     assert job.report()["first_cause"]["text"].endswith(": lost a card")
 
 
+@pytest.mark.killed
 @pytest.mark.parametrize("lost", [0, 2])
-def test_a_lost_node_is_the_cause(nodes, request, lost):
+def test_a_lost_node_is_the_cause(nodes, lost):
     """The node's host has lost power. A process of another node misses it and fails at once. That ends the job,
     but the cause is the lost node."""
-    request.node.add_marker(pytest.mark.killed)
     job = nodes(3, "-n", "1")
     start(job, {1: 6})
     supervisor, actor = job.jobs[lost].pid, job.pid(lost)
@@ -239,18 +243,20 @@ def record(error):
 """
 
 
-def run_python(world, text, *options, env=None):
-    script = world.file("train.py", RECORD + text)
-    report = world.root / "report.json"
-    job = world.launch("--report", report, *options, "--", sys.executable, "-S", script, env=env)
-    code = job.finish()
-    return job, code, json.loads(report.read_text())["first_cause"]
+@pytest.fixture
+def run_python(world, reported):
+    """A function that runs a program that can `record` its error: the job, its exit code, the first cause."""
+    def run(text, *options, env=None):
+        script = world.file("train.py", RECORD + text)
+        job, cause = reported(*options, "--", sys.executable, "-S", script, env=env)
+        return job, job.process.returncode, cause
+    return run
 
 
-def test_an_exception_is_the_cause(world):
+def test_an_exception_is_the_cause(run_python):
     """Its type and its message, not only an exit code that all exceptions share."""
     before = time.time()
-    job, code, cause = run_python(world, """
+    job, code, cause = run_python("""
 try:
     raise RuntimeError("CUDA error: an illegal memory access\\nwas encountered")
 except RuntimeError as e:
@@ -264,9 +270,9 @@ except RuntimeError as e:
     assert job.err_lines[-1].endswith("illegal memory access was encountered")
 
 
-def test_each_command_has_a_file_of_its_own(world):
+def test_each_command_has_a_file_of_its_own(run_python):
     """The files are below pchrun's private directory, to which no other user can write, and vanish with it."""
-    job, code, cause = run_python(world, """
+    job, code, cause = run_python("""
 rank = os.environ["RANK"]
 path = os.environ["TORCHELASTIC_ERROR_FILE"]
 print(path, oct(os.stat(os.path.dirname(path)).st_mode & 0o777), flush=True)
@@ -281,9 +287,9 @@ time.sleep(60)
     assert len(paths) < 2 or paths[0][0] != paths[1][0]
 
 
-def test_who_wrote_it_first_was_first(world):
+def test_who_wrote_it_first_was_first(run_python):
     """One process fails and takes its time to die; its neighbour dies of that before it."""
-    _, code, cause = run_python(world, """
+    _, code, cause = run_python("""
 if os.environ["RANK"] == "0":
     record(ValueError("the cause"))
     open("failed", "w").close()
@@ -298,28 +304,25 @@ sys.exit(5)
     assert code == cause["code"] == 1
 
 
-def test_the_users_file_is_read_and_stays(world):
+def test_the_users_file_is_read_and_stays(world, run_python):
     """A launcher like torchrun sets the variable and reads the file afterwards."""
     path = world.root / "mine.json"
-    _, code, cause = run_python(world, """
-record(KeyError("loss"))
-sys.exit(3)
-""", env={FILE: str(path)})
+    _, code, cause = run_python('record(KeyError("loss"))\nsys.exit(3)\n', env={FILE: str(path)})
     assert code == 3 and cause["text"].endswith(": KeyError: 'loss'")
     assert "KeyError" in json.loads(path.read_text())["message"]["message"]
 
 
-def test_an_old_file_of_the_users_tells_nothing(world):
+def test_an_old_file_of_the_users_tells_nothing(world, run_python):
     """Of the attempt before."""
     path = world.file("mine.json", '{"message": "yesterday"}')
     os.utime(path, (time.time() - 86400,) * 2)
-    _, code, cause = run_python(world, "sys.exit(3)\n", env={FILE: str(path)})
+    _, code, cause = run_python("sys.exit(3)\n", env={FILE: str(path)})
     assert code == 3 and "yesterday" not in cause["text"]
 
 
-def test_a_success_leaves_no_cause(world):
+def test_a_success_leaves_no_cause(run_python):
     """An exception that was caught and written down is none."""
-    _, code, cause = run_python(world, 'record(ValueError("x"))\n')
+    _, code, cause = run_python('record(ValueError("x"))\n')
     assert (code, cause) == (0, None)
 
 
@@ -337,20 +340,16 @@ BAD = {
 
 @pytest.mark.parametrize("whose", ["ours", "users"])
 @pytest.mark.parametrize("kind", BAD)
-def test_what_is_no_error_file_does_no_harm(world, kind, whose):
+def test_what_is_no_error_file_does_no_harm(world, run_python, kind, whose):
     """It is said, and the job ends as it would have without it."""
     env = {FILE: str(world.root / "mine")} if whose == "users" else None
-    job, code, cause = run_python(world, f'path = os.environ["{FILE}"]\n{BAD[kind]}\nsys.exit(6)\n',
-                                  env=env)
+    job, code, cause = run_python(f'path = os.environ["{FILE}"]\n{BAD[kind]}\nsys.exit(6)\n', env=env)
     assert code == 6 and cause["text"].endswith("ended with exit code 6"), cause
     assert re.search(rf"ignoring the error file \S+ \({FILE}\): ", job.err), job.err
 
 
-def test_control_characters_do_not_reach_the_terminal(world):
-    job, code, cause = run_python(world, """
-record(ValueError("\\x1b[2Jgone\\x07"))
-sys.exit(1)
-""")
+def test_control_characters_do_not_reach_the_terminal(run_python):
+    job, code, cause = run_python('record(ValueError("\\x1b[2Jgone\\x07"))\nsys.exit(1)\n')
     assert "\x1b" not in job.err and cause["text"].endswith("ValueError: ?[2Jgone?")
 
 
@@ -382,19 +381,11 @@ def control_group(world):
 HOG = "data = []\nwhile True:\n    data.append(bytearray(b'x' * (8 << 20)))\n"
 
 
-def killed_for(world, command, *options):
-    report = world.root / "report.json"
-    job = world.launch("--report", report, *options, "--", "sh", "-c", command)
-    return job, report
-
-
-def test_out_of_memory_is_told_apart(world, control_group):
+def test_out_of_memory_is_told_apart(world, reported, control_group):
     """The rank moves into a group of its own, as a container's does; pchrun stays outside."""
     script = world.file("hog.py", "import time\ntime.sleep(0.5)\n" + HOG)
-    job, report = killed_for(
-        world, f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -S {script}")
-    assert job.finish() == 137
-    cause = json.loads(report.read_text())["first_cause"]
+    _, cause = reported("--", "sh", "-c", f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -S {script}",
+                        code=137)
     assert cause["signal"] == signal.SIGKILL
     assert "out of memory: the kernel killed it" in cause["text"]
     assert control_group.name in cause["text"]

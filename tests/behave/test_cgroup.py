@@ -2,13 +2,13 @@
 """The control group of the commands: made where pchrun may do so, used to end all processes in it, and removed
 by its owner. After a kill, a later pchrun removes it."""
 
-import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from harness import WITHOUT_PROC, group_of, is_alive, marked, our_group, skip_if_it_needs_proc, wait_until
+from harness import (WITHOUT_PROC, expect_left, group_of, is_alive, leave_behind, marked, our_group,
+                     skip_if_it_needs_proc, wait_until)
 
 QUICK = ["--stop-term-wait", "300ms", "--stop-kill-wait", "5s"]
 KILL = signal.SIGKILL
@@ -31,16 +31,20 @@ def groups_in(folder):
     return sorted(path.name for path in folder.glob("pchrun.*"))
 
 
-def is_in_own(pid, folder):
+def is_in_own(pid):
     return group_of(pid).startswith(f"{group_of('self').rstrip('/')}/pchrun.")
 
 
+def start_other(world):
+    """A process that pchrun has not started."""
+    other = world.start(world.actor, "say", "other", "hold", world.hold("end"))
+    world.events.wait("other")
+    return other
+
 def test_all_that_is_below_the_commands_is_in_it(world, folder):
     """A daemon in a session of its own, too; pchrun itself is not."""
-    job = world.act("daemon", "{", "say", "left", "pause", "}", "say", "ready", "hold",
-                    world.hold("end"), "exit", "6", options=QUICK)
-    left, actor = world.events.wait("left")["pid"], world.events.wait("ready")["pid"]
-    assert is_in_own(left, folder) and is_in_own(actor, folder)
+    job = world.act("daemon { say left pause } say ready hold end exit 6", options=QUICK)
+    assert is_in_own(world.events.wait("left")["pid"]) and is_in_own(job.actor)
     assert group_of(job.pid) == group_of("self") and len(groups_in(folder)) == 1
     world.let_end(job, 6)
     assert groups_in(folder) == []
@@ -76,63 +80,50 @@ def test_who_forks_without_end_does_not_escape(world, folder):
 def test_all_that_is_in_it_is_killed(world, folder):
     """Also what cannot be found by its parents: a service has started it for the job (podman
     --cgroup-parent)."""
-    other = world.start(world.actor, "say", "other", "pause")
-    world.events.wait("other")
-    job = world.act("ignore", "TERM", "say", "ready", "pause", options=[*QUICK, "--grace", "1s"], ready="ready")
+    other = start_other(world)
+    job = world.act("ignore TERM say ready pause", options=[*QUICK, "--grace", "1s"])
     (own,) = groups_in(folder)
     (folder / own / "cgroup.procs").write_text(str(other.pid))
     job.end_by(signal.SIGTERM, 42)
     assert other.finish() == -KILL
 
 
-def test_not_where_it_is_not_wanted(world, folder):
+@pytest.mark.parametrize("options", ["--stop-cgroup off", "--stop-leftovers leave"])
+def test_not_where_it_is_not_wanted(world, folder, options):
     """stop.cgroup=off; and where what is left is to be left."""
-    for options in (["--stop-cgroup", "off"], ["--stop-leftovers", "leave"]):
-        job = world.act("say", "ready", "hold", world.hold("end"), options=options)
-        pid = world.events.wait("ready", count=len(world.jobs))["pid"]
-        assert groups_in(folder) == []
-        world.go_on("end")
-        assert job.finish() == 0 and pid
+    job = world.act("say ready hold end", options=options)
+    assert groups_in(folder) == []
+    world.let_end(job)
+
+
+DEAF = "daemon { ignore TERM say left pause } hold end exit 6"
 
 
 def test_not_where_it_cannot_be_had(world, folder):
     """Read-only, as in most containers: nothing is said of it, and the tree is swept all the same."""
-    script = (f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && '
-              'exec "$@"')
-    job = world.start("unshare", "--mount", "sh", "-c", script, "sh", world.pchrun, *QUICK, "--",
-                      world.actor, "daemon", "{", "ignore", "TERM", "say", "left", "pause", "}",
-                      "hold", world.hold("end"), "exit", "6")
-    left = world.events.wait("left")["pid"]
-    assert group_of(left) == group_of("self")
+    script = f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && exec "$@"'
+    job = world.act(DEAF, options=QUICK, above=["unshare", "--mount", "sh", "-c", script, "sh"], ready="left")
+    assert group_of(job.actor) == group_of("self")
     world.let_end(job, 6)
-    assert not is_alive(left) and "group" not in job.err
+    assert not is_alive(job.actor) and "group" not in job.err
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked", "killed"])
 def test_without_proc(world, folder, deaf):
     """As in a bare chroot: the group shows which processes are left, and pchrun finds its own group by its members."""
     skip_if_it_needs_proc(world)
-    left = ["ignore", "TERM", "say", "left", "pause"] if deaf else ["record", "TERM", "say", "left", "until", "TERM",
-                                                                   "say", "cleaned"]
-    job = world.start("unshare", "--mount", *WITHOUT_PROC, world.pchrun, "--stop-term-wait",
-                      "300ms" if deaf else "1h", "--stop-kill-wait", "1h", "--", world.actor, "daemon", "{", *left, "}",
-                      "hold", world.hold("end"), "exit", "3")
-    pid = world.events.wait("left")["pid"]
-    assert is_in_own(pid, folder)
-    world.let_end(job, 3)
-    assert not is_alive(pid) and groups_in(folder) == []
-    assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))
+    job = leave_behind(world, deaf, above=["unshare", "--mount", *WITHOUT_PROC])
+    assert is_in_own(job.actor)
+    expect_left(world, job, deaf)
+    assert not is_alive(job.actor) and groups_in(folder) == []
 
 
 def test_an_older_kernel(world, folder):
     """Without clone3 a command goes there by itself."""
-    job = world.start(world.helpers / "oldkernel", world.pchrun, *QUICK, "--", world.actor,
-                      "daemon", "{", "ignore", "TERM", "say", "left", "pause", "}", "hold",
-                      world.hold("end"), "exit", "6")
-    left = world.events.wait("left")["pid"]
-    assert is_in_own(left, folder)
+    job = world.act(DEAF, options=QUICK, above=[world.helpers / "oldkernel"], ready="left")
+    assert is_in_own(job.actor)
     world.let_end(job, 6)
-    assert not is_alive(left) and groups_in(folder) == []
+    assert not is_alive(job.actor) and groups_in(folder) == []
 
 
 # Takes the port, in a session of its own, and says so.
@@ -150,7 +141,7 @@ time.sleep(1000)
 TAKER = "import socket, sys; [socket.create_server(('127.0.0.1', int(p))) for p in sys.argv[1:]]"
 
 
-def leave_holders(world, folder, n):
+def leave_holders(world, n):
     """Pchruns that are killed, each leaving a process with a port: (their pids, the processes, the ports)."""
     dead, left, ports = [], [], []
     for i in range(n):
@@ -160,10 +151,9 @@ def leave_holders(world, folder, n):
         pid, port = path.read_text().split()
         left.append(int(pid))
         ports.append(port)
-        assert is_in_own(int(pid), folder)
+        assert is_in_own(int(pid))
     for job in dead:
-        os.kill(job.pid, KILL)
-        job.finish()
+        job.kill()
     assert all(is_alive(pid) for pid in left)
     return [job.pid for job in dead], left, ports
 
@@ -177,11 +167,10 @@ def swept(job):
 def test_what_a_killed_pchrun_has_left_has_ended_when_the_next_one_starts(world, folder):
     """New ranks found ports and the device's memory in use for a tenth of a second. The processes of a command
     that ended sooner were never swept. The processes below a living pchrun stay."""
-    living = world.act("daemon", "{", "say", "below", "pause", "}", "say", "living", "hold", world.hold("end"))
+    living = world.act("daemon { say below pause } say living hold end", ready="living")
     below = world.events.wait("below")["pid"]
-    world.events.wait("living")
     kept = groups_in(folder)
-    dead, left, ports = leave_holders(world, folder, 2)
+    dead, left, ports = leave_holders(world, 2)
     job = world.launch("--", "/usr/bin/python3", "-c", TAKER, *ports)
     assert job.finish() == 0, "a port is still taken"
     assert not any(is_alive(pid) for pid in left) and groups_in(folder) == kept and is_alive(below)
@@ -189,14 +178,14 @@ def test_what_a_killed_pchrun_has_left_has_ended_when_the_next_one_starts(world,
     assert all(f"1 process of pchrun {pid}" in line for pid in dead) and "they ended in " in line
     job = world.launch("--", "true")
     assert job.finish() == 0 and not swept(job)
-    world.go_on("end")
-    assert living.finish() == 0 and not swept(living)
+    world.let_end(living)
+    assert not swept(living)
 
 
 @pytest.mark.killed
 def test_all_that_start_at_once_wait_for_it(world, folder):
     """As the supervisors of two nodes on one host do: the one that sweeps second waits as well."""
-    _, left, ports = leave_holders(world, folder, 1)
+    _, left, ports = leave_holders(world, 1)
     check = f"! grep -s '^State:.[^ZX]' {' '.join(f'/proc/{pid}/status' for pid in left)}"
     jobs = [world.launch("--", "sh", "-c", check) for _ in range(6)]
     assert [job.finish() for job in jobs] == [0] * 6
@@ -206,7 +195,7 @@ def test_all_that_start_at_once_wait_for_it(world, folder):
 @pytest.mark.killed
 def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
     """Empty ones kept its group for ever, and each start said that it had killed what was in it."""
-    _, left, _ = leave_holders(world, folder, 1)
+    _, left, _ = leave_holders(world, 1)
     below = folder / Path(group_of(left[0])).name / "below"
     (below / "deep").mkdir(parents=True)
     (below / "empty").mkdir()
@@ -214,18 +203,17 @@ def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
     job = world.launch("--", "true")
     assert job.finish() == 0 and len(swept(job)) == 1
     assert not is_alive(left[0]) and groups_in(folder) == []
-    job = world.act("say", "ready", "hold", world.hold("end"), ready="ready")
+    job = world.act("say ready hold end")
     (folder / groups_in(folder)[0] / "below").mkdir()
-    world.go_on("end")
-    assert job.finish() == 0 and groups_in(folder) == []
+    world.let_end(job)
+    assert groups_in(folder) == []
 
 
 def test_another_group_that_begins_with_our_name_is_left_alone(world, folder):
     """Such as that of a service: systemd has a group "pchrun.service" for a unit of that name."""
     service = folder / "pchrun.service"
     service.mkdir()
-    other = world.start(world.actor, "say", "other", "hold", world.hold("end"))
-    world.events.wait("other")
+    other = start_other(world)
     (service / "cgroup.procs").write_text(str(other.pid))
     job = world.launch("--", "true")
     assert job.finish() == 0 and not swept(job)

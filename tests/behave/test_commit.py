@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import commands_of, is_blocked, marked, seconds_of, wait_until
-
-PREEMPTED, NO_PROGRESS, OWN_ERROR = 42, 43, 125
+from harness import (NO_PROGRESS, PREEMPTED, commands_of, is_blocked, marked, needs_namespace, seconds_of,
+                     wait_until)
 
 
 # --- the next start -------------------------------------------------------------------------------
@@ -161,9 +160,7 @@ def test_another_job_does_not_take_the_record(training, world):
     job = training("--job", "one", train=2)
     job.saved(2, "continue")
     job.complete(2)
-    other = world.launch("--job", "two", "--checkpoint-dir", job.dir, "--", world.actor, "say",
-                         "started", code=OWN_ERROR)
-    assert not world.events.all() and '"one"' in other.err and '"two"' in other.err
+    world.refused('"one"', '"two"', options=["--job", "two", "--checkpoint-dir", job.dir])
 
 
 @pytest.mark.memcheck
@@ -177,8 +174,7 @@ def test_a_damaged_record_is_not_a_fresh_start(training, world, harm):
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[:len(whole) // 2], "garbage": b"\0" * len(whole),
                       "empty": b""}[harm])
-    other = world.launch("--checkpoint-dir", job.dir, "--", world.actor, "say", "started", code=OWN_ERROR)
-    assert not world.events.all() and "commit.json" in other.err
+    world.refused("commit.json", options=["--checkpoint-dir", job.dir])
 
 
 def test_old_records_are_forgotten(training):
@@ -224,9 +220,7 @@ def test_the_directory_is_gone_at_the_commit(training, harm):
 @pytest.fixture
 def small_disk(training, world):
     """A function that starts training on a file system of its own, of 64 KiB."""
-    probe = subprocess.run(["unshare", "-m", "true"], capture_output=True, text=True)
-    if probe.returncode != 0:
-        pytest.skip(f"this kernel or user may not mount: {probe.stderr.strip()}")
+    needs_namespace("--mount")
     mount = 'mount -t tmpfs -o size=64k tmpfs "$0" && exec "$@"'
 
     def start(**more):
@@ -497,7 +491,7 @@ def test_a_failure_before_the_first_step_is_a_failure(training, world):
 def test_a_program_that_does_not_attach_is_not_counted(training, world):
     """We cannot know of its progress."""
     for _ in range(4):
-        job = world.act("record", "TERM", "say", "ready", "until", "TERM", "exit", "0",
+        job = world.act("record TERM say ready until TERM exit 0",
                         options=["--checkpoint-dir", world.root / "checkpoints"])
         world.events.wait("ready", ppid=job.pid)
         job.end_by(signal.SIGTERM, PREEMPTED)

@@ -14,14 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import DEADLINE, is_alive, wait_until
+from harness import CHARLM, DEADLINE, PREEMPTED, STOPPED, is_alive, wait_until
 from nodes import Nodes
 from pchctl import PCHCTL, ctl  # noqa: F401
 
-CHARLM = os.environ["CHARLM"]
 WITHDRAWN = "job pchrun has no notice any more: it was withdrawn, and the job goes on\n"
 DONE, FAILED, USAGE = 0, 1, 2
-PREEMPTED, STOPPED = 42, 44
 
 
 def socket_of(world):
@@ -31,7 +29,7 @@ def socket_of(world):
 
 def waiting(world, *options):
     """A job of one command that attaches to nothing, and can be asked."""
-    job = world.act("say", "ready", "wait", options=options, ready="ready")
+    job = world.act("say ready wait", options=options)
     socket_of(world)
     return job
 
@@ -309,8 +307,7 @@ def test_a_stop_after_a_notice(training, ctl):
 
 
 def test_a_job_that_is_ending_takes_no_orders(world, ctl):
-    job = world.act("record", "all", "say", "ready", "until", "TERM", "hold", world.hold("end"), "exit", "0",
-                    options=["--stop-term-wait", "1h"], ready="ready")
+    job = world.act("record all say ready until TERM hold end exit 0", options="--stop-term-wait 1h")
     socket_of(world)
     assert ctl("stop", "--wait", "0").stdout == "asked for\n"
     world.events.wait("signal", name="TERM")
@@ -362,8 +359,7 @@ def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
 
 
 def test_a_stop_that_is_not_waited_for(world, ctl):
-    job = world.act("record", "all", "say", "ready", "hold", world.hold("end"), "exit", "0",
-                    options=["--stop-term-wait", "1h"], ready="ready")
+    job = world.act("record all say ready hold end exit 0", options="--stop-term-wait 1h")
     socket_of(world)
     done = ctl("stop", "--wait", "50ms")
     assert done.returncode == FAILED and "the job has not ended within" in done.stderr
@@ -408,7 +404,7 @@ def test_events_without_a_file(world, ctl):
 def test_attempts_share_a_journal(world):
     """A failed attempt records why; the next attempt adds to the file."""
     for code in (3, 4):
-        world.act("exit", code, options=["--state-dir", world.root / "state"], code=code)
+        world.act(f"exit {code}", options=["--state-dir", world.root / "state"], code=code)
     events = [json.loads(line)
               for line in (world.root / "state/events.0.jsonl").read_text().splitlines()]
     assert [(e["attempt"], e["exit_code"]) for e in events if e["event"] == "exit"] == [(1, 3), (2, 4)]
@@ -419,7 +415,7 @@ def test_a_journal_that_cannot_be_written(world, ctl):
     """It is said once, and the job goes on and ends as ever."""
     folder = world.root / "a/b"
     folder.mkdir(parents=True)
-    job = world.act("say", "ready", "wait", options=["--events-file", folder / "events"], ready="ready")
+    job = world.act("say ready wait", options=["--events-file", folder / "events"])
     wait_until((folder / "events").exists, "the journal")
     (folder / "events").unlink()
     folder.rmdir()
@@ -506,7 +502,7 @@ IN_KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 def test_the_last_line_for_kubernetes(world):
     path = world.file("termination-log", "what was there before, and is longer than the end " * 9)
     inode = path.stat().st_ino
-    job = world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES, code=3)
+    job = world.act("exit 3", options=["--termination-log", path], env=IN_KUBERNETES, code=3)
     assert path.read_text() == job.err_lines[-1].partition(" end: ")[2]
     assert path.stat().st_ino == inode, "it is a mount, which cannot be replaced"
 
@@ -515,7 +511,7 @@ def test_the_last_line_for_kubernetes(world):
 def test_a_last_line_that_nobody_waits_for(world, kind):
     path = world.root / "termination-log"
     {"missing": lambda p: None, "pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
-    world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES, code=3)
+    world.act("exit 3", options=["--termination-log", path], env=IN_KUBERNETES, code=3)
     assert path.exists() == (kind != "missing")
 
 
@@ -567,8 +563,7 @@ def test_there_is_no_such_node(world, ctl):
 def test_a_killed_pchrun_is_no_job(world, ctl):
     job = waiting(world)
     child = job.child()
-    os.kill(job.pid, signal.SIGKILL)
-    job.finish()
+    job.kill()
     done = ctl("status")
     assert done.returncode == USAGE and "no pchrun" in done.stderr
     wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
@@ -587,7 +582,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     """A user who wants to stop the job that hangs must not stop another job that answers."""
     stuck = waiting(world, "--job", "stuck")
     os.kill(stuck.pid, signal.SIGSTOP)
-    other = world.act("say", "up", "wait", options=["--job", "other"], ready="up")
+    other = world.act("say up wait", options="--job other", ready="up")
     wait_until(lambda: ctl("status", "--job", "other").returncode == 0, "the other to answer")
     done = ctl("stop")
     os.kill(stuck.pid, signal.SIGCONT)

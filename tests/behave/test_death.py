@@ -88,7 +88,7 @@ def test_the_next_generation_is_watched_as_well(training):
         is_early = is_told_early(job, "restart")
         job.said("generation 1 begins")
         for client in job.clients:
-            client.forget()
+            client.rest()
         job.open()
         job.train(1)
         job.clients[0].ask(f"swell {MIB}", rf"swell {MIB} 1")

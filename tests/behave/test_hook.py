@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-from harness import SLACK, is_alive, marked, wait_until
+from harness import PREEMPTED, SLACK, is_alive, marked, wait_until
 from nodes import Nodes
 
-OWN_ERROR, PREEMPTED = 125, 42
 TERM = signal.SIGTERM
 PLACES = "PCH_JOB PCH_NODE_RANK PCH_NNODES PCH_ATTEMPT PCH_OUTCOME PCH_EXIT_CODE".split()
 
@@ -20,10 +19,14 @@ PLACES = "PCH_JOB PCH_NODE_RANK PCH_NNODES PCH_ATTEMPT PCH_OUTCOME PCH_EXIT_CODE
 @pytest.fixture
 def hook(world):
     """hook(script): a hook of this text; it notes its environment first."""
-    def hook(script=""):
-        return world.file("hook", f"#!/bin/sh\nenv >'{world.root}'/told.$PCH_NODE_RANK\n{script}",
-                          0o755)
-    return hook
+    return lambda script="": world.file(
+        "hook", f"#!/bin/sh\nenv >'{world.root}'/told.$PCH_NODE_RANK\n{script}", 0o755)
+
+
+@pytest.fixture
+def hanging(world, hook):
+    """A hook that ignores SIGTERM and does not end."""
+    return hook(f"exec '{world.actor}' ignore TERM say hanging pause\n")
 
 
 def told(world, node=0):
@@ -36,9 +39,7 @@ def told(world, node=0):
 
 def preempted(world, *options):
     """A preemption of a program without libpch; returns the job, which may still run."""
-    job = world.act("say", "ready", "pause",
-                    options=["--report", world.root / "report.json", *options])
-    world.events.wait("ready", count=len(world.jobs))
+    job = world.act("say ready pause", options=["--report", world.root / "report.json", *options])
     os.kill(job.pid, TERM)
     return job
 
@@ -74,10 +75,9 @@ def test_without_a_commit(world, hook):
     assert "PCH_COMMIT_PATH" not in env
 
 
-@pytest.mark.parametrize("verbs,code", [(["exit", "0"], 0), (["exit", "7"], 7)],
-                         ids=["completed", "failed"])
+@pytest.mark.parametrize("verbs, code", [("exit 0", 0), ("exit 7", 7)], ids=["completed", "failed"])
 def test_not_without_a_preemption(world, hook, verbs, code):
-    world.act(*verbs, options=["--report", world.root / "report.json", "--exit-hook", hook()], code=code)
+    world.act(verbs, options=["--report", world.root / "report.json", "--exit-hook", hook()], code=code)
     assert told(world) is None and report(world) is None
 
 
@@ -92,10 +92,9 @@ def test_on_each_node(world, hook):
         assert env["PCH_NODE_RANK"] == str(node) and env["PCH_NNODES"] == "2"
 
 
-def test_the_deadline_of_another_nodes_notice(world, hook):
+def test_the_deadline_of_another_nodes_notice(world, hanging):
     """A node that was given no notice itself has the same time, no more and no less."""
-    three = Nodes(world, 3, ["--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook",
-                             hook(f"exec '{world.actor}' ignore TERM say hanging pause\n")])
+    three = Nodes(world, 3, ["--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook", hanging])
     three.start_all("pause")
     os.kill(three.jobs[1].pid, TERM)
     world.events.wait("hanging", count=3)
@@ -141,10 +140,9 @@ def test_one_that_hangs_is_killed_with_its_group(world, hook):
     assert report(world)["signal"] == 9 and report(world)["took_ms"] >= 150  # its start may take some of the 300
 
 
-def test_never_beyond_the_deadline(world, hook):
+def test_never_beyond_the_deadline(world, hanging):
     """The machine goes away at the deadline, whatever exit.hook_wait says."""
-    job = preempted(world, "--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook",
-                    hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
+    job = preempted(world, "--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook", hanging)
     world.events.wait("hanging")
     start = time.monotonic()
     assert job.finish() == PREEMPTED
@@ -161,29 +159,20 @@ def test_no_time_is_left_for_it(world, hook):
     assert report(world)["code"] is None
 
 
-def test_what_it_leaves_behind_is_killed(world, hook):
-    """Promise 6: nothing is left of a node whose pchrun has ended."""
-    job = preempted(world, "--exit-hook", hook(f"'{world.actor}' say below pause &\n"
-                                               f"while ! grep -q below '{world.events.path}'; "
-                                               "do sleep 0.01; done\n"))
+@pytest.mark.parametrize("apart, then, options", [
+    ("", "", ""), ("setsid", "", ""), ("setsid", "pause", "--exit-hook-wait 300ms")],
+    ids=["in its group", "in a session", "in a session, killed"])
+def test_what_it_leaves_behind_is_killed(world, hook, apart, then, options):
+    """Promise 6: nothing is left of a node whose pchrun has ended. A process that leaves the hook's group still
+    belongs to the node."""
+    script = (f"{apart} '{world.actor}' say below pause &\n"
+              f"while ! grep -q below '{world.events.path}'; do sleep 0.01; done\n"
+              + (f"exec '{world.actor}' pause\n" if then else ""))
+    job = preempted(world, *options.split(), "--exit-hook", hook(script))
     below = world.events.wait("below")["pid"]
     assert job.finish() == PREEMPTED
     wait_until(lambda: not is_alive(below), "what the hook left to end")
-    assert report(world)["code"] == 0
-
-
-@pytest.mark.parametrize("wait,options", [("", ()), ("pause", ("--exit-hook-wait", "300ms"))],
-                         ids=["ended", "killed"])
-def test_a_session_that_it_leaves_behind_is_killed(world, hook, wait, options):
-    """A process that leaves the hook's group still belongs to the node."""
-    script = (f"setsid '{world.actor}' say below pause &\n"
-              f"while ! grep -q below '{world.events.path}'; do sleep 0.01; done\n")
-    if wait:
-        script += f"exec '{world.actor}' pause\n"
-    job = preempted(world, *options, "--exit-hook", hook(script))
-    below = world.events.wait("below")["pid"]
-    assert job.finish() == PREEMPTED
-    wait_until(lambda: not is_alive(below), "what the hook left to end")
+    assert then or report(world)["code"] == 0
 
 
 def test_its_folder_and_streams(world, hook):
@@ -215,18 +204,13 @@ def test_arguments_come_from_the_file(world, hook):
 ], ids=["missing", "not executable", "a folder", "not in PATH"])
 def test_one_that_cannot_run_is_an_error_at_the_start(world, make, words):
     """Not on the day of the preemption."""
-    job = world.act("say", "started", options=["--exit-hook", make(world)], code=OWN_ERROR)
-    assert len(job.err_lines) == 1 and "exit.hook" in job.err
-    for word in words:
-        assert word in job.err
-    assert not world.events.all()
+    world.refused("exit.hook", *words, options=["--exit-hook", make(world)])
 
 
 def test_one_that_is_gone_meanwhile(world, hook):
     """It was there at the start; the checkpoint counts more than what is missing now."""
     path = hook()
-    job = world.act("say", "ready", "pause",
-                    options=["--report", world.root / "report.json", "--exit-hook", path], ready="ready")
+    job = world.act("say ready pause", options=["--report", world.root / "report.json", "--exit-hook", path])
     path.unlink()
     job.end_by(TERM, PREEMPTED)
     assert "cannot execute" in job.err and "cannot execute" in report(world)["text"]
@@ -234,11 +218,10 @@ def test_one_that_is_gone_meanwhile(world, hook):
 
 
 @pytest.mark.killed
-def test_it_dies_with_pchrun(world, hook):
+def test_it_dies_with_pchrun(world, hanging):
     """When pchrun is killed, its hook ends with it."""
-    job = preempted(world, "--exit-hook",
-                    hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
-    hanging = world.events.wait("hanging")["pid"]
+    job = preempted(world, "--exit-hook", hanging)
+    below = world.events.wait("hanging")["pid"]
     job.kill()
-    wait_until(lambda: not is_alive(hanging), "the hook to die with pchrun")
+    wait_until(lambda: not is_alive(below), "the hook to die with pchrun")
     wait_until(lambda: not marked(world.mark), "who was writing the report to end")

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
-from harness import DEADLINE, MARK, SLACK, is_blocked, kill_quietly, status_of, wait_until
+from harness import DEADLINE, MARK, SLACK, below_silent_names, is_blocked, kill_quietly, status_of, wait_until
 from nodes import Proxy, far, free_port, nodes  # noqa: F401
 from test_boundary import end, held  # noqa: F401
 
@@ -29,9 +29,10 @@ LONG = int(os.environ.get("TEST_LONG_MINUTES", "0"))
 
 # --- the system refuses ---------------------------------------------------------------------------
 
-def refused_runs(world, shim, kind, command, lasting):
+def refused_runs(world, kind, command, lasting):
     """Runs the command once for each call of a kind that it makes, which fails: (n, job, report).
     The report is None if none could be written."""
+    shim = "memory" if kind == "memory" else "refuse"
     for n in range(1, 1000):
         mark, report = world.root / "refused", world.root / "report"
         for path in (mark, report):
@@ -49,11 +50,6 @@ def refused_runs(world, shim, kind, command, lasting):
         world.jobs.remove(job)
 
 
-def needs_own_malloc(world):
-    if world.has_sanitizer():
-        pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
-
-
 def expect_truth(n, job, report, codes):
     """The command's own code, or our own failure, with a reason; and no tale of the end in a report
     that differs."""
@@ -67,26 +63,25 @@ def expect_truth(n, job, report, codes):
         assert report["exit_code"] == code, f"call {n}: {report}"
 
 
+@pytest.fixture(params=["memory", "fork", "descriptors"])
+def kind(request, world):
+    if request.param == "memory" and world.has_sanitizer():
+        pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
+    return request.param
+
+
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
-@pytest.mark.parametrize("shim, kind", [("memory", "memory"), ("refuse", "fork"),
-                                        ("refuse", "descriptors")])
-def test_what_is_refused_at_any_moment(world, shim, kind, lasting):
+def test_what_is_refused_at_any_moment(world, kind, lasting):
     """The machine is out of memory, processes or descriptors: at each single call in turn."""
-    if kind == "memory":
-        needs_own_malloc(world)
-    for n, job, report in refused_runs(world, shim, kind, ["--", "sh", "-c", "exit 3"], lasting):
+    for n, job, report in refused_runs(world, kind, ["--", "sh", "-c", "exit 3"], lasting):
         expect_truth(n, job, report, (3, 125))
 
 
-@pytest.mark.parametrize("shim, kind", [("memory", "memory"), ("refuse", "fork"),
-                                        ("refuse", "descriptors")])
-def test_what_is_refused_while_a_process_trains_and_saves(world, shim, kind):
+def test_what_is_refused_while_a_process_trains_and_saves(world, kind):
     """A process attaches and saves by itself: a save that it is told is committed is on record."""
-    if kind == "memory":
-        needs_own_malloc(world)
     script = world.file("script", "open\nstep 1\nstep 2\nsaved 2 at:///there\nscratch\nstep 3\ndone\n")
     command = ["-n", "1", "--", "sh", "-c", f"{world.helpers}/pchclient <{script} >/dev/null"]
-    for n, job, report in refused_runs(world, shim, kind, command, lasting=False):
+    for n, job, report in refused_runs(world, kind, command, lasting=False):
         expect_truth(n, job, report, (0, 125))
         if report and report["commit"]:
             record = json.loads((world.root / "checkpoints/.pchrun/commit.json").read_text())
@@ -149,13 +144,13 @@ def test_a_flood_on_node_0_s_port(world, nodes, flood, says):
     """A broken load balancer's health check, or an attack: thousands of connections that send nothing, or send
     slowly. A node joins, reconnects and is preempted all the same."""
     two = nodes(2, "--grace", "20s")
-    two.start(0, "record", "TERM", "say", "n0", "until", "TERM")
+    two.start(0, "record TERM say n0 until TERM")
     two.say(0, "waiting for")
     attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
     attack.come(3000, says)
     begin = time.monotonic()
-    two.start(1, "record", "TERM", "say", "n1", "until", "TERM")
-    world.events.wait("n1")
+    two.start(1, "record TERM say n1 until TERM")
+    two.pid(1)
     assert time.monotonic() - begin < SLACK
     attack.come(1000, says)
     two.jobs[1].send(signal.SIGTERM)
@@ -165,6 +160,10 @@ def test_a_flood_on_node_0_s_port(world, nodes, flood, says):
     assert 1 <= len(lines) < 20, lines
 
 
+@pytest.fixture
+def flood_on_node_0(lone_chief, flood):
+    return flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", lone_chief.port))
+
 def descriptors(job):
     return len(os.listdir(f"/proc/{job.pid}/fd"))
 
@@ -173,17 +172,16 @@ def descriptors(job):
 def lone_chief(world, nodes):
     """Node 0 of two, which waits for the other one; all that it keeps open is open."""
     two = nodes(2)
-    two.start(0, "say", "n0")
+    two.start(0, "say n0")
     two.say(0, "waiting for")
     wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")) and is_blocked(two.jobs[0].pid), "the socket of pchctl")
     return two
 
 
-def test_a_flood_leaves_no_room_for_itself(world, lone_chief, flood):
+def test_a_flood_leaves_no_room_for_itself(world, lone_chief, flood_on_node_0):
     """Memory and descriptors stay bounded, and are there for others when it is over."""
-    two, job = lone_chief, lone_chief.jobs[0]
+    two, job, attack = lone_chief, lone_chief.jobs[0], flood_on_node_0
     before, fds = memory_kb(job), descriptors(job)
-    attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
     attack.come(2000, b"CP\x01")
     wait_until(lambda: descriptors(job) > fds + 100, "the flood")
     attack.come(2000, b"CP\x01")
@@ -192,20 +190,19 @@ def test_a_flood_leaves_no_room_for_itself(world, lone_chief, flood):
         assert memory_kb(job) - before < 8192
     attack.go()
     wait_until(lambda: descriptors(job) <= fds, "the end of the flood")
-    two.start(1, "say", "n1")
+    two.start(1, "say n1")
     world.events.wait("n1")
     assert two.finish() == 0
 
 
-def test_strangers_give_their_descriptors(lone_chief, flood):
+def test_strangers_give_their_descriptors(lone_chief, flood_on_node_0):
     """When descriptors run out, a node takes one from a connection that sends nothing."""
     two, chief = lone_chief, lone_chief.jobs[0]
     fds = descriptors(chief)
-    attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
-    attack.come(5)
+    flood_on_node_0.come(5)
     wait_until(lambda: descriptors(chief) >= fds + 5, "five strangers")
     set_descriptors(chief, max(map(int, os.listdir(f"/proc/{chief.pid}/fd"))) + 1)
-    two.start(1, "say", "n1")
+    two.start(1, "say n1")
     two.say(0, "starting")
     set_descriptors(chief, 1024)
     two.finish()
@@ -355,7 +352,7 @@ def recorded(world, nodes):
     two = nodes(2)
     far_port = free_port()
     recorder = Recorder(("127.0.0.1", far_port), ("127.0.0.1", two.port))
-    two.start(0, "say", "n0", "hold", world.hold("end"))
+    two.start(0, "say n0 hold end")
     two.jobs[1] = world.launch(
         "--cluster-nodes", f"127.0.0.1:{far_port},127.0.0.2:{two.port}", "--node-rank", 1,
         *two.options, "--report", world.root / "report.1.json", "--", world.actor, "say", "n1",
@@ -368,7 +365,12 @@ def recorded(world, nodes):
     yield two, frames_of(b"".join(there)), frames_of(b"".join(back))
     recorder.close()
 
-
+def expect_unharmed(world, two):
+    """No node has ended; the job does, with success."""
+    for job in two.jobs.values():
+        assert job.process.poll() is None, job.err
+    world.let_end(two)
+    assert two.agreed()["outcome"] == "completed"
 def test_a_recorded_node_is_played_back(world, recorded):
     """A network or an attacker sends the bytes of an earlier connection again (without a key pchrun cannot
     prevent it). pchrun knows old bytes by their number; the node that they replace comes back."""
@@ -378,10 +380,7 @@ def test_a_recorded_node_is_played_back(world, recorded):
     for n in range(1, 4):
         shout(two.port, everything)
         two.say(0, "is back", 2 * n)
-    for job in two.jobs.values():
-        assert job.process.poll() is None
-    world.let_end(two)
-    assert two.agreed()["outcome"] == "completed"
+    expect_unharmed(world, two)
 
 
 def test_messages_that_make_no_sense_now(world, recorded):
@@ -500,9 +499,9 @@ def test_the_clock_is_set_in_mid_job(world, training):
 def test_the_clock_is_set_during_the_grace(world):
     """A deadline on the wrong clock comes at once, or never."""
     clock = world.root / "clock"
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "say", "asked", "pause",
-                    options=["--grace", "1500ms", "--stop-term-wait", "300ms", "--log-format", "json"],
-                    env=world.shim("clock", SHIM_CLOCK=clock), ready="ready")
+    job = world.act("record TERM say ready until TERM say asked pause",
+                    options="--grace 1500ms --stop-term-wait 300ms --log-format json",
+                    env=world.shim("clock", SHIM_CLOCK=clock))
     begin = time.monotonic()
     job.send(signal.SIGTERM)
     world.events.wait("asked")
@@ -609,9 +608,7 @@ def test_somebody_says_that_he_is_node_0(world, recorded):
     for incarnation in (own, bytes(8), b"\1" * 8):
         false = hello[:32] + incarnation + struct.pack("<I", 0) + hello[44:]
         assert PEER_WELCOME not in [kind for kind, _ in frames_of(shout(two.port, false))]
-    for job in two.jobs.values():
-        assert job.process.poll() is None, job.err
-    world.let_end(two)
+    expect_unharmed(world, two)
 
 
 def test_refused_and_does_not_go(world, recorded, flood):
@@ -649,8 +646,8 @@ def test_node_0_takes_the_descriptors_it_needs(world, nodes, few_files):
     what was given to it."""
     two = nodes(2)
     for rank in range(2):
-        two.start(rank, "say", f"n{rank}", "hold", world.hold("end"))
-    actors = [world.events.wait(f"n{rank}")["pid"] for rank in range(2)]
+        two.start(rank, f"say n{rank} hold end")
+    actors = [two.pid(rank) for rank in range(2)]
     assert [soft_limit(pid) for pid in actors] == [few_files] * 2
     assert soft_limit(two.jobs[0].pid) > 128 + 2
     assert soft_limit(two.jobs[1].pid) == few_files
@@ -683,7 +680,7 @@ def test_no_descriptor_for_a_connection(world, far):
     if world.has_sanitizer():
         pytest.skip("a sanitizer needs descriptors at the end; the plain build runs this test")
     two, proxy = far
-    two.start_all("hold", world.hold("end"))
+    two.start_all("hold end")
     set_descriptors(two.jobs[1], 3)
     proxy.cut()
     assert two.finish() == 42
@@ -693,34 +690,13 @@ def test_no_descriptor_for_a_connection(world, far):
 
 # --- names that do not resolve --------------------------------------------------------------------
 
-# Runs a command where the only name server takes every question and answers none.
-SILENT = """
-import fcntl, socket, struct, subprocess, sys
-link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-fcntl.ioctl(link, 0x8914, struct.pack("16sH14s", b"lo", 1, b""))  # SIOCSIFFLAGS, IFF_UP
-server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-server.bind(("127.0.0.1", 53))
-subprocess.run(["mount", "--bind", sys.argv[1], "/etc/resolv.conf"], check=True)
-job = subprocess.Popen(sys.argv[3:])
-if sys.argv[2] == "TERM":
-    server.recv(512)
-    job.terminate()
-sys.exit(job.wait())
-"""
-
-
 @pytest.mark.looks_up
 @pytest.mark.parametrize("rank, sends", [(0, ""), (1, ""), (1, "TERM")])
 def test_a_name_server_that_does_not_answer(world, rank, sends):
     """As in a new cluster's network. A look-up in libc may take minutes; pchrun does not wait so long, and
     takes a notice meanwhile."""
-    if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True).returncode != 0:
-        pytest.skip("this kernel or user may not make a network namespace")
-    resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
-    job = world.start("unshare", "--net", "--mount", "/usr/bin/python3", "-I", "-c", SILENT, resolv,
-                      sends, world.pchrun, "--cluster-nodes", "n0.test,n1.test", "--node-rank", rank,
-                      "--cluster-insecure", "--cluster-join-timeout", "3s", "--", world.actor, "say",
-                      "started")
+    options = f"--cluster-nodes n0.test,n1.test --node-rank {rank} --cluster-insecure --cluster-join-timeout 3s"
+    job = world.act("say started", options=options, above=below_silent_names(world, sends))
     code = job.finish(14)
     assert code == (42 if sends else 125), job.err
     if not sends:

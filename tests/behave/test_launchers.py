@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import commands_of, descendants_of, wait_until
+from harness import CHARLM, PREEMPTED, children_of, commands_of, descendants_of, read_proc, wait_until
 from nodes import FAST, free_port
 
-CHARLM = os.environ["CHARLM"]
 LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: it ends with 1 if a worker did not with 0
-PREEMPTED = 42
 TERM = signal.SIGTERM
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MPIRUN = ["mpirun", "--oversubscribe", "--mca", "plm_rsh_agent", "false"]
@@ -116,7 +114,7 @@ def test_a_scheduler_that_tells_the_launcher_too(world):
     the patience that pchrun tells it, as torchrun has."""
     patient = 'exec "$0" "$1" 2 "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT" "${@:2}"'
     job = train(world, ["bash", "-c", patient, sys.executable, LAUNCHER])
-    launcher = next(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_launcher(pid, job.pid))
+    (launcher,) = [pid for pid in children_of(job.pid) if b"launcher.py" in read_proc(pid, "cmdline")]
     job.send(TERM)
     os.kill(launcher, TERM)
     preempted(job, 2)
@@ -142,15 +140,6 @@ def test_a_shell_that_is_killed_alone(world):
     os.kill(below[0], TERM)
     assert job.finish() == 128 + TERM, job.err
     assert "ended with signal 15" in job.err
-
-
-def is_launcher(pid, parent):
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        return int(stat.rsplit(")", 1)[1].split()[1]) == parent and b"launcher.py" in \
-            Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
 
 
 @needs_mpirun

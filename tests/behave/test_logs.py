@@ -13,10 +13,9 @@ import sys
 
 import pytest
 
-from harness import children_of, is_alive, is_blocked, marked, status_of, wait_until
+from harness import OWN_ERROR, children_of, is_alive, is_blocked, marked, status_of, wait_until
 from nodes import Nodes
 
-OWN_ERROR = 125
 NODE = "attempt.1/gen.0/node.0"
 
 
@@ -57,6 +56,11 @@ def tee_of(job):
 
 
 WRITE = "import os, sys, time\nw = sys.stdout.buffer.write\n"
+
+
+def until(logs, name):
+    """Lines of a program that waits for world.go_on(name)."""
+    return f"while not os.path.exists('{logs.world.hold(name)}'): time.sleep(0.01)\n"
 
 
 def test_off_by_default(world):
@@ -185,10 +189,7 @@ def test_lines_begin_with_their_rank(logs):
 
 def test_a_prompt_without_an_end_comes_through(logs):
     """A line without a newline is not kept back for long."""
-    hold = logs.world.hold("asked")
-    job = logs.start(WRITE + "w(b'50%'); sys.stdout.flush()\n"
-                     f"while not os.path.exists('{hold}'): time.sleep(0.01)\nw(b'100%')",
-                     "--logs-prefix")
+    job = logs.start(WRITE + "w(b'50%'); sys.stdout.flush()\n" + until(logs, "asked") + "w(b'100%')", "--logs-prefix")
     wait_until(lambda: job.out == "[node 0] 50%", "the first half")
     logs.world.let_end(job, name="asked")
     assert job.out == "[node 0] 50%100%"
@@ -332,9 +333,7 @@ def test_a_disk_that_comes_back(logs):
 
 def test_it_is_killed(logs):
     """Another takes its place, and the command does not notice."""
-    hold = logs.world.hold("killed")
-    job = logs.start(WRITE + "print('before', flush=True)\n"
-                     f"while not os.path.exists('{hold}'): time.sleep(0.01)\nprint('after')")
+    job = logs.start(WRITE + "print('before', flush=True)\n" + until(logs, "killed") + "print('after')")
     tee = tee_of(job)
     wait_until(lambda: logs.read() == b"before\n" and job.out == "before\n", "the first line")
     os.kill(tee, signal.SIGKILL)
@@ -347,11 +346,10 @@ def test_it_is_killed(logs):
 def test_what_it_held_when_it_was_killed_is_counted(logs):
     """The disk has died, so that what it has read waits in its memory; what is still in the pipe the
     next one reads."""
-    root, hold, end = logs.world.root, logs.world.hold("print"), logs.world.hold("end")
-    job = logs.start(WRITE + "print('before', flush=True)\n"
-                     f"while not os.path.exists('{hold}'): time.sleep(0.01)\n"
-                     f"w(b'x' * 199999 + b'\\n')\nsys.stdout.flush()\nopen('{root}/all', 'w').close()\n"
-                     f"while not os.path.exists('{end}'): time.sleep(0.01)\n", "--no-logs-tee", env=stuck(logs))
+    root = logs.world.root
+    job = logs.start(WRITE + "print('before', flush=True)\n" + until(logs, "print") +
+                     f"w(b'x' * 199999 + b'\\n')\nsys.stdout.flush()\nopen('{root}/all', 'w').close()\n" +
+                     until(logs, "end"), "--no-logs-tee", env=stuck(logs))
     wait_until(lambda: logs.read() == b"before\n", "the first line")
     (root / "stuck").touch()
     logs.world.go_on("print")
@@ -367,8 +365,7 @@ def test_what_it_held_when_it_was_killed_is_counted(logs):
 def test_it_cannot_be_replaced(logs):
     """No new process can be started: the output is lost, but no process waits at a full pipe for ever. The
     first three processes look at the directory, keep the output, and run the command."""
-    hold = logs.world.hold("killed")
-    job = logs.start(WRITE + f"while not os.path.exists('{hold}'): time.sleep(0.01)\n"
+    job = logs.start(WRITE + until(logs, "killed") +
                      "for i in range(4): os.write(1, bytes(32768))", "--no-logs-tee",
                      env=logs.world.shim("refuse", SHIM_REFUSE="fork:4+",
                                          SHIM_REFUSED=logs.world.root / "refused"))
@@ -389,8 +386,7 @@ def test_the_limit_of_the_stack_is_no_matter(logs):
 
 def test_it_cannot_begin(logs):
     """For want of a descriptor; why is said, and it goes on when there is one again."""
-    hold = logs.world.hold("killed")
-    job = logs.start(WRITE + f"while not os.path.exists('{hold}'): time.sleep(0.01)\nprint('hi')")
+    job = logs.start(WRITE + until(logs, "killed") + "print('hi')")
     tee = tee_of(job)
     wait_until(lambda: is_blocked(job.pid), "pchrun to have opened all that it needs")
     limits = resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

@@ -92,45 +92,31 @@ def test_each_generation_has_a_port_of_its_own(world):
     assert len(set(told[0].values())) == 3
 
 
-@pytest.mark.parametrize("users,expected", [
-    ({"MASTER_PORT": "12345"}, ["127.0.0.1 12345"]),
-    ({"MASTER_ADDR": "elsewhere", "MASTER_PORT": "12345"}, ["elsewhere 12345"]),
-], ids=["port", "both"])
-def test_what_the_user_has_set_stays(world, users, expected):
-    job = world.launch("-n", 1, "--", "sh", "-c", 'echo "$MASTER_ADDR $MASTER_PORT"', env=users)
-    assert job.finish() == 0 and job.out.splitlines() == expected
+@pytest.mark.parametrize("options, shows, env, expected", [
+    (["-n", 1], "$MASTER_ADDR $MASTER_PORT", {"MASTER_PORT": "12345"}, "127.0.0.1 12345\n"),
+    (["-n", 1], "$MASTER_ADDR $MASTER_PORT", {"MASTER_ADDR": "elsewhere", "MASTER_PORT": "12345"},
+     "elsewhere 12345\n"),
+    (["-n", 2], "$CUDA_VISIBLE_DEVICES", {"CUDA_VISIBLE_DEVICES": "2,3"}, "2,3\n2,3\n"),
+    # The program is a launcher, or alone, and would take these variables for those of another job.
+    ([], "${MASTER_PORT-none} ${GROUP_RANK-none} ${RANK-none}", {}, "none none none\n"),
+    # torchrun kills its workers 30 s after its SIGTERM, even if they still save.
+    ([], "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT", {}, "36\n"),
+    (["--grace", "5s"], "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT", {}, "30\n"),
+    (["--signals", "USR1=preempt:4m"], "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT", {}, "251\n"),
+    ([], "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT", {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "7"}, "7\n"),
+], ids=["port", "both", "devices", "no -n", "torchrun", "short grace", "long grace", "users"])
+def test_what_a_command_is_told(world, options, shows, env, expected):
+    """The user's own value stays; nothing is set without -n, but the time that torchrun waits: as long as the grace."""
+    job = world.launch(*options, "--", "sh", "-c", f'echo "{shows}"', env=env, code=0)
+    assert job.out == expected
 
 
 def test_a_port_that_is_set_on_node_0_is_told_to_all(world):
     two = Nodes(world, 2, ["-n", "1"])
     for rank, env in ((0, {"MASTER_PORT": "12345"}), (1, {})):
-        world.env.pop("MASTER_PORT", None)
-        world.env.update(env)
-        two.jobs[rank] = two.launch(rank, "sh", "-c", "echo $MASTER_PORT")
-    world.env.pop("MASTER_PORT", None)
+        two.jobs[rank] = two.launch(rank, "sh", "-c", "echo $MASTER_PORT", env=env)
     assert two.finish() == 0
     assert two.jobs[0].out == two.jobs[1].out == "12345\n"
-
-
-def test_without_n_nothing_of_it_is_set(world):
-    """The program is a launcher, or alone, and would take these variables for those of another job."""
-    job = world.launch("--", "sh", "-c", 'echo "${MASTER_PORT-none} ${GROUP_RANK-none} ${RANK-none}"')
-    assert job.finish() == 0 and job.out == "none none none\n"
-
-
-def test_devices_are_left_alone(world):
-    job = world.launch("-n", 2, "--", "sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"', env={"CUDA_VISIBLE_DEVICES": "2,3"})
-    assert job.finish() == 0 and job.out == "2,3\n2,3\n"
-
-
-@pytest.mark.parametrize("args,env,seconds", [
-    ([], {}, "36"), (["--grace", "5s"], {}, "30"), (["--signals", "USR1=preempt:4m"], {}, "251"),
-    ([], {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "7"}, "7"),
-], ids=["default", "short", "long", "users"])
-def test_torchrun_waits_as_long_as_the_grace(world, args, env, seconds):
-    """torchrun kills its workers 30 s after its SIGTERM, even if they still save."""
-    job = world.launch(*args, "--", "sh", "-c", "echo $TORCH_ELASTIC_SHUTDOWN_TIMEOUT", env=env)
-    assert job.finish() == 0 and job.out == f"{seconds}\n"
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")

@@ -15,12 +15,9 @@ import time
 
 import pytest
 
-from harness import (commands_of, is_alive, marked, read_proc, seconds_of, stat_fields,
-                     wait_until)
+from harness import PREEMPTED, commands_of, is_alive, marked, read_proc, seconds_of, stat_fields, wait_until
 from nodes import Nodes, committed, saved_steps, start_training
 
-PREEMPTED = 42
-OWN_ERROR = 125
 NOTICE = '{"type":"terminate","id":"e-1","deadline_seconds":5,"text":"host maintenance"}'
 STAY = "while :; do sleep 1000; done"
 
@@ -227,7 +224,7 @@ def test_a_flood_of_advice_is_not_said_for_ever(world, source):
     watcher = source("""i=0; while [ $i -lt 60 ]; do
 echo "{\\"type\\":\\"checkpoint\\",\\"id\\":$i}"; i=$((i + 1)); sleep 0.02; done
 echo '{"type":"terminate","id":"e-1","deadline_seconds":900}'; """ + STAY)
-    job = world.act("say", "started", "hold", world.hold("end"), options=watcher.options)
+    job = world.act("say started hold end", options=watcher.options)
     wait_until(lambda: "notice: watcher, 15 min left" in job.err, "the notice behind it")
     world.go_on("end")
     job.finish()
@@ -310,8 +307,7 @@ def test_it_dies_with_us(training, source, world):
     watcher = source("trap '' TERM HUP; flag there; " + STAY)
     job = training(*watcher.options, train=0)
     (pid,) = watcher.flagged("there")
-    os.kill(job.job.pid, signal.SIGKILL)
-    job.job.finish()
+    job.job.kill()
     wait_until(lambda: not is_alive(pid), "the source's end")
     for client in job.clients:
         client.end_input()
@@ -444,10 +440,8 @@ def test_one_that_cannot_be_run_is_an_error_at_the_start(world, mode, why):
     if mode:
         world.file("watch", "", mode)
     config = world.file("c.json", '{"notices": [{"poll": ["./watch"], "name": "mine"}]}')
-    job = world.act("say", "started", options=["-c", config], code=OWN_ERROR)
-    assert not world.events.all("started")
-    assert (f"not_started, exit code 125: the notice source mine: cannot execute "
-            f"'{world.root}/watch': {why}\n") in job.err
+    world.refused("not_started, exit code 125: the notice source mine: cannot execute "
+                  f"'{world.root}/watch': {why}\n", options=["-c", config])
 
 
 @pytest.mark.parametrize("place", ["beside", "behind a link", "path"])
@@ -485,9 +479,8 @@ def test_a_file_that_appears_and_vanishes(training, world):
 def test_without_pchrun_watch_ours_are_an_error(world):
     (world.root / "bin").mkdir()
     world.pchrun = shutil.copy(world.pchrun, world.root / "bin" / "pchrun")
-    job = world.act("say", "started", options=["--notices", "gce"], env={"PATH": "/nowhere"}, code=OWN_ERROR)
-    assert not world.events.all("started")
-    assert "the notice source gce: cannot execute 'pchrun-watch'" in job.err
+    world.refused("the notice source gce: cannot execute 'pchrun-watch'", options="--notices gce",
+                  env={"PATH": "/nowhere"})
 
 
 # --- a notice that stands at the start --------------------------------------------------------------
@@ -655,7 +648,7 @@ def test_a_memory_that_is_damaged_is_no_reason_to_stay(training, source):
 
 def test_without_a_state_directory_it_is_said_once(world, source):
     watcher = source("flag there; " + STAY)
-    job = world.act("say", "started", "hold", world.hold("end"), options=watcher.options)
+    job = world.act("say started hold end", options=watcher.options)
     watcher.flagged("there")
     world.let_end(job)
     assert job.err.count("without state_dir pchrun forgets") == 1
@@ -705,7 +698,7 @@ def test_a_notice_before_the_others_have_come(world, source):
     """No command is started; the warned node leaves as preempted."""
     watcher = source(f"echo '{NOTICE}'; {STAY}")
     job = Nodes(world, 2, watcher.options)
-    job.start(1, "say", "started")
+    job.start(1, "say started")
     assert job.jobs[1].finish() == PREEMPTED
     assert not world.events.all("started")
     assert "notice: watcher host maintenance" in job.jobs[1].err

@@ -5,11 +5,9 @@ import re
 import signal
 import time
 
-from harness import DEADLINE, seconds_of, status_of, wait_until
+from harness import DEADLINE, PREEMPTED, at_rest, seconds_of, wait_until, wakeups
 from nodes import Nodes, committed, saved_steps, start_training
 from training import LAUNCHER
-
-PREEMPTED = 42
 
 
 def committed_step(job):
@@ -44,12 +42,9 @@ def test_nobody_looks_before_a_save_is_due(training):
     job = training("--checkpoint-every", "3000", start=LAUNCHER, train=1)
     job.said("attach: rank 0")
 
-    def woken():
-        return int(status_of(job.job.pid)["voluntary_ctxt_switches"])
-    wait_until(lambda: woken() == (time.sleep(0.1), woken())[1], "pchrun to sleep")
-    before = woken()
+    before = at_rest(job.job.pid)
     job.train(2990)
-    assert woken() == before
+    assert wakeups(job.job.pid) == before
     save(job, 3000, 1)
     job.complete(3000)
 

@@ -3,11 +3,11 @@
 
 import os
 import signal
-import subprocess
 
 import pytest
 
-from harness import WITHOUT_PROC, children_of, is_alive, leaks_unseen, skip_if_it_needs_proc, state_of, wait_until
+from harness import (WITHOUT_PROC, children_of, expect_left, is_alive, leave_behind, leaks_unseen, needs_namespace,
+                     skip_if_it_needs_proc, state_of, wait_until)
 
 TERM = signal.SIGTERM
 
@@ -15,7 +15,7 @@ TERM = signal.SIGTERM
 @pytest.mark.parametrize("code", [0, 7, 42, 125, 255])
 def test_line_25_the_code_of_the_program(world, namespace, code):
     """A container's code is that of its PID 1."""
-    assert namespace("--", world.actor, "exit", code).finish() == code
+    assert world.act(f"exit {code}", start=namespace).finish() == code
 
 
 @pytest.mark.parametrize("where", ["inside", "outside"])
@@ -25,8 +25,7 @@ def test_line_25_signals_to_pid_1(world, namespace, number, code, where):
     """The kernel drops signals with the default action that PID 1 gets from inside, so a wrapper
     without a plan for each is deaf. From outside siginfo shows pid 0, which must not be taken for
     the keyboard."""
-    box = namespace("--", world.actor, "say", "ready", "pause")
-    world.events.wait("ready")
+    box = world.act("say ready pause", start=namespace)
     if where == "inside":
         box.kill_from_inside(number)
     else:
@@ -36,10 +35,7 @@ def test_line_25_signals_to_pid_1(world, namespace, number, code, where):
 
 def test_line_25_orphans_are_reaped(world, namespace):
     """PID 1 adopts every orphan of the container. If it reaps only its own child, the process table fills."""
-    orphan = ["daemon", "{", "exit", "9", "}"]
-    box = namespace("--", world.actor, "record", "USR1", *orphan * 20, "say", "ready", "until",
-                    "USR1", "exit", "3")
-    world.events.wait("ready")
+    box = world.act("record USR1", "daemon { exit 9 } " * 20, "say ready until USR1 exit 3", start=namespace)
     wait_until(lambda: len(children_of(box.pid)) == 1, "all orphans to be reaped")
     os.kill(children_of(box.pid)[0], signal.SIGUSR1)
     assert box.finish() == 3
@@ -49,9 +45,8 @@ def test_line_25_orphans_are_reaped(world, namespace):
 def test_line_25_leftovers_are_asked_first(world, namespace, who):
     """When PID 1 ends, the kernel kills the rest of the namespace. They get their SIGTERM and
     their time before."""
-    box = namespace("--", world.actor, "daemon", "{", "record", "TERM", "say", "left", "until",
-                    "TERM", "spin", "50", "say", "cleaned", "}", "hold", world.hold("end"))
-    world.events.wait("left")
+    box = world.act("daemon { record TERM say left until TERM spin 50 say cleaned } hold end", start=namespace,
+                    ready="left")
     if who == "stranger":  # a process that came by nsenter, not below pchrun
         guest = world.start("nsenter", "--target", box.pid, "--pid", "--mount", world.actor,
                             "say", "guest", "pause")
@@ -64,21 +59,20 @@ def test_line_25_leftovers_are_asked_first(world, namespace, who):
 
 def test_line_25_a_crash_of_the_program(world, namespace):
     """The exit code is 128 plus the number of the signal."""
-    assert namespace("--", world.actor, "die", "SEGV").finish() == 128 + signal.SIGSEGV
+    assert world.act("die SEGV", start=namespace).finish() == 128 + signal.SIGSEGV
 
 
 @pytest.mark.parametrize("name", ["SEGV", "TERM", "KILL"])
 def test_line_39_pid_1_cannot_die_of_a_signal(world, namespace, name):
     """exit.reraise in a container: SEGV and even KILL to itself were ignored, the wrapper ran on
     and ended with another code. It must fall back to 128 + n."""
-    box = namespace("--exit-reraise", "--", world.actor, "die", name)
+    box = world.act(f"die {name}", options="--exit-reraise", start=namespace)
     assert box.finish() == 128 + getattr(signal, f"SIG{name}")
 
 
 def test_line_28_pid_1_does_not_stop(world, namespace):
     """A stopped program must not stop the container's PID 1, because no process would continue it."""
-    box = namespace("--grace", "20s", "--", world.actor, "say", "ready", "stop", "pause")
-    world.events.wait("ready")
+    box = world.act("say ready stop pause", options="--grace 20s", start=namespace)
     actor = children_of(box.pid)[0]
     wait_until(lambda: state_of(actor) == "T", "the stop")
     assert state_of(box.pid) != "T"
@@ -90,19 +84,15 @@ def test_line_28_pid_1_does_not_stop(world, namespace):
 def test_line_14_the_parent_is_in_another_pid_namespace(world):
     """`unshare --pid pchrun …` without --fork: the program is PID 1 of a new namespace and sees 0
     for its parent. A check of the parent that takes this for an orphan kills every job."""
-    probe = subprocess.run(["unshare", "--pid", "true"], capture_output=True, text=True)
-    if probe.returncode != 0:
-        pytest.skip(f"this kernel or user may not make a PID namespace: {probe.stderr.strip()}")
+    needs_namespace("--pid")
     # The search for leaks wants to fork, which is impossible once that namespace's PID 1 is gone.
-    world.start("unshare", "--pid", world.pchrun, "--", world.actor, "exit", "6",
-                env=leaks_unseen(world), code=6)
+    world.act("exit 6", above=["unshare", "--pid"], env=leaks_unseen(world), code=6)
 
 
 def test_line_35_kill_of_everybody_is_never_meant(world, namespace):
     """In a container kill(-1) from PID 1 takes everybody. A neighbour in another namespace and the
     program's own end are left alone: the code says that it ended by itself."""
-    box = namespace("--", world.actor, "fork", "{", "pause", "}", "spin", "50", "exit", "9")
-    assert box.finish() == 9
+    assert world.act("fork { pause } spin 50 exit 9", start=namespace).finish() == 9
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked", "killed"])
@@ -112,14 +102,7 @@ def test_without_a_proc_of_its_own(world, within, deaf):
     neither asked nor killed it, and its end took fifteen seconds."""
     if within:
         skip_if_it_needs_proc(world)
-    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
-    if subprocess.run([*apart, "true"], capture_output=True).returncode != 0:
-        pytest.skip("this kernel or user may not make a PID namespace")
-    left = ["ignore", "TERM", "say", "left", "pause"] if deaf else ["record", "TERM", "say", "left", "until", "TERM",
-                                                                   "say", "cleaned"]
-    job = world.start(*apart, *within, world.pchrun, "--stop-cgroup", "off", "--stop-term-wait",
-                      "300ms" if deaf else "1h", "--stop-kill-wait", "1h", "--", world.actor, "daemon", "{", *left, "}",
-                      "hold", world.hold("end"), "exit", "3", env=leaks_unseen(world))
-    world.events.wait("left")
-    world.let_end(job, 3)
-    assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))
+    apart = ["--mount", "--pid", "--fork", "--kill-child"]
+    needs_namespace(*apart)
+    job = leave_behind(world, deaf, "--stop-cgroup", "off", above=["unshare", *apart, *within], env=leaks_unseen(world))
+    expect_left(world, job, deaf)

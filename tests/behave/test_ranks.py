@@ -59,47 +59,41 @@ def test_line_20_ranks_differ_in_nothing_else(world):
     assert several[0] == several[1] == several[2]
 
 
-def start_ranks(world, count, script, options=()):
-    """Every rank is the actor that its number chooses: {"0": verbs, …, "": verbs of the others}."""
-    cases = "".join(f'{rank or "*"}) exec "{world.actor}" {" ".join(verbs)};; '
+def start_ranks(world, count, script, options=""):
+    """Every rank is the actor that its number chooses: {"0": verbs, …, "": verbs of the others}. Returns the job, and
+    the pids of those that say `ready`."""
+    cases = "".join(f'{rank or "*"}) exec "{world.actor}" {" ".join(world.words(verbs))};; '
                     for rank, verbs in script.items())
-    job = world.launch("-n", count, *options, "--", "sh", "-c", f"case $RANK in {cases} esac")
-    return job
+    job = world.launch("-n", count, *world.words(options), "--", "sh", "-c", f"case $RANK in {cases} esac")
+    ready = sum("say ready" in script.get(str(rank), script[""]) for rank in range(count))
+    if ready:
+        world.events.wait("ready", count=ready)
+    return job, [event["pid"] for event in world.events.all("ready")]
 
 
-def test_line_39_one_failure_ends_the_others(world):
-    """A collective without one of its ranks hangs until a timeout of minutes."""
-    job = start_ranks(world, 4, {"2": ["hold", world.hold("fail"), "exit", "9"],
-                                 "": ["say", "ready", "pause"]})
-    world.events.wait("ready", count=3)
-    world.let_end(job, 9, name="fail", deadline=8)
+@pytest.mark.parametrize("count, ends, others, code", [
+    (4, "exit 9", "say ready pause", 9),
+    (4, "die ABRT", "record TERM say ready until TERM exit 77", 128 + signal.SIGABRT),
+    (3, "exit 9", "ignore TERM say ready pause", 9)], ids=["exit", "death", "others that ignore TERM"])
+def test_line_39_one_failure_ends_the_others(world, count, ends, others, code):
+    """A collective without one of its ranks hangs until a timeout of minutes. The others die of our SIGTERM, or of
+    the broken connection: consequences, not causes. The ladder is for each of them (line 31)."""
+    options = "--stop-term-wait 300ms --stop-exit-wait 300ms" if "ignore" in others else ""
+    job, _ = start_ranks(world, count, {"1": f"hold fail {ends}", "": others}, options)
+    world.let_end(job, code, name="fail", deadline=10 if options else 8)
     assert not marked(world.mark)
-
-
-def test_line_39_the_code_of_the_first_failure(world):
-    """The others die of our SIGTERM, or of the broken connection: consequences, not causes."""
-    job = start_ranks(world, 4, {"1": ["hold", world.hold("fail"), "die", "ABRT"],
-                                 "": ["record", "TERM", "say", "ready", "until", "TERM", "exit",
-                                      "77"]})
-    world.events.wait("ready", count=3)
-    world.go_on("fail")
-    assert job.finish(8) == 128 + signal.SIGABRT
 
 
 def test_line_39_a_rank_that_is_killed(world):
     """By the OOM killer, say."""
-    job = world.act("say", "ready", "pause", options=["-n", "4"])
-    victim = world.events.wait("ready", count=4)["pid"]
-    os.kill(victim, signal.SIGKILL)
+    job = world.act("say ready pause", options="-n 4")
+    os.kill(job.actors[3], signal.SIGKILL)
     assert job.finish(8) == 128 + signal.SIGKILL
 
 
 def test_line_39_ranks_may_end_one_by_one(world):
     """Ending with 0 is no failure: the others train on."""
-    job = start_ranks(world, 3, {"0": ["exit", "0"], "": ["record", "USR1", "say", "ready", "until",
-                                                         "USR1", "exit", "0"]})
-    world.events.wait("ready", count=2)
-    pids = [e["pid"] for e in world.events.all("ready")]
+    job, pids = start_ranks(world, 3, {"0": "exit 0", "": "record USR1 say ready until USR1 exit 0"})
     os.kill(pids[0], signal.SIGUSR1)
     wait_until(lambda: not is_alive(pids[0]), "the second end")
     assert is_alive(pids[1]) and job.process.poll() is None
@@ -109,35 +103,21 @@ def test_line_39_ranks_may_end_one_by_one(world):
 
 def test_line_39_a_late_failure_counts(world):
     """Three succeed, the last fails: the job has failed."""
-    job = start_ranks(world, 4, {"3": ["spin", "100", "exit", "6"], "": ["exit", "0"]})
+    job, _ = start_ranks(world, 4, {"3": "spin 100 exit 6", "": "exit 0"})
     assert job.finish() == 6
-
-
-def test_line_31_a_sibling_that_ignores_term_is_killed(world):
-    """The ladder is for each of them."""
-    job = start_ranks(world, 3, {"0": ["hold", world.hold("fail"), "exit", "9"],
-                                 "": ["ignore", "TERM", "say", "ready", "pause"]},
-                      options=["--stop-term-wait", "300ms", "--stop-exit-wait", "300ms"])
-    world.events.wait("ready", count=2)
-    world.let_end(job, 9, name="fail", deadline=10)
 
 
 def test_line_31_a_notice_reaches_every_rank_once(world):
     """By pid, once each; and the outcome holds for all."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "spin", "50", "exit", "1",
-                    options=["-n", "4", "--grace", "20s"])
-    world.events.wait("ready", count=4)
+    job = world.act("record TERM say ready until TERM spin 50 exit 1", options="-n 4 --grace 20s")
     job.end_by(signal.SIGTERM, 42)
     assert len(world.events.all("signal", name="TERM")) == 4
 
 
 def test_line_31_one_rank_that_ends_first_does_not_cut_the_others_short(world):
     """After a notice a rank that has saved leaves; the slower ones still save."""
-    job = start_ranks(world, 3, {
-        "0": ["record", "TERM", "say", "ready", "until", "TERM", "exit", "1"],
-        "": ["record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-             "say", "saved"]}, options=["--grace", "20s"])
-    world.events.wait("ready", count=3)
+    job, _ = start_ranks(world, 3, {"0": "record TERM say ready until TERM exit 1",
+                                    "": "record TERM say ready until TERM hold save say saved"}, "--grace 20s")
     os.kill(job.pid, signal.SIGTERM)
     world.events.wait("signal", count=3)
     world.let_end(job, 42, name="save")
@@ -146,9 +126,7 @@ def test_line_31_one_rank_that_ends_first_does_not_cut_the_others_short(world):
 
 def test_line_27_other_signals_reach_every_rank_once(world):
     """Forwarding is for all commands."""
-    job = world.act("record", "all", "say", "ready", "until", "USR1", "spin", "30", "exit", "0",
-                    options=["-n", "4"])
-    world.events.wait("ready", count=4)
+    job = world.act("record all say ready until USR1 spin 30 exit 0", options="-n 4")
     job.end_by(signal.SIGUSR1, 0)
     assert world.events.signals() == ["USR1"] * 4
 
@@ -156,5 +134,4 @@ def test_line_27_other_signals_reach_every_rank_once(world):
 @pytest.mark.parametrize("count", ["0", "-1", "257", "1000000000000", "2x"])
 def test_line_46_a_count_that_cannot_be(world, count):
     """Said, with nothing started."""
-    job = world.launch("-n", count, "--", world.actor, "say", "started", code=125)
-    assert not world.events.all() and job.err_lines
+    world.refused(options=["-n", count])

@@ -37,11 +37,12 @@ class Reports:
             if mask & Watch.MOVED_TO:
                 self.seen.append(json.loads(self.path.read_text()))
 
+    def wait_for(self, is_wanted, what):
+        """The newest of such reports, when there is one."""
+        return wait_until(lambda: self.take(0.05) or [r for r in self.seen if is_wanted(r)], what)[-1]
+
     def wait(self, **fields):
-        def found():
-            self.take(0.05)
-            return [r for r in self.seen if all(r.get(k) == v for k, v in fields.items())]
-        return wait_until(found, f"a report with {fields}")[-1]
+        return self.wait_for(lambda r: all(r.get(k) == v for k, v in fields.items()), f"a report with {fields}")
 
 
 @pytest.fixture
@@ -51,13 +52,11 @@ def reports(world):
     reports.watch.close()
 
 
-@pytest.mark.parametrize("verbs,code,outcome", [
-    (["exit", "0"], 0, "completed"), (["exit", "7"], 7, "failed"),
-    (["die", "SEGV"], 139, "failed"), (["exit", "42"], 42, "failed"),
-], ids=["0", "7", "SEGV", "42"])
+@pytest.mark.parametrize("verbs, code, outcome", [
+    ("exit 0", 0, "completed"), ("exit 7", 7, "failed"), ("die SEGV", 139, "failed"), ("exit 42", 42, "failed")])
 def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, outcome):
     """A scheduler that loses the exit code finds it here."""
-    world.act(*verbs, options=["--report", reports.path], code=code)
+    world.act(verbs, options=["--report", reports.path], code=code)
     last = json.loads(reports.path.read_text())
     assert TOP <= set(last)
     assert (last["exit_code"], last["outcome"], last["state"]) == (code, outcome, "done")
@@ -65,7 +64,7 @@ def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, out
 
 def test_line_44_the_first_cause_is_told(world, reports):
     """The failed rank, the cause and the time; by number and in words."""
-    world.act("die", "SEGV", options=["-n", "1", "--report", reports.path], code=139)
+    world.act("die SEGV", options=["-n", "1", "--report", reports.path], code=139)
     cause = json.loads(reports.path.read_text())["first_cause"]
     assert cause["rank"] == 0 and cause["node_rank"] == 0 and cause["signal"] == signal.SIGSEGV
     assert cause["pid"] > 1 and cause["text"]
@@ -73,30 +72,25 @@ def test_line_44_the_first_cause_is_told(world, reports):
 
 def test_line_42_written_by_rename_at_each_change(world, reports):
     """A reader never sees half a report, and a killed pchrun leaves the last state behind."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-                    options=["--report", reports.path, "--grace", "20s"], ready="ready")
+    job = world.act("record TERM say ready until TERM hold save", options=["--report", reports.path, "--grace", "20s"])
     running = reports.wait(state="running")
     assert running["exit_code"] is None and running["outcome"] in (None, "unknown")
-    os.kill(job.pid, signal.SIGTERM)
+    job.send(signal.SIGTERM)
     world.events.wait("signal", name="TERM")
 
-    def noticed():
-        reports.take(0.05)
-        return [r for r in reports.seen if r.get("notice")]
-    notice = wait_until(noticed, "the notice in the report")[-1]["notice"]
+    notice = reports.wait_for(lambda report: report.get("notice"), "the notice in the report")["notice"]
     assert "TERM" in notice["source"] + notice["text"]
     world.let_end(job, 42, name="save")
     assert reports.wait(state="done")["exit_code"] == 42
     assert not reports.written_in_place
 
 
-def test_line_42_the_state_survives_our_death(world, reports, request):
+@pytest.mark.killed
+def test_line_42_the_state_survives_our_death(world, reports):
     """Killed with the whole control group by the OOM killer: the file still says what was."""
-    request.node.add_marker(pytest.mark.killed)
-    job = world.act("say", "ready", "pause", options=["--report", reports.path], ready="ready")
+    job = world.act("say ready pause", options=["--report", reports.path])
     reports.wait(state="running")
-    os.kill(job.pid, signal.SIGKILL)
-    job.finish()
+    job.kill()
     assert json.loads(reports.path.read_text())["exit_code"] is None
     wait_until(lambda: not marked(world.mark), "the program's death")
 
@@ -106,11 +100,10 @@ def test_nothing_is_written_after_our_death(world, reports):
     """The helper that writes the report is delayed, and pchrun is killed. The delayed report would overwrite
     that of the next start."""
     (world.root / "stuck").touch()
-    job = world.act("say", "ready", "pause", options=["--report", reports.path],
-                    env=world.shim("stuck", SHIM_STUCK=reports.folder, SHIM_DIR=world.root), ready="ready")
+    job = world.act("say ready pause", options=["--report", reports.path],
+                    env=world.shim("stuck", SHIM_STUCK=reports.folder, SHIM_DIR=world.root))
     wait_until(lambda: list(reports.folder.iterdir()), "the report to be begun")
-    os.kill(job.pid, signal.SIGKILL)
-    job.finish()
+    job.kill()
     (world.root / "stuck").unlink()
     wait_until(lambda: not marked(world.mark), "the end of all")
     assert not reports.path.exists()
@@ -118,7 +111,7 @@ def test_nothing_is_written_after_our_death(world, reports):
 
 def test_line_45_nothing_but_the_report_is_left(world, reports):
     """No temporary file stays beside it."""
-    assert world.act("exit", "0", options=["--report", reports.path]).finish() == 0
+    assert world.act("exit 0", options=["--report", reports.path]).finish() == 0
     assert [path.name for path in reports.folder.iterdir()] == ["report.json"]
 
 
@@ -131,23 +124,16 @@ def test_line_40_exec_errors_are_in_the_report(world, reports):
 
 def test_line_36_a_report_that_cannot_be_written(world):
     """It is said, and the job runs: losing a report is no reason to lose the training."""
-    job = world.act("say", "started", "exit", "5", options=["--report", "/proc/report.json"], code=5)
+    job = world.act("say started exit 5", options="--report /proc/report.json", code=5)
     assert world.events.all("started")
     assert "report" in job.err
-
-
-def refused(world, path, text):
-    """Nothing is started, and the end names the path and what is wrong with it."""
-    job = world.act("say", "started", options=["--report", path], code=125)
-    assert not world.events.all("started")
-    assert str(path) in job.err and text in job.err, job.err
 
 
 @pytest.mark.parametrize("path", ["folder/report.json", "file/report.json"])
 def test_a_folder_that_is_missing_is_not_made(world, path):
     """It is a slip of the pen more often than not, and is found before the training."""
     world.file("file")
-    refused(world, world.root / path, "directory")
+    world.refused(world.root / path, "directory", options=["--report", world.root / path])
     assert not (world.root / "folder").exists()
 
 
@@ -156,12 +142,12 @@ def test_a_folder_that_is_missing_is_not_made(world, path):
 def test_what_is_no_regular_file_is_not_replaced(world, kind, way):
     """--report /dev/null by root must leave the device as it is."""
     target = world.root / "target"
+    kinds = {"fifo": stat.S_IFIFO, "device": stat.S_IFCHR, "socket": stat.S_IFSOCK}
     try:
         if kind == "folder":
             target.mkdir()
         else:
-            mode = {"fifo": stat.S_IFIFO, "device": stat.S_IFCHR, "socket": stat.S_IFSOCK}[kind]
-            os.mknod(target, mode | 0o600, os.makedev(1, 3) if kind == "device" else 0)
+            os.mknod(target, kinds[kind] | 0o600, os.makedev(1, 3))
     except PermissionError:
         pytest.skip("this user may not make devices")
     before = os.lstat(target)
@@ -169,7 +155,7 @@ def test_what_is_no_regular_file_is_not_replaced(world, kind, way):
     if way == "link":
         path = world.root / "link"
         path.symlink_to("target")
-    refused(world, path, "not a regular file")
+    world.refused(path, "not a regular file", options=["--report", path])
     after = os.lstat(target)
     assert (after.st_ino, after.st_mode, after.st_rdev) == (
         before.st_ino, before.st_mode, before.st_rdev)
@@ -186,7 +172,7 @@ def test_behind_a_link_the_target_is_replaced(world, has_target):
     near.symlink_to("far/report.json")
     first = world.root / "first.json"
     first.symlink_to(near)
-    assert world.act("exit", "0", options=["--report", first]).finish() == 0
+    assert world.act("exit 0", options=["--report", first]).finish() == 0
     assert first.is_symlink() and near.is_symlink() and not target.is_symlink()
     assert json.loads(target.read_text())["outcome"] == "completed"
 
@@ -194,11 +180,11 @@ def test_behind_a_link_the_target_is_replaced(world, has_target):
 def test_a_circle_of_links_is_refused(world):
     link = world.root / "link"
     link.symlink_to("link")
-    refused(world, link, "symbolic link")
+    world.refused(link, "symbolic link", options=["--report", link])
 
 
 def test_the_reports_name(world):
     """{state_dir} and {node_rank} stand for their values."""
     state = world.root / "state"
-    world.act("exit", "0", options=["--state-dir", state], code=0)
+    world.act("exit 0", options=["--state-dir", state], code=0)
     assert (state / "report.0.json").exists()

@@ -18,6 +18,7 @@ from test_train import Attempt, digest
 INT, TERM, KILL, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR2
 QUICK = ["--restart-max", "3", "--restart-backoff", "20ms"]
 TRAINED = [*QUICK, "--restart-startup", "0"]  # no failure is one of the start
+PAUSING = [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"]
 
 
 def generations(job):
@@ -157,18 +158,14 @@ def test_who_interrupts_it_wants_no_restart(world, number, code):
     assert generations(job) == []
 
 
-def test_an_interrupt_in_the_pause_ends_the_job(world):
-    job = run(world, "exit 5", *TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h")
+@pytest.mark.parametrize("number, code, said", [
+    (INT, 5, "not restarted: a signal has told the job to end"),
+    (TERM, 42, "preempted_unknown, exit code 42: the notice came while the job was restarted")])
+def test_a_signal_in_the_pause_ends_the_job(world, number, code, said):
+    job = run(world, "exit 5", *PAUSING)
     wait_until(lambda: "(2 of 3)" in job.err, "the pause")
-    job.end_by(INT, 5)
-    assert "not restarted: a signal has told the job to end" in job.err
-
-
-def test_a_notice_in_the_pause_ends_the_job(world):
-    job = run(world, "exit 5", *TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h")
-    wait_until(lambda: "(2 of 3)" in job.err, "the pause")
-    job.end_by(TERM, 42)
-    assert "preempted_unknown, exit code 42: the notice came while the job was restarted" in job.err
+    job.end_by(number, code)
+    assert said in job.err
 
 
 def checkpoint(t, step):
@@ -179,18 +176,21 @@ def checkpoint(t, step):
     t.serve(save_step, "continue")
 
 
+def resumed(t, step, to):
+    """The next generation begins at that step, each rank with its own path, and trains on; its report."""
+    t.said("generation 1 begins")
+    for client in t.clients:
+        assert client.open(resume=step) == t.path(step, client.rank)
+        client.train(to)
+    return wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
+
+
 def test_ranks_resume_from_the_last_commit(training):
     t = training(*TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2, train=4)
     checkpoint(t, 5)
     t.train(8)
     t.kill(0)
-    t.said("generation 1 begins")
-    for client in t.clients:
-        client.step = 5
-        assert client.ask("open", r"open supervised=1 same=1 resume=5 path=(.*)")[1] == t.path(
-            5, client.rank)
-        client.train(9)
-    report = wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
+    report = resumed(t, 5, 9)
     assert (report["attempt"], report["steps"]["resumed"]) == (1, 5)
     t.complete(5)
 
@@ -203,7 +203,7 @@ def test_the_private_directory_was_removed(training, world, what):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     t.kill(0)
     t.said(r"start: \S+/pchrun\.\w+, where processes attach, was removed; it is made again")
-    t.clients[0].forget()
+    t.clients[0].rest()
     t.open()
     t.clients[0].train(3)
     assert t.preempt() and t.result()[:2] == (42, "preempted")
@@ -237,7 +237,7 @@ def test_who_waits_for_a_save_hears_of_a_restart(training, ctl):  # noqa: F811
                         second.err)
     t.said("generation 1 begins")
     for client in t.clients:
-        client.forget()
+        client.rest()
         client.step = step
         client.open(resume=step)
     t.complete(step)
@@ -269,7 +269,7 @@ def test_what_was_saved_and_not_committed_can_be_saved_again(training):
     wait_until(lambda: t.clients[0].has_read() and is_blocked(t.pid(0)), "rank 0 to be in pch_saved")
     t.kill(1)
     t.said("generation 1 begins")
-    t.clients[0].forget()  # it may have been answered before it was ended
+    t.clients[0].rest()  # it may have been answered before it was ended
     t.open()
     t.train(4)
     t.job.send(USR2)
@@ -298,14 +298,7 @@ def test_a_job_goes_on_when_the_notice_is_over(training):
     """Its deadline has passed, and the machine is still there. The next notice counts anew."""
     t = training("--restart-after-notice", "--grace", "2s", "-v", n=2, train=3)
     step = t.preempt()
-    t.said("generation 1 begins")
-    for client in t.clients:
-        client.step = step
-        assert client.ask("open", rf"open supervised=1 same=1 resume={step} path=(.*)")[1] == t.path(
-            step, client.rank)
-        client.train(step + 3)
-    report = wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
-    assert report["notice"] is None
+    assert resumed(t, step, step + 3)["notice"] is None
     t.complete(step)
 
 
@@ -358,23 +351,15 @@ def test_all_nodes_begin_together(world):
 
 
 @pytest.mark.killed
-def test_a_node_that_is_lost_in_the_pause_ends_the_job(world):
-    nodes = Nodes(world, 3, [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"])
-    nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 2 ] && exit 7; exec sleep 1000")
+@pytest.mark.parametrize("count, lost", [(3, 1), (2, 0)], ids=["member", "chief"])
+def test_a_node_that_is_lost_in_the_pause_ends_the_job(world, count, lost):
+    nodes = Nodes(world, count, PAUSING)
+    nodes.launch_all("sh", "-c", f"[ $PCH_NODE_RANK = {count - 1} ] && exit 7; exec sleep 1000")
     nodes.say(0, "(2 of 3)")
-    os.kill(nodes.jobs[1].pid, KILL)
-    assert nodes.finish(0, 2) == 42
-    assert nodes.report(0)["outcome"] == nodes.report(2)["outcome"] == "node_lost"
-
-
-@pytest.mark.killed
-def test_chief_that_is_lost_in_the_pause_ends_the_job(world):
-    nodes = Nodes(world, 2, [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"])
-    nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
-    nodes.say(0, "(2 of 3)")
-    os.kill(nodes.jobs[0].pid, KILL)
-    assert nodes.finish(1) == 42
-    assert nodes.report(1)["outcome"] == "node_lost"
+    os.kill(nodes.jobs[lost].pid, KILL)
+    others = [node for node in range(count) if node != lost]
+    assert nodes.finish(*others) == 42
+    assert {nodes.report(node)["outcome"] for node in others} == {"node_lost"}
 
 
 def test_a_training_ends_with_the_same_weights(world, digest):

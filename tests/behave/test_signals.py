@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from harness import DEADLINE, SLACK, children_of, is_alive, read_proc, signal_set, stat_fields, state_of, wait_until
+from harness import (DEADLINE, PREEMPTED, SLACK, children_of, is_alive, leaks_unseen, read_proc, signal_set,
+                     stat_fields, state_of, wait_until)
 from nodes import free_port
 
-PREEMPTED = 42
 TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
 APART = 1.1  # two signals further apart than this are two
 
@@ -18,12 +18,7 @@ APART = 1.1  # two signals further apart than this are two
 @pytest.fixture
 def recorder(world):
     """A pchrun whose program writes down every signal, and ends with 5 after SIGUSR2."""
-    def start(*options, last="USR2", **more):
-        job = world.act("record", "all", "say", "ready", "until", last, "exit", "5",
-                        options=options, **more)
-        job.actor = world.events.wait("ready")["pid"]
-        return job
-    return start
+    return lambda *options: world.act("record all say ready until USR2 exit 5", options=options)
 
 
 # --- lines 1 to 5: before the fork ----------------------------------------------------------------
@@ -38,7 +33,7 @@ def test_line_02_signals_are_blocked(recorder):
 
 def test_line_02_a_notice_before_the_fork_is_kept(world):
     """A scheduler may change its mind at once: SIGTERM comes while the job is being set up."""
-    job = world.act("exit", "0", env=world.gates("before-fork"))
+    job = world.act("exit 0", env=world.gates("before-fork"))
     world.reached("before-fork")
     os.kill(job.pid, TERM)
     world.go("before-fork")
@@ -49,7 +44,7 @@ def test_line_02_a_notice_before_the_fork_is_kept(world):
 def test_line_03_a_signal_to_the_child_before_exec_reaches_the_program(world, gate):
     """With evsignal a signal that hit the forked child before its exec ran the parent's callback:
     the two share a socket pair. It must wait for the new program."""
-    job = world.act("say", "started", "pause", env=world.gates(gate))
+    job = world.act("say started pause", env=world.gates(gate))
     world.reached(gate)
     os.kill(job.child(), TERM)
     world.go(gate)
@@ -60,10 +55,8 @@ def test_line_03_a_signal_to_the_child_before_exec_reaches_the_program(world, ga
 def test_line_04_what_was_inherited_ignored_is_not_forwarded(world, name):
     """Linux queues blocked signals even when they are ignored, so a signalfd sees the SIGHUP that
     nohup wanted away, and a wrapper forwards it to a program that has set up its own handler."""
-    job = world.start("env", f"--ignore-signal={name}", world.pchrun, "--", world.actor, "record",
-                      "all", "say", "ready", "until", "USR1", "exit", "5")
-    world.events.wait("ready")
     number = signal.Signals[f"SIG{name}"]
+    job = world.act("record all say ready until USR1 exit 5", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
     assert number in signal_set(job.pid, "SigIgn") and number not in signal_set(job.pid, "SigBlk")
     os.kill(job.pid, number)
     job.end_by(USR1, 5)
@@ -74,11 +67,9 @@ def test_line_05_standard_error_without_a_reader(world):
     """The reader of our log dies: the first line written then kills a supervisor that has SIGPIPE
     at its default, and with it the job. The program still gets the default action."""
     read_end, write_end = os.pipe()
-    job = world.act("record", "all", "say", "ready", "until", "USR1", "exit", "5",
-                    options=["-v"], stderr=write_end)
+    job = world.act("record all say ready until USR1 exit 5", options="-v", stderr=write_end)
     os.close(write_end)
-    actor = world.events.wait("ready")["pid"]
-    assert signal.SIGPIPE not in signal_set(actor, "SigIgn")
+    assert signal.SIGPIPE not in signal_set(job.actor, "SigIgn")
     os.close(read_end)
     job.send(signal.SIGUSR2)  # worth a line of log
     world.events.wait("signal", name="USR2")
@@ -93,24 +84,26 @@ FAULTS = ["ABRT", "TRAP", "SYS", "SEGV", "BUS", "FPE", "ILL"]
 OF_SANITIZERS = FAULTS[3:]  # they have handlers before main()
 
 
-@pytest.mark.parametrize("name", FORWARDED + FAULTS)
-def test_line_27_forwarded_signals(world, name):
-    """A signal of a user or a scheduler is for the program, and comes once. A SIGABRT was to show where the
-    program hangs; a supervisor that died of it took the job and its save with it."""
+@pytest.fixture
+def number(world, name):
+    """That of the test's parameter."""
     if name in OF_SANITIZERS and world.has_sanitizer():
         pytest.skip("a sanitizer takes it")
-    recorded = name if name in FAULTS else "all"
-    job = world.act("record", recorded, "say", "ready", "until", name, "spin", "20", "exit", "5", ready="ready")
-    number = getattr(signal, f"SIG{name}")
+    return signal.Signals[f"SIG{name}"]
+
+
+@pytest.mark.parametrize("name", FORWARDED + FAULTS)
+def test_line_27_forwarded_signals(world, name, number):
+    """A signal of a user or a scheduler is for the program, and comes once. A SIGABRT was to show where the
+    program hangs; a supervisor that died of it took the job and its save with it."""
+    job = world.act(f"record {name if name in FAULTS else 'all'} say ready until {name} spin 20 exit 5")
     job.end_by(number, 5)
     assert [e["number"] for e in world.events.all("signal")] == [number]
 
 
 def test_line_27_real_time_signals_are_forwarded(world):
     """Some programs save on a real-time signal. The two that libc keeps for itself are let be."""
-    job = world.act("record", "all", "say", "ready", "until", "RTMIN+3", "exit", "5", ready="ready")
-    os.kill(job.pid, signal.SIGRTMIN + 3)
-    assert job.finish() == 5
+    world.act("record all say ready until RTMIN+3 exit 5").end_by(signal.SIGRTMIN + 3, 5)
 
 
 @pytest.mark.parametrize("options,name", [(["-g"], "USR1"), ([], "USR1"),
@@ -119,9 +112,9 @@ def test_line_27_real_time_signals_are_forwarded(world):
                          ids=["group", "alone", "notice", "session"])
 def test_line_27_the_whole_group_on_demand(world, options, name):
     """tini -g, and dumb-init by default, do the same, because a shell does not pass signals on."""
-    job = world.act("fork", "{", "record", name, "say", "below", "until", name, "}", "record", name,
-                    "say", "ready", "until", name, "reap", "exit", "5", options=options)
-    pids = {world.events.wait("below")["pid"], world.events.wait("ready")["pid"]}
+    job = world.act(f"fork {{ record {name} say below until {name} }} record {name} say ready until {name} reap exit 5",
+                    options=options)
+    pids = {world.events.wait("below")["pid"], job.actor}
     job.send(signal.Signals[f"SIG{name}"])
     if not options:
         command = world.events.wait("signal")["pid"]
@@ -135,13 +128,9 @@ def test_line_27_the_whole_group_on_demand(world, options, name):
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_line_27_who_dies_of_a_fault_that_was_sent(world, name):
+def test_line_27_who_dies_of_a_fault_that_was_sent(world, name, number):
     """The code tells of the program's death, not of ours, and nothing is started again."""
-    if name in OF_SANITIZERS and world.has_sanitizer():
-        pytest.skip("a sanitizer takes it")
-    job = world.start(world.pchrun, "--restart-max", "3", "--restart-backoff", "10ms", "--",
-                      "sleep", "1000")
-    number = signal.Signals[f"SIG{name}"]
+    job = world.launch("--restart-max", "3", "--restart-backoff", "10ms", "--", "sleep", "1000")
     (pid,) = wait_until(lambda: [p for p in children_of(job.pid) if b"sleep" in read_proc(p, "comm")],
                         "the command")
     job.end_by(number, 128 + number)
@@ -173,8 +162,7 @@ def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
                          ids=["INT", "QUIT", "HUP", "USR1"])
 def test_line_27_the_programs_own_code_is_kept(world, number, code):
     """Ctrl-C by hand is not a preemption: the user wants the program's own exit code."""
-    job = world.act("say", "ready", "pause", ready="ready")
-    job.end_by(number, code)
+    world.act("say ready pause").end_by(number, code)
 
 
 @pytest.mark.parametrize("rule,seen,code", [("ignore", [], 5), ("forward", ["TERM"], 5),
@@ -182,8 +170,7 @@ def test_line_27_the_programs_own_code_is_kept(world, number, code):
 def test_line_27_the_users_rule_wins(world, rule, seen, code):
     """The table of signals is the user's to change: signals.TERM in the file."""
     config = world.file("config.json", '{"signals": {"TERM": "%s"}}' % rule)
-    job = world.act("record", "all", "say", "ready", "until", "USR2", "exit", "5",
-                    options=["-c", config], ready="ready")
+    job = world.act("record all say ready until USR2 exit 5", options=["-c", config])
     job.send(TERM)
     if seen:
         world.events.wait("signal", name="TERM")
@@ -194,8 +181,7 @@ def test_line_27_the_users_rule_wins(world, rule, seen, code):
 def test_line_26_what_the_program_sends_us_is_not_sent_back(world):
     """A program that signals its process group or its parent would otherwise signal itself for
     ever. sudo looks at the sender for this reason."""
-    job = world.act("record", "all", "kill", "USR1", "parent", "say", "sent", "until", "USR2",
-                    "exit", "5", ready="sent")
+    job = world.act("record all kill USR1 parent say sent until USR2 exit 5", ready="sent")
     wait_until(lambda: USR1 not in signal_set(job.pid, "ShdPnd"), "USR1 to be taken")
     job.end_by(signal.SIGUSR2, 5)
     assert world.events.signals() == ["USR2"]
@@ -227,51 +213,38 @@ def test_line_26_different_signals_are_not_collapsed(recorder, world):
 
 # --- lines 29 to 31: the notice and the ladder ----------------------------------------------------
 
-@pytest.mark.parametrize("end", [["exit", "0"], ["exit", "9"], ["exit", "137"], ["die", "KILL"],
-                                 ["die", "TERM"], ["die", "SEGV"]], ids="-".join)
+@pytest.mark.parametrize("end", ["exit 0", "exit 9", "exit 137", "die KILL", "die TERM", "die SEGV"])
 def test_line_31_a_notice_holds_whatever_the_program_ends_with(world, end):
     """SIGTERM is a notice. Programs end after it with 0, 1, 143 or a crash in their handlers; the
     scheduler is to start the job again in every case."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", *end, ready="ready")
+    job = world.act("record TERM say ready until TERM", end)
     job.end_by(TERM, PREEMPTED)
 
 
 def test_line_31_the_code_of_a_preemption_is_the_users(world):
     """143 on some clouds, 99 under Grid Engine."""
-    job = world.act("say", "ready", "pause",
-                    options=["--exit-preempted", "99", "--exit-preempted-unsaved", "99"], ready="ready")
+    job = world.act("say ready pause", options="--exit-preempted 99 --exit-preempted-unsaved 99")
     job.end_by(TERM, 99)
 
 
 def test_line_31_who_ignores_the_notice_is_killed_at_the_deadline(world):
     """The grace is the scheduler's, and it ends with SIGKILL for everybody, us included."""
-    job = world.act("ignore", "TERM", "say", "ready", "pause", options=["--grace", "1s"], ready="ready")
+    job = world.act("ignore TERM say ready pause", options="--grace 1s")
     start = time.monotonic()
     job.end_by(TERM, PREEMPTED)
     assert 0.3 < time.monotonic() - start < 1 + SLACK
     assert not is_alive(job.actor)
 
 
-def test_line_31_a_duplicate_does_not_shorten_the_grace(world):
-    """Slurm sends SIGTERM twice within 20 ms. The second is the same notice, not an order to
-    stop at once."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-                    "say", "saved", options=["--grace", "30s", "--stop-term-wait", "1s"], ready="ready")
-    for _ in range(5):
+@pytest.mark.parametrize("times, between", [(5, 0), (2, APART)], ids=["duplicates", "the second"])
+def test_line_31_a_notice_that_comes_again_does_not_cut_a_running_save(world, times, between):
+    """Slurm sends SIGTERM twice within 20 ms. That is one notice, and no order to stop at once. Over a second later
+    it means "save now": a program that saves is left alone."""
+    job = world.act("record TERM say ready until TERM hold save say saved", options="--grace 30s --stop-term-wait 1s")
+    for _ in range(times):
         job.send(TERM)
-    world.events.wait("signal", name="TERM")
-    world.let_end(job, PREEMPTED, name="save")
-    assert world.events.all("saved")
-
-
-def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
-    """A second SIGTERM, over a second later, means "save now". A program that saves is left alone."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-                    "say", "saved", "exit", "0", options=["--grace", "30s"], ready="ready")
-    job.send(TERM)
-    world.events.wait("signal", name="TERM")
-    time.sleep(APART)
-    job.send(TERM)
+        world.events.wait("signal", name="TERM")
+        time.sleep(between)
     assert is_alive(job.actor)
     world.let_end(job, PREEMPTED, name="save")
     assert world.events.all("saved")
@@ -279,8 +252,7 @@ def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
 
 def test_line_31_the_third_notice_begins_the_ladder(world):
     """A third SIGTERM ends the wait, also with a grace of minutes."""
-    job = world.act("ignore", "TERM", "say", "ready", "pause",
-                    options=["--grace", "10m", "--stop-term-wait", "1s", "--stop-exit-wait", "1s"], ready="ready")
+    job = world.act("ignore TERM say ready pause", options="--grace 10m --stop-term-wait 1s --stop-exit-wait 1s")
     for _ in range(2):
         job.send(TERM)
         time.sleep(APART)
@@ -289,29 +261,27 @@ def test_line_31_the_third_notice_begins_the_ladder(world):
     assert not is_alive(job.actor)
 
 
-def test_line_30_a_stopped_program_hears_the_notice(world):
-    """SIGTERM to a stopped process does nothing until SIGCONT: a job stopped by a debugger or by
-    hand sat there until the scheduler's SIGKILL."""
-    job = world.act("say", "ready", "stop", "pause", options=["--grace", "30s"], process_group=None,
-                    start_new_session=True, ready="ready")
+@pytest.mark.parametrize("verbs, grace, deadline", [("", "30s", 10), ("ignore TERM", "1s", 8)],
+                         ids=["hears it", "ignores it"])
+def test_line_30_a_stopped_program(world, verbs, grace, deadline):
+    """SIGTERM to a stopped process does nothing until SIGCONT: a job stopped by a debugger or by hand sat there until
+    the scheduler's SIGKILL. SIGKILL works on a stopped process; the ladder must get there."""
+    job = world.act(verbs, "say ready stop pause", options=["--grace", grace], process_group=None,
+                    start_new_session=True)
     wait_until(lambda: state_of(job.actor) == "T", "the stop")
-    job.end_by(TERM, PREEMPTED, 10)
+    job.end_by(TERM, PREEMPTED, deadline)
 
 
-def test_line_30_a_stopped_program_that_ignores_term_is_killed(world):
-    """SIGKILL works on a stopped process; the ladder must get there."""
-    job = world.act("ignore", "TERM", "say", "ready", "stop", "pause", options=["--grace", "1s"],
-                    process_group=None, start_new_session=True, ready="ready")
-    wait_until(lambda: state_of(job.actor) == "T", "the stop")
-    job.end_by(TERM, PREEMPTED, 8)
+def our_own_stop(job):
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(job.pid) == "T", "our own stop")
 
 
 def test_line_29_after_our_own_stop_the_job_goes_on(world):
     """A suspended machine, or a SIGSTOP to the wrapper: when it wakes, deadlines seem to have
     passed, and a healthy job was killed for it."""
-    job = world.act("record", "USR1", "say", "ready", "until", "USR1", "exit", "5", ready="ready")
-    os.kill(job.pid, signal.SIGSTOP)
-    wait_until(lambda: state_of(job.pid) == "T", "our own stop")
+    job = world.act("record USR1 say ready until USR1 exit 5")
+    our_own_stop(job)
     time.sleep(APART)
     os.kill(job.pid, signal.SIGCONT)
     wait_until(lambda: state_of(job.pid) in "SR", "our going on")
@@ -321,10 +291,8 @@ def test_line_29_after_our_own_stop_the_job_goes_on(world):
 
 def test_line_29_a_notice_given_during_our_stop_is_kept(world):
     """Signals that come while we are stopped wait for us."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "say", "saved",
-                    options=["--grace", "30s"], ready="ready")
-    os.kill(job.pid, signal.SIGSTOP)
-    wait_until(lambda: state_of(job.pid) == "T", "our own stop")
+    job = world.act("record TERM say ready until TERM say saved", options="--grace 30s")
+    our_own_stop(job)
     os.kill(job.pid, TERM)
     job.end_by(signal.SIGCONT, PREEMPTED)
     assert world.events.all("saved")
@@ -334,9 +302,7 @@ def test_line_31_every_signal_during_the_ladder_is_harmless(world):
     """A storm of signals while the job is being stopped must not start a second ladder, kill
     pchrun, or change the outcome. (LeakSanitizer stops its process at the end to look at it, and
     waits for ever if a SIGCONT comes between.)"""
-    job = world.act("ignore", "TERM", "ignore", "INT", "ignore", "HUP", "say", "ready", "pause",
-                    options=["--grace", "1s"],
-                    env={"ASAN_OPTIONS": world.env["ASAN_OPTIONS"] + ":detect_leaks=0"}, ready="ready")
+    job = world.act("ignore TERM ignore INT ignore HUP say ready pause", options="--grace 1s", env=leaks_unseen(world))
     os.kill(job.pid, TERM)
     storm = [INT, TERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH]
     end = time.monotonic() + DEADLINE
@@ -350,9 +316,8 @@ def test_line_31_every_signal_during_the_ladder_is_harmless(world):
 
 def test_line_31_children_are_waited_for(world):
     """The notice is not the end: a save that takes its time is not cut while there is grace."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "spin", "700", "say",
-                    "saved", options=["--grace", "30s", "--stop-exit-wait", "100ms",
-                                      "--stop-term-wait", "100ms"], ready="ready")
+    job = world.act("record TERM say ready until TERM spin 700 say saved",
+                    options="--grace 30s --stop-exit-wait 100ms --stop-term-wait 100ms")
     assert children_of(job.pid)
     job.end_by(TERM, PREEMPTED)
     assert world.events.all("saved")

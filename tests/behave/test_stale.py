@@ -8,8 +8,6 @@ import pytest
 
 from harness import marked, wait_until
 
-PREEMPTED = 42
-
 
 def run_dirs(world):
     return {path.name for path in world.tmp.glob("pchrun.*")}

@@ -7,11 +7,10 @@ import re
 import signal
 import time
 
-from harness import SLACK, wait_until
+from harness import PREEMPTED, SLACK, wait_until
 from nodes import Nodes, start_training
 from pchctl import ctl  # noqa: F401
 
-PREEMPTED = 42
 # A node that stops for some seconds must not be lost.
 PATIENT = ["--cluster-heartbeat-timeout", "30s"]
 

@@ -100,8 +100,7 @@ def test_what_a_killed_pchrun_has_left_is_stuck_in_the_kernel(world, dead):
     assert dead.asked.wait(DEADLINE)
     (stuck,) = [pid for pid in marked(world.mark) if pid in descendants_of(job.pid) and b"cat" in read_proc(pid, "comm")]
     group = group_of(stuck) or ""
-    os.kill(job.pid, signal.SIGKILL)
-    job.finish()
+    job.kill()
     if "/pchrun." not in group:
         pytest.skip("no control group of version 2 is ours to divide")
     start = time.monotonic()

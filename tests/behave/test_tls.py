@@ -2,6 +2,7 @@
 """Nodes with a key work like nodes without one. A stranger without the key can do nothing. Also: how the key is
 loaded, kept and shown."""
 
+import contextlib
 import hmac
 import os
 import re
@@ -9,14 +10,12 @@ import shutil
 import socket
 import ssl
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from harness import DEADLINE, open_files, read_proc, wait_until
+from harness import DEADLINE, OWN_ERROR, libm_of, open_files, read_proc, wait_until
 from nodes import Nodes, far, free_port, preempt, saved_steps, start_training  # noqa: F401
 
-OWN_ERROR, PREEMPTED = 125, 42
 ONE_KEY = "all nodes need the same cluster.key_file"
 LIBRARIES = ("libssl.so.3", "libcrypto.so.3")
 
@@ -60,7 +59,7 @@ def nodes(world, key):
 def held_nodes(world, nodes, *options):
     """Two nodes that run until the test lets them end."""
     two = nodes(2, *options)
-    two.start_all("hold", world.hold("end"))
+    two.start_all("hold end")
     return two
 
 
@@ -134,9 +133,8 @@ def test_the_key_is_forgotten(world, nodes, key):
 def test_nothing_is_loaded_without_need(world, nodes):
     """Without a key, or without peers, OpenSSL costs neither time nor memory."""
     two = nodes(2, key_file=None)
-    two.start_all("hold", world.hold("end"))
-    alone = world.act("say", "alone", "hold", world.hold("end"),
-                      options=["--cluster-key-file", world.root / "job.key"], ready="alone")
+    two.start_all("hold end")
+    alone = world.act("say alone hold end", options=["--cluster-key-file", world.root / "job.key"], ready="alone")
     assert not any(libraries_of(job.pid) for job in (alone, *two.jobs.values()))
     world.go_on("end")
     assert two.finish() == 0 and alone.finish() == 0
@@ -305,50 +303,53 @@ def test_a_client_with_no_key_but_all_else(world, nodes):
     world.let_end(two)
 
 
-def test_a_server_with_a_certificate(world, nodes):
+@pytest.fixture
+def stands_in(world, nodes):
+    """A function: a server has node 0's port, and node 1 comes to it so many times. Node 1 gives up, and runs nothing."""
+    def serve(answer, times=1):
+        two = nodes(2, *STRANGER)
+        with socket.create_server(("127.0.0.1", two.port)) as listener:
+            listener.settimeout(DEADLINE)
+            two.start(1, "say stranger")
+            for _ in range(times):
+                s, _ = listener.accept()
+                with s:
+                    answer(s)
+        assert two.finish() == OWN_ERROR
+        assert not world.events.all("stranger")
+    return serve
+
+
+def test_a_server_with_a_certificate(world, stands_in):
     """Another server has node 0's port: a valid certificate is no proof without the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(world.file("certificate", CERTIFICATE))
-    two = nodes(2, *STRANGER)
-    with socket.create_server(("127.0.0.1", two.port)) as listener:
-        listener.settimeout(DEADLINE)
-        two.start(1, "say", "stranger")
-        s, _ = listener.accept()
-        with s, pytest.raises((ssl.SSLError, ConnectionError)):
+
+    def answer(s):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
             context.wrap_socket(s, server_side=True).recv(1)
-    assert two.finish() == OWN_ERROR
-    assert not world.events.all("stranger")
+    stands_in(answer)
 
 
 # --- on the way ----------------------------------------------------------------------------------
 
-def test_what_is_changed_on_the_way(world, far):
-    """One bit, again and again: the connection ends and is made again, and the job goes on."""
+@pytest.mark.parametrize("fault, rank", [("change", 1), ("cut", 0)])
+def test_a_connection_that_ends_on_the_way_is_made_again(far, fault, rank):
+    """One bit is changed, again and again, or the connection is cut wherever in a record: the job goes on."""
     two, proxy = far
-    first = start_training(world, two)
+    first = start_training(two.world, two)
     for count in range(1, 6):
-        proxy.change()
+        getattr(proxy, fault)()
         two.say(1, "back as node 1 of 2", count=count)
-    last = preempt(two, 1)
+    last = preempt(two, rank)
     assert saved_steps(two) == {first: 4, last: 4}
-    assert "damaged on the way" in two.jobs[0].err + two.jobs[1].err
-
-
-def test_a_cut_connection_is_made_again(world, far):
-    """Wherever in a record it was cut."""
-    two, proxy = far
-    first = start_training(world, two)
-    for count in range(1, 6):
-        proxy.cut()
-        two.say(1, "back as node 1 of 2", count=count)
-    last = preempt(two, 0)
-    assert saved_steps(two) == {first: 4, last: 4}
+    assert fault != "change" or "damaged on the way" in two.jobs[0].err + two.jobs[1].err
 
 
 def test_what_was_recorded(world, far):
     """Said again to the chief it is nothing, and the words of the job are not in it."""
     two, proxy = far
-    two.start_all("hold", world.hold("end"))
+    two.start_all("hold end")
     member, chief = list(proxy.heard.values())[:2]
     for word in (b"cluster.heartbeat_interval", socket.gethostname().encode()[:63] + b"\0"):
         assert word not in member + chief
@@ -360,30 +361,21 @@ def test_what_was_recorded(world, far):
     world.let_end(two)
 
 
-def test_a_mirror_in_place_of_node_0(world, nodes):
+def test_a_mirror_in_place_of_node_0(stands_in):
     """A server that sends all bytes back proves nothing."""
-    two = nodes(2, *STRANGER)
-    with socket.create_server(("127.0.0.1", two.port)) as listener:
-        listener.settimeout(DEADLINE)
-        two.start(1, "say", "stranger")
-        for _ in range(3):
-            s, _ = listener.accept()
-            with s:
-                try:
-                    while data := s.recv(65536):
-                        s.sendall(data)
-                except ConnectionError:
-                    pass
-    assert two.finish() == OWN_ERROR
-    assert not world.events.all("stranger")
+    def answer(s):
+        with contextlib.suppress(ConnectionError):
+            while data := s.recv(65536):
+                s.sendall(data)
+    stands_in(answer, times=3)
 
 
 # --- the file, and the library -------------------------------------------------------------------
 
 def start_with(world, path, env=None):
     """The one line that a start with this key file ends with."""
-    job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.2", "--node-rank", 0,
-                       "--cluster-key-file", path, "--", "true", env=env, code=OWN_ERROR)
+    job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.2", "--node-rank", 0, "--cluster-key-file",
+                       path, "--", "true", env=env, code=OWN_ERROR)
     line, = job.err_lines
     return line
 
@@ -423,9 +415,7 @@ def test_openssl_is_not_there(world, key):
     line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
     for word in ("needs OpenSSL 3", "file too short", "libssl3", "unset LD_LIBRARY_PATH"):
         assert word in line
-    linked = subprocess.run(["ldd", world.pchrun], capture_output=True, text=True).stdout
-    libc = Path(re.search(r"libc\.so\S* => (\S+)", linked)[1])
-    shutil.copy(libc.with_name("libm.so.6"), folder / LIBRARIES[0])
+    shutil.copy(libm_of(world.pchrun), folder / LIBRARIES[0])
     line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
     assert "needs OpenSSL 3" in line and "undefined symbol" in line
 
@@ -441,10 +431,7 @@ def test_which_openssl_was_loaded(world, nodes):
         two.say(0, f"{place.rpartition('/')[2]}")
     world.let_end(two)
     other = nodes(2, "-v")
-    for rank in (0, 1):
-        other.jobs[rank] = world.launch("--cluster-nodes", other.entries, "--node-rank", rank,
-                                        *other.options, "--", "true",
-                                        env={"LD_LIBRARY_PATH": str(folder)})
+    other.launch_all("true", env={"LD_LIBRARY_PATH": str(folder)})
     assert other.finish() == 0
     assert re.search(rf"tls: OpenSSL 3\.\S+ .*, in {folder}/libssl.so.3 and {folder}/libcrypto.so.3",
                      other.jobs[0].err)
@@ -455,9 +442,7 @@ def test_openssl_cnf_is_not_asked(world, nodes):
     config = world.file("openssl.cnf", "openssl_conf = x\n[x]\nssl_conf = y\n[y]\nsystem_default = z\n"
                                        "[z]\nMaxProtocol = TLSv1.2\nCiphersuites = none\n")
     two = nodes(2)
-    for rank in (0, 1):
-        two.jobs[rank] = world.launch("--cluster-nodes", two.entries, "--node-rank", rank,
-                                      *two.options, "--", "true", env={"OPENSSL_CONF": str(config)})
+    two.launch_all("true", env={"OPENSSL_CONF": str(config)})
     assert two.finish() == 0
 
 

@@ -6,15 +6,13 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 
 import pytest
 
-from harness import DEADLINE, is_blocked, marked, wait_until
+from harness import CHARLM, is_blocked, marked, undisturbed_digest, wait_until
 from nodes import Nodes, free_port
 from training import Training
 
-CHARLM = os.environ["CHARLM"]
 PREEMPTED = NODE_LOST = 42
 TERM, KILL, STOP, CONT = signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 WORLD = 4
@@ -25,13 +23,7 @@ TRAINING = ["--steps", STEPS, "--log-every", "1"]
 @pytest.fixture(scope="module")
 def digest(tmp_path_factory):
     """The weights of the same training without pchrun."""
-    argv = [str(a) for a in [CHARLM, *TRAINING, "--dir", tmp_path_factory.mktemp("plain"), "--port",
-                             free_port()]]
-    ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(WORLD)})
-             for rank in range(WORLD)]
-    told = [rank.communicate(timeout=DEADLINE)[0] for rank in ranks]
-    return re.search("^digest (.*)$", told[0], re.M)[1]
+    return undisturbed_digest(WORLD, *TRAINING, "--dir", tmp_path_factory.mktemp("plain"), "--port", free_port())
 
 
 class Attempt:
@@ -150,27 +142,28 @@ def test_preempted_again_and_again(attempt, digest):
     assert attempt(pace=0, skew=0).completed(resumed) == digest
 
 
-def test_own_saves_and_a_notice(attempt, digest):
-    """The program's periodic saves are committed; the notice's comes on top."""
+def preempted_beside_own_saves(attempt, step):
+    """A notice when the program's own save of that step is committed; returns the attempt and the last commit."""
     job = attempt(options=["--save-every", "4"])
-    job.nodes.say(0, "commit: step 8 is durable on every rank")
+    job.nodes.say(0, f"commit: step {step} is durable on every rank")
     job.notice(1)
     assert job.nodes.finish() == PREEMPTED
     assert job.nodes.agreed("outcome")["outcome"] == "preempted"
-    step, = {job.nodes.report(node)["commit"]["step"] for node in range(WORLD)}
-    assert step > 8
+    last, = {job.nodes.report(node)["commit"]["step"] for node in range(WORLD)}
+    assert last > step
+    return last
+
+
+def test_own_saves_and_a_notice(attempt, digest):
+    """The program's periodic saves are committed; the notice's comes on top."""
+    step = preempted_beside_own_saves(attempt, 8)
     assert attempt(pace=0, skew=0).completed(step) == digest
 
 
 def test_a_checkpoint_of_another_step(attempt, digest, world):
     """An older checkpoint was copied over it: the training does not start from there."""
-    job = attempt(options=["--save-every", "4"])
-    job.nodes.say(0, "commit: step 4 is durable on every rank")
-    job.notice(1)
-    assert job.nodes.finish() == PREEMPTED
-    step = job.nodes.report(0)["commit"]["step"]
+    step = preempted_beside_own_saves(attempt, 4)
     folder = world.root / "checkpoints"
-    assert step > 4
     shutil.copy(folder / f"step-00000004.rank-2-of-{WORLD}",
                 folder / f"step-{step:08}.rank-2-of-{WORLD}")
     again = attempt(pace=0, skew=0)
@@ -206,8 +199,7 @@ def test_a_node_is_killed(attempt, digest, victim, world):
 def pair(world):
     """Two nodes with a rank each, which the test leads; a node that stands still meanwhile is not lost."""
     nodes = Nodes(world, 2, ["--cluster-heartbeat-timeout", "60s"])
-    jobs = [Training(world, "--cluster-nodes", nodes.entries, "--node-rank", node, *nodes.options,
-                     first=node) for node in range(2)]
+    jobs = start_pair(world, nodes)
     for job in jobs:
         job.open()
     for job in jobs:
@@ -217,15 +209,32 @@ def pair(world):
         job.close()
 
 
+def start_pair(world, nodes, *dirs):
+    """A rank on each of two nodes, which may have directories of their own."""
+    own = [["--checkpoint-dir", path] for path in dirs] or [[], []]
+    return [Training(world, "--cluster-nodes", nodes.entries, "--node-rank", node, *own[node], *nodes.options,
+                     first=node) for node in range(2)]
+
+
+def saved(pair, step, then):
+    """The ranks of both nodes save, and all are answered when both have."""
+    for job in pair:
+        job.clients[0].tell(f"saved {step} {job.path(step, job.clients[0].rank)}")
+    for job in pair:
+        job.clients[0].expect(f"saved {step} {then}")
+
+
+def results(pair):
+    """Of the job, when the ranks come to their end."""
+    for job in pair:
+        job.clients[0].end_input()
+    return [job.result() for job in pair]
+
+
 def hold_at_the_gate(pair):
     """Node 1 cannot answer; the rank of node 0 stands at the proposed step. The commit of a save of
     their own shows that the chief has heard of both ranks, without whom it proposes nothing."""
-    for job in pair:
-        client, = job.clients
-        client.tell(f"saved {client.step} {job.path(client.step, client.rank)}")
-    for job in pair:
-        client, = job.clients
-        client.expect(f"saved {client.step} continue")
+    saved(pair, 3, "continue")
     os.kill(pair[1].job.pid, STOP)
     pair[0].notice()
     step = int(pair[0].said(r"round: 1: proposing to save at step (\d+)")[1])
@@ -239,15 +248,8 @@ def hold_at_the_gate(pair):
 
 
 def save_both(pair, step):
-    for job in pair:
-        for client in job.clients:
-            client.tell(f"saved {step} {job.path(step, client.rank)}")
-    for job in pair:
-        for client in job.clients:
-            client.expect(f"saved {step} exit")
-            client.end_input()
-    for job in pair:
-        assert job.result() == (PREEMPTED, "preempted", step)
+    saved(pair, step, "exit")
+    assert results(pair) == [(PREEMPTED, "preempted", step)] * 2
 
 
 def test_a_rank_waits_at_the_gate(pair):
@@ -275,9 +277,7 @@ def test_saved_in_the_background(pair):
     second.tell(f"step {step + 1}")
     for job in pair:
         job.clients[0].expect(f"step {step + 1} exit")
-        job.clients[0].end_input()
-    for job in pair:
-        assert job.result() == (PREEMPTED, "preempted", step)
+    assert results(pair) == [(PREEMPTED, "preempted", step)] * 2
 
 
 def test_another_rank_is_further(pair):
@@ -311,21 +311,15 @@ def test_one_node_has_lost_its_records(world):
     for fresh, resume in ((False, 0), (False, 3), (True, 0)):
         nodes = Nodes(world, 2, ["--checkpoint-shared=false"])
         dirs = [world.root / name for name in (("new", "old") if fresh else ("old", "other"))]
-        jobs = [Training(world, "--cluster-nodes", nodes.entries, "--node-rank", node,
-                         "--checkpoint-dir", dirs[node], *nodes.options, first=node)
-                for node in range(2)]
+        jobs = start_pair(world, nodes, *dirs)
         for job in jobs:
             job.open(resume)
             job.train(3)
-            if resume == 0:
-                job.clients[0].tell(f"saved 3 {job.path(3, 0)}")
+        if resume == 0:
+            saved(jobs, 3, "continue")
         for job in jobs:
-            if resume == 0:
-                job.clients[0].expect("saved 3 continue")
             job.done()
-            job.clients[0].end_input()
-        for job in jobs:
-            assert job.result()[:2] == (0, "completed")
+        assert [result[:2] for result in results(jobs)] == [(0, "completed")] * 2
     jobs[0].said("node 1 knows of a commit at step 3, node 0 only of step 0")
 
 
@@ -337,10 +331,7 @@ def test_an_own_save_that_fails_on_another_node(pair):
     first.expect("saved 3 continue")
     for job in pair:
         job.train(6)
-        job.clients[0].tell(f"saved 6 {job.path(6, job.clients[0].rank)}")
+    saved(pair, 6, "continue")
     for job in pair:
-        job.clients[0].expect("saved 6 continue")
         job.done()
-        job.clients[0].end_input()
-    for job in pair:
-        assert job.result() == (0, "completed", 6)
+    assert results(pair) == [(0, "completed", 6)] * 2

@@ -45,18 +45,36 @@ class Pictures:
 
 
 @pytest.fixture
-def look(world):
+def mirrored(world):
+    """mirrored(*before, …): what mirror sees when that starts it, below pchrun or not."""
+    def mirrored(*before, arguments=(), **more):
+        path = world.root / "picture"  # the same each time: it is in argv
+        world.start(*before, world.mirror, path, *arguments, code=0, **more)
+        picture = json.loads(path.read_text())
+        path.unlink()
+        return picture
+    return mirrored
+
+
+@pytest.fixture
+def look(world, mirrored):
     """look(*before, options=(), …): starts `before… mirror` and `before… pchrun … mirror`."""
-    def look(*before, options=(), **more):
-        pictures = []
-        path = world.root / "picture"  # the same for both: it is in argv
-        for middle in ([], [world.pchrun, *options, "--"]):
-            world.start(*before, *middle, world.mirror, path, stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more, code=0)
-            pictures.append(json.loads(path.read_text()))
-            path.unlink()
-        return Pictures(*pictures)
-    return look
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    return lambda *before, options=(), **more: Pictures(
+        *(mirrored(*before, *middle, **silent, **more) for middle in ([], [world.pchrun, *options, "--"])))
+
+
+@pytest.fixture
+def pipe(world):
+    """The ends of a pipe: (read end, write end)."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def variables(picture):
+    return dict(entry.split("=", 1) for entry in picture["env"])
 
 
 def mask_all():
@@ -86,8 +104,7 @@ def test_promise_7_in_a_job_of_several_nodes(world, look, before):
 def test_line_01_ignored_sigchld_is_reset(world):
     """Some launchers start jobs with SIGCHLD ignored. waitpid then fails with ECHILD, and tini and
     catatonit wait for ever for a child that ended long ago."""
-    job = world.start("env", "--ignore-signal=CHLD", world.pchrun, "--", world.actor, "exit", "7")
-    assert job.finish(5) == 7
+    assert world.act("exit 7", above=["env", "--ignore-signal=CHLD"]).finish(5) == 7
 
 
 CATCHABLE = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
@@ -152,61 +169,48 @@ def test_line_17_standard_descriptors_closed_at_the_start(look, closed):
     assert not set(map(str, closed)) & set(pictures.under["fds"])
 
 
-def test_line_16_inherited_descriptors_are_passed(look):
+def test_line_16_inherited_descriptors_are_passed(look, pipe):
     """The numbers of PMI's, make's jobserver's and LISTEN_FDS' descriptors must not change."""
-    ends = os.pipe()
-    pictures = look(pass_fds=ends)
+    pictures = look(pass_fds=pipe)
     pictures.check()
-    assert set(map(str, ends)) <= set(pictures.under["fds"])
-    for end in ends:
-        os.close(end)
+    assert set(map(str, pipe)) <= set(pictures.under["fds"])
 
 
 @pytest.mark.parametrize("missing", ["", OLD_KERNEL], ids=["new", "old kernel"])
-def test_line_16_inherited_descriptors_closed_on_request(world, look, missing):
+def test_line_16_inherited_descriptors_closed_on_request(world, look, pipe, missing):
     """A leaked listening socket keeps its port busy as long as the job runs. On kernels before 5.9
     there is no close_range; crun falls back on EINVAL, ENOSYS and EPERM."""
-    ends = os.pipe()
     env = world.shim("enosys", SHIM_ENOSYS=missing) if missing else None
-    pictures = look(options=["--procs-close-fds"], pass_fds=ends, env=env)
+    pictures = look(options=["--procs-close-fds"], pass_fds=pipe, env=env)
     assert set(pictures.under["fds"]) == {"0", "1", "2"}
     pictures.check(but={"fds"})
-    for end in ends:
-        os.close(end)
 
 
-def test_line_18_inherited_descriptors_are_not_made_nonblocking(world):
+def test_line_18_inherited_descriptors_are_not_made_nonblocking(world, pipe):
     """O_NONBLOCK lives in the open file description: a supervisor that sets it on its standard
     error changes its caller, its shell and every rank; writes then fail with EAGAIN."""
-    read_end, write_end = os.pipe()
-    null = os.open("/dev/null", os.O_RDONLY)
-    flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)]
-    job = world.act("record", "USR1", "say", "ready", "until", "USR1", options=["-v"], stdin=null,
-                    stdout=write_end, stderr=write_end, ready="ready")
-    assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
-    job.end_by(signal.SIGUSR1, 0)
-    assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
-    for fd in (null, read_end, write_end):
-        os.close(fd)
+    with open("/dev/null", "rb") as null:
+        def flags():
+            return [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null.fileno(), pipe[1])]
+        before = flags()
+        job = world.act("record USR1 say ready until USR1", options="-v", stdin=null, stdout=pipe[1], stderr=pipe[1])
+        assert flags() == before
+        job.end_by(signal.SIGUSR1, 0)
+        assert flags() == before
 
 
-def test_line_18_a_nonblocking_descriptor_stays_so(look):
+def test_line_18_a_nonblocking_descriptor_stays_so(look, pipe):
     """Nor is the flag cleared: the caller may have set it on purpose."""
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    pictures = look(pass_fds=[write_end])
-    assert pictures.under["fds"][str(write_end)]["fl"] & os.O_NONBLOCK
+    os.set_blocking(pipe[1], False)
+    pictures = look(pass_fds=pipe[1:])
+    assert pictures.under["fds"][str(pipe[1])]["fl"] & os.O_NONBLOCK
     pictures.check()
-    os.close(read_end)
-    os.close(write_end)
 
 
-def test_line_19_standard_streams_are_inherited_not_piped(world):
+def test_line_19_standard_streams_are_inherited_not_piped(world, mirrored):
     """A pipe in between adds buffering, loses isatty and dies with us."""
     with open(world.root / "streams", "w+") as file:
-        path = world.root / "picture"
-        world.launch("--", world.mirror, path, stdin=file, stdout=file, stderr=file, code=0)
-    fds = json.loads(path.read_text())["fds"]
+        fds = mirrored(world.pchrun, "--", stdin=file, stdout=file, stderr=file)["fds"]
     assert [fds[str(n)]["target"] for n in range(3)] == [str(world.root / "streams")] * 3
 
 
@@ -215,12 +219,10 @@ def test_line_20_variables_pass_in_order(look):
     look(env={"EMPTY": "", "ODD": "a=b\nc\x7f\u00e4", "LONG": "x" * 100_000}).check()
 
 
-def test_line_20_last_duplicate_wins(world):
+def test_line_20_last_duplicate_wins(world, mirrored):
     """A second PCH_RANK, left by an outer pchrun, must not be what getenv finds first."""
-    path = world.root / "picture"
-    world.start(world.actor, "env", "PCH_RANK=77", "PCH_NNODES=9", "PCH_RANK=78", "TWICE=1",
-                "--", world.pchrun, "--", world.mirror, path, code=0)
-    env = json.loads(path.read_text())["env"]
+    env = mirrored(world.actor, "env", "PCH_RANK=77", "PCH_NNODES=9", "PCH_RANK=78", "TWICE=1", "--", world.pchrun,
+                   "--")["env"]
     assert [e for e in env if e.startswith("PCH_RANK=")] == ["PCH_RANK=0"]
     assert [e for e in env if e.startswith("PCH_NNODES=")] == ["PCH_NNODES=1"]
     assert "TWICE=1" in env
@@ -235,14 +237,11 @@ def test_line_20_documented_variables_are_set(look):
     assert not DOCUMENTED_RANKS & set(env)  # only with -n
 
 
-def test_line_20_listen_pid_follows_the_program(world):
+def test_line_20_listen_pid_follows_the_program(world, mirrored):
     """systemd's socket activation checks LISTEN_PID against getpid(): under a wrapper it named the
     wrapper, and the sockets were ignored."""
-    path = world.root / "picture"
-    world.start("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"', "sh", world.pchrun, "--",
-                world.mirror, path, code=0)
-    seen = json.loads(path.read_text())
-    env = dict(entry.split("=", 1) for entry in seen["env"])
+    seen = mirrored("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"', "sh", world.pchrun, "--")
+    env = variables(seen)
     assert env["LISTEN_PID"] == str(seen["pid"]) and env["LISTEN_FDS"] == "1"
 
 
@@ -253,12 +252,10 @@ def test_line_20_anothers_listen_pid_is_left_alone(look):
     assert "LISTEN_PID=1" in pictures.under["env"]
 
 
-def test_line_20_notify_socket_is_dropped(world):
+def test_line_20_notify_socket_is_dropped(world, mirrored):
     """NOTIFY_SOCKET belongs to the service's main process: a rank that says READY=1 or STOPPING=1
     there speaks for the whole service."""
-    path = world.root / "picture"
-    world.launch("--", world.mirror, path, env={"NOTIFY_SOCKET": "/run/none"}, code=0)
-    assert not [e for e in json.loads(path.read_text())["env"] if e.startswith("NOTIFY_SOCKET=")]
+    assert "NOTIFY_SOCKET" not in variables(mirrored(world.pchrun, "--", env={"NOTIFY_SOCKET": "/run/none"}))
 
 
 def test_line_21_limits_and_the_rest_are_handed_down(look):
@@ -275,8 +272,7 @@ def test_line_21_a_removed_working_directory(world):
     """The working directory may vanish while the job starts; pchrun does not need it."""
     gone = world.root / "gone"
     gone.mkdir()
-    world.start("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, world.pchrun, "--",
-                world.actor, "exit", "3", code=3)
+    world.act("exit 3", above=["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone], code=3)
 
 
 def test_line_45_arguments_are_passed_as_they_are(look):
@@ -286,8 +282,6 @@ def test_line_45_arguments_are_passed_as_they_are(look):
 
 @pytest.mark.parametrize("args", [["", " ", "-n", "--grace", "--", "*", "$HOME", "a\nb"], []],
                          ids=["odd", "none"])
-def test_line_45_odd_arguments(world, args):
+def test_line_45_odd_arguments(world, mirrored, args):
     """Behind the command's name nothing is ours, not even a second "--"."""
-    path = world.root / "picture"
-    assert world.launch(world.mirror, path, *args).finish() == 0
-    assert json.loads(path.read_text())["argv"] == [world.mirror, str(path), *args]
+    assert mirrored(world.pchrun, arguments=args)["argv"] == [world.mirror, str(world.root / "picture"), *args]

@@ -17,14 +17,16 @@ QUICK = ["--stop-term-wait", "500ms", "--stop-kill-wait", "5s"]
 
 # --- line 8: the process group, with its windows held open ----------------------------------------
 
-@pytest.mark.parametrize("gate", ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec",
-                                  "parent-after-fork", "parent-before-setpgid", "parent-after-setpgid"])
+GATES = ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec", "parent-after-fork",
+         "parent-before-setpgid", "parent-after-setpgid"]
+
+
+@pytest.mark.parametrize("gate", GATES)
 def test_line_08_a_notice_in_the_window_is_not_lost(world, gate):
     """Between fork and setpgid there is no group yet: kill(-pgid) fails with ESRCH. tini -g, catatonit -g and dumb-init
     lost the SIGTERM of a preemption there. The child may have long passed its exec when the parent calls setpgid,
     which then fails with EACCES; that is no error."""
-    job = world.act("record", "TERM", "say", "started", "until", "TERM", "exit", "3",
-                    options=["--grace", "30s"], env=world.gates(gate))
+    job = world.act("record TERM say started until TERM exit 3", options="--grace 30s", env=world.gates(gate))
     world.reached(gate)
     os.kill(job.pid, TERM)
     world.go(gate)
@@ -35,9 +37,8 @@ def test_line_08_a_notice_in_the_window_is_not_lost(world, gate):
 def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
     """It has execed, run and ended before the parent's next instruction: setpgid gives ESRCH or
     EACCES, SIGCHLD came early, and its code must still be seen."""
-    job = world.act("say", "done", "exit", "9", env=world.gates(gate))
+    job = world.act("say done exit 9", env=world.gates(gate), ready="done")
     world.reached(gate)
-    world.events.wait("done")
     world.go(gate)
     assert job.finish(10) == 9
 
@@ -45,7 +46,7 @@ def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
 def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
     """exec from a dead NFS server blocks in the kernel. A supervisor that reads the exec pipe without a
     deadline misses the scheduler's notice."""
-    job = world.act("exit", "0", options=["--grace", "1s", *QUICK], env=world.gates("before-exec"))
+    job = world.act("exit 0", options=["--grace", "1s", *QUICK], env=world.gates("before-exec"))
     world.reached("before-exec")
     job.end_by(TERM, 42, 8)
 
@@ -56,37 +57,25 @@ def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
 def test_line_43_the_program_dies_with_us(world):
     """pchrun is killed by the OOM killer or a careless kill -9: in four of four wrappers the
     child lived on and kept the accelerators."""
-    job = world.act("ignore", "TERM", "say", "ready", "pause", ready="ready")
-    os.kill(job.pid, KILL)
-    job.finish()
+    job = world.act("ignore TERM say ready pause")
+    job.kill()
     wait_until(lambda: not is_alive(job.actor), "the program's death")
 
 
 @pytest.mark.killed
-@pytest.mark.parametrize("old_kernel", [False, True], ids=["new", "old kernel"])
-@pytest.mark.parametrize("gate", ["child-after-fork", "before-pdeathsig"])
-def test_line_14_our_death_before_the_death_signal_is_set(world, gate, old_kernel):
+@pytest.mark.parametrize("gate, old_kernel", [
+    ("child-after-fork", False), ("child-after-fork", True), ("before-pdeathsig", False), ("before-pdeathsig", True),
+    ("after-pdeathsig", False)])
+def test_line_14_our_death_around_the_setting_of_the_death_signal(world, gate, old_kernel):
     """The classic race: the parent dies first, the signal is asked for too late and never comes.
-    Comparing getppid() with 1 does not help where a subreaper adopts the child, as here."""
-    job = world.act("say", "started", "pause", env=world.gates(gate, old_kernel=old_kernel))
+    Comparing getppid() with 1 does not help where a subreaper adopts the child, as here. Once it is set, the kernel
+    sees to it."""
+    job = world.act("say started pause", env=world.gates(gate, old_kernel=old_kernel))
     world.reached(gate)
     child = job.child()
-    os.kill(job.pid, KILL)
-    job.finish()
-    world.go(gate)
-    wait_until(lambda: not is_alive(child), "the child's end")
-    wait_until(lambda: not marked(world.mark), "the end of all that pchrun had forked")
-    assert not world.events.all("started")
-
-
-@pytest.mark.killed
-def test_line_14_our_death_after_the_death_signal_is_set(world):
-    """From then on it is the kernel that sees to it."""
-    job = world.act("say", "started", "pause", env=world.gates("after-pdeathsig"))
-    world.reached("after-pdeathsig")
-    child = job.child()
-    os.kill(job.pid, KILL)
-    job.finish()
+    job.kill()
+    if gate != "after-pdeathsig":
+        world.go(gate)
     wait_until(lambda: not is_alive(child), "the child's end")
     wait_until(lambda: not marked(world.mark), "the end of all that pchrun had forked")
     assert not world.events.all("started")
@@ -96,7 +85,7 @@ def test_line_15_the_main_thread_forks(world):
     """PDEATHSIG fires when the thread that forked ends, not the process: a program started from a
     helper thread was killed for no visible reason."""
     trace = world.root / "trace"
-    job = world.act("exit", "0", env=world.shim("trace", SHIM_TRACE=trace), code=0)
+    job = world.act("exit 0", env=world.shim("trace", SHIM_TRACE=trace), code=0)
     forks = [line.split() for line in trace.read_text().splitlines() if line.startswith("fork")]
     assert forks and {tid for _, tid, _ in forks} == {str(job.pid)}
 
@@ -106,18 +95,18 @@ def test_line_15_the_main_thread_forks(world):
 def test_line_23_many_ends_at_once(world):
     """Five deaths gave two SIGCHLD: a supervisor that waits once per signal leaves zombies, and never sees the
     last child."""
-    job = world.act("hold", world.hold("all"), "exit", "0", options=["-n", "32"])
+    job = world.act("hold all exit 0", options="-n 32")
     wait_until(lambda: len(children_of(job.pid)) == 32, "all children")
     world.let_end(job, name="all")
 
 
 def orphans(count):
-    return [word for _ in range(count) for word in ("daemon", "{", "exit", "9", "}")]
+    return "daemon { exit 9 } " * count
 
 
 def test_line_23_orphans_are_reaped(world):
     """A data loader that leaves its workers behind fills the process table of the process that adopts them."""
-    job = world.act("record", "USR1", *orphans(40), "say", "ready", "until", "USR1", ready="ready")
+    job = world.act("record USR1", orphans(40), "say ready until USR1")
     wait_until(lambda: children_of(job.pid) == [job.actor], "all orphans to be reaped")
     os.kill(job.actor, signal.SIGUSR1)
     assert job.finish() == 0
@@ -125,10 +114,8 @@ def test_line_23_orphans_are_reaped(world):
 
 def test_line_24_orphans_come_to_us(world):
     """Without PR_SET_CHILD_SUBREAPER a daemon of the job would go to init and be out of reach."""
-    job = world.act("daemon", "{", "say", "adopted", "pause", "}", "hold", world.hold("end"),
-                    "exit", "4", options=QUICK)
-    daemon = world.events.wait("adopted")["pid"]  # its parent may be about to end only now
-    wait_until(lambda: daemon in children_of(job.pid), "the adoption")
+    job = world.act("daemon { say adopted pause } hold end exit 4", options=QUICK, ready="adopted")
+    wait_until(lambda: job.actor in children_of(job.pid), "the adoption")  # its parent may be about to end only now
     world.let_end(job, 4)
 
 
@@ -136,8 +123,7 @@ def test_line_24_orphans_come_to_us(world):
 def test_line_24_only_the_programs_own_status_counts(world, code):
     """A daemon that fails after the program has succeeded does not make it a failure, nor the other
     way round."""
-    job = world.act(*orphans(5), "spin", "50", "exit", code)
-    assert job.finish() == int(code)
+    assert world.act(orphans(5), "spin 50 exit", code).finish() == int(code)
 
 
 def test_line_24_children_from_before_our_exec(world):
@@ -150,16 +136,14 @@ def test_line_24_children_from_before_our_exec(world):
 # --- line 44: what the program leaves behind ------------------------------------------------------
 
 LEFTOVERS = {
-    "child": ["fork", "{", "say", "left", "pause", "}"],
-    "own group": ["fork", "{", "setpgid", "say", "left", "pause", "}"],
-    "own session": ["fork", "{", "setsid", "say", "left", "pause", "}"],
-    "daemon": ["daemon", "{", "say", "left", "pause", "}"],
-    "stopped daemon": ["daemon", "{", "say", "left", "stop", "pause", "}"],
-    "daemon that ignores TERM": ["daemon", "{", "ignore", "TERM", "say", "left", "pause", "}"],
-    "stopped daemon that ignores TERM":
-        ["daemon", "{", "ignore", "TERM", "say", "left", "stop", "pause", "}"],
-    "daemon of a daemon":
-        ["daemon", "{", "daemon", "{", "say", "left", "pause", "}", "pause", "}"],
+    "child": "fork { say left pause }",
+    "own group": "fork { setpgid say left pause }",
+    "own session": "fork { setsid say left pause }",
+    "daemon": "daemon { say left pause }",
+    "stopped daemon": "daemon { say left stop pause }",
+    "daemon that ignores TERM": "daemon { ignore TERM say left pause }",
+    "stopped daemon that ignores TERM": "daemon { ignore TERM say left stop pause }",
+    "daemon of a daemon": "daemon { daemon { say left pause } pause }",
 }
 
 
@@ -167,8 +151,8 @@ LEFTOVERS = {
 def test_line_44_leftovers_are_swept(world, verbs):
     """A program that ends leaves workers that hold the accelerators; the next attempt then finds no
     memory. A setsid grandchild escapes every sweep by group (dumb-init#191)."""
-    job = world.act(*verbs, "hold", world.hold("end"), "exit", "6", options=QUICK, ready="left")
-    if "stop" in verbs:
+    job = world.act(verbs, "hold end exit 6", options=QUICK, ready="left")
+    if " stop " in verbs:
         wait_until(lambda: state_of(job.actor) == "T", "the stop")
     world.let_end(job, 6, deadline=12)
     assert not marked(world.mark)
@@ -177,8 +161,8 @@ def test_line_44_leftovers_are_swept(world, verbs):
 def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
     """Without pidfd_open and pidfd_send_signal (Linux before 5.3, or a container that forbids
     them) the sweep does its work all the same."""
-    job = world.act(*LEFTOVERS["daemon"], *LEFTOVERS["own session"], "hold", world.hold("end"),
-                    "exit", "6", options=QUICK, env=world.shim("enosys", SHIM_ENOSYS=OLD_KERNEL))
+    job = world.act(LEFTOVERS["daemon"], LEFTOVERS["own session"], "hold end exit 6", options=QUICK,
+                    env=world.shim("enosys", SHIM_ENOSYS=OLD_KERNEL))
     world.events.wait("left", count=2)
     world.let_end(job, 6, deadline=12)
     assert not marked(world.mark)
@@ -186,8 +170,7 @@ def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
 
 def test_line_44_leftovers_that_go_on_forking(world):
     """A process that forks and ends again and again is somewhere else each time one looks."""
-    chain = ["daemon", "{", "say", "left"] * 12 + ["pause"] + ["}", "spin", "3"] * 12
-    job = world.act(*chain[:-2], "hold", world.hold("end"), "exit", "6", options=QUICK)
+    job = world.act("daemon { say left " * 12, "pause", "} spin 3 " * 11, "} hold end exit 6", options=QUICK)
     world.events.wait("left", count=12)
     world.let_end(job, 6, deadline=12)
 
@@ -195,8 +178,7 @@ def test_line_44_leftovers_that_go_on_forking(world):
 def test_line_44_leftovers_get_term_first(world):
     """A worker wants to remove its shared memory before it goes: TERM, a bounded wait, then KILL.
     dumb-init sends TERM and leaves at once."""
-    job = world.act("daemon", "{", "record", "TERM", "say", "left", "until", "TERM", "spin", "100",
-                    "say", "cleaned", "}", "hold", world.hold("end"), "exit", "0", ready="left")
+    job = world.act("daemon { record TERM say left until TERM spin 100 say cleaned } hold end exit 0", ready="left")
     world.let_end(job)
     assert world.events.all("cleaned")
 
@@ -204,8 +186,8 @@ def test_line_44_leftovers_get_term_first(world):
 @pytest.mark.parametrize("code", [0, 6])
 def test_line_44_leftovers_may_be_left(world, code):
     """Some programs start services on purpose: --stop-leftovers leave."""
-    job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
-                    world.hold("end"), "exit", code, options=["--stop-leftovers", "leave"], ready="left")
+    job = world.act("daemon { record TERM say left wait } hold end exit", str(code), options="--stop-leftovers leave",
+                    ready="left")
     world.let_end(job, code, deadline=5)
     assert is_alive(job.actor) and not world.events.all("signal")
     kill_quietly(job.actor)
@@ -215,17 +197,14 @@ def test_line_44_leftovers_may_be_left(world, code):
 def test_line_44_the_code_is_recorded_before_the_sweep(world):
     """First the exit status, then the sweep, then the report: what the sweep sees must not change
     the code."""
-    job = world.act("daemon", "{", "record", "TERM", "say", "left", "until", "TERM", "exit", "1",
-                    "}", "hold", world.hold("end"), "exit", "0", ready="left")
-    world.let_end(job)
+    world.let_end(world.act("daemon { record TERM say left until TERM exit 1 } hold end exit 0", ready="left"))
 
 
 def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
     """The program has trained to its end; the SIGTERM that comes while leftovers are swept is too
     late to make it a preemption."""
-    job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
-                    world.hold("end"), "exit", "0",
-                    options=["--stop-term-wait", "1s", "--grace", "30s"], ready="left")
+    job = world.act("daemon { record TERM say left wait } hold end exit 0", options="--stop-term-wait 1s --grace 30s",
+                    ready="left")
     world.go_on("end")
     world.events.wait("signal", name="TERM")  # the sweep has begun
     job.end_by(TERM, 0, 8)
@@ -233,8 +212,7 @@ def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
 
 def test_line_33_the_deadline_takes_the_whole_tree(world):
     """At the end of the grace every process of the job is killed, in whatever session it hides."""
-    job = world.act("ignore", "TERM", "daemon", "{", "say", "left", "pause", "}", "fork", "{",
-                    "setsid", "say", "left", "pause", "}", "pause",
+    job = world.act("ignore TERM daemon { say left pause } fork { setsid say left pause } pause",
                     options=["--grace", "1s", *QUICK])
     world.events.wait("left", count=2)
     job.end_by(TERM, 42, 10)
@@ -243,12 +221,11 @@ def test_line_33_the_deadline_takes_the_whole_tree(world):
 # --- lines 34 and 35: whom we signal --------------------------------------------------------------
 
 SCENES = {
-    "end": (["exit", "3"], None),
-    "notice": (["say", "ready", "pause"], TERM),
-    "ladder": (["ignore", "TERM", "say", "ready", "pause"], TERM),
-    "sweep": (["daemon", "{", "ignore", "TERM", "say", "ready", "pause", "}", "hold", "HOLD"],
-              None),
-    "interrupt": (["say", "ready", "pause"], signal.SIGINT),
+    "end": ("exit 3", None),
+    "notice": ("say ready pause", TERM),
+    "ladder": ("ignore TERM say ready pause", TERM),
+    "sweep": ("daemon { ignore TERM say ready pause } hold end", None),
+    "interrupt": ("say ready pause", signal.SIGINT),
 }
 
 
@@ -259,11 +236,7 @@ def test_line_34_nobody_is_signalled_after_the_reaping(world, scene, count):
     comes before the reaping, or uses a pidfd. Line 35: a stored -1 becomes kill(-1), which hits every process."""
     verbs, number = SCENES[scene]
     trace = world.root / "trace"
-    job = world.act(*[world.hold("end") if v == "HOLD" else v for v in verbs],
-                    options=["-n", count, "--grace", "1s", *QUICK],
-                    env=world.shim("trace", SHIM_TRACE=trace))
-    if "ready" in verbs:
-        world.events.wait("ready", count=count)
+    job = world.act(verbs, options=["-n", count, "--grace", "1s", *QUICK], env=world.shim("trace", SHIM_TRACE=trace))
     world.go_on("end")
     if number:
         os.kill(job.pid, number)
@@ -283,22 +256,16 @@ def test_line_44_nothing_of_others_is_swept(world):
     """A blanket kill by name or session takes the neighbours along (TensorRT-LLM#16404)."""
     other = world.start(world.actor, "say", "neighbour", "pause")
     world.events.wait("neighbour")
-    job = world.act("daemon", "{", "say", "left", "pause", "}", "hold", world.hold("end"),
-                    options=QUICK, ready="left")
-    world.let_end(job)
+    world.let_end(world.act("daemon { say left pause } hold end", options=QUICK, ready="left"))
     assert is_alive(other.pid)
-    other.process.kill()
-    other.finish()
-
+    other.kill()
 
 def test_line_09_every_program_has_a_group(world):
     """With -n each command has a group of its own, so that one can be stopped alone."""
-    job = world.act("say", "ready", "pause", options=["-n", "3"])
-    world.events.wait("ready", count=3)
-    pids = {e["pid"] for e in world.events.all("ready")}
-    assert {int(stat_fields(pid)[2]) for pid in pids} == pids
+    job = world.act("say ready pause", options="-n 3")
+    assert {int(stat_fields(pid)[2]) for pid in job.actors} == set(job.actors)
     start = time.monotonic()
-    for pid in pids:
+    for pid in job.actors:
         kill_quietly(pid)  # pchrun ends the others when it sees the first one die
     assert job.finish() == 128 + KILL
     assert time.monotonic() - start < SLACK

@@ -41,17 +41,17 @@ class Client:
 
     def tell(self, command):
         """Gives a command that may take its time; expect() has the answer."""
-        os.write(self.fds[0], f"{command}\n".encode())
+        os.write(self.fds[0], os.fsencode(f"{command}\n"))
 
     def line(self, deadline=DEADLINE):
         end = time.monotonic() + deadline
         while b"\n" not in self.text:
-            ready, _, _ = select.select([self.fds[1]], [], [], max(0, end - time.monotonic()))
+            ready, _, _ = select.select([self.fds[-1]], [], [], max(0, end - time.monotonic()))
             if not ready:
                 raise Late(f"rank {self.rank} has not answered within {deadline:g} s")
-            self.text += os.read(self.fds[1], 65536)
+            self.text += os.read(self.fds[-1], 65536)
         line, self.text = self.text.split(b"\n", 1)
-        return line.decode()
+        return os.fsdecode(line)
 
     def expect(self, pattern):
         line = self.line()
@@ -65,21 +65,21 @@ class Client:
 
     def is_silent(self):
         """Has it not answered (yet)?"""
-        return not self.text and not select.select([self.fds[1]], [], [], 0)[0]
+        return not self.text and not select.select([self.fds[-1]], [], [], 0)[0]
 
     def has_read(self):
         """Has the client read all its commands?"""
         return fcntl.ioctl(self.fds[0], termios.FIONREAD, b"\0\0\0\0") == b"\0\0\0\0"
 
-    def forget(self):
-        """Discards the answers that the test has not read."""
-        while not self.is_silent():
-            self.text = b""
-            if select.select([self.fds[1]], [], [], 0)[0]:
-                os.read(self.fds[1], 65536)
+    def rest(self):
+        """Takes all answers that the test has not read."""
+        while select.select([self.fds[-1]], [], [], 0)[0]:
+            self.text += os.read(self.fds[-1], 65536)
+        text, self.text = self.text, b""
+        return os.fsdecode(text)
 
     def open(self, options="", resume=0):
-        """Returns the path of the checkpoint to resume from."""
+        """Attaches, to resume at that step; returns the path of the checkpoint to resume from."""
         self.step = resume
         return self.ask(f"open {options}", rf"open supervised=1 same=1 resume={resume} path=(.*)")[1]
 
