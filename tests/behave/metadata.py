@@ -8,6 +8,7 @@ wait() waits for them. There is one thread for each connection.
 
 import email.utils
 import hashlib
+import http.client
 import json
 import socket
 import ssl
@@ -39,13 +40,8 @@ class Answer:
     headers: dict = field(default_factory=dict)
 
 
-REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
-           404: "Not Found", 405: "Method Not Allowed", 429: "Too Many Requests",
-           500: "Internal Server Error", 503: "Service Unavailable", 504: "Gateway Timeout"}
-
-
 def encode(answer, length=None):
-    head = [f"HTTP/1.1 {answer.status} {REASONS[answer.status]}",
+    head = [f"HTTP/1.1 {answer.status} {http.HTTPStatus(answer.status).phrase}",
             f"Content-Length: {len(answer.body) if length is None else length}",
             *(f"{name}: {value}" for name, value in answer.headers.items())]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + answer.body
@@ -298,10 +294,7 @@ def read_request(stream):
     line = stream.readline(65536).decode("latin-1").split()
     if len(line) != 3:
         return None
-    headers = {}
-    while (text := stream.readline(65536).strip()):
-        name, _, value = text.decode("latin-1").partition(":")
-        headers[name.strip().lower()] = value.strip()
+    headers = {name.lower(): value for name, value in http.client.parse_headers(stream).items()}
     url = urlsplit(line[1])
     query = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
     return Request(line[0], url.path, query, headers, stream.read(int(headers.get("content-length", 0))))

@@ -5,12 +5,12 @@ The services are those of metadata.py. After a fault, a test waits for true answ
 has acted on the fault by then. So a wrong line would be there.
 """
 
+import fcntl
 import json
 import os
 import re
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 import metadata
-from harness import children_of, is_alive, open_files, status_of, wait_until
+from harness import (below_silent_names, children_of, full_pipe, is_alive, open_files, status_of, wait_until,
+                     wakeups)
 from metadata import (Alibaba, Answer, Aws, Azure, Gce, Tencent, answering, azure_event, beijing, rfc1123, rfc3339,
                       spot_action)
 from nodes import Proxy
-from test_hostile import SILENT
 
 PROGRAM = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
 QUICK = ["--interval", "10ms", "--timeout", "10s"]
@@ -250,10 +250,10 @@ def test_gce_costs_one_request_held_per_key(ask, gce):
     watcher = ask(gce)
     gce.wait(lambda: gce.hanging() == 4, "four held requests")
     wait_until(lambda: status_of(watcher.pid)["State"].startswith("S"), "the watch to sleep")
-    before = int(status_of(watcher.pid)["voluntary_ctxt_switches"])
+    before = wakeups(watcher.pid)
     begun = len(gce.requests)
     gce.wait(lambda: len(gce.requests) > begun, "the first of the next requests")
-    woken = int(status_of(watcher.pid)["voluntary_ctxt_switches"]) - before
+    woken = wakeups(watcher.pid) - before
     assert woken <= 10, f"woken {woken} times in a second"
 
 
@@ -856,22 +856,19 @@ def test_file_that_is_there_already(world, watch):
     assert watcher.wait("terminate").keys() == {"type", "id"}
 
 
-@pytest.mark.parametrize("spoil", ["half", "directory", "fifo", "huge", "type", "nan"])
+@pytest.mark.parametrize("spoil", [
+    '{"type": "canc', " " * 65537, '{"type": "explode"}',
+    '{"type": "terminate", "id": "n-1", "deadline_seconds": 1e300}', os.mkfifo,
+    lambda new: new.symlink_to("/")], ids=["half", "huge", "type", "nan", "fifo", "directory"])
 def test_file_that_cannot_be_read_changes_nothing(world, watch, spoil):
     path = world.file("notice", '{"type": "terminate", "id": "n-1"}')
     watcher = watch("file", path)
     watcher.wait("terminate")
-    new = world.root / "new"
-    if spoil == "directory":
-        new.symlink_to(world.root)
-        new.rename(path)
-    texts = {"half": '{"type": "canc', "huge": " " * 65537, "type": '{"type": "explode"}',
-             "nan": '{"type": "terminate", "id": "n-1", "deadline_seconds": 1e300}'}
-    if spoil == "fifo":
-        os.mkfifo(new)
-        new.rename(path)
-    elif spoil in texts:
-        path.write_text(texts[spoil])
+    if isinstance(spoil, str):
+        path.write_text(spoil)
+    else:
+        spoil(world.root / "new")
+        (world.root / "new").rename(path)
     watcher.said(str(path))
     assert watcher.types == ["terminate"]
 
@@ -918,8 +915,12 @@ class Volume:
         (self.root / "..data_tmp").rename(self.root / "..data")
 
 
-def test_kubernetes(world, watch):
-    volume = Volume(world.root / "podinfo")
+@pytest.fixture
+def volume(world):
+    return Volume(world.root / "podinfo")
+
+
+def test_kubernetes(volume, watch):
     watcher = watch("kubernetes", volume.root / "annotations", "--annotation", "example.com/drain")
     watcher.listens()
     volume.write('a="b"\nexample.com/drain="yes, at \\"noon\\""\nz="1"')
@@ -933,8 +934,7 @@ def test_kubernetes(world, watch):
     watcher.wait("terminate", "cancel", "checkpoint", "cancel")
 
 
-def test_kubernetes_value(world, watch):
-    volume = Volume(world.root / "podinfo")
+def test_kubernetes_value(volume, watch):
     watcher = watch("kubernetes", volume.root / "annotations", "--value", "now")
     watcher.listens()
     volume.write('pchrun/notice="later"')
@@ -942,8 +942,7 @@ def test_kubernetes_value(world, watch):
     assert watcher.wait("terminate")["text"] == "now"
 
 
-def test_kubernetes_volume_that_is_away_changes_nothing(world, watch):
-    volume = Volume(world.root / "podinfo")
+def test_kubernetes_volume_that_is_away_changes_nothing(volume, watch):
     volume.write('pchrun/notice="now"')
     watcher = watch("kubernetes", volume.root / "annotations")
     watcher.wait("terminate")
@@ -1179,24 +1178,15 @@ def test_ends_when_nobody_reads_while_a_request_is_held(ask, gce):
 @pytest.mark.looks_up
 def test_ends_while_a_name_is_looked_up(world):
     """By a name server that never answers: that may take libc minutes."""
-    if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True).returncode != 0:
-        pytest.skip("this kernel or user may not make a network namespace")
-    resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
-    job = world.start("unshare", "--net", "--mount", "/usr/bin/python3", "-I", "-c", SILENT, resolv, "TERM",
-                      PROGRAM, "gce", "--endpoint", "http://metadata.test", "--timeout", "100ms")
+    job = world.start(*below_silent_names(world, "TERM"), PROGRAM, "gce", "--endpoint", "http://metadata.test",
+                      "--timeout", "100ms")
     assert job.finish(10) == 0, job.err
 
 
 def test_reader_that_does_not_read(world, watch):
     """It is not waited for, and finds the newest of each event."""
-    ours, its = os.pipe()
-    room = 0
-    os.set_blocking(its, False)
-    try:
-        while True:
-            room += os.write(its, b"\n" * 4096)
-    except BlockingIOError:
-        os.set_blocking(its, True)
+    ours, its = full_pipe()
+    room = fcntl.fcntl(its, fcntl.F_GETPIPE_SZ)
     path = world.file("notice", '{"type": "terminate", "id": "a"}')
     watcher = watch("file", path, stdout=its)
     os.close(its)
@@ -1230,8 +1220,7 @@ def test_dies_with_its_parent(world):
     # Either may be the first to print.
     wait_until(lambda: '"terminate"' in job.out, "a line")
     pid = int(wait_until(lambda: re.search(r"^(\d+)\n", job.out, re.M), "its process")[1])
-    os.kill(job.pid, signal.SIGKILL)
-    job.finish()
+    job.kill()
     os.close(its)
     wait_until(lambda: not is_alive(pid), "the watch to end")
 

@@ -9,20 +9,16 @@ import os
 
 import pytest
 
-from harness import status_of, wait_until
+from harness import wait_until, wakeups
 from test_watch import watch  # noqa: F401 (a fixture)
 
 PATIENT = ["--interval", "10m"]
 
 
-def waits(watcher):
-    return int(status_of(watcher.pid)["voluntary_ctxt_switches"])
-
-
 def looks_and_says(watcher, *types):
     """Several times, whatever the first of them are for."""
-    before = waits(watcher)
-    wait_until(lambda: waits(watcher) >= before + 6 or watcher.types != list(types), "looks")
+    before = wakeups(watcher.pid)
+    wait_until(lambda: wakeups(watcher.pid) >= before + 6 or watcher.types != list(types), "looks")
     assert watcher.types == list(types), watcher.lines
     assert "trying on" not in watcher.job.err
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import libm_of
 from test_watch import QUICK, gce, serving, watch  # noqa: F401 (fixtures)
 
 NAMES = ("libcurl.so.4", "libcurl-gnutls.so.4")
@@ -28,11 +29,6 @@ def libcurl():
     return Path(re.search(rf"{NAMES[0]} .*=> (\S+)", listed)[1])
 
 
-def libm(program):
-    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    return Path(re.search(r"libc\.so\S* => (\S+)", linked)[1]).with_name("libm.so.6")
-
-
 @pytest.mark.parametrize("source", ["gce", "aws", "azure", "alibaba", "tencent"])
 def test_a_service_is_not_asked_without_it(watch, folder, source):  # noqa: F811
     one = watch(source, "--endpoint", "http://127.0.0.1:1", env={"LD_LIBRARY_PATH": str(folder)})
@@ -45,7 +41,7 @@ def test_a_service_is_not_asked_without_it(watch, folder, source):  # noqa: F811
 def test_another_library_under_its_name(watch, folder, world):  # noqa: F811
     for name in NAMES:
         (folder / name).unlink()
-        (folder / name).symlink_to(libm(world.pchrun))
+        (folder / name).symlink_to(libm_of(world.pchrun))
     one = watch("gce", "--endpoint", "http://127.0.0.1:1", env={"LD_LIBRARY_PATH": str(folder)})
     assert one.job.finish() == 1
     assert "needs libcurl" in one.job.err and "undefined symbol: curl_" in one.job.err
