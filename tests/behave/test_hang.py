@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job without progress is found, examined and ended; a job that only looks like it is left alone."""
+"""A job without progress is found, examined and ended. A job that only looks like it is left alone: a long start, an
+evaluation, a debugger, a pause of pchrun itself, a notice; also with a watchdog that is off."""
 
 import os
 import re
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from harness import SLACK, Tracer, is_alive, wait_until
+from harness import SLACK, Tracer, at_rest, is_alive, wait_until, wakeups
 from nodes import Nodes
 from training import LAUNCHER
 
@@ -49,11 +50,15 @@ def test_ranks_that_stand_at_one_step(training):
     assert job.report()["why"].endswith("phase train, as another rank does")
 
 
-def test_the_users_program_looks_first(training, world):
+@pytest.fixture
+def look(world):
+    """A function that writes a program of the user's which examines a rank."""
+    return lambda text: world.file("look", f"#!/bin/sh\n{text}\n", 0o755)
+
+
+def test_the_users_program_looks_first(training, world, look):
     """It is run for every rank while it still hangs, and what it prints is kept with the rest."""
-    program = world.file("look", '#!/bin/sh\necho "looking at $1 of rank $2"\nkill -0 $1 && echo alive\n'
-                                 'echo and more >&2\nexit 3\n')
-    program.chmod(0o755)
+    program = look('echo "looking at $1 of rank $2"\nkill -0 $1 && echo alive\necho and more >&2\nexit 3')
     config = world.file("c.json", '{"watchdog": {"train": "1s", "diagnose": ["%s", "{pid}", "{rank}"]}}'
                         % program)
     job = training("-c", config, n=2, train=2)
@@ -64,11 +69,10 @@ def test_the_users_program_looks_first(training, world):
                f"looking at {pid} of rank {rank}\nalive\nand more\n" in evidence(job)
 
 
-def test_a_program_that_takes_too_long(training, world):
+def test_a_program_that_takes_too_long(training, world, look):
     """It is killed with all that it has started, and the job ends all the same."""
     mark = world.root / "pid"
-    program = world.file("look", f"#!/bin/sh\necho begun\nsleep 600 &\necho $! > {mark}\nsleep 600\n")
-    program.chmod(0o755)
+    program = look(f"echo begun\nsleep 600 &\necho $! > {mark}\nsleep 600")
     job = training(*TRAIN, "--watchdog-diagnose", program, "--watchdog-diagnose-wait", "500ms", train=2)
     assert job.job.finish() == 42
     assert f"'{program}' for process {job.pid(0)}: killed, its time was over\nbegun\n" \
@@ -76,18 +80,18 @@ def test_a_program_that_takes_too_long(training, world):
     wait_until(lambda: not is_alive(int(mark.read_text())), "what it started to be gone")
 
 
-def test_a_program_that_floods(training, world):
-    program = world.file("look", "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n")
-    program.chmod(0o755)
-    job = training(*TRAIN, "--watchdog-diagnose", program, train=2)
+def test_a_program_that_floods(training, look):
+    job = training(*TRAIN, "--watchdog-diagnose", look("head -c 3000000 /dev/zero | tr '\\0' x"), train=2)
     assert job.job.finish() == 42
     assert "exit code 0\nxxxxx" in evidence(job)
     assert "(2737856 bytes more were dropped)" in evidence(job)
 
-
-def test_a_program_that_is_not_there(world):
-    job = world.start(world.pchrun, "--watchdog-diagnose", "/no/such", "--", "true", code=125)
-    assert "watchdog.diagnose: cannot execute '/no/such'" in job.err
+@pytest.mark.parametrize("options, said", [
+    (["--watchdog-diagnose", "/no/such"], "watchdog.diagnose: cannot execute '/no/such'"),
+    (["--watchdog-silence", "1m"], "watchdog.silence (flag --watchdog-silence) needs logs.dir")],
+    ids=["no such program", "silence without logs"])
+def test_options_that_cannot_work(world, options, said):
+    assert said in world.launch(*options, "--", "true", code=125).err
 
 
 def test_one_that_hangs_alone(training):
@@ -129,9 +133,7 @@ def test_behind_a_launcher(training):
 
 def test_without_a_place_for_it(world):
     """Without a state directory and a report, the log has the evidence."""
-    script = world.file("script", "open\nstep 1\n")
-    job = world.start(world.pchrun, *TRAIN, "--", "sh", "-c",
-                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient", code=42)
+    job = world.launch(*TRAIN, "--", *world.client("open\nstep 1\n", stays=True), code=42)
     assert re.search(r"evidence:   thread \d+ \(pchclient\): state S", job.err)
 
 
@@ -140,10 +142,8 @@ def test_several_nodes(world, count):
     """The rank that is behind is on the last node: all nodes report it, and end alike."""
     job = Nodes(world, count, ["-n", "1", "--watchdog-train", "1s", "--state-dir", world.root / "state"])
     for rank in range(count):
-        steps = "\n".join(f"step {i}" for i in range(1, 9 - rank))
-        script = world.file(f"script{rank}", f"open\n{steps}\n")
-        job.jobs[rank] = job.launch(rank, "sh", "-c",
-                                    f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
+        steps = "".join(f"step {i}\n" for i in range(1, 9 - rank))
+        job.jobs[rank] = job.launch(rank, *world.client(f"open\n{steps}", stays=True))
     assert job.finish() == 42
     view = job.agreed()
     assert view["outcome"] == "hang"
@@ -159,9 +159,7 @@ def trained(world, *options):
     """Two nodes of one rank each, both of which stand at step 2; returns them and rank 1's process."""
     job = Nodes(world, 2, ["-n", "1", "-v", "--state-dir", world.root / "state", *options])
     for rank in range(2):
-        script = world.file(f"script{rank}", "open\nstep 1\nstep 2\n")
-        job.jobs[rank] = job.launch(rank, "sh", "-c",
-                                    f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
+        job.jobs[rank] = job.launch(rank, *world.client("open\nstep 1\nstep 2\n", stays=True))
     job.say(1, "attach: rank 1 of 2 is process")
     pid = int(re.search(r"attach: rank 1 of 2 is process (\d+)", job.jobs[1].err)[1])
     wait_until(lambda: "step 2 " in job.jobs[1].out, "a rank that trains")  # its start may last for an hour
@@ -197,10 +195,8 @@ def test_a_stopped_rank_is_a_hang(world):
 
 def test_a_restart_in_place(world):
     """A hang is a failure like any other: the next generation goes on, and each has its evidence."""
-    script = world.file("script", "open\nstep 1\nstep 2\n")
-    job = world.start(world.pchrun, *TRAIN, "--restart-max", "1", "--restart-backoff", "0", "--state-dir",
-                      world.root / "state", "--", "sh", "-c",
-                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient", code=42)
+    job = world.launch(*TRAIN, "--restart-max", "1", "--restart-backoff", "0", "--state-dir", world.root / "state",
+                       "--", *world.client("open\nstep 1\nstep 2\n", stays=True), code=42)
     assert len(re.findall(FOUND, job.err)) == 2 and "restarting in place" in job.err
     for generation in (0, 1):
         assert "rank 0, process " in (world.root / "state" / f"hang.0.{generation}.txt").read_text()
@@ -214,6 +210,106 @@ def test_a_program_that_falls_silent(world):
                      job.err_lines[-1])
 
 
-def test_silence_cannot_be_heard_without_logs(world):
-    job = world.launch("--watchdog-silence", "1m", "--", "true", code=125)
-    assert "watchdog.silence (flag --watchdog-silence) needs logs.dir" in job.err
+# --- what is no hang ------------------------------------------------------------------------------
+
+PATIENT = ("--watchdog-train", "2s")
+EXAMINED = "no rank makes progress"
+
+
+@pytest.mark.parametrize("options", [(*PATIENT, "--watchdog-mode", "off"), ()], ids=["off", "on"])
+def test_it_causes_no_wake_ups(training, options):
+    """The watchdog that is switched off, and the one whose limit is far."""
+    job = training(*options, train=2)
+    before = at_rest(job.job.pid)
+    time.sleep(1.5)
+    assert wakeups(job.job.pid) == before
+    assert "watchdog" not in job.job.err
+    job.complete()
+
+def test_only_told(training):
+    """With mode log the job is left alone, reported once, and goes on. The watchdog learns this pause."""
+    job = training(*PATIENT, "--watchdog-mode", "log", train=2)
+    job.said(r"watchdog: hang: rank 0 .*; the job is left as it is \(watchdog.mode is log\)")
+    time.sleep(0.5)
+    assert len(re.findall(EXAMINED, job.job.err)) == 1
+    assert "rank 0" in (job.dir / ".pchrun" / "hang.0.0.txt").read_text()
+    job.train(5)
+    job.said("watchdog: the job is not stuck: it goes on")
+    time.sleep(2.7)
+    assert len(re.findall(EXAMINED, job.job.err)) == 1
+    job.complete()
+
+
+def test_the_first_step_may_take_long(training):
+    """Compiling, reading, resuming: it has a limit of its own."""
+    job = training(*PATIENT, "--watchdog-start", "1m", train=0)
+    time.sleep(2.7)
+    assert "watchdog" not in job.job.err
+    job.train(1)
+    assert job.job.finish() == 42
+    assert "stood at step 1 for" in job.report()["why"]
+
+
+def test_a_phase_has_its_own_limit(training):
+    """One rank evaluates, and says so; the other waits for it, much longer than a step may take."""
+    job = training(*PATIENT, "--watchdog-eval", "6s", "--watchdog-factor", "1", n=2, train=2)
+    job.clients[0].ask("phase 2", "phase.*")
+    time.sleep(2.7)
+    assert "watchdog" not in job.job.err
+    job.train(3)
+    job.clients[1].ask("phase 2", "phase.*")
+    pid = job.pid(1)
+    assert job.job.finish() == 42
+    assert re.search(rf"^rank 1 \(process {pid} .*stood at step 3 for \d+(ms|s), phase eval; the others "
+                     r"wait at that step$", job.report()["why"])
+
+
+def test_pauses_that_recur(training):
+    """A program that pauses for evaluations: the watchdog learns its pauses."""
+    job = training(*PATIENT, train=2)
+    time.sleep(1)
+    job.train(3)
+    time.sleep(3)  # well within five times that
+    assert "watchdog" not in job.job.err
+    job.complete()
+
+
+def test_stopped_by_a_debugger(training):
+    """Said once, and nothing else happens however long it takes; also where a signal has stopped it, too."""
+    job = training(*PATIENT, train=2)
+    pid = job.pid(0)
+    debugger = Tracer(pid)
+    debugger.stop()
+    os.kill(pid, signal.SIGSTOP)
+    job.said(rf"watchdog: process {pid} is stopped by a debugger: no hang")
+    time.sleep(2.7)
+    assert [job.job.err.count(text) for text in (EXAMINED, "is stopped", "not stuck", "end:")] == [
+        1, 1, 1, 0]
+    os.kill(pid, signal.SIGCONT)
+    debugger.detach()
+    job.train(4)
+    job.complete()
+    assert not (job.dir / ".pchrun" / "hang.0.0.txt").exists()
+
+
+def test_our_own_absence(training):
+    """pchrun or the whole machine was stopped: the ranks' silence in that time means nothing."""
+    job = training(*PATIENT, train=2)
+    job.job.send(signal.SIGSTOP)
+    time.sleep(3)
+    job.job.send(signal.SIGCONT)
+    job.train(3)
+    job.said("pchrun did not run for")
+    job.complete()
+    assert EXAMINED not in job.job.err
+
+
+def test_a_notice_has_its_own_deadline(training):
+    """A rank that does not come to the save step is late, and not found to hang."""
+    job = training(*PATIENT, "--grace", "3s", n=2, train=2)
+    job.notice()
+    job.agreed()
+    assert job.job.finish() == 42
+    assert job.report()["outcome"] == "preempted_unsaved"
+    assert "watchdog" not in job.job.err
+

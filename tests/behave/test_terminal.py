@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchrun on a terminal: CHECKLIST.md lines 9, 10, 19, 26-28.
+"""pchrun on a terminal, also where it is not alone there: scripts, pipelines, several commands. CHECKLIST.md lines 9,
+10, 19, 26-28.
 
 The keyboard is real: what is typed goes through the line discipline of a pseudo-terminal, and the
 shells are real shells with job control.
@@ -11,8 +12,8 @@ import signal
 
 import pytest
 
-from harness import (PROMPT, children_of, interactive_shell, is_alive, is_pending, marked,
-                     shell_command, state_of, stat_fields, wait_until)
+from harness import (PROMPT, children_of, interactive_shell, is_alive, is_pending, marked, shell_command, shell_runs,
+                     stat_fields, state_of, wait_until)
 
 CTRL_C, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x1a", "\x1c"
 SHELLS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "dash": ["dash", "-i"]}
@@ -30,8 +31,7 @@ def living_children(shell):
 
 
 def last_code(shell):
-    shell.type("echo code=$?=\n")
-    return int(shell.expect(r"code=(\d+)=")[1])
+    return int(shell.ask("echo code=$?=\n", r"code=(\d+)=")[1])
 
 
 def go_on(shell, actor, command="fg"):
@@ -61,8 +61,7 @@ def test_line_19_the_program_is_on_the_terminal(world, terminal):
 def test_line_10_the_program_is_in_the_foreground(world, terminal):
     """In a group of its own it would be stopped by its first read (SIGTTIN), and Ctrl-C would not
     reach it."""
-    pty = terminal("--", world.actor, "say", "ready", "read", "exit", "3")
-    world.events.wait("ready")
+    pty = world.act("say ready read exit 3", start=terminal)
     greet(world, pty)
     assert pty.finish() == 3
 
@@ -70,7 +69,7 @@ def test_line_10_the_program_is_in_the_foreground(world, terminal):
 def test_line_10_the_terminal_is_handed_back(world):
     """A script that reads from the terminal behind us: if the foreground still belongs to the
     program that has ended, its read is stopped or fails."""
-    script = shell_command(world, "exit", "3") + '; code=$?; read line; echo "got $line $code"'
+    script = shell_command(world, "exit 3") + '; code=$?; read line; echo "got $line $code"'
     pty = world.terminal("sh", "-c", script)
     wait_until(lambda: not [p for p in marked(world.mark) if p != pty.job.pid], "pchrun's end")
     pty.ask("hello\n", "got hello 3")
@@ -79,8 +78,7 @@ def test_line_10_the_terminal_is_handed_back(world):
 
 def test_line_10_a_script_in_front_of_a_reading_program(world):
     """`sh -c 'pchrun -- program'` on a terminal: the program may read."""
-    line = shell_command(world, "say", "ready", "read", "exit", "3")
-    pty = world.terminal("sh", "-c", line + "; exit $?")
+    pty = world.terminal("sh", "-c", shell_command(world, "say ready read exit 3") + "; exit $?")
     world.events.wait("ready")
     greet(world, pty)
     assert pty.finish() == 3
@@ -89,8 +87,7 @@ def test_line_10_a_script_in_front_of_a_reading_program(world):
 def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
     """A wrapper that calls tcsetpgrp without looking takes the terminal from under its user's
     hands (tini.c says so itself)."""
-    shell.type(shell_command(world, "record", "USR1", "say", "ready", "until", "USR1") + " &\n")
-    actor = world.events.wait("ready")["pid"]
+    actor = shell_runs(world, shell, "record USR1 say ready until USR1", " &")
     assert shell.foreground() == int(stat_fields(shell.job.pid)[2])
     shell.type("echo still-$((40 + 2))\n")
     shell.expect("still-42")
@@ -100,8 +97,7 @@ def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
 
 def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
     """As without pchrun: SIGTTIN stops it, the shell says so, and fg gives it the terminal."""
-    shell.type(shell_command(world, "say", "ready", "read", "exit", "3") + " &\n")
-    actor = world.events.wait("ready")["pid"]
+    actor = shell_runs(world, shell, "say ready read exit 3", " &")
     wait_until(lambda: state_of(actor) == "T", "the stop")
     go_on(shell, actor)
     greet(world, shell)
@@ -111,9 +107,7 @@ def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
 
 def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
     """`pchrun -- program | less`: both are one job of the shell, and less reads the terminal."""
-    line = shell_command(world, "say", "ready", "pause")
-    shell.type(line + " | sh -c 'read line </dev/tty; echo got=$line; exec sleep 1000'\n")
-    world.events.wait("ready")
+    shell_runs(world, shell, "say ready pause", " | sh -c 'read line </dev/tty; echo got=$line; exec sleep 1000'")
     shell.ask("hello\n", "got=hello")
     shell.ask(CTRL_C, PROMPT)
     wait_until(lambda: not living_children(shell), "the end of the job")
@@ -121,8 +115,7 @@ def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
 
 def test_line_10_standard_input_elsewhere(world):
     """`pchrun … </dev/null` on a terminal: Ctrl-C still ends it."""
-    line = shell_command(world, "say", "ready", "pause")
-    pty = world.terminal("sh", "-c", line + " </dev/null; exit $?")
+    pty = world.terminal("sh", "-c", shell_command(world, "say ready pause") + " </dev/null; exit $?")
     world.events.wait("ready")
     pty.type(CTRL_C)
     pty.finish()
@@ -137,11 +130,10 @@ def test_line_10_standard_input_elsewhere(world):
 def test_line_26_one_key_is_one_signal(world, key, name, code, how):
     """dumb-init -c delivered Ctrl-C twice, and so did uv, berglas and poethepoet: once by the
     kernel to the whole group, once forwarded. Programs take the second for "at once"."""
-    verbs = ["record", "all", "say", "ready", "until", name, "spin", "100", "say", "asked",
-             "until", "USR1", "exit", "5"]
-    line = shell_command(world, *verbs)
+    verbs = f"record all say ready until {name} spin 100 say asked until USR1 exit 5"
+    line = shell_command(world, verbs)
     if how == "leader":
-        pty = world.terminal(world.pchrun, "--", world.actor, *verbs)
+        pty = world.terminal(world.pchrun, "--", world.actor, *world.words(verbs))
     elif how == "script":
         pty = world.terminal("sh", "-c", f'trap "" {name}; env --default-signal={name} {line}')
     else:
@@ -163,49 +155,41 @@ def test_line_26_one_key_is_one_signal(world, key, name, code, how):
 
 def test_line_26_ctrl_c_ends_the_program_with_its_own_code(world, shell):
     """130 for the shell, and the prompt is back."""
-    shell.type(shell_command(world, "say", "ready", "pause") + "\n")
-    world.events.wait("ready")
+    shell_runs(world, shell, "say ready pause")
     shell.ask(CTRL_C, PROMPT)
     assert last_code(shell) == 130
 
 
 def test_line_26_ctrl_c_with_several_programs(world, terminal):
     """Each of -n programs sees it once, though only one group can be in the foreground."""
-    pty = terminal("-n", "3", "--", world.actor, "record", "all", "say", "ready", "until", "INT",
-                   "spin", "100", "exit", "0")
-    world.events.wait("ready", count=3)
+    pty = world.act("record all say ready until INT spin 100 exit 0", options="-n 3", start=terminal)
     pty.type(CTRL_C)
     pty.finish()
-    pids = {e["pid"] for e in world.events.all("ready")}
-    assert {pid: world.events.signals(pid) for pid in pids} == {pid: ["INT"] for pid in pids}
+    assert {pid: world.events.signals(pid) for pid in pty.actors} == {pid: ["INT"] for pid in pty.actors}
 
 
 def test_line_27_a_new_window_size_reaches_the_program_once(world, terminal):
     """The kernel tells the foreground group; forwarding it as well makes two redraws."""
-    pty = terminal("--", world.actor, "record", "all", "say", "ready", "until", "WINCH", "spin",
-                   "50", "say", "asked", "until", "USR1")
-    actor = world.events.wait("ready")["pid"]
+    pty = world.act("record all say ready until WINCH spin 50 say asked until USR1", start=terminal)
     pty.resize(50, 90)
     world.events.wait("asked")
-    assert not is_pending(actor, signal.SIGWINCH)
-    os.kill(actor, signal.SIGUSR1)
+    assert not is_pending(pty.actor, signal.SIGWINCH)
+    os.kill(pty.actor, signal.SIGUSR1)
     assert pty.finish() == 0
     assert world.events.signals() == ["WINCH", "USR1"]
 
 
 def test_line_27_the_end_of_the_terminal_is_a_hangup(world, terminal):
     """The window is closed: the program gets SIGHUP, and ends unless it has asked not to."""
-    pty = terminal("--", world.actor, "say", "ready", "pause")
-    world.events.wait("ready")
+    pty = world.act("say ready pause", start=terminal)
     pty.close()
     assert pty.job.finish() == 128 + signal.SIGHUP
 
 
 # --- line 28: stopping and going on ---------------------------------------------------------------
 
-def start_and_stop(world, shell, *verbs, options=()):
-    shell.type(shell_command(world, "say", "ready", *verbs, options=options) + "\n")
-    actor = world.events.wait("ready")["pid"]
+def start_and_stop(world, shell, verbs, options=()):
+    actor = shell_runs(world, shell, f"say ready {verbs}", options=options)
     shell.ask(CTRL_Z, PROMPT)
     assert state_of(actor) == "T"
     return actor
@@ -214,7 +198,7 @@ def start_and_stop(world, shell, *verbs, options=()):
 def test_line_28_ctrl_z_gives_the_shell_its_prompt(world, shell):
     """tini left its user without a prompt: the program was stopped, the wrapper ran on. catatonit
     blocked SIGTSTP in the program for ever. fg must bring both back."""
-    actor = start_and_stop(world, shell, "read", "exit", "3")
+    actor = start_and_stop(world, shell, "read exit 3")
     shell.ask("jobs\n", "Stopped")
     go_on(shell, actor)
     greet(world, shell)
@@ -224,7 +208,7 @@ def test_line_28_ctrl_z_gives_the_shell_its_prompt(world, shell):
 
 def test_line_28_ctrl_z_again_and_again(world, shell):
     """The second stop must work as the first."""
-    actor = start_and_stop(world, shell, "read", "exit", "3")
+    actor = start_and_stop(world, shell, "read exit 3")
     for _ in range(3):
         go_on(shell, actor)
         wait_until(lambda: shell.foreground() == int(stat_fields(actor)[2]), "the foreground")
@@ -237,8 +221,7 @@ def test_line_28_ctrl_z_again_and_again(world, shell):
 
 def test_line_28_bg_lets_the_program_go_on(world, shell):
     """In the background it trains on, and the shell keeps the terminal."""
-    actor = start_and_stop(world, shell, "record", "USR1", "until", "USR1", "say", "done", "exit",
-                           "0")
+    actor = start_and_stop(world, shell, "record USR1 until USR1 say done exit 0")
     go_on(shell, actor, "bg")
     assert shell.foreground() == int(stat_fields(shell.job.pid)[2])
     os.kill(actor, signal.SIGUSR1)
@@ -248,7 +231,7 @@ def test_line_28_bg_lets_the_program_go_on(world, shell):
 
 def test_line_28_a_stopped_job_can_be_ended(world, shell):
     """`kill %1` of a stopped job: the notice is heard in spite of the stop (line 30)."""
-    actor = start_and_stop(world, shell, "pause", options=["--grace", "20s"])
+    actor = start_and_stop(world, shell, "pause", options="--grace 20s")
     shell.type("kill %1\n")
     shell.type("bg\n")
     wait_until(lambda: not is_alive(actor), "the program's end")
@@ -257,7 +240,7 @@ def test_line_28_a_stopped_job_can_be_ended(world, shell):
 
 def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
     """vi, more and su stop themselves with SIGSTOP or SIGTSTP; the shell must get its prompt."""
-    shell.ask(shell_command(world, "stop", "say", "on", "exit", "4") + "\n", PROMPT)
+    shell.ask(shell_command(world, "stop say on exit 4") + "\n", PROMPT)
     shell.type("fg\n")
     world.events.wait("on")
     shell.expect(PROMPT)
@@ -266,9 +249,86 @@ def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
 
 def test_line_28_a_session_leader_does_not_stop(world, terminal):
     """No other process could continue it."""
-    pty = terminal("--grace", "20s", "--", world.actor, "say", "ready", "stop", "pause")
-    actor = world.events.wait("ready")["pid"]
-    wait_until(lambda: state_of(actor) == "T", "the stop")
+    pty = world.act("say ready stop pause", options="--grace 20s", start=terminal)
+    wait_until(lambda: state_of(pty.actor) == "T", "the stop")
     os.kill(pty.job.pid, signal.SIGTERM)
     assert pty.finish(10) == 42
-    assert state_of(actor) == ""
+    assert state_of(pty.actor) == ""
+
+
+# --- job control where pchrun is not alone: the terminal is lent on demand ------------------------
+
+@pytest.fixture
+def bash(world):
+    yield from interactive_shell(world, *SHELLS["bash"])
+
+
+def stop_and_go_on(shell, pids):
+    bash.ask(CTRL_Z, PROMPT)
+    wait_until(lambda: all(state_of(pid) == "T" for pid in pids), "the stop")
+    bash.type("fg\n")
+    wait_until(lambda: all(state_of(pid) != "T" for pid in pids), "the going on")
+
+
+def test_line_28_a_script_in_front(world, bash):
+    """`sh -c 'pchrun …'`: the script has the foreground and is stopped by the key itself; the program
+    is stopped by us, and one Ctrl-C afterwards is one signal."""
+    bash.type(f'sh -c "{shell_command(world, "record INT say ready until INT exit 3")}; exit \\$?"\n')
+    actor = world.events.wait("ready")["pid"]
+    for _ in range(2):
+        stop_and_go_on(bash, [actor])
+    bash.ask(CTRL_C, PROMPT)
+    assert world.events.signals() == ["INT"]
+
+
+def test_line_28_several_programs_stop_together(world, bash):
+    """None of them can have the foreground for all."""
+    shell_runs(world, bash, "record INT say ready until INT exit 0", options="-n 3")
+    world.events.wait("ready", count=3)
+    pids = [event["pid"] for event in world.events.all("ready")]
+    for _ in range(3):
+        stop_and_go_on(bash, pids)
+    bash.ask(CTRL_C, PROMPT)
+    assert world.events.signals() == ["INT"] * 3
+
+
+def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, bash):
+    """`pchrun … | less`: a supervisor that takes the foreground for its program stops the pager."""
+    # The pager reads the terminal after the program has started: a reader from before is not stopped.
+    program = f"echo up; exec {world.actor} say ready pause"
+    bash.type(f"{world.pchrun} -- sh -c '{program}' | "
+               "(read up; echo then-$up; read line </dev/tty; echo got=$line=)\n")
+    bash.expect("then-up")
+    world.events.wait("ready")
+    bash.ask("hello\n", "got=hello=")
+    bash.ask(CTRL_C, PROMPT)
+
+
+def test_line_28_a_pipeline_stops_as_a_whole(world, bash):
+    """The program has borrowed the terminal, so Ctrl-Z reaches it alone: the rest of the pipeline has
+    to be stopped by us, or the shell gives no prompt."""
+    actor = shell_runs(world, bash, "say ready read exit 0", " | cat")
+    wait_until(lambda: bash.foreground() == int(stat_fields(actor)[2]), "the loan")
+    stop_and_go_on(bash, [actor])
+    bash.type("hello\n")
+    assert world.events.wait("line")["text"] == "hello"
+    bash.expect(PROMPT)
+
+
+def test_line_27_a_key_can_be_a_notice(world, bash):
+    """signals.INT is "preempt": then Ctrl-C must come to pchrun, and the program gets the signal once."""
+    shell_runs(world, bash, "record all say ready until INT exit 0", options="--signals INT=preempt")
+    bash.ask(CTRL_C, PROMPT)
+    bash.ask("echo code=$?=\n", "code=42=")
+    assert world.events.signals() == ["INT"]
+
+
+def test_line_28_a_stop_by_hand_does_not_stop_the_supervisor(world, bash):
+    """A user stops a background program to look at it, and continues it later. A supervisor that stopped with
+    it would not be continued, and would miss the notice meanwhile."""
+    actor = shell_runs(world, bash, "say ready pause", " &")
+    pchrun = int(stat_fields(actor)[1])
+    os.kill(actor, signal.SIGSTOP)
+    wait_until(lambda: state_of(actor) == "T", "the stop")
+    os.kill(pchrun, signal.SIGTERM)
+    wait_until(lambda: not is_alive(actor) and not is_alive(pchrun), "the end")
