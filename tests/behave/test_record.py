@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 
 import pytest
 
-from harness import Watch, children_of, is_alive, wait_until
+from harness import Watch, children_of, is_alive, needs_namespace, wait_until
 from nodes import free_port
+from training import Client
 
 IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
 
@@ -20,38 +20,18 @@ class Run:
     """One start of the job: pchrun over `count` pchclients, each on a string."""
 
     def __init__(self, world, count, options, before):
-        self.prefix = world.root / f"run{len(world.jobs)}"
-        self.inputs, self.outputs, self.read = [], [], [0] * count
-        for rank in range(count):
-            os.mkfifo(f"{self.prefix}.in.{rank}")
-            self.inputs.append(os.open(f"{self.prefix}.in.{rank}", os.O_RDWR | os.O_CLOEXEC))
-            self.outputs.append(self.prefix.with_name(f"{self.prefix.name}.out.{rank}"))
-        script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1.path.$PCH_LOCAL_RANK"\n'
-                  'exec "$0" <"$1.in.$PCH_LOCAL_RANK" >"$1.out.$PCH_LOCAL_RANK"')
-        self.job = world.launch("-n", count, *options, "--", "sh", "-c", script,
-                                world.pchclient, self.prefix)
-
-    def lines(self, rank):
-        data = self.outputs[rank].read_bytes() if self.outputs[rank].exists() else b""
-        return data.split(b"\n")[:-1]
-
-    def say(self, rank, line):
-        """One command, without waiting for what comes of it."""
-        os.write(self.inputs[rank], line if isinstance(line, bytes) else line.encode())
-        os.write(self.inputs[rank], b"\n")
-
-    def hear(self, rank):
-        """The answer to the next command."""
-        at = self.read[rank]
-        wait_until(lambda: len(self.lines(rank)) > at, f"line {at} of rank {rank}")
-        self.read[rank] += 1
-        return self.lines(rank)[at]
+        self.folder = world.root / f"run{len(world.jobs)}"
+        self.folder.mkdir()
+        self.clients = [Client(self.folder, rank) for rank in range(count)]
+        script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1/path.$PCH_LOCAL_RANK"\n'
+                  'exec "$0" <"$1/in.$PCH_LOCAL_RANK" >"$1/out.$PCH_LOCAL_RANK"')
+        self.job = world.launch("-n", count, *options, "--", "sh", "-c", script, world.pchclient, self.folder)
 
     def all(self, *lines):
         """One command to each rank (or one for all), and all that comes of it."""
-        for rank in range(len(self.inputs)):
-            self.say(rank, lines[rank % len(lines)])
-        return [self.hear(rank) for rank in range(len(self.inputs))]
+        for rank, client in enumerate(self.clients):
+            client.tell(lines[rank % len(lines)])
+        return [client.line() for client in self.clients]
 
     def begin(self):
         """The clients attach and finish a step; returns what each is to resume from."""
@@ -60,15 +40,21 @@ class Run:
         return told
 
     def resume_path(self, rank):
-        return self.prefix.with_name(f"{self.prefix.name}.path.{rank}").read_bytes()
+        return os.fsdecode((self.folder / f"path.{rank}").read_bytes())
 
-    def end(self):
-        for fd in self.inputs:
-            os.close(fd)
-        self.inputs = []
+    def ended(self):
+        """The exit code, when the clients have come to the end of their input."""
+        for client in self.clients:
+            client.end_input()
+        return self.job.finish()
 
     def complete(self):
-        return complete([self])[0]
+        self.all("done")
+        assert self.ended() == 0
+
+    def close(self):
+        for client in self.clients:
+            client.close()
 
 
 class Records:
@@ -78,8 +64,9 @@ class Records:
         self.state = self.dir / ".pchrun"
         self.runs = []
 
-    def run(self, *options, count=2, before=":"):
-        self.runs.append(Run(self.world, count, ["--checkpoint-dir", self.dir, *options], before))
+    def run(self, *options, count=2, before=":", has_dir=True):
+        place = ["--checkpoint-dir", self.dir] if has_dir else []
+        self.runs.append(Run(self.world, count, [*place, *options], before))
         return self.runs[-1]
 
     def begun(self, *options, **more):
@@ -87,6 +74,18 @@ class Records:
         run = self.run(*options, **more)
         run.begin()
         return run
+
+    def saved(self, *saves, **more):
+        """A run that saves so: each is one command to each rank, or one for all; and completes."""
+        run = self.begun(**more)
+        for lines in saves:
+            run.all(*([lines] if isinstance(lines, (str, bytes)) else lines))
+        run.complete()
+
+    def refused(self, *words, options=None, **more):
+        """A start that is refused: with this directory, or these options."""
+        options = options or ["--checkpoint-dir", self.dir]
+        return self.world.refused(" end: not_started, exit code 125: ", *words, options=options, **more)
 
     def commit(self):
         return json.loads((self.state / "commit.json").read_text())
@@ -106,44 +105,42 @@ def records(world, request):
     records = Records(world)
     yield records
     for run in records.runs:
-        run.end()
+        run.close()
     if records.state.is_dir() and not request.node.get_closest_marker("killed"):  # later ones sweep it
         assert not list(records.state.glob("*.tmp")), "a temporary file is left"
 
 
-def preempted_unsaved(records, *options, step=1):
-    """A run that is preempted after this step and cannot save: no rank finishes another step."""
-    run = records.begun("--grace", "400ms", *IMPATIENT, *options)
-    run.all(f"step {step}")
+def preempted(records, *options, step=1):
+    """The exit code and the log of a run that is preempted after this step and cannot save: no rank finishes another
+    step. Without a step, it is preempted while its ranks start."""
+    run = records.run("--grace", "400ms", *IMPATIENT, *options)
+    run.all("open")
+    for finished in (1, step) if step else ():
+        run.all(f"step {finished}")
     os.kill(run.job.pid, signal.SIGTERM)
-    code = run.job.finish()
-    run.end()
-    return code
+    return run.job.finish(), run.job.err
 
 
 def test_the_next_start_resumes_at_the_last_commit(records):
     """On every rank, with the path that this rank has named, in libpch and in the environment."""
     run = records.run()
-    assert run.begin() == [b"open supervised=1 same=1 resume=0 path=-"] * 2
+    assert run.begin() == ["open supervised=1 same=1 resume=0 path=-"] * 2
     run.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
     run.all("saved 20 at:///ckpt/20-a", "saved 20 at:///ckpt/20-b")
-    assert run.complete() == 0
+    run.complete()
     assert records.steps() == [10, 20]
     run = records.run()
-    assert run.begin() == [b"open supervised=1 same=1 resume=20 path=at:///ckpt/20-" + end
-                           for end in (b"a", b"b")]
-    assert [run.resume_path(rank) for rank in (0, 1)] == [b"at:///ckpt/20-a", b"at:///ckpt/20-b"]
-    assert run.complete() == 0
+    assert run.begin() == [f"open supervised=1 same=1 resume=20 path=at:///ckpt/20-{end}" for end in "ab"]
+    assert [run.resume_path(rank) for rank in (0, 1)] == ["at:///ckpt/20-a", "at:///ckpt/20-b"]
+    run.complete()
 
 
 def test_one_rank_saves_for_all(records):
     """The others report no path, and get the path of the one that does."""
+    records.saved(["saved 10 at:///ckpt/all", "saved 10"])
     run = records.begun()
-    run.all("saved 10 at:///ckpt/all", "saved 10")
-    assert run.complete() == 0
-    run = records.begun()
-    assert [run.resume_path(rank) for rank in (0, 1)] == [b"at:///ckpt/all"] * 2
-    assert run.complete() == 0
+    assert [run.resume_path(rank) for rank in (0, 1)] == ["at:///ckpt/all"] * 2
+    run.complete()
 
 
 def start_two(records, *options):
@@ -153,81 +150,84 @@ def start_two(records, *options):
             for node in range(2)]
 
 
+def open_two(runs, *ranks):
+    """One process on each of two nodes, with these ranks."""
+    for run, rank in zip(runs, ranks):
+        run.clients[0].tell(f"open rank={rank} world=2 local_world=1")
+    return runs
+
+
 def two_nodes(records, *ranks):
     """One process on each of two nodes, with these ranks; returns what they resume from."""
-    runs = start_two(records)
-    for run, rank in zip(runs, ranks):
-        run.say(0, f"open rank={rank} world=2 local_world=1")
-    told = [run.hear(0).split(b"path=")[1] for run in runs]
-    return runs, told
+    runs = open_two(start_two(records), *ranks)
+    return runs, [run.clients[0].line().split("path=")[1] for run in runs]
 
 
 def complete(runs):
     """Those of one job."""
     for run in runs:
         run.all("done")
-        run.end()
-    return [run.job.finish() for run in runs]
+    assert [run.ended() for run in runs] == [0, 0]
+
+
+def commit_on_two(records, between=lambda first, state: None, first=0):
+    """A step that two nodes have saved, a path on each. `between`: what happens when the first node has saved."""
+    runs, told = two_nodes(records, 0, 1)
+    assert told == ["-", "-"]
+    for run in runs:
+        run.all("step 1")
+    for rank in (first, 1 - first):
+        runs[rank].clients[0].tell(f"saved 10 at:///ckpt/rank{rank}")
+        if rank == first:
+            between(first, records.state)
+    assert [run.clients[0].line() for run in runs] == ["saved 10 continue"] * 2
+    complete(runs)
+    assert records.steps() == [10]
+    return runs
 
 
 def test_ranks_that_have_moved_between_nodes(records):
     """Slurm hands out the nodes in another order: each rank finds its own save all the same."""
-    runs, told = two_nodes(records, 0, 1)
-    assert told == [b"-", b"-"]
-    for rank, run in enumerate(runs):
-        run.all("step 1")
-        run.say(0, f"saved 10 at:///ckpt/rank{rank}")
-    assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
-    assert complete(runs) == [0, 0]
-    assert records.steps() == [10]
+    commit_on_two(records)
     assert [records.saves(node)[-1]["ranks"][0]["rank"] for node in (0, 1)] == [0, 1]
     runs, told = two_nodes(records, 1, 0)
-    assert told == [b"at:///ckpt/rank1", b"at:///ckpt/rank0"]
-    assert complete(runs) == [0, 0]
+    assert told == ["at:///ckpt/rank1", "at:///ckpt/rank0"]
+    complete(runs)
+
+
+def remove(first, state):
+    """The state directory, when the first node has its record there."""
+    wait_until((state / f"ranks.{first}.json").exists, "the record of the first node")
+    while state.exists():  # a report may be written into it meanwhile
+        shutil.rmtree(state, ignore_errors=True)
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_directory_that_is_removed_within_a_save(records, first):
     """One node has recorded what its rank saved, and the directory is removed before the other one has. The next
     start would miss the first one's file."""
-    runs, _ = two_nodes(records, 0, 1)
-    for run in runs:
-        run.all("step 1")
-    runs[first].say(0, f"saved 10 at:///ckpt/rank{first}")
-    wait_until((records.state / f"ranks.{first}.json").exists, "the record of the first node")
-    while records.state.exists():  # a report may be written into it meanwhile
-        shutil.rmtree(records.state, ignore_errors=True)
-    runs[1 - first].say(0, f"saved 10 at:///ckpt/rank{1 - first}")
-    assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
-    assert complete(runs) == [0, 0]
-    assert records.steps() == [10]
+    runs = commit_on_two(records, remove, first)
     emptied = f"{records.state} was emptied under the running job, and is written anew"
     assert runs[0].job.err.count(emptied) == (first != 0)
     runs, told = two_nodes(records, 0, 1)
-    assert told == [b"at:///ckpt/rank0", b"at:///ckpt/rank1"]
-    assert complete(runs) == [0, 0]
+    assert told == ["at:///ckpt/rank0", "at:///ckpt/rank1"]
+    complete(runs)
 
 
-def commit_on_two(records):
-    """A step that two nodes have saved, a path on each."""
-    runs, _ = two_nodes(records, 0, 1)
-    for rank, run in enumerate(runs):
-        run.all("step 1")
-        run.say(0, f"saved 10 at:///ckpt/rank{rank}")
-    assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
-    assert complete(runs) == [0, 0]
+def refused_by_all(runs):
+    """No node can start; returns what the nodes say, and what their processes do."""
+    assert [run.job.finish() for run in runs] == [125, 125]
+    return [run.job.err for run in runs], [run.clients[0].rest() for run in runs]
 
 
 def refused_on_two(records, *options):
     """Nothing trains, on no node; node 1 says which file it has looked for."""
     runs = start_two(records, *options)
-    assert [run.job.finish() for run in runs] == [125, 125]
-    for run in runs:
-        run.end()
-    assert f"{records.state}/ranks.1.json does not tell" in runs[1].job.err
-    assert "step 10 is committed" in runs[1].job.err and "put that file back" in runs[1].job.err
-    assert " end: not_started, exit code 125: node 1: rank 1, step 10 is committed" in runs[0].job.err, "the chief tells it, too"
-    assert not any(run.lines(0) for run in runs)
+    (chief, member), told = refused_by_all(runs)
+    assert f"{records.state}/ranks.1.json does not tell" in member
+    assert "step 10 is committed" in member and "put that file back" in member
+    assert " end: not_started, exit code 125: node 1: rank 1, step 10 is committed" in chief, "the chief tells it, too"
+    assert told == ["", ""]
 
 
 @pytest.mark.parametrize("what", ["missing", "another step's", "not shared"])
@@ -244,14 +244,12 @@ def test_a_node_without_its_file_does_not_start_from_scratch(records, what):
 
 
 @pytest.mark.parametrize("node", [0, 1], ids=["its own", "another node's"])
-def test_saves_without_the_record_of_commits(world, records, node):
-    """Which of them were committed is lost; to train over them from step 0 is not for us to decide.
-    """
+def test_saves_without_the_record_of_commits(records, node):
+    """Which of them were committed is lost; to train over them from step 0 is not for us to decide."""
     commit_on_two(records)
     (records.state / "commit.json").unlink()
     (records.state / f"ranks.{1 - node}.json").unlink()
-    refused(world, records.state / f"ranks.{node}.json", "commit.json is missing",
-            "move the directory away", options=["--checkpoint-dir", records.dir])
+    records.refused(records.state / f"ranks.{node}.json", "commit.json is missing", "move the directory away")
     assert not (records.state / "commit.json").exists()
 
 
@@ -263,16 +261,12 @@ def test_a_member_with_saves_of_attempts_that_node_0_knows_nothing_of(records):
     (records.state / "ranks.1.json").rename(records.dir / "ranks.1.json")
     away = ["--no-checkpoint-shared", "--state-dir", records.dir]
     port = free_port()
-    runs = []
-    for rank in (0, 1):
-        runs.append(records.run("--cluster-nodes", f"127.0.0.1:{port},127.0.0.2", "--node-rank",
-                                rank, *IMPATIENT, *(away if rank else away[:1]), count=1))
-    assert [run.job.finish() for run in runs] == [125, 125]
-    for run in runs:
-        run.end()
-    assert "ranks.1.json was written by attempt 1" in runs[1].job.err
-    assert "its commit.json is lost; put it back" in runs[0].job.err, "long paths cut the middle out"
-    assert not any(run.lines(0) for run in runs)
+    runs = [records.run("--cluster-nodes", f"127.0.0.1:{port},127.0.0.2", "--node-rank", rank, *IMPATIENT,
+                        *(away if rank else away[:1]), count=1) for rank in (0, 1)]
+    (chief, member), told = refused_by_all(runs)
+    assert "ranks.1.json was written by attempt 1" in member
+    assert "its commit.json is lost; put it back" in chief, "long paths cut the middle out"
+    assert told == ["", ""]
 
 
 def test_a_rank_of_a_launcher_whose_save_is_lost(records):
@@ -280,91 +274,77 @@ def test_a_rank_of_a_launcher_whose_save_is_lost(records):
     commit_on_two(records)
     file = records.state / "ranks.1.json"
     file.write_text(file.read_text().replace('"rank": 1', '"rank": 0'))
-    runs = start_two(records, *IMPATIENT, "--procs-count", "null")
-    for rank, run in enumerate(runs):
-        run.say(0, f"open rank={rank} world=2 local_world=1")
-    assert [run.job.finish() for run in runs] == [125, 125]
-    for run in runs:
-        run.end()
-    assert "ranks.1.json does not tell where rank 1 of 2 saved it" in runs[1].job.err
-    assert not any(b"resume=" in line for line in runs[1].lines(0))
+    runs = open_two(start_two(records, *IMPATIENT, "--procs-count", "null"), 0, 1)
+    (_, member), told = refused_by_all(runs)
+    assert "ranks.1.json does not tell where rank 1 of 2 saved it" in member and "resume=" not in told[1]
 
 
 def test_a_save_without_paths_needs_none(records):
     """The program finds its checkpoint by the step alone; all the ranks have said so."""
-    run = records.begun()
-    run.all("saved 10")
-    assert run.complete() == 0
+    records.saved("saved 10")
     run = records.run()
-    assert run.begin() == [b"open supervised=1 same=1 resume=10 path=-"] * 2
-    assert run.complete() == 0
+    assert run.begin() == ["open supervised=1 same=1 resume=10 path=-"] * 2
+    run.complete()
 
 
 def test_a_rank_that_is_new_finds_the_save_for_all(records):
     """The job has more ranks than when it saved."""
-    run = records.begun()
-    run.all("saved 10 at:///ckpt/all", "saved 10")
-    assert run.complete() == 0
+    records.saved(["saved 10 at:///ckpt/all", "saved 10"])
     run = records.run(count=3)
-    assert all(told.endswith(b"path=at:///ckpt/all") for told in run.begin())
-    assert run.complete() == 0
+    assert all(told.endswith("path=at:///ckpt/all") for told in run.begin())
+    run.complete()
 
 
 @pytest.mark.parametrize("count,lines,path", [
-    (1, ["saved 10 at:///ckpt/0"], b"at:///ckpt/0"),
-    (2, ["saved 10 at:///ckpt/0", "saved 10 at:///ckpt/1"], b"-"),
-    (2, ["saved 10 at:///ckpt", "saved 10 at:///ckpt"], b"at:///ckpt"),
+    (1, ["saved 10 at:///ckpt/0"], "at:///ckpt/0"),
+    (2, ["saved 10 at:///ckpt/0", "saved 10 at:///ckpt/1"], "-"),
+    (2, ["saved 10 at:///ckpt", "saved 10 at:///ckpt"], "at:///ckpt"),
 ], ids=["one rank", "each its own", "one name"])
 def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, path):
     """Of several paths none is the whole; without one the program sees that it cannot resume."""
-    run = records.begun(count=count)
-    run.all(*lines)
-    assert run.complete() == 0
+    records.saved(lines, count=count)
     run = records.run(count=3)
     told = run.begin()
-    assert told[2].endswith(b" resume=10 path=" + path)
-    assert run.resume_path(2) == (b"" if path == b"-" else path)
+    assert told[2].endswith(f" resume=10 path={path}")
+    assert run.resume_path(2) == ("" if path == "-" else path)
     is_told = "rank 2 had no part in the save of step 10" in run.job.err
-    assert is_told == (path == b"-")
+    assert is_told == (path == "-")
     for rank in range(count):
-        assert told[rank].endswith(lines[rank].partition("saved 10 ")[2].encode())
-    assert run.complete() == 0
+        assert told[rank].endswith(lines[rank].partition("saved 10 ")[2])
+    run.complete()
 
 
 @pytest.mark.parametrize("path", [b"/latin-\xfc", b"/\xff\xfe", b"/gr\xc3\xbc n \\\"x\"", b"/\x01\x7f"],
                          ids=["latin-1", "no text", "utf-8", "control"])
 def test_a_path_is_any_bytes(records, path):
     """JSON is not."""
-    run = records.begun(count=1)
-    path = os.fsencode(records.world.root) + path
+    path = os.fsdecode(os.fsencode(records.world.root) + path)
     with open(path, "wb"):
-        run.all(b"saved 10 " + path)
-    assert run.complete() == 0
+        records.saved(f"saved 10 {path}", count=1)
     run = records.run(count=1)
     assert path in run.begin()[0]
     assert run.resume_path(0) == path
-    assert run.complete() == 0
+    run.complete()
 
 
 def test_a_save_that_one_rank_lacks_is_not_committed(records):
     """Half of a checkpoint is none."""
     run = records.begun("--grace", "400ms", *IMPATIENT)
     run.all("saved 10 at:///ckpt/a", "saved 10 at:///ckpt/b")
-    run.say(0, "saved 20 at:///ckpt/c")
+    run.clients[0].tell("saved 20 at:///ckpt/c")
     wait_until(lambda: [save["step"] for save in records.saves()] == [10], "the first record")
     run.job.end_by(signal.SIGTERM, 42)
-    run.end()
     assert records.steps() == [10]
     run = records.begun()
-    assert run.resume_path(0) == b"at:///ckpt/a"
-    assert run.complete() == 0
+    assert run.resume_path(0) == "at:///ckpt/a"
+    run.complete()
 
 
 def test_as_many_records_are_kept_as_were_asked_for(records):
     run = records.begun("--checkpoint-keep-records", "2")
     for step in range(10, 60, 10):
         run.all(f"saved {step} at:///ckpt/{step}")
-    assert run.complete() == 0
+    run.complete()
     assert records.steps() == [40, 50]
     kept = [save["step"] for save in records.saves()]
     assert kept[-2:] == [40, 50] and len(kept) <= 3
@@ -372,14 +352,11 @@ def test_as_many_records_are_kept_as_were_asked_for(records):
 
 def test_fewer_records_than_there_were(records):
     """A smaller keep_records applies to what is there already."""
-    run = records.begun(count=1)
-    for step in range(10, 60, 10):
-        run.all(f"saved {step} at:///ckpt/{step}")
-    assert run.complete() == 0
+    records.saved(*(f"saved {step} at:///ckpt/{step}" for step in range(10, 60, 10)), count=1)
     assert records.steps() == [10, 20, 30, 40, 50]
     run = records.begun("--checkpoint-keep-records", "1", count=1)
     run.all("saved 60 at:///ckpt/60")
-    assert run.complete() == 0
+    run.complete()
     assert records.steps() == [60]
 
 
@@ -388,51 +365,38 @@ def test_every_start_is_counted(records):
     counts = []
     for line in ("exit 3", "done", "saved 10", "done"):
         run = records.begun(count=1)
-        run.say(0, line)
+        run.clients[0].tell(line)
         if line.startswith("saved"):
-            run.hear(0)
-        run.end()
-        run.job.finish()
+            run.clients[0].line()
+        run.ended()
         counts.append((records.commit()["attempt"], records.commit()["attempts_without_commit"]))
     assert counts == [(1, 1), (2, 2), (3, 0), (4, 1)]
 
 
 def test_three_attempts_without_a_commit_are_enough(records):
     """Without a limit the scheduler would start the job for ever; an administrator must look."""
-    assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
-    run = records.begun()
-    run.all("saved 10 at:///a", "saved 10 at:///b")
-    assert run.complete() == 0
+    assert [preempted(records)[0] for _ in range(3)] == [42, 42, 43]
+    records.saved(["saved 10 at:///a", "saved 10 at:///b"])
     assert records.commit()["attempts_without_commit"] == 0
-    assert [preempted_unsaved(records, step=11) for _ in range(3)] == [42, 42, 43]
-    assert preempted_unsaved(records, "--exit-no-progress-after", "0", step=11) == 42
-
-
-def preempted_unstepped(records, *options):
-    """A run that is preempted while its ranks start."""
-    run = records.run("--grace", "400ms", *IMPATIENT, *options)
-    run.all("open")
-    os.kill(run.job.pid, signal.SIGTERM)
-    code = run.job.finish()
-    run.end()
-    return code, run.job.err
+    assert [preempted(records, step=11)[0] for _ in range(3)] == [42, 42, 43]
+    assert preempted(records, "--exit-no-progress-after", "0", step=11)[0] == 42
 
 
 def test_a_hundred_preemptions_before_the_first_step_are_enough(records):
     """A source that always says "now", or a start that is longer than the time limit: none of the attempts counts,
     and the scheduler would start the job for ever. A step begins the count anew."""
-    assert preempted_unstepped(records)[0] == 42
+    assert preempted(records, step=0)[0] == 42
     assert (records.commit()["attempts_without_commit"], records.commit()["attempts_without_step"]) == (0, 1)
     records.write("commit.json", {**records.commit(), "attempts_without_step": 98})
-    assert preempted_unstepped(records)[0] == 42
+    assert preempted(records, step=0)[0] == 42
     assert records.commit()["attempts_without_step"] == 99
-    assert preempted_unstepped(records, "--exit-no-progress-after", "0")[0] == 42
+    assert preempted(records, "--exit-no-progress-after", "0", step=0)[0] == 42
     assert records.commit()["attempts_without_step"] == 100
-    code, said = preempted_unstepped(records)
+    code, said = preempted(records, step=0)
     assert code == 43
     assert "101 attempts in a row were preempted before the first step (is a notice never over, or the start " in said
     records.write("commit.json", {**records.commit(), "attempts_without_commit": 0, "attempts_without_step": 99})
-    assert preempted_unsaved(records) == 42
+    assert preempted(records)[0] == 42
     assert records.commit()["attempts_without_step"] == 0
 
 
@@ -445,7 +409,7 @@ def test_files_are_replaced_as_a_whole(records):
     for step in (10, 20, 30):
         run.all(f"saved {step} at:///ckpt/{step}")
         seen.add((records.state / "commit.json").stat().st_ino)
-    assert run.complete() == 0
+    run.complete()
     events = watch.next(0)
     watch.close()
     ours = [(mask, name) for mask, name in events if name in ("commit.json", "ranks.0.json")]
@@ -457,17 +421,13 @@ def test_files_are_replaced_as_a_whole(records):
 def test_directories_that_are_missing(records):
     """The checkpoints' directory is made if only it is missing, and so is ours in it."""
     assert not records.dir.exists()
-    run = records.begun(count=1)
-    run.all("saved 10 at:///a")
-    assert run.complete() == 0
+    records.saved("saved 10 at:///a", count=1)
     assert records.steps() == [10]
 
 
-def test_without_a_directory_nothing_is_recorded(world, records):
+def test_without_a_directory_nothing_is_recorded(records):
     """It is said once, when a process takes part, and the end does not speak of a commit."""
-    run = Run(world, 1, ["--grace", "20s"], ":")
-    records.runs.append(run)
-    run.begin()
+    run = records.begun("--grace", "20s", count=1, has_dir=False)
     run.all("saved 1 at:///a")
     assert run.job.err.count("no checkpoint.dir is set") == 1
     save_at_notice(run)
@@ -477,53 +437,40 @@ def test_without_a_directory_nothing_is_recorded(world, records):
 
 
 def test_a_program_that_does_not_take_part_hears_of_no_record(world):
-    assert not world.act("exit", "0", code=0).err
+    assert not world.act("exit 0", code=0).err
 
 
-def refused(world, *words, options=(), env=None):
-    """pchrun says in one line why it starts nothing."""
-    job = world.act("say", "started", options=options, env=env, code=125)
-    assert len(job.err_lines) == 1, job.err
-    assert " end: not_started, exit code 125: " in job.err
-    for word in words:
-        assert str(word) in job.err, job.err
-    assert not world.events.all("started")
-
-
-def test_a_directory_that_cannot_be_made(world, records):
+def test_a_directory_that_cannot_be_made(records):
     """Scratch is not mounted: a job that trains there for a day loses that day."""
     inner = records.dir / "run7"
-    refused(world, inner, "missing", "mounted", options=["--checkpoint-dir", inner])
-    refused(world, inner, "mounted", options=["--state-dir", inner])
-    refused(world, "/proc/.pchrun", "does not allow it", options=["--checkpoint-dir", "/proc"])
+    records.refused(inner, "missing", "mounted", options=["--checkpoint-dir", inner])
+    records.refused(inner, "mounted", options=["--state-dir", inner])
+    records.refused("/proc/.pchrun", "does not allow it", options=["--checkpoint-dir", "/proc"])
     records.dir.write_text("a file")
-    refused(world, records.dir, "Not a directory", options=["--checkpoint-dir", records.dir])
+    records.refused(records.dir, "Not a directory")
     records.dir.unlink()
     assert not records.dir.exists()
 
 
-def test_a_member_that_cannot_write(world, records):
+def test_a_member_that_cannot_write(records):
     """Every node has a part in the record; on this one nothing is started either."""
-    refused(world, "mounted", options=["--cluster-nodes", "127.0.0.1,127.0.0.2", "--node-rank", "1",
-                                       "--checkpoint-dir", records.dir / "run7"])
+    records.refused("mounted", options=["--cluster-nodes", "127.0.0.1,127.0.0.2", "--node-rank", "1",
+                                        "--checkpoint-dir", records.dir / "run7"])
 
 
-def test_a_file_system_that_is_read_only(world, small_disk):
+def test_a_file_system_that_is_read_only(small_disk):
     """Nothing is started that could not be committed."""
-    refused(world, small_disk.dir, "Read-only file system",
-            options=["--checkpoint-dir", small_disk.dir], env={"DISK": "ro"})
+    small_disk.refused(small_disk.dir, "Read-only file system", env={"DISK": "ro"})
     assert not small_disk.state.exists()
 
 
-def test_a_disk_that_is_full_at_the_start(world, small_disk):
-    refused(world, "No space left on device", "nothing is started",
-            options=["--checkpoint-dir", small_disk.dir], env={"DISK": "full"})
+def test_a_disk_that_is_full_at_the_start(small_disk):
+    small_disk.refused("No space left on device", "nothing is started", env={"DISK": "full"})
 
 
 def test_a_file_system_that_does_not_answer(world, records):
     """The process that looks hangs in the file system; the start does not."""
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir],
-                    env=world.gates("child-after-fork"))
+    job = world.act("say started", options=["--checkpoint-dir", records.dir], env=world.gates("child-after-fork"))
     assert job.finish(30) == 125
     assert len(job.err_lines) == 1 and "reachable" in job.err and str(records.state) in job.err
     assert not world.events.all("started")
@@ -543,62 +490,63 @@ def test_a_replacement_waits_for_the_old_one(records):
     wait_until(lambda: "waiting for its end" in new.job.err, "the new one to wait")
     assert held_by(old) in new.job.err and str(records.state) in new.job.err
     old.all("saved 10 at:///a")
-    assert old.complete() == 0
-    assert b"resume=10 path=at:///a" in new.begin()[0]
+    old.complete()
+    assert "resume=10 path=at:///a" in new.begin()[0]
     new.all("saved 20 at:///b")
-    assert new.complete() == 0
+    new.complete()
     assert records.steps() == [10, 20] and records.commit()["attempt"] == 2
 
 
 def test_a_second_start_gives_up(world, records):
     """By mistake, for example. The second start names the first, and leaves the record alone."""
     old = records.begun(count=1)
-    job = world.act("say", "started",
-                    options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"], code=125)
+    job = world.act("say started", options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"],
+                    code=125)
     assert held_by(old) in job.err_lines[-1] and "after 200ms" in job.err_lines[-1]
     assert "commit.lock" in job.err_lines[-1]
     assert not world.events.all("started")
     old.all("saved 10 at:///a")
-    assert old.complete() == 0
+    old.complete()
     assert records.steps() == [10] and records.commit()["attempt"] == 1
 
 
 def test_another_job_has_the_directory(world, records):
     """The error names the other job, and does not advise to remove its lock."""
     old = records.begun(count=1)
-    job = world.act("say", "started", options=["--job", "another", "--checkpoint-dir", records.dir,
-                                               "--checkpoint-lock-wait", "200ms"], code=125)
+    job = world.act("say started",
+                    options=["--job", "another", "--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"],
+                    code=125)
     assert held_by(old).replace(" (", ' of job "pchrun" (', 1) in job.err_lines[-1]
     assert job.err_lines[-1].endswith("; give each job a checkpoint.dir or state_dir of its own")
     assert not world.events.all("started")
-    assert old.complete() == 0
+    old.complete()
 
 
 @pytest.mark.parametrize("number,code", [(signal.SIGTERM, 42), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal_ends_the_wait(world, records, number, code):
     """Nothing has been started yet."""
     old = records.begun(count=1)
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    job = world.act("say started", options=["--checkpoint-dir", records.dir])
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
     job.end_by(number, code)
     outcome = "preempted, exit code 42" if code == 42 else "failed, exit code 130"
     assert f" end: {outcome}: " in job.err_lines[-1]
     assert "nothing was started" in job.err_lines[-1]
     assert not world.events.all("started")
-    assert old.complete() == 0
+    old.complete()
 
 
 @pytest.mark.killed
 def test_who_is_killed_while_it_waits_waits_no_more(world, records):
     """A waiting helper would take the lock from later starts, without any use."""
     old = records.begun(count=1)
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    job = world.act("say started", options=["--checkpoint-dir", records.dir])
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
     helpers = children_of(job.pid)
     assert helpers
     job.kill()
     wait_until(lambda: not any(is_alive(pid) for pid in helpers), "the end of its helpers", 3)
-    assert old.complete() == 0
+    old.complete()
 
 
 @pytest.mark.killed
@@ -606,10 +554,9 @@ def test_a_dead_holder_holds_nothing(records):
     old = records.begun(count=1)
     old.all("saved 10 at:///a")
     old.job.kill()
-    old.end()
     new = records.run(count=1)
-    assert b"resume=10 path=at:///a" in new.begin()[0]
-    assert new.complete() == 0
+    assert "resume=10 path=at:///a" in new.begin()[0]
+    new.complete()
 
 
 @pytest.mark.parametrize("has_locks", [False, True], ids=["no locks", "removed lock"])
@@ -625,19 +572,19 @@ def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_save
     assert ("cannot be locked: Function not implemented" in old.job.err) == (not has_locks)
     (records.state / "commit.lock").unlink()
     new = records.run(count=1)
-    assert b"resume=10 path=at:///a" in new.begin()[0]
+    assert "resume=10 path=at:///a" in new.begin()[0]
     if has_saved:
         new.all("saved 20 at:///b")
-    old.say(0, "saved 15 at:///old")
+    old.clients[0].tell("saved 15 at:///old")
     assert old.job.finish() == 125
-    old.end()
     last = old.job.err_lines[-1]
     assert " end: failed, exit code 125: " in last
     assert f"attempt 2 (process {new.job.pid} on " in last and "has taken over the job" in last
     steps = [10, 20] if has_saved else [10]
     assert records.commit()["attempt"] == 2 and records.steps() == steps
     assert [save["step"] for save in records.saves()] == (steps if has_saved else [10, 15])
-    assert new.all("saved 30 at:///b") and new.complete() == 0
+    assert new.all("saved 30 at:///b")
+    new.complete()
     assert records.steps() == [*steps, 30]
     assert [save["step"] for save in records.saves()] == [*steps, 30]
 
@@ -656,34 +603,29 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name,data", DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_record_stops_the_start(world, records, name, data):
+def test_a_damaged_record_stops_the_start(records, name, data):
     """A start from scratch would overwrite the old training: the user must decide that."""
     records.state.mkdir(parents=True)
     (records.state / name).write_bytes(data)
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir], code=125)
-    assert len(job.err_lines) == 1 and str(records.state / name) in job.err
+    job = records.refused(records.state / name)
     is_other = b"other" in data
     assert ("move the state directory away" in job.err) != is_other
     assert ("a checkpoint.dir or state_dir of its own" in job.err) == is_other
-    assert not world.events.all("started")
     assert (records.state / name).read_bytes() == data
     assert {path.name for path in records.state.iterdir()} <= {name, "commit.lock"}
 
 
-def test_a_record_without_a_name_is_no_other_job_s(world, records):
-    """The advice for that, a directory for each job, would not help."""
+# A record without a name is no other job's: the advice for that, a directory for each job, would not help.
+@pytest.mark.parametrize("name, content, text", [
+    ("commit.json", "{}", "names no job; it is damaged"), ("commit.json", None, "commit.json"),
+    ("ranks.0.json", None, "ranks.0.json")], ids=["no name", "a directory", "ranks, a directory"])
+def test_a_directory_or_no_name_in_place_of_the_record(records, name, content, text):
     records.state.mkdir(parents=True)
-    (records.state / "commit.json").write_bytes(b"{}")
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir], code=125)
-    assert "names no job; it is damaged" in job.err
-
-
-@pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
-def test_a_directory_in_place_of_the_file(world, records, name):
-    (records.state / name).mkdir(parents=True)
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir], code=125)
-    assert len(job.err_lines) == 1 and name in job.err
-    assert not world.events.all("started")
+    if content is None:
+        (records.state / name).mkdir()
+    else:
+        (records.state / name).write_text(content)
+    records.refused(text)
 
 
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
@@ -706,13 +648,11 @@ def save_at_notice(run):
     """Trains into the notice's round, and saves there."""
     os.kill(run.job.pid, signal.SIGTERM)
     for step in range(2, 1000):
-        run.say(0, f"step {step}")
-        heard = run.hear(0)
-        if heard.endswith(b"save"):
-            run.say(0, f"saved {step} at:///ckpt/{step}")
-            heard = run.hear(0)
-        if heard.endswith(b"exit"):
-            run.end()
+        (heard,) = run.all(f"step {step}")
+        if heard.endswith("save"):
+            (heard,) = run.all(f"saved {step} at:///ckpt/{step}")
+        if heard.endswith("exit"):
+            run.clients[0].end_input()
             return
     raise AssertionError("there was no round")
 
@@ -722,9 +662,7 @@ def save_at_notice(run):
 @pytest.fixture
 def small_disk(world, records):
     """A tmpfs of a few pages over the checkpoints' directory, in a mount namespace of its own."""
-    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
-    if probe.returncode != 0:
-        pytest.skip(f"no mount namespace to be had: {probe.stderr.strip()}")
+    needs_namespace("--mount")
     records.dir.mkdir()
     wrapper = world.file("wrapper", "#!/bin/sh\n"
                          f"mount -t tmpfs -o size=64k none '{records.dir}' || exit 99\n"
