@@ -2,12 +2,15 @@
 """checkup: runs pchrun --doctor and reads what it has found."""
 
 import functools
+import json
 import os
 import re
 import subprocess
 import sys
 
 import pytest
+
+from harness import CHARLM, DEADLINE
 
 
 def files_below(world):
@@ -57,6 +60,22 @@ def doctor(world, *options, wanted=0, before=(), command=None, env=None):
         else:
             found[last] = (*found[last][:2], text.removeprefix("-> "))
     return found
+
+
+def trained(world, save_ms):
+    """A checkpoint directory with a record of saves that took so long."""
+    folder = world.root / "ckpt"
+    world.launch("--checkpoint-dir", folder, "--checkpoint-every", "3", "--", CHARLM, "--steps", "4",
+                 "--step-time", "20", "--save-time", save_ms, "--dir", folder, code=0)
+    return folder
+
+
+def shown(world, *options, env=None):
+    """The settings that --print-config shows for these options and this environment alone."""
+    done = subprocess.run([world.pchrun, *map(str, options), "--print-config"], text=True, timeout=DEADLINE,
+                          env={"PATH": world.env["PATH"], **(env or {})}, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def verdicts(found, verdict):

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Discovery: real pchruns among the variables that schedulers and launchers set."""
 
-import json
-import subprocess
-
 import pytest
 
-from harness import DEADLINE
+from checkup import shown
 from nodes import FAST, free_port
 
-OWN_ERROR = 125
 PORTS = 20000  # and the job's id modulo 8192
 AUTO = ["--cluster-discovery", "auto"]
 
@@ -29,14 +25,6 @@ def job_of_own():
         port = free_port()
         if port < PORTS + 8192:
             return port - PORTS
-
-
-def shown(world, *args, env=None):
-    """The output of --print-config as an object."""
-    done = subprocess.run([world.pchrun, *map(str, args), "--print-config"],
-                          env={"PATH": "/bin:/usr/bin", **(env or {})}, capture_output=True, text=True, timeout=DEADLINE, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_two_tasks_of_srun_are_one_job(world):
@@ -184,8 +172,4 @@ def test_what_the_user_says_wins(world):
     (["--cluster-discovery", "slrum"], {}, ["--cluster-discovery", "slrum"]),
 ], ids=["half", "half-slurm", "differ", "absent", "no-count", "no-chief", "no-key", "other-count", "no-such"])
 def test_refusals_say_what_to_set(world, args, env, words):
-    job = world.launch(*args, "--", world.actor, "say", "started", env=env, code=OWN_ERROR)
-    assert len(job.err_lines) == 1, job.err
-    for word in words:
-        assert word in job.err_lines[0], job.err
-    assert not world.events.all()
+    world.refused(*words, options=args, env=env)

@@ -6,19 +6,19 @@ import shutil
 
 import pytest
 
-from checkup import INIT, IN_NAMESPACE, cannot_enter_a_namespace, doctor, verdicts
+from checkup import INIT, IN_NAMESPACE, cannot_enter_a_namespace, doctor, trained, verdicts
 from metadata import Aws, Gce
 from nodes import free_port
 
-CHARLM = os.environ["CHARLM"]
+NODES = ("--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998")
 NO_NAMESPACE = cannot_enter_a_namespace()
 NAMESPACES = pytest.mark.skipif(bool(NO_NAMESPACE), reason=NO_NAMESPACE)
 
 
 def test_all_is_well(world):
     (world.root / "ckpt").mkdir()
-    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", "--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998",
-                   "--node-rank", "0", env={"PCHRUN_STOP_CGROUP": "off"})
+    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", *NODES, "--node-rank", "0",
+                   env={"PCHRUN_STOP_CGROUP": "off"})
     assert {"command", "run_dir", "state_dir", "checkpoints", "peers", "open files"} <= verdicts(found, "ok")
     assert found["command"][1] == shutil.which("sh")
     assert found["grace"] == ("unknown", "a notice leaves 25 s; how long a save takes is not known yet",
@@ -44,10 +44,7 @@ def test_without_a_state_directory(world):
 
 
 def test_saves_that_take_longer_than_the_notice_leaves(world):
-    folder = world.root / "ckpt"
-    job = world.start(world.pchrun, "--checkpoint-dir", folder, "--checkpoint-every", "3", "--", CHARLM, "--steps", "4",
-                      "--step-time", "20", "--save-time", "200", "--dir", folder)
-    assert job.finish() == 0, job.err
+    folder = trained(world, 200)
     assert doctor(world, "--checkpoint-dir", folder)["grace"][0] == "ok"
     grace = doctor(world, "--checkpoint-dir", folder, "--signals", "USR1=preempt:100ms", wanted=1)["grace"]
     assert grace[0] == "bad" and grace[1].startswith("a notice leaves 0.1 s; saves have taken "), grace
@@ -63,8 +60,8 @@ def test_a_damaged_record(world):
 
 def test_a_key_that_others_can_read(world):
     key = world.root / "key"
-    assert world.start(world.pchrun, "--make-key", key).finish() == 0
-    nodes = ("--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998", "--cluster-key-file", key)
+    world.launch("--make-key", key, code=0)
+    nodes = (*NODES, "--cluster-key-file", key)
     assert doctor(world, *nodes, "--node-rank", "1")["key"][0] == "ok"
     key.chmod(0o644)
     key_of = doctor(world, *nodes, "--node-rank", "1", wanted=1)["key"]
@@ -72,8 +69,7 @@ def test_a_key_that_others_can_read(world):
 
 
 def test_the_way_to_node_0(world):
-    nodes = ("--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998")
-    assert doctor(world, *nodes, "--node-rank", "1")["peers"] == (
+    assert doctor(world, *NODES, "--node-rank", "1")["peers"] == (
         "ok", "the machine of node 0 answers; its pchrun is not there yet", "")
     found = doctor(world, "--cluster-nodes", "no-such-host.invalid,127.0.0.1", "--cluster-insecure", "--node-rank", "1",
                    wanted=1)

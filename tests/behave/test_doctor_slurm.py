@@ -8,10 +8,8 @@ import time
 
 import pytest
 
-from checkup import doctor
+from checkup import doctor, trained
 from harness import is_alive, marked, wait_until
-
-CHARLM = os.environ["CHARLM"]
 
 SCONTROL = """#!/bin/sh
 case "$*" in
@@ -67,15 +65,6 @@ class Site:
 @pytest.fixture
 def site(world):
     return Site(world)
-
-
-def trained(world, save_ms):
-    """A checkpoint directory with a record of saves that took so long."""
-    folder = world.root / "ckpt"
-    job = world.start(world.pchrun, "--checkpoint-dir", folder, "--checkpoint-every", "3", "--", CHARLM, "--steps", "4",
-                      "--step-time", "20", "--save-time", save_ms, "--dir", folder)
-    assert job.finish() == 0, job.err
-    return folder
 
 
 def test_all_is_well(site):

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness import DEADLINE, marked, wait_until
+from checkup import shown
+from harness import CHARLM, marked, wait_until
 from nodes import PORTS, free_port
 
 CONTRIB = Path(__file__).resolve().parents[2] / "contrib"
 FOLDERS = ["slurm", "kubernetes", "systemd", "lsf", "htcondor", "pbs", "sge", "aws-batch", "skypilot", "docker"]
-CHARLM = os.environ["CHARLM"]
 STEPS = 40
 
 # The variables of the second of four nodes in each system.
@@ -52,14 +52,6 @@ def manifests():
                           for command in commands(document)]
 
 
-def shown(world, options, env):
-    """The output of --print-config with these options, as an object."""
-    done = subprocess.run([world.pchrun, "--print-config", *options], env={"PATH": world.env["PATH"], **env},
-                          capture_output=True, text=True, timeout=DEADLINE, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def test_every_manifest_is_known_here():
     assert {name for name, _ in manifests()} == set(AROUND)
 
@@ -70,7 +62,7 @@ def test_pchrun_takes_the_commands_of_manifests(world, name, found):
     for command in found:
         end = command.index("--")
         assert command[end + 1:] == ["./train"]
-        got = shown(world, command[1:end], AROUND[name])
+        got = shown(world, *command[1:end], env=AROUND[name])
         assert (got["cluster"]["nnodes"], got["cluster"]["node_rank"]) == ((1, 0) if name in ALONE else (4, 1))
         assert got["checkpoint"]["dir"] == "/ckpt/train" and got["procs"]["count"] == 8
         assert got["exit"]["preempted"] == (143 if name == "pytorchjob.yaml" else 42)
@@ -88,17 +80,17 @@ def test_pchrun_takes_the_unit(world):
     unit = (CONTRIB / "systemd/train.service").read_text()
     env = dict(re.findall(r"^Environment=(\w+)=(.*)", unit, re.M))
     command = shlex.split(re.search(r"^ExecStart=(.*)", unit, re.M)[1])
-    got = shown(world, command[1:command.index("--")], env)
+    got = shown(world, *command[1:command.index("--")], env=env)
     assert got["procs"]["count"] == 8 and got["grace"] == "85s" and "TimeoutStopSec=90" in unit
     several = env | dict(re.findall(r"^#Environment=(PCHRUN_\w+)=(.*)", unit, re.M))
-    got = shown(world, ["--node-rank", "1"], several)
+    got = shown(world, "--node-rank", "1", env=several)
     assert got["cluster"]["nodes"] == ["n0", "n1", "n2", "n3"] and got["cluster"]["key_file"]
 
 
 def test_pchrun_takes_what_htcondor_gives_it(world):
     submit = (CONTRIB / "htcondor/train.sub").read_text()
     command = shlex.split(re.search(r'^arguments *= "(.*)"', submit, re.M)[1])
-    got = shown(world, command[:command.index("--")], {})
+    got = shown(world, *command[:command.index("--")])
     assert got["grace"] == "115s" and "job_max_vacate_time   = 120" in submit
 
 
