@@ -14,9 +14,7 @@ import concurrent.futures
 import ctypes
 import multiprocessing
 import os
-import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -104,16 +102,11 @@ def run(seed, digests, keep, is_traced):
     return seed, why, time.monotonic() - begin, counts
 
 
-def digest_of(world, charlm):
+def digest_of(world):
     """The digest of charlm's weights after an undisturbed training."""
     with tempfile.TemporaryDirectory() as folder:
-        argv = [charlm, "--steps", str(planning.STEPS), "--dir", folder, "--port",
-                str(29000 + os.getpid() % 3000)]
-        ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                  env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(world)})
-                 for rank in range(world)]
-        told = [rank.communicate(timeout=60)[0] for rank in ranks]
-    return re.search("^digest (.*)$", told[0], re.M)[1]
+        return harness.undisturbed_digest(world, "--steps", planning.STEPS, "--dir", folder, "--port",
+                                          29000 + os.getpid() % 3000)
 
 
 def seeds_of(options, begin):
@@ -163,8 +156,7 @@ def parse():
 def report_all(options, root):
     """Runs all seeds, and prints the failures and the sum."""
     begin, passed, failed = time.monotonic(), 0, []
-    charlm = Programs().charlm
-    digests = {world: digest_of(world, charlm) for world in planning.WORLDS}
+    digests = {world: digest_of(world) for world in planning.WORLDS}
     counts = collections.Counter()
     for seed, why, seconds, counted in run_all(options, digests, root):
         counts += counted
