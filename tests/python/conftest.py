@@ -43,6 +43,7 @@ class Program:
         self.report_path = world.root / f"report{number}.json"
         package = [os.environ["PCH_PACKAGE"]] if os.environ.get("PCH_PACKAGE") else []
         self.env = {"PYTHONPATH": os.pathsep.join([*package, str(HERE)]), "PYTHONDONTWRITEBYTECODE": "1",
+                    "TF_CPP_MIN_LOG_LEVEL": "2",  # TensorFlow is silent
                     "CHECKPOINTS": str(self.checkpoints), "HOLD": str(world.root)}
         self.job = None
 

@@ -7,9 +7,8 @@ import signal
 
 import pytest
 
-from harness import descendants_of, is_pending, wait_until
+from harness import PREEMPTED, descendants_of, is_pending, wait_until
 
-PREEMPTED = 42
 KINDS = ["fork", "spawn", "forkserver"]
 
 PROGRAM = """

@@ -7,9 +7,8 @@ import signal
 
 import pytest
 
-from harness import is_alive, is_blocked, wait_until
+from harness import PREEMPTED, is_alive, is_blocked, wait_until
 
-PREEMPTED = 42
 TOTAL = 40
 
 # The common part of all shapes of a training loop. The test holds the ranks after step 5 until a save is agreed on.
@@ -293,6 +292,15 @@ if job.rank == 1:
     job.saved("at://b")
     job.done()
     sys.exit()
+
+def save_while(other):
+    thread = threading.Thread(target=other)
+    thread.start()
+    say("waits")
+    job.saved("at://a")
+    say("answered")
+    thread.join()
+    job.done()
 """
 
 
@@ -317,17 +325,9 @@ def other():
             say("refused", text=str(error))
     job.phase("save"), job.durable(1, "at://x"), job.save_failed("why", 0), job.notice(), repr(job)
     say("ran")
-thread = threading.Thread(target=other)
-thread.start()
-say("waits")
-job.saved("at://a")
-say("answered")
-thread.join()
-job.done()
+save_while(other)
 """)
-    one.start(n=2)
-    world.events.wait("waits")
-    wait_until(lambda: is_blocked(rank_pid(one, 0)), "a rank that waits")
+    start_to_wait(one, world)
     world.go_on("waiting")
     world.events.wait("ran")
     assert not world.events.all("answered")
@@ -453,16 +453,9 @@ def other():
         job.step(), job.saved("x"), job.close()
         os._exit(0 if not job.supervised else 1)
     say("fork", status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-thread = threading.Thread(target=other)
-thread.start()
-say("waits")
-job.saved("at://a")
-thread.join()
-job.done()
+save_while(other)
 """)
-    one.start(n=2)
-    world.events.wait("waits")
-    wait_until(lambda: is_blocked(rank_pid(one, 0)), "a rank that waits")
+    start_to_wait(one, world)
     world.go_on("waiting")
     assert world.events.wait("fork")["status"] == 0
     one.complete("on")

@@ -23,6 +23,21 @@ def wait_for(name, patience=15):
         time.sleep(0.003)
 
 
+def hold(finished, at=5, patience=15):
+    """Where the test gives a notice (NOTICE): tells that this rank has finished so many steps, and waits for it."""
+    if finished == at and "NOTICE" in os.environ and not int(os.environ.get("PCH_RESUME_STEP", 0)):
+        say("training")
+        wait_for("on", patience)
+
+
+def attempt(call):
+    """Prints what the call returns, or the first line of what it raises."""
+    try:
+        print(call())
+    except (Exception, SystemExit) as error:
+        print(f"{type(error).__name__}: {error}".splitlines()[0])
+
+
 def path_of(step):
     return f"{os.environ['CHECKPOINTS']}/step-{step}.rank-{os.environ.get('RANK', 0)}"
 

@@ -28,6 +28,15 @@ def example(name):
     return re.search(rf"^```python\n(# {name}\n.*?)^```", README.read_text(), re.S | re.M)[1]
 
 
+def held(name, before="        inputs, wanted = next(following)\n", step="step"):
+    """The manual's program of that name, in which the ranks tell of step 5 before that line, and wait there for the
+    notice. step: what counts the steps there."""
+    code = example(name)
+    assert code.count(before) == 1
+    indent = before[:-len(before.lstrip())]
+    return code.replace(before, f"{indent}import told\n{indent}told.hold({step})\n{before}")
+
+
 @pytest.fixture
 def train(program):
     """A function that starts a training of `n` ranks with a folder for its checkpoints, and returns it."""

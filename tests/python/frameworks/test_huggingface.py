@@ -2,27 +2,19 @@
 """pch.integrations.transformers and .accelerate with the real frameworks, on CPU, over gloo: the manual's programs."""
 
 import os
-from pathlib import Path
 
-from conftest_frameworks import example, interrupt
+from conftest_frameworks import example, held, interrupt
+from test_launchers import accelerate
 
 # The ranks tell of step 5, and wait there for the notice.
 HELD = """
+from told import hold
 from transformers import TrainerCallback
 class Held(TrainerCallback):
     def on_step_begin(self, args, state, control, **_):
-        if state.global_step == 5 and "NOTICE" in os.environ:
-            from told import say, wait_for
-            say("training")
-            wait_for("on")
+        hold(state.global_step)
 """
 OURS = "callbacks=[PreemptionCallback(job)]"
-BEFORE = "        inputs, wanted = next(following)\n"
-TOLD = """        if step == 5 and "NOTICE" in os.environ:
-            from told import say, wait_for
-            say("training")
-            wait_for("on")
-"""
 
 
 def test_the_trainer(train, world):
@@ -38,13 +30,7 @@ def test_the_trainer(train, world):
 
 def test_a_plain_loop_with_accelerate(train, world):
     """The same, below accelerate's launcher."""
-    code = example("train_accelerate.py")
-    assert code.count(BEFORE) == 1
-    launcher = Path(os.environ["PCH_PYTHON"]).with_name("accelerate")
-    wrap = [launcher, "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no",
-            "--dynamo_backend", "no", "--main_process_port", "0",
-            "--log_dir", world.root / "logs", "--no_python"]
-    one, step = interrupt(train, world, code.replace(BEFORE, TOLD + BEFORE), n=2, wrap=wrap,
+    one, step = interrupt(train, world, held("train_accelerate.py"), n=2, wrap=accelerate(world),
                           ACCELERATE_USE_CPU="true")
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {
         "model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl", "random_states_1.pkl"}
@@ -52,6 +38,7 @@ def test_a_plain_loop_with_accelerate(train, world):
 
 REFUSALS = """
 from types import SimpleNamespace
+from told import attempt
 from pch.integrations.transformers import PreemptionCallback
 from transformers import TrainerControl, TrainerState
 job = SimpleNamespace(supervised=True, resume_step=0, should_exit=False, step=lambda finished: finished == 8)
@@ -59,11 +46,6 @@ callback = PreemptionCallback(job)
 def begin(save_only_model=False, save_total_limit=None):
     args = SimpleNamespace(save_only_model=save_only_model, save_total_limit=save_total_limit)
     attempt(lambda: callback.on_train_begin(args, TrainerState(), TrainerControl()))
-def attempt(call):
-    try:
-        print(call())
-    except (Exception, SystemExit) as error:
-        print(f"{type(error).__name__}: {error}"[:52])
 begin()
 begin(save_total_limit=2)
 begin(save_total_limit=1)
@@ -85,7 +67,7 @@ attempt(lambda: callback.on_epoch_end(None, TrainerState(), TrainerControl()))
 def test_what_the_callback_refuses(program):
     one = program(REFUSALS)
     job = one.world.start(*one.command(), env=one.variables({}), code=0)
-    assert job.out.splitlines() == [
+    assert [line[:52] for line in job.out.splitlines()] == [
         "None", "None",
         "ValueError: with save_total_limit=1 the Trainer remo",
         "ValueError: with save_only_model a checkpoint has no",

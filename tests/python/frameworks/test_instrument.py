@@ -12,14 +12,8 @@ from conftest_frameworks import LONG, PATIENCE, PREEMPTED, STEPS, finish, interr
 
 HELD = """
 import os
-def held(finished):
-    if finished == 5 and "NOTICE" in os.environ and not int(os.environ.get("PCH_RESUME_STEP", 0)):
-        from told import say, wait_for
-        say("training")
-        wait_for("on", 60)
+from told import hold
 """
-
-
 
 def preempt_and_resume(train, world, code, *, n, **env):
     """For any command that starts the n ranks. Returns (the preempted program, the step of its save)."""
@@ -73,7 +67,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 class Held(TrainerCallback):
     def on_step_begin(self, args, state, control, **_):
-        held(state.global_step)
+        hold(state.global_step, patience=60)
 torch.manual_seed(1)
 data = [{"input_ids": text, "labels": text} for text in torch.randint(64, (256, 16))]
 model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=16, n_layer=1, n_head=2))
@@ -115,7 +109,7 @@ class Regression(lightning.LightningModule):
         self.lr = lr
         self.net = torch.nn.Linear(16, 1)
     def training_step(self, batch, number):
-        held(self.global_step)
+        hold(self.global_step, patience=60)
         inputs, wanted = batch
         return torch.nn.functional.mse_loss(self.net(inputs), wanted)
     def configure_optimizers(self):
@@ -166,7 +160,8 @@ data = tf.data.Dataset.from_tensor_slices((rows[:, :16], rows[:, 16:])).batch(16
 model = keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(64, activation="relu"),
                           keras.layers.Dropout(0.1), keras.layers.Dense(1)])
 model.compile("adam", "mse")
-tell = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: held(int(model.optimizer.iterations)))
+tell = keras.callbacks.LambdaCallback(
+    on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations), patience=60))
 model.fit(data, epochs=int(os.environ["EPOCHS"]), verbose=0, callbacks=[tell])
 import numpy as np
 np.savez(f"{os.environ['CHECKPOINTS']}/final.rank-0.npz", *model.get_weights())
@@ -174,7 +169,7 @@ np.savez(f"{os.environ['CHECKPOINTS']}/final.rank-0.npz", *model.get_weights())
 
 
 def test_keras(train, world):
-    one, step = preempt_and_resume(train, world, KERAS, n=1, EPOCHS="8", TF_CPP_MIN_LOG_LEVEL="2")
+    one, step = preempt_and_resume(train, world, KERAS, n=1, EPOCHS="8")
     assert list((one.checkpoints / "rank-0").glob("ckpt-*.index")), step
     assert one.job.err.count("pch: Model.fit takes part") == 1
 

@@ -1,33 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """pch.integrations.jax with the real JAX and orbax, on CPU, over gloo: the program of the manual."""
 
-from conftest_frameworks import example, interrupt
-
-# The manual's program, in which the ranks tell of step 5 and wait there for the notice.
-TOLD = """        if step == 5 and job.resume_step == 0 and "NOTICE" in os.environ:
-            from told import say, wait_for
-            say("training")
-            wait_for("on")
-"""
-BEFORE = "        state = train(state, batch(step))\n"
+from conftest_frameworks import held, interrupt
 
 
 def test_the_manual_s_program(train, world):
-    code = example("train_jax.py")
-    assert code.count(BEFORE) == 1
-    one, step = interrupt(train, world, code.replace(BEFORE, TOLD + BEFORE), n=2)
+    one, step = interrupt(train, world, held("train_jax.py", "        state = train(state, batch(step))\n"), n=2)
     assert {path.name for path in one.checkpoints.glob("step-*")} == {f"step-{step}"}
 
 
 PARTS = """
 import os, pch, jax, numpy as np
 from pch.integrations.jax import Checkpoint
+from told import attempt
 job = pch.attach()
-def attempt(call):
-    try:
-        print(call())
-    except Exception as error:
-        print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
 checkpoint = Checkpoint(job, os.environ["CHECKPOINTS"])
 def fresh(number):
     return {"key": jax.random.key(number), "old key": jax.random.PRNGKey(number),

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest_frameworks import LONG, PATIENCE, PREEMPTED, example, interrupt
+from conftest_frameworks import LONG, PATIENCE, PREEMPTED, held, interrupt
 from nodes import free_port
-from test_torch import BEFORE, TOLD
 
 BIN = Path(os.environ["PCH_PYTHON"]).parent
 
@@ -63,8 +62,8 @@ def kept():
 def test_a_training_below_it(train, world, launcher, kept):
     """torchrun gets the notice's SIGTERM, too. It sends its workers SIGTERM, and waits as long as a save may take."""
     kind = "SIGTERM to all" if launcher is torchrun else "SIGTERM"
-    code = example("train_ddp.py").replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
-    one, _ = interrupt(train, world, code, n=2, kind=kind, wrap=lambda: launcher(world), alone=kept.get("alone"),
+    one, _ = interrupt(train, world, held("train_ddp.py"), n=2, kind=kind, wrap=lambda: launcher(world),
+                       alone=kept.get("alone"),
                        **variables(launcher))
     kept.setdefault("alone", one.world.root / "alone")
     assert sorted(rank["rank"] for rank in one.report["ranks"]) == [0, 1]

@@ -3,22 +3,13 @@
 
 import os
 
-from conftest_frameworks import example, finish, interrupt
-
-# The ranks tell of step 5, and wait there for the notice.
-TOLD = """        if self.global_step == 5 and "NOTICE" in os.environ:
-            from told import say, wait_for
-            say("training")
-            wait_for("on")
-"""
-BEFORE = "        inputs, wanted = batch\n"
+from conftest_frameworks import finish, held, interrupt
 
 
 def test_the_manual_s_program(train, world):
     """Preempted, and started again, it ends with the weights of an undisturbed run."""
-    code = example("train_lightning.py")
-    assert code.count(BEFORE) == 1
-    one, step = interrupt(train, world, code.replace(BEFORE, TOLD + BEFORE), n=2)
+    code = held("train_lightning.py", "        inputs, wanted = batch\n", "self.global_step")
+    one, step = interrupt(train, world, code, n=2)
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
 
 

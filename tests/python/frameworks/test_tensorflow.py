@@ -8,19 +8,11 @@ import pytest
 
 from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
 
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
-
 # The ranks tell that ten steps are finished, and wait there for the notice.
-TOLD = """
-def told(finished):
-    if finished == 10 and job.resume_step == 0 and "NOTICE" in os.environ:
-        from told import say, wait_for
-        say("training")
-        wait_for("on", 60)
-"""
-IN_LOOP = "            handler.run(", "            told(handler.total_run_calls)\n            handler.run("
+IN_LOOP = "            handler.run(", "            hold(handler.total_run_calls, 10, 60)\n            handler.run("
 IN_FIT = "callbacks=[", """callbacks=[
-        keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: told(int(model.optimizer.iterations))),
+        keras.callbacks.LambdaCallback(
+            on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations), 10, 60)),
         """
 
 
@@ -37,9 +29,8 @@ def workers(n):
 def test_the_manual_s_program(train, world, name, where):
     code = example(name)
     assert code.count(where[0]) == 1
-    head, tail = code.split("with pch.attach()")
-    code = head + TOLD + "with pch.attach()" + tail.replace(*where)
-    interrupt(train, world, code, n=2, EPOCHS="8", WORKERS=lambda: workers(2), **QUIET)
+    code = "from told import hold\n" + code.replace(*where)
+    interrupt(train, world, code, n=2, EPOCHS="8", WORKERS=lambda: workers(2))
 
 
 # The remaining parts, in one program that is started three times. They are: all fields of a TerminationConfig, refused
@@ -48,13 +39,8 @@ PARTS = """
 import os, pch, sys, time, types, warnings, tensorflow as tf
 from tensorflow.python.distribute.distribute_lib import distribution_strategy_input_api_counter as counter
 from pch.integrations.tensorflow import *
-from told import say, wait_for
+from told import attempt, say
 folder = os.environ["CHECKPOINTS"]
-def attempt(call):
-    try:
-        print(call())
-    except Exception as error:
-        print(f"{type(error).__name__}: {error}")
 servers = tf.distribute.cluster_resolver.SimpleClusterResolver(
     tf.train.ClusterSpec({"ps": ["a:1"], "worker": ["b:1"]}), task_type="worker", task_id=0)
 weight = tf.Variable(0)
@@ -120,7 +106,7 @@ def test_what_it_is_made_of(program, world):
     one = program(PARTS)
 
     def start(turn, preempt):
-        one.start("--grace", "100s", "--save-train-on", TURN=turn, **QUIET)
+        one.start("--grace", "100s", "--save-train-on", TURN=turn)
         if preempt:
             world.events.wait("training", count=1 if turn == "first" else 2, deadline=PATIENCE)
             preempt()

@@ -6,8 +6,6 @@ import signal
 
 from conftest_frameworks import PATIENCE, PREEMPTED, finish
 
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
-
 BEGIN = """
 import os, pch, sys, tensorflow as tf
 from told import say, wait_for
@@ -56,7 +54,7 @@ def test_without_a_pchrun(program):
 
 
 def run_alone(one):
-    job = one.world.start(*one.command(), env=one.variables(QUIET))
+    job = one.world.start(*one.command(), env=one.variables({}))
     job.finish(PATIENCE)
     return job.process.returncode, job.out, job.err
 
@@ -90,7 +88,7 @@ sys.exit(3)
 def test_errors_that_the_program_catches(program, world):
     """The end of the data is no cause. An error in a scope is told as one in run() is, once."""
     one = program(ERRORS)
-    one.start(**QUIET)
+    one.start()
     assert finish(one) == (3, "failed", None)
     assert one.job.out == "4\n"
     assert [(event["error"], event["where"]) for event in world.events.all("caught")] == [
@@ -119,13 +117,13 @@ print("after the scope")
 def test_the_last_step_of_a_scope(program, world):
     """It is saved at the end of the scope. A grace_period of 0 leaves pchrun's grace as it is."""
     one = program(LAST)
-    one.start("--grace", "77s", NOTICE="1", **QUIET, ready="last", patience=PATIENCE)
+    one.start("--grace", "77s", NOTICE="1", ready="last", patience=PATIENCE)
     one.job.send(signal.SIGTERM)
     one.said("every rank saves step 3")
     world.go_on("on")
     assert finish(one) == (PREEMPTED, "preempted", 3)
     assert one.job.out == "" and "77 s left" in one.job.err and "grace_period" not in one.job.err
-    one.start(**QUIET)
+    one.start()
     assert finish(one)[0] == 0 and one.job.out == "after the scope\n"
     assert [(event["step"], event["weight"]) for event in world.events.all("begins")] == [(0, 0), (3, 3)]
 
@@ -144,7 +142,7 @@ while True:
 def test_a_folder_keeps_three_and_a_cloud_has_its_own_deadline(program, world):
     one = program(KEPT)
     notice = world.root / "notice"
-    one.start("--grace", "77s", "--checkpoint-every", "1", "--notices", f"file:{notice}", **QUIET)
+    one.start("--grace", "77s", "--checkpoint-every", "1", "--notices", f"file:{notice}")
     kept = world.events.wait("kept", deadline=PATIENCE)
     assert len(kept["names"]) == 3, kept
     notice.write_text('{"type": "terminate", "deadline_seconds": 50}')

@@ -6,7 +6,7 @@ import os
 import signal
 
 from conftest_frameworks import LONG, PATIENCE, PREEMPTED, finish
-from test_tensorflow import QUIET, workers
+from test_tensorflow import workers
 
 # Four steps of an epoch, and three epochs. The save comes before the step, as in TensorFlow's tests. A worker that is no chief
 # removes what it saves by itself, as in TensorFlow's guide: the chief's counts.
@@ -60,7 +60,7 @@ job.done()
 def test_workers_that_are_preempted_one_after_the_other(program, world):
     """No step is lost, and none is trained twice; the exit code is that of TensorFlow's on Google's machines."""
     one = program(LOOP)
-    one.start("--exit-preempted", "143", n=2, NOTICE="1", WORKERS=workers(2), **QUIET)
+    one.start("--exit-preempted", "143", n=2, NOTICE="1", WORKERS=workers(2))
     world.events.wait("stands", count=2, deadline=PATIENCE)
     one.said("step 4 is durable on every rank")
     os.kill(next(event["pid"] for event in world.events.all("stands") if event["rank"] == 1), signal.SIGTERM)
@@ -74,7 +74,7 @@ def test_workers_that_are_preempted_one_after_the_other(program, world):
     told = [event["text"] for event in world.events.all("message")]
     assert len(told) == 2 and all(told)
     assert one.report["commit"]["path"] == f"{one.checkpoints}/run/ckpt-{step}"
-    one.start("--exit-preempted", "143", n=2, WORKERS=workers(2), **QUIET)
+    one.start("--exit-preempted", "143", n=2, WORKERS=workers(2))
     assert finish(one)[:2] == (0, "completed")
     assert {(e["step"], e["total"]) for e in world.events.all("begins")[2:]} == {(step, 2. * step)}
     assert [(e["step"], e["total"]) for e in world.events.all("ends")] == [(12, 24.)] * 2
@@ -100,12 +100,12 @@ job.done()
 @LONG
 def test_four_workers_one_of_which_is_preempted_in_a_step(program, world):
     one = program(FOUR)
-    one.start(n=4, NOTICE="1", WORKERS=workers(4), **QUIET, ready="stands", patience=PATIENCE)
+    one.start(n=4, NOTICE="1", WORKERS=workers(4), ready="stands", patience=PATIENCE)
     os.kill(next(event["pid"] for event in world.events.all("stands") if event["rank"] == 1), signal.SIGTERM)
     one.agreed()
     code, outcome, step = finish(one)
     assert (code, outcome) == (PREEMPTED, "preempted") and 53 <= step < 120
-    one.start(n=4, WORKERS=workers(4), **QUIET)
+    one.start(n=4, WORKERS=workers(4))
     assert finish(one)[:2] == (0, "completed")
     assert {(e["step"], e["total"]) for e in world.events.all("begins")[4:]} == {(step, 4. * step)}
     assert [(e["step"], e["total"]) for e in world.events.all("ends")] == [(120, 480.)] * 4
@@ -128,7 +128,7 @@ except tf.errors.ResourceExhaustedError as error:
 def test_an_error_in_a_step_reaches_all(program, world):
     """The program catches it, and dies later of something else: the job knows it as the cause."""
     one = program(FAILING)
-    one.start(n=2, WORKERS=workers(2), **QUIET)
+    one.start(n=2, WORKERS=workers(2))
     world.events.wait("caught", count=1, deadline=PATIENCE)
     world.go_on("fails")
     world.events.wait("caught", count=2, deadline=PATIENCE)

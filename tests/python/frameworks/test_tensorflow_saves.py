@@ -9,8 +9,6 @@ import signal
 
 from conftest_frameworks import PATIENCE, PREEMPTED, finish
 
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
-
 # Two ranks, each with a model of its own, save every second step, and keep no checkpoint but the last.
 PROGRAM = """
 import glob, os, signal, pch, tensorflow as tf
@@ -52,7 +50,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
         world.events.wait("begins", count=2 * attempt, deadline=PATIENCE)
         return {(event["step"], event["weight"]) for event in world.events.all("begins")[-2:]}
     # Rank 1 stands at step 5, and rank 0 goes on. Rank 0 must keep step 4, and its newest four uncommitted saves.
-    one.start(n=2, UNTIL="14", **QUIET)
+    one.start(n=2, UNTIL="14")
     assert begun(1) == {(0, 0)}
     one.said("step 4 is durable on every rank")
     world.go_on("step 4")
@@ -64,7 +62,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     one.agree("ends")
     assert finish(one) == (PREEMPTED, "preempted", 15)
     # A hard exit: the job resumes at a step that the program saved in this run.
-    one.start(n=2, UNTIL="19", DIES="1", **QUIET)
+    one.start(n=2, UNTIL="19", DIES="1")
     assert begun(2) == {(15, 15)}
     one.said("step 18 is durable on every rank")
     world.go_on("dies")
@@ -73,7 +71,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     newest = max((one.checkpoints / "rank-1").glob("*.index"), key=lambda path: int(path.stem[5:]))
     for path in newest.parent.glob(f"{newest.stem}.*"):
         path.unlink()
-    one.start(n=2, UNTIL="16", **QUIET)
+    one.start(n=2, UNTIL="16")
     assert begun(3) == {(16, 16)}
     assert re.search(r"step 18 is committed, but \S+/rank-1/ckpt-\d+ is missing: the job resumes at step 16,", one.job.err)
     assert finish(one)[:2] == (0, "completed")
@@ -115,7 +113,7 @@ while handler.total_run_calls < 12:
 def test_its_own_save_at_the_step_that_all_save(program, world):
     """Its arguments are the manager's, and none of save_fn's, which once got them."""
     one = program(WITH_SAVE_FN)
-    one.start(n=2, **QUIET, ready="training", patience=PATIENCE)
+    one.start(n=2, ready="training", patience=PATIENCE)
     one.agree()
     code, outcome, step = finish(one)
     assert (code, outcome) == (PREEMPTED, "preempted") and step < 12
@@ -125,7 +123,7 @@ def test_its_own_save_at_the_step_that_all_save(program, world):
     for rank in range(2):
         paths = [event["path"] for event in world.events.all("saved", rank=rank)]
         assert paths == [f"{one.checkpoints}/rank-{rank}/ckpt-{number}" for number in range(1, step + 1)]
-    one.start(n=2, **QUIET)
+    one.start(n=2)
     assert finish(one)[:2] == (0, "completed")
     assert [(e["step"], e["weight"]) for e in world.events.all("begins")[2:]] == [(step, step)] * 2
 
@@ -155,6 +153,6 @@ with pch.attach() as job:
 def test_saves_of_two_threads(program):
     """The step that one thread adds disturbs the other, which looks for what the manager may remove, no more."""
     one = program(IN_THE_BACKGROUND)
-    one.start(**QUIET)
+    one.start()
     assert finish(one)[:2] == (0, "completed"), one.job.err
     assert one.job.out == "True True\n"

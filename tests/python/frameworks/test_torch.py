@@ -6,25 +6,14 @@ import signal
 
 import pytest
 
-from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
+from conftest_frameworks import PATIENCE, PREEMPTED, finish, held, interrupt
 from harness import descendants_of, is_alive, wait_until
-
-# The manual's program, in which the ranks tell of step 5 and wait there for the notice.
-TOLD = """
-        if step == 5 and job.resume_step == 0 and "NOTICE" in os.environ:
-            from told import say, wait_for
-            say("training")
-            wait_for("on")
-"""
-BEFORE = "        inputs, wanted = next(following)\n"
 
 
 @pytest.mark.parametrize("name, n, kind", [("train_ddp.py", 4, "file"), ("train_fsdp.py", 2, "SIGTERM")])
 def test_the_manual_s_program(train, world, name, n, kind):
     """Preempted, and started again, it ends with the weights of an undisturbed run."""
-    code = example(name)
-    assert code.count(BEFORE) == 1
-    one, step = interrupt(train, world, code.replace(BEFORE, TOLD.lstrip("\n") + BEFORE), n=n, kind=kind)
+    one, step = interrupt(train, world, held(name), n=n, kind=kind)
     files = {*(f"rank-{r}.pt" for r in range(n)), "shared.pt"}
     if name == "train_fsdp.py":
         files |= {".metadata", *(f"__{r}_0.distcp" for r in range(n))}
@@ -34,13 +23,9 @@ def test_the_manual_s_program(train, world, name, n, kind):
 PARTS = """
 import os, pch, random, sys, torch, warnings
 from pch.integrations.torch import Checkpoint, batches
+from told import attempt
 from torch.utils.data import DataLoader, TensorDataset
 job = pch.attach()
-def attempt(call):
-    try:
-        print(call())
-    except Exception as error:
-        print(f"{type(error).__name__}: {error}")
 attempt(lambda: Checkpoint(job, "x", step=3))
 model = torch.nn.Linear(2, 1)
 checkpoint = Checkpoint(job, os.environ["CHECKPOINTS"], model=model)
