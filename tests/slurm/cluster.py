@@ -7,11 +7,16 @@ and processes. All its files are in one directory. Slurm's timers are short wher
 at time limits and grace times every 30 s; that cannot be set.
 """
 
+import functools
 import os
 import re
 import subprocess
-import time
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "behave"))
+import harness  # noqa: E402
+from harness import Late  # noqa: E402
 
 NODES = 8
 HEAD = "10.78.0.254"
@@ -70,18 +75,7 @@ hostname "$1" && read -r && exec slurmd -D -c -N "$1" -f "$2"
 """
 
 
-class Late(AssertionError):
-    """A wait has reached its deadline."""
-
-
-def wait_until(condition, what, deadline=DEADLINE):
-    """Calls condition() until it is true, and returns its value."""
-    end = time.monotonic() + deadline
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise Late(f"waited {deadline:g} s for {what}")
-        time.sleep(PAUSE)
-    return value
+wait_until = functools.partial(harness.wait_until, deadline=DEADLINE, pause=PAUSE)
 
 
 def processes(variable):
@@ -122,7 +116,7 @@ class Cluster:
         self._daemon("slurmctld", "slurmctld", "-D", "-c", "-i", "-f", self.conf)
         for i in range(1, NODES + 1):
             self._start_node(i)
-        wait_until(lambda: self._idle() == NODES, "all nodes to be idle", DEADLINE)
+        wait_until(lambda: self._idle() == NODES, "all nodes to be idle")
 
     def _name_hosts(self):
         names = [f"10.78.0.{i} n{i}" for i in range(1, NODES + 1)]
@@ -146,13 +140,13 @@ class Cluster:
         self._daemon("munged", "munged", "--foreground", "--force", f"--key-file={munge}/key",
                      f"--socket={munge}/socket", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
                      f"--seed-file={munge}/seed", "--num-threads=2")
-        wait_until((munge / "socket").exists, "munged's socket", DEADLINE)
+        wait_until((munge / "socket").exists, "munged's socket")
 
     def _start_node(self, i):
         node = self._daemon(f"n{i}", "unshare", "--net", "--uts", "bash", "-c", NODE, "bash", f"n{i}",
                             self.conf, stdin=subprocess.PIPE)
         own = os.readlink("/proc/self/ns/net")
-        wait_until(lambda: os.readlink(f"/proc/{node.pid}/ns/net") != own, f"the network of n{i}", DEADLINE)
+        wait_until(lambda: os.readlink(f"/proc/{node.pid}/ns/net") != own, f"the network of n{i}")
         subprocess.run(["ip", "-batch", "-"], check=True, text=True, input=f"""
             link add v{i} type veth peer name eth0 netns {node.pid}
             link set v{i} master br0 up""")

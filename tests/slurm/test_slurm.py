@@ -226,33 +226,39 @@ def check_told(log, digest):
     assert digest_of(log) == digest
 
 
-def test_requeued_on_42_until_it_completes(end_of, learnt):
-    """Four nodes with two ranks each. The notice of one node ends all nodes. Every task ends with 42, and srun
-    and the batch script pass that on."""
-    end = end_of(four_by_two)
-    check_learnt(end, learnt(8))
-    assert len(re.findall(r"^pchrun\[0\] .* ending: preempted: saved and committed", end[0].job.log, re.M)) == 3
+# Told of each: the ranks that learn, what the log has, and how often.
+COMPLETED = {
+    # Four nodes with two ranks each. The notice of one node ends all nodes. Every task ends with 42, and srun and the
+    # batch script pass that on.
+    four_by_two: (8, r"^pchrun\[0\] .* ending: preempted: saved and committed", 3),
+    # Slurm starts two ranks on a node. Each rank has a pchrun, and these form a job of eight nodes.
+    tasks: (8, "all 8 nodes are there", None),
+    # A job of a partition with more priority takes the nodes. The tasks get SIGTERM at once and leave long before
+    # GraceTime is over; the batch script gets no signal.
+    preempted: (2, "", None),
+    # The scripts make USR2 a notice as well. Otherwise it would end the ranks before they save.
+    other_signal: (2, "notice: SIGUSR2, 55 s left", None),
+    # The cluster does not requeue on exit code 42, so requeue.sh does.
+    hook: (2, "exit code 45", None),
+    # No signal comes. pchrun-watch learns from squeue that less than ten minutes are left.
+    end_of_time: (1, "the job's time ends at", None),
+    # The scripts ask for --signal=USR1@120 to the tasks, or with B: to the batch process.
+    signal: (2, "notice: SIGUSR1", None),
+    batch_signal: (1, "notice: SIGUSR1", None),
+    # At the time limit Slurm sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job that
+    # ends with 42 meanwhile is requeued.
+    limit: (2, "notice: SIGTERM", None),
+    batch_limit: (1, "notice: SIGTERM", None),
+}
 
 
-def test_a_pchrun_for_every_task(end_of, learnt):
-    """Slurm starts two ranks on a node. Each rank has a pchrun, and these form a job of eight nodes."""
-    end = end_of(tasks)
-    check_learnt(end, learnt(8))
-    assert "all 8 nodes are there" in end[0].job.log
-
-
-def test_preempted_within_the_grace_time(end_of, learnt):
-    """A job of a partition with more priority takes the nodes. The tasks get SIGTERM at once and leave long
-    before GraceTime is over; the batch script gets no signal."""
-    check_learnt(end_of(preempted), learnt(2))
-
-
-def test_another_signal_of_the_user(end_of, learnt):
-    """The scripts make USR2 a notice as well. Otherwise it would end the ranks before they save."""
-    end = end_of(other_signal)
-    check_learnt(end, learnt(2))
-    assert "notice: SIGUSR2, 55 s left" in end[0].job.log
-
+@pytest.mark.parametrize("story", COMPLETED, ids=lambda story: story.__name__)
+def test_requeued_until_it_completes(end_of, learnt, story):
+    ranks, told, times = COMPLETED[story]
+    end = end_of(story)
+    check_learnt(end, learnt(ranks))
+    found = len(re.findall(told, end[0].job.log, re.M))
+    assert found == times if times else found
 
 def test_seen_from_the_login_node(end_of):
     """srun starts pchctl on the job's first node, which is node 0."""
@@ -260,27 +266,14 @@ def test_seen_from_the_login_node(end_of):
     assert status.startswith("job other_signal, node 0 of 2, attempt 1") and "\n1     n4 " in status, status
 
 
-def test_cancelled(end_of):
-    """scancel looks like a preemption: the job saves, and Slurm does not requeue it."""
-    training, (state, _) = end_of(cancelled)
+@pytest.mark.parametrize("story", [cancelled, cancelled_hook], ids=lambda story: story.__name__)
+def test_cancelled(end_of, story):
+    """scancel looks like a preemption: the job saves. Neither Slurm nor the hook requeues a job that a user has
+    cancelled."""
+    training, (state, _) = end_of(story)
     assert state == "CANCELLED"
     assert training.job.show()["Restarts"] == "0"
-    assert training.last_step() == int(training.job.wait_log(r"commit: step (\d+)"))
-
-
-def test_requeued_by_its_hook(end_of, learnt):
-    """The cluster does not requeue on exit code 42, so requeue.sh does."""
-    end = end_of(hook)
-    check_learnt(end, learnt(2))
-    assert "exit code 45" in end[0].job.log
-
-
-def test_cancelled_with_the_hook(end_of):
-    """The hook does not requeue a job that a user has cancelled."""
-    training, (state, _) = end_of(cancelled_hook)
-    assert state == "CANCELLED"
-    assert training.job.show()["Restarts"] == "0"
-
+    assert story is cancelled_hook or training.last_step() == int(training.job.wait_log(r"commit: step (\d+)"))
 
 def test_tasks_of_an_array(end_of, learnt):
     """Each task is a training of its own: one is requeued while the other one goes on."""
@@ -305,25 +298,6 @@ def test_each_task_of_an_array_learns_of_its_end(cluster):
     for text, number in zip(texts, own):
         assert f'"type":"terminate","id":"slurm-{number}-' in text.replace(" ", ""), text
         assert "\nok: it answers\n" in text  # also while the end is too far away for a notice
-
-
-def test_the_end_of_its_time_is_asked_for(end_of, learnt):
-    """No signal comes. pchrun-watch learns from squeue that less than ten minutes are left."""
-    end = end_of(end_of_time)
-    check_learnt(end, learnt(1))
-    assert "the job's time ends at" in end[0].job.log
-
-
-@pytest.mark.parametrize("story, ranks, told", [(signal, 2, "SIGUSR1"), (batch_signal, 1, "SIGUSR1"),
-                                                (limit, 2, "SIGTERM"), (batch_limit, 1, "SIGTERM")],
-                         ids=["signal", "batch_signal", "limit", "batch_limit"])
-def test_at_the_end_of_its_time(end_of, learnt, story, ranks, told):
-    """The scripts ask for --signal=USR1@120 to the tasks, or with B: to the batch process. At the time limit Slurm
-    sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job that ends with 42 meanwhile is
-    requeued."""
-    end = end_of(story)
-    check_learnt(end, learnt(ranks))
-    assert f"notice: {told}" in end[0].job.log
 
 
 def test_short_limit_of_a_command_that_does_not_attach(cluster):
