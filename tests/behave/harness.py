@@ -88,7 +88,7 @@ def read_proc(pid, name):
 
 
 def open_files(pid):
-    """What the descriptors of the process lead to. The process may close some meanwhile."""
+    """The files that the descriptors of the process lead to; it may close some meanwhile."""
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
             yield os.readlink(f"/proc/{pid}/fd/{name}")
