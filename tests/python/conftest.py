@@ -53,11 +53,10 @@ class Program:
         prefix = ["env", f"LD_PRELOAD={preload}"] if preload else []
         return [*prefix, os.environ["PCH_PYTHON"], self.path, *arguments]
 
-    def alone(self, *arguments, **env):
+    def alone(self, *arguments, patience=DEADLINE, **env):
         """Runs it without a pchrun: (exit code, standard output, standard error)."""
         job = self.world.start(*self.command(*arguments), env=self.variables(env))
-        code = job.finish()
-        return code, job.out, job.err
+        return job.finish(patience), job.out, job.err
 
     def variables(self, env):
         """LeakSanitizer would report the memory that the interpreter keeps until it ends."""

@@ -47,16 +47,10 @@ print(int(model.optimizer.iterations), os.listdir(f"{folder}") == ["managed"])
 
 def test_without_a_pchrun(program):
     """It restores the latest checkpoint, as TensorFlow's handler does, and saves nothing by itself."""
-    code, out, err = run_alone(program(ALONE))
+    code, out, err = program(ALONE).alone(patience=PATIENCE)
     assert code == 0, err
     assert out.splitlines() == [
         "3 2 None None", "ckpt-1 ['ckpt-1']", "invalid literal for int() with base 10: 'x'", "3", "2 True"]
-
-
-def run_alone(one):
-    job = one.world.start(*one.command(), env=one.variables({}))
-    job.finish(PATIENCE)
-    return job.process.returncode, job.out, job.err
 
 
 ERRORS = BEGIN + """
