@@ -15,16 +15,13 @@ import time
 
 import harness
 import lab as laboratory
+from harness import Late
 from plan import STEPS
 
 NODE_MARK = "CHAOS_NODE"
 TICK_S = 0.004
 # Processes of a killed supervisor end at their next step, or the kernel kills them.
 ORPHANS_S = 5.0
-
-
-class Late(Exception):
-    """A wait has reached its deadline."""
 
 
 class Attempt:
@@ -104,11 +101,7 @@ class Attempt:
             time.sleep(min(left, TICK_S))
 
     def _no_process_left(self):
-        end = time.monotonic() + ORPHANS_S
-        while left := harness.marked(self.place.mark):
-            if time.monotonic() > end:
-                raise Late(f"processes are left {ORPHANS_S:g} s after the end")
-            time.sleep(TICK_S)
+        harness.wait_until(lambda: not harness.marked(self.place.mark), "no process to be left", ORPHANS_S, TICK_S)
 
     def end(self):
         """Kills and reaps all processes that a failed attempt has left."""

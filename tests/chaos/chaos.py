@@ -26,7 +26,7 @@ import harness  # noqa: E402
 import lab as laboratory  # noqa: E402
 import plan as planning  # noqa: E402
 import promises  # noqa: E402
-from attempt import Attempt, Late  # noqa: E402
+from attempt import Attempt  # noqa: E402
 from place import Place, Programs  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
@@ -55,7 +55,7 @@ def evidence(place, attempt):
 
 
 def disturb(place, digests, counts):
-    """Runs the attempts up to the first that completes. Raises Broken or Late. Counts faults and exit codes."""
+    """Runs the attempts up to the first that completes. Raises Broken or harness.Late. Counts faults and exit codes."""
     plan, attempts = place.plan, []
     records = promises.Records(place, plan)
     try:
@@ -73,7 +73,7 @@ def disturb(place, digests, counts):
                 promises.check_learnt(plan, attempts[-1], digests[plan.world])
                 return
         raise promises.Broken("without faults, the last attempt does not complete")
-    except (promises.Broken, Late) as why:
+    except (promises.Broken, harness.Late) as why:
         place.note(f"BROKEN: {why}")
         for line in evidence(place, attempts[-1]):
             place.note(line)
@@ -90,7 +90,7 @@ def run(seed, digests, keep, is_traced):
     why = None
     try:
         disturb(place, digests, counts)
-    except (promises.Broken, Late) as broken:
+    except (promises.Broken, harness.Late) as broken:
         why = str(broken)
     except Exception:  # a fault of these tests, or a file of the wrong form
         why = traceback.format_exc()
