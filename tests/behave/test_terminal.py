@@ -263,7 +263,7 @@ def bash(world):
     yield from interactive_shell(world, *SHELLS["bash"])
 
 
-def stop_and_go_on(shell, pids):
+def stop_and_go_on(bash, pids):
     bash.ask(CTRL_Z, PROMPT)
     wait_until(lambda: all(state_of(pid) == "T" for pid in pids), "the stop")
     bash.type("fg\n")
