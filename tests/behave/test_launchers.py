@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import CHARLM, PREEMPTED, children_of, commands_of, descendants_of, read_proc, wait_until
+from harness import CHARLM, PREEMPTED, commands_of, descendants_of, wait_until
 from nodes import FAST, free_port
 
 LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: it ends with 1 if a worker did not with 0
@@ -114,7 +114,7 @@ def test_a_scheduler_that_tells_the_launcher_too(world):
     the patience that pchrun tells it, as torchrun has."""
     patient = 'exec "$0" "$1" 2 "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT" "${@:2}"'
     job = train(world, ["bash", "-c", patient, sys.executable, LAUNCHER])
-    (launcher,) = [pid for pid in children_of(job.pid) if b"launcher.py" in read_proc(pid, "cmdline")]
+    (launcher,) = commands_of(job.pid)
     job.send(TERM)
     os.kill(launcher, TERM)
     preempted(job, 2)
