@@ -197,11 +197,6 @@ static bool open_metrics(struct shell *shell, struct err *err)
     return ok;
 }
 
-static void free_metrics(struct shell *shell)
-{
-    metrics_free(&shell->metrics);
-}
-
 static const char *where_chief_is(const struct config *config)
 {
     if (config->cluster.nnodes == 1)
@@ -342,6 +337,7 @@ FREE(evidence)
 FREE(jobs)
 FREE(attach)
 FREE(journal)
+FREE(metrics)
 FREE(answer)
 FREE(generation)
 FREE(drill)
