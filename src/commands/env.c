@@ -180,7 +180,8 @@ static bool env_make(struct env *env, char **inherited, void (*add)(FILE *texts,
     FILE *texts = open_memstream(&env->texts, &size);
     if (texts)
         add(texts, facts);
-    if (texts && fclose(texts) == 0 && env_merge(env, inherited, size))
+    /* Short of memory, fclose() of glibc may leave no text without a complaint. */
+    if (texts && fclose(texts) == 0 && env->texts && env_merge(env, inherited, size))
         return true;
     env_free(env);
     return err_set(err, ERR_SYSTEM, ENOMEM, "cannot build the environment of a command");
