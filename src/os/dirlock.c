@@ -185,12 +185,6 @@ static enum dirlock_result dirlock_wait_for_answer(const struct dirlock *lock,
     }
 }
 
-/* A holder that waits for the lock does not see the end of its socket, so it is killed. */
-static void end_holder(struct dirlock *lock, bool is_waiting)
-{
-    helper_end(&lock->holder, is_waiting, clock_now_ns() + LET_GO_NS);
-}
-
 enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_request *request,
                                  struct reap *reap, struct err *err)
 {
@@ -207,12 +201,12 @@ enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_requ
     enum dirlock_result result = dirlock_wait_for_answer(lock, request, signals, err);
     if (result == DIRLOCK_NONE || (result == DIRLOCK_OK && !request->file))
         fd_close(&lock->holder.answer); /* then the child ends by itself */
-    else if (result != DIRLOCK_OK)
-        end_holder(lock, true);
+    else if (result != DIRLOCK_OK) /* one that waits for the lock does not see the socket's end */
+        helper_end(&lock->holder, true, clock_now_ns() + LET_GO_NS);
     return result;
 }
 
 void dirlock_free(struct dirlock *lock)
 {
-    end_holder(lock, false);
+    helper_end(&lock->holder, false, clock_now_ns() + LET_GO_NS);
 }

@@ -80,12 +80,6 @@ enum helper_news helper_read(const struct helper *helper, int signals, int64_t u
     return HELPER_ANSWER;
 }
 
-static void kill_helper(const struct helper *helper)
-{
-    if (helper->watch.pid)
-        proc_kill(helper->watch.pid, SIGKILL);
-}
-
 /* The helper does not write any more, or its answer is not needed. */
 static enum helper_news wait_for_end(const struct helper *helper, int64_t until)
 {
@@ -100,11 +94,11 @@ void helper_end(struct helper *helper, bool is_killed, int64_t until)
 {
     pid_t pid = helper->watch.pid;
     if (is_killed)
-        kill_helper(helper);
+        proc_kill(pid, SIGKILL);
     else if (helper->answer > 0)
         shutdown(helper->answer, SHUT_WR);
     if (helper->answer > 0 && wait_for_end(helper, until) == HELPER_LATE)
-        kill_helper(helper);
+        proc_kill(pid, SIGKILL);
     if (helper->answer > 0)
         fd_close(&helper->answer);
     if (!pid)

@@ -33,15 +33,11 @@ static bool is_readable(const char *path)
            faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
 }
 
-static const char *program_advice(int why)
-{
-    return why == EACCES ? "; is it a file with permission to execute (chmod +x)?" : "";
-}
-
 static bool program_refuse(const char *path, int why, struct err *err)
 {
     err_set(err, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, 0, "cannot execute '%s': %s%s", path,
-            strerror(why), program_advice(why));
+            strerror(why),
+            why == EACCES ? "; is it a file with permission to execute (chmod +x)?" : "");
     err->sys_errno = why;
     return false;
 }
