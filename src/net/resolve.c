@@ -8,11 +8,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -69,28 +68,6 @@ static void *resolve_run(void *arg)
     return NULL;
 }
 
-/* Detached, with every signal blocked. The stack size is fixed, because `ulimit -s` may say
- * gigabytes. Returns an errno. */
-static int resolve_start_thread(struct resolve *resolve)
-{
-    pthread_attr_t attr;
-    sigset_t all;
-    sigfillset(&all);
-    int rc = pthread_attr_init(&attr);
-    if (rc != 0)
-        return rc;
-    pthread_t thread;
-    rc = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (rc == 0)
-        rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (rc == 0)
-        rc = pthread_attr_setsigmask_np(&attr, &all);
-    if (rc == 0)
-        rc = pthread_create(&thread, &attr, resolve_run, resolve);
-    pthread_attr_destroy(&attr);
-    return rc;
-}
-
 struct resolve *resolve_start(const struct address *where, struct err *err)
 {
     if (atomic_load(&the_threads) >= RESOLVE_THREADS_MAX) {
@@ -111,7 +88,8 @@ struct resolve *resolve_start(const struct address *where, struct err *err)
     resolve->fd = fd;
     atomic_init(&resolve->owners, 2);
     atomic_fetch_add(&the_threads, 1);
-    int rc = resolve_start_thread(resolve);
+    pthread_t thread;
+    int rc = thread_start(&thread, STACK_BYTES, resolve_run, resolve);
     if (rc != 0) {
         err_set(err, ERR_SYSTEM, rc, "cannot look up '%s': no thread", where->host);
         atomic_fetch_sub(&the_threads, 1);
@@ -119,6 +97,7 @@ struct resolve *resolve_start(const struct address *where, struct err *err)
         free(resolve);
         return NULL;
     }
+    pthread_detach(thread);
     return resolve;
 }
 

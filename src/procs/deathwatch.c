@@ -11,13 +11,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "loop/watch.h"
 #include "os/proc.h"
 #include "wire/page.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -143,18 +142,7 @@ static void give_words(struct group *group)
 
 static bool deathwatch_start_thread(struct group *group)
 {
-    pthread_attr_t attr;
-    sigset_t all;
-    sigfillset(&all);
-    if (pthread_attr_init(&attr) != 0)
-        return false;
-    int rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (rc == 0)
-        rc = pthread_attr_setsigmask_np(&attr, &all);
-    if (rc == 0)
-        rc = pthread_create(&group->thread, &attr, keep_watch, group);
-    pthread_attr_destroy(&attr);
-    group->is_started = rc == 0;
+    group->is_started = thread_start(&group->thread, STACK_BYTES, keep_watch, group) == 0;
     return group->is_started;
 }
 

@@ -4,6 +4,7 @@
 #include "tee/sink.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -300,21 +301,10 @@ void sink_put_in(struct sink *sink, struct branch *branch)
     sink->branches[sink->count++] = branch;
 }
 
-/* By default the stack is as large as `ulimit -s`, which may be gigabytes. */
 bool sink_start(struct sink *sink)
 {
-    pthread_attr_t attr;
-    if (sink->count == 0)
-        return true;
-    errno = pthread_attr_init(&attr);
-    if (errno != 0)
-        return false;
-    int rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (rc == 0)
-        rc = pthread_create(&sink->thread, &attr, sink_run, sink);
-    pthread_attr_destroy(&attr);
-    errno = rc;
-    return rc == 0;
+    errno = sink->count > 0 ? thread_start(&sink->thread, STACK_BYTES, sink_run, sink) : 0;
+    return errno == 0;
 }
 
 bool sink_is_done(const struct sink *sink)

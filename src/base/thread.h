@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * thread: starts a thread that handles no signal. Its stack has a fixed size, because `ulimit -s`,
+ * the default, may say gigabytes.
+ */
+#ifndef PCHRUN_BASE_THREAD_H
+#define PCHRUN_BASE_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+
+/* Returns an errno. */
+static inline int thread_start(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *), void *arg)
+{
+    pthread_attr_t attr;
+    sigset_t all;
+    sigfillset(&all);
+    int rc = pthread_attr_init(&attr);
+    if (rc != 0)
+        return rc;
+    rc = pthread_attr_setstacksize(&attr, stack_bytes);
+    if (rc == 0)
+        rc = pthread_attr_setsigmask_np(&attr, &all);
+    if (rc == 0)
+        rc = pthread_create(ret, &attr, fn, arg);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
+#endif
