@@ -150,10 +150,8 @@ static char *env_pass_on(struct env *env, char *entry, bool is_listen)
 static bool env_merge(struct env *env, char **inherited, size_t size)
 {
     void *names = NULL;
-    size_t n = 0, nours = 0;
+    size_t n = str_count(inherited), nours = 0;
     bool has_memory = true, is_listen = is_listening(inherited);
-    while (inherited[n])
-        n++;
     for (size_t i = 0; i < size; i++)
         nours += env->texts[i] == '\0';
     env->room = calloc(n + nours + 1, sizeof *env->room);

@@ -4,7 +4,6 @@
 #include "notices/inbox.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/presets.h"
@@ -12,7 +11,6 @@
 #include "json/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -196,9 +194,7 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
 static bool make_env(struct inbox *inbox)
 {
     struct source_world *world = &inbox->world;
-    size_t n = 0;
-    while (environ[n])
-        n++;
+    size_t n = str_count(environ);
     snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64, (int)getpid(),
              clock_now_ns());
     snprintf(inbox->mark_text, sizeof inbox->mark_text, "%s=1", world->mark);
@@ -216,11 +212,8 @@ static bool open_world(struct inbox *inbox, struct err *err)
     inbox->world = (struct source_world){.loop = inbox->loop,
                                          .reap = inbox->reap,
                                          .dir = getcwd(NULL, 0),
-                                         .null = open("/dev/null", O_RDONLY | O_CLOEXEC),
                                          .notice = inbox_on_notice,
                                          .ctx = inbox};
-    if (inbox->world.null < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null");
     return make_env(inbox) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch the notice sources");
 }
 
@@ -271,8 +264,6 @@ void inbox_free(struct inbox *inbox)
     for (size_t i = 0; i < inbox->count; i++)
         source_free(&inbox->sources[i]);
     free(inbox->sources);
-    if (inbox->world.loop) /* open */
-        fd_close(&inbox->world.null);
     free(inbox->world.env);
     free(inbox->world.dir);
     *inbox = (struct inbox){0};

@@ -172,10 +172,9 @@ static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
     return true;
 }
 
-static bool source_spawn(struct source *source, const int streams[3], struct err *err)
+static bool source_spawn(struct source *source, int out, int words, struct err *err)
 {
-    struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]},
-                                .dir = source->world->dir};
+    struct spawn_apart apart = {.streams = {-1, out, words}, .dir = source->world->dir};
     struct spawn_request request = {
         .argv = source->argv, .env = source->world->env, .tty = -1, .apart = &apart};
     struct spawn_child child;
@@ -197,8 +196,7 @@ static bool start(struct source *source, struct err *err)
         !feed_open(&source->out, source->world->loop->base, fd_take(&out), err) ||
         !feed_open(&source->err, source->world->loop->base, fd_take(&words), err))
         return false;
-    const int streams[3] = {source->world->null, out_writer, words_writer};
-    return source_spawn(source, streams, err);
+    return source_spawn(source, out_writer, words_writer, err);
 }
 
 static void plan_next(struct source *source, const char *why);

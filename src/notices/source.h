@@ -28,7 +28,6 @@ struct source_world {
     char *dir;     /* working directory; NULL: ours */
     char **env;    /* with the mark */
     char mark[64]; /* marks their orphans (reap_strays) */
-    int null;      /* /dev/null */
     void (*notice)(void *ctx, const struct notice *notice);
     void *ctx;
 };

@@ -176,11 +176,9 @@ static void name_job(char *text, size_t size)
 static void become_squeue(const char *job, int out, pid_t parent)
 {
     alarm(SQUEUE_SECONDS); /* survives exec; SIGALRM kills by default */
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(127);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(null, STDERR_FILENO) < 0)
+    if (!fd_silence(1U << STDIN_FILENO | 1U << STDERR_FILENO) || dup2(out, STDOUT_FILENO) < 0)
         _exit(127);
     setenv("TZ", "UTC0", 1);
     setenv("SLURM_TIME_FORMAT", "standard", 1);
