@@ -35,8 +35,7 @@ struct child {
     struct children *children;
     int index;
     enum child_phase phase;
-    struct reap_watch watch; /* pid 0: reaped */
-    pid_t group;
+    struct reap_watch watch;       /* pid 0: reaped */
     struct deaths_inquest inquest; /* keeps what was found out as long as the event may wait */
     int report;
     struct watch report_watch, exec_wait;
@@ -185,17 +184,13 @@ static bool start_one(struct child *child, const struct action *action, int tty,
                                     .cpus =
                                         children->shares ? &children->shares[child->index] : NULL};
     request.has_output = logs_output(children->logs, child->index, request.output);
-    struct spawn_child spawned;
-    bool ok = spawn_start(&request, &spawned, err);
+    child->watch.pid = spawn_start(&request, &child->report, err);
     env_free(&env);
-    if (!ok)
+    if (!child->watch.pid)
         return false;
     child->phase = CHILD_PHASE_STARTING;
     child->inquest.generation = action->start.generation;
     child->inquest.started = started;
-    child->watch.pid = spawned.pid;
-    child->group = spawned.group;
-    child->report = spawned.report;
     children->is_empty = false;
     reap_watch(children->reap, &child->watch);
     return true;
@@ -272,8 +267,7 @@ void children_refuse(struct children *children, const struct err *err)
 
 pid_t children_first_group(const struct children *children)
 {
-    bool has_one = children->count > 0 && children->list[0].watch.pid;
-    return has_one ? children->list[0].group : 0;
+    return children->count > 0 ? children->list[0].watch.pid : 0;
 }
 
 /* The control group answers where /proc does not. */
@@ -307,7 +301,7 @@ static struct tree_job tree_job(struct children *children)
         read_report(child);
         bool leads = !children->config->procs.new_session || child->phase >= CHILD_PHASE_RUNNING;
         if (child->watch.pid && leads)
-            children->groups[job.ngroups++] = child->group;
+            children->groups[job.ngroups++] = child->watch.pid;
     }
     job.nhelpers = reap_helpers(children->reap, children->helpers, CHILDREN_HELPERS_MAX);
     job.cgroup = &children->cgroup;
@@ -329,7 +323,7 @@ static bool has_to_wake(const struct children *children, pid_t pid, int number)
 static bool signal_command(const struct child *child, int number)
 {
     bool is_for_all = child->children->config->procs.signal_group;
-    return (is_for_all && proc_kill_group(child->group, number)) ||
+    return (is_for_all && proc_kill_group(child->watch.pid, number)) ||
            proc_kill(child->watch.pid, number);
 }
 
@@ -340,7 +334,7 @@ static void signal_commands(struct children *children, int number)
         pid_t pid = child->watch.pid;
         if (!pid || !signal_command(child, number) || !has_to_wake(children, pid, number))
             continue;
-        if (!proc_kill_group(child->group, SIGCONT))
+        if (!proc_kill_group(pid, SIGCONT))
             proc_kill(pid, SIGCONT);
     }
 }
@@ -490,7 +484,7 @@ static void children_on_end(struct child *child, int status)
     child->inquest.status = status;
     read_report(child);
     if (children->on_end)
-        children->on_end(children->ctx, child->group, status);
+        children->on_end(children->ctx, child->watch.pid, status);
     if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
         post_empty(children);
     if (child->phase == CHILD_PHASE_FAILED)
@@ -508,7 +502,7 @@ static void children_on_change(void *ctx, enum reap_what what, int status)
     if (what == REAP_EXITED)
         children_on_end(child, status);
     else if (what == REAP_STOPPED && children->on_stop)
-        children->on_stop(children->ctx, child->group, WSTOPSIG(status));
+        children->on_stop(children->ctx, child->watch.pid, WSTOPSIG(status));
 }
 
 void children_reap(struct children *children)

@@ -39,7 +39,7 @@ bool hook_open(struct hook *hook, struct err *err)
 void hook_free(struct hook *hook)
 {
     if (hook->watch.pid) { /* it does not die, or the event loop has failed */
-        proc_kill_group(hook->group, SIGKILL);
+        proc_kill_group(hook->watch.pid, SIGKILL);
         reap_forget(hook->reap, &hook->watch);
     }
     watch_end(&hook->clock);
@@ -49,7 +49,7 @@ void hook_free(struct hook *hook)
 
 bool hook_has_run(const struct hook *hook)
 {
-    return hook->group != 0;
+    return hook->has_run;
 }
 
 bool hook_is_busy(const struct hook *hook)
@@ -77,7 +77,7 @@ static void on_exit_of(struct hook *hook, int status)
 {
     struct err err;
     bool was_killed = hook->phase == HOOK_KILLED;
-    proc_kill_group(hook->group, SIGKILL);
+    proc_kill_group(hook->watch.pid, SIGKILL);
     if (hook->phase == HOOK_OVER) /* hook_on_clock() has given up on it */
         return;
     hook->status = status;
@@ -110,13 +110,12 @@ static void hook_on_clock(void *ctx)
     str_copy(hook->text, sizeof hook->text,
              hook->is_cut ? "killed, since the grace is over"
                           : "killed; exit.hook_wait gives it no more time");
-    proc_kill_group(hook->group, SIGKILL);
+    proc_kill_group(hook->watch.pid, SIGKILL);
     watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
 }
 
 static bool hook_start(struct hook *hook, const struct env_end *facts, struct err *err)
 {
-    struct spawn_child child;
     struct env env;
     if (!env_build_end(&env, environ, facts, err))
         return false;
@@ -125,15 +124,12 @@ static bool hook_start(struct hook *hook, const struct env_end *facts, struct er
                                     .own_pid = env.own_pid,
                                     .closed = hook->closed,
                                     .tty = -1};
-    bool ok = spawn_start(&request, &child, err);
+    hook->watch.pid = spawn_start(&request, &hook->report, err);
+    hook->has_run = hook->watch.pid != 0;
     env_free(&env);
-    if (!ok)
-        return false;
-    hook->watch.pid = child.pid;
-    hook->group = child.group;
-    hook->report = child.report;
-    reap_watch(hook->reap, &hook->watch);
-    return true;
+    if (hook->has_run)
+        reap_watch(hook->reap, &hook->watch);
+    return hook->has_run;
 }
 
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin)

@@ -27,7 +27,7 @@ struct hook {
     char **argv; /* the path first; the arguments belong to the configuration */
     enum hook_phase phase;
     struct reap_watch watch;
-    pid_t group;
+    bool has_run; /* a process was started for it */
     int report;
     struct watch clock;
     int64_t started_at, kill_wait_ns;

@@ -114,7 +114,7 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
     struct err err;
     if (what != REAP_EXITED)
         return;
-    proc_kill_group(probe->group, SIGKILL);
+    proc_kill_group(probe->watch.pid, SIGKILL);
     drain(probe);
     if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED)
         str_copy(probe->how, sizeof probe->how, err.text);
@@ -147,15 +147,13 @@ static bool probe_spawn(struct probe *probe, struct event_base *base, struct err
     struct spawn_apart apart = {.streams = {-1, writer, writer}};
     struct spawn_request request = {
         .argv = probe->argv, .env = environ, .tty = -1, .apart = &apart};
-    struct spawn_child child;
-    if (writer < 0 || !spawn_start(&request, &child, err))
+    pid_t pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, err);
+    probe->is_running = pid != 0;
+    if (!probe->is_running)
         return false;
-    probe->watch = (struct reap_watch){
-        .pid = child.pid, .kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
-    probe->group = child.group;
-    probe->report = child.report;
+    probe->watch =
+        (struct reap_watch){.pid = pid, .kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
     reap_watch(probe->reap, &probe->watch);
-    probe->is_running = true;
     return true;
 }
 
@@ -184,13 +182,13 @@ void probe_kill(struct probe *probe)
     if (!probe_runs(probe))
         return;
     str_copy(probe->how, sizeof probe->how, "killed, its time was over");
-    proc_kill_group(probe->group, SIGKILL);
+    proc_kill_group(probe->watch.pid, SIGKILL);
 }
 
 void probe_free(struct probe *probe)
 {
     if (probe_runs(probe)) {
-        proc_kill_group(probe->group, SIGKILL);
+        proc_kill_group(probe->watch.pid, SIGKILL);
         reap_forget(probe->reap, &probe->watch);
         probe->is_running = false;
         close_all(probe);

@@ -23,7 +23,6 @@ struct probe {
     struct reap *reap;
     struct reap_watch watch;
     bool is_running, is_used; /* is_used: until probe_free() */
-    pid_t group;
     char **argv;
     int report, out;
     struct watch out_watch;

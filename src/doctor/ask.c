@@ -50,33 +50,26 @@ static bool ask_read_all(int from, const struct patience *patience, char *text, 
     return n == 0 || len == size - 1;
 }
 
-/* Kill before reaping: until then no other process can have the pid. */
-static bool is_run(struct spawn_child *child, const char *name, struct err *err)
-{
-    bool is_run = spawn_result(child->report, name, err) != SPAWN_FAILED;
-    proc_kill_group(child->group, SIGKILL);
-    fd_close(&child->report);
-    return is_run;
-}
-
 static bool ask_run(char **argv, const struct patience *patience, char *text, size_t size,
                     struct err *err)
 {
     struct spawn_apart apart = {.streams = {-1, -1, -1}};
     struct spawn_request request = {
         .argv = argv, .path = getenv("PATH"), .env = environ, .tty = -1, .apart = &apart};
-    struct spawn_child child = {.pid = 0};
-    int pipe[2];
+    int pipe[2], report;
     if (pipe2(pipe, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
     FD_CLEANUP int from = pipe[0];
     apart.streams[1] = pipe[1];
-    bool ok = spawn_start(&request, &child, err);
+    pid_t pid = spawn_start(&request, &report, err);
     close(pipe[1]);
-    if (!ok)
+    if (!pid)
         return false;
     bool is_whole = ask_read_all(from, patience, text, size);
-    if (!is_run(&child, argv[0], err))
+    bool is_run = spawn_result(report, argv[0], err) != SPAWN_FAILED;
+    proc_kill_group(pid, SIGKILL); /* it is not reaped, so no other process can have the pid */
+    fd_close(&report);
+    if (!is_run)
         return false;
     if (!is_whole)
         return err_set(err, ERR_SYSTEM, 0, "%s has no answer in time", argv[0]);

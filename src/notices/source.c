@@ -177,13 +177,10 @@ static bool source_spawn(struct source *source, int out, int words, struct err *
     struct spawn_apart apart = {.streams = {-1, out, words}, .dir = source->world->dir};
     struct spawn_request request = {
         .argv = source->argv, .env = source->world->env, .tty = -1, .apart = &apart};
-    struct spawn_child child;
-    if (!spawn_start(&request, &child, err))
-        return false;
-    source->watch.pid = child.pid;
-    source->report = child.report;
-    reap_watch(source->world->reap, &source->watch);
-    return true;
+    source->watch.pid = spawn_start(&request, &source->report, err);
+    if (source->watch.pid)
+        reap_watch(source->world->reap, &source->watch);
+    return source->watch.pid != 0;
 }
 
 static bool start(struct source *source, struct err *err)

@@ -167,7 +167,7 @@ static _Noreturn void child_run(const struct start *start)
     const struct spawn_request *request = start->request;
     if (start->joins)
         child_join(request->cgroup);
-    if ((request->new_session ? setsid() : setpgid(0, request->group)) < 0)
+    if ((request->new_session ? setsid() : setpgid(0, 0)) < 0)
         child_fail(start, ERR_SYSTEM, errno, "process group");
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         child_fail(start, ERR_SYSTEM, errno, "PR_SET_PDEATHSIG");
@@ -216,32 +216,33 @@ static pid_t start_child(struct start *start)
     return pid;
 }
 
-bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, struct err *err)
+pid_t spawn_start(const struct spawn_request *request, int *ret_report, struct err *err)
 {
     const char *name = request->argv[0];
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start '%s': no pipe to watch its start",
-                       name);
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot start '%s': no pipe to watch its start", name);
+        return 0;
+    }
     FD_CLEANUP int report = ends[0];
     FD_CLEANUP int child_end = ends[1];
     if (!fd_set_nonblock(report, err))
-        return false;
+        return 0;
     struct start start = {.request = request, .parent = getpid(), .child_end = child_end};
     start.parent_pidfd = (int)syscall(SYS_pidfd_open, start.parent, 0);
     pid_t pid = start_child(&start);
     int why = errno;
     fd_close(&start.parent_pidfd); /* the child has its own */
-    if (pid < 0)
-        return err_set(err, ERR_SYSTEM, why,
-                       "cannot start '%s': fork failed; check the limits on processes and memory",
-                       name);
-    pid_t group = request->group && !request->new_session ? request->group : pid;
+    if (pid < 0) {
+        err_set(err, ERR_SYSTEM, why,
+                "cannot start '%s': fork failed; check the limits on processes and memory", name);
+        return 0;
+    }
     /* Parent and child both do this, so that the group exists before any signal to it. */
     if (!request->new_session)
-        setpgid(pid, group);
-    *ret = (struct spawn_child){.pid = pid, .group = group, .report = fd_take(&report)};
-    return true;
+        setpgid(pid, pid);
+    *ret_report = fd_take(&report);
+    return pid;
 }
 
 static const char *spawn_advice(const char *name, int why)

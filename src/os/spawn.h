@@ -30,7 +30,6 @@ struct spawn_request {
     const char *path; /* to search for argv[0], as PATH; NULL: the system's default */
     char **env;
     char *own_pid; /* in env: gets the child's pid in decimals (SPAWN_PID_SIZE); NULL: none */
-    pid_t group;   /* to join; 0: lead a new one */
     bool new_session;
     int cgroup;      /* directory of the control group to run in; 0: ours */
     unsigned closed; /* (1 << fd) for each of 0..2 that the child must not have */
@@ -42,16 +41,10 @@ struct spawn_request {
 };
 #define SPAWN_PID_SIZE 12
 
-struct spawn_child {
-    pid_t pid;
-    pid_t group;
-    int report; /* readable once the outcome is known; close-on-exec, non-blocking, owned by the
-                   caller */
-};
-/* False: nothing was started. All that the request names may be freed at once: the child has a
- * copy. */
-MUST_CHECK bool spawn_start(const struct spawn_request *request, struct spawn_child *ret,
-                            struct err *err);
+/* Returns the child's pid, which is also that of its group; 0: nothing was started. *ret_report can
+ * be read once the outcome is known; it is close-on-exec, non-blocking, and the caller's. All that
+ * the request names may be freed at once: the child has a copy. */
+MUST_CHECK pid_t spawn_start(const struct spawn_request *request, int *ret_report, struct err *err);
 
 enum spawn_result {
     SPAWN_PENDING, /* not known yet */

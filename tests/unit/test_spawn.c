@@ -30,12 +30,13 @@ static struct spawn_request request_of(char **argv, const char *path)
 /* Starts it, and waits for the outcome of the start and for its end, which `status` has. */
 static enum spawn_result start(const struct spawn_request *request)
 {
-    struct spawn_child child;
-    cr_assert(spawn_start(request, &child, &err), "%s", err.text);
-    cr_assert(unit_readable(child.report));
-    enum spawn_result result = spawn_result(child.report, request->argv[0], &err);
-    close(child.report);
-    status = unit_wait(child.pid);
+    int report;
+    pid_t pid = spawn_start(request, &report, &err);
+    cr_assert_neq(pid, 0, "%s", err.text);
+    cr_assert(unit_readable(report));
+    enum spawn_result result = spawn_result(report, request->argv[0], &err);
+    close(report);
+    status = unit_wait(pid);
     cr_assert(unit_no_children());
     return result;
 }
@@ -107,39 +108,33 @@ Test(spawn, runs_a_script_without_interpreter)
     cr_assert_eq(WEXITSTATUS(status), 23);
 }
 
-Test(spawn, puts_children_into_one_group)
-{
-    struct spawn_child first, second;
-    char *argv[] = {"sleep", "100", NULL};
-    struct spawn_request request = request_of(argv, NULL);
-    cr_assert(spawn_start(&request, &first, &err));
-    cr_assert_eq(first.group, first.pid);
-    cr_assert_eq(getpgid(first.pid), first.pid);
-    request.group = first.group;
-    cr_assert(spawn_start(&request, &second, &err));
-    cr_assert_eq(second.group, first.pid);
-    cr_assert_eq(getpgid(second.pid), first.pid);
-    cr_assert_eq(getsid(second.pid), getsid(0));
-    cr_assert_eq(kill(-first.group, SIGKILL), 0);
-    cr_assert_eq(WTERMSIG(unit_wait(first.pid)), SIGKILL);
-    cr_assert_eq(WTERMSIG(unit_wait(second.pid)), SIGKILL);
-    close(first.report);
-    close(second.report);
-    cr_assert(unit_no_children());
-}
-
 Test(spawn, gives_a_session_of_its_own_on_request)
 {
-    struct spawn_child child;
+    int report;
     char *argv[] = {"sleep", "100", NULL};
     struct spawn_request request = request_of(argv, NULL);
     request.new_session = true;
-    cr_assert(spawn_start(&request, &child, &err));
-    cr_assert(unit_readable(child.report));
-    cr_assert_eq(getsid(child.pid), child.pid);
-    cr_assert_eq(kill(child.pid, SIGKILL), 0);
-    cr_assert_eq(WTERMSIG(unit_wait(child.pid)), SIGKILL);
-    close(child.report);
+    pid_t pid = spawn_start(&request, &report, &err);
+    cr_assert_neq(pid, 0, "%s", err.text);
+    cr_assert(unit_readable(report));
+    cr_assert_eq(getsid(pid), pid);
+    cr_assert_eq(kill(pid, SIGKILL), 0);
+    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
+    close(report);
+}
+
+Test(spawn, leads_a_group_of_its_own)
+{
+    int report;
+    char *argv[] = {"sleep", "100", NULL};
+    struct spawn_request request = request_of(argv, NULL);
+    pid_t pid = spawn_start(&request, &report, &err);
+    cr_assert_neq(pid, 0, "%s", err.text);
+    cr_assert_eq(getpgid(pid), pid);
+    cr_assert_eq(getsid(pid), getsid(0));
+    cr_assert_eq(kill(-pid, SIGKILL), 0);
+    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
+    close(report);
 }
 
 Test(spawn, closes_what_was_closed_and_tells_the_pid)
