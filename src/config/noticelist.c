@@ -86,7 +86,7 @@ static const char *usual_name(const struct config_notice *notice)
     const char *slash = strrchr(base, '/');
     if (slash)
         base = slash + 1;
-    return *base && text_check_utf8(base, NULL) ? base : notice_kind_names[notice->kind];
+    return *base && str_is_utf8(base) ? base : notice_kind_names[notice->kind];
 }
 
 /* The usual name; equal names get a number from the second on. */

@@ -14,14 +14,10 @@ bool origin_set(struct config *config, const struct option *option, enum origin_
                 const char *text, struct err *err)
 {
     struct config_origin *origin = &config->origins[option - options];
+    bool is_merged = option->type == OPTION_SIGNALS && origin->from != from;
     char *whole;
-    if (option->type == OPTION_SIGNALS && origin->from != from) {
-        if (asprintf(&whole, "%s, %s", origin_text(config, option->key), text) < 0)
-            whole = NULL;
-    } else {
-        whole = strdup(text);
-    }
-    if (!whole)
+    if (asprintf(&whole, "%s%s%s", is_merged ? origin_text(config, option->key) : "",
+                 is_merged ? ", " : "", text) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the configuration");
     bool grows = option->type == OPTION_LIST || option->type == OPTION_CODES ||
                  option->type == OPTION_NOTICES;

@@ -32,12 +32,6 @@ bool text_check(const char *text, int64_t min, int64_t max, struct err *err)
     return true;
 }
 
-bool text_check_utf8(const char *text, struct err *err)
-{
-    /* Texts go into JSON files and are compared between nodes; only paths may be any bytes. */
-    return str_is_utf8(text) || err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);
-}
-
 char *text_absolute(const char *folder, const char *path)
 {
     if (path[0] == '/')

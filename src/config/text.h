@@ -13,7 +13,6 @@
 
 /* min to max bytes, and no control character. */
 MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
-MUST_CHECK bool text_check_utf8(const char *text, struct err *err);
 /* Makes a path absolute and drops a leading "./". `folder` is absolute; NULL: the current one. The
  * caller frees the result. NULL: see errno. */
 char *text_absolute(const char *folder, const char *path);

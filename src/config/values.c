@@ -75,10 +75,14 @@ static bool parse_every(const struct option *option, const char *text, struct co
     return true;
 }
 
+/* Texts go into JSON files and are compared between nodes; only paths may be any bytes. */
 static bool parse_text(const struct option *option, const char *text, char **field, struct err *err)
 {
-    return text_check(text, option->min, option->max, err) && text_check_utf8(text, err) &&
-           text_keep(field, strdup(text), err);
+    if (!text_check(text, option->min, option->max, err))
+        return false;
+    if (!str_is_utf8(text))
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);
+    return text_keep(field, strdup(text), err);
 }
 
 static bool parse_path(const struct option *option, const char *text, const char *folder,

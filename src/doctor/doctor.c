@@ -84,10 +84,9 @@ static void doctor_take_finding(struct doctor_check *check, int64_t until, struc
 
 static void print(const char *name, const struct finding *finding, FILE *out)
 {
-    static const char *const verdicts[FINDING__COUNT] = {"ok", "warn", "bad", "unknown", ""};
     if (finding->verdict == FINDING_NONE)
         return;
-    fprintf(out, "%-8s %-14s %s\n", verdicts[finding->verdict], name, finding->seen);
+    fprintf(out, "%-8s %-14s %s\n", finding_names[finding->verdict], name, finding->seen);
     if (finding->advice[0])
         fprintf(out, "%-8s %-14s -> %s\n", "", "", finding->advice);
 }

@@ -6,6 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+const char *const finding_names[FINDING__COUNT] = {[FINDING_NONE] = "",
+                                                   [FINDING_OK] = "ok",
+                                                   [FINDING_UNKNOWN] = "unknown",
+                                                   [FINDING_WARN] = "warn",
+                                                   [FINDING_BAD] = "bad"};
+
 void finding_set(struct finding *ret, enum finding_verdict verdict, const char *fmt, ...)
 {
     va_list ap;

@@ -10,14 +10,16 @@
 
 #include <sys/types.h>
 
+/* The worse ones last. */
 enum finding_verdict {
+    FINDING_NONE, /* nothing to check: not shown */
     FINDING_OK,
+    FINDING_UNKNOWN, /* it cannot be known from here */
     FINDING_WARN,    /* it may go wrong */
     FINDING_BAD,     /* it will go wrong */
-    FINDING_UNKNOWN, /* it cannot be known from here */
-    FINDING_NONE,    /* nothing to check: not shown */
     FINDING__COUNT
 };
+extern const char *const finding_names[FINDING__COUNT]; /* "ok" */
 
 /* Goes through a pipe as bytes: no pointers, and less than PIPE_BUF. */
 struct finding {
@@ -37,6 +39,10 @@ struct patient {
  * so it may block and allocate, and frees nothing. */
 typedef void check_fn(const struct patient *patient, struct finding *ret);
 
+static inline void finding_make_worse(struct finding *ret, enum finding_verdict verdict)
+{
+    ret->verdict = verdict > ret->verdict ? verdict : ret->verdict;
+}
 /* Formats `seen`, and leaves no advice. */
 void finding_set(struct finding *ret, enum finding_verdict verdict, const char *fmt, ...)
     PRINTF_LIKE(3, 4);

@@ -383,17 +383,16 @@ static bool is_warned(const struct patient *patient)
     return signal.text[0] && !fault_of(patient, &signal, false);
 }
 
-/* The verdict for a KillWait that is too short. The advice depends on whether anything else warns
+/* KillWait is too short. The verdict and the advice depend on whether anything else warns
  * of the end. */
-static enum finding_verdict judge_wait(const struct patient *patient, int64_t need_ns,
-                                       const char *if_warned, const char *if_not,
-                                       struct finding *ret)
+static void judge_wait(const struct patient *patient, int64_t need_ns, const char *if_warned,
+                       const char *if_not, struct finding *ret)
 {
     bool is_told = is_warned(patient);
     finding_advise(ret, "%s", is_told ? if_warned : if_not);
     if (!is_told)
         advise_signal(need_ns, ret);
-    return is_told ? FINDING_WARN : FINDING_BAD;
+    finding_make_worse(ret, is_told ? FINDING_WARN : FINDING_BAD);
 }
 
 /* Against what pchrun counts on, and what a save needs. */
@@ -403,12 +402,10 @@ static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, in
     int64_t need = save > 0 ? patient_need(save, kill_wait) : 0;
     ret->verdict = FINDING_OK;
     if (kill_wait < LEAST_NS) {
-        ret->verdict = judge_wait(patient, 0,
-                                  "have KillWait raised (its default is 30 s): a preemption and "
-                                  "scancel leave no time for a save",
-                                  "have KillWait raised (its default is 30 s); or have Slurm tell "
-                                  "earlier: ",
-                                  ret);
+        judge_wait(patient, 0,
+                   "have KillWait raised (its default is 30 s): a preemption and scancel leave no "
+                   "time for a save",
+                   "have KillWait raised (its default is 30 s); or have Slurm tell earlier: ", ret);
         return;
     }
     if (config_grace(patient->config, SIGTERM) > kill_wait) {
@@ -418,13 +415,10 @@ static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, in
             (long long)((kill_wait > 2 * KEPT_NS ? kill_wait - KEPT_NS : kill_wait / 2) / NS_PER_S),
             need > kill_wait ? "; and " : "");
     }
-    if (need > kill_wait &&
+    if (need > kill_wait)
         judge_wait(patient, need,
                    "save faster; or have KillWait raised: a preemption and scancel leave no more",
-                   "save faster; or have Slurm tell earlier: ", ret) == FINDING_BAD)
-        ret->verdict = FINDING_BAD;
-    else if (need > kill_wait && ret->verdict == FINDING_OK)
-        ret->verdict = FINDING_WARN;
+                   "save faster; or have Slurm tell earlier: ", ret);
 }
 
 void check_kill_wait(const struct patient *patient, struct finding *ret)

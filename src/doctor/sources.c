@@ -33,28 +33,14 @@ static bool ask_source(const struct source *source, int64_t until, char *line, s
     return ask(argv, clock_min(until - clock_now_ns(), ONE_NS), line, LINE_MAX_SIZE, err);
 }
 
+/* "warn: what" */
 static enum finding_verdict verdict_of(const char *line)
 {
-    static const struct {
-        const char *word;
-        enum finding_verdict verdict;
-    } words[] = {
-        {"ok: ", FINDING_OK},
-        {"warn: ", FINDING_WARN},
-        {"bad: ", FINDING_BAD},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (str_starts(line, words[i].word))
-            return words[i].verdict;
+    size_t len = strcspn(line, ":");
+    for (enum finding_verdict i = FINDING_OK; i < FINDING__COUNT; i++)
+        if (strncmp(line, finding_names[i], len) == 0 && !finding_names[i][len])
+            return i;
     return FINDING_UNKNOWN;
-}
-
-/* The worse of two; "unknown" is better than a warning. */
-static enum finding_verdict worse(enum finding_verdict a, enum finding_verdict b)
-{
-    static const int badness[FINDING__COUNT] = {
-        [FINDING_OK] = 1, [FINDING_UNKNOWN] = 2, [FINDING_WARN] = 3, [FINDING_BAD] = 4};
-    return badness[a] > badness[b] ? a : b;
 }
 
 static void doctor_advise_source(const struct source *source, const char *line, struct finding *ret)
@@ -84,9 +70,9 @@ static void doctor_ask_one_source(const struct source *source, bool is_own, int6
     const char *what = strchr(line, ' ');
     str_addf(ret->seen, sizeof ret->seen, "%s%s: %s", ret->seen[0] ? "; " : "", source->name,
              what ? what + 1 : line);
-    if (verdict != FINDING_OK && worse(ret->verdict, verdict) == verdict)
+    if (verdict != FINDING_OK && verdict >= ret->verdict)
         doctor_advise_source(source, line, ret);
-    ret->verdict = worse(ret->verdict, verdict);
+    finding_make_worse(ret, verdict);
 }
 
 /* The process ends afterwards, so nothing is freed. A missing program is a finding of "programs".

@@ -18,23 +18,6 @@
 /* A damaged record must not make a save look longer than this. */
 #define SAVE_MAX_NS (24 * 3600 * NS_PER_S)
 
-static void fill_signals(struct core_params *params, const struct config *config)
-{
-    for (int number = 0; number < CONFIG_SIGNALS; number++)
-        params->signals[number] =
-            (struct signal_plan){config->signals[number].rule, config_grace(config, number)};
-}
-
-static void fill_saving(struct core_params *params, const struct config *config)
-{
-    params->grace_ns = config->grace_ns;
-    params->trains_on = config->save.train_on;
-    params->save_mode = config->save.mode;
-    params->save_signal = config->save.signal;
-    params->every_steps = (uint64_t)config->checkpoint.every.steps;
-    params->every_ns = config->checkpoint.every.ns;
-}
-
 /* A drill ends with its one notice, so it has no restarts. */
 static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
 {
@@ -44,21 +27,6 @@ static bool fill_restart(struct core_params *params, const struct config *config
         params->restart.after_notice = false;
     }
     return value_codes(config->fatal_codes, params->restart.is_fatal, err);
-}
-
-static void fill_watchdog(struct core_params *params, const struct config *config)
-{
-    params->watchdog = (struct watchdog_plan){
-        .mode = config->watchdog.mode,
-        .limit_ns = {[PAGE_START] = config->watchdog.start_ns,
-                     [PAGE_TRAIN] = config->watchdog.train_ns,
-                     [PAGE_EVAL] = config->watchdog.eval_ns,
-                     [PAGE_COMPILE] = config->watchdog.compile_ns,
-                     [PAGE_SAVE] = config->watchdog.save_ns},
-        .factor = config->watchdog.factor,
-        .silence_ns = config->watchdog.silence_ns,
-        .evidence_ns = evidence_time(config),
-    };
 }
 
 static int expected_procs(const struct config *config)
@@ -97,6 +65,12 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .expected_procs = expected_procs(config),
         .attempt = 1,
         .pid = getpid(),
+        .grace_ns = config->grace_ns,
+        .trains_on = config->save.train_on,
+        .save_mode = config->save.mode,
+        .save_signal = config->save.signal,
+        .every_steps = (uint64_t)config->checkpoint.every.steps,
+        .every_ns = config->checkpoint.every.ns,
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
@@ -106,12 +80,21 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .kill_wait_ns = config->stop.kill_wait_ns,
         .commit_wait_ns = COMMIT_WAIT_NS,
         .leftovers = config->stop.leftovers,
+        .watchdog = {.mode = config->watchdog.mode,
+                     .limit_ns = {[PAGE_START] = config->watchdog.start_ns,
+                                  [PAGE_TRAIN] = config->watchdog.train_ns,
+                                  [PAGE_EVAL] = config->watchdog.eval_ns,
+                                  [PAGE_COMPILE] = config->watchdog.compile_ns,
+                                  [PAGE_SAVE] = config->watchdog.save_ns},
+                     .factor = config->watchdog.factor,
+                     .silence_ns = config->watchdog.silence_ns,
+                     .evidence_ns = evidence_time(config)},
         .exit = config->exit.codes,
         .no_progress_limit = config->exit.no_progress_after,
     };
-    fill_signals(params, config);
-    fill_saving(params, config);
-    fill_watchdog(params, config);
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        params->signals[number] =
+            (struct signal_plan){config->signals[number].rule, config_grace(config, number)};
     return fill_restart(params, config, err) && fill_identity(params, config, err);
 }
 
