@@ -7,7 +7,7 @@
  */
 #include "base/fd.h"
 #include "base/log.h"
-#include "watch/options.h"
+#include "watch/watch.h"
 
 #include <stdlib.h>
 

@@ -30,9 +30,9 @@ struct resolve {
 
 static atomic_int the_threads; /* running, including dropped requests */
 
-static void let_go(struct resolve *resolve)
+void resolve_drop(struct resolve *resolve)
 {
-    if (atomic_fetch_sub(&resolve->owners, 1) > 1)
+    if (!resolve || atomic_fetch_sub(&resolve->owners, 1) > 1)
         return;
     fd_close(&resolve->fd);
     free(resolve);
@@ -63,7 +63,7 @@ static void *resolve_run(void *arg)
     /* Cannot fail: the counter is at most 1. */
     if (eventfd_write(resolve->fd, 1) != 0)
         abort();
-    let_go(resolve);
+    resolve_drop(resolve);
     atomic_fetch_sub(&the_threads, 1);
     return NULL;
 }
@@ -116,14 +116,8 @@ bool resolve_take(struct resolve *resolve, struct netaddr_list *ret, struct err 
         err_set(err, ERR_SYSTEM, 0, "cannot look up '%s': no answer yet", resolve->where.host);
     else if (err)
         *err = resolve->err;
-    let_go(resolve);
+    resolve_drop(resolve);
     return ok;
-}
-
-void resolve_drop(struct resolve *resolve)
-{
-    if (resolve)
-        let_go(resolve);
 }
 
 bool resolve_wait(const struct address *where, int64_t wait_ns, struct netaddr_list *ret,

@@ -252,7 +252,7 @@ void inbox_end(struct inbox *inbox, const struct notice *by)
 bool inbox_is_busy(const struct inbox *inbox)
 {
     for (size_t i = 0; i < inbox->count; i++)
-        if (source_is_ending(&inbox->sources[i]))
+        if (inbox->sources[i].phase == SOURCE_ENDING)
             return true;
     return outfile_is_busy(&inbox->memory);
 }

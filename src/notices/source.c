@@ -411,11 +411,6 @@ void source_end(struct source *source)
     source_set_clock(source, END_WAIT_NS);
 }
 
-bool source_is_ending(const struct source *source)
-{
-    return source->phase == SOURCE_ENDING;
-}
-
 /* --- all of it --- */
 
 bool source_open(struct source *source, const struct source_world *world, struct err *err)

@@ -32,7 +32,13 @@ struct source_world {
     void *ctx;
 };
 
-enum source_phase { SOURCE_OFF, SOURCE_RUNNING, SOURCE_DOWN, SOURCE_ENDING, SOURCE_GIVEN_UP };
+enum source_phase {
+    SOURCE_OFF,
+    SOURCE_RUNNING,
+    SOURCE_DOWN,
+    SOURCE_ENDING, /* source_end() was called, and the process is still there */
+    SOURCE_GIVEN_UP,
+};
 
 /* Set the first fields before source_open(). */
 struct source {
@@ -40,7 +46,7 @@ struct source {
     char **argv;         /* from program_args(), owned */
     int64_t interval_ns; /* between two runs of a poll; 0: it runs all the time */
     int64_t timeout_ns;  /* of one run of a poll */
-    /* private from here on, but for restarts, last_line_at and last_error */
+    /* private from here on, but for phase, restarts, last_line_at and last_error */
     const struct source_world *world; /* NULL: not open */
     enum source_phase phase;
     struct reap_watch watch; /* pid 0: no process */
@@ -70,8 +76,6 @@ void source_start(struct source *source);
 /* Ends the source for good: SIGTERM now, SIGKILL after half a second. Two seconds later it gives up
  * on a source that still lives. */
 void source_end(struct source *source);
-/* Is the process of an ended source still there, and not given up? */
-bool source_is_ending(const struct source *source);
 /* How long to wait before a source that has ended after ran_ns (0: it could not be started) is
  * started again. before_ns: the wait before this run; 0: none. A run of a minute or more resets the
  * wait. Pure. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See options.h.
+ * See watch.h.
  */
-#include "watch/options.h"
-
 #include "base/str.h"
+#include "watch/watch.h"
 
 static const struct source *const sources[] = {
     &source_gce,   &source_aws,  &source_azure,      &source_alibaba, &source_tencent,

@@ -43,6 +43,12 @@ struct watch_options {
     bool is_check;
 };
 
+/* options.c: the options; the shells' completions are made from them, too. */
+extern const struct args watch_args;
+/* Reads the command line, which ends with NULL. `out` gets what --help and its like print. */
+MUST_CHECK enum args_end watch_options_read(char **argv, FILE *out, struct watch_options *ret,
+                                            struct err *err);
+
 struct watch_timer {
     int64_t at_ns; /* CLOCK_MONOTONIC; CLOCK_NEVER: not set */
     void (*fn)(void *ctx);
