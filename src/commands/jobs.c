@@ -3,9 +3,11 @@
  */
 #include "commands/jobs.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/sigtext.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,32 +17,82 @@ static bool is_forwarded(const struct jobs *jobs, int number)
     return jobs->params->signals[number].rule == SIGNAL_FORWARD;
 }
 
+/* --- the terminal --- */
+
+/* pchrun's group is a shell's job if a process of it has a parent in the same session but in
+ * another group. Otherwise the group is orphaned, and no shell would continue a stopped process.
+ * Checks only pchrun and its ancestors. */
+static bool is_job(void)
+{
+    enum { DEPTH_MAX = 64 };
+    struct proc us, above;
+    if (getpid() == 1 || getsid(0) == getpid() || !proc_read(getpid(), &us))
+        return false;
+    pid_t pid = us.ppid;
+    for (int depth = 0; depth < DEPTH_MAX && pid > 0 && proc_read(pid, &above); depth++) {
+        if (above.sid != us.sid)
+            return false;
+        if (above.pgid != us.pgid)
+            return true;
+        pid = above.ppid;
+    }
+    return false;
+}
+
+/* A script leads pchrun's group; a pipeline shows in 0 or 1. */
+static bool is_alone(void)
+{
+    return getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+static bool is_foreground(const struct jobs *jobs, pid_t group)
+{
+    return jobs->tty >= 0 && group > 0 && tcgetpgrp(jobs->tty) == group;
+}
+
+/* If pchrun's group (or `group` itself) is in the foreground. */
+static bool jobs_lend(struct jobs *jobs, pid_t group)
+{
+    if (!is_foreground(jobs, group) &&
+        (!is_foreground(jobs, getpgrp()) || tcsetpgrp(jobs->tty, group) != 0))
+        return false;
+    jobs->lent_to = group;
+    return true;
+}
+
+/* If the group that pchrun gave it to still has it. */
+static void jobs_take_back(struct jobs *jobs)
+{
+    if (jobs->lent_to && is_foreground(jobs, jobs->lent_to) && tcsetpgrp(jobs->tty, getpgrp()) == 0)
+        jobs->lent_to = 0;
+}
+
 /* --- stopping and going on --- */
 
 static void jobs_go_on(struct jobs *jobs, pid_t group)
 {
     jobs->expects_cont = true;
     if (jobs->is_lender)
-        tty_lend(&jobs->tty, group);
+        jobs_lend(jobs, group);
     children_signal_groups(jobs->children, SIGCONT);
 }
 
 static void stop_with(struct jobs *jobs, pid_t group, bool had_tty)
 {
-    tty_take_back(&jobs->tty);
-    tty_stop_us(had_tty);
+    jobs_take_back(jobs);
+    proc_stop_us(had_tty);
     jobs_go_on(jobs, group);
 }
 
 static void on_stop(void *ctx, pid_t group, int number)
 {
     struct jobs *jobs = ctx;
-    bool had_tty = tty_is_foreground(&jobs->tty, group);
+    bool had_tty = is_foreground(jobs, group);
     bool is_key = number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
     bool wants_tty = number == SIGTTIN || number == SIGTTOU;
-    if (wants_tty && tty_lend(&jobs->tty, group))
+    if (wants_tty && jobs_lend(jobs, group))
         proc_kill_group(group, SIGCONT);
-    else if (jobs->tty.has_jobs && (had_tty || is_key))
+    else if (jobs->has_shell && (had_tty || is_key))
         stop_with(jobs, group, had_tty);
     else if (had_tty && number == SIGTSTP)
         proc_kill_group(group, SIGCONT); /* Ctrl-Z, and no shell could continue it */
@@ -62,11 +114,11 @@ static void tell_key(struct jobs *jobs, int number)
 static void jobs_on_end(void *ctx, pid_t group, int status)
 {
     struct jobs *jobs = ctx;
-    if (jobs->tty.lent_to != group)
+    if (jobs->lent_to != group)
         return;
-    if (WIFSIGNALED(status) && tty_is_foreground(&jobs->tty, group))
+    if (WIFSIGNALED(status) && is_foreground(jobs, group))
         tell_key(jobs, WTERMSIG(status));
-    tty_take_back(&jobs->tty);
+    jobs_take_back(jobs);
 }
 
 /* --- signals --- */
@@ -81,15 +133,15 @@ static void on_cont(struct jobs *jobs, const struct signals_info *info)
 static void on_tstp(struct jobs *jobs, const struct signals_info *info)
 {
     /* Ctrl-Z without a shell that could continue the job: the kernel would ignore it, too. */
-    bool is_idle_key = info->from == SIGNAL_FROM_TERMINAL && !jobs->tty.has_jobs;
+    bool is_idle_key = info->from == SIGNAL_FROM_TERMINAL && !jobs->has_shell;
     pid_t command;
     if (is_idle_key || info->from == SIGNAL_FROM_JOB)
         return;
     if (children_pids(jobs->children, &command, 1) > 0) {
         children_signal_groups(jobs->children, info->number); /* pchrun stops when they do */
-    } else if (jobs->tty.has_jobs && info->number == SIGTSTP) {
+    } else if (jobs->has_shell && info->number == SIGTSTP) {
         jobs->expects_cont = true;
-        tty_stop_us(false);
+        proc_stop_us(false);
     }
 }
 
@@ -125,10 +177,12 @@ bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
 
 void jobs_init(struct jobs *jobs, struct children *children, const struct core_params *params)
 {
-    *jobs = (struct jobs){.children = children, .params = params};
-    tty_open(&jobs->tty);
+    *jobs = (struct jobs){.children = children,
+                          .params = params,
+                          .tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)};
+    jobs->has_shell = jobs->tty >= 0 && is_job();
     /* pchrun needs the keys itself if they are a notice, or if Ctrl-C must prevent a restart. */
-    jobs->is_lender = params->restart.max == 0 && jobs->tty.is_ours_alone &&
+    jobs->is_lender = params->restart.max == 0 && jobs->tty >= 0 && is_alone() &&
                       params->children == 1 && !children->config->procs.new_session &&
                       is_forwarded(jobs, SIGINT) && is_forwarded(jobs, SIGQUIT);
     children->on_stop = on_stop;
@@ -138,15 +192,15 @@ void jobs_init(struct jobs *jobs, struct children *children, const struct core_p
 
 void jobs_start(struct jobs *jobs, const struct action *action)
 {
-    bool lends = jobs->is_lender && tty_is_foreground(&jobs->tty, getpgrp());
-    children_start(jobs->children, action, lends ? jobs->tty.fd : -1);
+    bool lends = jobs->is_lender && is_foreground(jobs, getpgrp());
+    children_start(jobs->children, action, lends ? jobs->tty : -1);
     pid_t group = children_first_group(jobs->children);
     if (lends && group)
-        jobs->tty.lent_to = group; /* the child took it, between fork and exec */
+        jobs->lent_to = group; /* the child took it, between fork and exec */
 }
 
 void jobs_free(struct jobs *jobs)
 {
-    tty_take_back(&jobs->tty);
-    tty_close(&jobs->tty);
+    jobs_take_back(jobs);
+    fd_close(&jobs->tty);
 }

@@ -223,6 +223,14 @@ bool proc_kill_group(pid_t pgid, int number)
     return pgid > 1 && pgid != getpgrp() && kill(-pgid, number) == 0;
 }
 
+void proc_stop_us(bool with_group)
+{
+    /* SIGTSTP is blocked here, and SIGCONT discards a pending one. */
+    if (with_group)
+        kill(0, SIGTSTP);
+    raise(SIGSTOP);
+}
+
 bool proc_signal(const struct proc *proc, int number)
 {
     if (proc->pid <= 1)

@@ -55,6 +55,9 @@ bool proc_kill(pid_t pid, int number);
 /* Signals the whole group. Refuses pgid <= 1 and our own group. Only while its leader, a child of
  * ours, is not reaped: until then the number is not reused. */
 bool proc_kill_group(pid_t pgid, int number);
+/* Stops us. `with_group`: also the rest of our group, for a signal that did not come from the
+ * keyboard. Returns after SIGCONT. */
+void proc_stop_us(bool with_group);
 /* For any other process. Not sent if another process has the pid by now. */
 bool proc_signal(const struct proc *proc, int number);
 
