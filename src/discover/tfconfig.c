@@ -149,8 +149,6 @@ static bool read(const struct json *root, struct discovery *ret, struct err *err
 bool find_tf_config(const struct place *place, struct discovery *ret, struct err *err)
 {
     const char *text = vars_get(place, NAME);
-    struct json *root = json_read(NAME, text, strlen(text), err);
-    bool ok = root && read(root, ret, err);
-    json_free(root);
-    return ok;
+    JSON_CLEANUP struct json *root = json_read(NAME, text, strlen(text), err);
+    return root && read(root, ret, err);
 }

@@ -119,10 +119,8 @@ static bool read_commits(struct history *history, const char *path, const struct
 
 bool history_read_commits(struct history *history, const char *path, struct err *err)
 {
-    struct json *root = history_read_file(history, path, err);
-    bool ok = root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
-    json_free(root);
-    return ok;
+    JSON_CLEANUP struct json *root = history_read_file(history, path, err);
+    return root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
 }
 
 /* The last commit that this attempt can know. A node without its own or a shared commit.json knows
@@ -140,13 +138,12 @@ bool history_read_ranks(const struct history *history, const char *path, struct 
                         struct err *err)
 {
     int64_t attempt;
-    struct json *root = history_read_file(history, path, err);
+    JSON_CLEANUP struct json *root = history_read_file(history, path, err);
     if (!root)
         return err->code == ERR_NONE;
     bool ok = read_count(root, "attempt", &attempt)
                   ? saves_read(saves, path, root, err)
                   : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
-    json_free(root);
     if (!ok)
         return err_wrap(err, "damaged record of earlier attempts (" FROM_SCRATCH ")");
     saves->attempt = attempt;
@@ -253,7 +250,7 @@ void history_owner_text(const char *path, const char *job, char *text, size_t si
     struct history_owner owner;
     struct err err;
     int64_t attempt;
-    struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    JSON_CLEANUP struct json *root = json_read_file(path, HISTORY_MAX, &err);
     const char *other = root ? json_text(json_find(root, "job")) : NULL;
     if (other && str_is(other, job))
         other = NULL;
@@ -265,17 +262,14 @@ void history_owner_text(const char *path, const char *job, char *text, size_t si
                  owner.host);
     else
         str_copy(text, size, "another pchrun");
-    json_free(root);
 }
 
 int64_t history_attempt_in(const struct history *history, const char *path)
 {
     struct err err;
     int64_t attempt;
-    struct json *root = history_read_file(history, path, &err);
-    bool is_told = root && read_count(root, "attempt", &attempt);
-    json_free(root);
-    return is_told ? attempt : 0;
+    JSON_CLEANUP struct json *root = history_read_file(history, path, &err);
+    return root && read_count(root, "attempt", &attempt) ? attempt : 0;
 }
 
 /* Without locks, two attempts that begin at the same instant have the same number: compare their
@@ -291,20 +285,17 @@ bool history_check(const struct history *history, const char *path, struct err *
 {
     struct history_owner owner;
     int64_t attempt = 0;
-    struct json *root = history_read_file(history, path, err);
+    JSON_CLEANUP struct json *root = history_read_file(history, path, err);
     /* A file that was moved away has no other owner. The write that follows reports a bad
      * directory. */
     if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR)) {
         *err = (struct err){0};
         return true;
     }
-    if (!root || !read_count(root, "attempt", &attempt)) {
-        json_free(root);
+    if (!root || !read_count(root, "attempt", &attempt))
         return err_set(err, ERR_SYSTEM, err->sys_errno,
                        "cannot tell whether another attempt has taken over, from '%s'", path);
-    }
     read_owner(root, &owner);
-    json_free(root);
     if (history_is_ours(history, attempt, &owner))
         return true;
     char who[128] = "";

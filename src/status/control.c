@@ -112,10 +112,8 @@ static bool take_members(const struct json *root, struct control_request *ret, s
 bool control_read(const char *line, size_t len, struct control_request *ret, struct err *err)
 {
     *ret = (struct control_request){.left_ns = NOTICE_LEFT_UNKNOWN};
-    struct json *root = json_read("request", line, len, err);
-    bool ok = root && take_members(root, ret, err);
-    json_free(root);
-    return ok;
+    JSON_CLEANUP struct json *root = json_read("request", line, len, err);
+    return root && take_members(root, ret, err);
 }
 
 /* --- clients --- */
