@@ -35,7 +35,7 @@ static bool is_word(enum config_notice_kind kind)
     return kind < CONFIG_NOTICE_FILE;
 }
 
-static bool is_program(enum config_notice_kind kind)
+bool noticelist_is_program(enum config_notice_kind kind)
 {
     return kind == CONFIG_NOTICE_COMMAND || kind == CONFIG_NOTICE_POLL;
 }
@@ -82,7 +82,7 @@ static bool noticelist_is_taken(const struct config *config, const char *name)
 /* The name for people: a program's file name, else the kind. */
 static const char *usual_name(const struct config_notice *notice)
 {
-    const char *base = is_program(notice->kind) ? notice->args[0] : "";
+    const char *base = noticelist_is_program(notice->kind) ? notice->args[0] : "";
     const char *slash = strrchr(base, '/');
     if (slash)
         base = slash + 1;
@@ -126,7 +126,7 @@ static bool noticelist_add(struct config *config, struct config_notice *notice, 
 static bool add_path(struct config_notice *notice, const char *path, const char *folder,
                      struct err *err)
 {
-    bool ok = is_program(notice->kind)
+    bool ok = noticelist_is_program(notice->kind)
                   ? command_from_text(path, folder, &notice->args, err)
                   : text_check(path, 1, PATH_LEN, err) &&
                         command_add(&notice->args, text_absolute(folder, path), err);
@@ -215,7 +215,7 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
     if (is_word(notice->kind))
         return err_set(err, ERR_USAGE, 0, "%s is no object; write \"%s\"", json_key(json),
                        json_key(json));
-    if (is_program(notice->kind))
+    if (noticelist_is_program(notice->kind))
         return command_from_json(json, folder, &notice->args, err) ||
                err_wrap(err, "%s", json_key(json));
     const char *path = json_text(json);
@@ -330,7 +330,7 @@ static void write_notice(const struct config_notice *notice, struct writer *writ
         return;
     }
     writer_object(writer, NULL);
-    if (is_program(notice->kind))
+    if (noticelist_is_program(notice->kind))
         command_write(notice->args, writer, kind);
     else
         writer_text(writer, kind, notice->args[0]);

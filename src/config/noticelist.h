@@ -11,8 +11,11 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* "auto" … "poll", by enum config_notice_kind; ends with NULL. */
+/* "auto" … "poll", by enum config_notice_kind; ends with NULL. pchrun-watch has the same names for
+ * its sources. */
 extern const char *const notice_kind_names[];
+/* Is it the user's own program? All others but "auto" are sources of pchrun-watch. */
+bool noticelist_is_program(enum config_notice_kind kind);
 
 /* "gce,file:/run/leave"; "none" is the empty list. */
 MUST_CHECK bool noticelist_from_text(const char *text, const char *folder, struct config *config,

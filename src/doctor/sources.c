@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
+#include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "doctor/ask.h"
@@ -87,6 +88,6 @@ void check_sources(const struct patient *patient, struct finding *ret)
     if (!inbox_init(&inbox, config, NULL, &err))
         return;
     for (size_t i = 0; i < inbox.count; i++)
-        if (inbox_is_watched(config->notices[i].kind))
+        if (!noticelist_is_program(config->notices[i].kind))
             doctor_ask_one_source(&inbox.sources[i], is_own, until, ret);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/noticelist.h"
 #include "config/presets.h"
 #include "os/program.h"
 #include "json/writer.h"
@@ -29,29 +30,11 @@ _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "
 
 /* --- the programs --- */
 
-/* The names of the sources in pchrun-watch. */
-static const char *const watched[CONFIG_NOTICE__COUNT] = {
-    [CONFIG_NOTICE_GCE] = "gce",
-    [CONFIG_NOTICE_AWS] = "aws",
-    [CONFIG_NOTICE_AZURE] = "azure",
-    [CONFIG_NOTICE_ALIBABA] = "alibaba",
-    [CONFIG_NOTICE_POD] = "pod",
-    [CONFIG_NOTICE_TENCENT] = "tencent",
-    [CONFIG_NOTICE_SLURM] = "slurm",
-    [CONFIG_NOTICE_FILE] = "file",
-    [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
-};
-
-bool inbox_is_watched(enum config_notice_kind kind)
-{
-    return watched[kind] != NULL;
-}
-
-/* pchrun-watch, then its name of the source, then the path, if the source has one. */
+/* pchrun-watch, then the kind, which is its name of the source, then the path, if there is one. */
 static char **watcher_args(const struct config_notice *notice, struct err *err)
 {
     char program[PATH_MAX];
-    char *const args[] = {program, (char *)watched[notice->kind],
+    char *const args[] = {program, (char *)notice_kind_names[notice->kind],
                           notice->args ? notice->args[0] : NULL, NULL};
     if (!program_beside(WATCHER, program, sizeof program))
         str_copy(program, sizeof program, WATCHER);
@@ -60,8 +43,9 @@ static char **watcher_args(const struct config_notice *notice, struct err *err)
 
 static bool add_source(struct inbox *inbox, const struct config_notice *notice, struct err *err)
 {
-    char **argv = watched[notice->kind] ? watcher_args(notice, err)
-                                        : program_args(notice->args, getenv("PATH"), err);
+    char **argv = noticelist_is_program(notice->kind)
+                      ? program_args(notice->args, getenv("PATH"), err)
+                      : watcher_args(notice, err);
     if (!argv)
         return err_wrap(err, "the notice source %s", notice->name);
     inbox->sources[inbox->count++] = (struct source){.name = notice->name,

@@ -43,7 +43,4 @@ void inbox_end(struct inbox *inbox, const struct notice *by);
 /* Is inbox_end() still at work? Bounded. */
 bool inbox_is_busy(const struct inbox *inbox);
 
-/* Does pchrun-watch serve this source, so that the doctor can test it? Any thread. */
-bool inbox_is_watched(enum config_notice_kind kind);
-
 #endif
