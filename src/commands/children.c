@@ -183,7 +183,7 @@ static bool start_one(struct child *child, const struct action *action, int tty,
                                     .tty = tty,
                                     .cpus =
                                         children->shares ? &children->shares[child->index] : NULL};
-    request.has_output = logs_output(children->logs, child->index, request.output);
+    logs_output(children->logs, child->index, &request.streams[STDOUT_FILENO]);
     child->watch.pid = spawn_start(&request, &child->report, err);
     env_free(&env);
     if (!child->watch.pid)

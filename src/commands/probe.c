@@ -144,9 +144,11 @@ static int probe_open_pipe(struct probe *probe, struct event_base *base, struct 
 static bool probe_spawn(struct probe *probe, struct event_base *base, struct err *err)
 {
     FD_CLEANUP int writer = probe_open_pipe(probe, base, err);
-    struct spawn_apart apart = {.streams = {-1, writer, writer}};
-    struct spawn_request request = {
-        .argv = probe->argv, .env = environ, .tty = -1, .apart = &apart};
+    struct spawn_request request = {.argv = probe->argv,
+                                    .env = environ,
+                                    .streams = {SPAWN_NULL, writer, writer},
+                                    .tty = -1,
+                                    .is_apart = true};
     pid_t pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, err);
     probe->is_running = pid != 0;
     if (!probe->is_running)

@@ -53,14 +53,17 @@ static bool ask_read_all(int from, const struct patience *patience, char *text, 
 static bool ask_run(char **argv, const struct patience *patience, char *text, size_t size,
                     struct err *err)
 {
-    struct spawn_apart apart = {.streams = {-1, -1, -1}};
-    struct spawn_request request = {
-        .argv = argv, .path = getenv("PATH"), .env = environ, .tty = -1, .apart = &apart};
+    struct spawn_request request = {.argv = argv,
+                                    .path = getenv("PATH"),
+                                    .env = environ,
+                                    .streams = {SPAWN_NULL, SPAWN_NULL, SPAWN_NULL},
+                                    .tty = -1,
+                                    .is_apart = true};
     int pipe[2], report;
     if (pipe2(pipe, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
     FD_CLEANUP int from = pipe[0];
-    apart.streams[1] = pipe[1];
+    request.streams[1] = pipe[1];
     pid_t pid = spawn_start(&request, &report, err);
     close(pipe[1]);
     if (!pid)

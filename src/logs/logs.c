@@ -58,11 +58,10 @@ bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generation, struct
     return true;
 }
 
-bool logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT])
+void logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT])
 {
     for (int i = 0; logs->run && i < LOGS_STREAM__COUNT; i++)
         ret[i] = logs->run->outputs[index * LOGS_STREAM__COUNT + i];
-    return logs->run != NULL;
 }
 
 void logs_begun(struct logs *logs)

@@ -28,8 +28,8 @@ void logs_free(struct logs *logs);
 /* A generation begins; the previous one's log process is ended. */
 MUST_CHECK bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generation,
                            struct err *err);
-/* The standard output and error for a command that is started now; false: pchrun's own. */
-bool logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT]);
+/* The standard output and error for a command that is started now; without logs *ret stays. */
+void logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT]);
 /* All commands are started: closes pchrun's ends of the pipes. */
 void logs_begun(struct logs *logs);
 /* The job has ended. The log process keeps what is left in the pipes, until `deadline` at the

@@ -174,9 +174,12 @@ static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
 
 static bool source_spawn(struct source *source, int out, int words, struct err *err)
 {
-    struct spawn_apart apart = {.streams = {-1, out, words}, .dir = source->world->dir};
-    struct spawn_request request = {
-        .argv = source->argv, .env = source->world->env, .tty = -1, .apart = &apart};
+    struct spawn_request request = {.argv = source->argv,
+                                    .env = source->world->env,
+                                    .streams = {SPAWN_NULL, out, words},
+                                    .tty = -1,
+                                    .is_apart = true,
+                                    .dir = source->world->dir};
     source->watch.pid = spawn_start(&request, &source->report, err);
     if (source->watch.pid)
         reap_watch(source->world->reap, &source->watch);

@@ -127,20 +127,6 @@ static _Noreturn void child_fail(const struct start *start, enum err_code code, 
     _exit(written == (ssize_t)sizeof failure ? 127 : 125);
 }
 
-/* A program apart gets nothing that was inherited for the job. */
-static void child_go_apart(const struct start *start)
-{
-    const struct spawn_apart *apart = start->request->apart;
-    for (int fd = 0; fd <= 2; fd++)
-        if (apart->streams[fd] >= 0)
-            dup2(apart->streams[fd], fd);
-        else if (!fd_silence(1U << fd))
-            child_fail(start, ERR_SYSTEM, errno, "/dev/null");
-    fd_range(3, FD_RANGE_CLOEXEC, NULL, 0);
-    if (apart->dir && chdir(apart->dir) != 0)
-        errno = 0;
-}
-
 /* May fail: the tree (tree.h) finds the child, too. */
 static void child_join(int cgroup)
 {
@@ -149,17 +135,24 @@ static void child_join(int cgroup)
         errno = 0;
 }
 
+/* A program apart gets nothing that was inherited for the job. */
 static void child_set_descriptors(const struct start *start)
 {
     const struct spawn_request *request = start->request;
-    for (int i = 0; request->has_output && i < 2; i++)
-        if (dup2(request->output[i], STDOUT_FILENO + i) < 0)
+    for (int fd = 0; fd <= 2; fd++) {
+        int stream = request->streams[fd];
+        if (stream == SPAWN_NULL && !fd_silence(1U << fd))
+            child_fail(start, ERR_SYSTEM, errno, "/dev/null");
+        if (stream > 0 && dup2(stream, fd) < 0)
             child_fail(start, ERR_SYSTEM, errno, "its standard output and error");
-    for (int fd = 0; fd <= (request->has_output ? STDIN_FILENO : STDERR_FILENO); fd++)
-        if (request->closed & 1U << fd)
+        if (stream == 0 && request->closed & 1U << fd)
             close(fd);
-    if (request->apart)
-        child_go_apart(start);
+    }
+    if (!request->is_apart)
+        return;
+    fd_range(3, FD_RANGE_CLOEXEC, NULL, 0);
+    if (request->dir && chdir(request->dir) != 0)
+        errno = 0;
 }
 
 static _Noreturn void child_run(const struct start *start)
@@ -182,7 +175,7 @@ static _Noreturn void child_run(const struct start *start)
         sched_setaffinity(0, sizeof *request->cpus, request->cpus->sets);
     child_set_descriptors(start);
     fd_limit_restore();
-    signals_restore(request->apart);
+    signals_restore(request->is_apart);
     int why = child_exec(request);
     child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
 }

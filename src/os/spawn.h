@@ -19,12 +19,6 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* For a program that is not of the job: it gets only three descriptors, and an empty mask. */
-struct spawn_apart {
-    int streams[3];  /* become its 0, 1 and 2; each is 3 or more, or -1: /dev/null */
-    const char *dir; /* working directory; NULL or unusable: ours */
-};
-
 struct spawn_request {
     char **argv;
     const char *path; /* to search for argv[0], as PATH; NULL: the system's default */
@@ -32,13 +26,14 @@ struct spawn_request {
     char *own_pid; /* in env: gets the child's pid in decimals (SPAWN_PID_SIZE); NULL: none */
     bool new_session;
     int cgroup;      /* directory of the control group to run in; 0: ours */
-    unsigned closed; /* (1 << fd) for each of 0..2 that the child must not have */
-    bool has_output;
-    int output[2]; /* if so, these (3 or more) become its 1 and 2; else it has ours */
-    int tty;       /* the terminal, to make the child's group its foreground; -1: do not */
-    const struct spawn_apart *apart; /* NULL: of the job */
-    const struct cpus *cpus;         /* to run on; NULL: the same as ours */
+    int streams[3];  /* become its 0, 1 and 2; each is 3 or more, SPAWN_NULL, or 0: ours */
+    unsigned closed; /* (1 << fd) for each of ours that the child must not have */
+    int tty;         /* the terminal, to make the child's group its foreground; -1: do not */
+    const struct cpus *cpus; /* to run on; NULL: the same as ours */
+    bool is_apart;           /* not of the job: it gets only its streams, and an empty mask */
+    const char *dir;         /* its working directory, if it is apart; NULL or unusable: ours */
 };
+#define SPAWN_NULL     (-1) /* /dev/null */
 #define SPAWN_PID_SIZE 12
 
 /* Returns the child's pid, which is also that of its group; 0: nothing was started. *ret_report can
