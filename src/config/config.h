@@ -173,5 +173,12 @@ void config_free(struct config *config);
 int64_t config_grace(const struct config *config, int number);
 /* The settings that must be equal on all nodes ("name=value\n"…). False: they do not fit. */
 MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);
+/* The user's state_dir, or <checkpoint.dir>/.pchrun; *ret NULL: the job has none. The caller frees
+ * it. Any thread, as the next. */
+MUST_CHECK bool paths_state_dir(const struct config *config, char **ret, struct err *err);
+/* Expands the template of a path (config->report and similar); the node's rank must be known. *ret
+ * NULL: there is none, or it needs a missing state_dir. The caller frees it. */
+MUST_CHECK bool paths_expand(const struct config *config, const char *template,
+                             const char *state_dir, char **ret, struct err *err);
 
 #endif

@@ -66,12 +66,8 @@ static const char *title_above(size_t row)
     if (row < SPECIAL__COUNT)
         return row == 0 ? "General" : NULL;
     const struct option *option = &options[row - SPECIAL__COUNT];
-    for (size_t i = 0; i < option_groups_count; i++)
-        if (option_is_in(option, &option_groups[i]))
-            return option == options || !option_is_in(option - 1, &option_groups[i])
-                       ? option_groups[i].title
-                       : NULL;
-    return NULL;
+    const struct option_group *group = option_group(option);
+    return option == options || option_group(option - 1) != group ? group->title : NULL;
 }
 
 static struct args_row flags_row(size_t i)

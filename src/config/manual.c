@@ -128,7 +128,7 @@ void show_manual(FILE *out)
             print_text(group->manual, out);
         fprintf(out, ".Bl -tag -width Ds\n");
         for (size_t i = 0; i < options_count; i++) {
-            if (!option_is_in(&options[i], group))
+            if (option_group(&options[i]) != group)
                 continue;
             fprintf(out, ".It Cm %s\n", options[i].key);
             print_text(options[i].manual, out);

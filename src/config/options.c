@@ -100,12 +100,13 @@ const size_t option_groups_count = ARRAY_LEN(option_groups);
 
 /* ---- lookup ---- */
 
-bool option_is_in(const struct option *option, const struct option_group *group)
+const struct option_group *option_group(const struct option *option)
 {
-    size_t len = strlen(group->name);
-    if (len == 0)
-        return !strchr(option->key, '.');
-    return strncmp(option->key, group->name, len) == 0 && option->key[len] == '.';
+    size_t len = strcspn(option->key, "."), i = option->key[len] ? option_groups_count - 1 : 0;
+    while (i > 0 && (strlen(option_groups[i].name) != len ||
+                     !str_starts(option->key, option_groups[i].name)))
+        i--;
+    return &option_groups[i];
 }
 
 char *option_variable(const char *key, char text[OPTION_NAME_MAX])

@@ -61,7 +61,7 @@ struct option_group {
 };
 extern const struct option_group option_groups[];
 extern const size_t option_groups_count;
-bool option_is_in(const struct option *option, const struct option_group *group);
+const struct option_group *option_group(const struct option *option);
 
 /* Other flags of the command line. */
 enum special {

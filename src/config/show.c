@@ -54,7 +54,7 @@ bool show_config(const struct config *config, char **env, FILE *out, struct err 
         if (group->name[0])
             writer_object(&w, group->name);
         for (size_t n = 0; n < options_count; n++)
-            if (option_is_in(&options[n], group))
+            if (option_group(&options[n]) == group)
                 value_write(&options[n], config, &w, leaf(&options[n]));
         if (group->name[0])
             writer_end(&w);
@@ -234,7 +234,7 @@ static void schema_group(struct writer *w, const struct option_group *group,
     schema_put(w, "{'type': 'object'}");
     writer_object(w, "properties");
     for (size_t i = 0; i < options_count; i++)
-        if (option_is_in(&options[i], group))
+        if (option_group(&options[i]) == group)
             schema_member(w, &options[i], config);
 }
 

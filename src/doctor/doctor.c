@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/paths.h"
 #include "config/presets.h"
 #include "doctor/finding.h"
 #include "os/helper.h"

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
-#include "config/paths.h"
 #include "os/signals.h"
 #include "os/tree.h"
 #include "run/params.h"

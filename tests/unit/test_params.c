@@ -2,7 +2,6 @@
  *
  * test_params: what the core and the report follow from the configuration.
  */
-#include "config/paths.h"
 #include "run/params.h"
 
 #include "unit.h"
