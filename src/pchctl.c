@@ -7,8 +7,6 @@
 #include "base/fd.h"
 #include "ctl/ctl.h"
 
-#include <stdlib.h>
-
 int main(int argc, char **argv)
 {
     struct ctl_options options;

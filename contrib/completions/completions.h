@@ -7,8 +7,7 @@
  * template (*.in) and puts into it what that shell is to know. It frees nothing, and ends at the
  * first fault.
  */
-#ifndef PCHRUN_COMPLETIONS_H
-#define PCHRUN_COMPLETIONS_H
+#pragma once
 
 #include "base/args.h"
 
@@ -71,5 +70,3 @@ extern const struct part bash_parts[], zsh_parts[], fish_parts[];
 
 /* A list with something else between its words. */
 void write_joined(const char *list, const char *between, FILE *out);
-
-#endif

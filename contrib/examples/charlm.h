@@ -6,8 +6,7 @@
  * (charlm_net.c), and options (charlm_options.c). They use only the C library, and none of them
  * calls charlm.c.
  */
-#ifndef CHARLM_H
-#define CHARLM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ void checkpoint_read(struct state *state, const char *path);
 void net_join(uint64_t token);
 /* Gives every rank the sum, the same to the bit. Returns -1, or the rank that is lost. */
 long net_sum(struct gradient *values);
-
-#endif

@@ -3,8 +3,7 @@
  * address: a host and perhaps a port, as people write them: "n0", "n0:14242", "10.0.0.1:14242",
  * "fd00::1", "[fd00::1]:14242". Text only: nothing is looked up. Pure; any thread.
  */
-#ifndef PCHRUN_BASE_ADDRESS_H
-#define PCHRUN_BASE_ADDRESS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -22,5 +21,3 @@ MUST_CHECK bool address_parse(const char *text, int port, struct address *ret, s
 bool address_is_loopback(const struct address *address);
 /* Compares the text, ignoring case. */
 bool address_equal(const struct address *a, const struct address *b);
-
-#endif

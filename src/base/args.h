@@ -8,8 +8,7 @@
  * would take it, could mean another option in a later release. Owns nothing: results point into
  * argv. Errors are ERR_USAGE. Any thread.
  */
-#ifndef PCHRUN_BASE_ARGS_H
-#define PCHRUN_BASE_ARGS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -98,5 +97,3 @@ MUST_CHECK bool args_flush(FILE *out, struct err *err);
 char *args_name(const char *name, char text[ARGS_NAME_MAX]);
 /* Does the word take the option? */
 bool args_takes(const struct args_word *word, const struct args_row *row);
-
-#endif

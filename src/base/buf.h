@@ -4,8 +4,7 @@
  * bytes are added, and frees when it is empty. The buffer owns its memory: buf_free() ends it. One
  * thread at a time.
  */
-#ifndef PCHRUN_BASE_BUF_H
-#define PCHRUN_BASE_BUF_H
+#pragma once
 
 #include "base/err.h"
 
@@ -32,5 +31,3 @@ static inline const uint8_t *buf_bytes(const struct buf *buf)
 MUST_CHECK bool buf_add(struct buf *buf, const void *data, size_t n);
 /* Drops the first n bytes. */
 void buf_drop(struct buf *buf, size_t n);
-
-#endif

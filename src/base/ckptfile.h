@@ -3,8 +3,7 @@
  * ckptfile: is there a checkpoint at a path that a rank has reported? Used by libpch at a save, and
  * by pchrun before it resumes. Owns nothing. Blocks as long as the file system does. Any thread.
  */
-#ifndef PCHRUN_BASE_CKPTFILE_H
-#define PCHRUN_BASE_CKPTFILE_H
+#pragma once
 
 enum ckptfile {
     CKPTFILE_ABSENT,
@@ -15,5 +14,3 @@ enum ckptfile {
 /* `path` is absolute. It names a file, a directory, or the prefix of a TensorFlow checkpoint. A
  * dangling symbolic link counts as absent. */
 enum ckptfile ckptfile_look(const char *path);
-
-#endif

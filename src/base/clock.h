@@ -3,8 +3,7 @@
  * clock: time as nanoseconds in 64 bits. Deadlines use the monotonic clock only; the real-time
  * clock is for people (log lines, reports). Any thread; cannot fail on Linux.
  */
-#ifndef PCHRUN_BASE_CLOCK_H
-#define PCHRUN_BASE_CLOCK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline int64_t clock_min(int64_t a, int64_t b)
 
 /* "2026-11-21T12:03:04.123Z" (24 characters and the NUL). Returns text. */
 char *clock_iso8601(int64_t real_ns, char *text, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * 22:26:58 GMT" (RFC 1123) and "11 Apr 2026 22:26:58 GMT". A zone is required; a wrong weekday is
  * ignored. Pure; any thread.
  */
-#ifndef PCHRUN_BASE_DATE_H
-#define PCHRUN_BASE_DATE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -16,5 +15,3 @@
 MUST_CHECK bool date_parse(const char *text, int64_t *ret);
 /* The same from seconds since 1970. */
 int64_t date_from_seconds(int64_t seconds);
-
-#endif

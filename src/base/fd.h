@@ -2,8 +2,7 @@
  *
  * fd: descriptors with one owner each. -1 means none. Any thread.
  */
-#ifndef PCHRUN_BASE_FD_H
-#define PCHRUN_BASE_FD_H
+#pragma once
 
 #include "base/err.h"
 
@@ -70,5 +69,3 @@ bool fd_read_line(const char *path, char *line, size_t size);
 /* Waits until `fd` or `other` (-1: none) can be read or is at its end. Returns that descriptor; -1:
  * `until` (CLOCK_MONOTONIC; CLOCK_NEVER) has come before. */
 int fd_wait(int fd, int other, int64_t until);
-
-#endif

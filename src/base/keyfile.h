@@ -7,8 +7,7 @@
  * Symbolic links to such a file are allowed, because Kubernetes makes them. Owns nothing. Main
  * thread.
  */
-#ifndef PCHRUN_BASE_KEYFILE_H
-#define PCHRUN_BASE_KEYFILE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -26,5 +25,3 @@ MUST_CHECK bool keyfile_parse(const char *text, size_t len, struct key *ret);
 /* Writes a new random key to a new file that this user alone can read. */
 MUST_CHECK bool keyfile_make(const char *path, struct err *err);
 void key_wipe(struct key *key);
-
-#endif

@@ -6,8 +6,7 @@
  * Its user has a struct with one pointer for each function in use, and a table that names each
  * function and the pointer to set.
  */
-#ifndef PCHRUN_BASE_LIBRARY_H
-#define PCHRUN_BASE_LIBRARY_H
+#pragma once
 
 #include "base/err.h"
 
@@ -34,5 +33,3 @@ MUST_CHECK bool library_load(struct library *library, struct err *err);
 /* The file that has this function: dlopen(3) obeys LD_LIBRARY_PATH, and Conda and others put their
  * own libraries there. */
 const char *library_file(const void *function);
-
-#endif

@@ -3,8 +3,7 @@
  * lines: splits a stream of bytes into lines of bounded length. A longer line is skipped up to its
  * newline. Owns its memory: lines_free(). One thread at a time.
  */
-#ifndef PCHRUN_BASE_LINES_H
-#define PCHRUN_BASE_LINES_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -31,5 +30,3 @@ MUST_CHECK bool lines_add(struct lines *lines, const void *data, size_t n);
 enum lines_result lines_next(struct lines *lines, char **ret_line, size_t *ret_len);
 /* At the end of the stream: a rest without a newline is a line. */
 enum lines_result lines_last(struct lines *lines, char **ret_line, size_t *ret_len);
-
-#endif

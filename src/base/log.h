@@ -6,8 +6,7 @@
  * never blocks: if standard error is full, the line is dropped and counted, and the next line
  * brings the count. Main thread only.
  */
-#ifndef PCHRUN_BASE_LOG_H
-#define PCHRUN_BASE_LOG_H
+#pragma once
 
 #include "base/err.h"
 
@@ -51,5 +50,3 @@ void log_limit_end(struct log_limit *limit, const char *topic);
 #define log_notice(topic, ...) log_line(LOG_NOTICE, topic, __VA_ARGS__)
 #define log_info(topic, ...)   log_line(LOG_INFO, topic, __VA_ARGS__)
 #define log_debug(topic, ...)  log_line(LOG_DEBUG, topic, __VA_ARGS__)
-
-#endif

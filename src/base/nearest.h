@@ -3,8 +3,7 @@
  * nearest: finds the known name that a mistyped one most probably means. Owns nothing. Any thread;
  * cannot fail.
  */
-#ifndef PCHRUN_BASE_NEAREST_H
-#define PCHRUN_BASE_NEAREST_H
+#pragma once
 
 /* A search. `name` is the nearest name so far; "": none is near enough to be suggested. */
 struct nearest {
@@ -18,5 +17,3 @@ struct nearest nearest_to(const char *typed);
 void nearest_consider(struct nearest *nearest, const char *prefix, const char *name);
 /* How many letters must change to turn a into b (at most 64 letters are looked at). */
 unsigned nearest_distance(const char *a, const char *b);
-
-#endif

@@ -3,8 +3,7 @@
  * policy: what a user may choose of how a job is led. The configuration reads it, the core obeys
  * it, and os says where a signal came from. Constant. Times are nanoseconds.
  */
-#ifndef PCHRUN_BASE_POLICY_H
-#define PCHRUN_BASE_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ struct restart_policy {
     bool is_fatal[256]; /* by exit code */
     bool after_notice;  /* after a notice the job waits until it is over, and goes on */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * sigtext: names of signals, and which of them users send to end a program. Apart from str, because
  * this needs a newer C library than libpch, which uses str, may need. Any thread; cannot fail.
  */
-#ifndef PCHRUN_BASE_SIGTEXT_H
-#define PCHRUN_BASE_SIGTEXT_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ static inline bool sigends(int number)
         return false;
     }
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * str: bounded strings, and numbers as people write them. Owns nothing. Any thread.
  */
-#ifndef PCHRUN_BASE_STR_H
-#define PCHRUN_BASE_STR_H
+#pragma once
 
 #include "base/err.h"
 
@@ -61,5 +60,3 @@ char *str_duration(int64_t ns, char *text, size_t size);
 
 /* "25 s", "3.5 s", "40 min", "2.5 h", "7 days": for people. */
 char *str_about(int64_t ns, char *text, size_t size);
-
-#endif

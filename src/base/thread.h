@@ -3,8 +3,7 @@
  * thread: starts a thread that handles no signal. Its stack has a fixed size, because `ulimit -s`,
  * the default, may say gigabytes.
  */
-#ifndef PCHRUN_BASE_THREAD_H
-#define PCHRUN_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <signal.h>
@@ -27,5 +26,3 @@ static inline int thread_start(pthread_t *ret, size_t stack_bytes, void *(*fn)(v
     pthread_attr_destroy(&attr);
     return rc;
 }
-
-#endif

@@ -125,7 +125,7 @@ bool value_codes(char *const *list, bool codes[VALUE_CODES_MAX], struct err *err
     for (; *list; list++) {
         if (!read_range(*list, &first, &last))
             return err_set(err, ERR_USAGE, 0,
-                           "'%s' is no exit code and no range of them, such as 3 or 64-78 (1 to "
+                           "'%s' is not an exit code or a range of them, such as 3 or 64-78 (1 to "
                            "255)",
                            *list);
         for (int64_t code = first; code <= last; code++)

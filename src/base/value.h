@@ -3,8 +3,7 @@
  * value: values as users write them, within limits: numbers, choices, durations, sizes, exit codes.
  * Owns nothing. Errors are the user's (ERR_USAGE), and leave *ret alone. Any thread.
  */
-#ifndef PCHRUN_BASE_VALUE_H
-#define PCHRUN_BASE_VALUE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -30,5 +29,3 @@ enum { VALUE_CODES_MAX = 256 };
  * others.
  */
 MUST_CHECK bool value_codes(char *const *list, bool codes[VALUE_CODES_MAX], struct err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * EV_CHILD_FAILED when exec has failed, EV_CHILD_DYING, EV_CHILD_EXITED, and EV_TREE_EMPTY when no
  * process of the job is left. Owns its memory: children_free(). Main thread.
  */
-#ifndef PCHRUN_COMMANDS_CHILDREN_H
-#define PCHRUN_COMMANDS_CHILDREN_H
+#pragma once
 
 #include "commands/deaths.h"
 #include "config/config.h"
@@ -79,5 +78,3 @@ void children_reap(struct children *children);
 int children_pids(const struct children *children, pid_t *ret, int max);
 /* Lists the processes that are left, for people. Returns text. */
 char *children_describe(struct children *children, char *text, size_t size);
-
-#endif

@@ -8,8 +8,7 @@
  * child reads it, because its file system may not answer. Unknown details are left out. Owns
  * nothing. Main thread.
  */
-#ifndef PCHRUN_COMMANDS_DEATHS_H
-#define PCHRUN_COMMANDS_DEATHS_H
+#pragma once
 
 #include "commands/errorfile.h"
 #include "core/common/event.h"
@@ -59,5 +58,3 @@ struct deaths_inquest {
 void deaths_ask(struct deaths *deaths, struct deaths_inquest *inquest);
 /* Before or after that call, and before the next question. */
 void deaths_close(struct deaths_inquest *inquest);
-
-#endif

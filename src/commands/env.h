@@ -4,8 +4,7 @@
  * were meant for pchrun alone. Also the environment of the program that runs at the end. Owns its
  * memory: env_free(). Main thread, before fork.
  */
-#ifndef PCHRUN_COMMANDS_ENV_H
-#define PCHRUN_COMMANDS_ENV_H
+#pragma once
 
 #include "config/config.h"
 #include "core/common/action.h"
@@ -71,5 +70,3 @@ int env_shutdown_s(const struct config *config);
  * interpreter (contrib/python/instrument). The caller frees it. NULL: pchrun is not installed as a
  * whole, see *err. */
 MUST_CHECK char *env_python_path(const char *inherited, struct err *err);
-
-#endif

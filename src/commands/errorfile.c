@@ -114,7 +114,7 @@ bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span 
     if (fd < 0 || fstat(fd, &st) != 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot open it");
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_USAGE, 0, "it is no regular file");
+        return err_set(err, ERR_USAGE, 0, "it is not a regular file");
     if (st.st_size == 0 || ns_of(&st.st_mtim) + tick < span->from)
         return err_set(err, ERR_NOT_FOUND, 0, "it is older than the program");
     if (st.st_size > ERRORFILE_MAX)

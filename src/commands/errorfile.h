@@ -9,8 +9,7 @@
  * program. The program controls its contents, so nothing in it is trusted. Owns nothing. Reading
  * may block on the file system, but not on a FIFO or a device. Main thread, or a child of it.
  */
-#ifndef PCHRUN_COMMANDS_ERRORFILE_H
-#define PCHRUN_COMMANDS_ERRORFILE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -38,5 +37,3 @@ MUST_CHECK bool errorfile_read(const char *path, bool is_ours, const struct erro
 /* Parses the contents of the file. */
 MUST_CHECK bool errorfile_parse(const void *data, size_t len, const struct errorfile_span *span,
                                 struct errorfile *ret, struct err *err);
-
-#endif

@@ -8,8 +8,7 @@
  * or, without either, into the log. A child reads /proc, since that may block. The whole has a
  * deadline, after which the evidence so far is kept. Owns its memory: evidence_free(). Main thread.
  */
-#ifndef PCHRUN_COMMANDS_EVIDENCE_H
-#define PCHRUN_COMMANDS_EVIDENCE_H
+#pragma once
 
 #include "commands/children.h"
 #include "commands/probe.h"
@@ -67,5 +66,3 @@ void evidence_take(struct evidence *evidence, uint32_t number);
 void evidence_stop(struct evidence *evidence);
 /* Is a file being written? */
 bool evidence_is_busy(const struct evidence *evidence);
-
-#endif

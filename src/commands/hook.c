@@ -11,8 +11,6 @@
 #include "os/proc.h"
 #include "os/program.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,7 @@
  * pchrun ends (shell.c). Its outcome is logged and reported, and changes nothing else. Owns its
  * memory: hook_free(). Main thread.
  */
-#ifndef PCHRUN_COMMANDS_HOOK_H
-#define PCHRUN_COMMANDS_HOOK_H
+#pragma once
 
 #include "commands/env.h"
 #include "config/config.h"
@@ -53,5 +52,3 @@ bool hook_is_busy(const struct hook *hook);
 
 /* For the report: an object, or null if the hook was not run. */
 void hook_write(const struct hook *hook, struct writer *w, const char *key);
-
-#endif

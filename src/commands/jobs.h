@@ -11,8 +11,7 @@
  * the commands. Owns the terminal's descriptor. Main thread, with SIGTTOU blocked. See
  * tcsetpgrp(3), credentials(7).
  */
-#ifndef PCHRUN_COMMANDS_JOBS_H
-#define PCHRUN_COMMANDS_JOBS_H
+#pragma once
 
 #include "commands/children.h"
 #include "os/signals.h"
@@ -35,5 +34,3 @@ void jobs_free(struct jobs *jobs);
 
 /* pchrun got a signal. True: it belongs to job control, and the core need not know it. */
 bool jobs_signal(struct jobs *jobs, const struct signals_info *info);
-
-#endif

@@ -4,8 +4,7 @@
  * output. It leads its own process group, gets only the descriptors that are read here, and ends
  * with pchrun. Owns its memory and its descriptors: probe_free(). Main thread.
  */
-#ifndef PCHRUN_COMMANDS_PROBE_H
-#define PCHRUN_COMMANDS_PROBE_H
+#pragma once
 
 #include "base/buf.h"
 #include "loop/watch.h"
@@ -42,5 +41,3 @@ bool probe_runs(const struct probe *probe);
 void probe_kill(struct probe *probe);
 /* Frees all, `text` too. A program that still runs is killed; on_end() is not called. */
 void probe_free(struct probe *probe);
-
-#endif

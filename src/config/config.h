@@ -8,8 +8,7 @@
  * nearest known one. A struct config owns its strings: config_free(). Main thread, before anything
  * is started.
  */
-#ifndef PCHRUN_CONFIG_CONFIG_H
-#define PCHRUN_CONFIG_CONFIG_H
+#pragma once
 
 #include "base/args.h"
 #include "base/policy.h"
@@ -180,5 +179,3 @@ MUST_CHECK bool paths_state_dir(const struct config *config, char **ret, struct 
  * NULL: there is none, or it needs a missing state_dir. The caller frees it. */
 MUST_CHECK bool paths_expand(const struct config *config, const char *template,
                              const char *state_dir, char **ret, struct err *err);
-
-#endif

@@ -2,7 +2,6 @@
  * See sources.h.
  */
 #include "base/clock.h"
-#include "base/str.h"
 #include "base/value.h"
 #include "config/noticelist.h"
 #include "config/origin.h"
@@ -11,7 +10,6 @@
 #include "config/values.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define AT(field)    offsetof(struct flags, field)
 #define DRILL_MAX_NS (7 * 24 * 3600 * NS_PER_S)

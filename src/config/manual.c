@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See sources.h: the options as the mdoc source of a part of pchrun.json(5).
  */
-#include "base/str.h"
 #include "config/config.h"
 #include "config/noticelist.h"
 #include "config/options.h"

@@ -213,7 +213,7 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
     if (notice->kind == CONFIG_NOTICE__COUNT)
         return unknown("unknown key", json_key(json), err);
     if (is_word(notice->kind))
-        return err_set(err, ERR_USAGE, 0, "%s is no object; write \"%s\"", json_key(json),
+        return err_set(err, ERR_USAGE, 0, "%s is not an object; write \"%s\"", json_key(json),
                        json_key(json));
     if (noticelist_is_program(notice->kind))
         return command_from_json(json, folder, &notice->args, err) ||

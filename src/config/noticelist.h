@@ -4,8 +4,7 @@
  * the configuration begins a new list; see values.h. Relative paths, and programs with a slash in
  * their name, are relative to the file's folder. Main thread.
  */
-#ifndef PCHRUN_CONFIG_NOTICELIST_H
-#define PCHRUN_CONFIG_NOTICELIST_H
+#pragma once
 
 #include "config/config.h"
 #include "json/json.h"
@@ -29,5 +28,3 @@ MUST_CHECK bool noticelist_settle(struct config *config, const enum config_notic
 bool noticelist_has(const struct config *config, enum config_notice_kind kind);
 void noticelist_clear(struct config *config);
 void noticelist_write(const struct config *config, struct writer *writer, const char *key);
-
-#endif

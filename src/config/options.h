@@ -5,8 +5,7 @@
  * A row's key a.b_c is its place in the file; --a-b-c and PCHRUN_A_B_C follow from it. All is
  * static and constant. Any thread.
  */
-#ifndef PCHRUN_CONFIG_OPTIONS_H
-#define PCHRUN_CONFIG_OPTIONS_H
+#pragma once
 
 #include "base/args.h"
 
@@ -92,5 +91,3 @@ const struct option *option_by_variable(const char *name);
 /* ERR_USAGE: `unknown key "x"` and the nearest known name, if any. Return false. */
 bool option_unknown_key(const char *key, struct err *err);
 bool option_unknown_variable(const char *name, struct err *err); /* "PCHRUN_X" */
-
-#endif

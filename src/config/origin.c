@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 bool origin_set(struct config *config, const struct option *option, enum origin_from from,
                 const char *text, struct err *err)

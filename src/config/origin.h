@@ -4,8 +4,7 @@
  * each through origin_set(), so the last one wins. Discovery (sources.h) and the preset
  * (presets.h) come last, and only replace defaults. Main thread.
  */
-#ifndef PCHRUN_CONFIG_ORIGIN_H
-#define PCHRUN_CONFIG_ORIGIN_H
+#pragma once
 
 #include "config/config.h"
 #include "config/options.h"
@@ -32,5 +31,3 @@ MUST_CHECK bool origin_set(struct config *config, const struct option *option,
 enum origin_from origin_from(const struct config *config, const char *key);
 const char *origin_text(const struct config *config, const char *key);
 bool origin_is_given(const struct config *config, const char *key); /* not the default */
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Cannot fail: an unreadable file counts as missing. Any thread.
  */
-#ifndef PCHRUN_CONFIG_PLATFORM_H
-#define PCHRUN_CONFIG_PLATFORM_H
+#pragma once
 
 /* The presets, in the order of the manual; see presets.h. */
 enum preset {
@@ -43,5 +42,3 @@ void platform_scheduler(char **env, struct platform *ret);
 /* By the kernel's firmware files and a GPU's device. Outside of clouds it reads one file. `root` is
  * a prefix of their paths, for tests; normally "". */
 void platform_cloud(const char *root, struct platform *ret);
-
-#endif

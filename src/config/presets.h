@@ -6,8 +6,7 @@
  * its values can be overridden alone. The option "preset" names one, or platform.h detects it. Main
  * thread.
  */
-#ifndef PCHRUN_CONFIG_PRESETS_H
-#define PCHRUN_CONFIG_PRESETS_H
+#pragma once
 
 #include "config/config.h"
 #include "config/platform.h"
@@ -38,5 +37,3 @@ MUST_CHECK bool presets_settle_notices(struct config *config, const char *root, 
 /* The member "$platform": the preset and the evidence. Reads the firmware's files.
  */
 void presets_show(const struct config *config, struct writer *w);
-
-#endif

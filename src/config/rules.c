@@ -48,7 +48,7 @@ static bool rule_from_text(char *text, struct config *config, struct err *err)
     char *action = strchr(text, '=');
     if (!action)
         return err_set(err, ERR_USAGE, 0,
-                       "\"%.80s\" is no rule; write NAME=DO or NAME=preempt:GRACE", text);
+                       "\"%.80s\" is not a rule; write NAME=DO or NAME=preempt:GRACE", text);
     *action++ = '\0';
     char *grace = strchr(action, ':');
     if (grace)

@@ -3,8 +3,7 @@
  * rules: the option "signals", the meaning of signals. Each source adds rules or replaces them,
  * signal by signal; see values.h. Main thread.
  */
-#ifndef PCHRUN_CONFIG_RULES_H
-#define PCHRUN_CONFIG_RULES_H
+#pragma once
 
 #include "config/config.h"
 #include "json/json.h"
@@ -20,5 +19,3 @@ MUST_CHECK bool rules_from_json(const struct json *json, struct config *config, 
 MUST_CHECK bool rules_add_missing(const char *text, struct config *config, struct err *err);
 void rules_clear(struct config *config);
 void rules_write(const struct config *config, struct writer *writer, const char *key);
-
-#endif

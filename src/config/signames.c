@@ -59,7 +59,7 @@ static bool unknown_signal(const char *name, const char *bare, struct err *err)
     struct nearest nearest = nearest_to(upper);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         nearest_consider(&nearest, "", rows[i].name);
-    return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; %s%s", name,
+    return err_set(err, ERR_USAGE, 0, "\"%.40s\" is not a signal; %s%s", name,
                    nearest.name[0] ? "the nearest is " : "write a name, such as TERM",
                    nearest.name);
 }

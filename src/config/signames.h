@@ -3,8 +3,7 @@
  * signames: the signals that a user may name, as "USR1" or "SIGUSR1", and why others are refused.
  * Pure; any thread.
  */
-#ifndef PCHRUN_CONFIG_SIGNAMES_H
-#define PCHRUN_CONFIG_SIGNAMES_H
+#pragma once
 
 #include "base/err.h"
 
@@ -14,5 +13,3 @@ MUST_CHECK bool signame_parse(const char *name, int *ret, struct err *err);
 const char *signame(int number);
 /* Every allowed name, by index; NULL after the last. */
 const char *signame_at(unsigned index);
-
-#endif

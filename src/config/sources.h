@@ -4,8 +4,7 @@
  * file (file.c), the nodes (discovered.c), what needs several options (validate.c), and what is
  * printed (show.c, manual.c). Their errors name the place of the fault. Main thread.
  */
-#ifndef PCHRUN_CONFIG_SOURCES_H
-#define PCHRUN_CONFIG_SOURCES_H
+#pragma once
 
 #include "config/config.h"
 #include "config/options.h"
@@ -58,5 +57,3 @@ extern const char *const show_added[];
 
 /* Checks and settings that need several options. */
 MUST_CHECK bool config_validate(struct config *config, struct err *err);
-
-#endif

@@ -5,8 +5,7 @@
  * with a slash in its name is relative to the file's folder and becomes absolute. Other programs
  * are searched in PATH, later. Owns nothing; a bad text is ERR_USAGE. Main thread.
  */
-#ifndef PCHRUN_CONFIG_TEXT_H
-#define PCHRUN_CONFIG_TEXT_H
+#pragma once
 
 #include "json/json.h"
 #include "json/writer.h"
@@ -32,5 +31,3 @@ size_t command_count(char *const *args);
 /* Frees any list of texts and sets it to NULL. */
 void command_clear(char ***args);
 void command_write(char *const *args, struct writer *writer, const char *key);
-
-#endif

@@ -3,8 +3,7 @@
  * values: one option's value, from text, from JSON, and back. The caller adds the option's name to
  * errors. Main thread.
  */
-#ifndef PCHRUN_CONFIG_VALUES_H
-#define PCHRUN_CONFIG_VALUES_H
+#pragma once
 
 #include "config/config.h"
 #include "config/options.h"
@@ -43,5 +42,3 @@ static inline void *value_field(const struct option *option, const struct config
 {
     return (char *)config + option->offset;
 }
-
-#endif

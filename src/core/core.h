@@ -9,8 +9,7 @@
  * (the attached processes), stride (the steps at which all ranks can stop), ladder (how to stop
  * processes), verdict (outcome and exit code). One thread.
  */
-#ifndef PCHRUN_CORE_CORE_H
-#define PCHRUN_CORE_CORE_H
+#pragma once
 
 #include "core/common/action.h"
 #include "core/common/event.h"
@@ -80,5 +79,3 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max);
 
 /* On node 0: a report of every node; returns their number. On other nodes 0. */
 int core_peers(const struct core *core, struct core_peer_report *ret, int max);
-
-#endif

@@ -3,8 +3,7 @@
  * ask: a question to a supervisor over a connection of its own, and the answer. Every wait has a
  * deadline. Main thread.
  */
-#ifndef PCHRUN_CTL_ASK_H
-#define PCHRUN_CTL_ASK_H
+#pragma once
 
 #include "base/lines.h"
 #include "ctl/options.h"
@@ -67,5 +66,3 @@ bool answer_is(const struct json *object, const char *path, const char *text);
 int64_t answer_int(const struct json *object, const char *path, int64_t missing);
 double answer_real(const struct json *object, const char *path, double missing);
 bool answer_bool(const struct json *object, const char *path);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * ctl: what each command of pchctl does. Main thread.
  */
-#ifndef PCHRUN_CTL_CTL_H
-#define PCHRUN_CTL_CTL_H
+#pragma once
 
 #include "ctl/options.h"
 
@@ -16,5 +15,3 @@ enum {
 /* Returns the exit code; prints errors on standard error. */
 int ctl_run(const struct ctl_options *options);
 void ctl_complain(const struct err *err);
-
-#endif

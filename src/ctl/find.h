@@ -3,8 +3,7 @@
  * find: finds the supervisor for a command. It looks for private directories of this user (root: of
  * all users) in the usual places, and asks each supervisor for its job and node. Main thread.
  */
-#ifndef PCHRUN_CTL_FIND_H
-#define PCHRUN_CTL_FIND_H
+#pragma once
 
 #include "ctl/options.h"
 
@@ -14,5 +13,3 @@
  * searched places, or the options to choose by; a table of those found is on standard error. */
 MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX],
                          struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * options: the command line of pchctl, from two tables: the commands, and the options. Any thread.
  */
-#ifndef PCHRUN_CTL_OPTIONS_H
-#define PCHRUN_CTL_OPTIONS_H
+#pragma once
 
 #include "base/args.h"
 #include "wire/control.h"
@@ -24,5 +23,3 @@ extern const struct args ctl_args;
 /* argv ends with NULL. `out` gets what --help and --version print. */
 MUST_CHECK enum args_end ctl_options_read(char **argv, FILE *out, struct ctl_options *ret,
                                           struct err *err);
-
-#endif

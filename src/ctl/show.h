@@ -2,12 +2,9 @@
  *
  * show: an answer for people. Main thread.
  */
-#ifndef PCHRUN_CTL_SHOW_H
-#define PCHRUN_CTL_SHOW_H
+#pragma once
 
 #include "json/json.h"
 
 /* Prints the answer to CONTROL_STATUS. */
 void show_status(const struct json *answer);
-
-#endif

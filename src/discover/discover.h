@@ -8,8 +8,7 @@
  * environment. A source with a missing variable is an error, and so are two contradicting sources:
  * a guess could start two jobs, or none. Owns nothing. Any thread.
  */
-#ifndef PCHRUN_DISCOVER_DISCOVER_H
-#define PCHRUN_DISCOVER_DISCOVER_H
+#pragma once
 
 #include "base/err.h"
 #include "discover/found.h"
@@ -33,5 +32,3 @@ bool discover_is_inner(char **env);
 /* The same, but the outer one's socket is missing. Either it has ended, and this batch script
  * inherited variables of the job that submitted it; or it runs outside of this container. */
 bool discover_outer_is_gone(char **env);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * found: the sources of discovery, and the result of one or all. Plain values; owns nothing.
  */
-#ifndef PCHRUN_DISCOVER_FOUND_H
-#define PCHRUN_DISCOVER_FOUND_H
+#pragma once
 
 #include "base/address.h"
 
@@ -47,5 +46,3 @@ struct discovery {
                                        search */
     char warning[DISCOVER_WHY_MAX]; /* there may be other nodes, without proof; "": none */
 };
-
-#endif

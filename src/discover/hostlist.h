@@ -7,8 +7,7 @@
  * follow the last bracket of a name. The expanded list can be far longer than its text, so the
  * reader only counts the hosts. Pure; any thread.
  */
-#ifndef PCHRUN_DISCOVER_HOSTLIST_H
-#define PCHRUN_DISCOVER_HOSTLIST_H
+#pragma once
 
 #include "base/err.h"
 
@@ -23,5 +22,3 @@ struct hostlist {
 
 /* False: the list is malformed, a name is too long, or there are more than `max` hosts. */
 MUST_CHECK bool hostlist_read(const char *text, size_t max, struct hostlist *ret, struct err *err);
-
-#endif

@@ -76,7 +76,7 @@ static bool read_task(const struct json *root, struct task *ret, struct err *err
         return err_set(err, ERR_USAGE, 0,
                        NAME " has a \"cluster\", but no \"task\" with a \"type\"");
     return read_index(task, &ret->index) ||
-           err_set(err, ERR_USAGE, 0, NAME ": the \"index\" of the \"task\" is no whole number");
+           err_set(err, ERR_USAGE, 0, NAME ": the \"index\" of the \"task\" is not a whole number");
 }
 
 static bool place_task(const struct json *cluster, const struct task *task, struct discovery *ret,

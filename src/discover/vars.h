@@ -9,8 +9,7 @@
  * *ret has the node count if known. discover() adds the advice. Pure but for /etc/hosts. Any
  * thread.
  */
-#ifndef PCHRUN_DISCOVER_VARS_H
-#define PCHRUN_DISCOVER_VARS_H
+#pragma once
 
 #include "base/err.h"
 #include "discover/found.h"
@@ -62,5 +61,3 @@ void vars_take_loopback(struct discovery *ret, const char *why);
 /* Derives a port of the job from a number that no other job on this machine should have. The number
  * comes from `variable`, with the value `id`. */
 void vars_take_port(struct discovery *ret, uint64_t number, const char *variable, const char *id);
-
-#endif

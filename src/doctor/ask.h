@@ -5,8 +5,7 @@
  * child of the doctor: before a signal ends the child, it ends the program and its process group.
  * Owns nothing afterwards. Main thread.
  */
-#ifndef PCHRUN_DOCTOR_ASK_H
-#define PCHRUN_DOCTOR_ASK_H
+#pragma once
 
 #include "base/err.h"
 
@@ -17,5 +16,3 @@
  * program cannot be run, has not ended in time, or has printed nothing, as a program that fails may
  * do. */
 MUST_CHECK bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err);
-
-#endif

@@ -9,8 +9,7 @@
  * Checks remove what they make. Owns nothing afterwards; a killed child may still hang in a dead
  * file system. Main thread.
  */
-#ifndef PCHRUN_DOCTOR_DOCTOR_H
-#define PCHRUN_DOCTOR_DOCTOR_H
+#pragma once
 
 #include "config/config.h"
 
@@ -19,5 +18,3 @@
 /* Prints each finding and what to do about it. The node's rank must be known. 0: nothing is bad; 1:
  * a finding is bad; -1: *err says why it could not check or print. */
 MUST_CHECK int doctor_run(struct config *config, FILE *out, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * finding: what one check of the doctor found, and what it checks. Pure values.
  */
-#ifndef PCHRUN_DOCTOR_FINDING_H
-#define PCHRUN_DOCTOR_FINDING_H
+#pragma once
 
 #include "base/str.h"
 #include "config/config.h"
@@ -68,5 +67,3 @@ check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, c
 check_fn check_sources;
 /* peers.c */
 check_fn check_nodes, check_peers;
-
-#endif

@@ -5,7 +5,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "commands/env.h"
-#include "config/options.h"
 #include "config/origin.h"
 #include "config/platform.h"
 #include "core/common/grace.h"

@@ -4,8 +4,7 @@
  * script, on the command line of sbatch, or in its environment. Pure; owns nothing; any thread. The
  * text was written for Slurm, so unknown parts are no error here.
  */
-#ifndef PCHRUN_DOCTOR_SBATCH_H
-#define PCHRUN_DOCTOR_SBATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void sbatch_read_command(const char *command, const char *script, struct sbatch_
 void sbatch_read_signal(const char *value, struct sbatch_signal *ret);
 /* The last one counts, as for Slurm. */
 void sbatch_find_signal(const char *script, struct sbatch_signal *ret);
-
-#endif

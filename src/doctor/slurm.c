@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/value.h"
 #include "config/noticelist.h"
-#include "config/signames.h"
 #include "doctor/ask.h"
 #include "doctor/finding.h"
 #include "doctor/sbatch.h"

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "config/noticelist.h"
-#include "config/options.h"
 #include "config/origin.h"
 #include "doctor/ask.h"
 #include "doctor/finding.h"

@@ -8,8 +8,7 @@
  * texts inside them: json_free() ends it. Duplicate keys, NULs, bytes that are not UTF-8 and
  * anything behind the value are errors. Any thread, one at a time for each root.
  */
-#ifndef PCHRUN_JSON_JSON_H
-#define PCHRUN_JSON_JSON_H
+#pragma once
 
 #include "base/err.h"
 
@@ -69,5 +68,3 @@ MUST_CHECK bool json_bool(const struct json *value, bool *ret);
 bool json_unwanted(const struct json *value, const char *wanted, struct err *err);
 /* The text of a string; for any other kind NULL and such an error. */
 MUST_CHECK const char *json_need_text(const struct json *value, struct err *err);
-
-#endif

@@ -15,8 +15,7 @@
  * `key` is NULL inside lists and for the root. The writer owns its memory: writer_free() ends it.
  * writer_done() reports a failure (out of memory, or longer than the bound). One thread at a time.
  */
-#ifndef PCHRUN_JSON_WRITER_H
-#define PCHRUN_JSON_WRITER_H
+#pragma once
 
 #include "base/buf.h"
 #include "json/json.h"
@@ -58,5 +57,3 @@ void writer_json(struct writer *w, const char *key, const struct json *value);
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the
  * newline, not the NUL. Valid until writer_free(). NULL: a failure. */
 MUST_CHECK const char *writer_done(struct writer *w, size_t *ret_len);
-
-#endif

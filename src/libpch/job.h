@@ -9,8 +9,7 @@
  * marked fields; the rest of struct live belongs to the training thread. A child made in another
  * way takes no lock, because the lock's holder may not exist there.
  */
-#ifndef PCHRUN_LIBPCH_JOB_H
-#define PCHRUN_LIBPCH_JOB_H
+#pragma once
 
 #include "pch.h"
 #include "wire/gate.h"
@@ -134,5 +133,3 @@ static inline void cancel_back(const int *old)
 
 #define NOT_CANCELLED \
     const int cancel_state __attribute__((cleanup(cancel_back), unused)) = cancel_off()
-
-#endif

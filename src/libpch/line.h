@@ -7,8 +7,7 @@
  * connection closes or the kernel marks the liveness word, line_lost() is called once. Not for
  * forks. Any thread; the caller serializes line_attach() and line_close().
  */
-#ifndef PCHRUN_LIBPCH_LINE_H
-#define PCHRUN_LIBPCH_LINE_H
+#pragma once
 
 #include "base/err.h"
 #include "libpch/job.h"
@@ -51,5 +50,3 @@ void line_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 bool line_is_ours(const struct pch *job);
 /* In the child of a fork, async-signal-safe: closes its copy of the socket. */
 void line_drop(struct pch *job);
-
-#endif

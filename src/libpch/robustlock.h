@@ -8,8 +8,7 @@
  * robustlock_release() returns true. Failures are silent: then the supervisor learns of a death
  * later, from the kernel.
  */
-#ifndef PCHRUN_LIBPCH_ROBUSTLOCK_H
-#define PCHRUN_LIBPCH_ROBUSTLOCK_H
+#pragma once
 
 #include "wire/page.h"
 
@@ -26,5 +25,3 @@ bool robustlock_release(struct page_process *page);
 /* In the child of a fork, where the page is not mapped. An older C library may still write to the
  * page through the forking thread's list. Async-signal-safe. */
 void robustlock_fork(struct page_process *page);
-
-#endif

@@ -4,8 +4,7 @@
  * the next start may have another working directory. If nothing exists at the path, the save fails:
  * no job could resume from it. Owns nothing, never waits. Any thread.
  */
-#ifndef PCHRUN_LIBPCH_SAVEPATH_H
-#define PCHRUN_LIBPCH_SAVEPATH_H
+#pragma once
 
 #include "base/err.h"
 #include "wire/procmsg.h"
@@ -15,5 +14,3 @@
 MUST_CHECK bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err);
 /* Does something exist at this path from savepath_take()? True for a URL. */
 MUST_CHECK bool savepath_look(const char *path, struct err *err);
-
-#endif

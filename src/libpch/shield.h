@@ -11,8 +11,7 @@
  * fork is a helper; a program started by exec must declare itself one. One shield per process. It
  * owns the disposition of those signals as long as its handler is installed.
  */
-#ifndef PCHRUN_LIBPCH_SHIELD_H
-#define PCHRUN_LIBPCH_SHIELD_H
+#pragma once
 
 #include "libpch/job.h"
 
@@ -37,5 +36,3 @@ void shield_help(pid_t owner, pid_t supervisor, uint64_t signals);
 /* In a helper with its own handlers over ours: replaces them, and calls them where the default
  * action would follow. */
 void shield_cover(void);
-
-#endif

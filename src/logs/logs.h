@@ -7,8 +7,7 @@
  * ends early is replaced; a stopped one is continued. Its failures delay a command for a moment at
  * most. Without logs.dir all calls do nothing. Main thread.
  */
-#ifndef PCHRUN_LOGS_LOGS_H
-#define PCHRUN_LOGS_LOGS_H
+#pragma once
 
 #include "logs/logs_run.h"
 #include "os/dirlock.h"
@@ -46,5 +45,3 @@ char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char
 
 /* For the report: the directory, how much was lost, and the lines if asked for. */
 void logs_write(const struct logs *logs, bool with_lines, struct writer *w, const char *key);
-
-#endif

@@ -3,8 +3,7 @@
  * logs_run: what the commands of one generation print: their pipes and the log process that reads
  * them, which is replaced if it ends early. A part of logs.h. Main thread.
  */
-#ifndef PCHRUN_LOGS_LOGS_RUN_H
-#define PCHRUN_LOGS_LOGS_RUN_H
+#pragma once
 
 #include "base/log.h"
 #include "config/config.h"
@@ -63,5 +62,3 @@ void logs_run_free(struct logs_run *run);
 void logs_run_name(const struct logs_world *world, int index, char name[LOGS_NAME_SIZE]);
 /* How many bytes were lost on this way? */
 uint64_t logs_run_lost(const struct logs_run *run, enum tee_branch which);
-
-#endif

@@ -3,8 +3,7 @@
  * inquiry: a helper (os/helper.h) whose whole answer is awaited in the event loop, with a deadline.
  * Owns its memory and its helper: inquiry_free(). Main thread.
  */
-#ifndef PCHRUN_LOOP_INQUIRY_H
-#define PCHRUN_LOOP_INQUIRY_H
+#pragma once
 
 #include "base/buf.h"
 #include "loop/watch.h"
@@ -32,5 +31,3 @@ MUST_CHECK bool inquiry_start(struct inquiry *inquiry, struct err *err);
 /* Kills the helper and keeps the text; on_over() is not called. */
 void inquiry_stop(struct inquiry *inquiry);
 void inquiry_free(struct inquiry *inquiry);
-
-#endif

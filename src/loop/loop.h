@@ -10,8 +10,7 @@
  * No part tells when it has become idle: the shell asks all of them after each turn of the loop.
  * Owns the core and the event base. Main thread.
  */
-#ifndef PCHRUN_LOOP_LOOP_H
-#define PCHRUN_LOOP_LOOP_H
+#pragma once
 
 #include "core/core.h"
 #include "loop/watch.h"
@@ -45,5 +44,3 @@ void loop_free(struct loop *loop);
 /* Fills in `event->now` and `wall`. The event's pointers are borrowed for the call. An event
  * from inside an action is kept with a copy of its err or why; it must carry no message. */
 void loop_post(struct loop *loop, const struct event *event);
-
-#endif

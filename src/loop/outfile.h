@@ -5,8 +5,7 @@
  * a deadline. A file that cannot be written is logged once. The user of an outfile composes its
  * contents, or keeps them. Owns its memory: outfile_free(). Main thread.
  */
-#ifndef PCHRUN_LOOP_OUTFILE_H
-#define PCHRUN_LOOP_OUTFILE_H
+#pragma once
 
 #include "loop/watch.h"
 #include "os/statefile.h"
@@ -42,5 +41,3 @@ void outfile_touch(struct outfile *out);
 void outfile_flush(struct outfile *out);
 /* Is a write under way that will end or time out? */
 bool outfile_is_busy(const struct outfile *out);
-
-#endif

@@ -4,8 +4,7 @@
  * libevent, which has a struct event, too. A watch calls its function from the loop until
  * watch_end(), which that function may call. Main thread.
  */
-#ifndef PCHRUN_LOOP_WATCH_H
-#define PCHRUN_LOOP_WATCH_H
+#pragma once
 
 #include "base/err.h"
 
@@ -41,5 +40,3 @@ MUST_CHECK bool watch_clock(struct watch *watch, struct event_base *base, struct
 /* Sets the time of CLOCK_MONOTONIC to fire at; CLOCK_NEVER: never. The last call counts. */
 void watch_at(struct watch *watch, int64_t at_ns);
 void watch_end(struct watch *watch);
-
-#endif

@@ -6,8 +6,7 @@
  * on_done is called once, from the loop, never from inside dial_start(). The dial is freed before.
  * Main thread.
  */
-#ifndef PCHRUN_NET_DIAL_H
-#define PCHRUN_NET_DIAL_H
+#pragma once
 
 #include "net/netaddr.h"
 
@@ -31,5 +30,3 @@ struct dial_options {
 struct dial *dial_start(const struct dial_options *options, const struct address *where);
 /* Gives up; on_done is not called. */
 void dial_free(struct dial *dial);
-
-#endif

@@ -6,8 +6,7 @@
  * When descriptors or memory run out, it waits a moment instead of spinning. Owns its sockets:
  * listener_free(). Main thread.
  */
-#ifndef PCHRUN_NET_LISTENER_H
-#define PCHRUN_NET_LISTENER_H
+#pragma once
 
 #include "net/netaddr.h"
 
@@ -48,5 +47,3 @@ MUST_CHECK bool listener_is_welcome(int fd, struct ucred *ret);
 void listener_free(struct listener *listener);
 /* The port of the first socket. */
 int listener_port(const struct listener *listener);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * For names see resolve.h. Owns nothing. Any thread.
  */
-#ifndef PCHRUN_NET_NETADDR_H
-#define PCHRUN_NET_NETADDR_H
+#pragma once
 
 #include "base/address.h"
 
@@ -46,5 +45,3 @@ const char *netaddr_lacks(const union netaddr *a);
 /* "10.0.0.1:14242" or "[fd00::1]:14242"; without a port if that is 0. A v4-mapped IPv6 address is
  * written as IPv4. Returns text. */
 char *netaddr_text(const union netaddr *a, char *text, size_t size);
-
-#endif

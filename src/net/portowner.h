@@ -5,12 +5,9 @@
  * Reads /proc. Only root sees other users' processes. Other network namespaces are invisible. Any
  * thread.
  */
-#ifndef PCHRUN_NET_PORTOWNER_H
-#define PCHRUN_NET_PORTOWNER_H
+#pragma once
 
 #include "net/netaddr.h"
 
 /* "pid 4711 (python3) holds it", or that the process cannot be seen. Returns text. */
 char *portowner_of(const union netaddr *where, char *text, size_t size);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Main thread.
  */
-#ifndef PCHRUN_NET_RESOLVE_H
-#define PCHRUN_NET_RESOLVE_H
+#pragma once
 
 #include "net/netaddr.h"
 
@@ -35,5 +34,3 @@ void resolve_drop(struct resolve *resolve);
 /* Looks `where` up and waits for it, at most wait_ns. A numeric address takes no time. */
 MUST_CHECK bool resolve_wait(const struct address *where, int64_t wait_ns, struct netaddr_list *ret,
                              struct err *err);
-
-#endif

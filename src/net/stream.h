@@ -4,8 +4,7 @@
  *
  * A stream owns its descriptor: stream_close() ends it. Nothing here blocks. Main thread.
  */
-#ifndef PCHRUN_NET_STREAM_H
-#define PCHRUN_NET_STREAM_H
+#pragma once
 
 #include "base/err.h"
 
@@ -58,5 +57,3 @@ void stream_close(struct stream *stream);
  * ends the connection when the peer acknowledges nothing for `silence_ns` (0: the system's
  * default). */
 void stream_tune(int fd, int64_t silence_ns);
-
-#endif

@@ -8,8 +8,7 @@
  * messages back to it fails. A struct tls owns the derived secret, in memory that is in no core
  * dump and in no child. The key is not kept. Streams must be closed before tls_free(). Main thread.
  */
-#ifndef PCHRUN_NET_TLS_H
-#define PCHRUN_NET_TLS_H
+#pragma once
 
 #include "base/keyfile.h"
 #include "net/stream.h"
@@ -31,5 +30,3 @@ MUST_CHECK bool tls_secret(const struct key *key, const char *job, uint8_t ret[T
                            struct err *err);
 /* Do these first received bytes begin a TLS record? */
 bool tls_is_record(const uint8_t *data, size_t len);
-
-#endif

@@ -5,8 +5,7 @@
  * One table holds its functions, so a pchrun without a key neither needs nor loads the library.
  * Once loaded it stays. Only tls.c uses this. Main thread.
  */
-#ifndef PCHRUN_NET_TLSLIB_H
-#define PCHRUN_NET_TLSLIB_H
+#pragma once
 
 #include "base/err.h"
 
@@ -85,5 +84,3 @@ MUST_CHECK bool tlslib_load(struct err *err);
 /* Frees the library's file-backed pages. An open connection needs a tenth of the pages that start
  * and handshake need. The kernel reloads used pages from its cache. */
 void tlslib_let_go(void);
-
-#endif

@@ -6,8 +6,7 @@
  * and the writer blocks when its pipe is full. Nothing here blocks. Owns the descriptor and its
  * memory: feed_close() ends it. Main thread.
  */
-#ifndef PCHRUN_NOTICES_FEED_H
-#define PCHRUN_NOTICES_FEED_H
+#pragma once
 
 #include "base/lines.h"
 #include "loop/watch.h"
@@ -43,5 +42,3 @@ MUST_CHECK bool feed_open(struct feed *feed, struct event_base *base, int fd, st
  * newline counts. */
 void feed_drain(struct feed *feed);
 void feed_close(struct feed *feed);
-
-#endif

@@ -4,8 +4,7 @@
  * EV_NOTICE. All sources end with pchrun. Remembers which notices have ended an attempt
  * (pastnotices.h). Without sources it does nothing. Owns its memory: inbox_free(). Main thread.
  */
-#ifndef PCHRUN_NOTICES_INBOX_H
-#define PCHRUN_NOTICES_INBOX_H
+#pragma once
 
 #include "config/config.h"
 #include "loop/loop.h"
@@ -42,5 +41,3 @@ void inbox_free(struct inbox *inbox);
 void inbox_end(struct inbox *inbox, const struct notice *by);
 /* Is inbox_end() still at work? Bounded. */
 bool inbox_is_busy(const struct inbox *inbox);
-
-#endif

@@ -9,7 +9,6 @@
 #include "json/json.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- texts --- */

@@ -8,8 +8,7 @@
  * wrong deadline or text is dropped and the notice counts: a sloppy notice is still a notice. Pure;
  * any thread.
  */
-#ifndef PCHRUN_NOTICES_NOTICELINE_H
-#define PCHRUN_NOTICES_NOTICELINE_H
+#pragma once
 
 #include "base/err.h"
 #include "wire/notice.h"
@@ -36,5 +35,3 @@ struct noticeline_reader {
 MUST_CHECK enum noticeline_result noticeline_read(const struct noticeline_reader *reader,
                                                   const char *line, size_t len, struct notice *ret,
                                                   struct err *err);
-
-#endif

@@ -11,8 +11,7 @@
  * recognised. A notice that does not come for 30 days is forgotten; a full list drops the
  * oldest. Owns nothing. Main thread; reading may block, as everything at start.
  */
-#ifndef PCHRUN_NOTICES_PASTNOTICES_H
-#define PCHRUN_NOTICES_PASTNOTICES_H
+#pragma once
 
 #include "wire/notice.h"
 #include "json/writer.h"
@@ -55,5 +54,3 @@ enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
 bool pastnotices_end(struct pastnotices *pastnotices, const struct notice *by, int64_t real_now_ns);
 /* The whole file. */
 void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w);
-
-#endif

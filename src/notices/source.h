@@ -10,8 +10,7 @@
  * stay valid meanwhile: only its own lines change them. Nothing here blocks. Owns its descriptors,
  * its clock and its memory: source_free(). Main thread.
  */
-#ifndef PCHRUN_NOTICES_SOURCE_H
-#define PCHRUN_NOTICES_SOURCE_H
+#pragma once
 
 #include "base/log.h"
 #include "notices/feed.h"
@@ -82,5 +81,3 @@ void source_end(struct source *source);
 int64_t source_next_wait(int64_t before_ns, int64_t ran_ns);
 /* "off", "running", "paused" (it prints too much), "restarting", "failing" */
 const char *source_state(const struct source *source);
-
-#endif

@@ -10,8 +10,7 @@
  * Without a group nothing fails: the tree (tree.h) is signalled either way. Main thread. See
  * cgroups(7).
  */
-#ifndef PCHRUN_OS_CGROUP_H
-#define PCHRUN_OS_CGROUP_H
+#pragma once
 
 #include "base/err.h"
 
@@ -64,5 +63,3 @@ MUST_CHECK bool cgroup_find(const char *root, pid_t pid, struct cgroup_place *pl
 bool cgroup_name(const char *root, pid_t pid, struct cgroup_place *place);
 /* The part of a group's name below the name `above`: "" or "/..."; NULL: it is not below it. */
 const char *cgroup_below(const char *name, const char *above);
-
-#endif

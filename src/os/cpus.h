@@ -7,8 +7,7 @@
  * number, each command stays on one node. The order comes from the kernel's files; without them,
  * from the processors' numbers. Owns nothing. Any thread.
  */
-#ifndef PCHRUN_OS_CPUS_H
-#define PCHRUN_OS_CPUS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -27,5 +26,3 @@ MUST_CHECK bool cpus_allowed(struct cpus *ret, struct err *err);
  * than shares. */
 MUST_CHECK bool cpus_split(const struct cpus *allowed, const char *root, int count,
                            struct cpus *ret, struct err *err);
-
-#endif

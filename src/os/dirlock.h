@@ -8,8 +8,7 @@
  * it is released or the supervisor is dead. If the file system supports no locks, the answer says
  * so. The child is a helper in reap's list. All waits have deadlines. Main thread.
  */
-#ifndef PCHRUN_OS_DIRLOCK_H
-#define PCHRUN_OS_DIRLOCK_H
+#pragma once
 
 #include "os/helper.h"
 
@@ -45,5 +44,3 @@ MUST_CHECK enum dirlock_result dirlock_take(struct dirlock *lock,
 /* Releases the lock. On return the holder has ended, or it hangs in a dead file system and was
  * killed. */
 void dirlock_free(struct dirlock *lock);
-
-#endif

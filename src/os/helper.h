@@ -7,8 +7,7 @@
  * through a socket. Its owner waits for the answer with a deadline, here or in the event loop, and
  * kills a late helper. reap collects it when it ends. Main thread.
  */
-#ifndef PCHRUN_OS_HELPER_H
-#define PCHRUN_OS_HELPER_H
+#pragma once
 
 #include "os/reap.h"
 
@@ -44,5 +43,3 @@ enum helper_news helper_read(const struct helper *helper, int signals, int64_t u
  * it is killed if it has not ended by `until`. Waits for its end until then; a helper that hangs
  * longer stays with reap. Does nothing if none was started. */
 void helper_end(struct helper *helper, bool is_killed, int64_t until);
-
-#endif

@@ -8,8 +8,7 @@
  * that cannot be read gives OOM_UNKNOWN. A struct oom owns nothing. Main thread. See cgroups(7),
  * proc(5).
  */
-#ifndef PCHRUN_OS_OOM_H
-#define PCHRUN_OS_OOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ enum oom_answer {
 enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group);
 /* All processes killed so far have ended: no later death can be one of these kills. */
 void oom_settle(struct oom *oom);
-
-#endif

@@ -3,8 +3,7 @@
  * proc: one process as /proc shows it, and the only caller of kill(2). Owns nothing. Main thread. A
  * process may end at any time; then a call here returns false. See proc(5).
  */
-#ifndef PCHRUN_OS_PROC_H
-#define PCHRUN_OS_PROC_H
+#pragma once
 
 #include "base/err.h"
 
@@ -60,5 +59,3 @@ bool proc_kill_group(pid_t pgid, int number);
 void proc_stop_us(bool with_group);
 /* For any other process. Not sent if another process has the pid by now. */
 bool proc_signal(const struct proc *proc, int number);
-
-#endif

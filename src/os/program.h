@@ -3,8 +3,7 @@
  * program: finds a program that runs later, while an error can still reach the user. Reads the file
  * system, so it may block.
  */
-#ifndef PCHRUN_OS_PROGRAM_H
-#define PCHRUN_OS_PROGRAM_H
+#pragma once
 
 #include "base/err.h"
 
@@ -33,5 +32,3 @@ bool program_beside(const char *name, char *ret, size_t size);
  * root. `places` ends with NULL, has at least one entry, and is absolute or relative to our
  * executable's folder. False: none; *ret is the first place, or "". */
 bool program_file_near(const char *const *places, char *ret, size_t size);
-
-#endif

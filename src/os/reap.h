@@ -7,8 +7,7 @@
  * its process has been reaped. Before reap_end() each owner takes its watches out. Main thread,
  * after SIGCHLD; one signal may stand for several deaths, so it loops. Cannot fail. See waitid(2).
  */
-#ifndef PCHRUN_OS_REAP_H
-#define PCHRUN_OS_REAP_H
+#pragma once
 
 #include "base/err.h"
 
@@ -73,5 +72,3 @@ size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
  * like orphans of the job, and count as helpers until they end. An orphan without its environment
  * counts as part of the job and ends with it. Costs nothing while all our children have a watch. */
 void reap_strays(struct reap *reap, const char *mark);
-
-#endif

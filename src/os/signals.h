@@ -8,8 +8,7 @@
  * sender. Main thread, before any other thread is started; signals_restore() in the child after
  * fork. See signalfd(2), signal(7).
  */
-#ifndef PCHRUN_OS_SIGNALS_H
-#define PCHRUN_OS_SIGNALS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/policy.h"
@@ -39,5 +38,3 @@ void signals_restore(bool is_own);
 /* Ends this process by the signal, without a core dump. Returns if it cannot: as PID 1, or for a
  * signal that does not kill. */
 void signals_die_of(int number);
-
-#endif

@@ -11,8 +11,7 @@
  * kernel sends that signal when the thread that started the child ends. See fork(2), execve(2),
  * setpgid(2), prctl(2).
  */
-#ifndef PCHRUN_OS_SPAWN_H
-#define PCHRUN_OS_SPAWN_H
+#pragma once
 
 #include "base/err.h"
 
@@ -53,5 +52,3 @@ enum spawn_result spawn_result(int report, const char *name, struct err *err);
  * file systems can be unmounted. Standard input and output become /dev/null, inherited descriptors
  * >= 3 are closed, "/" is the working directory. Relative paths are useless afterwards. */
 void spawn_let_go(void);
-
-#endif

@@ -11,8 +11,7 @@
  * late write. The writer dies with the supervisor. A struct statefile owns its path and the waiting
  * content. Main thread.
  */
-#ifndef PCHRUN_OS_STATEFILE_H
-#define PCHRUN_OS_STATEFILE_H
+#pragma once
 
 #include "os/helper.h"
 
@@ -83,5 +82,3 @@ bool statefile_is_stuck(const struct statefile *file);
 /* Kills the writer and calls fn at once. Waiting content is written after the writer is reaped,
  * which in a dead file system may be never. */
 void statefile_give_up(struct statefile *file);
-
-#endif

@@ -10,8 +10,7 @@
  * struct tree owns its memory: tree_free(). Main thread. If memory runs out, the processes found so
  * far are used.
  */
-#ifndef PCHRUN_OS_TREE_H
-#define PCHRUN_OS_TREE_H
+#pragma once
 
 #include "os/cgroup.h"
 #include "os/proc.h"
@@ -61,5 +60,3 @@ size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max);
 /* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": the remaining processes, for the log.
  * Also says if one now belongs to a user whose processes we may not kill. Returns text. */
 char *tree_describe(const struct tree_job *job, char *text, size_t size);
-
-#endif

@@ -5,8 +5,7 @@
  * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it does
  * nothing. Owns its memory and its sockets: cluster_free(). Main thread.
  */
-#ifndef PCHRUN_PEERS_CLUSTER_H
-#define PCHRUN_PEERS_CLUSTER_H
+#pragma once
 
 #include "base/address.h"
 #include "base/clock.h"
@@ -68,5 +67,3 @@ void cluster_close(struct cluster *cluster, int conn);
 void cluster_finish(struct cluster *cluster);
 /* Is cluster_finish() still at work? It ends within a second. */
 bool cluster_is_busy(const struct cluster *cluster);
-
-#endif

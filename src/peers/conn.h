@@ -6,8 +6,7 @@
  * on_broken. The owner frees it later, from the loop, because callers further up may still use it.
  * Main thread.
  */
-#ifndef PCHRUN_PEERS_CONN_H
-#define PCHRUN_PEERS_CONN_H
+#pragma once
 
 #include "base/buf.h"
 #include "net/netaddr.h"
@@ -84,5 +83,3 @@ void conn_send(struct conn *conn, const struct peermsg *msg);
 void conn_close(struct conn *conn);
 /* Breaks at once, for that reason. */
 void conn_fail(struct conn *conn, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Main thread, before the loop runs.
  */
-#ifndef PCHRUN_PEERS_NODERANK_H
-#define PCHRUN_PEERS_NODERANK_H
+#pragma once
 
 #include "base/err.h"
 
@@ -16,5 +15,3 @@
  * looked up, several at a time, for at most wait_ns in all. -1: no entry matches, or several do;
  * the error lists them. */
 MUST_CHECK int noderank_find(char *const *entries, size_t n, int64_t wait_ns, struct err *err);
-
-#endif

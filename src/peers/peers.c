@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "net/dial.h"
 #include "net/listener.h"
 #include "net/resolve.h"

@@ -12,8 +12,7 @@
  * of them but peers_free(). on_down reports a failure once; after peers_close() it reports nothing.
  * Main thread. See pchrun-protocol(7).
  */
-#ifndef PCHRUN_PEERS_PEERS_H
-#define PCHRUN_PEERS_PEERS_H
+#pragma once
 
 #include "base/err.h"
 #include "net/netaddr.h"
@@ -87,5 +86,3 @@ void peers_close(struct peers *peers, int id);
 /* Stops listening, closes all connections as by peers_close(), and calls on_finished after the last
  * one, within close_wait_ns. */
 void peers_finish(struct peers *peers);
-
-#endif

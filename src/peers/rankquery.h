@@ -6,8 +6,7 @@
  * time. Each answer is bounded. After some seconds node 0 goes on without the missing answers. All
  * answers are untrusted. Owns its memory: rankquery_free(). Main thread.
  */
-#ifndef PCHRUN_PEERS_RANKQUERY_H
-#define PCHRUN_PEERS_RANKQUERY_H
+#pragma once
 
 #include "core/core.h"
 #include "loop/watch.h"
@@ -54,5 +53,3 @@ void rankquery_forget(struct rankquery *call);
 /* The other side: sends all ranks of this node, in answer to a LOOK. */
 void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
                       const struct peer_rank *list);
-
-#endif

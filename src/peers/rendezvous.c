@@ -41,7 +41,7 @@ uint16_t rendezvous_pick(const struct config *config)
     if (text && str_to_i64(text, 1, UINT16_MAX, &number))
         return (uint16_t)number;
     if (text) {
-        log_warn("start", "MASTER_PORT is '%.60s', which is no port; pchrun does not change it",
+        log_warn("start", "MASTER_PORT is '%.60s', which is not a port; pchrun does not change it",
                  text);
         return 0;
     }

@@ -6,8 +6,7 @@
  * starts, and the start tells it to all nodes. So two jobs on one machine, or two generations of a
  * job, do not meet by accident. The user's own variables are kept. Owns nothing. Main thread.
  */
-#ifndef PCHRUN_PEERS_RENDEZVOUS_H
-#define PCHRUN_PEERS_RENDEZVOUS_H
+#pragma once
 
 #include "config/config.h"
 
@@ -24,5 +23,3 @@ uint16_t rendezvous_pick(const struct config *config);
 const char *rendezvous_address(const struct config *config, uint16_t port, char *address,
                                size_t size);
 uint16_t rendezvous_port(uint16_t port);
-
-#endif

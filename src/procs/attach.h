@@ -4,8 +4,7 @@
  * become events; the core's actions become messages. Notes in the record what each rank has saved,
  * and where. Owns the socket and the pages: attach_free(). Main thread.
  */
-#ifndef PCHRUN_PROCS_ATTACH_H
-#define PCHRUN_PROCS_ATTACH_H
+#pragma once
 
 #include "config/config.h"
 #include "loop/loop.h"
@@ -40,5 +39,3 @@ void attach_free(struct attach *attach);
 void attach_read_steps(struct attach *attach);
 /* ACT_PROC_SEND. A WELCOME gets the path to resume from. */
 void attach_send(struct attach *attach, const struct action *action);
-
-#endif

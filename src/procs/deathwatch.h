@@ -13,8 +13,7 @@
  * notice the death later. Owns its mappings, threads and events: deathwatch_free() ends it. Main
  * thread.
  */
-#ifndef PCHRUN_PROCS_DEATHWATCH_H
-#define PCHRUN_PROCS_DEATHWATCH_H
+#pragma once
 
 struct event_base;
 struct deathwatch;
@@ -30,5 +29,3 @@ void deathwatch_free(struct deathwatch *deathwatch);
 void deathwatch_begin(struct deathwatch *deathwatch, int pid, int page_fd);
 /* The process's connection has ended: it takes no further mutex. */
 void deathwatch_closed(struct deathwatch *deathwatch, int pid);
-
-#endif

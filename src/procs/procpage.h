@@ -9,8 +9,7 @@
  * have to enter its internal structures. The process can read the addresses in that list; they are
  * useless to a process of the same user. All calls belong to the thread that made the page.
  */
-#ifndef PCHRUN_PROCS_PROCPAGE_H
-#define PCHRUN_PROCS_PROCPAGE_H
+#pragma once
 
 #include "base/err.h"
 #include "wire/page.h"
@@ -54,5 +53,3 @@ static inline uint64_t procpage_step(const struct procpage *page)
 {
     return atomic_load(&page->process->step);
 }
-
-#endif

@@ -14,8 +14,7 @@
  * main thread, which runs the loop and lives as long as the supervisor: the kernel tells the
  * processes when that thread ends.
  */
-#ifndef PCHRUN_PROCS_PROCS_H
-#define PCHRUN_PROCS_PROCS_H
+#pragma once
 
 #include "base/err.h"
 #include "core/common/event.h"
@@ -89,5 +88,3 @@ void procs_close(struct procs *procs, int slot);
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns);
 /* A save is committed: removes the scratch directories handed out so far. */
 void procs_scratch_clear(struct procs *procs);
-
-#endif

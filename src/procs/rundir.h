@@ -6,8 +6,7 @@
  * a directory with a socket and without a lock belongs to a dead supervisor; a reused pid cannot
  * mislead. rundir_remove() ends a struct rundir. Main thread.
  */
-#ifndef PCHRUN_PROCS_RUNDIR_H
-#define PCHRUN_PROCS_RUNDIR_H
+#pragma once
 
 #include "base/err.h"
 
@@ -42,5 +41,3 @@ bool rundir_remove(struct rundir *dir);
 /* Calls back with the name of each directory beside ours whose owner is dead, at most 64. */
 void rundir_find_stale(const struct rundir *dir, void (*found)(void *ctx, const char *name),
                        void *ctx);
-
-#endif

@@ -13,8 +13,7 @@
  * takes. Each start has its own random number, so leftovers of earlier starts are recognized. Owns
  * nothing. Only scratch_sweep() touches a file system.
  */
-#ifndef PCHRUN_PROCS_SCRATCH_H
-#define PCHRUN_PROCS_SCRATCH_H
+#pragma once
 
 #include "base/err.h"
 
@@ -54,5 +53,3 @@ void scratch_next_epoch(struct scratch *scratch);
  * call it in a forked child, never in the loop. It follows no symbolic link and does not enter
  * other mounted file systems. Entries that cannot be removed stay. */
 void scratch_sweep(const struct scratch_sweep *what);
-
-#endif

@@ -4,8 +4,7 @@
  * only the number of finished steps, so the precision depends on how often pchrun looks. Owns
  * nothing. Main thread.
  */
-#ifndef PCHRUN_PROCS_STEPRATE_H
-#define PCHRUN_PROCS_STEPRATE_H
+#pragma once
 
 #include "core/core.h"
 
@@ -35,5 +34,3 @@ void steprate_look(struct steprate *steprate, const struct core_rank_report *ran
                    const uint64_t steps[CORE_SLOTS_MAX], int64_t now);
 struct steprate_view steprate_of(const struct steprate *steprate,
                                  const struct core_rank_report *rank, int64_t now);
-
-#endif

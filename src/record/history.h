@@ -7,8 +7,7 @@
  * a later attempt has written it. Reading may block; at the start dirlock has checked the directory
  * before. A struct history owns nothing. Main thread.
  */
-#ifndef PCHRUN_RECORD_HISTORY_H
-#define PCHRUN_RECORD_HISTORY_H
+#pragma once
 
 #include "os/statefile.h"
 #include "record/saves.h"
@@ -75,5 +74,3 @@ void history_owner_text(const char *path, const char *job, char *text, size_t si
 int64_t history_attempt_in(const struct history *history, const char *path);
 /* May this attempt replace the file? False: a later attempt has written it, or that is unknown. */
 MUST_CHECK bool history_check(const struct history *history, const char *path, struct err *err);
-
-#endif

@@ -16,8 +16,7 @@
  * failed. Without a state directory there is no record. Owns its memory: record_free(). Main
  * thread.
  */
-#ifndef PCHRUN_RECORD_RECORD_H
-#define PCHRUN_RECORD_RECORD_H
+#pragma once
 
 #include "config/config.h"
 #include "loop/loop.h"
@@ -92,5 +91,3 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns);
 /* On node 0: this attempt no longer counts as one without a commit. With has_no_step it counts as
  * preempted before a step. If the write fails, the attempt counts. */
 void record_uncount(struct record *record, bool has_no_step);
-
-#endif

@@ -4,8 +4,7 @@
  * path may be any bytes; if it is not UTF-8, it is written in hexadecimal. Owns its memory:
  * saves_free(). Main thread.
  */
-#ifndef PCHRUN_RECORD_SAVES_H
-#define PCHRUN_RECORD_SAVES_H
+#pragma once
 
 #include "json/json.h"
 #include "json/writer.h"
@@ -64,5 +63,3 @@ void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
 /* Adds what saves_write() wrote. False: the form is wrong, or out of memory. */
 MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
                            struct err *err);
-
-#endif

@@ -9,8 +9,7 @@
  * shared, node 0 checks the paths of all nodes, else only those of its own ranks. A child with a
  * deadline looks: a dead file system cannot block pchrun. Owns nothing. Main thread.
  */
-#ifndef PCHRUN_RECORD_STEPBACK_H
-#define PCHRUN_RECORD_STEPBACK_H
+#pragma once
 
 #include "config/config.h"
 #include "os/reap.h"
@@ -20,5 +19,3 @@
  * complete; logs that. `dir`: the state directory. */
 void stepback(struct history *history, const struct config *config, const char *dir,
               struct reap *reap);
-
-#endif

@@ -7,8 +7,7 @@
  * holder of the directory and logs that. Without locks, the record itself stops the older attempt
  * (history.h). Owns the lock: takeover_end(). Main thread.
  */
-#ifndef PCHRUN_RECORD_TAKEOVER_H
-#define PCHRUN_RECORD_TAKEOVER_H
+#pragma once
 
 #include "config/config.h"
 #include "core/common/params.h"
@@ -29,5 +28,3 @@ struct takeover {
 MUST_CHECK bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap,
                                struct err *err);
 void takeover_end(struct takeover *takeover);
-
-#endif

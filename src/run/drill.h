@@ -9,8 +9,7 @@
  * time, else 1. If a command ends before the notice, or a real notice ends the job, the exit code
  * is the usual one. Owns its watch. Main thread.
  */
-#ifndef PCHRUN_RUN_DRILL_H
-#define PCHRUN_RUN_DRILL_H
+#pragma once
 
 #include "loop/loop.h"
 #include "procs/attach.h"
@@ -50,5 +49,3 @@ void drill_watch(struct drill *drill);
 /* The job has ended: logs the result. Returns the exit code to use instead of `code`. */
 int drill_end(struct drill *drill, enum outcome outcome, int code);
 void drill_free(struct drill *drill);
-
-#endif

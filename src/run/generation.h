@@ -3,8 +3,7 @@
  * generation: starts the commands, the first time and in place, and does the slow work beside them
  * a moment later. Owns its watches. Main thread.
  */
-#ifndef PCHRUN_RUN_GENERATION_H
-#define PCHRUN_RUN_GENERATION_H
+#pragma once
 
 #include "commands/children.h"
 #include "commands/jobs.h"
@@ -34,5 +33,3 @@ MUST_CHECK bool generation_open(struct generation *generation, struct event_base
 void generation_free(struct generation *generation);
 /* ACT_START, ACT_PORT. */
 void generation_act(struct generation *generation, const struct action *action);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * params: turns the user's configuration into the core's parameters. Main thread, at start.
  */
-#ifndef PCHRUN_RUN_PARAMS_H
-#define PCHRUN_RUN_PARAMS_H
+#pragma once
 
 #include "config/config.h"
 #include "core/common/params.h"
@@ -13,5 +12,3 @@ MUST_CHECK bool params_fill(struct core_params *params, const struct config *con
                             struct err *err);
 /* Takes from the history the step to resume from, the counts, and the time of a save. */
 void params_of_history(struct core_params *params, const struct history *history);
-
-#endif

@@ -3,8 +3,7 @@
  * shell: the supervisor around the core: wires the parts of this room together, performs the core's
  * actions, and ends at ACT_EXIT. Main thread.
  */
-#ifndef PCHRUN_RUN_SHELL_H
-#define PCHRUN_RUN_SHELL_H
+#pragma once
 
 #include "config/config.h"
 
@@ -29,5 +28,3 @@ struct shell_end shell_end_unstarted(const struct err *err);
 /* Call last in main: logs the end, dies of the signal if there is one and it is possible, else
  * returns the code. */
 int shell_finish(const struct shell_end *end);
-
-#endif

@@ -3,8 +3,7 @@
  * shell_parts: the parts of the supervisor, and the one table that opens them, asks whether the end
  * must wait for them, and frees them. A part of shell.h. Main thread.
  */
-#ifndef PCHRUN_RUN_SHELL_PARTS_H
-#define PCHRUN_RUN_SHELL_PARTS_H
+#pragma once
 
 #include "base/log.h"
 #include "commands/children.h"
@@ -74,5 +73,3 @@ MUST_CHECK bool shell_open_parts(struct shell *shell, struct err *err);
 bool shell_is_done(const struct shell *shell);
 /* Frees what was opened. */
 void shell_free_parts(struct shell *shell);
-
-#endif

@@ -7,8 +7,7 @@
  * Writing thousands of ranks takes a while, so it is done in pieces between other events. Clients
  * that ask meanwhile get the same answer. Owns its memory: answer_free(). Main thread.
  */
-#ifndef PCHRUN_STATUS_ANSWER_H
-#define PCHRUN_STATUS_ANSWER_H
+#pragma once
 
 #include "peers/rankquery.h"
 #include "status/journal.h"
@@ -44,5 +43,3 @@ void answer_listen(struct answer *answer);
 void answer_tell(void *ctx, const char *text, size_t len);
 /* The job has ended: answers all waiting clients with what is known. */
 void answer_end(struct answer *answer);
-
-#endif

@@ -9,8 +9,7 @@
  * failure concerns that client alone. SIGPIPE must be ignored. Owns the socket, its file and the
  * clients: control_free() ends it. Main thread.
  */
-#ifndef PCHRUN_STATUS_CONTROL_H
-#define PCHRUN_STATUS_CONTROL_H
+#pragma once
 
 #include "wire/control.h"
 #include "wire/notice.h"
@@ -59,5 +58,3 @@ void control_wait(struct control_client *client);
 void control_answer_waiting(struct control *control, const char *text, size_t len);
 /* Whole lines for all that follow. `control` may be NULL. */
 void control_tell(struct control *control, const char *text, size_t len);
-
-#endif

@@ -8,8 +8,7 @@
  * blocks pchrun. Lines that the disk does not take are dropped and counted. A file that cannot be
  * written is logged once. Owns its memory: journal_free(). Main thread.
  */
-#ifndef PCHRUN_STATUS_JOURNAL_H
-#define PCHRUN_STATUS_JOURNAL_H
+#pragma once
 
 #include "base/buf.h"
 #include "core/core.h"
@@ -48,5 +47,3 @@ void journal_take(struct journal *journal, const struct action *action);
 void journal_settle(struct journal *journal);
 /* The job has ended: adds the last line. */
 void journal_exit(struct journal *journal, enum outcome outcome, int code, const char *why);
-
-#endif

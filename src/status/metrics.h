@@ -5,8 +5,7 @@
  * metrics.interval; without a file nothing happens, and no timer runs. A file that cannot be
  * written is logged once. Owns its memory: metrics_free(). Main thread.
  */
-#ifndef PCHRUN_STATUS_METRICS_H
-#define PCHRUN_STATUS_METRICS_H
+#pragma once
 
 #include "base/buf.h"
 #include "core/core.h"
@@ -46,5 +45,3 @@ void metrics_free(struct metrics *metrics);
 
 /* The commands run from now on, or no longer run. */
 void metrics_run(struct metrics *metrics, bool is_running);
-
-#endif

@@ -10,7 +10,6 @@
 #include "core/common/verdict.h"
 #include "json/writer.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,7 @@
  * verdict outlives pchrun. Changes during a write go into one later write. A report that cannot be
  * written is logged once, and never stops the job. Main thread.
  */
-#ifndef PCHRUN_STATUS_REPORT_H
-#define PCHRUN_STATUS_REPORT_H
+#pragma once
 
 #include "commands/hook.h"
 #include "core/core.h"
@@ -50,5 +49,3 @@ void report_write(const struct report *report, struct writer *w, const char *key
  * pchrun waits two seconds at most. A failure is logged at debug level only. `path`: the value of
  * termination_log; NULL: writes nothing. */
 void report_last_line(const char *path, const char *text);
-
-#endif

@@ -4,7 +4,6 @@
 #include "status/status.h"
 
 #include "base/clock.h"
-#include "base/str.h"
 #include "core/common/ranks.h"
 #include "core/common/watchdog.h"
 #include "os/proc.h"

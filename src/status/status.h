@@ -3,8 +3,7 @@
  * status: how the job stands now, for pchctl: the report, each rank, and on node 0 each node. Main
  * thread.
  */
-#ifndef PCHRUN_STATUS_STATUS_H
-#define PCHRUN_STATUS_STATUS_H
+#pragma once
 
 #include "procs/attach.h"
 #include "procs/steprate.h"
@@ -36,5 +35,3 @@ int status_nodes(const struct report *report, const struct status_ranks *ranks,
  * known. */
 void status_write_node(struct writer *w, const struct core_peer_report *node, int64_t now,
                        const char *unknown);
-
-#endif

@@ -6,8 +6,7 @@
  * written again. If another stream must interrupt an open line, the mixer ends that line first.
  * Owns nothing; loses and changes no byte. Cannot fail.
  */
-#ifndef PCHRUN_TEE_MIXER_H
-#define PCHRUN_TEE_MIXER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ struct mixer_in {
  * takes fewer. */
 size_t mixer_add(struct mixer *mixer, struct mixer_stream *stream, const struct mixer_in *in,
                  struct mixer_out *out);
-
-#endif

@@ -3,8 +3,7 @@
  * ring: a bounded queue of bytes between two threads: one adds, the other takes. Neither waits for
  * the other. Its memory lives as long as the process.
  */
-#ifndef PCHRUN_TEE_RING_H
-#define PCHRUN_TEE_RING_H
+#pragma once
 
 #include "base/err.h"
 
@@ -36,5 +35,3 @@ void ring_add(struct ring *ring, const char *bytes, size_t n);
 /* Copies up to `size` of the first bytes. */
 size_t ring_copy(struct ring *ring, char *bytes, size_t size);
 void ring_take(struct ring *ring, size_t n);
-
-#endif

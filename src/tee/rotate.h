@@ -7,8 +7,7 @@
  * system does. A failed call may be repeated. Opens `fd`, which the caller closes. One thread at a
  * time.
  */
-#ifndef PCHRUN_TEE_ROTATE_H
-#define PCHRUN_TEE_ROTATE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -26,5 +25,3 @@ struct rotate {
 /* Returns how many bytes were written; if not all, errno says why. With n 0 it only opens the file.
  */
 size_t rotate_write(struct rotate *file, const char *bytes, size_t n);
-
-#endif

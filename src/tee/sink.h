@@ -8,8 +8,7 @@
  * thread uses the reader's fields and the sink's thread the others. Nothing is freed: sinks live as
  * long as their process.
  */
-#ifndef PCHRUN_TEE_SINK_H
-#define PCHRUN_TEE_SINK_H
+#pragma once
 
 #include "tee/mixer.h"
 #include "tee/ring.h"
@@ -76,5 +75,3 @@ MUST_CHECK bool sink_start(struct sink *sink);
 /* No more bytes will come: the sink writes or loses the rest, and is then done. */
 void sink_close(struct sink *sink);
 bool sink_is_done(const struct sink *sink);
-
-#endif

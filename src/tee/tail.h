@@ -6,8 +6,7 @@
  * the line. A struct tail owns nothing and holds no pointer, so two processes can share it; only
  * one of them may add. Cannot fail.
  */
-#ifndef PCHRUN_TEE_TAIL_H
-#define PCHRUN_TEE_TAIL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ char *tail_first(const struct tail *tail, char *text, size_t size);
 char *tail_last(const struct tail *tail, uint32_t lines, char *text, size_t size);
 /* A size that is enough for both. */
 #define TAIL_TEXT_MAX (TAIL_LAST_MAX + 8)
-
-#endif

@@ -10,8 +10,7 @@
  * The process ends when every stream has ended, or a little after the other end of `control` was
  * closed, perhaps because the supervisor died. A command that still prints then gets EPIPE.
  */
-#ifndef PCHRUN_TEE_TEE_H
-#define PCHRUN_TEE_TEE_H
+#pragma once
 
 #include "tee/sink.h"
 #include "tee/tail.h"
@@ -63,5 +62,3 @@ bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state
 void tee_count_left(struct tee_stream_state *states, size_t count);
 /* Copies the tail. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret);
-
-#endif

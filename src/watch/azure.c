@@ -88,7 +88,7 @@ static void on_name(void *ctx, const struct http_answer *answer)
         watch_works(&azure.name_trouble, "the name of this machine");
     } else {
         if (ok)
-            err_set(&err, ERR_PROTOCOL, 0, "the answer is no name");
+            err_set(&err, ERR_PROTOCOL, 0, "the answer is not a name");
         fail_name(&err);
     }
     watch_poll_again(&azure.timer, azure.name[0] ? 0 : azure.began_ns);

@@ -29,7 +29,7 @@ static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], s
     if (!fits || !host[0] || strpbrk(host, "/?#@\\ \t\r\n") ||
         !address_parse(host, 80, &address, err))
         return err_set(err, ERR_USAGE, 0,
-                       "%s is \"%.100s\", which is no address; write http://HOST or "
+                       "%s is \"%.100s\", which is not an address; write http://HOST or "
                        "http://HOST:PORT",
                        where, text);
     bool is_v6 = strchr(address.host, ':') != NULL;

@@ -3,8 +3,7 @@
  * endpoint: the address of a metadata service, and whether this machine has one. Owns nothing. Any
  * thread.
  */
-#ifndef PCHRUN_WATCH_ENDPOINT_H
-#define PCHRUN_WATCH_ENDPOINT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -41,5 +40,3 @@ MUST_CHECK bool endpoint_is_here(const char *cloud, const struct endpoint_mark *
 
 /* A unique id of this boot of this machine; "": unknown. */
 void endpoint_boot_id(char *ret, size_t size);
-
-#endif

@@ -4,7 +4,6 @@
  * Removing the file cancels the notice. Content without a line end, or incomplete JSON, is read
  * again before it counts.
  */
-#include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/folder.h"
 #include "watch/watch.h"

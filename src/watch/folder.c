@@ -47,7 +47,7 @@ static bool folder_split(struct folder *folder, struct err *err)
     size_t len = slash ? (size_t)(slash - folder->path) : 0;
     folder->name = slash ? slash + 1 : folder->path;
     if (!folder->name[0] || len + 2 > sizeof folder->dir)
-        return err_set(err, ERR_USAGE, 0, "\"%.200s\" is no path of a file", folder->path);
+        return err_set(err, ERR_USAGE, 0, "\"%.200s\" is not the path of a file", folder->path);
     memcpy(folder->dir, folder->path, len);
     folder->dir[len] = '\0';
     if (len == 0)

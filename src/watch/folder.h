@@ -6,8 +6,7 @@
  * other machines, and while the directory is missing, the file is also read every `interval`. Main
  * thread.
  */
-#ifndef PCHRUN_WATCH_FOLDER_H
-#define PCHRUN_WATCH_FOLDER_H
+#pragma once
 
 #include "watch/watch.h"
 
@@ -43,5 +42,3 @@ MUST_CHECK bool folder_watch(struct folder *folder, struct err *err);
 enum folder_found folder_read(struct folder *folder, struct err *err);
 /* Calls changed() within FOLDER_SETTLE_NS, even without a change. */
 void folder_look_again(struct folder *folder);
-
-#endif

@@ -196,7 +196,7 @@ static void on_detail(void *ctx, const struct http_answer *answer)
     if (said == SAID_ABSENT)
         err_set(&err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
     if (ok && !bodytext_word(answer->body, answer->len, detail->word, sizeof detail->word))
-        ok = err_set(&err, ERR_PROTOCOL, 0, "the answer is no word");
+        ok = err_set(&err, ERR_PROTOCOL, 0, "the answer is not a word");
     if (!ok && !stop.err.text[0]) {
         stop.err = err;
         (void)err_wrap(&stop.err, "%s", detail->path);

@@ -8,8 +8,7 @@
  * watch a file or Slurm without it. Builds with OpenSSL and with GnuTLS both work. Main thread.
  * Block the signals before the first request: a thread may look names up. See libcurl-multi(3).
  */
-#ifndef PCHRUN_WATCH_HTTP_H
-#define PCHRUN_WATCH_HTTP_H
+#pragma once
 
 #include "base/err.h"
 
@@ -63,5 +62,3 @@ bool http_is_idle(void);
 /* Waits for the descriptors (fills in revents), the running requests and the timeout. Calls fn for
  * finished requests. Works also before http_open(). */
 void http_wait(struct pollfd *fds, unsigned n, int64_t timeout_ns);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Memory is of a fixed size. Reads no clock: the caller passes the time. One thread.
  */
-#ifndef PCHRUN_WATCH_LEDGER_H
-#define PCHRUN_WATCH_LEDGER_H
+#pragma once
 
 #include "base/log.h"
 #include "watch/answers/event.h"
@@ -72,5 +71,3 @@ void ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now)
 void ledger_tick(struct ledger *ledger, struct ledger_now now);
 /* When to call ledger_tick() next, by the monotonic clock; CLOCK_NEVER: not needed. */
 int64_t ledger_next(const struct ledger *ledger);
-
-#endif

@@ -6,7 +6,6 @@
  * kubelet replaces it.
  */
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/endpoint.h"
@@ -164,12 +163,13 @@ static bool find_server(struct err *err)
     const char *port = getenv("KUBERNETES_SERVICE_PORT");
     int64_t number;
     if (!host || !*host)
-        return err_set(err, ERR_NOT_FOUND, 0, "this is no pod: KUBERNETES_SERVICE_HOST is not set");
+        return err_set(err, ERR_NOT_FOUND, 0,
+                       "this is not a pod: KUBERNETES_SERVICE_HOST is not set");
     bool is_v6 = strchr(host, ':') != NULL;
     if (strpbrk(host, "/?#@\\ \t\r\n[]") || strlen(host) > 255 ||
         !str_to_i64(port && *port ? port : "443", 1, 65535, &number))
         return err_set(err, ERR_USAGE, 0,
-                       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address: "
+                       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not an address: "
                        "%.80s and %.20s",
                        host, port ? port : "none");
     snprintf(self.server, sizeof self.server, "https://%s%s%s:%d", is_v6 ? "[" : "", host,
@@ -201,7 +201,8 @@ static bool pod_start(struct err *err)
     if (!pod_read_file("namespace", self.namespace, sizeof self.namespace, err))
         return err_wrap(err, "the pod has no service account (automountServiceAccountToken)");
     if (!pod_is_name(self.namespace))
-        return err_set(err, ERR_USAGE, 0, "the namespace of the service account is no name");
+        return err_set(err, ERR_USAGE, 0,
+                       "the namespace of the service account is not a valid name");
     if (!http_open(err))
         return false;
     pod_poll_once(NULL);

@@ -4,7 +4,6 @@
 #include "watch/say.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "json/writer.h"
 

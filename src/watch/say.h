@@ -6,8 +6,7 @@
  * one write. A slow reader delays only lines: of each event only the newest line waits. Main
  * thread.
  */
-#ifndef PCHRUN_WATCH_SAY_H
-#define PCHRUN_WATCH_SAY_H
+#pragma once
 
 #include "watch/ledger.h"
 
@@ -30,5 +29,3 @@ size_t say_format(const struct ledger_news *news, int64_t now_ns, char out[SAY_L
 void say_put(void *ctx, const struct ledger_news *news);
 /* Writes without blocking. False with *err: the reader is gone (EPIPE), or a write failed. */
 MUST_CHECK bool say_flush(struct say *say, struct err *err);
-
-#endif

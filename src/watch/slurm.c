@@ -232,7 +232,7 @@ static bool read_end(const char *text, const char *where, struct err *err)
     else if (!date_parse(text, &slurm.end_ns))
         return err_set(
             err, ERR_USAGE, 0,
-            "%s is \"%.60s\", which is no time; write it as in \"2026-11-21T18:00:00Z\", "
+            "%s is \"%.60s\", which is not a time; write it as in \"2026-11-21T18:00:00Z\", "
             "or in seconds since 1970",
             where, text);
     return true;

@@ -10,8 +10,7 @@
  * Owns the mask and the dispositions of signals, which end it like the end of the reader of
  * standard output. Main thread.
  */
-#ifndef PCHRUN_WATCH_WATCH_H
-#define PCHRUN_WATCH_WATCH_H
+#pragma once
 
 #include "base/args.h"
 #include "base/clock.h"
@@ -109,5 +108,3 @@ void watch_restore_signals(void);
 MUST_CHECK bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX],
                              struct err *err);
 void watch_finish(int code);
-
-#endif

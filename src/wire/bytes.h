@@ -6,8 +6,7 @@
  * reader yields zeros and a writer writes nothing. So the caller encodes or decodes a whole
  * message, and checks it once at its end. Pure; any thread.
  */
-#ifndef PCHRUN_WIRE_BYTES_H
-#define PCHRUN_WIRE_BYTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ struct bytes_field {
 void bytes_put_fields(struct bytes_out *out, const void *from, const struct bytes_field *fields,
                       size_t n);
 void bytes_get_fields(struct bytes_in *in, void *to, const struct bytes_field *fields, size_t n);
-
-#endif

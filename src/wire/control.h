@@ -7,8 +7,7 @@
  * connection is closed. A client that follows the events stays and gets a line for each. Constant;
  * any thread.
  */
-#ifndef PCHRUN_WIRE_CONTROL_H
-#define PCHRUN_WIRE_CONTROL_H
+#pragma once
 
 #include "base/err.h"
 
@@ -34,5 +33,3 @@ enum control_verb {
 const char *control_name(enum control_verb verb);
 /* False: no request has this name. */
 MUST_CHECK bool control_verb_of(const char *name, enum control_verb *ret);
-
-#endif

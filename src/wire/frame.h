@@ -8,8 +8,7 @@
  *
  * Pure; any thread. A bad frame is final for its connection: nothing behind it can be trusted.
  */
-#ifndef PCHRUN_WIRE_FRAME_H
-#define PCHRUN_WIRE_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ enum frame_result frame_parse(enum frame_magic magic, const uint8_t *data, size_
 /* Writes the header for a payload of `len` bytes at `data`. */
 void frame_header(enum frame_magic magic, uint8_t version, uint8_t type, uint32_t len,
                   uint8_t data[FRAME_HEADER_BYTES]);
-
-#endif

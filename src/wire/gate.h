@@ -11,8 +11,7 @@
  * on while s < save step, or when it has served this tag already. A supervisor stores the word,
  * then loads the steps, so at least one of the two sees the other. Pure; any thread.
  */
-#ifndef PCHRUN_WIRE_GATE_H
-#define PCHRUN_WIRE_GATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ static inline bool gate_stops(uint64_t word, uint64_t step, uint32_t served_tag)
 {
     return step >= gate_step(word) && gate_tag(word) != served_tag;
 }
-
-#endif

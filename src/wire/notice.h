@@ -7,8 +7,7 @@
  * content; another id is another notice. A source without ids leaves them empty, and has one notice
  * at a time.
  */
-#ifndef PCHRUN_WIRE_NOTICE_H
-#define PCHRUN_WIRE_NOTICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ struct notice {
 const char *notice_type_name(unsigned type);
 /* False: no type has this name. */
 bool notice_type_of(const char *name, enum notice_type *ret);
-
-#endif

@@ -7,8 +7,7 @@
  * change of size, so that neither side can make the other fault. Each word that is stored at every
  * step has its own cache line. The layout is a protocol: raise PAGE_VERSION with each change.
  */
-#ifndef PCHRUN_WIRE_PAGE_H
-#define PCHRUN_WIRE_PAGE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ static inline bool page_was_released(const struct page_supervisor *page)
 
 _Static_assert(sizeof(struct page_supervisor) <= PAGE_SIZE_BYTES, "one page");
 _Static_assert(sizeof(struct page_process) <= PAGE_SIZE_BYTES, "one page");
-
-#endif

@@ -9,8 +9,7 @@
  * only to find the first of several failures. Pure; any thread. Input from a peer is untrusted
  * until it is decoded.
  */
-#ifndef PCHRUN_WIRE_PEERMSG_H
-#define PCHRUN_WIRE_PEERMSG_H
+#pragma once
 
 #include "wire/frame.h"
 #include "wire/notice.h"
@@ -281,5 +280,3 @@ const char *peermsg_name(unsigned type);
 const char *peermsg_phase_name(unsigned phase);
 /* The flaw of a frame of this version that could not be decoded: "ends too early". */
 const char *peermsg_flaw(const struct frame *frame);
-
-#endif

@@ -9,8 +9,7 @@
  * any thread. Input from a process is untrusted: decode checks lengths and ranges, the core checks
  * the meaning.
  */
-#ifndef PCHRUN_WIRE_PROCMSG_H
-#define PCHRUN_WIRE_PROCMSG_H
+#pragma once
 
 #include "wire/frame.h"
 
@@ -74,5 +73,3 @@ size_t procmsg_encode(const struct procmsg *msg, uint8_t *data, size_t cap);
 bool procmsg_decode(const struct frame *frame, struct procmsg *ret);
 /* "SAVED", for logs. */
 const char *procmsg_name(unsigned type);
-
-#endif

@@ -220,7 +220,7 @@ def test_gce_values(ask, gce):
     assert "deadline_seconds" not in terminate and "deadline_seconds" not in preempted
     assert preempted["text"] == "preempted" and preempted["id"] != watcher.lines[1]["id"]
     gce.set("maintenance-event", "SOMETHING_ELSE")
-    watcher.said('"SOMETHING_ELSE" is no value of maintenance-event that is known')
+    watcher.said('"SOMETHING_ELSE" is not a known value of maintenance-event')
     assert len(watcher.lines) == 4
 
 
@@ -516,8 +516,8 @@ def test_aws_is_asked_every_five_seconds(watch, aws):
 
 
 @pytest.mark.parametrize("value, notice, said", [
-    ("marked-for-nothing", False, 'spot/termination-time is "marked-for-nothing", which is no time'),
-    ("2026/11/23 03:04:05", True, 'termination-time is "2026/11/23 03:04:05", which is no time'),
+    ("marked-for-nothing", False, 'spot/termination-time is "marked-for-nothing", which is not a time'),
+    ("2026/11/23 03:04:05", True, 'termination-time is "2026/11/23 03:04:05", which is not a time'),
 ])
 def test_aws_termination_time_that_cannot_be_read(ask, aws, value, notice, said):
     """It is said, once. A word means no notice; what looks like a time is one without a deadline."""
@@ -546,7 +546,7 @@ def test_times_of_other_clouds(ask, serving, when):
     service.wait_answered(*service.PATHS)
     assert sum(r.path == service.TOKEN for r in service.requests) == service.needs_token
     service.set(service.TERMINATION, "soon")
-    watcher.said('the answer is "soon", which is no time')
+    watcher.said('the answer is "soon", which is not a time')
     service.set(service.TERMINATION, None)
     watcher.wait("terminate", "cancel")
 
@@ -579,7 +579,7 @@ def test_azure_time_that_cannot_be_read(ask, azure):
     watcher = ask(azure)
     watcher.has(2)
     assert all("deadline_seconds" not in line for line in watcher.lines)
-    watcher.said('NotBefore is "in 30 s", which is no time: the notice P has no deadline')
+    watcher.said('NotBefore is "in 30 s", which is not a time: the notice P has no deadline')
     azure.wait_answered(azure.EVENTS)
     assert len(watcher.job.err_lines) == 1
 
@@ -1078,8 +1078,8 @@ def test_pod_fault_changes_nothing(watch, api, fault):
 
 
 @pytest.mark.parametrize("env, said", [
-    ({"KUBERNETES_SERVICE_HOST": ""}, "this is no pod: KUBERNETES_SERVICE_HOST is not set"),
-    ({"KUBERNETES_SERVICE_HOST": "a/b"}, "are no address: a/b"),
+    ({"KUBERNETES_SERVICE_HOST": ""}, "this is not a pod: KUBERNETES_SERVICE_HOST is not set"),
+    ({"KUBERNETES_SERVICE_HOST": "a/b"}, "are not an address: a/b"),
     ({"POD_NAME": "../nodes"}, "set POD_NAME from metadata.name"),
 ])
 def test_pod_that_is_none(watch, api, env, said):
@@ -1242,8 +1242,8 @@ def test_dies_with_its_parent(world):
     (["gce", "--check=1"], "--check takes no value"),
     (["file"], "file needs its PATH"),
     (["gce", "--endpoint", "https://x"], "by plain http"),
-    (["gce", "--endpoint", "http://user@x"], "which is no address"),
-    (["slurm", "--end-time", "tomorrow"], "which is no time"),
+    (["gce", "--endpoint", "http://user@x"], "which is not an address"),
+    (["slurm", "--end-time", "tomorrow"], "which is not a time"),
 ])
 def test_usage(watch, args, said):
     watcher = watch(*args)

@@ -3,8 +3,7 @@
  * baretls: TLS for exchange, with the version, suite, group and secret of pchrun. It uses OpenSSL's
  * own socket calls and checks nothing. A process has one key; a failure ends the process.
  */
-#ifndef PCHRUN_BENCH_BARETLS_H
-#define PCHRUN_BENCH_BARETLS_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <sys/types.h>
@@ -14,5 +13,3 @@ SSL *baretls_accept(SSL_CTX *context, int fd);
 /* As recv(2), with the handshake before the first byte: EAGAIN while there is no data, 0 at any
  * kind of end. */
 ssize_t baretls_read(SSL *ssl, void *data, size_t size);
-
-#endif

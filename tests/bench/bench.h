@@ -3,8 +3,7 @@
  * bench: the parts that this folder's measuring programs share: the clock, the output, the FIFO of
  * a job, the end after a failure.
  */
-#ifndef PCHRUN_BENCH_BENCH_H
-#define PCHRUN_BENCH_BENCH_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,5 +70,3 @@ static inline void bench_wait_for_term(void)
         if (errno != EINTR)
             bench_die("sigwaitinfo: %s", strerror(errno));
 }
-
-#endif

@@ -4,8 +4,7 @@
  * come back, whatever they are. FUZZ_MUST ends the program where a promise is broken, and libFuzzer
  * keeps the bytes.
  */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
             abort();                                                      \
         }                                                                 \
     } while (0)
-
-#endif

@@ -4,8 +4,7 @@
  * SHIM_FOR (and in what it forks, up to its exec); in all others they hand every call through.
  * Called in a forked child before its exec, so only with calls that are safe there.
  */
-#ifndef PCHRUN_TESTS_SHIM_H
-#define PCHRUN_TESTS_SHIM_H
+#pragma once
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,5 +36,3 @@ static inline bool shim_is_on(void)
     const char *program = getenv("SHIM_FOR");
     return program && strcmp(program, program_invocation_short_name) == 0;
 }
-
-#endif

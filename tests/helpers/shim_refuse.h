@@ -4,8 +4,7 @@
  * of that kind fail, "fork:17+" that and all later ones. Each failure adds a byte to the file
  * SHIM_REFUSED. Children are let be between fork and exec.
  */
-#ifndef PCHRUN_TESTS_SHIM_REFUSE_H
-#define PCHRUN_TESTS_SHIM_REFUSE_H
+#pragma once
 
 #include "shim.h"
 
@@ -56,5 +55,3 @@ static inline bool shim_refuses(const char *kind, int error)
     errno = error;
     return true;
 }
-
-#endif

@@ -171,9 +171,9 @@ def test_the_saver_alone(program):
 
 
 @pytest.mark.parametrize("call, error", [
-    ("job.step(-1)", "ValueError: -1 is no number of steps"),
-    ("job.step(2**48 - 1)", "ValueError: 281474976710655 is no number of steps"),
-    ("job.step(10**30)", "ValueError: 10.* is no number of steps"),
+    ("job.step(-1)", "ValueError: -1 is not a number of steps"),
+    ("job.step(2**48 - 1)", "ValueError: 281474976710655 is not a number of steps"),
+    ("job.step(10**30)", "ValueError: 10.* is not a number of steps"),
     ("job.step('5')", "TypeError: 'str' object cannot be interpreted as an integer"),
     ("job.step(1, 2)", "TypeError: step.. takes at most 1 argument"),
     ("job.step(5); job.step(4)", "ValueError: step 5 is finished already, so 4 cannot be"),
@@ -182,13 +182,13 @@ def test_the_saver_alone(program):
     ("job.steps(3, save=1)", "TypeError: save must be a function, not 1"),
     ("job.saved(3)", "TypeError: expected str, bytes or os.PathLike object, not int"),
     ("job.saved('a\\0b')", "ValueError: embedded null byte"),
-    ("job.phase('lunch')", "ValueError: 'lunch' is no phase; there are start, train"),
+    ("job.phase('lunch')", "ValueError: 'lunch' is not a phase; there are start, train"),
     ("job.step = 1", "AttributeError: 'pch.Job' object attribute 'step' is read-only"),
     ("job.anything = 1", "AttributeError"),
     ("pch.Job()", "TypeError: cannot create 'pch.Job' instances"),
     ("pch.Job.step = 1", "TypeError: cannot set 'step' attribute of immutable type 'pch.Job'"),
     ("pch.attach(stride=0)", "ValueError: stride must be 1 or more steps"),
-    ("pch.attach(last_step=-1)", "ValueError: -1 is no number of steps"),
+    ("pch.attach(last_step=-1)", "ValueError: -1 is not a number of steps"),
     ("pch.attach(rank='a')", "TypeError"),
     ("pch.attach(required=True)", "RuntimeError: no pchrun has started this process"),
     ("pch.Saver(job, None)", "TypeError: save must be a function, not None"),

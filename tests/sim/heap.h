@@ -5,8 +5,7 @@
  * memory: heap_free(). Where memory is short the process ends. Inline, since the simulator does
  * this for every event, and with the size known it is as fast as for that type alone.
  */
-#ifndef PCHRUN_TESTS_SIM_HEAP_H
-#define PCHRUN_TESTS_SIM_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ static inline void heap_free(struct heap *heap)
     free(heap->items);
     *heap = (struct heap){0};
 }
-
-#endif

@@ -8,8 +8,7 @@
  * rules; check.c holds the promises that must hold in every schedule. One thread; everything is
  * freed at the end of a schedule.
  */
-#ifndef PCHRUN_TESTS_SIM_H
-#define PCHRUN_TESTS_SIM_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -435,5 +434,3 @@ void check_extra(struct world *world);
 /* Called just before the nodes that still run are told to stop. */
 void check_horizon(struct world *world);
 void check_end(struct world *world);
-
-#endif

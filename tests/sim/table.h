@@ -2,8 +2,7 @@
  *
  * table: what an agreement, a death and the join cost in jobs of 8 to 10,000 nodes, in the chief.
  */
-#ifndef PCHRUN_TESTS_SIM_TABLE_H
-#define PCHRUN_TESTS_SIM_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
  * real time of the processor; the same for one heartbeat while nothing happens; its memory, and
  * that of all nodes together. Returns an exit code. */
 int table_show(uint64_t most);
-
-#endif

@@ -3,8 +3,7 @@
  * folder: a folder of a test's own below /tmp, with the files that the test puts there. It is for
  * the .init and .fini of a suite, and goes with all that is in it.
  */
-#ifndef PCHRUN_TESTS_FOLDER_H
-#define PCHRUN_TESTS_FOLDER_H
+#pragma once
 
 #include "unit.h"
 
@@ -60,5 +59,3 @@ static inline void folder_put(const char *name, const char *text)
     FILE *file = fopen(path, "we");
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s: %s", path, strerror(errno));
 }
-
-#endif

@@ -3,8 +3,7 @@
  * peerpair: both sides of peers in one loop, or one side and a raw socket, for the tests of it.
  * Nothing sleeps: each wait runs the loop until something has happened, and fails after a deadline.
  */
-#ifndef PCHRUN_TESTS_PEERPAIR_H
-#define PCHRUN_TESTS_PEERPAIR_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -241,5 +240,3 @@ HELPER bool raw_is_closed(int fd)
     ssize_t n = recv(fd, ignored, sizeof ignored, MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN);
 }
-
-#endif

@@ -180,7 +180,7 @@ static const struct bad keys[] = {
     {"{\"a\\nb\": 1}",
      "c.json: unknown key \"a?b\"; pchrun --print-config shows all that there are"},
     {"{\"signals\": {\"TREM\": \"preempt\"}}",
-     "c.json: signals: \"TREM\" is no signal; the nearest is TERM"},
+     "c.json: signals: \"TREM\" is not a signal; the nearest is TERM"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"wait\": \"1s\"}}}",
      "c.json: signals: TERM: unknown key \"wait\"; known are \"do\" and \"grace\""},
     {"{\"signals\": {\"TERM\": {\"grace\": \"1s\"}}}",
@@ -244,10 +244,10 @@ static const struct bad types[] = {
      "not a "
      "boolean"},
     {"{\"restart\": {\"fatal_codes\": [2, 256]}}",
-     "c.json: restart.fatal_codes: '256' is no exit code and no range of them, such as 3 or "
+     "c.json: restart.fatal_codes: '256' is not an exit code or a range of them, such as 3 or "
      "64-78 (1 to 255)"},
     {"{\"restart\": {\"fatal_codes\": [\"9-3\"]}}",
-     "c.json: restart.fatal_codes: '9-3' is no exit code and no range of them, such as 3 or "
+     "c.json: restart.fatal_codes: '9-3' is not an exit code or a range of them, such as 3 or "
      "64-78 (1 to 255)"},
     {"{\"signals\": \"TERM\"}", "c.json: signals: an object of signals is wanted, not a string"},
     {"{\"signals\": {\"TERM\": 1}}",
@@ -346,7 +346,7 @@ static const struct bad flags[] = {
     {"--foo x", "unknown flag --foo; pchrun --help shows all that there are"},
     {"--grace 999999999999d x", "--grace: \"999999999999d\" is out of range (0s to 7d)"},
     {"-n 99999999999999999999 x", "-n: 99999999999999999999 is out of range (1 to 256)"},
-    {"--signals BLAH=preempt x", "--signals: \"BLAH\" is no signal; write a name, such as TERM"},
+    {"--signals BLAH=preempt x", "--signals: \"BLAH\" is not a signal; write a name, such as TERM"},
     {"--port 1 x", "unknown flag --port; the nearest is --cluster-port"},
     {"-z x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
     {"-vz x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
@@ -383,11 +383,11 @@ static const struct bad flags[] = {
      "--log-level: \"loud\" is not one of error, warning, notice, info, debug"},
     {"--cluster-nodes 127.0.0.1,,127.0.0.2 x",
      "--cluster-nodes: item 2: the value is empty; allowed are 1 to 300 bytes"},
-    {"--signals TERM x", "--signals: \"TERM\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
-    {"--signals= x", "--signals: \"\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
+    {"--signals TERM x", "--signals: \"TERM\" is not a rule; write NAME=DO or NAME=preempt:GRACE"},
+    {"--signals= x", "--signals: \"\" is not a rule; write NAME=DO or NAME=preempt:GRACE"},
     {"--signals TERM=preempt:1 x", "--signals: TERM: its grace: \"1\" is not a duration; write a "
                                    "number and its unit (ms, s, m, h or d), as in \"25s\""},
-    {"--signals usr3=preempt x", "--signals: \"usr3\" is no signal; the nearest is USR1"},
+    {"--signals usr3=preempt x", "--signals: \"usr3\" is not a signal; the nearest is USR1"},
     {"--config= x", "-c: the value is empty; name a file, or leave it out"},
     {"--make-key=", "--make-key: the value is empty; name a file"},
     {"--print-options=html", "--print-options: \"html\" is not one of mdoc"},

@@ -214,7 +214,7 @@ static const struct bad values[] = {
     {"[{\"name\": \"a\"}]", "notices: item 1: the key is missing that says what it is: file, "
                             "kubernetes, command or poll"},
     {"[{\"fiel\": \"/x\"}]", "notices: item 1: unknown key \"fiel\"; the nearest is \"file\""},
-    {"[{\"gce\": \"/x\"}]", "notices: item 1: gce is no object; write \"gce\""},
+    {"[{\"gce\": \"/x\"}]", "notices: item 1: gce is not an object; write \"gce\""},
     {"[{\"file\": \"/x\", \"poll\": [\"p\"]}]",
      "notices: item 1: file and poll are two sources; write two objects"},
     {"[{\"file\": [\"/x\"]}]", "notices: item 1: file: a path as a string is wanted, not a list"},

@@ -660,8 +660,9 @@ Test(event, time_that_cannot_be_read_is_remarked_on)
     cr_expect(event->at_ns == 1775946418 * NS_PER_S && !events.remark[0]);
     events_set_time(&events, event, "NotBefore", "no\nw");
     cr_expect_eq(event->at_ns, EVENT_AT_UNKNOWN);
-    cr_expect(str_starts(events.remark, "NotBefore is \"no?w\", which is no time: the notice a "),
-              "%s", events.remark);
+    cr_expect(
+        str_starts(events.remark, "NotBefore is \"no?w\", which is not a time: the notice a "),
+        "%s", events.remark);
 }
 
 Test(event, ids_are_of_one_machine)

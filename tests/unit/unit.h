@@ -3,8 +3,7 @@
  * unit: what the unit tests share. Processes that a test starts must exec or _exit; the test runs
  * in a worker process of its own, and asserts at its end that no child is left (unit_no_children).
  */
-#ifndef PCHRUN_TESTS_UNIT_H
-#define PCHRUN_TESTS_UNIT_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -60,5 +59,3 @@ static inline int unit_count_fds(void)
     closedir(dir);
     return n;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * of one node (test_core_walk) and of two (test_core_nodes). The nodes, the time and the steps that
  * their processes show are global: each test runs in a process of its own.
  */
-#ifndef PCHRUN_TESTS_WALK_H
-#define PCHRUN_TESTS_WALK_H
+#pragma once
 
 #include "base/clock.h"
 #include "core/core.h"
@@ -77,5 +76,3 @@ void written(struct walk *w, enum event_type type);
 void passes(struct walk *w, int64_t time);
 /* Time passes up to what the core wants to be woken for. */
 void wake(struct walk *w);
-
-#endif

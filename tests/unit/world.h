@@ -5,8 +5,7 @@
  * fails and says what it was waiting for. One world per test; world_free() fails the test if a
  * process or a file is left, and ends the processes of a test that failed.
  */
-#ifndef PCHRUN_TESTS_WORLD_H
-#define PCHRUN_TESTS_WORLD_H
+#pragma once
 
 #include "procs/procs.h"
 
@@ -107,5 +106,3 @@ void client_end_well(struct client *client);
         client_end_well(c);                            \
     }                                                  \
     static void suite##_##name##_of(struct client *c)
-
-#endif

@@ -19,7 +19,7 @@ int step_from(PyObject *object, void *ret_step)
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
         return 0;
     if (PyErr_Occurred() || step >= STEP_LIMIT) {
-        PyErr_Format(PyExc_ValueError, "%S is no number of steps: they lie from 0 to 2**48 - 2",
+        PyErr_Format(PyExc_ValueError, "%S is not a number of steps: they lie from 0 to 2**48 - 2",
                      object);
         return 0;
     }
@@ -220,7 +220,8 @@ static PyObject *job_phase(PyObject *self, PyObject *args)
         return none_if(training_return(false), NULL);
     }
     return PyErr_Format(PyExc_ValueError,
-                        "'%s' is no phase; there are start, train, eval, compile and save", name);
+                        "'%s' is not a phase; there are start, train, eval, compile and save",
+                        name);
 }
 
 DOC(notice, "($self, /)", "The text of the notice that is in force, None without one.");

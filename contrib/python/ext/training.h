@@ -8,8 +8,7 @@
  * thread that calls one of them meanwhile is refused, and so is a signal handler. In a fork the job
  * is closed, and no thread is busy. Read first: libpch(3), src/libpch/job.h.
  */
-#ifndef PCH_EXT_TRAINING_H
-#define PCH_EXT_TRAINING_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -77,5 +76,3 @@ static inline int training_step(uint64_t finished)
     training.turn = NULL;
     return 0;
 }
-
-#endif

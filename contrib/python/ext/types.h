@@ -3,8 +3,7 @@
  * types: the two types of the module. Their instances hold no state of the job, which is the
  * process's (training.h). There is one Job, as there is one job, and any number of Steps.
  */
-#ifndef PCH_EXT_TYPES_H
-#define PCH_EXT_TYPES_H
+#pragma once
 
 #include "training.h"
 
@@ -24,5 +23,3 @@ PyObject *steps_new(struct module *module, uint64_t total, PyObject *save);
 
 /* For PyArg_Parse's O&: a step, or anything that has __index__. */
 int step_from(PyObject *object, void *ret_step);
-
-#endif

@@ -9,8 +9,7 @@
  * from the present facts, so a repeated or late message cannot change them. The state is in
  * chief_state.h; chief_parts.h lists the chief's files. core owns it, on node 0 only. It is pure.
  */
-#ifndef PCHRUN_CORE_CHIEF_CHIEF_H
-#define PCHRUN_CORE_CHIEF_CHIEF_H
+#pragma once
 
 #include "core/chief/chief_state.h"
 #include "core/common/peerreport.h"
@@ -33,5 +32,3 @@ bool chief_has_ranks(const struct chief *chief);
 void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);
 /* This machine stood still: no node is blamed for its silence meanwhile. */
 void chief_forgive(struct chief *chief);
-
-#endif

@@ -4,8 +4,7 @@
  * in this list. chief.c calls them all; its own functions are in chief.h. A file sees the decisions
  * of another file as facts, or in the order. Only chief*.c include this header.
  */
-#ifndef PCHRUN_CORE_CHIEF_CHIEF_PARTS_H
-#define PCHRUN_CORE_CHIEF_CHIEF_PARTS_H
+#pragma once
 
 #include "core/chief/chief_state.h"
 
@@ -240,5 +239,3 @@ void chief_gather_notices(struct chief *chief);
 void chief_decide_notice(struct chief *chief);
 void chief_decide_checkpoint(struct chief *chief);
 void chief_decide_period(struct chief *chief);
-
-#endif

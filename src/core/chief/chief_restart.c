@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/common/grace.h"
-#include "core/common/verdict.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,7 @@
  * chief_state: the state of the chief: the nodes with their facts, the order, the round, the
  * notice, the end. Only chief*.c read it; core.c allocates it.
  */
-#ifndef PCHRUN_CORE_CHIEF_CHIEF_STATE_H
-#define PCHRUN_CORE_CHIEF_CHIEF_STATE_H
+#pragma once
 
 #include "core/chief/restart.h"
 #include "core/common/cause.h"
@@ -186,5 +185,3 @@ struct chief {
     struct restart restart; /* the restarts that are left */
     int64_t tell_until;     /* the job ended before the start, and late nodes are told; 0: not so */
 };
-
-#endif

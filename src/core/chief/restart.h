@@ -4,8 +4,7 @@
  * failures in the training, in a sliding window, and one for failures at the start. The pause grows
  * with each restart. Generations without a commit are limited, too. Owned by chief; pure.
  */
-#ifndef PCHRUN_CORE_CHIEF_CHIEF_RESTART_H
-#define PCHRUN_CORE_CHIEF_CHIEF_RESTART_H
+#pragma once
 
 #include "core/common/params.h"
 
@@ -34,5 +33,3 @@ struct restart_failure {
  * number. False: `text` says what forbids it; "" if restarts are off. */
 bool restart_allows(struct restart *restart, const struct restart_failure *failure,
                     int64_t *ret_pause, char *text, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * action: the output of the core. The shell performs each action in the call that passes it, or
  * queues it in order. It must not call the core from there.
  */
-#ifndef PCHRUN_CORE_COMMON_ACTION_H
-#define PCHRUN_CORE_COMMON_ACTION_H
+#pragma once
 
 #include "core/common/params.h"
 #include "wire/peermsg.h"
@@ -92,5 +91,3 @@ struct action {
 
 /* Performs one action. It is called while core_handle() runs and must not call core_handle(). */
 typedef void core_act_fn(void *shell, const struct action *action);
-
-#endif

@@ -6,8 +6,7 @@
  * failures are kept, because a later one cannot become the first. So a thousand nodes that fail at
  * once cost no more than a few. Owned by chief; pure.
  */
-#ifndef PCHRUN_CORE_COMMON_CAUSE_H
-#define PCHRUN_CORE_COMMON_CAUSE_H
+#pragma once
 
 #include "wire/peermsg.h"
 
@@ -34,5 +33,3 @@ const struct peer_cause *causes_first(const struct causes *causes);
 /* The same failure with the same text. Its time is not compared, because each message makes it more
  * exact. */
 bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b);
-
-#endif

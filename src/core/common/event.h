@@ -2,8 +2,7 @@
  *
  * event: the input of the core. All pointers are borrowed for the length of the call.
  */
-#ifndef PCHRUN_CORE_COMMON_EVENT_H
-#define PCHRUN_CORE_COMMON_EVENT_H
+#pragma once
 
 #include "base/err.h"
 #include "base/policy.h"
@@ -99,5 +98,3 @@ struct event {
         } peer;
     };
 };
-
-#endif

@@ -12,8 +12,7 @@
  *
  * The list has GRACE_NOTICES_MAX places. When it is full, the notice that matters least is dropped.
  */
-#ifndef PCHRUN_CORE_COMMON_GRACE_H
-#define PCHRUN_CORE_COMMON_GRACE_H
+#pragma once
 
 #include "wire/notice.h"
 
@@ -99,5 +98,3 @@ int64_t grace_least_margin(int64_t left_ns);
 int64_t grace_reserve(int64_t left_ns);
 /* How long the next save may take, if slow saves took `slow_ns` and quick ones `quick_ns`. */
 int64_t grace_save_need(int64_t slow_ns, int64_t quick_ns);
-
-#endif

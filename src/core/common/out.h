@@ -3,8 +3,7 @@
  * out: how the parts of the core emit actions. Messages between node 0 and its chief do not leave
  * the core: they wait in a short queue that core_handle() empties.
  */
-#ifndef PCHRUN_CORE_COMMON_OUT_H
-#define PCHRUN_CORE_COMMON_OUT_H
+#pragma once
 
 #include "base/err.h"
 #include "base/log.h"
@@ -41,5 +40,3 @@ void out_proc(struct out *out, int slot, const struct procmsg *msg);
 void out_close_proc(struct out *out, int slot);
 void out_signal(struct out *out, int number, enum signal_target target);
 uint16_t out_port(struct out *out);
-
-#endif

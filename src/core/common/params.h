@@ -2,8 +2,7 @@
  *
  * params: the settings of the core. Copied at start, then constant. Times are nanoseconds.
  */
-#ifndef PCHRUN_CORE_COMMON_PARAMS_H
-#define PCHRUN_CORE_COMMON_PARAMS_H
+#pragma once
 
 #include "base/policy.h"
 #include "wire/page.h"
@@ -87,5 +86,3 @@ struct core_params {
     int attempts_without_step;     /* earlier attempts that were preempted before a step */
     struct restart_policy restart; /* equal on every node; the chief acts upon it */
 };
-
-#endif

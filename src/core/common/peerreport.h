@@ -2,8 +2,7 @@
  *
  * peerreport: the states of a node, and node 0's report about one node. Plain data.
  */
-#ifndef PCHRUN_CORE_COMMON_PEERREPORT_H
-#define PCHRUN_CORE_COMMON_PEERREPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ struct core_peer_report {
     double steps_per_s;       /* 0: unknown */
     char why[128];            /* why it is lost; "": it is not */
 };
-
-#endif

@@ -8,8 +8,7 @@
  * A counter is a process that only tells its steps (PROCMSG_FLAG_COUNTS). For the agreement and the
  * end of the job it is not attached. Only the watchdog and the reports use it.
  */
-#ifndef PCHRUN_CORE_COMMON_RANKS_H
-#define PCHRUN_CORE_COMMON_RANKS_H
+#pragma once
 
 #include "base/err.h"
 #include "core/common/event.h"
@@ -124,5 +123,3 @@ bool ranks_has_own(const struct member *member, uint64_t step);
 uint64_t ranks_last_step(const struct ranks *ranks);
 /* "0-3,8". False if it does not fit. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * period is `offset`. Two joined strides give the steps common to both, so that one save step suits
  * every rank.
  */
-#ifndef PCHRUN_CORE_COMMON_STRIDE_H
-#define PCHRUN_CORE_COMMON_STRIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct stride stride_make(uint64_t first_step, uint64_t period);
 bool stride_join(struct stride *a, struct stride b);
 /* The first common step at or above `step`. */
 uint64_t stride_up(struct stride s, uint64_t step);
-
-#endif

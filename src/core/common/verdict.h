@@ -2,8 +2,7 @@
  *
  * verdict: the names and the exit codes of the outcomes. Pure functions.
  */
-#ifndef PCHRUN_CORE_COMMON_VERDICT_H
-#define PCHRUN_CORE_COMMON_VERDICT_H
+#pragma once
 
 #include "core/common/params.h"
 
@@ -35,5 +34,3 @@ bool verdict_is_restart(enum outcome outcome);
 /* The job ended without a commit for this end, and without a failed process. If a later attempt has
  * taken it over, or a user has stopped it, that still becomes the outcome. */
 bool verdict_gives_way(enum outcome outcome);
-
-#endif

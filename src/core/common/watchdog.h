@@ -6,8 +6,7 @@
  * stands proves nothing, because ranks wait for each other. The chief finds the hang of the whole
  * job (chief_hang.c). Pure.
  */
-#ifndef PCHRUN_CORE_COMMON_WATCHDOG_H
-#define PCHRUN_CORE_COMMON_WATCHDOG_H
+#pragma once
 
 #include "core/common/out.h"
 #include "core/common/ranks.h"
@@ -78,5 +77,3 @@ void watchdog_forgive(struct watchdog *dog, int64_t away);
 /* When a single node reads the steps, because it has no heartbeats that read them. */
 int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node *node);
 void watchdog_look(struct watchdog *dog);
-
-#endif

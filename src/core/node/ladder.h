@@ -3,8 +3,7 @@
  * ladder: how to end the processes of a node, as data: rungs of (wait, then signal), climbed by
  * time. The last rung gives up, because no signal kills a task in uninterruptible sleep. Pure.
  */
-#ifndef PCHRUN_CORE_NODE_LADDER_H
-#define PCHRUN_CORE_NODE_LADDER_H
+#pragma once
 
 #include "core/common/action.h"
 
@@ -47,5 +46,3 @@ void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline);
  * not have run since. */
 void ladder_forgive(struct ladder *ladder, int64_t now, int64_t away);
 void ladder_stop(struct ladder *ladder);
-
-#endif

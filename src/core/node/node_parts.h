@@ -4,8 +4,7 @@
  * this list. node.c calls them all; its own functions are in node_state.h. Only node*.c include
  * this header.
  */
-#ifndef PCHRUN_CORE_NODE_NODE_PARTS_H
-#define PCHRUN_CORE_NODE_NODE_PARTS_H
+#pragma once
 
 #include "core/node/node_state.h"
 
@@ -128,5 +127,3 @@ void node_climb(struct node *node);
 int64_t node_climb_at(const struct node *node);
 
 /* --- node_status.c: node_flush(), of node_state.h --- */
-
-#endif

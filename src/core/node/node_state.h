@@ -7,8 +7,7 @@
  * state; core.c allocates it, and reads it for reports. node_parts.h lists the files. Owned by
  * core; pure.
  */
-#ifndef PCHRUN_CORE_NODE_NODE_STATE_H
-#define PCHRUN_CORE_NODE_NODE_STATE_H
+#pragma once
 
 #include "core/common/grace.h"
 #include "core/common/out.h"
@@ -133,5 +132,3 @@ void node_cause(const struct node *node, struct peer_cause *ret);
 /* The process ended badly, and another failure is the cause. */
 bool node_is_victim(const struct node *node, const struct member *member,
                     const struct peer_cause *cause);
-
-#endif

@@ -8,8 +8,7 @@
  * tentative gate by itself. A decided gate stays until every process has served it. So no process
  * passes a step at which another process saved. Owned by node; pure.
  */
-#ifndef PCHRUN_CORE_NODE_ROUND_H
-#define PCHRUN_CORE_NODE_ROUND_H
+#pragma once
 
 #include "core/common/out.h"
 #include "core/common/ranks.h"
@@ -63,5 +62,3 @@ void round_act_on_waits(struct round *round);
 
 /* Fills in the fields of a STATUS about the round and its processes. */
 void round_status(const struct round *round, struct peer_status *status);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * round_say: log lines about a round, or about an own save, that does not commit. Only for round.c.
  */
-#ifndef PCHRUN_CORE_NODE_ROUND_SAY_H
-#define PCHRUN_CORE_NODE_ROUND_SAY_H
+#pragma once
 
 #include "core/common/out.h"
 #include "core/common/ranks.h"
@@ -20,5 +19,3 @@ void round_say_past(struct out *out, const struct member *m, uint64_t step);
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step);
 /* A rank saves a step below the last commit. */
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step);
-
-#endif

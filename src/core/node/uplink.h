@@ -4,8 +4,7 @@
  * chief. On node 0 the chief is in the same process (CONN_SELF), so its messages take no time.
  * Owned by node; pure.
  */
-#ifndef PCHRUN_CORE_NODE_UPLINK_H
-#define PCHRUN_CORE_NODE_UPLINK_H
+#pragma once
 
 #include "core/common/out.h"
 
@@ -88,5 +87,3 @@ void uplink_clock(const struct uplink *uplink, int64_t ours, int64_t *ret_theirs
 /* Sends a STATUS; fills in its stamp except round and ballot. */
 void uplink_send_status(struct uplink *uplink, struct peermsg *msg);
 void uplink_bye(struct uplink *uplink);
-
-#endif

@@ -7,8 +7,7 @@
  * the answer is unusable, *err says why, and earlier events stay valid. Keys and ids do not name
  * the machine (events_bind()). Any thread.
  */
-#ifndef PCHRUN_WATCH_ANSWERS_BODY_H
-#define PCHRUN_WATCH_ANSWERS_BODY_H
+#pragma once
 
 #include "watch/answers/event.h"
 
@@ -71,5 +70,3 @@ MUST_CHECK bool body_pod(const char *data, size_t len, struct pod *pod, struct e
 /* GET /api/v1/nodes/NAME: the taints that end this pod, or the node. */
 MUST_CHECK bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret,
                           struct err *err);
-
-#endif

@@ -16,7 +16,7 @@
 
 static bool unknown_word(const char *what, const char *word, struct err *err)
 {
-    return err_set(err, ERR_PROTOCOL, 0, "\"%.80s\" is no value of %s that is known", word, what);
+    return err_set(err, ERR_PROTOCOL, 0, "\"%.80s\" is not a known value of %s", word, what);
 }
 
 /* Adds an event whose text is its id. */
@@ -122,7 +122,7 @@ bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret, st
 {
     int64_t since_ns, seconds, lasts_ns = 0;
     if (!date_parse(since, &since_ns))
-        return err_set(err, ERR_PROTOCOL, 0, "request-timestamp is \"%.40s\", which is no time",
+        return err_set(err, ERR_PROTOCOL, 0, "request-timestamp is \"%.40s\", which is not a time",
                        since);
     if (str_to_i64(duration, 0, STOP_MAX_S, &seconds))
         lasts_ns = seconds * NS_PER_S;

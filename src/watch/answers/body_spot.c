@@ -61,7 +61,7 @@ static bool read_time(const char *word, const char *zone, struct events *ret, st
         return true;
     }
     if (!date_parse(word, &at_ns) && !looks_like_time(word))
-        return err_set(err, ERR_PROTOCOL, 0, "the answer is \"%.60s\", which is no time", word);
+        return err_set(err, ERR_PROTOCOL, 0, "the answer is \"%.60s\", which is not a time", word);
     add_spot(ret, "terminate", name, word);
     return true;
 }
@@ -80,9 +80,10 @@ bool body_aws_termination(const char *data, size_t len, struct events *ret, stru
     if (!read_word(data, len, word, err))
         return false;
     if (!read_time(word, "", ret, NULL))
-        snprintf(ret->remark, sizeof ret->remark,
-                 "spot/termination-time is \"%.60s\", which is no time: it is taken for no notice",
-                 word);
+        snprintf(
+            ret->remark, sizeof ret->remark,
+            "spot/termination-time is \"%.60s\", which is not a time: it is not taken as a notice",
+            word);
     return true;
 }
 

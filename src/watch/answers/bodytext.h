@@ -3,8 +3,7 @@
  * bodytext: shared by the parsers of answers: one-word answers, and names with several spellings.
  * Pure; any thread.
  */
-#ifndef PCHRUN_WATCH_ANSWERS_BODYTEXT_H
-#define PCHRUN_WATCH_ANSWERS_BODYTEXT_H
+#pragma once
 
 #include "json/json.h"
 
@@ -21,5 +20,3 @@ MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_ki
 const struct json *bodytext_find(const struct json *object, const char *name);
 /* The member's text; "" if it is missing or not a text. */
 const char *bodytext_of(const struct json *object, const char *name);
-
-#endif

@@ -40,10 +40,11 @@ void events_set_time(struct events *events, struct event *event, const char *nam
     event->at_ns = EVENT_AT_UNKNOWN;
     if (!*date)
         return;
-    snprintf(events->remark, sizeof events->remark,
-             "%.24s is \"%.60s\", which is no time: the notice %.60s has no deadline, so that the "
-             "configured grace counts",
-             name, date, event->id);
+    snprintf(
+        events->remark, sizeof events->remark,
+        "%.24s is \"%.60s\", which is not a time: the notice %.60s has no deadline, so that the "
+        "configured grace counts",
+        name, date, event->id);
     str_printable(events->remark);
 }
 

@@ -3,8 +3,7 @@
  * event: a coming event of this machine as a source reports it, and the list of all events of one
  * answer. Plain data of a fixed size; pure; any thread.
  */
-#ifndef PCHRUN_WATCH_ANSWERS_EVENT_H
-#define PCHRUN_WATCH_ANSWERS_EVENT_H
+#pragma once
 
 #include "wire/notice.h"
 
@@ -50,5 +49,3 @@ char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what);
 /* Adds the machine to the ids of all events, if the source's own do not identify it. So another
  * machine, or this one after a boot, has other ids. */
 void events_bind(struct events *events, const char *machine);
-
-#endif
