@@ -15,6 +15,7 @@ import os
 from told import hold
 """
 
+
 def preempt_and_resume(train, world, code, *, n, **env):
     """For any command that starts the n ranks. Returns (the preempted program, the step of its save)."""
     more = {"n": None, "folder": "preempted", "NOTICE": "1", **env}
