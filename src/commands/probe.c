@@ -121,7 +121,6 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
     else if (!probe->how[0])
         verdict_text_of_status(status, probe->how, sizeof probe->how);
     close_all(probe);
-    probe->is_running = false;
     probe->on_end(probe->ctx);
 }
 
@@ -149,14 +148,11 @@ static bool probe_spawn(struct probe *probe, struct event_base *base, struct err
                                     .streams = {SPAWN_NULL, writer, writer},
                                     .tty = -1,
                                     .is_apart = true};
-    pid_t pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, err);
-    probe->is_running = pid != 0;
-    if (!probe->is_running)
-        return false;
-    probe->watch =
-        (struct reap_watch){.pid = pid, .kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
-    reap_watch(probe->reap, &probe->watch);
-    return true;
+    probe->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
+    probe->watch.pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, err);
+    if (probe->watch.pid)
+        reap_watch(probe->reap, &probe->watch);
+    return probe->watch.pid;
 }
 
 bool probe_start(struct probe *probe, const struct probe_what *what, struct event_base *base,
@@ -176,7 +172,7 @@ bool probe_start(struct probe *probe, const struct probe_what *what, struct even
 
 bool probe_runs(const struct probe *probe)
 {
-    return probe->is_running;
+    return probe->watch.pid;
 }
 
 void probe_kill(struct probe *probe)
@@ -192,7 +188,6 @@ void probe_free(struct probe *probe)
     if (probe_runs(probe)) {
         proc_kill_group(probe->watch.pid, SIGKILL);
         reap_forget(probe->reap, &probe->watch);
-        probe->is_running = false;
         close_all(probe);
     }
     buf_free(&probe->text);

@@ -20,8 +20,8 @@ struct probe_what {
 struct probe {
     int target; /* for the caller */
     struct reap *reap;
-    struct reap_watch watch;
-    bool is_running, is_used; /* is_used: until probe_free() */
+    struct reap_watch watch; /* pid 0: it does not run */
+    bool is_used;            /* until probe_free() */
     char **argv;
     int report, out;
     struct watch out_watch;
