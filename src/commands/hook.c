@@ -17,8 +17,64 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void hook_on_change(void *ctx, enum reap_what what, int status);
-static void hook_on_clock(void *ctx);
+bool hook_is_busy(const struct hook *hook)
+{
+    return hook->phase == HOOK_RUNNING || hook->phase == HOOK_KILLED;
+}
+
+/* `text` must be set. */
+static void hook_end(struct hook *hook, enum log_level level)
+{
+    bool has_run = hook->phase != HOOK_IDLE;
+    char took[32];
+    hook->took_ns = has_run ? clock_now_ns() - hook->started_at : 0;
+    hook->phase = HOOK_OVER;
+    watch_at(&hook->clock, CLOCK_NEVER);
+    fd_close(&hook->report);
+    log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
+             has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
+             hook->text);
+    hook->loop->has_changed = true;
+}
+
+/* The hook is a zombie now. */
+static void hook_on_change(void *ctx, enum reap_what what, int status)
+{
+    struct hook *hook = ctx;
+    struct err err;
+    if (what != REAP_EXITED)
+        return;
+    bool was_killed = hook->phase == HOOK_KILLED;
+    proc_kill_group(hook->watch.pid, SIGKILL);
+    if (hook->phase == HOOK_OVER) /* hook_on_clock() has given up on it */
+        return;
+    hook->status = status;
+    if (spawn_result(hook->report, hook->argv[0], &err) == SPAWN_FAILED) {
+        hook->status = -1;
+        str_copy(hook->text, sizeof hook->text, err.text);
+    } else if (!was_killed) {
+        verdict_text_of_status(status, hook->text, sizeof hook->text);
+    }
+    bool is_well = !was_killed && hook->status == 0;
+    hook_end(hook, is_well ? LOG_INFO : LOG_WARN);
+}
+
+/* The time of the hook is over, or SIGKILL did not end it. */
+static void hook_on_clock(void *ctx)
+{
+    struct hook *hook = ctx;
+    if (hook->phase == HOOK_KILLED) {
+        str_addf(hook->text, sizeof hook->text, "; it does not die; pchrun ends without it");
+        hook_end(hook, LOG_WARN);
+        return;
+    }
+    hook->phase = HOOK_KILLED;
+    str_copy(hook->text, sizeof hook->text,
+             hook->is_cut ? "killed, since the grace is over"
+                          : "killed; exit.hook_wait gives it no more time");
+    proc_kill_group(hook->watch.pid, SIGKILL);
+    watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
+}
 
 bool hook_open(struct hook *hook, struct err *err)
 {
@@ -43,73 +99,6 @@ void hook_free(struct hook *hook)
     watch_end(&hook->clock);
     fd_close(&hook->report);
     program_args_free(hook->argv);
-}
-
-bool hook_has_run(const struct hook *hook)
-{
-    return hook->has_run;
-}
-
-bool hook_is_busy(const struct hook *hook)
-{
-    return hook->phase == HOOK_RUNNING || hook->phase == HOOK_KILLED;
-}
-
-/* `text` must be set. */
-static void hook_end(struct hook *hook, enum log_level level)
-{
-    bool has_run = hook->phase != HOOK_IDLE;
-    char took[32];
-    hook->took_ns = has_run ? clock_now_ns() - hook->started_at : 0;
-    hook->phase = HOOK_OVER;
-    watch_at(&hook->clock, CLOCK_NEVER);
-    fd_close(&hook->report);
-    log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
-             has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
-             hook->text);
-    hook->loop->has_changed = true;
-}
-
-/* The hook was started, and is a zombie now. */
-static void on_exit_of(struct hook *hook, int status)
-{
-    struct err err;
-    bool was_killed = hook->phase == HOOK_KILLED;
-    proc_kill_group(hook->watch.pid, SIGKILL);
-    if (hook->phase == HOOK_OVER) /* hook_on_clock() has given up on it */
-        return;
-    hook->status = status;
-    if (spawn_result(hook->report, hook->argv[0], &err) == SPAWN_FAILED) {
-        hook->status = -1;
-        str_copy(hook->text, sizeof hook->text, err.text);
-    } else if (!was_killed) {
-        verdict_text_of_status(status, hook->text, sizeof hook->text);
-    }
-    bool is_well = !was_killed && hook->status == 0;
-    hook_end(hook, is_well ? LOG_INFO : LOG_WARN);
-}
-
-static void hook_on_change(void *ctx, enum reap_what what, int status)
-{
-    if (what == REAP_EXITED)
-        on_exit_of(ctx, status);
-}
-
-/* The time of the hook is over, or SIGKILL did not end it. */
-static void hook_on_clock(void *ctx)
-{
-    struct hook *hook = ctx;
-    if (hook->phase == HOOK_KILLED) {
-        str_addf(hook->text, sizeof hook->text, "; it does not die; pchrun ends without it");
-        hook_end(hook, LOG_WARN);
-        return;
-    }
-    hook->phase = HOOK_KILLED;
-    str_copy(hook->text, sizeof hook->text,
-             hook->is_cut ? "killed, since the grace is over"
-                          : "killed; exit.hook_wait gives it no more time");
-    proc_kill_group(hook->watch.pid, SIGKILL);
-    watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
 }
 
 static bool hook_start(struct hook *hook, const struct env_end *facts, struct err *err)

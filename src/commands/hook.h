@@ -22,11 +22,11 @@ struct hook {
     unsigned closed; /* standard descriptors that the hook must not get */
     struct reap *reap;
     struct loop *loop;
+    bool has_run; /* to read: a process was started for it */
     /* private from here on */
     char **argv; /* the path first; the arguments belong to the configuration */
     enum hook_phase phase;
     struct reap_watch watch;
-    bool has_run; /* a process was started for it */
     int report;
     struct watch clock;
     int64_t started_at, kill_wait_ns;
@@ -45,8 +45,6 @@ void hook_free(struct hook *hook);
  * `deadline` (CLOCK_MONOTONIC; CLOCK_NEVER: none). If that time is past, the hook is not started.
  */
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin);
-/* Was a process started for it? */
-bool hook_has_run(const struct hook *hook);
 /* Does it run? */
 bool hook_is_busy(const struct hook *hook);
 

@@ -309,7 +309,7 @@ static bool run_loop(struct shell *shell, struct err *err)
 static void shell_sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
-    bool may_have_left = shell->inbox.count > 0 || hook_has_run(&shell->hook);
+    bool may_have_left = shell->inbox.count > 0 || shell->hook.has_run;
     if (may_have_left && shell->params.leftovers == LEFTOVERS_KILL && !reap_is_empty(&shell->reap))
         children_signal(&shell->children, &kill);
 }
