@@ -108,6 +108,21 @@ enum peer_motion {
     MOTION_SILENT, /* no process has attached, and no output for too long */
 };
 
+/* Do the ranks of a node stand still? From its watchdog. */
+struct peer_watch {
+    uint8_t motion;        /* enum peer_motion */
+    int64_t still_ns;      /* no rank has moved for so long */
+    int64_t limit_ns;      /* the longest time limit of its standing ranks */
+    uint16_t absent;       /* ranks that have not attached in time */
+    uint16_t behind_count; /* with MOTION_STANDS: ranks in the step and phase of the named one */
+    int32_t behind_rank, behind_pid; /* the rank that is furthest behind, -1: none */
+    uint64_t behind_step;
+    uint8_t behind_phase;   /* enum page_phase */
+    int64_t behind_ago_ns;  /* how long it has stood, or printed nothing */
+    uint8_t behind_stopped; /* by a signal, and not by a debugger */
+    uint32_t examined;      /* the newest examination that is over, the steps read once more */
+};
+
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
@@ -147,19 +162,7 @@ struct peer_status {
     uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
     struct notice_label notice;
     char save_error[128]; /* why a save failed, "": it has not */
-    /* for the watchdog */
-    uint8_t motion;       /* enum peer_motion */
-    int64_t still_ns;     /* no rank has moved for so long */
-    int64_t limit_ns;     /* the longest time limit of its standing ranks */
-    uint16_t absent;      /* ranks that have not attached in time */
-    uint8_t behind_phase; /* enum page_phase */
-    uint16_t
-        behind_count; /* with MOTION_STANDS: ranks that stand in the same phase as the named one */
-    int32_t behind_rank, behind_pid;
-    uint64_t behind_step;
-    int64_t behind_ago_ns;  /* how long it has stood, or printed nothing */
-    uint8_t behind_stopped; /* by a signal, and not by a debugger */
-    uint32_t examined;      /* the newest examination that is over, the steps read once more */
+    struct peer_watch watch;
 };
 
 #define PEERMSG_WHY_SIZE 640 /* with the text of a cause in it */

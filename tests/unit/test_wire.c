@@ -170,10 +170,13 @@ static void any_status(struct peer_status *s)
         UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice.source), ANY_TEXT(s->notice.id),
         ANY_TEXT(s->notice.text);
     ANY_TEXT(s->save_error);
-    UP_TO(s->motion, MOTION_SILENT), UP_TO(s->still_ns, INT64_MAX), UP_TO(s->limit_ns, INT64_MAX);
-    ANY(s->absent), UP_TO(s->behind_phase, PAGE_SAVE), ANY(s->behind_count), ANY(s->behind_rank);
-    ANY(s->behind_pid), ANY(s->behind_step), UP_TO(s->behind_ago_ns, INT64_MAX), ANY(s->examined);
-    s->behind_stopped = random() % 2;
+    UP_TO(s->watch.motion, MOTION_SILENT), UP_TO(s->watch.still_ns, INT64_MAX),
+        UP_TO(s->watch.limit_ns, INT64_MAX);
+    ANY(s->watch.absent), UP_TO(s->watch.behind_phase, PAGE_SAVE), ANY(s->watch.behind_count),
+        ANY(s->watch.behind_rank);
+    ANY(s->watch.behind_pid), ANY(s->watch.behind_step), UP_TO(s->watch.behind_ago_ns, INT64_MAX),
+        ANY(s->watch.examined);
+    s->watch.behind_stopped = random() % 2;
 }
 
 static void any_cause(struct peer_cause *c)
@@ -491,10 +494,12 @@ Test(peermsg, ranges)
     cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.own_more = 2) &&
               !STATUS(.has_notice = 2));
     cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2));
-    cr_assert(STATUS(.motion = MOTION_SILENT) && !STATUS(.motion = MOTION_SILENT + 1));
-    cr_assert(STATUS(.behind_phase = PAGE_SAVE) && !STATUS(.behind_phase = PAGE_SAVE + 1));
-    cr_assert(STATUS(.behind_stopped = 1) && !STATUS(.behind_stopped = 2));
-    cr_assert(!STATUS(.still_ns = -1) && !STATUS(.limit_ns = -1) && !STATUS(.behind_ago_ns = -1));
+    cr_assert(STATUS(.watch.motion = MOTION_SILENT) && !STATUS(.watch.motion = MOTION_SILENT + 1));
+    cr_assert(STATUS(.watch.behind_phase = PAGE_SAVE) &&
+              !STATUS(.watch.behind_phase = PAGE_SAVE + 1));
+    cr_assert(STATUS(.watch.behind_stopped = 1) && !STATUS(.watch.behind_stopped = 2));
+    cr_assert(!STATUS(.watch.still_ns = -1) && !STATUS(.watch.limit_ns = -1) &&
+              !STATUS(.watch.behind_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
     cr_assert(ORDER(.manner = MANNER_ASK) && !ORDER(.manner = MANNER_ASK + 1));
@@ -777,18 +782,18 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .notice.id = "e1",
                                         .notice.text = "soon",
                                         .save_error = "full",
-                                        .motion = MOTION_STANDS,
-                                        .still_ns = 42,
-                                        .limit_ns = 43,
-                                        .absent = 44,
-                                        .behind_phase = PAGE_EVAL,
-                                        .behind_count = 45,
-                                        .behind_rank = 46,
-                                        .behind_pid = 47,
-                                        .behind_step = 48,
-                                        .behind_ago_ns = 49,
-                                        .behind_stopped = 1,
-                                        .examined = 50};
+                                        .watch.motion = MOTION_STANDS,
+                                        .watch.still_ns = 42,
+                                        .watch.limit_ns = 43,
+                                        .watch.absent = 44,
+                                        .watch.behind_phase = PAGE_EVAL,
+                                        .watch.behind_count = 45,
+                                        .watch.behind_rank = 46,
+                                        .watch.behind_pid = 47,
+                                        .watch.behind_step = 48,
+                                        .watch.behind_ago_ns = 49,
+                                        .watch.behind_stopped = 1,
+                                        .watch.examined = 50};
     if (type == PEERMSG_ORDER)
         m.order = sample_order();
     if (type == PEERMSG_LOOK)

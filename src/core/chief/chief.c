@@ -122,9 +122,9 @@ static void hold_within(struct peer_status *s)
         s->rtt_ns = 0;
     s->notice_left_ns = grace_clamp(s->notice_left_ns);
     s->notice_lead_ns = grace_clamp(s->notice_lead_ns);
-    s->behind_step = step_within(s->behind_step);
-    s->still_ns = grace_clamp(s->still_ns);
-    s->limit_ns = grace_clamp(s->limit_ns);
+    s->watch.behind_step = step_within(s->watch.behind_step);
+    s->watch.still_ns = grace_clamp(s->watch.still_ns);
+    s->watch.limit_ns = grace_clamp(s->watch.limit_ns);
 }
 
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)

@@ -147,9 +147,9 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_INTERRUPTED, has && s->interrupted);
     chief_set_fact(chief, peer, FACT_LEFT, has && s->life == LIFE_GONE && s->left);
     chief_set_fact(chief, peer, FACT_LISTED, is_known && (s->expected == 0 || s->roster[0]));
-    chief_set_fact(chief, peer, FACT_MOVES, !has || s->motion == MOTION_MOVES);
+    chief_set_fact(chief, peer, FACT_MOVES, !has || s->watch.motion == MOTION_MOVES);
     chief_set_fact(chief, peer, FACT_STANDS,
-                   has && (s->motion == MOTION_STANDS || s->motion == MOTION_SILENT));
+                   has && (s->watch.motion == MOTION_STANDS || s->watch.motion == MOTION_SILENT));
     note_own(chief, peer);
     note_round(chief, peer);
 }

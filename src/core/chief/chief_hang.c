@@ -19,22 +19,23 @@
 
 /* A node whose ranks have not attached is named first. Then the order is that of enum peer_motion.
  * Of ranks at one step, a rank that a signal has stopped comes first. */
-static bool is_further_behind(const struct peer *a, const struct peer *b)
+static bool is_further_behind(const struct peer *peer, const struct peer *other)
 {
-    if ((a->status.absent > 0) != (b->status.absent > 0))
-        return a->status.absent > 0;
-    if (a->status.motion != b->status.motion)
-        return a->status.motion < b->status.motion;
-    if (a->status.behind_step != b->status.behind_step)
-        return a->status.behind_step < b->status.behind_step;
-    if (a->status.behind_stopped != b->status.behind_stopped)
-        return a->status.behind_stopped;
-    return b->status.behind_phase == PAGE_TRAIN && a->status.behind_phase != PAGE_TRAIN;
+    const struct peer_watch *a = &peer->status.watch, *b = &other->status.watch;
+    if ((a->absent > 0) != (b->absent > 0))
+        return a->absent > 0;
+    if (a->motion != b->motion)
+        return a->motion < b->motion;
+    if (a->behind_step != b->behind_step)
+        return a->behind_step < b->behind_step;
+    if (a->behind_stopped != b->behind_stopped)
+        return a->behind_stopped;
+    return b->behind_phase == PAGE_TRAIN && a->behind_phase != PAGE_TRAIN;
 }
 
 static bool is_stuck(const struct peer *peer)
 {
-    return peer->status.motion >= MOTION_ABSENT;
+    return peer->status.watch.motion >= MOTION_ABSENT;
 }
 
 /* Some node is stuck. */
@@ -56,7 +57,7 @@ static int count_beside(const struct chief *chief, const struct peer *last)
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         if (is_stuck(peer) && !is_further_behind(peer, last) && !is_further_behind(last, peer))
-            n += peer->status.behind_count;
+            n += peer->status.watch.behind_count;
     }
     return n;
 }
@@ -79,9 +80,9 @@ static void add_others(const struct chief *chief, const struct peer *last, char 
         str_addf(text, size, ", as %s", beside == 2 ? "another rank does" : "");
     if (beside > 2)
         str_addf(text, size, "%d other ranks do", beside - 1);
-    if (highest > last->status.behind_step)
+    if (highest > last->status.watch.behind_step)
         str_addf(text, size, "; the others have come to step %llu", ull(highest));
-    else if (beside == 1 && last->status.behind_phase != PAGE_TRAIN && has_others(chief))
+    else if (beside == 1 && last->status.watch.behind_phase != PAGE_TRAIN && has_others(chief))
         str_addf(text, size, "; the others wait at that step");
 }
 
@@ -89,7 +90,7 @@ static void tell(const struct chief *chief, char *text, size_t size)
 {
     char since[32];
     const struct peer *last = furthest_behind(chief);
-    const struct peer_status *s = &last->status;
+    const struct peer_watch *s = &last->status.watch;
     int64_t ago = s->behind_ago_ns + chief->out->now - last->status_at;
     int node = chief_rank_of(chief, last);
     int64_t unit = ago < NS_PER_S ? NS_PER_MS : NS_PER_S;
@@ -124,7 +125,7 @@ static bool all_have_examined(const struct chief *chief)
 {
     for (int i = 0; i < chief->params->nnodes; i++)
         if (peer_is(&chief->peers[i], FACT_THERE) &&
-            chief->peers[i].status.examined != chief->order.examine)
+            chief->peers[i].status.watch.examined != chief->order.examine)
             return false;
     return true;
 }
@@ -134,7 +135,7 @@ static bool all_have_examined(const struct chief *chief)
 static bool is_news(struct chief *chief)
 {
     const struct peer *last = furthest_behind(chief);
-    const struct peer_status *s = &last->status;
+    const struct peer_watch *s = &last->status.watch;
     bool is_known = last == chief->gen.hang.whom && s->behind_rank == chief->gen.hang.rank &&
                     s->behind_step == chief->gen.hang.step &&
                     s->behind_phase == chief->gen.hang.phase;
@@ -181,10 +182,10 @@ static int64_t due_at(const struct chief *chief)
     int64_t moved_at = 0, limit = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        if (peer->status_at - peer->status.still_ns > moved_at)
-            moved_at = peer->status_at - peer->status.still_ns;
-        if (is_stuck(peer) && peer->status.limit_ns > limit)
-            limit = peer->status.limit_ns;
+        if (peer->status_at - peer->status.watch.still_ns > moved_at)
+            moved_at = peer->status_at - peer->status.watch.still_ns;
+        if (is_stuck(peer) && peer->status.watch.limit_ns > limit)
+            limit = peer->status.watch.limit_ns;
     }
     return moved_at + limit;
 }

@@ -190,30 +190,31 @@ static bool is_stopped(const struct watchdog *dog, const struct member *m)
 
 /* Of ranks at one step, the others wait for a stopped rank. A rank that trains most often waits for
  * a rank in another phase. */
-static bool is_behind(const struct watchdog *dog, const struct watchdog_view *view,
+static bool is_behind(const struct watchdog *dog, const struct peer_watch *view,
                       const struct member *m, enum page_phase phase)
 {
-    if (m->stand.step != view->behind->stand.step)
-        return m->stand.step < view->behind->stand.step;
-    if (view->is_stopped || is_stopped(dog, m))
-        return !view->is_stopped;
-    return view->phase == PAGE_TRAIN && phase != PAGE_TRAIN;
+    if (m->stand.step != view->behind_step)
+        return m->stand.step < view->behind_step;
+    if (view->behind_stopped || is_stopped(dog, m))
+        return !view->behind_stopped;
+    return view->behind_phase == PAGE_TRAIN && phase != PAGE_TRAIN;
 }
 
-static void compare(const struct watchdog *dog, struct watchdog_view *view, const struct member *m,
+static void compare(const struct watchdog *dog, struct peer_watch *view, const struct member *m,
                     enum page_phase phase)
 {
-    bool is_first = !view->behind || is_behind(dog, view, m, phase);
-    bool is_beside = !is_first && m->stand.step == view->behind->stand.step && phase == view->phase;
+    bool is_first = view->motion != MOTION_STANDS || is_behind(dog, view, m, phase);
     if (is_first) {
         view->motion = MOTION_STANDS;
-        view->behind = m;
-        view->phase = phase;
-        view->since = m->stand.since;
-        view->is_stopped = is_stopped(dog, m);
-        view->count = 0;
+        view->behind_rank = m->rank;
+        view->behind_pid = m->pid;
+        view->behind_step = m->stand.step;
+        view->behind_phase = (uint8_t)phase;
+        view->behind_ago_ns = dog->out->now - m->stand.since;
+        view->behind_stopped = is_stopped(dog, m);
+        view->behind_count = 0;
     }
-    view->count += is_first || is_beside;
+    view->behind_count += m->stand.step == view->behind_step && phase == view->behind_phase;
 }
 
 /* No process tells its steps, so the output of the commands must do. */
@@ -222,45 +223,46 @@ static bool tells_by_output(const struct watchdog *dog)
     return dog->ranks->n == 0 && dog->ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
 }
 
-static struct watchdog_view view_of_output(const struct watchdog *dog)
+static struct peer_watch view_of_output(const struct watchdog *dog)
 {
     int64_t limit = plan_of(dog)->silence_ns;
     int64_t since = dog->output_at > dog->began_at ? dog->output_at : dog->began_at;
     bool is_silent = dog->output_at > 0 && is_over(since, limit, dog->out->now);
-    return (struct watchdog_view){.motion = is_silent ? MOTION_SILENT : MOTION_MOVES,
-                                  .since = since,
-                                  .still_since = since,
-                                  .limit = limit};
+    int64_t ago = dog->out->now - since;
+    return (struct peer_watch){.motion = is_silent ? MOTION_SILENT : MOTION_MOVES,
+                               .still_ns = ago,
+                               .limit_ns = limit,
+                               .behind_ago_ns = ago};
 }
 
 static void look_at(const struct watchdog *dog, const struct member *m,
-                    const struct watchdog_node *node, struct watchdog_view *view)
+                    const struct watchdog_node *node, struct peer_watch *view)
 {
     enum page_phase phase = phase_of(m, node);
     int64_t limit = limit_of(dog, phase);
     if (!is_watched(m))
         return;
     compare(dog, view, m, phase);
-    view->limit = limit > view->limit ? limit : view->limit;
-    view->still_since = m->stand.since > view->still_since ? m->stand.since : view->still_since;
+    view->limit_ns = limit > view->limit_ns ? limit : view->limit_ns;
+    view->still_ns = clock_min(view->still_ns, dog->out->now - m->stand.since);
 }
 
 /* A rank that has stood for long may have waited for a rank that just moved. So the limit of all
  * ranks runs from the last move of any rank. */
-static struct watchdog_view view_of_ranks(const struct watchdog *dog,
-                                          const struct watchdog_node *node)
+static struct peer_watch view_of_ranks(const struct watchdog *dog, const struct watchdog_node *node)
 {
-    struct watchdog_view view = {.motion = MOTION_RESTS, .still_since = dog->moved_at};
+    int64_t now = dog->out->now;
+    struct peer_watch view = {.motion = MOTION_RESTS, .still_ns = now - dog->moved_at};
     const struct member *m;
     for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         look_at(dog, m, node, &view);
-    if (view.behind && !is_over(view.still_since, view.limit, dog->out->now))
+    if (view.motion == MOTION_STANDS && !is_over(now - view.still_ns, view.limit_ns, now))
         view.motion = MOTION_MOVES;
     return view;
 }
 
 /* Ranks that have not attached yet have the start limit. */
-static void add_absent(const struct watchdog *dog, struct watchdog_view *view)
+static void add_absent(const struct watchdog *dog, struct peer_watch *view)
 {
     int expected = dog->ranks->expected == RANKS_UNKNOWN ? 1 : dog->ranks->expected;
     int absent = expected - dog->ranks->n - dog->ranks->ncounters;
@@ -271,20 +273,34 @@ static void add_absent(const struct watchdog *dog, struct watchdog_view *view)
         view->motion = MOTION_MOVES;
         return;
     }
-    view->absent = absent;
-    view->motion = view->motion == MOTION_RESTS ? MOTION_ABSENT : view->motion;
+    view->absent = (uint16_t)absent;
+    if (view->motion == MOTION_RESTS)
+        view->motion = MOTION_ABSENT;
 }
 
-struct watchdog_view watchdog_view(const struct watchdog *dog, const struct watchdog_node *node)
+static struct peer_watch view_of(const struct watchdog *dog, const struct watchdog_node *node)
 {
     if (plan_of(dog)->mode == WATCHDOG_OFF || node->is_quiet)
-        return (struct watchdog_view){.motion = MOTION_MOVES, .still_since = dog->out->now};
+        return (struct peer_watch){.motion = MOTION_MOVES};
     if (!node->is_running || dog->ranks->expected == 0)
-        return (struct watchdog_view){.motion = MOTION_RESTS, .still_since = dog->moved_at};
+        return (struct peer_watch){.motion = MOTION_RESTS,
+                                   .still_ns = dog->out->now - dog->moved_at};
     if (tells_by_output(dog))
         return view_of_output(dog);
-    struct watchdog_view view = view_of_ranks(dog, node);
+    struct peer_watch view = view_of_ranks(dog, node);
     add_absent(dog, &view);
+    return view;
+}
+
+struct peer_watch watchdog_view(const struct watchdog *dog, const struct watchdog_node *node)
+{
+    struct peer_watch view = view_of(dog, node);
+    if (view.motion < MOTION_ABSENT) /* no rank is behind */
+        view = (struct peer_watch){
+            .motion = view.motion, .still_ns = view.still_ns, .limit_ns = view.limit_ns};
+    if (view.motion != MOTION_STANDS)
+        view.behind_rank = -1;
+    view.examined = dog->examined;
     return view;
 }
 

@@ -39,18 +39,6 @@ struct watchdog_node {
     uint32_t round;  /* the open round, 0: none */
 };
 
-struct watchdog_view {
-    enum peer_motion motion;
-    const struct member *behind; /* with MOTION_STANDS: the rank that is furthest behind */
-    enum page_phase phase;       /* of that rank, from phase_of() */
-    bool is_stopped;             /* a signal has stopped it, as the last examination found */
-    int count;                   /* the number of ranks that stand there */
-    int absent;                  /* the number of ranks that did not attach in time */
-    int64_t since;               /* since when that rank stands, or nothing was printed */
-    int64_t still_since;         /* since when no rank of this node has moved */
-    int64_t limit;               /* the longest limit of the ranks that stand */
-};
-
 /* "train", …: for messages and the report. */
 const char *watchdog_phase_name(unsigned phase);
 
@@ -66,7 +54,8 @@ void watchdog_read(struct watchdog *dog, const struct event *event,
                    const struct watchdog_node *node);
 /* Until when a rank may attach; CLOCK_NEVER: no limit. */
 int64_t watchdog_start_until(const struct watchdog *dog);
-struct watchdog_view watchdog_view(const struct watchdog *dog, const struct watchdog_node *node);
+/* The watchdog's part of a STATUS. */
+struct peer_watch watchdog_view(const struct watchdog *dog, const struct watchdog_node *node);
 /* The chief wants the processes examined. */
 void watchdog_order(struct watchdog *dog, uint32_t examine);
 /* The examination is over. A process that a debugger holds is not stuck: all limits begin anew. */

@@ -362,8 +362,7 @@ static void note_steps(struct node *node, const struct event *event)
     struct watchdog_node facts = facts_of(node);
     uint32_t examined = dog->examined;
     watchdog_read(dog, event, &facts);
-    enum peer_motion motion = watchdog_view(dog, &facts).motion;
-    if (motion != dog->told || examined != dog->examined)
+    if (watchdog_view(dog, &facts).motion != dog->told || examined != dog->examined)
         node->is_dirty = true;
 }
 
@@ -375,25 +374,8 @@ void node_on_examined(struct node *node, const struct event *event)
 void node_fill_motion(struct node *node, struct peer_status *status)
 {
     struct watchdog_node facts = facts_of(node);
-    struct watchdog_view view = watchdog_view(&node->watchdog, &facts);
-    node->watchdog.told = view.motion;
-    status->motion = (uint8_t)view.motion;
-    status->examined = node->watchdog.examined;
-    status->behind_rank = -1;
-    status->still_ns = node->out->now - view.still_since;
-    status->limit_ns = view.limit;
-    if (view.motion < MOTION_ABSENT)
-        return;
-    status->absent = (uint16_t)view.absent;
-    status->behind_count = (uint16_t)view.count;
-    status->behind_ago_ns = node->out->now - view.since;
-    status->behind_phase = (uint8_t)view.phase;
-    if (!view.behind)
-        return;
-    status->behind_rank = view.behind->rank;
-    status->behind_pid = view.behind->pid;
-    status->behind_step = view.behind->stand.step;
-    status->behind_stopped = view.is_stopped;
+    status->watch = watchdog_view(&node->watchdog, &facts);
+    node->watchdog.told = status->watch.motion;
 }
 
 void node_watch(struct node *node)
