@@ -123,7 +123,7 @@ struct config {
         enum config_cgroup cgroup;
     } stop;
     struct restart_policy restart; /* without is_fatal */
-    char **fatal_codes;            /* restart.fatal_codes, as in codes.h */
+    char **fatal_codes;            /* restart.fatal_codes, as in base/value.h */
     struct {
         struct exit_codes codes;
         int no_progress_after; /* attempts in a row; 0: never */

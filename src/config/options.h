@@ -27,7 +27,7 @@ enum option_type {
     OPTION_CHOICE,   /* int, an index into `choices` */
     OPTION_SIGNAL,   /* int, a signal number */
     OPTION_LIST,     /* char **, owned, ends with NULL */
-    OPTION_CODES,    /* the same; each is as in codes.h */
+    OPTION_CODES,    /* the same; each is as in base/value.h */
     OPTION_COMMAND,  /* the same; null is NULL */
     OPTION_SIGNALS,  /* struct config_signal [CONFIG_SIGNALS] */
     OPTION_NOTICES,  /* struct config_notice [CONFIG_NOTICES_MAX], and size_t nnotices */
