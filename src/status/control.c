@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See control.h. Read first: unix(7).
  *
- * A client is freed only by control_on_event() and control_free(). Other code shuts the socket
- * down, and the next read finds the end.
+ * A client is freed only by control_on_event(), control_on_late() and control_free(). Other code
+ * shuts the socket down, and the next read finds the end.
  */
 #include "status/control.h"
 
@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "loop/watch.h"
 #include "net/listener.h"
 #include "json/json.h"
 #include "json/writer.h"
@@ -28,6 +29,7 @@ enum { FOLLOW_MAX = 256 * 1024 }; /* bytes of unread events per client */
 struct control_client {
     struct control *control;
     struct bufferevent *stream; /* NULL: there is no client */
+    struct watch late;          /* the end of the time for the request */
     int pid, uid;
     size_t unread_max; /* bytes */
     bool has_asked, follows, waits, is_cut;
@@ -85,7 +87,7 @@ static bool take_member(const struct json *member, struct control_request *ret, 
     if (str_is(key, "text"))
         return take_text(member, ret->text, err);
     return str_is(key, "version") || str_is(key, "do") ||
-           err_set(err, ERR_PROTOCOL, 0, "a request has no \"%.40s\"", key);
+           err_set(err, ERR_PROTOCOL, 0, "a request may not have a member \"%.40s\"", key);
 }
 
 /* An error of the version must win over all others. */
@@ -127,6 +129,7 @@ static void control_shut(struct control_client *client)
 static void client_free(struct control_client *client)
 {
     control_shut(client);
+    watch_end(&client->late);
     bufferevent_free(client->stream);
     client->stream = NULL;
 }
@@ -154,14 +157,20 @@ static void control_on_written(struct bufferevent *stream, void *arg)
     end_if_answered(arg);
 }
 
-/* The other side is gone, or too late. */
+/* The other side is gone, or reads too late. */
 static void control_on_event(struct bufferevent *stream, short what, void *arg)
 {
     struct control_client *client = arg;
     if (what & BEV_EVENT_TIMEOUT)
-        tell_cut_off(client,
-                     client->has_asked ? "it does not read its answers" : "it sends no request");
+        tell_cut_off(client, "it does not read its answers");
     client_free(client);
+}
+
+/* libevent's own time limit would begin anew with each byte. */
+static void control_on_late(void *ctx)
+{
+    tell_cut_off(ctx, "it sends no request");
+    client_free(ctx);
 }
 
 void control_answer(struct control_client *client, const char *text, size_t len)
@@ -226,7 +235,7 @@ static void control_take(struct control_client *client, const char *line, size_t
     struct err err;
     struct control *control = client->control;
     client->has_asked = true;
-    bufferevent_set_timeouts(client->stream, NULL, &control->patience);
+    watch_at(&client->late, CLOCK_NEVER);
     if (len > CONTROL_REQUEST_MAX)
         err_set(&err, ERR_PROTOCOL, 0, "a request has at most %d bytes", CONTROL_REQUEST_MAX);
     if (len > CONTROL_REQUEST_MAX || !control_read(line, len, &request, &err)) {
@@ -277,6 +286,7 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
     FD_CLEANUP int taken = fd;
     struct control *control = arg;
     struct ucred who;
+    struct err err;
     struct control_client *client = free_client(control);
     if (!listener_is_welcome(fd, &who))
         return;
@@ -294,9 +304,18 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
                                       .stream = stream,
                                       .pid = who.pid,
                                       .uid = (int)who.uid,
-                                      .unread_max = CONTROL_ANSWER_MAX};
+                                      .unread_max = CONTROL_ANSWER_MAX,
+                                      .late = {.fn = control_on_late, .ctx = client}};
+    if (!watch_clock(&client->late, control->options.base, &err)) {
+        tell_cut_off(client, err.text);
+        client_free(client);
+        return;
+    }
+    watch_at(&client->late, clock_now_ns() + control->options.patience_ns);
     bufferevent_setcb(stream, control_on_read, control_on_written, control_on_event, client);
-    bufferevent_set_timeouts(stream, &control->patience, &control->patience);
+    /* As much as the socket takes: a client that ends its side at once gets no second write. */
+    bufferevent_set_max_single_write(stream, CONTROL_ANSWER_MAX);
+    bufferevent_set_timeouts(stream, NULL, &control->patience);
     bufferevent_enable(stream, EV_READ | EV_WRITE);
 }
 

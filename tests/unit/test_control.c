@@ -28,14 +28,20 @@ static struct event_base *base;
 static struct control *control;
 static struct control_request asked;
 static int nasked;
+static size_t answer_bytes; /* 0: a short answer */
 
 static void on_asked(void *ctx, struct control_client *client,
                      const struct control_request *request)
 {
     asked = *request;
     nasked++;
-    if (!request->follows)
+    char *text = calloc(1, answer_bytes + 1);
+    cr_assert(text);
+    if (answer_bytes)
+        control_answer(client, text, answer_bytes);
+    else if (!request->follows)
         control_answer(client, "answer\n", 7);
+    free(text);
 }
 
 static void serve(int64_t patience_ns)
@@ -237,6 +243,41 @@ EndedTest(control, who_asks_nothing_is_put_out, end)
     assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
 }
 
+/* The time for the request does not begin anew with each byte. */
+EndedTest(control, who_asks_slowly_is_put_out, end)
+{
+    bool has_ended = false;
+    serve(100 * NS_PER_MS);
+    int fd = ask("{");
+    for (int sent = 0; !has_ended && sent < CONTROL_REQUEST_MAX / 2; sent++) {
+        struct pollfd ended = {.fd = fd, .events = POLLIN};
+        ssize_t n = send(fd, " ", 1, MSG_NOSIGNAL);
+        poll(&ended, 1, 10);
+        run();
+        cr_assert_str_empty(heard(fd, &has_ended), "%zd", n);
+    }
+    cr_assert(has_ended);
+    close(fd);
+}
+
+/* A client that ends its side after the request gets as much as the socket takes at once. */
+EndedTest(control, a_long_answer_to_who_sends_no_more, end)
+{
+    static const char line[] = "{\"version\":1,\"do\":\"status\"}\n";
+    size_t n = 0;
+    answer_bytes = 100000;
+    int fd = connect_to();
+    cr_assert_eq(send(fd, line, strlen(line), 0), (ssize_t)strlen(line));
+    cr_assert_eq(shutdown(fd, SHUT_WR), 0);
+    run();
+    char bytes[4096];
+    for (ssize_t got; (got = recv(fd, bytes, sizeof bytes, 0)) != 0; n += (size_t)got)
+        cr_assert(got > 0, "after %zu bytes", n);
+    cr_assert_eq(n, answer_bytes);
+    answer_bytes = 0;
+    close(fd);
+}
+
 /* A follower may be silent without limit, as long as it reads all that is sent to it. */
 EndedTest(control, who_follows_is_not, end)
 {
@@ -303,7 +344,8 @@ Test(control_request, what_is_wrong_is_told)
         {"{\"version\":1}", "names no request"},
         {"{\"version\":1,\"do\":\"dance\"}", "names no request"},
         {"{\"version\":1,\"do\":7}", "names no request"},
-        {"{\"version\":1,\"do\":\"stop\",\"force\":true}", "a request has no \"force\""},
+        {"{\"version\":1,\"do\":\"stop\",\"force\":true}",
+         "a request may not have a member \"force\""},
         {"{\"version\":1,\"do\":\"events\",\"follow\":1}", "\"follow\" is not true or false"},
         {"{\"version\":1,\"do\":\"status\",\"all\":\"yes\"}", "\"all\" is not true or false"},
         {"{\"version\":1,\"do\":\"drain\",\"left_ms\":-1}", "of a year at most"},
