@@ -21,8 +21,8 @@ int fd_take(int *fd);
  * number. *ret_opened gets the bits (1 << fd) of those it opened. */
 MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 
-/* Puts /dev/null in place of the descriptors of 0..2 whose bits (1 << fd) are set. False with errno
- * set: it cannot be opened. */
+/* Puts /dev/null in place of the descriptors of 0..2 whose bits (1 << fd) are set. These must be
+ * open: see fd_fill_standard(). False with errno set: it cannot be opened. */
 bool fd_silence(unsigned which);
 
 /* Are `n` more descriptors available? For libraries that end the program if not. */

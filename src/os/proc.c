@@ -41,9 +41,10 @@ static bool proc_read_file(pid_t pid, pid_t tid, const char *name, char *text, s
 static int64_t status_field(pid_t pid, pid_t tid, const char *key, int base)
 {
     char text[STATUS_SIZE];
-    const char *at =
-        proc_read_file(pid, tid, "status", text, sizeof text) ? strstr(text, key) : NULL;
-    return at ? (int64_t)strtoull(at + strlen(key), NULL, base) : -1;
+    if (!proc_read_file(pid, tid, "status", text, sizeof text))
+        return -1;
+    const char *at = strstr(text, key); /* missing behind a very long list of groups */
+    return at ? (int64_t)strtoull(at + strlen(key), NULL, base) : 0;
 }
 
 /* Fields of the file "stat", numbered as in proc(5). */

@@ -145,15 +145,21 @@ static void reap_release(struct reap *reap, struct reap_watch *watch, reap_fn *f
         free(watch);
 }
 
+/* Tells the end while the watch still has the pid. Returns the function that is called later: a
+ * helper's. */
+static reap_fn *reap_tell(const struct reap_watch *watch, int status)
+{
+    if (!watch->fn || watch->kind == REAP_HELPER)
+        return watch->fn;
+    watch->fn(watch->ctx, REAP_EXITED, status);
+    return NULL;
+}
+
 static void reap_one(struct reap *reap, pid_t pid, int status)
 {
     struct reap_watch *watch = reap_find(reap, pid);
-    reap_fn *fn = watch ? watch->fn : NULL;
+    reap_fn *fn = watch ? reap_tell(watch, status) : NULL;
     siginfo_t info;
-    if (fn && watch->kind != REAP_HELPER) {
-        fn(watch->ctx, REAP_EXITED, status);
-        fn = NULL;
-    }
     wait_for(P_PID, (id_t)pid, WEXITED, &info);
     if (watch)
         reap_release(reap, watch, fn, status);
@@ -164,8 +170,10 @@ static void reap_one(struct reap *reap, pid_t pid, int status)
 /* No child is left, but a watch still waits for one: its end was missed. */
 static void give_up_lost(struct reap *reap)
 {
-    while (reap->first)
-        reap_release(reap, reap->first, reap->first->fn, REAP_LOST);
+    while (reap->first) {
+        struct reap_watch *watch = reap->first;
+        reap_release(reap, watch, reap_tell(watch, REAP_LOST), REAP_LOST);
+    }
 }
 
 void reap_all(struct reap *reap)

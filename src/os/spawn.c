@@ -39,6 +39,7 @@ struct start {
     pid_t parent;
     int parent_pidfd; /* -1: not supported by the kernel */
     int child_end;    /* of the pipe for the report */
+    char **script;    /* the arguments of sh for a program that is text; [1] is its path */
     bool joins;       /* the child must move itself into its control group */
 };
 
@@ -49,7 +50,20 @@ struct failure {
     const char *stage;
 };
 
-/* From here to child_run(): runs in the child. Our threads hold no lock of the C library. */
+/* sh, room for the path, the arguments, NULL. Made before the fork: another thread may hold the
+ * allocator's lock, and clone3(2) does not free it in the child. */
+static char **script_args(char *const *argv)
+{
+    size_t argc = str_count(argv);
+    char **args = calloc(argc + 2, sizeof *args);
+    if (args) {
+        args[0] = shell_path;
+        memcpy(args + 2, argv + 1, argc * sizeof *args);
+    }
+    return args;
+}
+
+/* From here to child_run(): runs in the child, without a lock of the C library. */
 
 /* If the parent dies between fork and prctl, no signal comes. Then the parent's pid has changed. It
  * is 0 if the parent is in another PID namespace (unshare --pid without --fork). */
@@ -73,43 +87,32 @@ static bool child_is_text(const char *path)
     return n >= 0;
 }
 
-/* sh, the path, the arguments, NULL. */
-static char **script_args(char *path, char **argv)
-{
-    size_t argc = str_count(argv);
-    char **args = calloc(argc + 2, sizeof *args);
-    if (args) {
-        args[0] = shell_path;
-        args[1] = path;
-        memcpy(args + 2, argv + 1, argc * sizeof *args);
-    }
-    return args;
-}
-
 /* Tries one path; returns the errno. */
-static int child_try(const struct spawn_request *request, char *path)
+static int child_try(const struct start *start, char *path)
 {
+    const struct spawn_request *request = start->request;
     execve(path, request->argv, request->env);
     if (errno != ENOEXEC)
         return errno;
-    char **args = child_is_text(path) ? script_args(path, request->argv) : NULL;
-    if (!args)
+    if (!child_is_text(path))
         return ENOEXEC;
-    execve(shell_path, args, request->env);
+    start->script[1] = path;
+    execve(shell_path, start->script, request->env);
     return errno;
 }
 
 /* Like execvp(3): skips directories of PATH without the program or without permission to run it. If
  * no other is found, the missing permission is reported. */
-static int child_exec(const struct spawn_request *request)
+static int child_exec(const struct start *start)
 {
+    const struct spawn_request *request = start->request;
     char *name = request->argv[0], file[PATH_MAX];
     int kept = ENOENT;
     if (strchr(name, '/') || !*name)
-        return child_try(request, name);
+        return child_try(start, name);
     for (const char *at = request->path ? request->path : PROGRAM_PATH; at;) {
         at = program_next(at, name, file, sizeof file);
-        int why = child_try(request, file);
+        int why = child_try(start, file);
         if (why == EACCES)
             kept = why;
         else if (why != ENOENT && why != ENOTDIR && why != ESTALE && why != ENODEV &&
@@ -176,13 +179,13 @@ static _Noreturn void child_run(const struct start *start)
     child_set_descriptors(start);
     fd_limit_restore();
     signals_restore(request->is_apart);
-    int why = child_exec(request);
+    int why = child_exec(start);
     child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
 }
 
 /* In the parent again */
 
-/* The argument of clone3(2), in the first version that can name a control group: these words. */
+/* The argument of clone3(2) as 64-bit words, in the first version that can name a control group. */
 enum { CLONE_FLAGS = 0, CLONE_EXIT_SIGNAL = 4, CLONE_CGROUP = 10, CLONE_WORDS = 11 };
 #define INTO_CGROUP UINT64_C(0x200000000)
 
@@ -221,11 +224,19 @@ pid_t spawn_start(const struct spawn_request *request, int *ret_report, struct e
     FD_CLEANUP int child_end = ends[1];
     if (!fd_set_nonblock(report, err))
         return 0;
-    struct start start = {.request = request, .parent = getpid(), .child_end = child_end};
+    struct start start = {.request = request,
+                          .parent = getpid(),
+                          .child_end = child_end,
+                          .script = script_args(request->argv)};
+    if (!start.script) {
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", name);
+        return 0;
+    }
     start.parent_pidfd = (int)syscall(SYS_pidfd_open, start.parent, 0);
     pid_t pid = start_child(&start);
     int why = errno;
     fd_close(&start.parent_pidfd); /* the child has its own */
+    free(start.script);
     if (pid < 0) {
         err_set(err, ERR_SYSTEM, why,
                 "cannot start '%s': fork failed; check the limits on processes and memory", name);
