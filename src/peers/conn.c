@@ -165,7 +165,10 @@ void conn_send(struct conn *conn, const struct peermsg *msg)
     size_t size = peermsg_encode(&with_line, frame, FRAME_MAX);
     assert(size > 0);
     if (!buf_add(&conn->out, frame, size))
-        conn_fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
+        conn_fail(conn,
+                  buf_len(&conn->out) > 0 ? "does not read: %zu bytes are waiting for it"
+                                          : "no memory for a message to it (%zu bytes wait)",
+                  buf_len(&conn->out));
     else if (buf_len(&conn->out) == size) /* else an event will send it */
         conn_flush(conn);
 }
@@ -237,7 +240,9 @@ static void take_frame(struct conn *conn, const struct frame *frame)
     if (!peermsg_decode(frame, &msg)) {
         conn->is_strange = frame->version != PEERMSG_VERSION;
         if (conn->is_strange)
-            conn_fail(conn, "speaks version %u of the protocol, this pchrun speaks %d",
+            conn_fail(conn,
+                      "speaks version %u of the protocol, this pchrun speaks %d; install the same "
+                      "pchrun on every node",
                       frame->version, PEERMSG_VERSION);
         else
             conn_fail(conn, "sent a malformed message (%s, type %u, %u bytes): %s",

@@ -51,7 +51,7 @@ static int line_of(const struct world *w, int node, int conn)
     return -1;
 }
 
-/* Encoded and decoded, as by src/link: what the core says must never be refused. */
+/* Encoded and decoded, as by src/peers: what the core says must never be refused. */
 static struct peermsg *pass_wire(struct world *w, const struct peermsg *msg)
 {
     static uint8_t data[FRAME_MAX];

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A message names at most this many nodes: the others most often wait for the same. */
+/* A message names at most this many nodes. The other nodes mostly wait for the same thing. */
 enum { TOLD_MAX = 4 };
 
 /* --- facts --- */
@@ -165,15 +165,31 @@ void chief_note_uncommitted(struct chief *chief, uint64_t step)
     chief->gen.uncommitted = step > chief->gen.uncommitted ? step : chief->gen.uncommitted;
 }
 
-/* The full search runs only when a node at the highest step tells a lower one: that is rare. */
-void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
+static void find_highest(struct chief *chief)
 {
-    bool is_lower = now < before && before == chief->highest;
-    if (now > chief->highest || is_lower)
-        chief->highest = now;
-    for (int i = 0; is_lower && i < chief->params->nnodes; i++)
+    chief->highest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
         if (chief->peers[i].status.highest > chief->highest)
             chief->highest = chief->peers[i].status.highest;
+    chief->nhighest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->nhighest += chief->peers[i].status.highest == chief->highest;
+}
+
+/* The full search runs only when the last node at the highest step has told a lower one: a launcher
+ * may start the ranks of all nodes again. */
+void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
+{
+    if (now == before)
+        return;
+    if (now > chief->highest) {
+        chief->highest = now;
+        chief->nhighest = 1;
+    } else if (now == chief->highest) {
+        chief->nhighest++;
+    } else if (before == chief->highest && --chief->nhighest <= 0) {
+        find_highest(chief);
+    }
 }
 
 void chief_reset(struct chief *chief, struct peer *peer)

@@ -157,12 +157,13 @@ struct saved {
 static struct saved find_saved(const struct chief *chief, enum chief_writing what)
 {
     struct saved saved = {0};
+    int n = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer_status *s = &chief->peers[i].status;
         uint64_t step = what == COMMIT_OWN ? s->own_step : s->saved_step;
         if (s->expected == 0)
             continue;
-        saved.lowest = !saved.lowest || step < saved.lowest ? step : saved.lowest;
+        saved.lowest = n++ == 0 || step < saved.lowest ? step : saved.lowest;
         saved.highest = step > saved.highest ? step : saved.highest;
     }
     return saved;

@@ -146,6 +146,7 @@ struct chief {
     struct peer *peers; /* nnodes of them */
     int count[FACT__COUNT];
     uint64_t highest; /* the highest step that any node has told */
+    int nhighest;     /* how many nodes have told it */
     struct peer_order order;
     uint32_t generation;
     struct chief_generation gen;
