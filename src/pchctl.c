@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pchctl: tells how a job that runs under pchrun stands, and what it is to do. See pchctl(1).
+ * pchctl: shows the state of a job that runs under pchrun, and gives it orders. See pchctl(1).
  *
  * Here: the command line, the run, and the one exit.
  */

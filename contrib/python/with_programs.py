@@ -98,7 +98,7 @@ def add_licences(info):
     for name, (_, *patterns) in LINKED.items():
         found = [path for pattern in patterns for path in Path("/usr/share").glob(pattern) if path.is_file()]
         if not found:
-            raise Refused(f"{name} is linked in, so the text of its licence has to come along; /usr/share has none of: "
+            raise Refused(f"{name} is linked in, so the wheel must contain its licence; /usr/share has none of: "
                           f"{', '.join(patterns)}")
         shutil.copyfile(found[0], folder / name)
     metadata = info / "METADATA"

@@ -102,7 +102,7 @@ static void read_own(struct deaths_inquest *q, const char *path)
         take_file(q, &file);
     else if (err.code != ERR_NOT_FOUND)
         deaths_complain(path, err.text);
-    remove(path); /* it may be a folder; rundir removes a full one */
+    remove(path); /* also an empty folder; rundir removes one with content */
 }
 
 static void read_in_child(const void *arg, int out)

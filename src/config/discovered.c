@@ -173,7 +173,7 @@ static void discovered_show_found(const struct discovery *found, struct writer *
         writer_text(w, "warning", found->warning);
 }
 
-/* The user did not ask, so an incomplete source is no error. */
+/* The user did not ask, so an incomplete source is not an error. */
 static void show_possible(char **env, struct writer *w)
 {
     struct discovery found;

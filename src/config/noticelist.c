@@ -138,7 +138,7 @@ static bool settle_times(struct config_notice *notice, struct err *err)
 {
     bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
     if (!is_poll && (notice->interval_ns || notice->timeout_ns))
-        return err_set(err, ERR_USAGE, 0, "%s goes with poll only",
+        return err_set(err, ERR_USAGE, 0, "only poll takes %s",
                        notice->interval_ns ? "interval" : "timeout");
     if (is_poll && !notice->interval_ns)
         notice->interval_ns = INTERVAL_NS;

@@ -70,7 +70,7 @@ const struct preset_row presets[PRESET__COUNT] = {
          .settings = {{"grace", "25s"}, RESTART_CODES("143")}},
     [PRESET_SGE] =
         {.title = "Grid Engine",
-         .manual = "Only 99 requeues a job.\nGrid Engine sends\n.Dv SIGKILL\nwithout "
+         .manual = "Only exit code 99 requeues a job.\nGrid Engine sends\n.Dv SIGKILL\nwithout "
                    "warning, unless the job is submitted with\n.Li -notify :\nthen\n.Dv SIGUSR1\n"
                    "comes before a suspension, and\n.Dv SIGUSR2\nbefore the end, by the seconds "
                    "of the queue's\n.Li notify ,\nby default 60.",

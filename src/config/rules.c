@@ -37,7 +37,7 @@ static bool parse_rule(const char *action, const char *grace, struct config_sign
     if (!grace)
         return true;
     if (ret->rule != SIGNAL_PREEMPT)
-        return err_set(err, ERR_USAGE, 0, "a grace goes with preempt only, not with %s", action);
+        return err_set(err, ERR_USAGE, 0, "only preempt takes a grace, not %s", action);
     return value_duration(grace, 0, GRACE_MAX_NS, &ret->grace_ns, err) ||
            err_wrap(err, "its grace");
 }

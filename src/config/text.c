@@ -20,7 +20,7 @@ bool text_check(const char *text, int64_t min, int64_t max, struct err *err)
     size_t len = strlen(text);
     if (len == 0 && min > 0)
         return err_set(err, ERR_USAGE, 0,
-                       "the value is empty; allowed are %" PRId64 " to %" PRId64 " bytes", min,
+                       "the value is empty; it must have %" PRId64 " to %" PRId64 " bytes", min,
                        max);
     if (len < (size_t)min || len > (size_t)max)
         return err_set(err, ERR_USAGE, 0,

@@ -79,9 +79,10 @@ static bool check_chief(const struct config *config, struct err *err)
                        config->cluster.nnodes, origin_text(config, "cluster.nnodes"),
                        alone_hint(config));
     if (config->cluster.nnodes > 1 && !has_nodes && config->cluster.node_rank < 0)
-        return err_set(err, ERR_USAGE, 0,
-                       "cluster.chief (%s) needs cluster.node_rank, which node this is",
-                       origin_text(config, "cluster.chief"));
+        return err_set(
+            err, ERR_USAGE, 0,
+            "cluster.chief (%s) is set; set cluster.node_rank, too: the number of this node",
+            origin_text(config, "cluster.chief"));
     return true;
 }
 
@@ -101,8 +102,8 @@ static bool settle_node_rank(struct config *config, struct err *err)
                       err);
 }
 
-/* An address must be well-formed, with a free port, and loopback without a key or
- * cluster.insecure. */
+/* An address must be well-formed, with a port that is not in taken_ports. Several nodes without a
+ * key or cluster.insecure need a loopback address. */
 static bool check_address(const struct config *config, const char *text, struct address *ret,
                           struct err *err)
 {

@@ -194,10 +194,11 @@ static bool await_end(const struct ctl *ctl, struct talk *events, struct answer 
         }
     }
     if (result == TALK_LATE)
-        return err_set(err, ERR_PEER, 0, "the job has not ended within %s; it is still asked to",
+        return err_set(err, ERR_PEER, 0,
+                       "the job has not ended within %s; the request to end it stays in force",
                        str_about(ctl->options->wait_ns, about, sizeof about));
     if (result == TALK_END && !ret->text)
-        return err_set(err, ERR_PEER, 0, "pchrun has gone without a word of how the job ended");
+        return err_set(err, ERR_PEER, 0, "pchrun ended without saying how the job ended");
     return result == TALK_END;
 }
 

@@ -182,7 +182,7 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
     if (search.n > 1) {
         print_list(&search);
         return err_set(err, ERR_USAGE, 0,
-                       "which of these %d? name it by --job, --node or --run-dir", search.n);
+                       "which of these %d? choose one by --job, --node or --run-dir", search.n);
     }
     if (search.n == 0 && search.silent[0])
         return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search.silent);
@@ -191,7 +191,7 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
     if (search.silent[0] && !options->job && options->node < 0) {
         print_list(&search);
         return err_set(err, ERR_USAGE, 0,
-                       "which? one answers, but %s; name it by --job, --node or --run-dir",
+                       "one pchrun answers, but %s; choose one by --job, --node or --run-dir",
                        search.silent);
     }
     str_copy(ret, FIND_DIR_MAX, search.found[0].dir);

@@ -27,11 +27,11 @@ enum { SIGNS_MAX = 4 };
 static const struct {
     finder_fn *find;
     const char *signs[SIGNS_MAX + 1]; /* any of them shows the source; end with NULL */
-    bool is_last; /* used only if no other source has several nodes: its index may count parts of
-                     the job */
+    bool is_last; /* used only if no other source names several nodes: its index may number parts of
+                   * the job instead of nodes */
     const char *manual;
 } sources[DISCOVER__COUNT] = {
-    [DISCOVER_NONE] = {.manual = "Nothing is looked at."},
+    [DISCOVER_NONE] = {.manual = "pchrun looks for no other nodes."},
     [DISCOVER_AUTO] = {.manual = "All of those below."},
     [DISCOVER_SLURM] =
         {find_slurm,
@@ -49,11 +49,11 @@ static const struct {
          {"PET_NNODES", "PET_NODE_RANK"},
          .manual = "A pod in which Kubeflow would have torchrun started:\n.Ev PET_NNODES , "
                    "PET_NODE_RANK\nand\n.Ev PET_MASTER_ADDR ."},
-    [DISCOVER_TF_CONFIG] =
-        {find_tf_config,
-         {"TF_CONFIG"},
-         .manual = "A task of TensorFlow: the chief, and the workers after it.\nAn evaluator runs "
-                   "alone; a job with parameter servers is refused."},
+    [DISCOVER_TF_CONFIG] = {find_tf_config,
+                            {"TF_CONFIG"},
+                            .manual = "A task of TensorFlow.\nThe chief, if there is one, is node "
+                                      "0; the workers follow.\nAn evaluator runs "
+                                      "alone; a job with parameter servers is refused."},
     [DISCOVER_MPI] =
         {find_mpi,
          {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"},

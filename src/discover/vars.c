@@ -75,7 +75,8 @@ bool vars_take_nodes(const struct place *place, const char *count, const char *r
     int n = 0, i = 0;
     if (!vars_number(place, count, rank, &n, err))
         return false;
-    ret->nnodes = n; /* what is known, though the rest may be missing */
+    ret->nnodes = n; /* set before the checks: discover_find() uses it even if the node rank is
+                      * missing */
     if (!vars_number(place, rank, count, &i, err))
         return false;
     if (n < 1 || n > DISCOVER_NODES_MAX)

@@ -268,12 +268,13 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
     if (!signal->is_to_shell && !is_task())
         return "it goes to tasks of srun alone, and this is none";
     if (grace < 0)
-        return "it is no notice to pchrun (signals); a rank that gets it dies of it, unless it "
+        return "pchrun does not take it as a notice (signals); a rank that gets it dies of it, "
+               "unless it "
                "catches it";
     if (grace > lead)
         return "pchrun counts on more time after it than that";
     if (patient_saves(patient, &save, &err) && save > 0 && patient_need(save, grace) > grace)
-        return "saves take longer than pchrun then has";
+        return "a save needs more than the grace of that signal";
     if (kills)
         return "it reaches all processes of a task with " LINUXPROC
                ", and ends those that have not attached, such as data loaders";
@@ -335,7 +336,7 @@ void check_notices(const struct patient *patient, struct finding *ret)
         tell_asked(ret);
     } else if (over_time() == CLOCK_NEVER) {
         finding_set(ret, FINDING_OK,
-                    "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)");
+                    "Slurm ends no job at its time limit (OverTimeLimit is UNLIMITED)");
     } else {
         finding_set(ret, FINDING_WARN,
                     "only Slurm's SIGTERM announces the end of the job's time, KillWait before the "

@@ -34,7 +34,7 @@ MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len
  * file that is missing, unreadable, of another type or too long is an error, too. */
 MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
 void json_free(struct json *root);
-/* Replaces the control characters in all texts by '?': what a terminal would obey. */
+/* Replaces the control characters in all texts by '?', because a terminal would obey them. */
 MUST_CHECK bool json_make_printable(struct json *root, struct err *err);
 
 static inline void json_cleanup(struct json **root)
@@ -66,5 +66,5 @@ MUST_CHECK bool json_bool(const struct json *value, bool *ret);
 
 /* ERR_USAGE: "a list is wanted, not a string". Returns false. */
 bool json_unwanted(const struct json *value, const char *wanted, struct err *err);
-/* The text of a string; for any other kind NULL and such an error. */
+/* The text of a string; for any other kind NULL, and the error of json_unwanted(). */
 MUST_CHECK const char *json_need_text(const struct json *value, struct err *err);

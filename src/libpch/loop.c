@@ -119,10 +119,9 @@ static void warn_of_threads(struct pch *job)
     struct live *live = job_live(job);
     uint32_t other = robustlock_other_trainer(live->process);
     if (other && !atomic_exchange(&live->has_said, true))
-        line_say(
-            "rank %d: thread %ld calls pch_step, but thread %u trains: the calls belong to one "
-            "thread, and this save may be lost; see Threads in libpch(3)",
-            job->rank, (long)syscall(SYS_gettid), other);
+        line_say("rank %d: thread %ld calls pch_step, but thread %u trains. Make all calls in one "
+                 "thread; this save may be lost. See Threads in libpch(3)",
+                 job->rank, (long)syscall(SYS_gettid), other);
 }
 
 /* A process that only reports steps takes no part in rounds. */

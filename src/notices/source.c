@@ -29,12 +29,12 @@ static const struct feed_options err_limits = {480, 200, 256 * 1024};
 
 #define END_WAIT_NS  (500 * NS_PER_MS)
 #define KILL_WAIT_NS (2 * NS_PER_S)
-/* A flood is over when no other follows for so long. */
+/* A flood is over after this time without another one. */
 #define FLOOD_NS (10 * NS_PER_S)
 
 #define WAIT_MIN_NS NS_PER_S
 #define WAIT_MAX_NS (60 * NS_PER_S)
-/* A run of so long resets the wait. */
+/* A run of this length resets the wait. */
 #define GOOD_NS (60 * NS_PER_S)
 
 #define TOO_LATE "it took too long, and was ended"
@@ -314,7 +314,7 @@ static void source_describe(const struct source *source, int status, char *text,
     if (source->is_late)
         str_addf(text, size, TOO_LATE);
     else if (status == REAP_LOST)
-        str_addf(text, size, "its end was not seen");
+        str_addf(text, size, "its exit code is unknown: another process took it");
     else if (WIFSIGNALED(status))
         str_addf(text, size, "it was killed by %s", SIGTEXT(WTERMSIG(status)));
     else

@@ -79,7 +79,7 @@ enum helper_news helper_read(const struct helper *helper, int signals, int64_t u
     return HELPER_ANSWER;
 }
 
-/* The helper does not write any more, or its answer is not needed. */
+/* Drops what is left of the answer, until the helper closes its socket or `until`. */
 static enum helper_news wait_for_end(const struct helper *helper, int64_t until)
 {
     enum helper_news news = HELPER_ANSWER;

@@ -25,8 +25,8 @@ struct proc {
 MUST_CHECK bool proc_read(pid_t pid, struct proc *ret);
 /* Does /proc exist and show our PID namespace? */
 bool proc_is_ours(void);
-/* Has it ended? (A first thread that ended alone is also in state Z, with
- * other threads.) */
+/* Has it ended? (State Z alone is not enough: the first thread shows it, too, if it ended before
+ * the others.) */
 bool proc_is_dead(const struct proc *proc);
 /* Has it died, even if the kernel still frees its memory and wait(2) tells it only later? Returns
  * its status as of wait(2). 0: alive, successful, or unknown. */
@@ -57,5 +57,6 @@ bool proc_kill_group(pid_t pgid, int number);
 /* Stops us. `with_group`: also the rest of our group, for a signal that did not come from the
  * keyboard. Returns after SIGCONT. */
 void proc_stop_us(bool with_group);
-/* For any other process. Not sent if another process has the pid by now. */
+/* Signals a process that is not our child. Sends nothing if the pid now belongs to another
+ * process. */
 bool proc_signal(const struct proc *proc, int number);

@@ -69,6 +69,7 @@ size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
 
 /* Kills what one of our own programs has left behind: processes with this mark in their
  * environment, which is a unique name, and their descendants. Such orphans become our children,
- * like orphans of the job, and count as helpers until they end. An orphan without its environment
- * counts as part of the job and ends with it. Costs nothing while all our children have a watch. */
+ * like orphans of the job, and count as helpers until they end. An orphan that has cleared its
+ * environment counts as part of the job and ends with it. Costs nothing while each of our children
+ * has a reap_watch. */
 void reap_strays(struct reap *reap, const char *mark);

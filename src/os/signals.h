@@ -27,8 +27,8 @@ struct signals_info {
     enum signal_from from;
     pid_t sender; /* 0: the kernel, or a process outside our PID namespace */
 };
-/* Reads the next signal. False: none. Call before reaping: the process tree tells whether a sender
- * is of the job. */
+/* Reads the next signal. False: none. Call before reaping: the process tree tells whether the
+ * sender belongs to the job. */
 MUST_CHECK bool signals_read(int fd, struct signals_info *ret);
 
 /* In the child, last before exec: restores the inherited dispositions, then the mask. Our own

@@ -132,7 +132,7 @@ const struct rankquery_node *rankquery_told(const struct rankquery *call, int no
     else if (clock_now_ns() >= call->until)
         snprintf(ret_why, size, "no answer for %s", str_about(WAIT_NS, about, sizeof about));
     else
-        str_copy(ret_why, size, "the job has ended before it answered");
+        str_copy(ret_why, size, "the job ended before this node answered");
     return NULL;
 }
 

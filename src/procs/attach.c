@@ -101,7 +101,7 @@ void attach_free(struct attach *attach)
 
 void attach_read_steps(struct attach *attach)
 {
-    static uint64_t steps[CORE_SLOTS_MAX]; /* must outlive the queue: the core reads the newest */
+    static uint64_t steps[CORE_SLOTS_MAX]; /* static, because the queued event points to it */
     static uint8_t phases[CORE_SLOTS_MAX];
     procs_look(attach->procs, steps, phases);
     loop_post(attach->loop, &(struct event){.type = EV_STEPS,

@@ -34,7 +34,8 @@ enum {
     UNFOUNDED_MAX = 100,   /* reports without a change in a row */
     STACK_BYTES = 1 << 17, /* enough for sanitizers; untouched pages cost no memory */
 };
-/* The kernel stops threads one by one, so look several times, four times later each time. */
+/* The kernel stops threads one by one, so look several times. Each pause is four times as long as
+ * the last. */
 #define LOOK_AGAIN_NS NS_PER_MS
 /* After a report without a change. */
 #define REST_NS (10 * NS_PER_MS)

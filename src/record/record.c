@@ -160,8 +160,8 @@ static bool check_node(struct record *record, struct err *err)
     return (step && missing < 0) || lost(record, who, err);
 }
 
-/* Node 0 does not know the attempt that wrote this node's file. Then saves of two different
- * attempts would have the same number. */
+/* False: node 0 does not know the attempt that wrote this node's file. Saves of two attempts would
+ * then have the same number. */
 static bool check_count(const struct record *record, struct err *err)
 {
     return record->saves.attempt < record->history.attempt ||

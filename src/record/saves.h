@@ -38,8 +38,8 @@ void saves_free(struct saves *saves);
  * the list is full, drops the oldest step that is neither held nor committed. */
 MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int world, int rank,
                           const char *path);
-/* The step is about to be offered for a commit, and `own` was before (0: none). Holds these two
- * steps and no others. */
+/* Keeps `step`, which is about to be offered for a commit, and `own`, which was offered before (0:
+ * none). Releases all other steps. */
 void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
 /* Of the steps up to the committed one, drops the oldest until `keep` are left. */
 void saves_trim(struct saves *saves, int keep);

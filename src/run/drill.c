@@ -233,7 +233,8 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
     drill_watch(drill);
     bool is_real = drill->acted_upon[0] && !str_is(drill->acted_upon, SOURCE);
     if (is_real && is_first && verdict_is_preempted(outcome))
-        log_warn("drill", "a real notice from %s has ended the job: no drill", drill->acted_upon);
+        log_warn("drill", "a real notice from %s ended the job, so this was no drill",
+                 drill->acted_upon);
     else if (!drill->notice_at && is_first)
         log_warn("drill", "the job has ended before the training was warm: no drill");
     if (is_real || !drill->notice_at || !verdict_is_preempted(outcome))

@@ -30,7 +30,8 @@ struct drill {
     const struct core_params *params;
     struct attach *attach;
     struct watch tick;
-    int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet; when this node heard of it */
+    int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet; notice_at: when this node heard
+                                    * of the notice */
     bool has_ended;
     char acted_upon[32]; /* the source of the notice that the job acted upon; "": none */
     uint64_t first_step; /* after which the training gets warm: it may include compiling; 0: none */

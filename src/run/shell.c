@@ -61,7 +61,7 @@ static void follow_notice(struct shell *shell, const struct core_report *report,
     inbox_end(&shell->inbox, was_preempted && report->notice.is_live ? &by : NULL);
 }
 
-/* Words the last line; the code must be known. */
+/* Writes the text of the last log line. Set end->code before. */
 static void word_end(struct shell_end *end, enum outcome outcome, const char *why)
 {
     snprintf(end->text, sizeof end->text, "%s, exit code %d: %s", verdict_name(outcome), end->code,

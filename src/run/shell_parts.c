@@ -391,7 +391,7 @@ void shell_free_parts(struct shell *shell)
             parts[shell->opened].free(shell);
 }
 
-/* The end waits for helpers that end by themselves, too, but not for long. */
+/* Is the shutdown complete? It also waits for helpers that end by themselves, but not for long. */
 bool shell_is_done(const struct shell *shell)
 {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)

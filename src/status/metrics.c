@@ -110,7 +110,8 @@ static void put_commit(struct text *text)
     const struct core_report *r = text->view->report;
     gauge(text, "commit_step", "The last committed step, 0: none.", (double)r->commit_step);
     if (r->commit_at)
-        gauge(text, "commit_timestamp_seconds", "When that step was committed, if in this attempt.",
+        gauge(text, "commit_timestamp_seconds",
+              "When the last committed step was committed; only if in this attempt.",
               real_seconds(text, r->commit_at));
 }
 

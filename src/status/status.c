@@ -56,7 +56,7 @@ static void add_steprate(struct writer *w, double steps_per_s)
     writer_real(w, "steps_per_second", steps_per_s > 0 ? steps_per_s : NAN);
 }
 
-/* A process with this pid that is no descendant is a different one. */
+/* A process with this pid that is not a descendant is a different process. */
 static bool lives(pid_t pid)
 {
     struct proc proc;

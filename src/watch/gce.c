@@ -108,7 +108,8 @@ static void count_bad_hang(struct asker *asker)
         return;
     asker->bad_hangs = 0;
     asker->polls_left = POLLS;
-    log_debug("gce", "%s: the server does not hold requests; it is polled", asker->key->path);
+    log_debug("gce", "%s: the server does not hold the long-poll requests; pchrun-watch polls it",
+              asker->key->path);
 }
 
 /* The first retry comes soon: a restarting server is away for less than a second, and restarts come

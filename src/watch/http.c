@@ -85,7 +85,7 @@ static bool curllib_load(struct err *err)
     };
     /* The second is Debian's build with GnuTLS, which git depends on. */
     static struct library libcurl = {
-        .need = "to ask a service needs libcurl, from 7.66",
+        .need = "asking a service needs libcurl 7.66 or newer",
         .package = "libcurl4",
         .files = {"libcurl.so.4", "libcurl-gnutls.so.4"},
         .functions = functions,

@@ -2,7 +2,7 @@
  *
  * kubernetes: an annotation of the pod, in a file of a downward API volume. For clusters that
  * announce the end before the SIGTERM. The value is read like a file's content (file.c). A missing
- * or empty value, or a word that means no, is no notice.
+ * or empty value, or a word that means no, is not a notice.
  */
 #include "base/str.h"
 #include "watch/answers/body.h"

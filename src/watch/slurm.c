@@ -55,7 +55,7 @@ static void tell_no_limit(void)
     static const struct events none = {0};
     slurm.end_ns = EVENT_AT_UNKNOWN;
     if (!slurm.has_no_limit)
-        log_info("slurm", "job %.40s has no limit of time: there is no end to tell of", slurm.job);
+        log_info("slurm", "job %.40s has no time limit, so there is no end to report", slurm.job);
     slurm.has_no_limit = true;
     slurm.has_told = false;
     watch_tell(0, &none);

@@ -20,7 +20,7 @@
 #include "watch/say.h"
 
 struct source {
-    struct args_word word; /* its name, and what the command line knows of it */
+    struct args_word word; /* its name, its help text and its options */
     int64_t interval_ns, lead_ns;
     const struct imds_cloud *cloud; /* for imds.c */
     bool keeps_earliest;            /* struct ledger_rules */

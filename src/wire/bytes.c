@@ -8,7 +8,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "x86-64 and aarch64 are");
 
-/* One move each, where a copy of any size would be a loop or a call. */
+/* One move instruction for each size. A copy of variable size would be a loop or a call. */
 static void copy_number(void *to, const void *from, unsigned size)
 {
     switch (size) {

@@ -36,8 +36,8 @@ static inline uint64_t gate_make(uint64_t step, uint32_t round, bool decided, bo
            (decided ? GATE_DECIDED : 0) | (ends_run ? GATE_ENDS_RUN : 0);
 }
 
-/* A tentative word that the supervisor takes away as soon as one process has come to `step`: so it
- * learns of it, and looks at no step before. */
+/* A tentative gate at `step`. The supervisor opens it when the first process comes to it. So it
+ * learns of that step without polling. */
 static inline uint64_t gate_bell(uint64_t step)
 {
     return (step & GATE_STEP_MAX) | (uint64_t)GATE_TAG_BELL << GATE_STEP_BITS;

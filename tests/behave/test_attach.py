@@ -531,7 +531,7 @@ def test_the_save_takes_too_long(training):
 @pytest.mark.parametrize("first, second, text", [
     ("rank=0 world=2", "rank=0 local_rank=1 world=2", "rank 0 is attached already, by process"),
     ("rank=0 world=2", "rank=1 world=3", "says that the world has 3 ranks; earlier ranks said 2"),
-    ("rank=0 world=2", "rank=5 world=2", "rank 5 does not lie in a world of 2 ranks"),
+    ("rank=0 world=2", "rank=5 world=2", "rank 5 is out of range: the world has 2 ranks"),
     ("rank=0 world=3", "rank=2 world=3", "rank 1 is missing"),
     ("rank=0 world=2", "rank=1 world=2 local_world=4", "says that this node has 4 ranks; 2 are"),
     ("rank=0 world=2 stride=4", "rank=1 world=2 stride=4 first=2", "no step is common"),

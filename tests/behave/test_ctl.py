@@ -170,7 +170,7 @@ def test_status_of_several_nodes(world, ctl):
     assert re.search(r"^NODE +HOST +STATE", text, re.M) and re.search(r"^1 .* running +1/1 ", text, re.M)
     done = ctl("status")
     assert done.returncode == USAGE
-    assert "which of these 2? name it by --job, --node or --run-dir" in done.stderr
+    assert "which of these 2? choose one by --job, --node or --run-dir" in done.stderr
     assert len(re.findall(r"^run7 +[01]/2 ", done.stderr, re.M)) == 2
     job.jobs[1].send(signal.SIGTERM)
     assert job.finish() == PREEMPTED
@@ -587,7 +587,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     done = ctl("stop")
     os.kill(stuck.pid, signal.SIGCONT)
     assert done.returncode == USAGE and re.search(r"^other ", done.stdout + done.stderr, re.M)
-    assert re.search(r"one answers, but .*pchrun does not answer; is it stopped\?; name ", done.stderr)
+    assert re.search(r"one pchrun answers, but .*pchrun does not answer; is it stopped\?; choose ", done.stderr)
     end(other)
     end(stuck)
 

@@ -143,7 +143,7 @@ def test_grace_time_of_a_preemption(site):
     ("B:TERM@120", TASK, "USR1=preempt:115s", "srun in its place kills this task at once", "--signal=USR1@120"),
     ("B:INT@120", TASK, "USR1=preempt:115s", "it goes to the batch script alone", "--signal=USR1@120"),
     ("USR1@120", {}, "USR1=preempt:115s", "it goes to tasks of srun alone", "--signal=B:USR1@120"),
-    ("USR2@120", TASK, "USR1=preempt:115s", "it is no notice to pchrun", "--signals USR1=preempt:115s"),
+    ("USR2@120", TASK, "USR1=preempt:115s", "pchrun does not take it as a notice", "--signals USR1=preempt:115s"),
     ("USR1@60", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
     ("USR1", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
     ("KILL@120", TASK, "USR1=preempt:115s", "it is none that pchrun can take for a notice", "--signal=USR1@120"),
@@ -184,7 +184,7 @@ def test_a_signal_too_late_for_the_saves(site):
     site.is_real(signal="USR1@120")
     found = site.doctor("--checkpoint-dir", folder, "--notices", "none", "--signals", "USR1=preempt:2s", wanted=1,
                         **TASK)["notices"]
-    assert found[0] == "bad" and found[1].endswith("but saves take longer than pchrun then has")
+    assert found[0] == "bad" and found[1].endswith("but a save needs more than the grace of that signal")
 
 
 def test_a_signal_that_reaches_the_ranks_themselves(site):
@@ -229,7 +229,7 @@ def test_a_job_may_run_beyond_its_limit(site, over, over_here, told):
     assert site.doctor()["notices"] == ("ok", ASKED + told, "")
     found = site.doctor("--notices", "none")["notices"]
     if "UNLIMITED" in told:
-        assert found == ("ok", "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)", "")
+        assert found == ("ok", "Slurm ends no job at its time limit (OverTimeLimit is UNLIMITED)", "")
     else:
         assert found[0] == "warn" and found[1].startswith("only Slurm's SIGTERM announces the end of the job's time")
 

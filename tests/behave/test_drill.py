@@ -106,7 +106,7 @@ def test_a_notice_before_the_drill(world):
     job.start_all("wait")
     job.jobs[1].send(signal.SIGTERM)
     assert job.finish() == 42
-    assert said(job.jobs[0])[-1] == "a real notice from SIGTERM has ended the job: no drill"
+    assert said(job.jobs[0])[-1] == "a real notice from SIGTERM ended the job, so this was no drill"
 
 
 @pytest.mark.parametrize("node", [0, 1])
@@ -117,7 +117,7 @@ def test_a_notice_in_the_drill(nodes, node):
     job.jobs[node].send(signal.SIGTERM)
     assert job.finish() == 42
     job.agreed()
-    assert said(job.jobs[0])[-1] == "a real notice from SIGTERM has ended the job: no drill"
+    assert said(job.jobs[0])[-1] == "a real notice from SIGTERM ended the job, so this was no drill"
 
 
 def test_node_0_without_ranks(world):

@@ -55,7 +55,7 @@ def test_a_port_of_the_user_s_that_is_none(world, port):
     """It stays, and is said; a port of ours would be another than the one that these commands have."""
     job = world.launch("-n", 1, "--", "sh", "-c", SHOW, env={"MASTER_PORT": port}, code=0)
     assert lines(job) == [f"0 0/1  {port}"]
-    assert f"MASTER_PORT is '{port}', which is no port" in job.err
+    assert f"MASTER_PORT is '{port}', which is not a port" in job.err
 
 
 def test_all_nodes_are_told_the_same(world):

@@ -206,7 +206,7 @@ def test_node_0_is_preempted_before_the_others_come(nodes):
     three.start(0, "exit 0")
     three.say(0, "join: waiting for")
     three.jobs[0].send(signal.SIGTERM)
-    three.say(0, "nodes 1-2 are missing; node 0 tells the notice when they join")
+    three.say(0, "nodes 1-2 are missing; node 0 passes the notice on when they join")
     three.start(1, "exit 0")
     three.start(2, "exit 0")
     assert three.finish() == PREEMPTED
@@ -221,7 +221,7 @@ def test_node_0_does_not_wait_for_them_for_ever(nodes, grace, notices):
     two.say(0, "join: waiting for")
     begin = time.monotonic()
     two.jobs[0].send(signal.SIGTERM)
-    two.say(0, "node 1 is missing; node 0 tells the notice when it joins")
+    two.say(0, "node 1 is missing; node 0 passes the notice on when it joins")
     for _ in range(1, notices):
         time.sleep(1.1)  # what comes sooner is the same notice
         two.jobs[0].send(signal.SIGTERM)

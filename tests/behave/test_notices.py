@@ -82,7 +82,7 @@ def save_and_leave(job):
 
 
 def expect_withdrawn(job):
-    job.said("notice: withdrawn: nothing threatens this node any more")
+    job.said("notice: withdrawn: no notice holds for this node any more")
     wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
 
 

@@ -790,7 +790,7 @@ def test_slurm_without_a_limit(world, watch):
     fake_squeue(world, "echo 77 NONE")
     watcher.wait("terminate", "cancel")
     watcher.end()
-    assert len(re.findall("slurm: job 77 has no limit of time", watcher.job.err)) == 2
+    assert len(re.findall("slurm: job 77 has no time limit", watcher.job.err)) == 2
 
 
 @pytest.mark.parametrize("answer", ["77 N/A", "78 2030-01-01T00:00:00", "77", ""])
@@ -1315,8 +1315,8 @@ def test_check_of_a_service_that_says_nothing(watch, aws):
 def test_check_of_a_service_that_answers_in_part(watch, gce):
     gce.set("maintenance-event", "WHAT")
     code, line = checked(watch, "gce", "--endpoint", gce.url)
-    assert code == 1 and line == ('bad: it answers only in part: maintenance-event: "WHAT" is no value of '
-                                  'maintenance-event that is known')
+    assert code == 1 and line == ('bad: it answers only in part: maintenance-event: "WHAT" is not a known value of '
+                                  'maintenance-event')
 
 
 def test_check_of_what_is_no_service(world, watch):

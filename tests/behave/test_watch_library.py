@@ -33,7 +33,7 @@ def libcurl():
 def test_a_service_is_not_asked_without_it(watch, folder, source):  # noqa: F811
     one = watch(source, "--endpoint", "http://127.0.0.1:1", env={"LD_LIBRARY_PATH": str(folder)})
     assert one.job.finish() == 1 and not one.lines
-    for word in (f"{source}: to ask a service needs libcurl", "file too short", "apt-get install libcurl4",
+    for word in (f"{source}: asking a service needs libcurl", "file too short", "apt-get install libcurl4",
                  "unset LD_LIBRARY_PATH"):
         assert word in one.job.err
 

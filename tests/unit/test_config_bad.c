@@ -209,7 +209,7 @@ static const struct bad types[] = {
      "c.json: exit.hook: a program and its arguments as a list is wanted, not a string"},
     {"{\"exit\": {\"hook\": []}}", "c.json: exit.hook: the list is empty; name a program"},
     {"{\"exit\": {\"hook\": [\"\"]}}",
-     "c.json: exit.hook: item 1: the value is empty; allowed are 1 to 4095 bytes"},
+     "c.json: exit.hook: item 1: the value is empty; it must have 1 to 4095 bytes"},
     {"{\"exit\": {\"hook\": [\"/h\", 1]}}",
      "c.json: exit.hook: item 2: a string is wanted, not a number"},
     {"{\"preset\": \"slum\"}", "c.json: preset: \"slum\" is not one of auto, none, slurm, "
@@ -279,7 +279,7 @@ static const struct bad ranges[] = {
     {"{\"exit\": {\"preempted\": 256}}", "c.json: exit.preempted: 256 is out of range (1 to 255)"},
     {"{\"save\": {\"mode\": \"magic\"}}",
      "c.json: save.mode: \"magic\" is not one of attach, signal, forward"},
-    {"{\"job\": \"\"}", "c.json: job: the value is empty; allowed are 1 to 63 bytes"},
+    {"{\"job\": \"\"}", "c.json: job: the value is empty; it must have 1 to 63 bytes"},
     {"{\"job\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
      "c.json: job: \"0123456789012345678901234567890123456789012345678901234567890123\" has 64 "
      "bytes; allowed are 1 to 63"},
@@ -291,7 +291,7 @@ static const struct bad ranges[] = {
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"8d\"}}}",
      "c.json: signals: TERM: its grace: \"8d\" is out of range (0s to 7d)"},
     {"{\"signals\": {\"TERM\": {\"do\": \"ignore\", \"grace\": \"1s\"}}}",
-     "c.json: signals: TERM: a grace goes with preempt only, not with ignore"},
+     "c.json: signals: TERM: only preempt takes a grace, not ignore"},
     {"{\"signals\": {\"TERM\": \"preempt\", \"SIGTERM\": \"ignore\"}}",
      "c.json: signals: TERM is there twice"},
     {"{\"signals\": {\"KILL\": \"preempt\"}}",
@@ -382,7 +382,7 @@ static const struct bad flags[] = {
     {"--log-level loud x",
      "--log-level: \"loud\" is not one of error, warning, notice, info, debug"},
     {"--cluster-nodes 127.0.0.1,,127.0.0.2 x",
-     "--cluster-nodes: item 2: the value is empty; allowed are 1 to 300 bytes"},
+     "--cluster-nodes: item 2: the value is empty; it must have 1 to 300 bytes"},
     {"--signals TERM x", "--signals: \"TERM\" is not a rule; write NAME=DO or NAME=preempt:GRACE"},
     {"--signals= x", "--signals: \"\" is not a rule; write NAME=DO or NAME=preempt:GRACE"},
     {"--signals TERM=preempt:1 x", "--signals: TERM: its grace: \"1\" is not a duration; write a "
@@ -447,8 +447,8 @@ static const struct bad clusters[] = {
      "other; keep one"},
     {"--cluster-chief localhost x",
      "cluster.chief (flag --cluster-chief) needs cluster.nnodes, the number of nodes"},
-    {"--cluster-chief localhost --nnodes 2 x",
-     "cluster.chief (flag --cluster-chief) needs cluster.node_rank, which node this is"},
+    {"--cluster-chief localhost --nnodes 2 x", "cluster.chief (flag --cluster-chief) is set; set "
+                                               "cluster.node_rank, too: the number of this node"},
     {"--cluster-nodes 127.0.0.1,127.0.0.2,127.0.0.1 x",
      "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port 14242"},
     {"--cluster-nodes 127.0.0.1:14242,127.0.0.2,127.0.0.1 x",

@@ -185,7 +185,7 @@ Test(core_notices, one_that_is_withdrawn_is_forgotten)
     save(w, 5, 1, S / 2);
     told(w, NOTICE_CANCEL, "8", NOTICE_LEFT_UNKNOWN);
     told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
-    assert_said(w, "withdrawn: nothing threatens this node any more");
+    assert_said(w, "withdrawn: no notice holds for this node any more");
     w->acts[0] = '\0';
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
     closes(w, 0);

@@ -129,11 +129,13 @@ Test(core_ranks, what_does_not_fit_is_refused)
     cr_assert(ATTACH(0, .rank = 0, .world_size = 4));
     assert_refused(ATTACH(1, .rank = 0, .world_size = 4), ERR_TAKEN, "by process 100; process 101");
     assert_refused(ATTACH(1, .rank = 1, .world_size = 8), ERR_PROTOCOL, "world has 8 ranks");
-    assert_refused(ATTACH(1, .rank = 4, .world_size = 4), ERR_PROTOCOL, "does not lie in a world");
-    assert_refused(ATTACH(1, .rank = -7, .world_size = 4), ERR_PROTOCOL, "does not lie in a world");
+    assert_refused(ATTACH(1, .rank = 4, .world_size = 4), ERR_PROTOCOL,
+                   "is out of range: the world has 4 ranks");
+    assert_refused(ATTACH(1, .rank = -7, .world_size = 4), ERR_PROTOCOL,
+                   "is out of range: the world has 4 ranks");
     assert_refused(ATTACH(1, .rank = 1, .world_size = 0), ERR_PROTOCOL, "world size 0");
     assert_refused(ATTACH(1, .rank = 1, .world_size = CORE_WORLD_MAX + 1), ERR_PROTOCOL,
-                   "must be within 1 and 65536");
+                   "must be from 1 to 65536");
     cr_assert_eq(ranks.n, 1);
     cr_assert(ATTACH(1, .rank = 1, .world_size = 4));
     assert_refused(ATTACH(2, .rank = 2, .world_size = 4), ERR_TAKEN, "one too many");

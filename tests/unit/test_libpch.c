@@ -130,14 +130,14 @@ WorldTest(libpch, refusal_is_said_once_and_training_goes_on)
     struct client *c = start();
     client_say(c, "open rank=7 world=2");
     const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
-    struct procmsg no = {.type = PROCMSG_REFUSED, .text = "rank 7 does not lie in a world of 2"};
+    struct procmsg no = {.type = PROCMSG_REFUSED, .text = "rank 7 is out of range"};
     procs_send(world.procs, call->slot, &no);
     procs_close(world.procs, call->slot);
     client_expect(c, "open supervised=0 same=1 resume=0 path=-");
     client_ask(c, "open", "open supervised=0 same=1 resume=0 path=-");
     client_step(c, 1, "continue");
     const char *said = client_stderr(c);
-    cr_expect(strstr(said, "rank 7 does not lie in a world of 2"), "%s", said);
+    cr_expect(strstr(said, "rank 7 is out of range"), "%s", said);
     expect_one_line(said);
     cr_expect_eq(client_end(c), 0);
     /* procs_close() reports nothing. */

@@ -164,9 +164,9 @@ Test(rankquery, an_end_before_all_have_answered)
     on_look = NULL;
     begin_with(2);
     rankquery_end(&call);
-    of(1, "the job has ended before it answered");
+    of(1, "the job ended before this node answered");
     two_ranks(1);
-    of(1, "the job has ended before it answered");
+    of(1, "the job ended before this node answered");
 }
 
 /* Node 1 says what cannot be, and node 2 answers. */

@@ -291,7 +291,7 @@ def _folder() -> Optional[str]:
 
 def _say_no_folder(what: str) -> None:
     if not _part.has_fitted and _part.state in (_NOT_YET, _COUNTS) and os.environ.get("PCH_RANK", "0") == "0":
-        _say(f"{what} is only counted: pchrun has no --checkpoint-dir, where its checkpoints would go")
+        _say(f"the steps of {what} are counted, but not saved; give pchrun --checkpoint-dir for its checkpoints")
 
 
 # --- Hugging Face's Trainer ---

@@ -52,7 +52,8 @@ static void send_order_to_all(struct chief *chief)
 
 /* --- messages --- */
 
-/* The shortest times between two STATUS that measure a slower pace, and any other pace. */
+/* A pace is measured over at least this time: the first for a slower pace, the second for any
+ * other. */
 #define PACE_SLOWER_NS (100 * NS_PER_MS)
 #define PACE_NS        (900 * NS_PER_MS) /* nearly a heartbeat */
 

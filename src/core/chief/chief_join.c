@@ -221,11 +221,13 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
         refuse_caller(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
                       h->node_rank, who, h->nnodes, p->nnodes);
     else if (h->node_rank >= (uint32_t)p->nnodes)
-        refuse_caller(chief, conn, "node rank %u (%s) does not lie in a job of %d nodes",
+        refuse_caller(chief, conn,
+                      "node rank %u (%s) is out of range: the job has %d nodes, counted from 0",
                       h->node_rank, who, p->nnodes);
     else if (first_difference(p->settings, h->settings, ours, theirs, sizeof ours))
-        refuse_caller(chief, conn, "node %u (%s) is set up with %s; node 0 with %s", h->node_rank,
-                      who, theirs[0] ? theirs : "nothing", ours[0] ? ours : "nothing");
+        refuse_caller(chief, conn, "node %u (%s) has %s, node 0 has %s; set the same on every node",
+                      h->node_rank, who, theirs[0] ? theirs : "nothing",
+                      ours[0] ? ours : "nothing");
     else if (h->node_rank == 0 && conn != CONN_SELF)
         refuse_caller(chief, conn,
                       "%s says that it is node 0, which is this one; is its --node-rank right?",
@@ -238,7 +240,7 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     return false;
 }
 
-/* No supervisor has been this node, or its supervisor left before the start. */
+/* No supervisor has joined as this node, or it left before the start. */
 static bool is_vacant(const struct chief *chief, const struct peer *peer)
 {
     return !peer->at.incarnation || (!chief->order.start && !peer_is(peer, FACT_JOINED));

@@ -2,10 +2,10 @@
  * When the next save without a notice is due: a number of steps, or a time, after the last commit.
  * A commit of the program's own save counts, too. See chief_parts.h.
  *
- * A bell tells the chief that a step is reached: it is a gate that opens when the first process
- * comes to it. So no node polls for steps, and a process looks once for each save. The chief
- * measures time itself. It then sets a bell for the next step, because a job that does not train
- * has nothing to save.
+ * A bell is a gate that opens when the first process comes to it. It tells the chief that this step
+ * is reached, so no node polls. A process stops at the gate once for each save. For a period in
+ * time the chief reads the clock, then sets a bell for the next step: without a further step there
+ * is nothing to save.
  */
 #include "core/chief/chief_parts.h"
 

@@ -21,8 +21,8 @@
 /* No save measured yet: assume that a save takes 1/FIT of the grace. */
 #define FIT 4
 
-/* The first save of a notice waits until the last commit is older than this many saves. Then the
- * save costs less than the training that it keeps. */
+/* The first save of a notice waits until the last commit is older than this many times the duration
+ * of a save. Then the save costs less than the training that it protects. */
 #define SPARED 20
 
 /* --- what was measured --- */

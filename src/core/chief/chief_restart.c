@@ -153,7 +153,8 @@ static void forget(struct chief *chief, struct peer *peer)
     chief_note(chief, peer);
 }
 
-/* A notice that is not near yet comes before the first step of the next generation. */
+/* In the next generation, a notice that is not near yet counts as one that came before its first
+ * step. */
 static void renew_notice(struct chief *chief)
 {
     chief->notice.at = chief->out->now;
@@ -212,7 +213,7 @@ void chief_decide_restart(struct chief *chief)
         end_as_failed(chief, because);
     } else if (!is_over(chief) && chief->out->now >= chief->gen.leave_deadline) {
         chief_tell_without(chief, FACT_GONE, who, sizeof who);
-        snprintf(because, sizeof because, "not everything was ended in time: %s",
+        snprintf(because, sizeof because, "the generation did not end in time; not finished: %s",
                  who[0] ? who : "the commit record");
         end_as_failed(chief, because);
     } else if (is_over(chief) && is_due(chief) && all_are(chief, FACT_CONNECTED)) {

@@ -31,7 +31,8 @@ static void complain(struct roster *roster, const char *fmt, ...)
 static void see(struct roster *roster, long rank, int node)
 {
     if (roster->seen[rank / 8] & (1U << (rank % 8)))
-        complain(roster, "two processes have rank %ld, one of them on node %d", rank, node);
+        complain(roster, "two processes have rank %ld, one of them on node %d; each needs its own",
+                 rank, node);
     else
         roster->seen[rank / 8] |= (uint8_t)(1U << (rank % 8));
 }

@@ -66,11 +66,11 @@ static void end_preempted(struct chief *chief)
     int n = chief->params->nnodes - chief->count[FACT_JOINED];
     if (n > 0) {
         chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-        out_log(chief->out, LOG_NOTICE, "join",
-                "node%s %s %s missing; node 0 tells the notice when %s, and waits until shortly "
-                "before the deadline",
-                n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
-                n == 1 ? "it joins" : "they join");
+        out_log(
+            chief->out, LOG_NOTICE, "join",
+            "node%s %s %s missing; node 0 passes the notice on when %s, and waits until shortly "
+            "before the deadline",
+            n == 1 ? "" : "s", missing, n == 1 ? "is" : "are", n == 1 ? "it joins" : "they join");
     }
     chief->tell_until = clock_min(chief_abort_at(chief), chief_join_until(chief));
     chief_stop(chief, OUTCOME_PREEMPTED, 0,

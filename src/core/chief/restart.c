@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* A simple generator is enough: it spreads the restarts of jobs that failed for one reason. */
+/* A simple random generator is enough: it spreads the restarts of jobs that failed for the same
+ * reason. */
 static uint64_t next_random(struct restart *r)
 {
     r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

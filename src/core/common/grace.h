@@ -34,7 +34,7 @@ struct grace_notice {
     int64_t last_at;  /* when its newest repeat that counted came; only for signals */
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
     int64_t deadline; /* CLOCK_NEVER: it ends nothing */
-    bool is_served;   /* its deadline has passed, and the job goes on: it counts no more */
+    bool is_served;   /* its deadline has passed, and the job goes on: it no longer counts */
     bool is_repeated; /* it ends nothing, but asks for a save before its deadline */
     bool is_saved;    /* that save was asked for */
     int64_t lead;     /* how long before the deadline a program that does not attach is asked */

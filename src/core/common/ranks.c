@@ -88,11 +88,12 @@ static void resolve(const struct ranks *ranks, const struct core_params *params,
 static bool check_counts(const struct ranks *ranks, const struct procmsg *who, struct err *err)
 {
     if (who->world_size < 1 || who->world_size > CORE_WORLD_MAX)
-        return err_set(err, ERR_PROTOCOL, 0, "world size %d: must be within 1 and %d",
-                       who->world_size, CORE_WORLD_MAX);
+        return err_set(err, ERR_PROTOCOL, 0, "world size %d: must be from 1 to %d", who->world_size,
+                       CORE_WORLD_MAX);
     if (who->rank < 0 || who->rank >= who->world_size)
-        return err_set(err, ERR_PROTOCOL, 0, "rank %d does not lie in a world of %d ranks",
-                       who->rank, who->world_size);
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d is out of range: the world has %d ranks, counted from 0", who->rank,
+                       who->world_size);
     if (ranks->world_size && who->world_size != ranks->world_size)
         return err_set(err, ERR_PROTOCOL, 0,
                        "rank %d says that the world has %d ranks; earlier ranks said %d", who->rank,
@@ -107,7 +108,7 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
                        "rank %d says that it starts from step %llu, which no training reaches",
                        who->rank, ull(who->step));
     if (who->local_world_size < 1 || who->local_world_size > CORE_SLOTS_MAX)
-        return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be within 1 and %d",
+        return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be from 1 to %d",
                        who->local_world_size, CORE_SLOTS_MAX);
     return true;
 }

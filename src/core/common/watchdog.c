@@ -5,7 +5,8 @@
 
 #include "base/clock.h"
 
-/* A pause is remembered for one or two terms: long enough for a pause that comes once an epoch. */
+/* The longest pause is remembered for one to two times TERM_NS. That covers a pause that comes once
+ * an epoch. */
 #define TERM_NS (6 * 3600 * NS_PER_S)
 /* How often the steps are read within the shortest limit. */
 #define LOOKS       8

@@ -45,7 +45,8 @@ void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal, in
                   int64_t deadline)
 {
     int64_t left_at = now + ladder->params->exit_wait_ns;
-    /* Without a deadline, a program that is asked by signal gets exit_wait, as an attached one. */
+    /* Without a deadline, a program that is asked by a signal gets exit_wait, like an attached
+     * program. */
     int64_t asked_until = deadline == CLOCK_NEVER ? left_at : deadline - (deadline - now) / 8;
     ladder_begin(ladder, now, deadline);
     switch (manner) {

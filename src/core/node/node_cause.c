@@ -130,7 +130,7 @@ void node_take_cause(struct node *node, const struct peer_cause *cause,
         !str_is(end->why, ending->why) && !is_of_one_process(&node->gen.cause, cause))
         out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", ending->why);
     node->gen.cause = *cause;
-    if (cause->fault != FAULT_NONE) { /* else a restart was cancelled; the failure is no cause */
+    if (cause->fault != FAULT_NONE) { /* else the cause is that a restart was cancelled */
         end->outcome = ending->outcome;
         end->exit_code = ending->exit_code;
         str_copy(end->why, sizeof end->why, ending->why);

@@ -29,7 +29,7 @@ bool node_notice_is_near(const struct node *node)
     return g->hurry != HURRY_NONE || node->out->now >= own_near_at(node);
 }
 
-/* The newest notice made the hurry; another notice may have the earliest deadline. */
+/* The newest notice asked for the hurry. The earliest deadline may be that of another notice. */
 static const char *hurrying_signal(const struct grace *g)
 {
     const struct grace_notice *newest = grace_first(g);
@@ -43,7 +43,8 @@ static void log_notice_change(struct node *node, enum grace_change change)
 {
     const struct grace *g = &node->grace;
     if (change == GRACE_OVER) {
-        out_log(node->out, LOG_NOTICE, "notice", "withdrawn: nothing threatens this node any more");
+        out_log(node->out, LOG_NOTICE, "notice",
+                "withdrawn: no notice holds for this node any more");
         return;
     }
     const struct grace_notice *n = grace_first(g);

@@ -77,7 +77,7 @@ int64_t uplink_mute_at(const struct uplink *uplink);
 void uplink_lose(struct uplink *uplink);
 /* Connects again if retry_at has come. Reads the steps for a heartbeat if heartbeat_at has. */
 void uplink_call(struct uplink *uplink);
-/* A single node beats only while a notice is live: then the chief must know its pace. */
+/* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
 /* This machine stood still: the chief's silence counts anew from now. */
 void uplink_forgive(struct uplink *uplink);

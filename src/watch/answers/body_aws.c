@@ -28,7 +28,7 @@ bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct
 static const char *const ending[] = {"instance-stop", "instance-retirement", "instance-reboot",
                                      "system-reboot", NULL};
 
-/* An item that is no object has no code. */
+/* An item that is not an object has no code. */
 static void add_scheduled(struct events *ret, const struct json *item)
 {
     const char *code = bodytext_of(item, "Code"), *state = bodytext_of(item, "State");

@@ -38,7 +38,7 @@ static void set_mild(struct event *event, const struct json *item)
     }
 }
 
-/* An item that is no object has no type. */
+/* An item that is not an object has no type. */
 static void add_event(struct events *ret, const struct json *item, const char *name)
 {
     const char *type = bodytext_of(item, "EventType"), *id = bodytext_of(item, "EventId");

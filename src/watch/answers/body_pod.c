@@ -37,7 +37,7 @@ static struct json *read_kind(const char *data, size_t len, const char *kind, st
     struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root || str_is(text_of(root, "kind"), kind))
         return root;
-    err_set(err, ERR_PROTOCOL, 0, "the answer is no %s", kind);
+    err_set(err, ERR_PROTOCOL, 0, "the answer is not a %s", kind);
     json_free(root);
     return NULL;
 }

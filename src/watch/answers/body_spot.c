@@ -39,7 +39,7 @@ bool body_aws_action(const char *data, size_t len, struct events *ret, struct er
     return true;
 }
 
-/* ---- termination-time: a time, or no such path ---- */
+/* ---- termination-time: a time; without a notice the path is missing (404) ---- */
 
 /* A time in an unknown format is still a notice. */
 static bool looks_like_time(const char *word)

@@ -47,4 +47,4 @@ def test_what_it_is_made_of(program):
     assert lines[:3] == ["True", "True [True, True, True, True, True]", "True"]
     assert lines[3].startswith("ValueError: ")
     assert lines[4:] == [f"RuntimeError: {path} holds step 7; the job resumes at step 8",
-                         "RuntimeError: the job resumes at step 8, but no path was given for it to saved()"]
+                         "RuntimeError: the job resumes at step 8, but saved() got no path for that step"]

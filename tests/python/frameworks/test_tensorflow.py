@@ -115,7 +115,7 @@ def test_what_it_is_made_of(program, world):
     code, outcome, lines = start("first", lambda: world.go_on("notice"))
     assert (code, outcome) == (PREEMPTED, "preempted") and one.report["commit"]["path"] is None
     assert lines[:3] == ["ValueError: with a checkpoint, instead of a manager, checkpoint_dir is needed, too",
-                         "NotImplementedError: a ParameterServerStrategy has no step that all workers finish",
+                         "NotImplementedError: ParameterServerStrategy is not supported: it has no step that all workers finish",
                          "[{}, {}, 14, 15]"]
     assert lines[3:5] == ["[]", "True None"] and "save_fn" in lines and lines[-1] == "exit_fn"
     assert "termination_watcher_fn of rank 0" in world.events.all("told")[0]["text"]

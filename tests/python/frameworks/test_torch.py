@@ -71,8 +71,8 @@ def test_what_it_is_made_of(program):
         "TypeError: these have no load_state_dict: step", "0",
         "7 True True True",
         f"RuntimeError: {path} holds step 7; the job resumes at step 8",
-        f"RuntimeError: {path} holds model; what is to be loaded is model, other",
-        "RuntimeError: the job resumes at step 7, but no path was given for it to saved()",
+        f"RuntimeError: {path} holds model; this program loads model, other",
+        "RuntimeError: the job resumes at step 7, but saved() got no path for that step",
         "True", "True 11", "ValueError: the loader has no batch"]
 
 

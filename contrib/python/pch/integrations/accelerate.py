@@ -47,7 +47,7 @@ class Checkpoint:
         """
         step, path = self._job.resume_step, self._job.resume_path
         if path is None and step:
-            raise RuntimeError(f"the job resumes at step {step}, but no path was given for it to saved()")
+            raise RuntimeError(f"the job resumes at step {step}, but saved() got no path for that step")
         if path is not None:
             self._accelerator.load_state(path)
         return step

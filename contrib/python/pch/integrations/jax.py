@@ -77,7 +77,7 @@ class Checkpoint:
         if path is None and job.resume_step == 0:
             return state
         if path is None:
-            raise RuntimeError(f"the job resumes at step {job.resume_step}, but no path was given for it to saved()")
+            raise RuntimeError(f"the job resumes at step {job.resume_step}, but saved() got no path for that step")
         wanted = {"step": 0, "state": jax.tree.map(_stored, state)}
         with ocp.StandardCheckpointer() as checkpointer:
             loaded = checkpointer.restore(path, wanted)

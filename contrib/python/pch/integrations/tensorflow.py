@@ -223,7 +223,7 @@ class PreemptionCheckpointHandler:
                           "itself is to restore it", RuntimeWarning, stacklevel=3)
             self._counter.assign(job.resume_step)
         elif job.resume_path is None:
-            raise RuntimeError(f"the job resumes at step {job.resume_step}, but no path was given for it to saved()")
+            raise RuntimeError(f"the job resumes at step {job.resume_step}, but saved() got no path for that step")
         else:
             manager.checkpoint.restore(job.resume_path)
         calls = int(self._counter.numpy())
@@ -322,7 +322,7 @@ def _place(cluster_resolver: Any) -> Tuple[bool, bool]:
     """(Is it a worker of a cluster? Does its checkpoint count?) Without a cluster every checkpoint counts."""
     jobs = cluster_resolver.cluster_spec().as_dict() if cluster_resolver else {}
     if "ps" in jobs:
-        raise NotImplementedError("a ParameterServerStrategy has no step that all workers finish")
+        raise NotImplementedError("ParameterServerStrategy is not supported: it has no step that all workers finish")
     if not jobs:
         return False, True
     kind, number = cluster_resolver.task_type, cluster_resolver.task_id

@@ -76,13 +76,13 @@ class Checkpoint:
         if path is None and job.resume_step == 0:
             return 0
         if path is None:
-            raise RuntimeError(f"the job resumes at step {job.resume_step}, but no path was given for it to saved()")
+            raise RuntimeError(f"the job resumes at step {job.resume_step}, but saved() got no path for that step")
         shared = self._read(path, _SHARED)
         if shared["step"] != job.resume_step:
             raise RuntimeError(f"{path} holds step {shared['step']}; the job resumes at step {job.resume_step}")
         if shared["parts"].keys() != self._parts.keys():
             raise RuntimeError(f"{path} holds {', '.join(sorted(shared['parts']))}; "
-                               f"what is to be loaded is {', '.join(sorted(self._parts))}")
+                               f"this program loads {', '.join(sorted(self._parts))}")
         if rehearse:
             rehearse()
         self._load_shards(path)
