@@ -259,9 +259,15 @@ static bool run_end(const struct ctl *ctl, struct err *err)
     else if (ok && !waits)
         printf("asked for\n");
     if (ok && waits) {
-        ok = flush_out(err) && await_end(ctl, &events, &end, err);
+        struct err lost;
+        bool is_told = flush_out(&lost); /* else it waits all the same */
+        ok = await_end(ctl, &events, &end, err);
         if (ok)
             tell_end(ctl, &end);
+        if (ok && !is_told) {
+            *err = lost;
+            ok = false;
+        }
     }
     talk_close(&events);
     answer_free(&answer);

@@ -46,8 +46,10 @@ static bool read_whole(const struct place *place, const char *name, int64_t max,
 
 bool vars_number_if_set(const struct place *place, const char *name, int *ret, struct err *err)
 {
-    int64_t number = *ret;
-    if (vars_has(place, name) && !read_whole(place, name, INT32_MAX, &number, err))
+    int64_t number;
+    if (!vars_has(place, name))
+        return true;
+    if (!read_whole(place, name, INT32_MAX, &number, err))
         return false;
     *ret = (int)number;
     return true;

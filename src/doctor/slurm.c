@@ -448,16 +448,21 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
 
 /* --- the exit code --- */
 
-/* "42,50-60" */
+/* "42, 0-255": Slurm takes more than pchrun's own options do. */
 static bool lists_code(const char *list, int code)
 {
-    char text[VALUE_MAX], *rest = text, *item;
-    bool codes[VALUE_CODES_MAX] = {false};
-    struct err err;
-    str_copy(text, sizeof text, list);
-    while ((item = strsep(&rest, ",")) && value_codes((char *[]){item, NULL}, codes, &err))
-        ;
-    return codes[code];
+    for (const char *at = list; *at; at += *at == ',') {
+        char *end;
+        long first = strtol(at, &end, 10), last = first;
+        if (end == at)
+            return false;
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        if (first <= code && code <= last)
+            return true;
+        at = end + strcspn(end, ",");
+    }
+    return false;
 }
 
 void check_requeue(const struct patient *patient, struct finding *ret)

@@ -247,7 +247,8 @@ def test_nothing_tells_of_the_end(site):
 
 
 @pytest.mark.parametrize("listed, code", [("(null)", None), ("1-9,41", None), ("1-41,43", None), ("x", None),
-                                          ("1,40-45", 42), ("42", 42), ("", None)])
+                                          ("1,40-45", 42), ("42", 42), ("", None),
+                                          ("0-255", 42), ("50-43, 42", 42), ("0,42 ", 42)])
 def test_a_code_that_does_not_put_the_job_back(site, listed, code):
     site.is_real(requeue=listed)
     found = site.doctor()["requeue"]
