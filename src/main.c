@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern char **environ;
-
 enum { EXIT_CANNOT_RUN = 125 };
 
 static void begin_log(const struct config *config)

@@ -55,6 +55,6 @@ struct deaths_inquest {
 
 /* Set the public fields first. Calls fn at once or within a second; with NULL if the command ended
  * well. */
-void deaths_ask(struct deaths *deaths, struct deaths_inquest *inquest);
+void deaths_ask(struct deaths *deaths, struct deaths_inquest *q);
 /* Before or after that call, and before the next question. */
 void deaths_close(struct deaths_inquest *inquest);

@@ -190,8 +190,8 @@ static void answer_on_clock(void *ctx)
 static void answer_of_all(struct answer *answer, struct control_client *client,
                           const struct core_report *was)
 {
-    bool can_ask = answer->params->nnodes > 1 && answer->params->node_rank == 0;
-    if (!can_ask || (!answer->is_asked && !rankquery_begin(&answer->call))) {
+    bool asks_all = answer->params->nnodes > 1 && answer->params->node_rank == 0;
+    if (!asks_all || (!answer->is_asked && !rankquery_begin(&answer->call))) {
         answer_client(answer, client, NULL, was);
         return;
     }
