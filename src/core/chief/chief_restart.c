@@ -189,7 +189,6 @@ static void renew(struct chief *chief)
     chief->order.port = out_port(chief->out); /* the old port may still be in use */
     chief->is_changed = true;
     renew_notice(chief);
-    chief->highest = 0; /* else each node that is forgotten would begin a search for it */
     for (int i = 0; i < chief->params->nnodes; i++)
         forget(chief, &chief->peers[i]);
     out_log(chief->out, LOG_NOTICE, "restart", "generation %u begins%s", chief->generation,
