@@ -152,9 +152,12 @@ def leave_holders(world, n):
         left.append(int(pid))
         ports.append(port)
         assert is_in_own(int(pid))
+    members = [our_group() / Path(group_of(pid)).name / "cgroup.procs" for pid in left]
     for job in dead:
         job.kill()
-    assert all(is_alive(pid) for pid in left)
+    # The kernel kills each command when its pchrun is gone, a moment later.
+    wait_until(lambda: [file.read_text().split() for file in members] == [[str(pid)] for pid in left],
+               "the commands to end with their pchruns")
     return [job.pid for job in dead], left, ports
 
 
