@@ -220,7 +220,7 @@ class Service:
         if not request:
             return False
         with self.changed:
-            fault = self.faults.pop(0) if self.faults else None
+            fault = self.next_fault(request.path)
             request.fault = fault.__name__ if fault else ""
             self.requests.append(request)
             self.changed.notify_all()
@@ -250,9 +250,17 @@ class Service:
 
     # ---- for the tests ----
 
-    def spoil(self, fault, times=1):
+    def spoil(self, fault, times=1, path=None):
+        """The next requests get the fault; with a path, the next ones on that path."""
         with self.changed:
-            self.faults += [fault] * times
+            self.faults += [(fault, path)] * times
+
+    def next_fault(self, path):
+        for i, (fault, only) in enumerate(self.faults):
+            if only in (None, path):
+                del self.faults[i]
+                return fault
+        return None
 
     def wait(self, condition, what):
         """Waits until condition() is true, which is looked at after each change; returns it."""

@@ -454,7 +454,7 @@ def test_aws_absence_is_believed_the_second_time(ask, aws):
     aws.set(aws.ACTION, spot_action(120))
     watcher = ask(aws)
     watcher.wait("terminate")
-    aws.spoil(answering("away", lambda _lie: Answer(404)), 4)  # four paths of one poll
+    aws.spoil(answering("away", lambda _lie: Answer(404)), path=aws.ACTION)
     aws.wait_spoiled()
     aws.wait_answered(aws.ACTION)
     assert watcher.types == ["terminate"]

@@ -657,12 +657,16 @@ static void check_in_time(struct world *w)
 }
 
 /* A node that does not hear of the deadlines of other nodes leaves by its own. Two heartbeats are
- * waited for, and killed processes take their time to be gone. */
+ * waited for, and killed processes take their time to be gone. Where messages are lost, the
+ * heartbeats count from the last message that the node has got. */
 static void check_cut(struct world *w)
 {
     int64_t left = in_time(w) + 2 * S + longest_teardown(w);
-    for (int i = 0; i < w->s.nnodes; i++)
-        check_left(w, i, earliest_deadline(&w->hosts[i]), left);
+    for (int i = 0; i < w->s.nnodes; i++) {
+        int64_t deadline = earliest_deadline(&w->hosts[i]), heard_at = w->hosts[i].heard_at;
+        bool is_late = w->s.drop && heard_at > deadline;
+        check_left(w, i, is_late ? heard_at : deadline, left);
+    }
 }
 
 /* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */

@@ -110,10 +110,11 @@ void net_arrive(struct world *w, const struct happening *h)
         return;
     if (h->what == H_TO_CHIEF)
         check_told(w, h->node, h->data);
-    struct event event = {
-        .type = EV_PEER_MESSAGE,
-        .peer = {.conn = h->what == H_TO_CHIEF ? (int)h->arg : CONN_CHIEF, .msg = h->data}};
-    world_event(w, h->what == H_TO_CHIEF ? 0 : h->node, event);
+    int to = h->what == H_TO_CHIEF ? 0 : h->node;
+    w->hosts[to].heard_at = w->now;
+    struct event event = {.type = EV_PEER_MESSAGE,
+                          .peer = {.conn = to == 0 ? (int)h->arg : CONN_CHIEF, .msg = h->data}};
+    world_event(w, to, event);
 }
 
 static void tell_down(struct world *w, enum what what, int node, uint64_t conn, int64_t at)

@@ -390,11 +390,11 @@ static bool is_prompt(const struct schedule *s)
     return s->slow_disk && !s->restart.after_notice && is_benign(&quick);
 }
 
-/* Nodes are cut off, and nothing else fails. A node with a notice leaves in time, even if another
- * node is mute. Lost messages would delay it without a bound: each waits for the next heartbeat. */
+/* Nothing but the network fails. A node with a notice leaves in time, even if another node is
+ * mute. */
 static bool is_cut(const struct schedule *s)
 {
-    return behaves(s, 2 * S) && s->least_grace >= 3 * S && s->eval_proc < 0 && !s->drop &&
+    return behaves(s, 2 * S) && s->least_grace >= 3 * S && s->eval_proc < 0 &&
            !s->restart.after_notice && has_fault(s, 1U << DO_PARTITION) &&
            !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PARTITION));
 }

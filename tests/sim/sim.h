@@ -257,6 +257,7 @@ struct host {
     uint64_t line_epoch;
     int64_t cut_until;
     int64_t fifo_up, fifo_down;
+    int64_t heard_at; /* when the last message of another node came */
 };
 
 struct happening;
