@@ -7,8 +7,8 @@
  * never entered twice. When the queue is empty, the timer is set to the core's next deadline and
  * `settled` is called.
  *
- * No part tells when it has become idle: the shell asks all of them after each turn of the loop.
- * Owns the core and the event base. Main thread.
+ * No part tells when it has become idle: the shell asks all of them after each iteration of the
+ * loop. Owns the core and the event base. Main thread.
  */
 #pragma once
 
@@ -27,8 +27,9 @@ struct loop {
     struct loop_item *queue; /* a ring of LOOP_QUEUE_MAX */
     unsigned first, count;
     bool is_busy;
-    bool is_over;     /* set it after ACT_EXIT: the core gets no more events */
-    bool has_changed; /* set it if something in the report has: it is written after this turn */
+    bool is_over; /* set it after ACT_EXIT: the core gets no more events */
+    bool
+        has_changed; /* set it if something in the report has: it is written after this iteration */
 };
 
 /* One action causes a bounded number of events: one or two for each child. */

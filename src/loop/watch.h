@@ -24,7 +24,7 @@ struct watch {
 
 MUST_CHECK struct event_base *watch_open(struct err *err);
 void watch_close(struct event_base *base);
-/* One turn of the loop: waits for the next event, and calls all watches that are due. False:
+/* One iteration of the loop: waits for the next event, and calls all watches that are due. False:
  * libevent has failed. */
 MUST_CHECK bool watch_turn(struct event_base *base);
 

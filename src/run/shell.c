@@ -285,7 +285,7 @@ static void on_settled(void *ctx)
     outfile_flush(&shell->metrics.out);
 }
 
-/* After each turn of the loop. */
+/* After each iteration of the loop. */
 static void settle_turn(struct shell *shell)
 {
     if (shell->wants_hook && !record_is_busy(&shell->record))

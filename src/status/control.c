@@ -125,7 +125,7 @@ static void control_shut(struct control_client *client)
     shutdown(bufferevent_getfd(client->stream), SHUT_RDWR);
 }
 
-/* libevent closes the socket in the next turn of the loop. */
+/* libevent closes the socket in the next iteration of the loop. */
 static void client_free(struct control_client *client)
 {
     control_shut(client);

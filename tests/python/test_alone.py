@@ -65,11 +65,11 @@ def test_the_steps_of_two_threads_are_refused(program):
         job.step()
         for call in (job.step, lambda: job.step(9), lambda: next(job.steps(99)), lambda: pch.Saver(job, print).run(int)):
             in_thread(call)
-        turns = job.steps(99)
-        next(turns)
-        for call in (lambda: job.should_save, job.saved, job.done, lambda: next(turns)):
+        iterator = job.steps(99)
+        next(iterator)
+        for call in (lambda: job.should_save, job.saved, job.done, lambda: next(iterator)):
             in_thread(call)
-        print(job.finished, next(turns), job.finished)
+        print(job.finished, next(iterator), job.finished)
         job.close()
         in_thread(pch.attach().step)
         """, "False 1", "False 2", *["thread MainThread makes the steps of this job, and still runs: "] * 8, "3 4 4",
@@ -110,7 +110,7 @@ def test_attaching_twice_gives_the_same_job(program):
 
 
 def test_strides_and_a_loop_that_is_left(program):
-    """The turn that was left is not counted: only the program knows what it has done."""
+    """The iteration that was left is not counted: only the program knows what it has done."""
     prints(program, """
         job = pch.attach(stride=4)
         for step in job.steps(20):
@@ -136,7 +136,7 @@ def test_a_loop_over_epochs_and_a_loader(program):
 
 
 def test_a_background_save_that_fails_ends_no_turn(program):
-    """A failure that names its step does not finish the current turn's step. A failure without a step does."""
+    """A failure that names its step does not finish the current iteration's step. A failure without a step does."""
     prints(program, """
         import threading
         job = pch.attach()
@@ -145,8 +145,8 @@ def test_a_background_save_that_fails_ends_no_turn(program):
             thread.start()
             thread.join()
             print(step, job.finished)
-        turns = job.steps(9)
-        next(turns)
+        iterator = job.steps(9)
+        next(iterator)
         job.save_failed("why")
         print(job.finished)
         """, "0 0", "1 1", "2 2", "4")

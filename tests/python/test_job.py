@@ -129,7 +129,7 @@ def test_nobody_looks_at_should_save(program, world):
     one.job.send(signal.SIGTERM)
     world.go_on("on")
     assert one.result() == (PREEMPTED, "preempted_unsaved", None)
-    assert "RuntimeWarning: pchrun has asked for a save in a turn of the loop that did not look" in one.job.err
+    assert "RuntimeWarning: pchrun has asked for a save in an iteration that did not look" in one.job.err
     assert "the program has not looked at should_save" in one.report["why"]
 
 
@@ -153,7 +153,7 @@ def test_a_save_that_raises(program, world, shape):
 
 
 def test_its_own_saves(program, world):
-    """Reported before should_save is looked at, a save belongs to the turn that it is made in."""
+    """Reported before should_save is looked at, a save belongs to the iteration that it is made in."""
     one = program(BEGIN + """
 with pch.attach() as job:
     for step in job.steps(6):

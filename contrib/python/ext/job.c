@@ -19,8 +19,7 @@ int step_from(PyObject *object, void *ret_step)
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
         return 0;
     if (PyErr_Occurred() || step >= STEP_LIMIT) {
-        PyErr_Format(PyExc_ValueError, "%S is not a number of steps: they lie from 0 to 2**48 - 2",
-                     object);
+        PyErr_Format(PyExc_ValueError, "%S is not a number of steps from 0 to 2**48 - 2", object);
         return 0;
     }
     *(uint64_t *)ret_step = step;
@@ -62,8 +61,8 @@ static PyObject *text_of_exception(PyObject *exception)
     return text;
 }
 
-/* A report of a failure must not fail itself: half of a character is escaped, and an exception may
- * stand for its text. */
+/* The text of a report, from a str or an exception, as UTF-8. Characters that UTF-8 does not have
+ * are escaped, so that the report of a failure does not fail itself. */
 static PyObject *text_from(PyObject *why)
 {
     PyObject *text = NULL;
@@ -99,9 +98,10 @@ static PyObject *job_step(PyObject *self, PyObject *const *args, Py_ssize_t coun
 }
 
 DOC(steps, "($self, total, /, save=None)",
-    "Iterates over the steps that are left: for step in job.steps(total). One turn is one\n"
+    "Iterates over the steps that are left: for step in job.steps(total). One iteration is one\n"
     "step; step is the number of steps finished before it. Ask should_save at the end of each\n"
-    "turn. Or give save: then save(step) is called when all ranks save, and returns the path of\n"
+    "iteration. Or give save: then save(step) is called when all ranks save, and returns the path "
+    "of\n"
     "the checkpoint, or None. Raises Exit when the job has to leave.");
 
 static PyObject *job_steps(PyObject *self, PyObject *args, PyObject *keywords)
@@ -119,7 +119,7 @@ static PyObject *job_steps(PyObject *self, PyObject *args, PyObject *keywords)
 
 static PyObject *job_should_save(PyObject *self, void *closure)
 {
-    if (training.turn && training_end_turn() < 0)
+    if (training.iteration && training_end_iteration() < 0)
         return NULL;
     return Py_NewRef(training.should_save ? Py_True : Py_False);
 }
@@ -176,9 +176,9 @@ static PyObject *job_save_failed(PyObject *self, PyObject *args)
         return NULL;
     PyObject *bytes = text_from(why);
     bool ok = bytes;
-    if (object != Py_None) /* perhaps a save in the background, which must not end the turn */
+    if (object != Py_None) /* a save in the background must not end the iteration */
         ok = ok && step_from(object, &step);
-    else if ((ok = ok && training_end_turn() >= 0))
+    else if ((ok = ok && training_end_iteration() >= 0))
         step = training.finished;
     ok = ok && training_save_failed(step, PyBytes_AsString(bytes));
     return none_if(ok, bytes);
@@ -264,7 +264,7 @@ DOC(done, "($self, /)",
 
 static bool say_done(void)
 {
-    if (training_end_turn() < 0)
+    if (training_end_iteration() < 0)
         return false;
     training_leave(false);
     pch_done(training.job);
@@ -390,12 +390,12 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef members[] = {
     {"should_save", job_should_save, NULL,
-     "Do all ranks save this step? Ends the turn of the loop over steps(), so it reports that the\n"
+     "True if all ranks save this step. Ends the iteration over steps(), so it reports that the\n"
      "step is finished. True until saved() or save_failed(), or the next step.",
      NULL},
     {"should_exit", job_should_exit, NULL,
-     "Must the program leave the training loop and end? The job restarts or stops.", NULL},
-    {"supervised", job_supervised, NULL, "Is the process attached to a pchrun?", NULL},
+     "True if the program must leave the training loop and end: the job restarts or stops.", NULL},
+    {"supervised", job_supervised, NULL, "True if the process is attached to a pchrun.", NULL},
     {"finished", job_finished, NULL, "The number of finished steps that were reported.", NULL},
     {"rank", job_rank, NULL, "This process's rank in the job, None without a pchrun.", NULL},
     {"resume_step", job_resume_step, NULL,

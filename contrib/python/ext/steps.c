@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * steps: `for step in job.steps(total)`. One turn of the loop is one step (or one stride). The step
- * is reported when the turn ends: the program asks should_save, reports a save, or begins the next
- * turn.
+ * steps: `for step in job.steps(total)`. One iteration of the loop is one step (or one stride). The
+ * step is reported when the iteration ends: the program asks should_save, reports a save, or begins
+ * the next iteration.
  */
 #include "types.h"
 
@@ -43,8 +43,8 @@ static void steps_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    if (training.turn == object)
-        training.turn = NULL; /* the program has left the loop in the middle of a turn */
+    if (training.iteration == object)
+        training.iteration = NULL; /* the program has left the loop in the middle of it */
     steps_clear(object);
     PyObject_GC_Del(object);
     Py_DECREF(type);
@@ -89,28 +89,29 @@ static bool call_save(struct steps *self)
     return ok;
 }
 
-/* All ranks save at the end of a turn in which the program did not look at should_save. */
+/* All ranks save at the end of an iteration in which the program did not look at should_save. */
 static bool serve(struct steps *self)
 {
     if (self->save)
         return call_save(self);
     return training_save_failed(training.finished, "the program has not looked at should_save") &&
-           PyErr_WarnEx(PyExc_RuntimeWarning,
-                        "pchrun has asked for a save in a turn of the loop that did not look at "
-                        "job.should_save; look at it in every turn, or give job.steps() a save "
-                        "function",
-                        1) == 0;
+           PyErr_WarnEx(
+               PyExc_RuntimeWarning,
+               "pchrun has asked for a save in an iteration that did not look at "
+               "job.should_save; look at it in every iteration, or give job.steps() a save "
+               "function",
+               1) == 0;
 }
 
 static PyObject *steps_next(PyObject *object)
 {
     struct steps *self = (struct steps *)object;
-    if (training.turn == object) {
-        int result = training_end_turn();
+    if (training.iteration == object) {
+        int result = training_end_iteration();
         if (result < 0 || (result == 1 && !serve(self)))
             return NULL;
     } else if (!training_is_mine()) {
-        return NULL; /* a new turn would drop the other thread's turn unreported */
+        return NULL; /* a new iteration would drop the other thread's iteration unreported */
     }
     if (training.should_exit) {
         struct module *module = PyType_GetModuleState(Py_TYPE(object));
@@ -119,7 +120,7 @@ static PyObject *steps_next(PyObject *object)
     }
     if (training.finished >= self->total)
         return NULL;
-    training.turn = object;
+    training.iteration = object;
     return PyLong_FromUnsignedLongLong(training.finished);
 }
 

@@ -81,7 +81,7 @@ bool training_attach(const struct pch_options *options)
     training.is_shielded = !(options->flags & (PCH_NO_SAVE | PCH_NO_SHIELD));
     training.thread = 0;
     training.should_save = training.should_exit = false;
-    training.turn = NULL;
+    training.iteration = NULL;
     training.stride = options->stride ? options->stride : 1;
     bool resumes = !(options->flags & PCH_NO_SAVE) && options->first_step == 0;
     training.finished = resumes ? pch_resume_step(training.job) : options->first_step;
@@ -154,20 +154,20 @@ int training_step_slowly(uint64_t finished)
     if (!training_return(true))
         return -1;
     training.finished = finished;
-    training.turn = NULL;
+    training.iteration = NULL;
     training.should_save = action == PCH_SAVE;
     training.should_exit = action == PCH_EXIT;
     return training.should_save;
 }
 
-int training_end_turn(void)
+int training_end_iteration(void)
 {
-    return training.turn ? training_step(training.finished + training.stride) : 0;
+    return training.iteration ? training_step(training.finished + training.stride) : 0;
 }
 
 bool training_saved(const char *path)
 {
-    if (training_end_turn() < 0 || !training_leave(true))
+    if (training_end_iteration() < 0 || !training_leave(true))
         return false;
     enum pch_action action = pch_saved(training.job, training.finished, path);
     if (!training_return(true))

@@ -29,7 +29,7 @@ struct training {
     bool should_save, should_exit;
     pthread_t thread; /* makes the steps; 0: none yet */
     uint64_t finished, stride;
-    const void *turn; /* the Steps whose turn goes on, with its step unreported; NULL: none */
+    const void *iteration; /* the Steps in an iteration whose step is unreported; NULL: none */
 };
 
 extern struct training training;
@@ -50,13 +50,13 @@ bool training_return(bool is_training_call);
 bool training_take_over(void);
 /* pch_step, when it may wait. 1: save; 0: go on (or leave: should_exit); -1: an exception. */
 int training_step_slowly(uint64_t finished);
-/* Reports the step of the turn that goes on, if any. Returns as training_step. */
-int training_end_turn(void);
-/* The step of the last training_step is saved; `path` may be NULL. Ends the turn. */
+/* Reports the step of the present iteration, if any. Returns as training_step. */
+int training_end_iteration(void);
+/* The step of the last training_step is saved; `path` may be NULL. Ends the iteration. */
 bool training_saved(const char *path);
 bool training_save_failed(uint64_t step, const char *why);
 
-/* Does this thread make the steps? The steps of two would count double. */
+/* True if this thread makes the steps. The steps of two threads would count double. */
 static inline bool training_is_mine(void)
 {
     return LIKELY(training.thread == pthread_self()) || training_take_over();
@@ -73,6 +73,6 @@ static inline int training_step(uint64_t finished)
         return training_step_slowly(finished);
     training.finished = finished;
     training.should_save = false;
-    training.turn = NULL;
+    training.iteration = NULL;
     return 0;
 }
