@@ -20,10 +20,11 @@ static struct {
     unsigned long dropped;
 } the_log = {.options = {.level = LOG_INFO, .format = LOG_TEXT, .node_rank = -1}};
 
-static const char *const level_names[LOG__COUNT] = {
+const char *const log_level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTICE] = "notice",
-    [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",
+    [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  [LOG__COUNT] = NULL,
 };
+const char *const log_format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 
 void log_init(const struct log_options *options)
 {
@@ -72,7 +73,7 @@ static void format_json(char *line, size_t size, enum log_level level, const cha
 {
     char at[32];
     str_addf(line, size, "{\"at\":\"%s\",\"level\":\"%s\"",
-             clock_iso8601(clock_real_ns(), at, sizeof at), level_names[level]);
+             clock_iso8601(clock_real_ns(), at, sizeof at), log_level_names[level]);
     if (the_log.options.node_rank >= 0)
         str_addf(line, size, ",\"node_rank\":%d", the_log.options.node_rank);
     if (topic)

@@ -14,6 +14,8 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG__COUNT };
 enum log_format { LOG_TEXT, LOG_JSON };
+/* Their names; each list ends with NULL. */
+extern const char *const log_level_names[], *const log_format_names[];
 
 struct log_options {
     enum log_level level; /* lines above it are not written */

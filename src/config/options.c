@@ -58,10 +58,6 @@ static const char *const leftovers_names[] = {
     [LEFTOVERS_KILL] = "kill", [LEFTOVERS_LEAVE] = "leave", NULL};
 static const char *const watchdog_modes[] = {
     [WATCHDOG_OFF] = "off", [WATCHDOG_LOG] = "log", [WATCHDOG_ON] = "on", NULL};
-static const char *const level_names[] = {
-    [LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTICE] = "notice",
-    [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  [LOG__COUNT] = NULL};
-static const char *const format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 
 /* Their order is that of --help and the manual. */
 /* clang-format off */

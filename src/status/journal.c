@@ -135,10 +135,6 @@ static void write_action(struct journal *journal, const struct action *action)
 {
     static const char *const targets[] = {
         [TARGET_CHILDREN] = "commands", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "all"};
-    static const char *const levels[LOG__COUNT] = {[LOG_ERROR] = "error",
-                                                   [LOG_WARN] = "warning",
-                                                   [LOG_NOTICE] = "notice",
-                                                   [LOG_INFO] = "info"};
     struct writer w;
     switch (action->type) {
     case ACT_START:
@@ -171,7 +167,7 @@ static void write_action(struct journal *journal, const struct action *action)
         if (action->log.level >= LOG_DEBUG)
             return;
         journal_begin(journal, &w, event_of_topic(action->log.topic));
-        writer_text(&w, "level", levels[action->log.level]);
+        writer_text(&w, "level", log_level_names[action->log.level]);
         writer_text(&w, "topic", action->log.topic);
         writer_text(&w, "text", action->log.text);
         break;

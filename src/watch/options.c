@@ -19,7 +19,6 @@ static struct args_word source_word(size_t i)
 
 static const char *const mild_words[] = {"log", "checkpoint", NULL};
 static const enum notice_type milds[] = {NOTICE_LOG, NOTICE_CHECKPOINT};
-static const char *const format_words[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 
 static const struct args_row rows[] = {
     {"help", 'h', NULL, "this text", ARGS_HELP},
@@ -47,7 +46,7 @@ static const struct args_row rows[] = {
     {"value", 0, "TEXT", "the only value of the annotation that is a notice", ARGS_TEXT, AT(value),
      true},
     {"log-format", 0, "FORMAT", "of errors on standard error: text or json [text]", ARGS_CHOICE,
-     AT(log_format), .choices = format_words},
+     AT(log_format), .choices = log_format_names},
 };
 
 static struct args_row watch_row(size_t i)
