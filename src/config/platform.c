@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,101 +73,66 @@ void platform_scheduler(char **env, struct platform *ret)
 
 /* --- the cloud --- */
 
-struct machine {
-    const char *root;
-    struct platform *found;
+/* The firmware of each cloud. */
+static const struct vendor {
+    const char *name;
+    enum preset preset;
+    const char *file, *pattern; /* for fnmatch(3): this file must match, too; NULL: none */
+} vendors[] = {
+    /* A Chromebook is another product of this vendor. */
+    {"Google", PRESET_GCE_SPOT, PRODUCT, "Google?( Compute Engine)"},
+    {"Amazon EC2", PRESET_AWS},
+    /* Older instance types use Xen, some with GPUs. So do other clouds. */
+    {"Xen", PRESET_AWS, BIOS, "*.amazon*"},
+    /* Hyper-V has the same vendor; only Azure has this tag. */
+    {"Microsoft Corporation", PRESET_AZURE, CHASSIS, "7783-7084-3265-9085-8269-3286-77"},
+    {"Alibaba Cloud", PRESET_ALIBABA},
+    {"Tencent Cloud", PRESET_TENCENT},
 };
 
-static const char *platform_below(const struct machine *machine, const char *path,
-                                  char whole[PATH_SIZE])
-{
-    snprintf(whole, PATH_SIZE, "%s%s", machine->root, path);
-    return whole;
-}
-
 /* One line of a firmware file, without surrounding spaces; "": none. */
-static void platform_read_line(const struct machine *machine, const char *path,
-                               char text[DMI_TEXT_MAX])
+static void platform_read_line(const char *root, const char *path, char text[DMI_TEXT_MAX])
 {
-    char whole[PATH_SIZE], line[DMI_TEXT_MAX];
-    (void)fd_read_text(platform_below(machine, path, whole), line, sizeof line);
-    line[strcspn(line, "\n")] = '\0';
-    const char *begin = line + strspn(line, " ");
-    size_t len = strlen(begin);
-    while (len > 0 && begin[len - 1] == ' ')
-        len--;
-    snprintf(text, DMI_TEXT_MAX, "%.*s", (int)len, begin);
-    for (char *p = text; *p; p++)
-        if (*p < ' ' || *p > '~')
+    char whole[PATH_SIZE];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    (void)fd_read_line(whole, text, DMI_TEXT_MAX);
+    for (char *p = str_one_line(text); *p; p++)
+        if (*p > '~' || *p < ' ')
             *p = '?';
 }
 
-static void platform_conclude(const struct machine *machine, enum preset preset, const char *path,
-                              const char *text)
-{
-    machine->found->preset = preset;
-    snprintf(machine->found->why, sizeof machine->found->why, "%s is %s", path, text);
-}
-
 /* The firmware does not show whether a VM is a Spot VM; the shorter grace suits both. */
-static void judge_google(const struct machine *machine)
+static void look_for_gpu(const char *root, struct platform *ret)
 {
-    char text[DMI_TEXT_MAX], whole[PATH_SIZE];
-    platform_read_line(machine, PRODUCT, text);
-    if (!str_is(text, "Google Compute Engine") && !str_is(text, "Google")) {
-        platform_conclude(machine, PRESET_NONE, PRODUCT, text); /* for example a Chromebook */
-        return;
-    }
-    bool has_gpu = access(platform_below(machine, GPU_DEVICE, whole), F_OK) == 0;
-    platform_conclude(machine, has_gpu ? PRESET_GCE_GPU : PRESET_GCE_SPOT, PRODUCT, text);
-    str_addf(machine->found->why, sizeof machine->found->why,
+    char whole[PATH_SIZE];
+    snprintf(whole, sizeof whole, "%s%s", root, GPU_DEVICE);
+    bool has_gpu = access(whole, F_OK) == 0;
+    ret->preset = has_gpu ? PRESET_GCE_GPU : PRESET_GCE_SPOT;
+    str_addf(ret->why, sizeof ret->why,
              has_gpu ? ", and " GPU_DEVICE " is there"
                      : ", and " GPU_DEVICE
                        " is not; whether this is a Spot VM cannot be told, so it may be one");
 }
 
-/* Older instance types use Xen, some with GPUs. So do other clouds. */
-static void judge_xen(const struct machine *machine)
-{
-    char text[DMI_TEXT_MAX];
-    platform_read_line(machine, BIOS, text);
-    bool is_amazon = strstr(text, ".amazon");
-    platform_conclude(machine, is_amazon ? PRESET_AWS : PRESET_NONE, BIOS, text);
-}
-
-/* Hyper-V has the same vendor; only Azure has this tag. */
-static void judge_microsoft(const struct machine *machine)
-{
-    char text[DMI_TEXT_MAX];
-    platform_read_line(machine, CHASSIS, text);
-    bool is_azure = str_is(text, "7783-7084-3265-9085-8269-3286-77");
-    platform_conclude(machine, is_azure ? PRESET_AZURE : PRESET_NONE, CHASSIS, text);
-}
-
-static const struct {
-    const char *vendor;
-    enum preset preset;
-    void (*judge)(const struct machine *machine); /* NULL: the vendor tells it all */
-} vendors[] = {
-    {"Google", .judge = judge_google}, {"Amazon EC2", PRESET_AWS},
-    {"Xen", .judge = judge_xen},       {"Microsoft Corporation", .judge = judge_microsoft},
-    {"Alibaba Cloud", PRESET_ALIBABA}, {"Tencent Cloud", PRESET_TENCENT},
-};
-
 void platform_cloud(const char *root, struct platform *ret)
 {
-    struct machine machine = {.root = root, .found = ret};
-    char vendor[DMI_TEXT_MAX];
+    const char *file = VENDOR;
+    char text[DMI_TEXT_MAX];
     *ret = (struct platform){.preset = PRESET_NONE};
-    platform_read_line(&machine, VENDOR, vendor);
-    size_t i = 0;
-    while (i < ARRAY_LEN(vendors) && !str_is(vendor, vendors[i].vendor))
-        i++;
-    if (i < ARRAY_LEN(vendors) && vendors[i].judge)
-        vendors[i].judge(&machine);
-    else if (vendor[0])
-        platform_conclude(&machine, i < ARRAY_LEN(vendors) ? vendors[i].preset : PRESET_NONE,
-                          VENDOR, vendor);
-    else
+    platform_read_line(root, VENDOR, text);
+    if (!text[0]) {
         snprintf(ret->why, sizeof ret->why, "%s cannot be read, or is empty", VENDOR);
+        return;
+    }
+    size_t i = 0;
+    while (i < ARRAY_LEN(vendors) && !str_is(text, vendors[i].name))
+        i++;
+    const struct vendor *vendor = i < ARRAY_LEN(vendors) ? &vendors[i] : NULL;
+    if (vendor && vendor->file)
+        platform_read_line(root, file = vendor->file, text);
+    if (vendor && (!vendor->pattern || fnmatch(vendor->pattern, text, FNM_EXTMATCH) == 0))
+        ret->preset = vendor->preset;
+    snprintf(ret->why, sizeof ret->why, "%s is %s", file, text);
+    if (ret->preset == PRESET_GCE_SPOT)
+        look_for_gpu(root, ret);
 }
