@@ -177,23 +177,18 @@ bool str_is_whole(const char *s)
 
 bool str_to_duration(const char *s, int64_t *ret)
 {
-    size_t digits = strspn(s, "0123456789.");
-    char number[64];
-    if (digits == 0 || digits >= sizeof number || s[0] == '.')
+    char *unit;
+    double number = strtod(s, &unit);
+    /* strtod() also reads a sign, spaces, "inf", "1e3" and "0x1". */
+    if (s[0] == '.' || unit == s || unit != s + strspn(s, STR_DIGITS "."))
         return false;
-    memcpy(number, s, digits);
-    number[digits] = '\0';
-    char *end;
-    double v = strtod(number, &end);
-    if (*end)
-        return false;
-    if (s[digits] == '\0' && v == 0) {
+    if (*unit == '\0' && number == 0) {
         *ret = 0;
         return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        double ns = v * (double)units[i].ns;
-        if (!str_is(s + digits, units[i].name))
+        double ns = number * (double)units[i].ns;
+        if (!str_is(unit, units[i].name))
             continue;
         *ret = ns < 9.0e18 ? (int64_t)(ns + 0.5) : INT64_MAX;
         return true;

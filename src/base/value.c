@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool value_number(const char *text, int64_t min, int64_t max, int *ret, struct err *err)
@@ -61,14 +62,11 @@ static const char units[] = "BKMGT";
 
 static bool read_size(const char *text, int64_t *ret)
 {
-    char number[DIGITS_MAX + 1] = "";
-    size_t digits = strspn(text, "0123456789");
+    size_t digits = strspn(text, STR_DIGITS);
     const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
     if (digits == 0 || digits > DIGITS_MAX)
         return false;
-    memcpy(number, text, digits);
-    if (!str_to_i64(number, 0, INT64_MAX, ret))
-        return false;
+    *ret = strtoll(text, NULL, 10);
     if (!text[digits])
         return *ret == 0;
     if (!unit || text[digits + 1])
