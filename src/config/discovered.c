@@ -16,7 +16,7 @@
 /* The user's number of nodes; 0: not given. */
 static int given_nnodes(const struct config *config)
 {
-    int n = (int)command_count(config->cluster.nodes);
+    int n = (int)str_count(config->cluster.nodes);
     return n > 0 ? n : origin_is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
 }
 

@@ -57,17 +57,9 @@ bool text_keep(char **field, char *copy, struct err *err)
 
 /* ---- lists ---- */
 
-size_t command_count(char *const *args)
-{
-    size_t n = 0;
-    while (args && args[n])
-        n++;
-    return n;
-}
-
 bool command_add(char ***args, char *copy, struct err *err)
 {
-    size_t n = command_count(*args);
+    size_t n = str_count(*args);
     char **more = copy ? realloc(*args, (n + 2) * sizeof *more) : NULL;
     if (!more) {
         free(copy);
@@ -93,7 +85,7 @@ static bool command_add_json(const struct json *item, const char *folder, char *
         return false;
     if (!*args)
         return command_from_text(text, folder, args, err);
-    if (command_count(*args) >= ARGS_MAX)
+    if (str_count(*args) >= ARGS_MAX)
         return err_set(err, ERR_USAGE, 0, "more than %d arguments", ARGS_MAX - 1);
     return command_add(args, strdup(text), err);
 }

@@ -26,8 +26,6 @@ MUST_CHECK bool command_from_json(const struct json *json, const char *folder, c
                                   struct err *err);
 /* Appends one text to a list. Takes `copy`, which is from malloc(). */
 MUST_CHECK bool command_add(char ***args, char *copy, struct err *err);
-/* How many texts a list has; 0 for NULL. */
-size_t command_count(char *const *args);
 /* Frees any list of texts and sets it to NULL. */
 void command_clear(char ***args);
 void command_write(char *const *args, struct writer *writer, const char *key);

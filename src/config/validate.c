@@ -37,7 +37,7 @@ static bool check_port(int port, struct err *err)
 /* The list gives the number of nodes; if both are given they must agree. */
 static bool settle_nnodes(struct config *config, struct err *err)
 {
-    int n = (int)command_count(config->cluster.nodes);
+    int n = (int)str_count(config->cluster.nodes);
     if (n > 0 && config->cluster.chief)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nodes (%s) and cluster.chief (%s) exclude each other; keep one",
@@ -158,7 +158,7 @@ static bool check_twins(struct entry *entries, size_t n, struct err *err)
 
 static bool validate_check_nodes(const struct config *config, struct err *err)
 {
-    size_t n = command_count(config->cluster.nodes);
+    size_t n = str_count(config->cluster.nodes);
     struct entry *entries = calloc(n + 1, sizeof *entries);
     if (!entries)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot check cluster.nodes");

@@ -110,7 +110,7 @@ static bool parse_template(const struct option *option, const char *text, const 
 
 static bool add_item(const struct option *option, const char *text, char ***list, struct err *err)
 {
-    size_t n = command_count(*list);
+    size_t n = str_count(*list);
     if (n >= (size_t)option->max)
         return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
     if (!text_check(text, 1, 300, err))
@@ -225,7 +225,7 @@ static bool list_from_json(const struct option *option, const struct json *json,
                                      ? "an exit code or a range such as \"64-78\" is wanted"
                                      : "a string is wanted",
                                  err) ||
-                   err_wrap(err, "item %zu", command_count(*field) + 1);
+                   err_wrap(err, "item %zu", str_count(*field) + 1);
         if (!add_item(option, text, field, err))
             return false;
     }
