@@ -9,7 +9,6 @@
 #include "base/value.h"
 #include "config/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,9 +146,8 @@ static bool settle_times(struct config_notice *notice, struct err *err)
     return true;
 }
 
-/* "gce", "file:/run/leave" */
-static bool add_from_text(const char *text, const char *folder, struct config *config,
-                          struct err *err)
+bool noticelist_add_text(const char *text, const char *folder, struct config *config,
+                         struct err *err)
 {
     if (str_is(text, "none"))
         return err_set(err, ERR_USAGE, 0, "none stands alone");
@@ -167,24 +165,6 @@ static bool add_from_text(const char *text, const char *folder, struct config *c
         return noticelist_add(config, &notice, err);
     free_notice(&notice);
     return false;
-}
-
-bool noticelist_from_text(const char *text, const char *folder, struct config *config,
-                          struct err *err)
-{
-    if (!*text) /* usually an unset shell variable */
-        return err_set(err, ERR_USAGE, 0, "the value is empty; write none for no source");
-    if (str_is(text, "none") && config->nnotices == 0)
-        return true;
-    char *copy = strdup(text);
-    if (!copy)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-    char *rest = copy, *item;
-    bool ok = true;
-    while (ok && (item = strsep(&rest, ",")))
-        ok = add_from_text(item + strspn(item, " "), folder, config, err);
-    free(copy);
-    return ok;
 }
 
 static bool time_from_json(const struct json *json, int64_t *ret, struct err *err)
@@ -259,7 +239,7 @@ static bool noticelist_add_json(const struct json *item, const char *folder, str
 {
     const char *text = json_text(item);
     if (text)
-        return add_from_text(text, folder, config, err);
+        return noticelist_add_text(text, folder, config, err);
     if (json_kind(item) == JSON_IS_OBJECT)
         return add_from_object(item, folder, config, err);
     return json_unwanted(item, "a string or an object is wanted", err);
@@ -300,8 +280,6 @@ static bool insert(struct config *config, size_t at, enum config_notice_kind kin
 bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds, struct err *err)
 {
     size_t at = 0;
-    if (!noticelist_has(config, CONFIG_NOTICE_AUTO))
-        return true;
     while (config->notices[at].kind != CONFIG_NOTICE_AUTO)
         at++;
     free_notice(&config->notices[at]);

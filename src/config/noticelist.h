@@ -16,13 +16,14 @@ extern const char *const notice_kind_names[];
 /* Is it the user's own program? All others but "auto" are sources of pchrun-watch. */
 bool noticelist_is_program(enum config_notice_kind kind);
 
-/* "gce,file:/run/leave"; "none" is the empty list. */
-MUST_CHECK bool noticelist_from_text(const char *text, const char *folder, struct config *config,
-                                     struct err *err);
+/* Appends one source: "gce", "file:/run/leave". */
+MUST_CHECK bool noticelist_add_text(const char *text, const char *folder, struct config *config,
+                                    struct err *err);
+/* A list of words and objects; "none" alone is the empty list. */
 MUST_CHECK bool noticelist_from_json(const struct json *json, const char *folder,
                                      struct config *config, struct err *err);
-/* Replaces "auto" by these kinds (the list ends with CONFIG_NOTICE_AUTO), except kinds already in
- * the list. Without "auto" it does nothing. */
+/* Replaces "auto", which must be there, by these kinds (the list ends with CONFIG_NOTICE_AUTO),
+ * except kinds already in the list. */
 MUST_CHECK bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds,
                                   struct err *err);
 bool noticelist_has(const struct config *config, enum config_notice_kind kind);

@@ -11,7 +11,6 @@
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
-#include "config/rules.h"
 #include "config/values.h"
 
 #include <errno.h>
@@ -124,13 +123,16 @@ static bool presets_fill_in(struct config *config, const struct preset_setting *
                             const char *origin, struct err *err)
 {
     const struct option *option = option_by_key(setting->key);
-    bool is_merged = option->type == OPTION_SIGNALS;
-    if (!is_merged && origin_from(config, option->key) != FROM_DEFAULT)
+    struct config_signal given[CONFIG_SIGNALS];
+    if (option->type != OPTION_SIGNALS && origin_from(config, option->key) != FROM_DEFAULT)
         return true;
-    if (!origin_set(config, option, FROM_PRESET, origin, err))
-        return false;
-    return is_merged ? rules_add_missing(setting->text, config, err)
-                     : value_from_text(option, setting->text, NULL, config, err);
+    memcpy(given, config->signals, sizeof given);
+    bool ok = origin_set(config, option, FROM_PRESET, origin, err) &&
+              value_from_text(option, setting->text, NULL, config, err);
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        if (given[number].is_given)
+            config->signals[number] = given[number];
+    return ok;
 }
 
 bool presets_apply(struct config *config, char **env, struct err *err)

@@ -8,8 +8,6 @@
 #include "base/value.h"
 #include "config/signames.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GRACE_MAX_NS (7 * 24 * 3600 * NS_PER_S)
@@ -42,8 +40,7 @@ static bool parse_rule(const char *action, const char *grace, struct config_sign
            err_wrap(err, "its grace");
 }
 
-/* One "NAME=do:grace", which is cut into pieces. */
-static bool rule_from_text(char *text, struct config *config, struct err *err)
+bool rules_add_text(char *text, struct config *config, struct err *err)
 {
     char *action = strchr(text, '=');
     if (!action)
@@ -57,30 +54,6 @@ static bool rule_from_text(char *text, struct config *config, struct err *err)
     return signame_parse(text, &number, err) &&
            (parse_rule(action, grace, &config->signals[number], err) ||
             err_wrap(err, "%s", signame(number)));
-}
-
-bool rules_from_text(const char *text, struct config *config, struct err *err)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-    char *rest = copy, *item;
-    bool ok = true;
-    while (ok && (item = strsep(&rest, ",")))
-        ok = rule_from_text(item, config, err);
-    free(copy);
-    return ok;
-}
-
-bool rules_add_missing(const char *text, struct config *config, struct err *err)
-{
-    struct config_signal given[CONFIG_SIGNALS];
-    memcpy(given, config->signals, sizeof given);
-    bool ok = rules_from_text(text, config, err);
-    for (int number = 0; number < CONFIG_SIGNALS; number++)
-        if (given[number].is_given)
-            config->signals[number] = given[number];
-    return ok;
 }
 
 static bool rule_from_object(const struct json *json, struct config_signal *ret, struct err *err)

@@ -12,10 +12,8 @@
 /* The names of enum signal_rule; ends with NULL. */
 extern const char *const rule_names[];
 
-/* "TERM=preempt,USR1=preempt:240s" */
-MUST_CHECK bool rules_from_text(const char *text, struct config *config, struct err *err);
+/* One rule, "USR1=preempt:240s", which is cut into pieces. */
+MUST_CHECK bool rules_add_text(char *text, struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct json *json, struct config *config, struct err *err);
-/* Adds only rules for signals without one. */
-MUST_CHECK bool rules_add_missing(const char *text, struct config *config, struct err *err);
 void rules_clear(struct config *config);
 void rules_write(const struct config *config, struct writer *writer, const char *key);

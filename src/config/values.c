@@ -128,18 +128,43 @@ static bool begin_list(char ***list, struct err *err)
     return *list || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
 }
 
-static bool parse_list(const struct option *option, const char *text, char ***field,
-                       struct err *err)
+static bool parse_item(const struct option *option, char *item, const char *folder,
+                       struct config *config, struct err *err)
 {
-    char *copy = begin_list(field, err) ? strdup(text) : NULL;
-    if (!copy)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-    char *rest = *copy ? copy : NULL, *item;
-    bool ok = true;
+    if (option->type == OPTION_SIGNALS)
+        return rules_add_text(item, config, err);
+    item += strspn(item, " ");
+    return option->type == OPTION_NOTICES
+               ? noticelist_add_text(item, folder, config, err)
+               : add_item(option, item, value_field(option, config), err);
+}
+
+/* The items of "a,b". */
+static bool parse_items(const struct option *option, const char *text, const char *folder,
+                        struct config *config, struct err *err)
+{
+    char *copy = strdup(text), *rest = copy, *item;
+    bool ok = copy || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
     while (ok && (item = strsep(&rest, ",")))
-        ok = add_item(option, item + strspn(item, " "), field, err);
+        ok = parse_item(option, item, folder, config, err);
     free(copy);
     return ok;
+}
+
+static bool parse_list(const struct option *option, const char *text, struct config *config,
+                       struct err *err)
+{
+    return begin_list(value_field(option, config), err) &&
+           (!*text || parse_items(option, text, NULL, config, err));
+}
+
+static bool parse_notices(const struct option *option, const char *text, const char *folder,
+                          struct config *config, struct err *err)
+{
+    if (!*text) /* usually an unset shell variable */
+        return err_set(err, ERR_USAGE, 0, "the value is empty; write none for no source");
+    bool is_none = config->nnotices == 0 && str_is(text, "none");
+    return is_none || parse_items(option, text, folder, config, err);
 }
 
 /* A command replaces an older one: its parts never come from several sources. */
@@ -181,11 +206,11 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_COMMAND:
         return parse_command(text, folder, field, err);
     case OPTION_SIGNALS:
-        return rules_from_text(text, config, err);
+        return parse_items(option, text, folder, config, err);
     case OPTION_NOTICES:
-        return noticelist_from_text(text, folder, config, err);
+        return parse_notices(option, text, folder, config, err);
     default:
-        return parse_list(option, text, field, err);
+        return parse_list(option, text, config, err);
     }
 }
 
