@@ -21,11 +21,11 @@ struct dial {
     struct address where;
     bool is_numeric; /* no name to look up */
     int64_t deadline;
-    struct resolve *resolve; /* while the name is looked up */
+    int lookup; /* of the name, while it is looked up; -1: none */
     struct netaddr_list list;
     size_t next;          /* of the list */
     int fd;               /* of the attempt at list.all[next - 1] */
-    struct event *wait;   /* for resolve or fd */
+    struct event *wait;   /* for lookup or fd */
     struct event *expiry; /* of the step under way */
     struct err err;       /* of the last attempt */
 };
@@ -48,7 +48,7 @@ void dial_free(struct dial *dial)
         stop_waiting(dial);
         event_free(dial->expiry);
     }
-    resolve_drop(dial->resolve);
+    fd_close(&dial->lookup);
     fd_close(&dial->fd);
     free(dial);
 }
@@ -150,9 +150,7 @@ static void on_resolved(evutil_socket_t fd, short what, void *arg)
 {
     struct dial *dial = arg;
     stop_waiting(dial);
-    struct resolve *resolve = dial->resolve;
-    dial->resolve = NULL;
-    if (resolve_take(resolve, &dial->list, &dial->err))
+    if (resolve_take(&dial->lookup, &dial->list, &dial->err))
         try_next(dial);
     else
         dial_finish(dial);
@@ -163,7 +161,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *arg)
 {
     struct dial *dial = arg;
     stop_waiting(dial);
-    if (dial->resolve) {
+    if (dial->lookup >= 0) {
         char text[32];
         err_set(&dial->err, ERR_PEER, 0, "cannot look up '%s': no answer within %s",
                 dial->where.host, str_duration(dial->options.wait_ns, text, sizeof text));
@@ -182,25 +180,19 @@ struct dial *dial_start(const struct dial_options *options, const struct address
         return NULL;
     dial->options = *options;
     dial->where = *where;
-    dial->fd = -1;
+    dial->fd = dial->lookup = -1;
     dial->deadline = clock_now_ns() + options->wait_ns;
     dial->expiry = evtimer_new(options->base, on_expiry, dial);
-    if (!dial->expiry) {
-        dial_free(dial);
-        return NULL;
-    }
     dial->is_numeric = netaddr_numeric(where, &dial->list);
-    if (!dial->is_numeric && (dial->resolve = resolve_start(where, &dial->err)))
-        dial->wait =
-            event_new(options->base, resolve_fd(dial->resolve), EV_READ, on_resolved, dial);
-    if (dial->wait && event_add(dial->wait, NULL) == 0) {
-        dial_arm(dial->expiry, options->wait_ns);
-        return dial;
-    }
-    if (dial->resolve) {
+    if (dial->expiry && !dial->is_numeric)
+        dial->lookup = resolve_start(where, &dial->err);
+    bool is_asked = dial->lookup >= 0;
+    if (is_asked)
+        dial->wait = event_new(options->base, dial->lookup, EV_READ, on_resolved, dial);
+    if (!dial->expiry || (is_asked && (!dial->wait || event_add(dial->wait, NULL) != 0))) {
         dial_free(dial);
         return NULL;
     }
-    dial_arm(dial->expiry, 0);
+    dial_arm(dial->expiry, is_asked ? options->wait_ns : 0);
     return dial;
 }

@@ -4,6 +4,7 @@
 #include "peers/noderank.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "net/netaddr.h"
 #include "net/resolve.h"
@@ -24,11 +25,6 @@ struct entry {
     char found[NETADDR_TEXT_MAX]; /* its first address, or why there is none */
 };
 
-struct lookup {
-    struct resolve *resolve;
-    struct entry *entry;
-};
-
 static void noderank_judge(struct entry *entry, struct netaddr_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
@@ -42,77 +38,62 @@ static void noderank_judge(struct entry *entry, struct netaddr_list *list)
     netaddr_text(&list->all[0], entry->found, sizeof entry->found);
 }
 
-/* Judges numeric entries at once and starts a look-up for names. False: the entry is invalid, or
- * the look-up cannot start. */
-static bool noderank_begin(struct lookup *lookup, struct err *err)
+/* Judges a numeric entry at once, and starts a look-up for a name: *ret_fd, else -1. False: the
+ * entry is invalid, or the look-up cannot start. */
+static bool noderank_begin(struct entry *entry, int *ret_fd, struct err *err)
 {
     struct address where;
     struct netaddr_list list;
-    if (!address_parse(lookup->entry->text, 0, &where, err))
+    if (!address_parse(entry->text, 0, &where, err))
         return err_wrap(err, "cluster.nodes");
     if (netaddr_numeric(&where, &list)) {
-        noderank_judge(lookup->entry, &list);
+        noderank_judge(entry, &list);
         return true;
     }
-    lookup->resolve = resolve_start(&where, err);
-    return lookup->resolve;
+    *ret_fd = resolve_start(&where, err);
+    return *ret_fd >= 0;
 }
 
-static void noderank_end(struct lookup *lookup)
+static void noderank_end(struct entry *entry, int *fd)
 {
     struct netaddr_list list;
     struct err err;
-    if (resolve_take(lookup->resolve, &list, &err))
-        noderank_judge(lookup->entry, &list);
+    if (resolve_take(fd, &list, &err))
+        noderank_judge(entry, &list);
     else
-        str_copy(lookup->entry->found, sizeof lookup->entry->found, "not found");
-    lookup->resolve = NULL;
-}
-
-/* Waits for any of the running look-ups. False: the time is up. */
-static bool wait_for_some(struct lookup *running, int64_t deadline)
-{
-    struct pollfd fds[WINDOW];
-    for (size_t i = 0; i < WINDOW; i++)
-        fds[i] = (struct pollfd){
-            .fd = running[i].resolve ? resolve_fd(running[i].resolve) : -1,
-            .events = POLLIN,
-        };
-    int64_t left = deadline - clock_now_ns();
-    int rc = poll(fds, WINDOW, left > 0 ? (int)(left / NS_PER_MS + 1) : 0);
-    if (rc == 0)
-        return false;
-    for (size_t i = 0; rc > 0 && i < WINDOW; i++)
-        if (fds[i].revents)
-            noderank_end(&running[i]);
-    return true;
-}
-
-static bool is_any_running(const struct lookup *running)
-{
-    for (size_t i = 0; i < WINDOW; i++)
-        if (running[i].resolve)
-            return true;
-    return false;
+        str_copy(entry->found, sizeof entry->found, "not found");
 }
 
 static bool noderank_look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct err *err)
 {
-    struct lookup running[WINDOW] = {{0}};
+    struct pollfd fds[WINDOW]; /* of the look-ups under way */
+    struct entry *asked[WINDOW];
+    size_t running = 0, next = 0;
     int64_t deadline = clock_now_ns() + wait_ns;
-    size_t next = 0;
     bool ok = true;
-    while (ok) {
-        for (size_t i = 0; ok && i < WINDOW; i++)
-            while (ok && !running[i].resolve && next < n) {
-                running[i].entry = &entries[next++];
-                ok = noderank_begin(&running[i], err);
-            }
-        if (!ok || !is_any_running(running) || !wait_for_some(running, deadline))
+    for (;;) {
+        while (ok && running < WINDOW && next < n) {
+            asked[running] = &entries[next++];
+            fds[running] = (struct pollfd){.fd = -1, .events = POLLIN};
+            ok = noderank_begin(asked[running], &fds[running].fd, err);
+            running += fds[running].fd >= 0;
+        }
+        if (!ok || running == 0)
             break;
+        int64_t left = deadline - clock_now_ns();
+        int rc = poll(fds, running, left > 0 ? (int)(left / NS_PER_MS + 1) : 0);
+        if (rc == 0)
+            break;
+        for (size_t i = running; rc > 0 && i-- > 0;)
+            if (fds[i].revents) {
+                noderank_end(asked[i], &fds[i].fd);
+                running--;
+                fds[i] = fds[running];
+                asked[i] = asked[running];
+            }
     }
-    for (size_t i = 0; i < WINDOW; i++)
-        resolve_drop(running[i].resolve);
+    while (running > 0)
+        fd_close(&fds[--running].fd);
     return ok;
 }
 
