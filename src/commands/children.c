@@ -137,10 +137,9 @@ static void watch_report(struct child *child)
 {
     struct event_base *base = child->children->loop->base;
     struct err err;
-    child->report_watch = (struct watch){.fn = read_report, .ctx = child};
-    child->exec_wait = (struct watch){.fn = on_exec_wait, .ctx = child};
-    if (watch_fd(&child->report_watch, base, child->report, &err) &&
-        watch_clock(&child->exec_wait, base, &err))
+    watch_init(&child->report_watch, base, read_report, child);
+    watch_init(&child->exec_wait, base, on_exec_wait, child);
+    if (watch_fd(&child->report_watch, child->report, &err))
         watch_at(&child->exec_wait, clock_now_ns() + EXEC_WAIT_NS);
     else
         log_warn("start", "%s; pchrun learns at the end of the command whether it was started",

@@ -79,15 +79,13 @@ static void hook_on_clock(void *ctx)
 bool hook_open(struct hook *hook, struct err *err)
 {
     hook->report = hook->status = -1;
-    hook->clock = (struct watch){.fn = hook_on_clock, .ctx = hook};
+    watch_init(&hook->clock, hook->loop->base, hook_on_clock, hook);
     hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = hook_on_change, .ctx = hook};
     if (!hook->config->exit.hook)
         return true;
     /* Look it up at the start: the user sees the error, and relative paths still hold. */
     hook->argv = program_args(hook->config->exit.hook, getenv("PATH"), err);
-    if (!hook->argv)
-        return err_wrap(err, "exit.hook");
-    return watch_clock(&hook->clock, hook->loop->base, err);
+    return hook->argv || err_wrap(err, "exit.hook");
 }
 
 void hook_free(struct hook *hook)

@@ -134,9 +134,8 @@ static int probe_open_pipe(struct probe *probe, struct event_base *base, struct 
     }
     FD_CLEANUP int writer = ends[1];
     probe->out = ends[0];
-    probe->out_watch = (struct watch){.fn = on_output, .ctx = probe};
-    bool ok =
-        fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, base, probe->out, err);
+    watch_init(&probe->out_watch, base, on_output, probe);
+    bool ok = fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, probe->out, err);
     return ok ? fd_take(&writer) : -1;
 }
 

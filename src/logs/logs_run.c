@@ -329,8 +329,7 @@ static bool open_control(struct logs_run *run, struct err *err)
         return err_set(err, ERR_SYSTEM, errno, "no socket to the process that keeps logs");
     run->control = ends[0];
     run->tee.control = ends[1];
-    return watch_fd(&run->told, run->world->loop->base, run->control, err) &&
-           watch_clock(&run->clock, run->world->loop->base, err);
+    return watch_fd(&run->told, run->control, err);
 }
 
 static struct logs_run *new_run(struct logs_world *world)
@@ -346,8 +345,8 @@ static struct logs_run *new_run(struct logs_world *world)
                                      .max_size = (uint64_t)world->config->logs.max_size,
                                      .keep = world->config->logs.keep}};
     run->tee.by_line = world->params->children > 1 || world->config->logs.prefix;
-    run->told = (struct watch){.fn = on_told, .ctx = run};
-    run->clock = (struct watch){.fn = logs_run_on_clock, .ctx = run};
+    watch_init(&run->told, world->loop->base, on_told, run);
+    watch_init(&run->clock, world->loop->base, logs_run_on_clock, run);
     run->watch = (struct reap_watch){.kind = REAP_HELPER, .fn = logs_run_on_change, .ctx = run};
     run->tee.streams = calloc(n, sizeof *run->tee.streams);
     run->outputs = calloc(n, sizeof *run->outputs);

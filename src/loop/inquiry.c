@@ -62,11 +62,10 @@ bool inquiry_start(struct inquiry *inquiry, struct err *err)
         return err_set(err, ERR_SYSTEM, 0, "the process of the last time has not ended");
     buf_free(&inquiry->text);
     buf_init(&inquiry->text, inquiry->max);
-    inquiry->readable = (struct watch){.fn = inquiry_on_readable, .ctx = inquiry};
-    inquiry->deadline = (struct watch){.fn = inquiry_on_deadline, .ctx = inquiry};
+    watch_init(&inquiry->readable, inquiry->base, inquiry_on_readable, inquiry);
+    watch_init(&inquiry->deadline, inquiry->base, inquiry_on_deadline, inquiry);
     if (helper_ask(helper, inquiry->fn, inquiry->arg, err) &&
-        watch_fd(&inquiry->readable, inquiry->base, helper->answer, err) &&
-        watch_clock(&inquiry->deadline, inquiry->base, err)) {
+        watch_fd(&inquiry->readable, helper->answer, err)) {
         watch_at(&inquiry->deadline, clock_now_ns() + inquiry->wait_ns);
         return true;
     }

@@ -23,8 +23,9 @@ static void on_timer(void *ctx)
 bool loop_open(struct loop *loop, struct err *err)
 {
     loop->base = watch_open(err);
-    loop->timer = (struct watch){.fn = on_timer, .ctx = loop};
-    return loop->base && watch_clock(&loop->timer, loop->base, err);
+    if (loop->base)
+        watch_init(&loop->timer, loop->base, on_timer, loop);
+    return loop->base;
 }
 
 bool loop_open_core(struct loop *loop, const struct core_params *params, struct err *err)

@@ -41,7 +41,6 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
                   struct err *err)
 {
     char *target = NULL;
-    out->deadline = (struct watch){.fn = outfile_on_deadline, .ctx = out};
     if (!path)
         return true;
     if (out->what && !statefile_resolve(path, &target, err))
@@ -52,7 +51,8 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
         return false;
     out->file.fn = outfile_on_written;
     out->file.ctx = out;
-    return watch_clock(&out->deadline, base, err);
+    watch_init(&out->deadline, base, outfile_on_deadline, out);
+    return true;
 }
 
 void outfile_free(struct outfile *out)

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
+
+_Static_assert(sizeof(struct event) <= sizeof((struct watch *)NULL)->event, "it has the space");
 
 /* By default libevent writes to standard error. */
 static void on_libevent_log(int severity, const char *text)
@@ -58,46 +61,48 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     watch->fn(watch->ctx);
 }
 
-static bool begin(struct watch *watch, struct event_base *base, int fd, short what, struct err *err)
+static struct event *event_of(struct watch *watch)
 {
-    struct event *event = event_new(base, fd, what, on_event, watch);
-    if (event && (!(what & EV_READ) || event_add(event, NULL) == 0)) {
-        watch->handle = event;
-        watch->at = CLOCK_NEVER;
-        return true;
-    }
-    if (event)
-        event_free(event);
-    return err_set(err, ERR_SYSTEM, errno, "cannot watch descriptor %d", fd);
+    return (struct event *)(void *)watch->event;
 }
 
-bool watch_fd(struct watch *watch, struct event_base *base, int fd, struct err *err)
+static void assign(struct watch *watch, struct event_base *base, int fd, short what)
 {
-    return begin(watch, base, fd, EV_READ | EV_PERSIST, err);
+    (void)event_assign(event_of(watch), base, fd, what, on_event, watch);
+    watch->at = CLOCK_NEVER;
+    watch->is_open = true;
 }
 
-bool watch_writable(struct watch *watch, struct event_base *base, int fd, struct err *err)
+void watch_init(struct watch *watch, struct event_base *base, watch_fn *fn, void *ctx)
 {
-    return begin(watch, base, fd, EV_WRITE, err);
+    *watch = (struct watch){.fn = fn, .ctx = ctx};
+    assign(watch, base, -1, 0);
+}
+
+bool watch_fd(struct watch *watch, int fd, struct err *err)
+{
+    assign(watch, event_get_base(event_of(watch)), fd, EV_READ | EV_PERSIST);
+    return event_add(event_of(watch), NULL) == 0 ||
+           err_set(err, ERR_SYSTEM, errno, "cannot watch descriptor %d", fd);
+}
+
+void watch_writable(struct watch *watch, int fd)
+{
+    assign(watch, event_get_base(event_of(watch)), fd, EV_WRITE);
 }
 
 bool watch_arm(struct watch *watch)
 {
-    return event_add(watch->handle, NULL) == 0;
-}
-
-bool watch_clock(struct watch *watch, struct event_base *base, struct err *err)
-{
-    return begin(watch, base, -1, 0, err);
+    return event_add(event_of(watch), NULL) == 0;
 }
 
 void watch_at(struct watch *watch, int64_t at_ns)
 {
-    if (!watch->handle || at_ns == watch->at) /* unchanged, as after most events */
+    if (!watch->is_open || at_ns == watch->at) /* unchanged, as after most events */
         return;
     watch->at = at_ns;
     if (at_ns == CLOCK_NEVER) {
-        event_del(watch->handle);
+        event_del(event_of(watch));
         return;
     }
     int64_t left = at_ns - clock_now_ns();
@@ -107,13 +112,13 @@ void watch_at(struct watch *watch, int64_t at_ns)
     int64_t us = (left + 999) / 1000;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
     /* Out of memory: fire at once, since early and often is better than never. */
-    if (event_add(watch->handle, &wait) != 0)
-        event_active(watch->handle, EV_TIMEOUT, 0);
+    if (event_add(event_of(watch), &wait) != 0)
+        event_active(event_of(watch), EV_TIMEOUT, 0);
 }
 
 void watch_end(struct watch *watch)
 {
-    if (watch->handle)
-        event_free(watch->handle);
-    watch->handle = NULL;
+    if (watch->is_open)
+        event_del(event_of(watch));
+    watch->is_open = false;
 }

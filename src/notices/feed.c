@@ -95,20 +95,18 @@ static void on_resume(void *ctx)
 {
     struct feed *feed = ctx;
     begin_second(feed);
-    if (feed_go_on(feed) && !watch_fd(&feed->readable, feed->base, feed->fd, NULL))
+    if (feed_go_on(feed) && !watch_fd(&feed->readable, feed->fd, NULL))
         pause_reading(feed); /* and try again */
 }
 
 bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err)
 {
-    feed->base = base;
     feed->fd = fd;
-    feed->readable = (struct watch){.fn = feed_on_readable, .ctx = feed};
-    feed->resume = (struct watch){.fn = on_resume, .ctx = feed};
+    watch_init(&feed->readable, base, feed_on_readable, feed);
+    watch_init(&feed->resume, base, on_resume, feed);
     lines_init(&feed->lines, feed->options.line_max, CHUNK);
     begin_second(feed);
-    bool ok = fd_set_nonblock(fd, err) && watch_clock(&feed->resume, base, err) &&
-              watch_fd(&feed->readable, base, fd, err);
+    bool ok = fd_set_nonblock(fd, err) && watch_fd(&feed->readable, fd, err);
     if (!ok)
         feed_close(feed);
     return ok;

@@ -27,7 +27,6 @@ struct feed_calls {
 struct feed {
     struct feed_options options;
     struct feed_calls calls;
-    struct event_base *base;
     int fd; /* -1: closed */
     struct watch readable, resume;
     struct lines lines;

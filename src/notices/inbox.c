@@ -210,19 +210,18 @@ bool inbox_open(struct inbox *inbox, struct config *config, const char *state_di
     /* The commands run already: a minor error must not end them. */
     if (!has_recalled && !recall_if_needed(inbox, config, state_dir, LOG_DEBUG, err))
         log_warn(TOPIC, "%s", err->text);
-    bool ok = open_world(inbox, err);
-    for (size_t i = 0; ok && i < inbox->count; i++)
-        ok = source_open(&inbox->sources[i], &inbox->world, err);
-    inbox->start = (struct watch){.fn = inbox_on_start, .ctx = inbox};
-    if (!ok || !watch_clock(&inbox->start, inbox->loop->base, err))
+    if (!open_world(inbox, err))
         return false;
+    for (size_t i = 0; i < inbox->count; i++)
+        source_open(&inbox->sources[i], &inbox->world);
+    watch_init(&inbox->start, inbox->loop->base, inbox_on_start, inbox);
     watch_at(&inbox->start, clock_now_ns() + START_AFTER_NS);
     return true;
 }
 
 void inbox_end(struct inbox *inbox, const struct notice *by)
 {
-    if (!inbox->start.handle) /* not open */
+    if (!inbox->start.is_open)
         return;
     watch_at(&inbox->start, CLOCK_NEVER);
     if (by && !is_there(inbox, by->source)) /* a person gave it */

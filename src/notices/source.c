@@ -416,7 +416,7 @@ void source_end(struct source *source)
 
 /* --- all of it --- */
 
-bool source_open(struct source *source, const struct source_world *world, struct err *err)
+void source_open(struct source *source, const struct source_world *world)
 {
     source->world = world;
     source->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = source_on_change, .ctx = source};
@@ -425,8 +425,7 @@ bool source_open(struct source *source, const struct source_world *world, struct
     source->out.calls = (struct feed_calls){source_on_line, on_too_long, on_flood, source};
     source->err.options = err_limits;
     source->err.calls = (struct feed_calls){on_word, on_long_word, NULL, source};
-    source->clock = (struct watch){.fn = source_on_clock, .ctx = source};
-    return watch_clock(&source->clock, world->loop->base, err);
+    watch_init(&source->clock, world->loop->base, source_on_clock, source);
 }
 
 void source_free(struct source *source)

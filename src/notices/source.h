@@ -67,8 +67,7 @@ struct source {
     char last_error[160]; /* "": none */
 };
 
-MUST_CHECK bool source_open(struct source *source, const struct source_world *world,
-                            struct err *err);
+void source_open(struct source *source, const struct source_world *world);
 /* Kills it if it still runs. */
 void source_free(struct source *source);
 void source_start(struct source *source);

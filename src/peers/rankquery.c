@@ -154,10 +154,9 @@ void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks
 
 /* --- begin and end --- */
 
-bool rankquery_open(struct rankquery *call, struct event_base *base, struct err *err)
+void rankquery_open(struct rankquery *call, struct event_base *base)
 {
-    call->clock = (struct watch){.fn = rankquery_on_clock, .ctx = call};
-    return watch_clock(&call->clock, base, err);
+    watch_init(&call->clock, base, rankquery_on_clock, call);
 }
 
 void rankquery_forget(struct rankquery *call)

@@ -36,7 +36,7 @@ struct rankquery {
 };
 
 /* Set cluster, core, nnodes, on_over and ctx first. */
-MUST_CHECK bool rankquery_open(struct rankquery *call, struct event_base *base, struct err *err);
+void rankquery_open(struct rankquery *call, struct event_base *base);
 void rankquery_free(struct rankquery *call);
 
 /* Asks all connected nodes; on_over is called at the end. False: out of memory. */

@@ -83,9 +83,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                 .died_ctx = attach->ctx};
     attach->loop = loop;
     attach->reap = reap;
-    attach->lost.clock = (struct watch){.fn = on_lost, .ctx = attach};
-    if (!watch_clock(&attach->lost.clock, loop->base, err))
-        return false;
+    watch_init(&attach->lost.clock, loop->base, on_lost, attach);
     attach->procs = procs_new(loop->base, &options, &calls, err);
     return attach->procs != NULL;
 }

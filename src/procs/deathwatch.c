@@ -255,12 +255,10 @@ static void on_clock(void *ctx)
 static bool open_reports(struct deathwatch *deathwatch)
 {
     struct err err;
-    deathwatch->report = (struct watch){.fn = on_report, .ctx = deathwatch};
-    deathwatch->clock = (struct watch){.fn = on_clock, .ctx = deathwatch};
+    watch_init(&deathwatch->report, deathwatch->base, on_report, deathwatch);
+    watch_init(&deathwatch->clock, deathwatch->base, on_clock, deathwatch);
     deathwatch->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return deathwatch->reports >= 0 &&
-           watch_fd(&deathwatch->report, deathwatch->base, deathwatch->reports, &err) &&
-           watch_clock(&deathwatch->clock, deathwatch->base, &err);
+    return deathwatch->reports >= 0 && watch_fd(&deathwatch->report, deathwatch->reports, &err);
 }
 
 struct deathwatch *deathwatch_new(struct event_base *base, deathwatch_fn *fn, void *ctx)

@@ -415,15 +415,14 @@ static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
                           .pid = pid,
                           .serial = ++procs->serial,
                           .since = clock_now_ns(),
-                          .readable = {.fn = procs_on_read, .ctx = conn},
-                          .writable = {.fn = procs_on_write, .ctx = conn},
-                          .late = {.fn = procs_on_late, .ctx = conn},
                           .page = procpage_none};
     buf_init(&conn->out, OUT_MAX);
+    watch_init(&conn->readable, procs->base, procs_on_read, conn);
+    watch_init(&conn->writable, procs->base, procs_on_write, conn);
+    watch_init(&conn->late, procs->base, procs_on_late, conn);
+    watch_writable(&conn->writable, fd);
     procs->conns[place] = conn;
-    if (!watch_fd(&conn->readable, procs->base, fd, &err) ||
-        !watch_writable(&conn->writable, procs->base, fd, &err) ||
-        !watch_clock(&conn->late, procs->base, &err)) {
+    if (!watch_fd(&conn->readable, fd, &err)) {
         procs_conn_close(conn);
         return false;
     }

@@ -534,9 +534,7 @@ bool record_open(struct record *record, struct loop *loop, const struct core_par
     record->history.owner.pid = getpid();
     snprintf(record->history.owner.id, sizeof record->history.owner.id, "%016" PRIx64,
              params->incarnation);
-    record->commits.deadline = (struct watch){.fn = record_on_deadline, .ctx = &record->commits};
-    record->ranks.deadline = (struct watch){.fn = record_on_deadline, .ctx = &record->ranks};
-    return watch_clock(&record->commits.deadline, loop->base, err) &&
-           watch_clock(&record->ranks.deadline, loop->base, err) &&
-           (record->node_rank != 0 || note_attempt(record, err));
+    watch_init(&record->commits.deadline, loop->base, record_on_deadline, &record->commits);
+    watch_init(&record->ranks.deadline, loop->base, record_on_deadline, &record->ranks);
+    return record->node_rank != 0 || note_attempt(record, err);
 }

@@ -23,17 +23,15 @@ enum { UNFIT = 1 };
 
 static void on_tick(void *ctx);
 
-bool drill_open(struct drill *drill, const struct config *config, struct attach *attach,
-                const struct core_params *params, struct err *err)
+void drill_open(struct drill *drill, const struct config *config, struct attach *attach,
+                const struct core_params *params)
 {
     *drill =
         (struct drill){.grace_ns = config->drill_ns,
                        .forgoes_restarts = config->restart.max > 0 || config->restart.after_notice,
                        .params = params,
-                       .attach = attach,
-                       .tick = {.fn = on_tick, .ctx = drill}};
-    return drill->grace_ns == 0 || params->node_rank > 0 ||
-           watch_clock(&drill->tick, attach->loop->base, err);
+                       .attach = attach};
+    watch_init(&drill->tick, attach->loop->base, on_tick, drill);
 }
 
 void drill_free(struct drill *drill)

@@ -41,8 +41,8 @@ struct drill {
 
 /* With config->drill_ns 0 there is no drill: the other functions do nothing. attach and params must
  * outlive it. */
-MUST_CHECK bool drill_open(struct drill *drill, const struct config *config, struct attach *attach,
-                           const struct core_params *params, struct err *err);
+void drill_open(struct drill *drill, const struct config *config, struct attach *attach,
+                const struct core_params *params);
 /* The commands are started: waits for their training from now on. */
 void drill_start(struct drill *drill);
 /* Call after each event of the core: notes the rounds of the notice. */

@@ -130,12 +130,10 @@ static void on_tidying(void *ctx)
     procs_clean(generation->attach->procs);
 }
 
-bool generation_open(struct generation *generation, struct event_base *base, struct err *err)
+void generation_open(struct generation *generation, struct event_base *base)
 {
-    generation->tidying = (struct watch){.fn = on_tidying, .ctx = generation};
-    generation->starting = (struct watch){.fn = on_starting, .ctx = generation};
-    return watch_clock(&generation->tidying, base, err) &&
-           watch_clock(&generation->starting, base, err);
+    watch_init(&generation->tidying, base, on_tidying, generation);
+    watch_init(&generation->starting, base, on_starting, generation);
 }
 
 void generation_free(struct generation *generation)

@@ -28,8 +28,7 @@ struct generation {
 };
 
 /* All pointers must be set and outlive it. */
-MUST_CHECK bool generation_open(struct generation *generation, struct event_base *base,
-                                struct err *err);
+void generation_open(struct generation *generation, struct event_base *base);
 void generation_free(struct generation *generation);
 /* ACT_START, ACT_PORT. */
 void generation_act(struct generation *generation, const struct action *action);

@@ -21,8 +21,10 @@ static void on_waited(void *ctx)
 
 static bool open_loop(struct shell *shell, struct err *err)
 {
-    shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
-    return loop_open(&shell->loop, err) && watch_clock(&shell->end_wait, shell->loop.base, err);
+    if (!loop_open(&shell->loop, err))
+        return false;
+    watch_init(&shell->end_wait, shell->loop.base, on_waited, shell);
+    return true;
 }
 
 static bool loop_runs(const struct shell *shell)
@@ -213,7 +215,8 @@ static bool open_answer(struct shell *shell, struct err *err)
                                     .journal = &shell->journal,
                                     .steprate = &shell->steprate,
                                     .cluster = &shell->cluster};
-    return answer_open(&shell->answer, err);
+    answer_open(&shell->answer);
+    return true;
 }
 
 static bool open_generation(struct shell *shell, struct err *err)
@@ -225,12 +228,14 @@ static bool open_generation(struct shell *shell, struct err *err)
                                             .record = &shell->record,
                                             .attach = &shell->attach,
                                             .drill = &shell->drill};
-    return generation_open(&shell->generation, shell->loop.base, err);
+    generation_open(&shell->generation, shell->loop.base);
+    return true;
 }
 
 static bool open_drill(struct shell *shell, struct err *err)
 {
-    return drill_open(&shell->drill, shell->config, &shell->attach, &shell->params, err);
+    drill_open(&shell->drill, shell->config, &shell->attach, &shell->params);
+    return true;
 }
 
 /* Writes the start of the attempt. */
@@ -281,10 +286,9 @@ static void on_signals(void *ctx)
 
 static bool open_signals(struct shell *shell, struct err *err)
 {
-    shell->on_signal = (struct watch){.fn = on_signals, .ctx = shell};
+    watch_init(&shell->on_signal, shell->loop.base, on_signals, shell);
     shell->signals = signals_open(err);
-    return shell->signals >= 0 &&
-           watch_fd(&shell->on_signal, shell->loop.base, shell->signals, err);
+    return shell->signals >= 0 && watch_fd(&shell->on_signal, shell->signals, err);
 }
 
 static void free_signals(struct shell *shell)

@@ -313,18 +313,18 @@ static void answer_on_ranks(void *ctx, int conn, const struct peermsg *msg)
 
 /* --- begin and end --- */
 
-bool answer_open(struct answer *answer, struct err *err)
+void answer_open(struct answer *answer)
 {
     struct event_base *base = answer->loop->base;
     answer->cluster->on_ranks = answer_on_ranks;
     answer->cluster->ranks_ctx = answer;
-    answer->clock = (struct watch){.fn = answer_on_clock, .ctx = answer};
+    watch_init(&answer->clock, base, answer_on_clock, answer);
     answer->call = (struct rankquery){.cluster = answer->cluster,
                                       .core = answer->report->core,
                                       .nnodes = answer->params->nnodes,
                                       .on_over = answer_on_clock,
                                       .ctx = answer};
-    return watch_clock(&answer->clock, base, err) && rankquery_open(&answer->call, base, err);
+    rankquery_open(&answer->call, base);
 }
 
 void answer_listen(struct answer *answer)

@@ -34,7 +34,7 @@ struct answer {
 };
 
 /* Set all fields above `control` first. */
-MUST_CHECK bool answer_open(struct answer *answer, struct err *err);
+void answer_open(struct answer *answer);
 void answer_free(struct answer *answer);
 
 /* Call after the commands were started, or were refused: from here on pchctl can connect. */

@@ -286,7 +286,6 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
     FD_CLEANUP int taken = fd;
     struct control *control = arg;
     struct ucred who;
-    struct err err;
     struct control_client *client = free_client(control);
     if (!listener_is_welcome(fd, &who))
         return;
@@ -304,13 +303,8 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
                                       .stream = stream,
                                       .pid = who.pid,
                                       .uid = (int)who.uid,
-                                      .unread_max = CONTROL_ANSWER_MAX,
-                                      .late = {.fn = control_on_late, .ctx = client}};
-    if (!watch_clock(&client->late, control->options.base, &err)) {
-        tell_cut_off(client, err.text);
-        client_free(client);
-        return;
-    }
+                                      .unread_max = CONTROL_ANSWER_MAX};
+    watch_init(&client->late, control->options.base, control_on_late, client);
     watch_at(&client->late, clock_now_ns() + control->options.patience_ns);
     bufferevent_setcb(stream, control_on_read, control_on_written, control_on_event, client);
     /* As much as the socket takes: a client that ends its side at once gets no second write. */

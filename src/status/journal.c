@@ -295,7 +295,6 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
 {
     journal->is_dirty = true;
     journal->seen.state = NODE__COUNT;
-    journal->gather = (struct watch){.fn = on_gathered, .ctx = journal, .at = CLOCK_NEVER};
     journal->out = (struct outfile){.topic = "events",
                                     .what = "journal",
                                     .option = "events.file",
@@ -307,9 +306,9 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
     buf_init(&journal->pending, PENDING_MAX_BYTES);
     if (!outfile_open(&journal->out, path, reap, base, err))
         return false;
-    if (!journal->out.is_wanted)
-        return true;
-    return watch_clock(&journal->gather, base, err);
+    if (journal->out.is_wanted)
+        watch_init(&journal->gather, base, on_gathered, journal);
+    return true;
 }
 
 void journal_free(struct journal *journal)

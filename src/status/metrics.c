@@ -236,14 +236,16 @@ static void metrics_on_clock(void *ctx)
 bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
                   struct event_base *base, struct err *err)
 {
-    metrics->clock = (struct watch){.fn = metrics_on_clock, .ctx = metrics};
     metrics->out = (struct outfile){.topic = "metrics",
                                     .what = "metrics",
                                     .option = "metrics.file",
                                     .write = metrics_write_file,
                                     .ctx = metrics};
-    return outfile_open(&metrics->out, path, reap, base, err) &&
-           (!metrics->out.is_wanted || watch_clock(&metrics->clock, base, err));
+    if (!outfile_open(&metrics->out, path, reap, base, err))
+        return false;
+    if (metrics->out.is_wanted)
+        watch_init(&metrics->clock, base, metrics_on_clock, metrics);
+    return true;
 }
 
 void metrics_free(struct metrics *metrics)

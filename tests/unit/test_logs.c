@@ -52,10 +52,10 @@ static void begin(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
     signals = signalfd(-1, &set, SFD_CLOEXEC);
     loop = (struct loop){.base = watch_open(&err)};
-    children = (struct watch){.fn = on_child};
-    limit = (struct watch){.fn = on_limit};
-    cr_assert(loop.base && watch_fd(&children, loop.base, signals, &err) &&
-              watch_clock(&limit, loop.base, &err));
+    cr_assert(loop.base);
+    watch_init(&children, loop.base, on_child, NULL);
+    watch_init(&limit, loop.base, on_limit, NULL);
+    cr_assert(watch_fd(&children, signals, &err));
     logs.world =
         (struct logs_world){.config = &config, .params = &params, .reap = &reap, .loop = &loop};
     cr_assert(logs_open(&logs, &err), "%s", err.text);
