@@ -7,9 +7,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -71,46 +72,27 @@ static uint64_t find_inode(const char *path, const union netaddr *where)
     return best;
 }
 
-static bool process_has(const char *pid, const char *socket)
-{
-    char path[300], target[64];
-    snprintf(path, sizeof path, "/proc/%s/fd", pid);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return false;
-    bool has = false;
-    struct dirent *entry;
-    while (!has && (entry = readdir(dir))) {
-        ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
-        if (n <= 0)
-            continue;
-        target[n] = '\0';
-        has = str_is(target, socket);
-    }
-    closedir(dir);
-    return has;
-}
-
 static bool find_process(uint64_t inode, char *text, size_t size)
 {
-    char socket[64];
-    snprintf(socket, sizeof socket, "socket:[%" PRIu64 "]", inode);
-    DIR *proc = opendir("/proc");
-    if (!proc)
-        return false;
+    char socket[64], target[64], path[64], name[64];
+    glob_t all;
     bool found = false;
-    struct dirent *entry;
-    while (!found && (entry = readdir(proc))) {
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !process_has(entry->d_name, socket))
+    snprintf(socket, sizeof socket, "socket:[%" PRIu64 "]", inode);
+    if (glob("/proc/[1-9]*/fd/*", GLOB_NOSORT, NULL, &all) != 0)
+        return false;
+    for (size_t i = 0; !found && i < all.gl_pathc; i++) {
+        ssize_t n = readlink(all.gl_pathv[i], target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        found = str_is(target, socket);
+        if (!found)
             continue;
-        char path[300], name[64];
-        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+        int pid = atoi(all.gl_pathv[i] + strlen("/proc/"));
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
         if (!fd_read_line(path, name, sizeof name))
             str_copy(name, sizeof name, "?");
-        snprintf(text, size, "pid %.20s (%s) holds it", entry->d_name, name);
-        found = true;
+        snprintf(text, size, "pid %d (%s) holds it", pid, name);
     }
-    closedir(proc);
+    globfree(&all);
     return found;
 }
 
