@@ -38,21 +38,6 @@ static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], s
     return true;
 }
 
-bool endpoint_choose(const struct endpoint_rule *rule, const char *option, char ret[ENDPOINT_MAX],
-                     bool *ret_is_given, struct err *err)
-{
-    *ret_is_given = true;
-    if (option)
-        return build(option, "--endpoint", ret, err);
-    for (size_t i = 0; i < ARRAY_LEN(rule->variables) && rule->variables[i]; i++) {
-        const char *value = getenv(rule->variables[i]);
-        if (value && *value)
-            return build(value, rule->variables[i], ret, err);
-    }
-    *ret_is_given = false;
-    return build(rule->fallback, "the usual address", ret, err);
-}
-
 static bool read_dmi(const char *dmi, const char *file, char *line, size_t size)
 {
     char path[256];
@@ -60,22 +45,30 @@ static bool read_dmi(const char *dmi, const char *file, char *line, size_t size)
     return fd_read_line(path, line, size);
 }
 
-bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, const char *dmi,
-                      struct err *err)
+/* False: the firmware names another maker. */
+static bool is_here(const struct endpoint_rule *rule, const char *dmi, struct err *err)
 {
     char line[128];
-    for (; marks->file; marks++)
-        if (read_dmi(dmi, marks->file, line, sizeof line) && strcasestr(line, marks->word))
+    for (const struct endpoint_mark *mark = rule->marks; mark->file; mark++)
+        if (read_dmi(dmi, mark->file, line, sizeof line) && strcasestr(line, mark->word))
             return true;
     if (!read_dmi(dmi, "sys_vendor", line, sizeof line))
         return true;
     return err_set(err, ERR_NOT_FOUND, 0,
                    "this machine is none of %s: by %s/sys_vendor it is of \"%s\". To ask anyway, "
                    "say where: --endpoint http://ADDRESS",
-                   cloud, dmi, line);
+                   rule->owner, dmi, line);
 }
 
-void endpoint_boot_id(char *ret, size_t size)
+bool endpoint_find(const struct endpoint_rule *rule, const char *option, const char *dmi,
+                   char ret[ENDPOINT_MAX], struct err *err)
 {
-    (void)fd_read_line("/proc/sys/kernel/random/boot_id", ret, size);
+    if (option)
+        return build(option, "--endpoint", ret, err);
+    for (size_t i = 0; i < ARRAY_LEN(rule->variables) && rule->variables[i]; i++) {
+        const char *value = getenv(rule->variables[i]);
+        if (value && *value)
+            return build(value, rule->variables[i], ret, err);
+    }
+    return build(rule->fallback, "the usual address", ret, err) && is_here(rule, dmi, err);
 }

@@ -11,6 +11,9 @@
 
 #define ENDPOINT_MAX 320
 
+/* A unique id of this boot of this machine. */
+#define ENDPOINT_BOOT_ID "/proc/sys/kernel/random/boot_id"
+
 /* Where the firmware describes this machine. */
 #define ENDPOINT_DMI "/sys/class/dmi/id"
 
@@ -28,15 +31,8 @@ struct endpoint_rule {
     struct endpoint_mark marks[6]; /* ends with one without a file */
 };
 
-/* "http://HOST[:PORT]", without a "/" at the end. `option` is the user's choice, NULL: none.
- * *ret_is_given: the address is from the option or the environment. False: it is malformed. */
-MUST_CHECK bool endpoint_choose(const struct endpoint_rule *rule, const char *option,
-                                char ret[ENDPOINT_MAX], bool *ret_is_given, struct err *err);
-
-/* False with *err: the firmware names another maker than `cloud`: none of the marks fits. A machine
- * without that information counts as the cloud's. A mark without a file ends the list. */
-MUST_CHECK bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks,
-                                 const char *dmi, struct err *err);
-
-/* A unique id of this boot of this machine; "": unknown. */
-void endpoint_boot_id(char *ret, size_t size);
+/* "http://HOST[:PORT]", without a "/" at the end. `option` is the user's choice, NULL: none. False:
+ * the address is malformed; or it is the usual one, and the firmware (below `dmi`) names another
+ * maker: none of the marks fits. A machine without that information counts as the cloud's. */
+MUST_CHECK bool endpoint_find(const struct endpoint_rule *rule, const char *option, const char *dmi,
+                              char ret[ENDPOINT_MAX], struct err *err);

@@ -9,6 +9,7 @@
  * their answers or the first failure. After a failure they are requested again, and the notice gets
  * its deadline later.
  */
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
@@ -285,7 +286,7 @@ static bool gce_start(struct err *err)
         {{"product_name", "Google"}}};
     if (!watch_ask_at(&rule, endpoint, err))
         return false;
-    endpoint_boot_id(boot_id, sizeof boot_id);
+    (void)fd_read_line(ENDPOINT_BOOT_ID, boot_id, sizeof boot_id);
     stop = (struct stop){.timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         askers[i] = (struct asker){.key = &keys[i]};

@@ -7,6 +7,7 @@
  * Oracle's cloud is missing: its documentation announces preemptions only by its event service, not
  * by the metadata service.
  */
+#include "base/fd.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/watch.h"
@@ -228,7 +229,7 @@ static bool imds_start(struct err *err)
     imds = (struct imds){.cloud = cloud, .timer = {.fn = poll_all}};
     if (!watch_ask_at(&cloud->rule, imds.endpoint, err))
         return false;
-    endpoint_boot_id(imds.boot_id, sizeof imds.boot_id);
+    (void)fd_read_line(ENDPOINT_BOOT_ID, imds.boot_id, sizeof imds.boot_id);
     poll_all(NULL);
     return true;
 }

@@ -116,10 +116,7 @@ void watch_poll_again(struct watch_timer *timer, int64_t began_ns)
 
 bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX], struct err *err)
 {
-    bool is_given;
-    return endpoint_choose(rule, watch.options.endpoint, ret, &is_given, err) &&
-           (is_given || endpoint_is_here(rule->owner, rule->marks, ENDPOINT_DMI, err)) &&
-           http_open(err);
+    return endpoint_find(rule, watch.options.endpoint, ENDPOINT_DMI, ret, err) && http_open(err);
 }
 
 void watch_finish(int code)

@@ -731,38 +731,45 @@ Test(endpoint, addresses)
 {
     static const struct endpoint_rule rule = {{"WATCH_A", "WATCH_B"}, "169.254.169.254"};
     char url[ENDPOINT_MAX];
-    bool is_given;
     struct err err;
-    cr_assert(endpoint_choose(&rule, NULL, url, &is_given, &err));
-    cr_expect(str_is(url, "http://169.254.169.254:80") && !is_given, "%s", url);
+    cr_assert(endpoint_find(&rule, NULL, "/nowhere", url, &err));
+    cr_expect_str_eq(url, "http://169.254.169.254:80");
     setenv("WATCH_B", "h:8080", 1);
-    cr_assert(endpoint_choose(&rule, NULL, url, &is_given, &err));
-    cr_expect(str_is(url, "http://h:8080") && is_given, "%s", url);
-    setenv("WATCH_A", "", 1);
-    cr_assert(endpoint_choose(&rule, NULL, url, &is_given, &err));
+    cr_assert(endpoint_find(&rule, NULL, "/nowhere", url, &err));
     cr_expect_str_eq(url, "http://h:8080");
-    cr_assert(endpoint_choose(&rule, "http://[fd00:ec2::254]/", url, &is_given, &err));
+    setenv("WATCH_A", "", 1);
+    cr_assert(endpoint_find(&rule, NULL, "/nowhere", url, &err));
+    cr_expect_str_eq(url, "http://h:8080");
+    cr_assert(endpoint_find(&rule, "http://[fd00:ec2::254]/", "/nowhere", url, &err));
     cr_expect_str_eq(url, "http://[fd00:ec2::254]:80");
     static const char *const bad[] = {"https://h", "ftp://h", "http://", "",    "h:0",       "h:x",
                                       "u@h",       "h/p",     "h?q",     "h h", "h\r\nX: y", "-o"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        cr_expect(!endpoint_choose(&rule, bad[i], url, &is_given, &err), "%s is taken", bad[i]);
+        cr_expect(!endpoint_find(&rule, bad[i], "/nowhere", url, &err), "%s is taken", bad[i]);
     setenv("WATCH_A", "u@h", 1);
-    cr_expect(!endpoint_choose(&rule, NULL, url, &is_given, &err) && strstr(err.text, "WATCH_A"));
+    cr_expect(!endpoint_find(&rule, NULL, "/nowhere", url, &err) && strstr(err.text, "WATCH_A"));
 }
 
 Test(endpoint, machines, .init = folder_make, .fini = folder_remove)
 {
-    static const struct endpoint_mark marks[] = {
-        {"product_name", "Google"}, {"bios_version", "amazon"}, {NULL, NULL}};
+    static const struct endpoint_rule rule = {
+        .variables = {"WATCH_A"},
+        .fallback = "169.254.169.254",
+        .owner = "X's",
+        .marks = {{"product_name", "Google"}, {"bios_version", "amazon"}}};
+    char url[ENDPOINT_MAX];
     struct err err;
-    cr_expect(endpoint_is_here("X's", marks, folder, &err), "a machine that does not say");
+    cr_expect(endpoint_find(&rule, NULL, folder, url, &err), "a machine that does not say");
     folder_put("sys_vendor", "QEMU\n");
-    cr_expect(!endpoint_is_here("X's", marks, folder, &err));
+    cr_expect(!endpoint_find(&rule, NULL, folder, url, &err));
     cr_expect(strstr(err.text, "\"QEMU\"") && strstr(err.text, "--endpoint"), "%s", err.text);
+    cr_expect(endpoint_find(&rule, "h", folder, url, &err), "the user says where");
+    setenv("WATCH_A", "h", 1);
+    cr_expect(endpoint_find(&rule, NULL, folder, url, &err), "the environment says where");
+    unsetenv("WATCH_A");
     folder_put("product_name", "Google Compute Engine\n");
-    cr_expect(endpoint_is_here("X's", marks, folder, &err));
+    cr_expect(endpoint_find(&rule, NULL, folder, url, &err));
     folder_put("product_name", "KVM\n");
     folder_put("bios_version", "4.11.Amazon\n");
-    cr_expect(endpoint_is_here("X's", marks, folder, &err));
+    cr_expect(endpoint_find(&rule, NULL, folder, url, &err));
 }
