@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,31 +24,26 @@ struct dial {
     int64_t deadline;
     int lookup; /* of the name, while it is looked up; -1: none */
     struct netaddr_list list;
-    size_t next;          /* of the list */
-    int fd;               /* of the attempt at list.all[next - 1] */
-    struct event *wait;   /* for lookup or fd */
-    struct event *expiry; /* of the step under way */
-    struct err err;       /* of the last attempt */
+    size_t next;         /* of the list */
+    int fd;              /* of the attempt at list.all[next - 1] */
+    struct event wait;   /* for lookup or fd */
+    struct event expiry; /* of the step under way */
+    struct err err;      /* of the last attempt */
 };
 
 static void try_next(struct dial *dial);
 
 static void stop_waiting(struct dial *dial)
 {
-    if (dial->wait)
-        event_free(dial->wait);
-    dial->wait = NULL;
-    evtimer_del(dial->expiry);
+    event_del(&dial->wait);
+    evtimer_del(&dial->expiry);
 }
 
 void dial_free(struct dial *dial)
 {
     if (!dial)
         return;
-    if (dial->expiry) {
-        stop_waiting(dial);
-        event_free(dial->expiry);
-    }
+    stop_waiting(dial);
     fd_close(&dial->lookup);
     fd_close(&dial->fd);
     free(dial);
@@ -65,12 +61,18 @@ static void dial_finish(struct dial *dial)
     options.on_done(options.arg, fd, &peer, &err);
 }
 
-static void dial_arm(struct event *timer, int64_t ns)
+static bool dial_wait_for(struct dial *dial, int fd, short what, event_callback_fn fn)
+{
+    return event_assign(&dial->wait, dial->options.base, fd, what, fn, dial) == 0 &&
+           event_add(&dial->wait, NULL) == 0;
+}
+
+static void dial_arm(struct dial *dial, int64_t ns)
 {
     if (ns < 0)
         ns = 0;
     struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
-    evtimer_add(timer, &tv);
+    evtimer_add(&dial->expiry, &tv);
 }
 
 static void attempt_failed(struct dial *dial, int error)
@@ -120,21 +122,21 @@ static void on_connected(evutil_socket_t fd, short what, void *arg)
 static bool try_one(struct dial *dial)
 {
     const union netaddr *to = &dial->list.all[dial->next++];
+    bool is_under_way = false;
     dial->fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (dial->fd >= 0) {
         stream_tune(dial->fd, dial->options.silence_ns);
         /* The loop also reports a connection that succeeds at once. */
-        if (connect(dial->fd, &to->any, netaddr_size(to)) == 0 || errno == EINPROGRESS)
-            dial->wait = event_new(dial->options.base, dial->fd, EV_WRITE, on_connected, dial);
+        is_under_way =
+            (connect(dial->fd, &to->any, netaddr_size(to)) == 0 || errno == EINPROGRESS) &&
+            dial_wait_for(dial, dial->fd, EV_WRITE, on_connected);
     }
-    if (!dial->wait || event_add(dial->wait, NULL) != 0) {
-        int error = errno;
-        stop_waiting(dial);
-        attempt_failed(dial, error);
+    if (!is_under_way) {
+        attempt_failed(dial, errno);
         return false;
     }
     int64_t left_ns = dial->deadline - clock_now_ns();
-    dial_arm(dial->expiry, left_ns / (int64_t)(dial->list.n - dial->next + 1));
+    dial_arm(dial, left_ns / (int64_t)(dial->list.n - dial->next + 1));
     return true;
 }
 
@@ -182,17 +184,15 @@ struct dial *dial_start(const struct dial_options *options, const struct address
     dial->where = *where;
     dial->fd = dial->lookup = -1;
     dial->deadline = clock_now_ns() + options->wait_ns;
-    dial->expiry = evtimer_new(options->base, on_expiry, dial);
+    evtimer_assign(&dial->wait, options->base, on_expiry, dial); /* for nothing yet */
+    evtimer_assign(&dial->expiry, options->base, on_expiry, dial);
     dial->is_numeric = netaddr_numeric(where, &dial->list);
-    if (dial->expiry && !dial->is_numeric)
+    if (!dial->is_numeric)
         dial->lookup = resolve_start(where, &dial->err);
-    bool is_asked = dial->lookup >= 0;
-    if (is_asked)
-        dial->wait = event_new(options->base, dial->lookup, EV_READ, on_resolved, dial);
-    if (!dial->expiry || (is_asked && (!dial->wait || event_add(dial->wait, NULL) != 0))) {
+    if (dial->lookup >= 0 && !dial_wait_for(dial, dial->lookup, EV_READ, on_resolved)) {
         dial_free(dial);
         return NULL;
     }
-    dial_arm(dial->expiry, is_asked ? options->wait_ns : 0);
+    dial_arm(dial, dial->lookup >= 0 ? options->wait_ns : 0);
     return dial;
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,9 +22,8 @@ enum { ACCEPTS_PER_WAKE = 16, BACKLOG = 4096 };
 struct listener {
     struct listener_options options;
     size_t n;
-    int fds[NETADDR_LIST_MAX];
-    struct event *readable[NETADDR_LIST_MAX];
-    struct event *retry;
+    struct event readable[NETADDR_LIST_MAX]; /* they own the sockets */
+    struct event retry;
     bool is_reported; /* reset when an accept succeeds */
 };
 
@@ -32,7 +32,7 @@ static bool listen_on(struct listener *listener)
 {
     bool ok = true;
     for (size_t i = 0; i < listener->n; i++)
-        ok &= event_add(listener->readable[i], NULL) == 0;
+        ok &= event_add(&listener->readable[i], NULL) == 0;
     return ok;
 }
 
@@ -48,10 +48,10 @@ static void back_off(struct listener *listener, int error)
     listener->is_reported = true;
     struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
     /* No memory for the timer: retry at once, or accepting would never resume. */
-    if (evtimer_add(listener->retry, &tv) != 0)
-        event_active(listener->retry, EV_TIMEOUT, 0);
+    if (evtimer_add(&listener->retry, &tv) != 0)
+        event_active(&listener->retry, EV_TIMEOUT, 0);
     for (size_t i = 0; i < listener->n; i++)
-        event_del(listener->readable[i]);
+        event_del(&listener->readable[i]);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
@@ -132,16 +132,11 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
     return err_set(err, ERR_SYSTEM, error, "cannot listen on %s%s", at, netaddr_lacks(where));
 }
 
-/* Takes the socket. False: memory is short, and the caller keeps it. */
-static bool listener_watch(struct listener *listener, int *fd)
+/* Takes the socket. */
+static void listener_watch(struct listener *listener, int fd)
 {
-    struct event *event = event_new(listener->options.base, *fd, EV_READ | EV_PERSIST,
-                                    listener_on_readable, listener);
-    if (!event)
-        return false;
-    listener->readable[listener->n] = event;
-    listener->fds[listener->n++] = fd_take(fd);
-    return true;
+    event_assign(&listener->readable[listener->n++], listener->options.base, fd,
+                 EV_READ | EV_PERSIST, listener_on_readable, listener);
 }
 
 /* Adds one socket. Returns 0 or an errno. */
@@ -150,7 +145,8 @@ static int listener_add(struct listener *listener, const union netaddr *where)
     FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || !listener_set_up(fd, where))
         return errno;
-    return listener_watch(listener, &fd) ? 0 : ENOMEM;
+    listener_watch(listener, fd_take(&fd));
+    return 0;
 }
 
 /* Skips absent addresses: "localhost" has an IPv6 address even where IPv6 is off. */
@@ -171,11 +167,8 @@ static struct listener *listener_make(const struct listener_options *options)
     if (!listener)
         return NULL;
     listener->options = *options;
-    listener->retry = evtimer_new(options->base, on_retry, listener);
-    if (listener->retry)
-        return listener;
-    free(listener);
-    return NULL;
+    evtimer_assign(&listener->retry, options->base, on_retry, listener);
+    return listener;
 }
 
 struct listener *listener_new(const struct listener_options *options,
@@ -200,7 +193,8 @@ struct listener *listener_adopt(const struct listener_options *options, int fd)
     struct listener *listener = listener_make(options);
     if (!listener)
         return NULL;
-    if (listener_watch(listener, &taken) && listen_on(listener))
+    listener_watch(listener, fd_take(&taken));
+    if (listen_on(listener))
         return listener;
     listener_free(listener);
     return NULL;
@@ -235,10 +229,10 @@ void listener_free(struct listener *listener)
     if (!listener)
         return;
     for (size_t i = 0; i < listener->n; i++) {
-        event_free(listener->readable[i]);
-        fd_close(&listener->fds[i]);
+        event_del(&listener->readable[i]);
+        close(event_get_fd(&listener->readable[i]));
     }
-    event_free(listener->retry);
+    evtimer_del(&listener->retry);
     free(listener);
 }
 
@@ -246,7 +240,7 @@ int listener_port(const struct listener *listener)
 {
     union netaddr own;
     socklen_t size = sizeof own;
-    if (getsockname(listener->fds[0], &own.any, &size) != 0)
+    if (getsockname(event_get_fd(&listener->readable[0]), &own.any, &size) != 0)
         return 0;
     return netaddr_port(&own);
 }
