@@ -43,8 +43,10 @@ static void read_value(const char *value, size_t len, struct sbatch_signal *ret)
 }
 
 /* The value follows "=" or spaces, perhaps in quotes. */
-static void read_options(const char *text, struct sbatch_signal *ret)
+static void read_options(const char *options, size_t len, struct sbatch_signal *ret)
 {
+    char text[4096];
+    snprintf(text, sizeof text, "%.*s", (int)len, options);
     const char *at = strstr(text, " " OPTION);
     if (!at)
         return;
@@ -55,16 +57,6 @@ static void read_options(const char *text, struct sbatch_signal *ret)
     size_t end = strcspn(at, " \t\"'\r");
     if (end > 0)
         read_value(at, end, ret);
-}
-
-static void sbatch_read_line(const char *line, size_t len, struct sbatch_signal *ret)
-{
-    char text[512];
-    snprintf(text, sizeof text, "%.*s", (int)len, line);
-    char *comment = strstr(text, " #");
-    if (comment)
-        *comment = '\0';
-    read_options(text, ret);
 }
 
 /* Where the script's own arguments begin. */
@@ -79,10 +71,8 @@ static size_t find_arguments(const char *command, const char *script)
 
 void sbatch_read_command(const char *command, const char *script, struct sbatch_signal *ret)
 {
-    char text[4096];
-    snprintf(text, sizeof text, "%.*s", (int)find_arguments(command, script), command);
     *ret = (struct sbatch_signal){.where = "sbatch was given"};
-    read_options(text, ret);
+    read_options(command, find_arguments(command, script), ret);
 }
 
 void sbatch_read_signal(const char *value, struct sbatch_signal *ret)
@@ -99,8 +89,9 @@ void sbatch_find_signal(const char *script, struct sbatch_signal *ret)
         size_t blank = strspn(line, " \t\r");
         if (blank < len && line[0] != '#') /* a command: Slurm reads no further */
             return;
+        const char *comment = memmem(line, len, " #", 2);
         if (len > sizeof LINE && str_starts(line, LINE))
-            sbatch_read_line(line, len, ret);
+            read_options(line, comment ? (size_t)(comment - line) : len, ret);
         line += len + (line[len] == '\n');
     }
 }

@@ -25,46 +25,33 @@
 #define SCONTROL  "scontrol show config"
 #define LINUXPROC "proctrack/linuxproc"
 
-enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128 };
+enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128, COMMAND_MAX = 4096 };
 
 /* --- the answers of Slurm's programs --- */
 
-/* One deadline per check: each check is its own process. */
-static int64_t doctor_slurm_time_left(void)
+/* Asks a program of Slurm. The text is valid until the next question; NULL: see *err. One deadline
+ * per check: each check is its own process. */
+static const char *ask_slurm(const char *const *words, struct err *err)
 {
+    static char text[TEXT_MAX];
     static int64_t until;
     if (until == 0)
         until = clock_now_ns() + ASK_NS;
-    return until - clock_now_ns();
+    return ask((char **)words, until - clock_now_ns(), text, sizeof text, err) ? text : NULL;
 }
+#define ASK_SLURM(err, ...) ask_slurm((const char *const[]){__VA_ARGS__, NULL}, err)
 
-/* `words` ends with NULL. */
-static bool ask_words(const char *const *words, char text[TEXT_MAX], struct err *err)
+/* The text after "NAME=" or "NAME   = ", up to a separator; one is before it, too. False: none. */
+static bool find_value(const char *text, const char *name, const char *separators, char *ret,
+                       size_t size)
 {
-    return ask((char **)words, doctor_slurm_time_left(), text, TEXT_MAX, err);
-}
-
-static bool ask_scontrol(const char *verb, const char *what, const char *which, char text[TEXT_MAX],
-                         struct err *err)
-{
-    const char *rest = which && str_is(verb, "write") ? "-" : NULL;
-    return ask_words((const char *const[]){"scontrol", verb, what, which, rest, NULL}, text, err);
-}
-
-/* The text after "NAME   = " at the start of a line; false: none. */
-static bool find_setting(const char *text, const char *name, char ret[VALUE_MAX])
-{
-    size_t len = strlen(name);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        const char *at = line + len;
-        if (strncmp(line, name, len) != 0 || !strchr(" =", *at) || !*at)
+    for (const char *at = text; (at = strstr(at, name)); at++) {
+        const char *value = at + strlen(name);
+        value += strspn(value, " ");
+        if (*value != '=' || (at > text && !strchr(separators, at[-1])))
             continue;
-        at += strspn(at, " ");
-        if (*at != '=')
-            continue;
-        at += 1 + strspn(at + 1, " ");
-        snprintf(ret, VALUE_MAX, "%.*s", (int)strcspn(at, "\n"), at);
+        value += 1 + strspn(value + 1, " ");
+        snprintf(ret, size, "%.*s", (int)strcspn(value, separators), value);
         return true;
     }
     return false;
@@ -73,10 +60,10 @@ static bool find_setting(const char *text, const char *name, char ret[VALUE_MAX]
 /* A setting of Slurm; false: none, or *err says why it is unknown. */
 static bool ask_setting(const char *name, char ret[VALUE_MAX], struct err *err)
 {
-    static char text[TEXT_MAX];
-    static bool is_known;
-    is_known = is_known || ask_scontrol("show", "config", NULL, text, err);
-    return is_known && find_setting(text, name, ret);
+    static char config[TEXT_MAX];
+    if (!config[0])
+        str_copy(config, sizeof config, ASK_SLURM(err, "scontrol", "show", "config"));
+    return find_value(config, name, "\n", ret, VALUE_MAX);
 }
 
 /* "30 sec" */
@@ -91,25 +78,14 @@ static bool doctor_read_seconds(const char *text, int64_t *ret_ns)
     return true;
 }
 
-/* The text after " NAME=" up to a space; false: none. */
-static bool find_value(const char *text, const char *name, char *ret, size_t size)
-{
-    const char *at = strstr(text, name);
-    if (!at)
-        return false;
-    at += strlen(name);
-    snprintf(ret, size, "%.*s", (int)strcspn(at, " \n"), at);
-    return true;
-}
-
 /* The same for the job's partition; false: none, or unknown. */
 static bool find_of_partition(const char *name, char ret[VALUE_MAX])
 {
-    static char text[TEXT_MAX];
     const char *partition = getenv("SLURM_JOB_PARTITION");
     struct err err;
-    return partition && ask_scontrol("show", "partition", partition, text, &err) &&
-           find_value(text, name, ret, VALUE_MAX);
+    const char *text =
+        partition ? ASK_SLURM(&err, "scontrol", "show", "partition", partition) : NULL;
+    return text && find_value(text, name, " \n", ret, VALUE_MAX);
 }
 
 /* 0: none, or unknown. */
@@ -117,24 +93,23 @@ static int64_t partition_grace(void)
 {
     char value[VALUE_MAX];
     int64_t grace = 0;
-    return find_of_partition(" GraceTime=", value) && doctor_read_seconds(value, &grace) ? grace
-                                                                                         : 0;
+    return find_of_partition("GraceTime", value) && doctor_read_seconds(value, &grace) ? grace : 0;
 }
 
 /* Only the accounting database knows it: "00:02:00", "1-00:00:00". 0: none, or unknown. */
 static int64_t qos_grace(void)
 {
-    static char text[TEXT_MAX];
     char wanted[VALUE_MAX];
     unsigned days = 0, hours, minutes, seconds;
     const char *qos = getenv("SLURM_JOB_QOS");
     struct err err;
-    snprintf(wanted, sizeof wanted, "name=%s", qos ? qos : "");
-    const char *const words[] = {"sacctmgr", "--noheader", "--parsable2",      "show",
-                                 "qos",      wanted,       "format=GraceTime", NULL};
-    if (!qos || !*qos || !ask_words(words, text, &err) ||
-        (sscanf(text, "%4u-%2u:%2u:%2u", &days, &hours, &minutes, &seconds) != 4 &&
-         (days = 0, sscanf(text, "%2u:%2u:%2u", &hours, &minutes, &seconds) != 3)))
+    if (!qos || !*qos)
+        return 0;
+    snprintf(wanted, sizeof wanted, "name=%s", qos);
+    const char *text = ASK_SLURM(&err, "sacctmgr", "--noheader", "--parsable2", "show", "qos",
+                                 wanted, "format=GraceTime");
+    if (!text || (sscanf(text, "%4u-%2u:%2u:%2u", &days, &hours, &minutes, &seconds) != 4 &&
+                  (days = 0, sscanf(text, "%2u:%2u:%2u", &hours, &minutes, &seconds) != 3)))
         return 0;
     return (((days * 24 + hours) * INT64_C(60) + minutes) * 60 + seconds) * NS_PER_S;
 }
@@ -146,7 +121,7 @@ static int64_t over_time(void)
     char value[VALUE_MAX] = "";
     int64_t minutes = 0;
     struct err err;
-    bool is_own = find_of_partition(" OverTimeLimit=", value) && !str_is(value, "NONE");
+    bool is_own = find_of_partition("OverTimeLimit", value) && !str_is(value, "NONE");
     if (!is_own && !ask_setting("OverTimeLimit", value, &err))
         return 0;
     if (str_is(value, "UNLIMITED"))
@@ -174,11 +149,11 @@ static void advise_signal(int64_t need_ns, struct finding *ret)
 /* "Command=/home/me/job.sh its arguments": "job.sh"; "": none, or unknown. */
 static void find_script_name(const char *job, char ret[VALUE_MAX])
 {
-    static char text[TEXT_MAX];
     char path[PATH_MAX] = "";
     struct err err;
-    if (ask_scontrol("show", "job", job, text, &err))
-        (void)find_value(text, " Command=", path, sizeof path);
+    const char *text = ASK_SLURM(&err, "scontrol", "show", "job", job);
+    if (text)
+        (void)find_value(text, "Command", " \n", path, sizeof path);
     const char *slash = strrchr(path, '/');
     str_copy(ret, VALUE_MAX, slash ? slash + 1 : path);
 }
@@ -187,17 +162,17 @@ static void find_script_name(const char *job, char ret[VALUE_MAX])
  * unknown. */
 static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
 {
-    static char text[TEXT_MAX];
-    char wanted[VALUE_MAX], script[VALUE_MAX];
+    char command[COMMAND_MAX], wanted[VALUE_MAX], script[VALUE_MAX];
     struct err err;
     snprintf(wanted, sizeof wanted, "--jobs=%.60s", job);
-    const char *const words[] = {"sacct", "--noheader",          "--parsable2", "--allocations",
-                                 wanted,  "--format=SubmitLine", NULL};
+    const char *text = ASK_SLURM(&err, "sacct", "--noheader", "--parsable2", "--allocations",
+                                 wanted, "--format=SubmitLine");
     *ret = (struct sbatch_signal){.number = 0};
-    if (!ask_words(words, text, &err) || !text[0])
+    if (!text)
         return false;
+    str_copy(command, sizeof command, text);
     find_script_name(job, script);
-    sbatch_read_command(text, script, ret);
+    sbatch_read_command(command, script, ret);
     return true;
 }
 
@@ -205,7 +180,6 @@ static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
  * all of them are known. */
 static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
 {
-    static char text[TEXT_MAX];
     const char *job = getenv("SLURM_JOB_ID"), *variable = getenv("SBATCH_SIGNAL");
     struct sbatch_signal given;
     struct err err;
@@ -213,7 +187,8 @@ static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
     *ret_is_sure = false;
     if (!job)
         return;
-    bool has_script = ask_scontrol("write", "batch_script", job, text, &err);
+    const char *text = ASK_SLURM(&err, "scontrol", "write", "batch_script", job, "-");
+    bool has_script = text != NULL;
     if (has_script)
         sbatch_find_signal(text, ret);
     if (variable && *variable)
