@@ -166,20 +166,9 @@ static bool find_shell_above(const struct patient *patient, struct proc *ret)
 /* Does its environment name this job, and no step of it? Then it is the batch script's process. */
 static bool has_env_of_batch(pid_t pid)
 {
-    char path[32], ours[64], *variable = NULL;
-    size_t size = 0;
-    bool is_ours = false, is_of_step = false;
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    char ours[64];
     snprintf(ours, sizeof ours, "SLURM_JOB_ID=%.40s", getenv("SLURM_JOB_ID"));
-    FILE *file = fopen(path, "re");
-    while (file && getdelim(&variable, &size, '\0', file) > 0) {
-        is_ours = is_ours || str_is(variable, ours);
-        is_of_step = is_of_step || str_starts(variable, "SLURM_STEP_NODELIST=");
-    }
-    free(variable);
-    if (file)
-        fclose(file);
-    return is_ours && !is_of_step;
+    return proc_has_env(pid, ours) && !proc_has_env(pid, "SLURM_STEP_NODELIST");
 }
 
 /* False: the batch script does not run on this node, or /proc does not show it. */

@@ -183,15 +183,16 @@ bool proc_is_descendant(pid_t pid)
     return false;
 }
 
-bool proc_has_env(pid_t pid, const char *name)
+bool proc_has_env(pid_t pid, const char *what)
 {
     char path[32], *entry = NULL;
-    size_t size = 0, len = strlen(name);
+    char end = strchr(what, '=') ? '\0' : '=';
+    size_t size = 0, len = strlen(what);
     bool has_it = false;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     FILE *entries = fopen(path, "re");
     while (entries && !has_it && getdelim(&entry, &size, '\0', entries) > 0)
-        has_it = strncmp(entry, name, len) == 0 && entry[len] == '=';
+        has_it = strncmp(entry, what, len) == 0 && entry[len] == end;
     free(entry);
     if (entries)
         fclose(entries);

@@ -35,8 +35,8 @@ int proc_died_with(pid_t pid);
 bool proc_is_traced(pid_t pid);
 /* Is it our descendant? False for a process that has ended. */
 bool proc_is_descendant(pid_t pid);
-/* Did its environment have this name when it started? */
-bool proc_has_env(pid_t pid, const char *name);
+/* Did its environment have this name, or this "NAME=value", when it started? */
+bool proc_has_env(pid_t pid, const char *what);
 /* Where in the kernel it waits ("nfs_wait_bit_killable"), or "". Returns text.
  */
 char *proc_wchan(pid_t pid, char *text, size_t size);
