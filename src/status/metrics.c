@@ -9,32 +9,16 @@
 #include "core/common/verdict.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define FILE_MAX_BYTES (1024 * 1024)
 
 /* --- the text --- */
 
 struct text {
-    struct buf *buf;
+    FILE *out;
     const struct metrics_view *view;
     char who[256]; /* the labels that every sample has */
-    bool has_failed;
 };
-
-static void PRINTF_LIKE(2, 3) put(struct text *text, const char *fmt, ...)
-{
-    char line[512];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    bool ok = n >= 0 && n < (int)sizeof line && buf_add(text->buf, line, (size_t)n);
-    text->has_failed = text->has_failed || !ok;
-}
 
 /* The format escapes backslash, quote and newline. Bytes that are not UTF-8 would make the whole
  * file invalid. */
@@ -55,12 +39,12 @@ static void add_label(char *dst, size_t size, const char *name, const char *valu
 
 static void head(struct text *text, const char *name, const char *help)
 {
-    put(text, "# HELP pchrun_%s %s\n# TYPE pchrun_%s gauge\n", name, help, name);
+    fprintf(text->out, "# HELP pchrun_%s %s\n# TYPE pchrun_%s gauge\n", name, help, name);
 }
 
 static void sample(struct text *text, const char *name, const char *more, double value)
 {
-    put(text, "pchrun_%s{%s%s%s} %.15g\n", name, text->who, *more ? "," : "", more, value);
+    fprintf(text->out, "pchrun_%s{%s%s%s} %.15g\n", name, text->who, *more ? "," : "", more, value);
 }
 
 static void gauge(struct text *text, const char *name, const char *help, double value)
@@ -181,9 +165,9 @@ static void put_end(struct text *text)
     sample(text, "exit_code", label, v->exit_code);
 }
 
-bool metrics_compose(const struct metrics_view *view, struct buf *ret)
+void metrics_compose(const struct metrics_view *view, FILE *out)
 {
-    struct text text = {.buf = ret, .view = view};
+    struct text text = {.out = out, .view = view};
     add_label(text.who, sizeof text.who, "name", view->params->job);
     str_addf(text.who, sizeof text.who, ",node=\"%d\"", view->params->node_rank);
     gauge(&text, "up", "1 until pchrun has ended.", view->is_up);
@@ -197,7 +181,6 @@ bool metrics_compose(const struct metrics_view *view, struct buf *ret)
     put_notice(&text);
     put_ranks(&text);
     put_end(&text);
-    return !text.has_failed;
 }
 
 /* --- writing it --- */
@@ -207,7 +190,8 @@ static void metrics_write_file(void *ctx)
     static struct status_ranks ranks; /* too large for the stack */
     struct metrics *metrics = ctx;
     struct core_report report;
-    struct buf text;
+    char *text = NULL;
+    size_t len = 0;
     core_report(metrics->core, &report);
     status_look(&ranks, metrics->attach, metrics->steprate);
     struct metrics_view view = {.params = metrics->params,
@@ -219,10 +203,12 @@ static void metrics_write_file(void *ctx)
                                 .real_now = clock_real_ns(),
                                 .is_up = !report_is_over(metrics->report),
                                 .exit_code = metrics->report->exit_code};
-    buf_init(&text, FILE_MAX_BYTES);
-    bool ok = metrics_compose(&view, &text);
-    outfile_write(&metrics->out, ok ? buf_bytes(&text) : NULL, buf_len(&text));
-    buf_free(&text);
+    FILE *out = open_memstream(&text, &len);
+    if (out)
+        metrics_compose(&view, out);
+    bool ok = out && fclose(out) == 0;
+    outfile_write(&metrics->out, ok ? text : NULL, len);
+    free(text);
 }
 
 static void metrics_on_clock(void *ctx)

@@ -7,11 +7,12 @@
  */
 #pragma once
 
-#include "base/buf.h"
 #include "core/core.h"
 #include "loop/outfile.h"
 #include "loop/watch.h"
 #include "status/status.h"
+
+#include <stdio.h>
 
 /* The data of the metrics. */
 struct metrics_view {
@@ -24,8 +25,8 @@ struct metrics_view {
     bool is_up; /* pchrun has not ended */
     int exit_code;
 };
-/* Composes the text. False: out of memory. Pure. */
-MUST_CHECK bool metrics_compose(const struct metrics_view *view, struct buf *ret);
+/* Writes the text. */
+void metrics_compose(const struct metrics_view *view, FILE *out);
 
 struct metrics {
     const struct core_params *params;
