@@ -200,13 +200,14 @@ bool statefile_put_back(const struct statefile *file, const void *data, size_t l
     return is_done;
 }
 
-/* --- appending and overwriting --- */
+/* --- appending --- */
 
-static int writer_open(const struct statefile *file, int how, struct err *err)
+static int writer_open(const struct statefile *file, struct err *err)
 {
     struct stat st;
     /* The flags guard against a terminal that becomes ours and a pipe without a reader. */
-    int fd = open(file->path, how | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+    int how = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd = open(file->path, how, 0644);
     if (fd < 0)
         err_set(err, ERR_SYSTEM, errno, "cannot open '%s'", file->path);
     else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
@@ -226,7 +227,7 @@ static bool writer_rotate(const struct statefile *file, int *fd, struct err *err
     if (rename(file->path, old) != 0 && errno != ENOENT)
         return err_set(err, ERR_SYSTEM, errno, "cannot rename '%s' to '%s'", file->path, old);
     fd_close(fd);
-    *fd = writer_open(file, O_RDWR | O_APPEND | O_CREAT, err);
+    *fd = writer_open(file, err);
     return *fd >= 0;
 }
 
@@ -243,7 +244,7 @@ static bool writer_add(const struct statefile *file, const void *data, size_t le
     FD_CLEANUP int fd = -1;
     if (!writer_open_dir(file->path, &dir, err))
         return false;
-    fd = writer_open(file, O_RDWR | O_APPEND | O_CREAT, err);
+    fd = writer_open(file, err);
     if (fd < 0)
         return false;
     off_t size = lseek(fd, 0, SEEK_END);
@@ -261,24 +262,6 @@ static bool writer_add(const struct statefile *file, const void *data, size_t le
     return err_set(err, ERR_SYSTEM, why, "cannot write '%s'%s", file->path,
                    is_clean ? "" : "; a part of a line remains in it");
 }
-
-static bool writer_overwrite(const struct statefile *file, const void *data, size_t len,
-                             struct err *err)
-{
-    FD_CLEANUP int fd = writer_open(file, O_WRONLY, err);
-    if (fd < 0)
-        return false;
-    return (ftruncate(fd, 0) == 0 && fd_write_all(fd, data, len)) ||
-           err_set(err, ERR_SYSTEM, errno, "cannot write '%s'", file->path);
-}
-
-typedef bool writer_fn(const struct statefile *file, const void *data, size_t len, struct err *err);
-
-static writer_fn *const writers[] = {
-    [STATEFILE_REPLACE] = writer_replace,
-    [STATEFILE_ADD] = writer_add,
-    [STATEFILE_OVERWRITE] = writer_overwrite,
-};
 
 /* The writer's answer. */
 struct written {
@@ -298,8 +281,11 @@ static void do_task(const void *arg, int answer)
     const struct task *task = arg;
     const struct statefile *file = task->file;
     struct written written = {0};
-    written.ok = task->look ? task->look(file->ctx, &written.err)
-                            : writers[file->manner](file, task->data, task->len, &written.err);
+    if (task->look)
+        written.ok = task->look(file->ctx, &written.err);
+    else
+        written.ok = (file->is_journal ? writer_add : writer_replace)(file, task->data, task->len,
+                                                                      &written.err);
     if (!fd_write_all(answer, &written, sizeof written))
         _exit(1);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * statefile: writes a small file: replaced as a whole and synced, or appended to, or overwritten.
+ * statefile: writes a small file: replaced as a whole and synced, or appended to.
  *
  * A child writes a temporary file in the same directory, syncs it, renames it over the old one and
  * syncs the directory. So a crash at any moment leaves the old or the new content. A dead file
  * system blocks the child, never the supervisor. The first write removes temporary files of killed
  * writers. The child is a helper in reap's list, and its end is the end of the write. A journal is
- * appended to. A file that cannot be renamed over, such as a mount point, is overwritten in place.
- * Neither of the two is synced. The caller keeps the deadline and calls statefile_give_up() on a
+ * appended to, and not synced. The caller keeps the deadline and calls statefile_give_up() on a
  * late write. The writer dies with the supervisor. A struct statefile owns its path and the waiting
  * content. Main thread.
  */
@@ -26,14 +25,10 @@ typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
  * the old one stays, and *err says why. True with a text in *err: the text is logged. */
 typedef bool statefile_check_fn(void *ctx, struct err *err);
 
-enum statefile_manner { STATEFILE_REPLACE, STATEFILE_ADD, STATEFILE_OVERWRITE };
-
 struct statefile {
-    /* STATEFILE_ADD appends each content, and begins a new line after a cut one.
-     * STATEFILE_OVERWRITE needs an existing regular file. */
-    enum statefile_manner manner;
-    size_t max;       /* with STATEFILE_ADD: at this size the file is renamed to "PATH.1" */
-    statefile_fn *fn; /* NULL: not needed */
+    bool is_journal;           /* appends each content, and begins a new line after a cut one */
+    size_t max;                /* of a journal: at this size the file is renamed to "PATH.1" */
+    statefile_fn *fn;          /* NULL: not needed */
     statefile_check_fn *check; /* NULL: not needed */
     void *ctx;
     /* private from here on */

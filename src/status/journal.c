@@ -298,7 +298,7 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
     journal->out = (struct outfile){.topic = "events",
                                     .what = "journal",
                                     .option = "events.file",
-                                    .file = {.manner = STATEFILE_ADD, .max = FILE_MAX_BYTES},
+                                    .file = {.is_journal = true, .max = FILE_MAX_BYTES},
                                     .write = journal_write,
                                     .on_written = journal_on_written,
                                     .ctx = journal};

@@ -4,14 +4,18 @@
 #include "status/report.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "commands/evidence.h"
 #include "core/common/verdict.h"
 #include "json/writer.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REPORT_VERSION 1
 #define REPORT_MAX     (8 * 1024 * 1024)
@@ -205,26 +209,39 @@ void report_free(struct report *report)
 enum { LAST_LINE_MAX = 4096 };
 #define LAST_LINE_WAIT_NS (2 * NS_PER_S)
 
-static void on_last_line_written(void *ctx, uint64_t tag, const struct err *err)
+struct last_line {
+    const char *path, *text;
+};
+
+/* In a child, since the file system may not answer. Answers 0, or the errno. */
+static void write_last_line(const void *arg, int answer)
 {
-    if (err)
-        log_debug("end", "%s", err->text);
+    const struct last_line *line = arg;
+    /* The flags guard against a terminal that becomes ours and a pipe without a reader. */
+    FD_CLEANUP int fd = open(line->path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    /* Only a regular file can be truncated. */
+    bool ok = fd >= 0 && ftruncate(fd, 0) == 0 &&
+              fd_write_all(fd, line->text, strnlen(line->text, LAST_LINE_MAX));
+    int why = ok ? 0 : errno;
+    if (!fd_write_all(answer, &why, sizeof why))
+        _exit(1);
 }
 
 void report_last_line(const char *path, const char *text)
 {
     struct reap reap = {0};
-    struct statefile file = {.manner = STATEFILE_OVERWRITE, .fn = on_last_line_written};
+    struct helper helper = {.reap = &reap};
+    struct last_line line = {path, text};
     struct err err;
-    size_t len = strnlen(text, LAST_LINE_MAX);
-    if (!path || len == 0 ||
+    int64_t until = clock_now_ns() + LAST_LINE_WAIT_NS;
+    int why = 0;
+    if (!path || !*text ||
         (str_is(path, REPORT_TERMINATION_LOG) && !getenv("KUBERNETES_SERVICE_HOST")))
         return;
-    reap_begin(&reap);
-    if (statefile_init(&file, path, &reap, &err)) {
-        if (statefile_write(&file, 0, text, len, &err))
-            statefile_wait(&file, LAST_LINE_WAIT_NS);
-        statefile_free(&file);
-    }
+    if (!helper_ask(&helper, write_last_line, &line, &err))
+        log_debug("end", "%s", err.text);
+    else if (helper_read(&helper, -1, until, &why, sizeof why) != HELPER_ANSWER || why)
+        log_debug("end", "cannot write '%s': %s", path, why ? strerror(why) : "no answer");
+    helper_end(&helper, true, until);
     reap_end(&reap);
 }

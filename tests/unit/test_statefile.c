@@ -244,7 +244,7 @@ Test(statefile, a_journal_grows_and_is_rotated)
 {
     char old[160];
     snprintf(old, sizeof old, "%s.1", path);
-    file.manner = STATEFILE_ADD;
+    file.is_journal = true;
     file.max = 8;
     add("one\n");
     add("two\n");
@@ -261,7 +261,7 @@ Test(statefile, a_journal_grows_and_is_rotated)
 /* The last line is cut: its writer was killed, or the disk was full. */
 Test(statefile, a_journal_goes_on_with_a_whole_line)
 {
-    file.manner = STATEFILE_ADD;
+    file.is_journal = true;
     file.max = 1000;
     add("one\ncut");
     add("two\n");
@@ -271,26 +271,10 @@ Test(statefile, a_journal_goes_on_with_a_whole_line)
 Test(statefile, a_journal_at_a_pipe_fails)
 {
     char command[400];
-    file.manner = STATEFILE_ADD;
+    file.is_journal = true;
     file.max = 1000;
     snprintf(command, sizeof command, "mkdir %s/state; mkfifo %s", folder, path);
     cr_assert_eq(system(command), 0);
     add("one\\n");
     cr_assert(told.failed, "a writer without a reader would wait for ever");
-}
-
-Test(statefile, what_lies_there_is_written_over_in_place)
-{
-    struct stat before, after;
-    file.manner = STATEFILE_OVERWRITE;
-    add("too early");
-    cr_assert(told.failed && told.err.sys_errno == ENOENT, "it makes no file");
-    char command[400];
-    snprintf(command, sizeof command, "mkdir %s/state; echo something longer > %s", folder, path);
-    cr_assert_eq(system(command), 0);
-    cr_assert_eq(stat(path, &before), 0);
-    add("end");
-    assert_file(path, "end");
-    cr_assert_eq(stat(path, &after), 0);
-    cr_assert_eq(before.st_ino, after.st_ino, "it was replaced");
 }
