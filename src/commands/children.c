@@ -272,11 +272,9 @@ pid_t children_first_group(const struct children *children)
 /* The control group answers where /proc does not. */
 static bool is_all_gone(const struct children *children)
 {
-    bool runs = false;
-    for (int i = 0; i < children->count; i++)
-        runs = runs || children->list[i].watch.pid;
-    return reap_is_empty(children->reap) ||
-           (!runs && cgroup_is_empty(&children->cgroup) && !proc_is_ours());
+    pid_t one;
+    return reap_is_empty(children->reap) || (children_pids(children, &one, 1) == 0 &&
+                                             cgroup_is_empty(&children->cgroup) && !proc_is_ours());
 }
 
 static void post_empty(struct children *children)

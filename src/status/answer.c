@@ -134,35 +134,33 @@ static bool text_go_on(const struct answer *answer, struct answer_text *text, in
 
 /* --- sending --- */
 
-/* NULL: memory is short, or the text is too long. */
-static const char *text_done(struct answer_text *text, size_t *ret_len)
+/* `text` NULL: no memory for it. `client` NULL: to all that wait. */
+static void text_send(struct answer *answer, struct answer_text *text,
+                      struct control_client *client)
 {
-    const char *line = text ? writer_done(&text->w, ret_len) : NULL;
+    size_t len;
+    const char *line = text ? writer_done(&text->w, &len) : NULL;
     if (!line)
         log_warn("control", "no memory to answer pchctl");
-    return line;
+    else if (client)
+        control_answer(client, line, len);
+    else
+        control_answer_waiting(answer->control, line, len);
+    text_free(text);
 }
 
 static void answer_client(struct answer *answer, struct control_client *client,
                           const struct err *bad, const struct core_report *was)
 {
-    size_t len;
     struct answer_text *text = text_new(answer, bad, was, false);
     if (text)
         text_go_on(answer, text, INT_MAX);
-    const char *line = text_done(text, &len);
-    if (line)
-        control_answer(client, line, len);
-    text_free(text);
+    text_send(answer, text, client);
 }
 
 static void answer_waiting(struct answer *answer)
 {
-    size_t len;
-    const char *line = text_done(answer->text, &len);
-    if (line)
-        control_answer_waiting(answer->control, line, len);
-    text_free(answer->text);
+    text_send(answer, answer->text, NULL);
     answer->text = NULL;
     answer->is_asked = false;
     rankquery_forget(&answer->call);
