@@ -461,8 +461,7 @@ void children_on_death(void *ctx, int pid, int status)
 {
     struct children *children = ctx;
     for (int i = 0; i < children->count; i++) {
-        const struct child *child = &children->list[i];
-        if (child->watch.pid != pid)
+        if (children->list[i].watch.pid != pid)
             continue;
         procs_hear(children->attach->procs);
         loop_post(children->loop,
@@ -480,8 +479,7 @@ static void children_on_end(struct child *child, int status)
     child->inquest.pid = child->watch.pid;
     child->inquest.status = status;
     read_report(child);
-    if (children->on_end)
-        children->on_end(children->ctx, child->watch.pid, status);
+    children->on_end(children->ctx, child->watch.pid, status);
     if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
         post_empty(children);
     if (child->phase == CHILD_PHASE_FAILED)
@@ -498,7 +496,7 @@ static void children_on_change(void *ctx, enum reap_what what, int status)
     struct children *children = child->children;
     if (what == REAP_EXITED)
         children_on_end(child, status);
-    else if (what == REAP_STOPPED && children->on_stop)
+    else if (what == REAP_STOPPED)
         children->on_stop(children->ctx, child->watch.pid, WSTOPSIG(status));
 }
 

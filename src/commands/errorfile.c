@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Python prints the exception on the last line of the call stack. */
 static const char *last_line(const char *text)
@@ -71,12 +70,9 @@ static bool errorfile_take_message(const struct json *message, const struct erro
     int64_t second;
     if (errorfile_take_text(json_text(message), ret->text, sizeof ret->text))
         return true;
-    if (!message || json_kind(message) != JSON_IS_OBJECT)
-        return false;
     const struct json *info = json_find(message, "extraInfo");
-    bool has_info = info && json_kind(info) == JSON_IS_OBJECT;
-    const char *stack = has_info ? json_text(json_find(info, "py_callstack")) : NULL;
-    if (has_info && read_seconds(json_find(info, "timestamp"), &second))
+    const char *stack = json_text(json_find(info, "py_callstack"));
+    if (read_seconds(json_find(info, "timestamp"), &second))
         ret->wall = errorfile_time_of(second, span);
     return errorfile_take_text(json_text(json_find(message, "message")), ret->text,
                                sizeof ret->text) ||
@@ -90,8 +86,7 @@ bool errorfile_parse(const void *data, size_t len, const struct errorfile_span *
     struct json *root = json_read("the error file", data, len, err);
     if (!root)
         return false;
-    bool ok = json_kind(root) == JSON_IS_OBJECT &&
-              errorfile_take_message(json_find(root, "message"), span, ret);
+    bool ok = errorfile_take_message(json_find(root, "message"), span, ret);
     json_free(root);
     return ok || err_set(err, ERR_USAGE, 0, "the error file holds no message");
 }

@@ -12,7 +12,6 @@
 #include "config/config.h"
 #include "loop/loop.h"
 #include "os/reap.h"
-#include "os/spawn.h"
 #include "json/writer.h"
 
 enum hook_phase { HOOK_IDLE, HOOK_RUNNING, HOOK_KILLED, HOOK_OVER };

@@ -187,25 +187,16 @@ void answer_free(struct answer *answer)
 
 const struct json *answer_find(const struct json *object, const char *path)
 {
-    char key[64];
-    while (object) {
-        size_t len = strcspn(path, ".");
-        if (len >= sizeof key || json_kind(object) != JSON_IS_OBJECT)
-            return NULL;
-        memcpy(key, path, len);
-        key[len] = '\0';
-        object = json_find(object, key);
-        if (!path[len])
-            return object;
-        path += len + 1;
-    }
-    return NULL;
+    char copy[64], *rest = copy;
+    str_copy(copy, sizeof copy, path);
+    while (rest)
+        object = json_find(object, strsep(&rest, "."));
+    return object;
 }
 
 const struct json *answer_items(const struct json *object, const char *path)
 {
-    const struct json *found = answer_find(object, path);
-    return found ? json_first(found) : NULL;
+    return json_first(answer_find(object, path));
 }
 
 const char *answer_text(const struct json *object, const char *path)

@@ -49,7 +49,6 @@ static const struct {
 enum { CHECKS = ARRAY_LEN(checks) };
 
 struct doctor_check {
-    struct helper helper;
     check_fn *fn;
     const struct patient *patient;
 };
@@ -66,9 +65,9 @@ static void run_check(const void *arg, int answer)
 }
 
 /* Only a child in a dead file system may outlive the doctor. */
-static void doctor_take_finding(struct doctor_check *check, int64_t until, struct finding *ret)
+static void doctor_take_finding(struct helper *helper, int64_t until, struct finding *ret)
 {
-    enum helper_news news = helper_read(&check->helper, -1, until, ret, sizeof *ret);
+    enum helper_news news = helper_read(helper, -1, until, ret, sizeof *ret);
     if (news != HELPER_ANSWER)
         finding_set(ret, FINDING_BAD,
                     news == HELPER_LATE ? "no answer within 8 s"
@@ -78,7 +77,7 @@ static void doctor_take_finding(struct doctor_check *check, int64_t until, struc
             ret, "a file system or a server that it needs does not answer; repair that first");
     str_printable(ret->seen); /* it may quote a variable or a path */
     str_printable(ret->advice);
-    helper_end(&check->helper, true, until);
+    helper_end(helper, true, until);
 }
 
 static void print(const char *name, const struct finding *finding, FILE *out)
@@ -93,20 +92,19 @@ static void print(const char *name, const struct finding *finding, FILE *out)
 static bool doctor_make_checks(const struct patient *patient, struct finding findings[CHECKS],
                                struct err *err)
 {
-    struct doctor_check all[CHECKS];
+    struct helper helpers[CHECKS];
     struct reap reap = {0};
     int started = 0;
     bool ok = true;
     while (ok && started < CHECKS) {
-        all[started] = (struct doctor_check){.helper = {.reap = &reap, .keeps_dir = true},
-                                             .fn = checks[started].check,
-                                             .patient = patient};
-        ok = helper_ask(&all[started].helper, run_check, &all[started], err);
+        struct doctor_check check = {checks[started].check, patient};
+        helpers[started] = (struct helper){.reap = &reap, .keeps_dir = true};
+        ok = helper_ask(&helpers[started], run_check, &check, err);
         started += ok;
     }
     int64_t until = clock_now_ns() + ANSWER_WAIT_NS;
     for (int i = 0; i < started; i++)
-        doctor_take_finding(&all[i], until, &findings[i]);
+        doctor_take_finding(&helpers[i], until, &findings[i]);
     reap_end(&reap);
     return ok || err_wrap(err, "cannot start a check");
 }

@@ -50,10 +50,10 @@ void finding_set(struct finding *ret, enum finding_verdict verdict, const char *
 
 /* Shared by several checks (job.c). */
 bool patient_is_in_slurm(const struct patient *patient);
-/* How long saves have taken, 0: unknown. False: the record cannot be read. */
-MUST_CHECK bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *err);
+/* How long saves have taken; 0: unknown; -1: the record cannot be read, see *err. */
+MUST_CHECK int64_t patient_saves(const struct patient *patient, struct err *err);
 /* How much time a notice must leave for such a save, with the part of `grace_ns` that is kept for
- * the end. */
+ * the end; 0: unknown. */
 int64_t patient_need(int64_t save_ns, int64_t grace_ns);
 
 /* job.c: the command, its parent processes, and the time that a notice leaves. */

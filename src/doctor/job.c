@@ -245,34 +245,31 @@ static int64_t job_least_grace(const struct config *config)
     return least;
 }
 
-bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *err)
+int64_t patient_saves(const struct patient *patient, struct err *err)
 {
     struct history history = {.job = patient->config->job};
     char path[PATH_MAX] = "";
     if (patient->state_dir)
         snprintf(path, sizeof path, "%s/" HISTORY_FILE, patient->state_dir);
-    if (path[0] && !history_read_commits(&history, path, err))
-        return false;
-    *ret_ns = history.save_ns;
-    return true;
+    return path[0] && !history_read_commits(&history, path, err) ? -1 : history.save_ns;
 }
 
 int64_t patient_need(int64_t save_ns, int64_t grace_ns)
 {
-    return grace_save_need(save_ns, save_ns) + grace_reserve(grace_ns);
+    return save_ns > 0 ? grace_save_need(save_ns, save_ns) + grace_reserve(grace_ns) : 0;
 }
 
 void check_grace(const struct patient *patient, struct finding *ret)
 {
-    int64_t grace = job_least_grace(patient->config), save;
+    struct err err;
+    int64_t grace = job_least_grace(patient->config), save = patient_saves(patient, &err);
     char left[32], took[32], needed[32];
-    struct err err = {.text = ""};
     str_about(grace, left, sizeof left);
-    if (!patient_saves(patient, &save, &err)) {
+    if (save < 0) {
         finding_set(ret, FINDING_BAD, "%s", err.text);
         return;
     }
-    if (save <= 0) {
+    if (save == 0) {
         finding_set(ret, FINDING_UNKNOWN,
                     "a notice leaves %s; how long a save takes is not known yet", left);
         finding_advise(ret, "try it: pchrun --drill TIME -- command");

@@ -5,7 +5,7 @@
  * "unknown". Details of a finding are then left out.
  */
 #include "base/clock.h"
-#include "base/value.h"
+#include "base/str.h"
 #include "config/noticelist.h"
 #include "doctor/ask.h"
 #include "doctor/finding.h"
@@ -229,7 +229,7 @@ static bool kills_tasks(const struct sbatch_signal *signal)
 static const char *fault_of(const struct patient *patient, const struct sbatch_signal *signal,
                             bool kills)
 {
-    int64_t grace = config_grace(patient->config, signal->number), save;
+    int64_t grace = config_grace(patient->config, signal->number);
     int64_t lead = signal->lead_s * NS_PER_S;
     struct err err;
     if (signal->number == 0)
@@ -248,7 +248,7 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
                "catches it";
     if (grace > lead)
         return "pchrun counts on more time after it than that";
-    if (patient_saves(patient, &save, &err) && save > 0 && patient_need(save, grace) > grace)
+    if (patient_need(patient_saves(patient, &err), grace) > grace)
         return "a save needs more than the grace of that signal";
     if (kills)
         return "it reaches all processes of a task with " LINUXPROC
@@ -259,7 +259,6 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
 static void tell_signal(const struct patient *patient, const struct sbatch_signal *signal,
                         bool is_sure, struct finding *ret)
 {
-    int64_t save = 0;
     struct err err;
     bool kills = reaches_all(signal);
     const char *fault = fault_of(patient, signal, kills);
@@ -270,14 +269,12 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
                           : ", unless sbatch was given another");
     if (!fault)
         return;
-    if (!patient_saves(patient, &save, &err))
-        save = 0;
     if (kills)
         finding_advise(ret, "no --signal%s",
                        asks_slurm(patient) ? ": pchrun asks Slurm when the job's time ends"
                                            : "; add slurm to notices");
     else
-        advise_signal(patient_need(save, LEAD_NS), ret);
+        advise_signal(patient_need(patient_saves(patient, &err), LEAD_NS), ret);
     bool may_come =
         !kills_tasks(signal) && (asks_slurm(patient) || (signal->is_to_shell && is_task()));
     ret->verdict = may_come ? FINDING_WARN : FINDING_BAD;
@@ -374,7 +371,7 @@ static void judge_wait(const struct patient *patient, int64_t need_ns, const cha
 static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, int64_t save,
                             struct finding *ret)
 {
-    int64_t need = save > 0 ? patient_need(save, kill_wait) : 0;
+    int64_t need = patient_need(save, kill_wait);
     ret->verdict = FINDING_OK;
     if (kill_wait < LEAST_NS) {
         judge_wait(patient, 0,
@@ -399,7 +396,7 @@ static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, in
 void check_kill_wait(const struct patient *patient, struct finding *ret)
 {
     char value[VALUE_MAX] = "", text[32];
-    int64_t kill_wait, save = 0, grace = config_grace(patient->config, SIGTERM);
+    int64_t kill_wait, grace = config_grace(patient->config, SIGTERM);
     struct err err = {.text = ""};
     if (!patient_is_in_slurm(patient))
         return;
@@ -407,8 +404,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
         say_unknown(value, &err, ret);
         return;
     }
-    if (!patient_saves(patient, &save, &err))
-        save = 0; /* "grace" says why */
+    int64_t save = patient_saves(patient, &err); /* if it is unknown, "grace" says why */
     str_addf(ret->seen, sizeof ret->seen, "Slurm kills %s after SIGTERM (KillWait)",
              str_about(kill_wait, text, sizeof text));
     if (grace >= 0)

@@ -183,7 +183,7 @@ const char *json_kind_name(const struct json *value)
 
 const struct json *json_first(const struct json *parent)
 {
-    return parent->first;
+    return parent ? parent->first : NULL;
 }
 
 const struct json *json_next(const struct json *item)
@@ -193,7 +193,7 @@ const struct json *json_next(const struct json *item)
 
 const struct json *json_find(const struct json *object, const char *key)
 {
-    for (const struct json *item = object->first; item; item = item->next)
+    for (const struct json *item = json_first(object); item; item = item->next)
         if (item->key && str_is(item->key, key))
             return item;
     return NULL;

@@ -49,10 +49,10 @@ enum json_kind json_kind(const struct json *value);
 const char *json_kind_name(const struct json *value);
 
 /* The members of an object or the items of a list, in the order of the file; NULL: no more. Scalars
- * have none. */
+ * have none, nor has NULL. */
 const struct json *json_first(const struct json *parent);
 const struct json *json_next(const struct json *item);
-/* A member by its key; NULL: there is none. */
+/* A member by its key; NULL: there is none, or `object` is NULL or no object. */
 const struct json *json_find(const struct json *object, const char *key);
 
 /* The key of a member; NULL for items of a list and for the root. */

@@ -55,37 +55,24 @@ static bool take_flag(const struct json *member, bool *ret, struct err *err)
            err_set(err, ERR_PROTOCOL, 0, "\"%s\" is not true or false", json_key(member));
 }
 
-static bool take_left(const struct json *member, int64_t *ret, struct err *err)
-{
-    int64_t ms;
-    if (!json_int(member, &ms) || ms < 0 || ms > LEFT_MAX_MS)
-        return err_set(err, ERR_PROTOCOL, 0,
-                       "\"left_ms\" is not a number of milliseconds, of a year at most");
-    *ret = ms * NS_PER_MS;
-    return true;
-}
-
-static bool take_text(const struct json *member, char ret[CONTROL_TEXT_MAX + 1], struct err *err)
-{
-    const char *text = json_text(member);
-    if (!text || !str_copy(ret, CONTROL_TEXT_MAX + 1, text))
-        return err_set(err, ERR_PROTOCOL, 0, "\"text\" is not a text of at most %d bytes",
-                       CONTROL_TEXT_MAX);
-    str_printable(ret);
-    return true;
-}
-
 static bool take_member(const struct json *member, struct control_request *ret, struct err *err)
 {
-    const char *key = json_key(member);
+    const char *key = json_key(member), *text = json_text(member);
+    int64_t ms = -1;
     if (str_is(key, "follow"))
         return take_flag(member, &ret->follows, err);
     if (str_is(key, "all"))
         return take_flag(member, &ret->is_of_all, err);
-    if (str_is(key, "left_ms"))
-        return take_left(member, &ret->left_ns, err);
+    if (str_is(key, "left_ms")) {
+        bool ok = json_int(member, &ms) && ms >= 0 && ms <= LEFT_MAX_MS;
+        ret->left_ns = ok ? ms * NS_PER_MS : NOTICE_LEFT_UNKNOWN;
+        return ok || err_set(err, ERR_PROTOCOL, 0,
+                             "\"left_ms\" is not a number of milliseconds, of a year at most");
+    }
     if (str_is(key, "text"))
-        return take_text(member, ret->text, err);
+        return (text && str_copy(ret->text, sizeof ret->text, text) && str_printable(ret->text)) ||
+               err_set(err, ERR_PROTOCOL, 0, "\"text\" is not a text of at most %d bytes",
+                       CONTROL_TEXT_MAX);
     return str_is(key, "version") || str_is(key, "do") ||
            err_set(err, ERR_PROTOCOL, 0, "a request may not have a member \"%.40s\"", key);
 }

@@ -4,11 +4,9 @@
 #include "status/metrics.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
