@@ -39,7 +39,7 @@ int64_t evidence_time(const struct config *config)
 static void find_ranks(struct evidence *evidence)
 {
     struct core_rank_report ranks[CORE_SLOTS_MAX];
-    int n = core_ranks(evidence->loop->core, ranks, CORE_SLOTS_MAX);
+    int n = core_ranks(evidence->children->loop->core, ranks, CORE_SLOTS_MAX);
     for (int i = 0; i < n && evidence->ntargets < EVIDENCE_TARGETS; i++)
         if (ranks[i].is_attached && !ranks[i].is_done)
             evidence->targets[evidence->ntargets++] = ranks[i];
@@ -150,13 +150,14 @@ static void log_digest(const struct evidence *evidence)
 static void begin_text(struct evidence *evidence)
 {
     char at[32];
+    const struct core_params *params = evidence->children->params;
     struct core_report report;
-    core_report(evidence->loop->core, &report);
+    core_report(evidence->children->loop->core, &report);
     buf_drop(&evidence->text, buf_len(&evidence->text));
     evidence_add(evidence,
                  "pchrun: node %d of job %s, attempt %u, generation %u, at %s: no rank moves\n",
-                 evidence->params->node_rank, evidence->params->job, report.attempt,
-                 report.generation, clock_iso8601(clock_real_ns(), at, sizeof at));
+                 params->node_rank, params->job, report.attempt, report.generation,
+                 clock_iso8601(clock_real_ns(), at, sizeof at));
 }
 
 /* --- the reader --- */
@@ -214,10 +215,10 @@ static void start_probe(struct evidence *evidence, int i)
     struct probe_what what = {
         .args = evidence->args, .pid = target->pid, .rank = target->rank, .max = PROBE_TEXT_MAX};
     evidence->probes[i] = (struct probe){.target = evidence->next_target++,
-                                         .reap = evidence->reap,
+                                         .reap = evidence->children->reap,
                                          .on_end = on_probe_end,
                                          .ctx = evidence};
-    if (!probe_start(&evidence->probes[i], &what, evidence->loop->base, &err))
+    if (!probe_start(&evidence->probes[i], &what, evidence->children->loop->base, &err))
         take_probe(evidence, i);
 }
 
@@ -252,10 +253,11 @@ static void log_text(struct evidence *evidence)
 
 static void evidence_answer(struct evidence *evidence)
 {
-    loop_post(evidence->loop, &(struct event){.type = EV_EXAMINED,
-                                              .examined = {.number = evidence->number,
-                                                           .stopped_pid = evidence->stopped_pid,
-                                                           .is_traced = evidence->is_traced}});
+    loop_post(evidence->children->loop,
+              &(struct event){.type = EV_EXAMINED,
+                              .examined = {.number = evidence->number,
+                                           .stopped_pid = evidence->stopped_pid,
+                                           .is_traced = evidence->is_traced}});
 }
 
 static void be_done(struct evidence *evidence)
@@ -266,7 +268,7 @@ static void be_done(struct evidence *evidence)
            (size_t)evidence->ntargets * sizeof *evidence->taken);
     evidence->ntaken = evidence->ntargets;
     evidence_answer(evidence);
-    evidence->loop->has_changed = true;
+    evidence->children->loop->has_changed = true;
 }
 
 static void forget_path(struct evidence *evidence)
@@ -290,16 +292,16 @@ static void evidence_on_written(void *ctx, uint64_t tag, const struct err *err)
 static bool open_file(struct evidence *evidence, struct err *err)
 {
     struct core_report report;
-    core_report(evidence->loop->core, &report);
+    core_report(evidence->children->loop->core, &report);
     statefile_free(&evidence->file);
     forget_path(evidence);
     if (asprintf(&evidence->path, "%.*s/hang.%d.%u.txt", evidence->dir_len, evidence->dir,
-                 evidence->params->node_rank, report.generation) < 0) {
+                 evidence->children->params->node_rank, report.generation) < 0) {
         evidence->path = NULL; /* asprintf() leaves it undefined */
         return err_set(err, ERR_SYSTEM, ENOMEM, "no memory");
     }
     evidence->file = (struct statefile){.fn = evidence_on_written, .ctx = evidence};
-    return statefile_init(&evidence->file, evidence->path, evidence->reap, err);
+    return statefile_init(&evidence->file, evidence->path, evidence->children->reap, err);
 }
 
 static void evidence_write_out(struct evidence *evidence)
@@ -327,7 +329,7 @@ static void next(void *ctx)
         evidence->phase = EVIDENCE_PROBING;
         if (evidence->args)
             watch_at(&evidence->deadline,
-                     clock_now_ns() + evidence->config->watchdog.diagnose_wait_ns);
+                     clock_now_ns() + evidence->children->config->watchdog.diagnose_wait_ns);
     }
     if (evidence->phase == EVIDENCE_PROBING && drive_probes(evidence) == 0)
         evidence_write_out(evidence);
@@ -390,17 +392,18 @@ void evidence_take(struct evidence *evidence, uint32_t number)
 bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                    struct err *err)
 {
-    char **diagnose = evidence->config->watchdog.diagnose;
+    char **diagnose = evidence->children->config->watchdog.diagnose;
+    struct event_base *base = evidence->children->loop->base;
     evidence->reader = (struct inquiry){.fn = read_threads,
                                         .arg = evidence,
-                                        .base = evidence->loop->base,
+                                        .base = base,
                                         .wait_ns = READ_WAIT_NS,
                                         .max = READ_MAX,
                                         .on_over = evidence_on_read,
                                         .ctx = evidence,
-                                        .helper.reap = evidence->reap};
-    watch_init(&evidence->deadline, evidence->loop->base, evidence_on_deadline, evidence);
-    watch_init(&evidence->soon, evidence->loop->base, next, evidence);
+                                        .helper.reap = evidence->children->reap};
+    watch_init(&evidence->deadline, base, evidence_on_deadline, evidence);
+    watch_init(&evidence->soon, base, next, evidence);
     buf_init(&evidence->text, TEXT_MAX);
     evidence->dir = state_dir ? state_dir : report;
     if (evidence->dir)

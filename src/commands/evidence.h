@@ -23,10 +23,6 @@ enum { EVIDENCE_TARGETS = 64, EVIDENCE_PROBES = 8 };
 enum evidence_phase { EVIDENCE_IDLE, EVIDENCE_READING, EVIDENCE_PROBING, EVIDENCE_WRITING };
 
 struct evidence {
-    const struct config *config;
-    const struct core_params *params;
-    struct loop *loop;
-    struct reap *reap;
     struct children *children;
     /* private from here on */
     const char *dir; /* its first dir_len bytes: the directory of the file; NULL: none */
@@ -52,8 +48,8 @@ struct evidence {
 /* The most time that an examination takes: for the core. */
 int64_t evidence_time(const struct config *config);
 
-/* Set the public fields first. state_dir: a directory; report: the absolute path of a
- * file; NULL: none; they outlive it.
+/* Set children first. state_dir: a directory; report: the absolute path of a file; NULL: none; they
+ * outlive it.
  * False: watchdog.diagnose cannot be executed. May block. */
 MUST_CHECK bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                               struct err *err);

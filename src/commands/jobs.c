@@ -14,7 +14,7 @@
 
 static bool is_forwarded(const struct jobs *jobs, int number)
 {
-    return jobs->params->signals[number].rule == SIGNAL_FORWARD;
+    return jobs->children->params->signals[number].rule == SIGNAL_FORWARD;
 }
 
 /* --- the terminal --- */
@@ -175,11 +175,11 @@ bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
 
 /* --- beginning and end --- */
 
-void jobs_init(struct jobs *jobs, struct children *children, const struct core_params *params)
+void jobs_init(struct jobs *jobs, struct children *children)
 {
-    *jobs = (struct jobs){.children = children,
-                          .params = params,
-                          .tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)};
+    const struct core_params *params = children->params;
+    *jobs =
+        (struct jobs){.children = children, .tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)};
     jobs->has_shell = jobs->tty >= 0 && is_job();
     /* pchrun needs the keys itself if they are a notice, or if Ctrl-C must prevent a restart. */
     jobs->is_lender = params->restart.max == 0 && jobs->tty >= 0 && is_alone() &&

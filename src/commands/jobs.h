@@ -18,7 +18,6 @@
 
 struct jobs {
     struct children *children;
-    const struct core_params *params;
     int tty;           /* the controlling terminal; -1: none */
     pid_t lent_to;     /* the group that pchrun gave it to; 0: none */
     bool has_shell;    /* a shell with job control can continue pchrun after a stop */
@@ -26,7 +25,7 @@ struct jobs {
     bool expects_cont; /* the SIGCONT that ended pchrun's stop is not read yet */
 };
 
-void jobs_init(struct jobs *jobs, struct children *children, const struct core_params *params);
+void jobs_init(struct jobs *jobs, struct children *children);
 /* ACT_START: starts the commands; the only command may get the terminal. */
 void jobs_start(struct jobs *jobs, const struct action *action);
 /* Hands the terminal back. */

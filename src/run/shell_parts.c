@@ -137,18 +137,13 @@ static bool open_logs(struct shell *shell, struct err *err)
 
 static bool open_evidence(struct shell *shell, struct err *err)
 {
-    struct evidence *evidence = &shell->evidence; /* large: its pages stay untouched */
-    evidence->config = shell->config;
-    evidence->params = &shell->params;
-    evidence->loop = &shell->loop;
-    evidence->reap = &shell->reap;
-    evidence->children = &shell->children;
-    return evidence_open(evidence, shell->state_dir, shell->report_path, err);
+    shell->evidence.children = &shell->children;
+    return evidence_open(&shell->evidence, shell->state_dir, shell->report_path, err);
 }
 
 static bool open_jobs(struct shell *shell, struct err *err)
 {
-    jobs_init(&shell->jobs, &shell->children, &shell->params);
+    jobs_init(&shell->jobs, &shell->children);
     return true;
 }
 
@@ -185,9 +180,7 @@ static bool open_journal(struct shell *shell, struct err *err)
 static bool open_metrics(struct shell *shell, struct err *err)
 {
     char *path = NULL;
-    shell->metrics = (struct metrics){.params = &shell->params,
-                                      .core = shell->loop.core,
-                                      .attach = &shell->attach,
+    shell->metrics = (struct metrics){.attach = &shell->attach,
                                       .report = &shell->report,
                                       .steprate = &shell->steprate,
                                       .interval_ns = shell->config->metrics.interval_ns};
@@ -209,7 +202,6 @@ static bool open_answer(struct shell *shell, struct err *err)
 {
     shell->answer = (struct answer){.params = &shell->params,
                                     .chief = where_chief_is(shell->config),
-                                    .loop = &shell->loop,
                                     .attach = &shell->attach,
                                     .report = &shell->report,
                                     .journal = &shell->journal,

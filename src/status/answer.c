@@ -213,7 +213,7 @@ static void post_notice(struct answer *answer, enum notice_type type, int64_t le
 {
     struct notice notice = {.type = type, .source = CONTROL_SOURCE, .left_ns = left_ns};
     str_copy(notice.text, sizeof notice.text, text);
-    loop_post(answer->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
+    loop_post(answer->attach->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
 static bool can_ask(const struct answer *answer, const struct core_report *report, struct err *err)
@@ -235,7 +235,7 @@ static bool answer_obey(struct answer *answer, const struct control_request *req
         if (answer->params->save_mode != SAVE_ATTACH)
             return err_set(err, ERR_USAGE, 0,
                            "only a program that attaches can save and go on (save.mode)");
-        loop_post(answer->loop, &(struct event){.type = EV_SAVE_ASKED});
+        loop_post(answer->attach->loop, &(struct event){.type = EV_SAVE_ASKED});
         break;
     case CONTROL_DRAIN:
         post_notice(answer, NOTICE_TERMINATE, request->left_ns, request->text);
@@ -246,7 +246,7 @@ static bool answer_obey(struct answer *answer, const struct control_request *req
     case CONTROL_STOP:
         snprintf(why, sizeof why, "stopped by pchctl (process %d, user %d)", request->pid,
                  request->uid);
-        loop_post(answer->loop, &(struct event){.type = EV_STOP_ASKED, .why = why});
+        loop_post(answer->attach->loop, &(struct event){.type = EV_STOP_ASKED, .why = why});
         break;
     case CONTROL_STATUS:
     case CONTROL_EVENTS:
@@ -263,7 +263,7 @@ static void on_asked(void *ctx, struct control_client *client,
     struct core_report was;
     struct err err;
     bool ok = true;
-    core_report(answer->loop->core, &was);
+    core_report(answer->report->core, &was);
     if (request->verb == CONTROL_EVENTS) {
         control_answer(client, (const char *)buf_bytes(&answer->journal->kept),
                        buf_len(&answer->journal->kept));
@@ -313,7 +313,7 @@ static void answer_on_ranks(void *ctx, int conn, const struct peermsg *msg)
 
 void answer_open(struct answer *answer)
 {
-    struct event_base *base = answer->loop->base;
+    struct event_base *base = answer->attach->loop->base;
     answer->cluster->on_ranks = answer_on_ranks;
     answer->cluster->ranks_ctx = answer;
     watch_init(&answer->clock, base, answer_on_clock, answer);
@@ -327,7 +327,7 @@ void answer_open(struct answer *answer)
 
 void answer_listen(struct answer *answer)
 {
-    struct control_options options = {.base = answer->loop->base,
+    struct control_options options = {.base = answer->attach->loop->base,
                                       .dir = procs_run_dir(answer->attach->procs)->path,
                                       .patience_ns = CLIENT_PATIENCE_NS,
                                       .asked = on_asked,

@@ -19,7 +19,6 @@ struct control;
 struct answer {
     const struct core_params *params;
     const char *chief; /* the address of node 0, for people; NULL: there is one node */
-    struct loop *loop;
     const struct attach *attach;
     const struct report *report;
     const struct journal *journal;

@@ -190,9 +190,9 @@ static void metrics_write_file(void *ctx)
     struct core_report report;
     char *text = NULL;
     size_t len = 0;
-    core_report(metrics->core, &report);
+    core_report(metrics->report->core, &report);
     status_look(&ranks, metrics->attach, metrics->steprate);
-    struct metrics_view view = {.params = metrics->params,
+    struct metrics_view view = {.params = metrics->report->params,
                                 .report = &report,
                                 .ranks = ranks.list,
                                 .nranks = ranks.n,

@@ -29,10 +29,8 @@ struct metrics_view {
 void metrics_compose(const struct metrics_view *view, FILE *out);
 
 struct metrics {
-    const struct core_params *params;
-    const struct core *core;
     const struct attach *attach;
-    const struct report *report; /* knows the exit code */
+    const struct report *report; /* knows the core, and the exit code */
     struct steprate *steprate;
     int64_t interval_ns;
     struct outfile out; /* touch and flush it */
