@@ -21,9 +21,8 @@
 enum {
     THREADS_MAX = 64, /* of one process */
     TEXT_MAX = 4 * 1024 * 1024,
-    READ_MAX = 3 * 1024 * 1024,  /* of it: what the threads do */
-    PROBE_TEXT_MAX = 256 * 1024, /* of one run of watchdog.diagnose */
-    LOG_LINES = 200,             /* without a file */
+    READ_MAX = 3 * 1024 * 1024, /* of it: what the threads do */
+    LOG_LINES = 200,            /* without a file */
     DIGEST_LINES = 16
 };
 
@@ -188,12 +187,9 @@ static void evidence_on_read(void *ctx, bool is_late)
 
 /* --- the user's program --- */
 
-static void take_probe(struct evidence *evidence, int i)
+static void take_probe(struct evidence *evidence, struct probe *probe)
 {
-    struct probe *probe = &evidence->probes[i];
-    const struct core_rank_report *target = &evidence->targets[probe->target];
-    evidence_add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], target->pid,
-                 probe->how);
+    evidence_add(evidence, "\n'%s' for process %d: %s\n", probe->args[0], probe->pid, probe->how);
     if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
         evidence_add(evidence, "(no room for what it printed)\n");
     if (probe->dropped)
@@ -208,18 +204,18 @@ static void on_probe_end(void *ctx)
     watch_at(&evidence->soon, clock_now_ns());
 }
 
-static void start_probe(struct evidence *evidence, int i)
+static void start_probe(struct evidence *evidence, struct probe *probe)
 {
     struct err err;
-    const struct core_rank_report *target = &evidence->targets[evidence->next_target];
-    struct probe_what what = {
-        .args = evidence->args, .pid = target->pid, .rank = target->rank, .max = PROBE_TEXT_MAX};
-    evidence->probes[i] = (struct probe){.target = evidence->next_target++,
-                                         .reap = evidence->children->reap,
-                                         .on_end = on_probe_end,
-                                         .ctx = evidence};
-    if (!probe_start(&evidence->probes[i], &what, evidence->children->loop->base, &err))
-        take_probe(evidence, i);
+    const struct core_rank_report *target = &evidence->targets[evidence->next_target++];
+    *probe = (struct probe){.args = evidence->args,
+                            .pid = target->pid,
+                            .rank = target->rank,
+                            .reap = evidence->children->reap,
+                            .on_end = on_probe_end,
+                            .ctx = evidence};
+    if (!probe_start(probe, evidence->children->loop->base, &err))
+        take_probe(evidence, probe);
 }
 
 /* Runs some of them at a time; returns how many run. */
@@ -227,11 +223,11 @@ static int drive_probes(struct evidence *evidence)
 {
     int running = 0;
     for (int i = 0; evidence->args && i < EVIDENCE_PROBES; i++) {
-        const struct probe *probe = &evidence->probes[i];
+        struct probe *probe = &evidence->probes[i];
         if (probe->is_used && !probe_runs(probe))
-            take_probe(evidence, i);
+            take_probe(evidence, probe);
         while (!probe->is_used && evidence->next_target < evidence->ntargets)
-            start_probe(evidence, i);
+            start_probe(evidence, probe);
         running += probe->is_used;
     }
     return running;

@@ -15,20 +15,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARG_MAX_BYTES = 4096, READ_BYTES = 16384 };
+enum { ARG_MAX_BYTES = 4096, READ_BYTES = 16384, TEXT_MAX = 256 * 1024 };
 
 /* --- the arguments --- */
 
-static char *probe_fill_in(const char *arg, const struct probe_what *what)
+static char *probe_fill_in(const char *arg, const struct probe *probe)
 {
     static const char pid_name[] = "{pid}", rank_name[] = "{rank}";
     char text[ARG_MAX_BYTES] = "";
     while (*arg) {
         if (str_starts(arg, pid_name)) {
-            str_addf(text, sizeof text, "%d", what->pid);
+            str_addf(text, sizeof text, "%d", probe->pid);
             arg += sizeof pid_name - 1;
         } else if (str_starts(arg, rank_name)) {
-            str_addf(text, sizeof text, "%d", what->rank);
+            str_addf(text, sizeof text, "%d", probe->rank);
             arg += sizeof rank_name - 1;
         } else {
             size_t plain = 1 + strcspn(arg + 1, "{");
@@ -47,16 +47,16 @@ static void free_args(struct probe *probe)
     probe->argv = NULL;
 }
 
-static bool make_args(struct probe *probe, const struct probe_what *what, struct err *err)
+static bool make_args(struct probe *probe, struct err *err)
 {
-    size_t n = str_count(what->args);
+    size_t n = str_count(probe->args);
     probe->argv = calloc(n + 1, sizeof *probe->argv);
     bool ok = probe->argv != NULL;
     for (size_t i = 0; ok && i < n; i++) {
-        probe->argv[i] = i ? probe_fill_in(what->args[i], what) : strdup(what->args[i]);
+        probe->argv[i] = i ? probe_fill_in(probe->args[i], probe) : strdup(probe->args[i]);
         ok = probe->argv[i] != NULL;
     }
-    return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", what->args[0]);
+    return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", probe->args[0]);
 }
 
 /* --- the output --- */
@@ -154,15 +154,12 @@ static bool probe_spawn(struct probe *probe, struct event_base *base, struct err
     return probe->watch.pid;
 }
 
-bool probe_start(struct probe *probe, const struct probe_what *what, struct event_base *base,
-                 struct err *err)
+bool probe_start(struct probe *probe, struct event_base *base, struct err *err)
 {
     probe->is_used = true;
     probe->report = probe->out = -1;
-    probe->how[0] = '\0';
-    probe->dropped = 0;
-    buf_init(&probe->text, what->max);
-    if (make_args(probe, what, err) && probe_spawn(probe, base, err))
+    buf_init(&probe->text, TEXT_MAX);
+    if (make_args(probe, err) && probe_spawn(probe, base, err))
         return true;
     str_fit(probe->how, sizeof probe->how, err->text);
     close_all(probe);

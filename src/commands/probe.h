@@ -11,31 +11,26 @@
 #include "os/reap.h"
 #include "os/spawn.h"
 
-struct probe_what {
+struct probe {
     char *const *args; /* {pid} and {rank} are replaced in all but the first, a path */
     int pid, rank;
-    size_t max; /* bytes of output to keep; the rest is dropped */
-};
-
-struct probe {
-    int target; /* for the caller */
     struct reap *reap;
+    void (*on_end)(void *ctx);
+    void *ctx;
+    /* to read, and private: */
     struct reap_watch watch; /* pid 0: it does not run */
     bool is_used;            /* until probe_free() */
     char **argv;
     int report, out;
     struct watch out_watch;
-    struct buf text;
-    size_t dropped;
-    char how[300]; /* how the program ended; "": not yet */
-    void (*on_end)(void *ctx);
-    void *ctx;
+    struct buf text; /* what it has printed: 256 KiB at most */
+    size_t dropped;  /* bytes beyond that */
+    char how[300];   /* how the program ended; "": not yet */
 };
 
-/* Set reap, on_end and ctx; the rest must be zero. False: the program was not started; `how` says
- * why. */
-MUST_CHECK bool probe_start(struct probe *probe, const struct probe_what *what,
-                            struct event_base *base, struct err *err);
+/* Set the first fields; the rest must be zero. False: the program was not started; `how` says why.
+ */
+MUST_CHECK bool probe_start(struct probe *probe, struct event_base *base, struct err *err);
 bool probe_runs(const struct probe *probe);
 /* Kills the program and its group; on_end() is called when it has been reaped. */
 void probe_kill(struct probe *probe);
