@@ -113,6 +113,8 @@ Test(proc, finds_a_name_in_an_environment)
     close(ends[1]);
     cr_assert(unit_readable(ends[0]));
     cr_assert(proc_has_env(pid, "RANK"));
+    cr_assert(proc_has_env(pid, "LOCAL_RANK=3"));
+    cr_assert(!proc_has_env(pid, "LOCAL_RANK=33") && !proc_has_env(pid, "LOCAL_RANK="));
     cr_assert(proc_has_env(pid, "LOCAL_RANK"));
     cr_assert(proc_has_env(pid, "A"));
     cr_assert(!proc_has_env(pid, "RAN"));
