@@ -138,9 +138,11 @@ def told_options(folder):
 
 
 def chief_options(size, port, run_dir, *more):
-    """Node 0 of a job of so many nodes. No process attaches to it, so that only the nodes are measured."""
+    """Node 0 of a job of so many nodes. No process attaches to it, so that only the nodes are measured. bench-swarm sends
+    no heartbeats while it measures, which takes longer than the usual timeout where the machine is busy."""
     return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
-            "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, *more, "--", "sleep", "1000"]
+            "--cluster-port", str(port), "--cluster-heartbeat-timeout", "1h", "--procs-per-node", "0", "--run-dir", run_dir,
+            *more, "--", "sleep", "1000"]
 
 
 @contextlib.contextmanager
