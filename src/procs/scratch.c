@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See scratch.h.
+ * See scratch.h. Read first: fts(3).
  */
 #include "procs/scratch.h"
 
@@ -8,14 +8,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { DEPTH_MAX = 64 };
 
 /* --- names --- */
 
@@ -80,36 +78,21 @@ void scratch_next_epoch(struct scratch *s)
 
 /* --- removing --- */
 
-static void remove_entry(int dir, const char *name, dev_t dev, int depth);
-
-/* Empties the directory behind `fd`, and closes it. */
-static void remove_content(int fd, dev_t dev, int depth)
+/* The entry and all that is in it. */
+static void remove_entry(const char *dir, const char *name, dev_t dev)
 {
-    DIR *stream = fdopendir(fd);
-    if (!stream) {
-        close(fd);
-        return;
-    }
-    struct dirent *entry;
-    while ((entry = readdir(stream)))
-        if (!str_is(entry->d_name, ".") && !str_is(entry->d_name, ".."))
-            remove_entry(dirfd(stream), entry->d_name, dev, depth);
-    closedir(stream);
-}
-
-static void remove_entry(int dir, const char *name, dev_t dev, int depth)
-{
-    if (unlinkat(dir, name, 0) == 0 || depth == 0)
-        return;
-    struct stat st;
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && st.st_dev == dev)
-        remove_content(fd, dev, depth - 1);
-    else
-        close(fd);
-    unlinkat(dir, name, AT_REMOVEDIR);
+    char path[PATH_MAX] = "";
+    char *const paths[] = {path, NULL};
+    str_addf(path, sizeof path, "%s/%s", dir, name);
+    FTS *tree = fts_open(paths, FTS_PHYSICAL, NULL);
+    FTSENT *entry;
+    while (tree && (entry = fts_read(tree)))
+        if (entry->fts_info != FTS_D)
+            remove(entry->fts_accpath);
+        else if (entry->fts_dev != dev)
+            fts_set(tree, entry, FTS_SKIP);
+    if (tree)
+        fts_close(tree);
 }
 
 static bool is_meant(const struct scratch_sweep *what, const char *name)
@@ -128,6 +111,6 @@ void scratch_sweep(const struct scratch_sweep *what)
     struct dirent *entry;
     while (fstat(dirfd(stream), &st) == 0 && (entry = readdir(stream)))
         if (is_meant(what, entry->d_name))
-            remove_entry(dirfd(stream), entry->d_name, st.st_dev, DEPTH_MAX);
+            remove_entry(what->dir, entry->d_name, st.st_dev);
     closedir(stream);
 }
