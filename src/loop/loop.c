@@ -64,6 +64,9 @@ static void enqueue(struct loop *loop, const struct event *event)
     } else if ((event->type == EV_PEER_DOWN || event->type == EV_PEER_STRANGE) && event->peer.why) {
         str_copy(item->err.text, sizeof item->err.text, event->peer.why);
         item->event.peer.why = item->err.text;
+    } else if (event->type == EV_PROC_LOST) {
+        str_copy(item->err.text, sizeof item->err.text, event->proc.why);
+        item->event.proc.why = item->err.text;
     }
 }
 

@@ -3,7 +3,6 @@
  */
 #include "procs/attach.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "logs/logs.h"
@@ -61,14 +60,6 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
 
 /* --- start and end --- */
 
-static void on_lost(void *ctx)
-{
-    struct attach *attach = ctx;
-    loop_post(attach->loop,
-              &(struct event){.type = EV_PROC_LOST,
-                              .proc = {.slot = attach->lost.slot, .msg = &attach->lost.msg}});
-}
-
 bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
                  struct reap *reap, struct err *err)
 {
@@ -83,14 +74,12 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                 .died_ctx = attach->ctx};
     attach->loop = loop;
     attach->reap = reap;
-    watch_init(&attach->lost.clock, loop->base, on_lost, attach);
     attach->procs = procs_new(loop->base, &options, &calls, err);
     return attach->procs != NULL;
 }
 
 void attach_free(struct attach *attach)
 {
-    watch_end(&attach->lost.clock);
     procs_free(attach->procs); /* may start a last sweeper */
     attach->procs = NULL;
 }
@@ -108,20 +97,8 @@ void attach_read_steps(struct attach *attach)
                                                       .output_at = logs_last_at(attach->logs)}});
 }
 
-/* A launcher's ranks are known only when they attach. A rank without a welcome does not train; it
- * ends with the job. */
-static void refuse_lost(struct attach *attach, int slot, const struct err *err)
-{
-    attach->lost.slot = slot;
-    attach->lost.msg = (struct procmsg){.type = PROCMSG_REFUSED};
-    str_fit(attach->lost.msg.text, sizeof attach->lost.msg.text, err->text);
-    if (!str_is(attach->lost.msg.text,
-                err->text)) /* the core's copy is cut short, so log all of it */
-        log_error("record", "%s", err->text);
-    watch_at(&attach->lost.clock, clock_now_ns());
-}
-
-/* The core knows steps, the record knows paths. */
+/* The core knows steps, the record knows paths. A launcher's ranks are known only when they attach.
+ * A rank without a welcome does not train; it ends with the job. */
 static void attach_send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
 {
     static struct procmsg copy;
@@ -130,7 +107,8 @@ static void attach_send_welcome(struct attach *attach, int slot, const struct pr
     attach->record->world = msg->world_size;
     if (msg->step == attach->record->resume_step &&
         !record_check_rank(attach->record, msg->rank, &err)) {
-        refuse_lost(attach, slot, &err);
+        loop_post(attach->loop,
+                  &(struct event){.type = EV_PROC_LOST, .proc = {.slot = slot, .why = err.text}});
         return;
     }
     const char *path = record_path(attach->record, msg->rank, msg->step);

@@ -23,11 +23,6 @@ struct attach {
     void *ctx;
     bool has_warned;   /* of the missing record */
     bool has_attached; /* some process has attached */
-    struct {           /* a rank that cannot resume; the core hears of it in an event of its own */
-        struct watch clock;
-        int slot;
-        struct procmsg msg;
-    } lost;
 };
 
 /* Makes the socket. Call before the commands are started: their environment has its path. */

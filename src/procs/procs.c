@@ -262,10 +262,8 @@ static int procs_free_place(const struct procs *procs, int from, int to)
 static void refuse_attach(struct conn *conn, const struct procmsg *msg, const char *why)
 {
     struct procs *procs = conn->procs;
-    struct procmsg refusal = {.type = PROCMSG_REFUSED};
     struct event event = {.type = EV_PROC_UNATTACHED,
-                          .proc = {.slot = -1, .pid = conn->pid, .msg = &refusal}};
-    str_fit(refusal.text, sizeof refusal.text, why);
+                          .proc = {.slot = -1, .pid = conn->pid, .why = why}};
     procs_refuse(procs, conn->fd, why);
     procs_conn_close(conn);
     if (!(msg->flags & PROCMSG_FLAG_COUNTS))

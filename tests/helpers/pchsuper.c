@@ -24,7 +24,7 @@ static void on_news(void *ctx, const struct event *event)
     } else if (event->type == EV_PROC_MESSAGE && event->proc.msg->type == PROCMSG_WAITING) {
         printf("waiting %d\n", slot);
     } else if (event->type == EV_PROC_UNATTACHED) {
-        printf("unattached %s\n", event->proc.msg->text);
+        printf("unattached %s\n", event->proc.why);
     } else if (event->type == EV_PROC_GONE) {
         printf("gone %d\n", slot);
     }

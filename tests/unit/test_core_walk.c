@@ -358,9 +358,8 @@ Test(core_walk, a_reason_below_a_launcher)
 Test(core_walk, who_cannot_resume_fails_at_once)
 {
     struct walk *w = begin_alone(1);
-    struct procmsg why = {.type = PROCMSG_REFUSED, .text = "its record is gone"};
     attaches(w, 0, 0, 1);
-    feed(w, (struct event){.type = EV_PROC_LOST, .proc = {.slot = 0, .msg = &why}});
+    feed(w, (struct event){.type = EV_PROC_LOST, .proc = {.slot = 0, .why = "its record is gone"}});
     assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
     assert_said(w, "rank 0 cannot resume: its record is gone");
     ends(w, SIGTERM);
@@ -371,9 +370,8 @@ Test(core_walk, who_cannot_resume_fails_at_once)
 Test(core_walk, who_cannot_be_attached_fails_the_job)
 {
     struct walk *w = begin_alone(1);
-    struct procmsg why = {.type = PROCMSG_REFUSED, .text = "no memory"};
-    feed(w,
-         (struct event){.type = EV_PROC_UNATTACHED, .proc = {.slot = -1, .pid = 7, .msg = &why}});
+    feed(w, (struct event){.type = EV_PROC_UNATTACHED,
+                           .proc = {.slot = -1, .pid = 7, .why = "no memory"}});
     assert_acts(w, "gate leave; SIGTERM to tree");
     assert_said(w, "process 7 could not be attached: no memory");
     ends(w, SIGTERM);

@@ -31,7 +31,7 @@ enum event_type {
     EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
     EV_PROC_MESSAGE,    /* any other message of an attached process */
     EV_PROC_GONE,       /* its connection is closed */
-    EV_PROC_UNATTACHED, /* a process cannot attach; the text says why */
+    EV_PROC_UNATTACHED, /* a process cannot attach */
     EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: its checkpoint is unknown */
     EV_STEPS,           /* answers ACT_READ_STEPS */
     EV_EXAMINED,        /* answers ACT_EXAMINE */
@@ -74,9 +74,9 @@ struct event {
         struct {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */
             int pid;
-            const struct procmsg
-                *msg;      /* NULL with EV_PROC_GONE; the text says why with _LOST, _UNATTACHED */
-            uint64_t step; /* with EV_PROC_GONE: the last step on its page */
+            const struct procmsg *msg; /* with EV_PROC_ATTACHED and _MESSAGE */
+            const char *why;           /* with EV_PROC_LOST and _UNATTACHED */
+            uint64_t step;             /* with EV_PROC_GONE: the last step on its page */
         } proc;
         struct {
             const uint64_t *by_slot; /* CORE_SLOTS_MAX steps; the steps of free slots are ignored */

@@ -110,9 +110,9 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
 {
     struct node_fault fault = {
         .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
-    char text[sizeof event->proc.msg->text + 64];
+    char text[sizeof((struct err *)0)->text + 64];
     snprintf(text, sizeof text, "process %d could not be attached: %s", event->proc.pid,
-             event->proc.msg->text);
+             event->proc.why);
     str_fit(fault.text, sizeof fault.text, text);
     out_log(node->out, LOG_ERROR, "attach", "%s", fault.text);
     node_record_fault(node, &fault);
@@ -126,7 +126,7 @@ void node_on_proc_lost(struct node *node, const struct event *event)
         return;
     struct node_fault fault = {
         .kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
-    str_copy(fault.text, sizeof fault.text, event->proc.msg->text);
+    str_copy(fault.text, sizeof fault.text, event->proc.why);
     out_log(node->out, LOG_ERROR, "attach", "rank %d cannot resume: %s", m->rank, fault.text);
     node_record_fault(node, &fault);
 }
