@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal,
+from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, SANITIZER_OPTIONS, Events, Job, Terminal,
                      become_subreaper, children_of, describe, kill_quietly, live_apart, marked, needs_namespace,
                      reap_adopted, start_from_defaults, wait_until)
 from training import Training
@@ -58,6 +58,7 @@ class World:
         self.actor = str(self.helpers / "actor")
         self.mirror = str(self.helpers / "mirror")
         self.pchclient = str(self.helpers / "pchclient")
+        self.oldkernel = str(self.helpers / "oldkernel")  # runs a command as on an old kernel
         self.cwd = self._folder("cwd")
         self.tmp = self._folder("tmp")
         self.sanitizer = self._folder("sanitizer")
@@ -196,11 +197,9 @@ class World:
         return {"LD_PRELOAD": paths, "SHIM_FOR": program, "PCHRUN_STOP_CGROUP": "off",
                 **{key: str(value) for key, value in variables.items()}}
 
-    def gates(self, *points, old_kernel=False):
+    def gates(self, *points):
         """The environment that holds pchrun at these points; see reached() and go()."""
-        names = ["gate", "enosys"] if old_kernel else ["gate"]
-        return self.shim(*names, SHIM_GATES=",".join(points), SHIM_DIR=self.root,
-                         SHIM_ENOSYS=OLD_KERNEL)
+        return self.shim("gate", SHIM_GATES=",".join(points), SHIM_DIR=self.root)
 
     def reached(self, point):
         """Waits until pchrun stands at a gate."""

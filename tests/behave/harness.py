@@ -43,9 +43,6 @@ MEMCHECK_OPTIONS = ("-q --vgdb=no --leak-check=full --show-leak-kinds=definite,i
 # valgrind writes the system calls that it does not know as "--PID-- ..."; a report is "==PID== ...".
 MEMCHECK_WARNINGS = re.compile(r"(--\d+-- .*\n)*")
 
-# The system calls that Linux 5.4 lacks, or a container may forbid.
-OLD_KERNEL = "pidfd_open,pidfd_send_signal,close_range,futex_waitv"
-
 # The variables that DESIGN.md lets pchrun set for the program.
 DOCUMENTED = {
     "PCH_SOCKET", "PCH_RANK", "PCH_LOCAL_RANK", "PCH_WORLD_SIZE", "PCH_NODE_RANK", "PCH_NNODES",

@@ -120,7 +120,7 @@ def test_without_proc(world, folder, deaf):
 
 def test_an_older_kernel(world, folder):
     """Without clone3 a command goes there by itself."""
-    job = world.act(DEAF, options=QUICK, above=[world.helpers / "oldkernel"], ready="left")
+    job = world.act(DEAF, options=QUICK, above=[world.oldkernel], ready="left")
     assert is_in_own(job.actor)
     world.let_end(job, 6)
     assert not is_alive(job.actor) and groups_in(folder) == []

@@ -63,7 +63,7 @@ def test_the_others_are_ended_at_once(training):
 
 def test_an_old_kernel_tells_later(training, world):
     """Without futex_waitv the end of the process tells of its death."""
-    job = large(training, wrap=[world.helpers / "oldkernel"])
+    job = large(training, wrap=[world.oldkernel])
     job.kill(0)
     assert not is_told_early(job)
     assert job.result() == (128 + 9, "failed", None)

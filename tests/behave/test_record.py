@@ -567,7 +567,7 @@ def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_save
     that gets the refusal ends: its training is lost, and it saves where the new run has its files. A removed
     lock file has the same effect."""
     if not has_locks:
-        world.env.update(world.shim("enosys", SHIM_NO_LOCKS=records.dir))
+        world.env.update(world.shim("nolocks", SHIM_NO_LOCKS=records.dir))
     old = records.begun(*IMPATIENT, count=1)
     old.all("saved 10 at:///a")
     assert ("cannot be locked: Function not implemented" in old.job.err) == (not has_locks)

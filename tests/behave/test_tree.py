@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import (OLD_KERNEL, SLACK, children_of, is_alive, kill_quietly, marked,
+from harness import (SLACK, children_of, is_alive, kill_quietly, marked,
                      stat_fields, state_of, wait_until)
 
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
@@ -70,7 +70,8 @@ def test_line_14_our_death_around_the_setting_of_the_death_signal(world, gate, o
     """The classic race: the parent dies first, the signal is asked for too late and never comes.
     Comparing getppid() with 1 does not help where a subreaper adopts the child, as here. Once it is set, the kernel
     sees to it."""
-    job = world.act("say started pause", env=world.gates(gate, old_kernel=old_kernel))
+    above = [world.oldkernel] if old_kernel else []
+    job = world.act("say started pause", above=above, env=world.gates(gate))
     world.reached(gate)
     child = job.child()
     job.kill()
@@ -161,8 +162,8 @@ def test_line_44_leftovers_are_swept(world, verbs):
 def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
     """Without pidfd_open and pidfd_send_signal (Linux before 5.3, or a container that forbids
     them) the sweep does its work all the same."""
-    job = world.act(LEFTOVERS["daemon"], LEFTOVERS["own session"], "hold end exit 6", options=QUICK,
-                    env=world.shim("enosys", SHIM_ENOSYS=OLD_KERNEL))
+    job = world.act(LEFTOVERS["daemon"], LEFTOVERS["own session"], "hold end exit 6", options=[*QUICK, "--stop-cgroup", "off"],
+                    above=[world.oldkernel])
     world.events.wait("left", count=2)
     world.let_end(job, 6, deadline=12)
     assert not marked(world.mark)
