@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several supervisors on loopback addresses, and a network between them that can be cut.
 
-Nodes: one job of 2 to 5 pchruns. Proxy: a TCP relay in front of node 0 that a test can cut or let
-swallow everything.
+Nodes: one job of 2 to 5 pchruns. far: two of them with a relay between (relay.py), which a test can cut.
 """
 
 import itertools
 import json
 import os
 import re
-import selectors
 import signal
 import socket
-import threading
 
 import pytest
 
 from harness import DEADLINE, wait_until
+from relay import Relay
 
 # Below the ports that the kernel gives to outgoing connections, so that none of those takes one.
 PORTS = range(20000, 29000)
@@ -64,10 +62,10 @@ def nodes(world):
 
 @pytest.fixture
 def far(nodes):
-    """Two nodes with a proxy between them."""
+    """Two nodes with a relay between them."""
     port = free_port()
     two = nodes(2, "--cluster-bind", f"127.0.0.1:{port}")
-    proxy = Proxy(("127.0.0.1", two.port), ("127.0.0.1", port))
+    proxy = Relay(None, ("127.0.0.1", two.port), ("127.0.0.1", port))
     yield two, proxy
     proxy.close()
 
@@ -173,98 +171,3 @@ def saved_steps(job):
     steps = [int(step) for node in job.jobs.values()
              for step in re.findall(r"train saves (\d+)", node.out)]
     return {step: steps.count(step) for step in steps}
-
-
-class Proxy:
-    """Relays from `here` to `there`, both (host, port), in a thread of its own."""
-
-    def __init__(self, here, there):
-        self.there = there
-        self.lock = threading.Lock()
-        self.swallows = self.refuses = self.changes = False
-        self.heard = {}  # what came from each socket, the listener's side first
-        self.ends = False
-        self.selector = selectors.DefaultSelector()
-        self.listener = socket.create_server(here)
-        self.selector.register(self.listener, selectors.EVENT_READ)
-        self.other = {}  # socket: its counterpart
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def cut(self):
-        """Closes all connections; new ones are relayed."""
-        with self.lock:
-            for end in list(self.other):
-                self._drop(end)
-
-    def refuse(self):
-        """Closes all connections, and each new one, until restore()."""
-        self.refuses = True
-        self.cut()
-
-    def restore(self):
-        self.refuses = False
-
-    def swallow(self):
-        """From now on no byte gets through, and no side sees an end."""
-        with self.lock:
-            self.swallows = True
-
-    def change(self):
-        """The next bytes that pass are changed in one place; waits until some have."""
-        self.changes = True
-        wait_until(lambda: not self.changes, "something to change")
-
-    def close(self):
-        self.ends = True
-        self.thread.join(DEADLINE)
-        self.cut()
-        self.listener.close()
-        self.selector.close()
-
-    def _drop(self, end):
-        for each in (end, self.other.get(end)):
-            if self.other.pop(each, None):
-                if each.fileno() in self.selector.get_map():
-                    self.selector.unregister(each)
-                each.close()
-
-    def _accept(self):
-        near, _ = self.listener.accept()
-        try:
-            if self.refuses:
-                raise ConnectionRefusedError
-            far = socket.create_connection(self.there, 1)
-        except OSError:
-            near.close()
-            return
-        self.other[near], self.other[far] = far, near
-        for end in (near, far):
-            self.selector.register(end, selectors.EVENT_READ)
-
-    def _relay(self, end):
-        try:
-            data = end.recv(65536)
-            self.heard[end] = self.heard.get(end, b"") + data
-            if data and self.changes:
-                data = data[:-1] + bytes([data[-1] ^ 1])
-                self.changes = False
-            if data and not self.swallows:
-                self.other[end].sendall(data)
-        except OSError:
-            data = b""
-        if not data and not self.swallows:
-            self._drop(end)
-        elif not data:
-            self.selector.unregister(end)
-
-    def _run(self):
-        while not self.ends:
-            ready = [key.fileobj for key, _ in self.selector.select(0.02)]
-            with self.lock:
-                for end in ready:
-                    if end is self.listener:
-                        self._accept()
-                    elif end in self.other:
-                        self._relay(end)
-

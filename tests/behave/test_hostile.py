@@ -20,7 +20,8 @@ import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
 from harness import DEADLINE, MARK, SLACK, below_silent_names, is_blocked, kill_quietly, status_of, wait_until
-from nodes import Proxy, far, free_port, nodes  # noqa: F401
+from nodes import far, free_port, nodes  # noqa: F401
+from relay import Relay
 from test_boundary import end, held  # noqa: F401
 
 # Long enough for a campaign, in the suite "long" only.
@@ -292,33 +293,6 @@ PEER_MAGIC = 0x5043
 HELLO, PEER_WELCOME, PEER_REFUSED, STATUS, ORDER, BYE = range(1, 7)
 
 
-class Recorder(Proxy):
-    """A proxy that keeps what each connection said: sent[i] to node 0, got[i] from it."""
-
-    def __init__(self, *args):
-        self.talks = []  # (near, [to node 0], [from node 0])
-        super().__init__(*args)
-
-    def _relay(self, end):
-        try:
-            data = end.recv(65536, socket.MSG_PEEK)
-        except OSError:
-            data = b""
-        for near, there, back in self.talks:
-            if end is near:
-                there.append(data)
-            elif end is self.other.get(near):
-                back.append(data)
-        super()._relay(end)
-
-    def _accept(self):
-        before = set(self.other)
-        super()._accept()
-        for near in set(self.other) - before:
-            if near.getsockname()[1] == self.listener.getsockname()[1]:
-                self.talks.append((near, [], []))
-
-
 def frames_of(data):
     """The whole frames in a stream: (type, bytes)."""
     found = []
@@ -351,7 +325,7 @@ def recorded(world, nodes):
     """Two nodes that run, with what they said to each other."""
     two = nodes(2)
     far_port = free_port()
-    recorder = Recorder(("127.0.0.1", far_port), ("127.0.0.1", two.port))
+    relay = Relay(None, ("127.0.0.1", far_port), ("127.0.0.1", two.port))
     two.start(0, "say n0 hold end")
     two.jobs[1] = world.launch(
         "--cluster-nodes", f"127.0.0.1:{far_port},127.0.0.2:{two.port}", "--node-rank", 1,
@@ -359,11 +333,14 @@ def recorded(world, nodes):
         "hold", world.hold("end"))
     world.events.wait("n0")
     world.events.wait("n1")
-    _, there, back = recorder.talks[-1]
-    wait_until(lambda: len(frames_of(b"".join(there))) > 4 and len(frames_of(b"".join(back))) > 3,
-               "some heartbeats")
-    yield two, frames_of(b"".join(there)), frames_of(b"".join(back))
-    recorder.close()
+    member = [side for side in list(relay.heard) if not side.is_far][-1]
+
+    def talk():
+        return [frames_of(bytes(relay.heard.get(side, b""))) for side in (member, member.other)]
+    wait_until(lambda: len(talk()[0]) > 4 and len(talk()[1]) > 3, "some heartbeats")
+    yield two, *talk()
+    relay.close()
+
 
 def expect_unharmed(world, two):
     """No node has ended; the job does, with success."""

@@ -460,7 +460,7 @@ def test_a_notice_during_an_outage(world, far):
 
 
 @pytest.mark.parametrize("way,theirs,ours", [
-    ("swallow", "node 0 is lost: nothing was heard of it for 2s", "nothing was heard of it for 2s"),
+    ("stall", "node 0 is lost: nothing was heard of it for 2s", "nothing was heard of it for 2s"),
     ("refuse", "node 0 is lost: ", "its connection is closed and it did not come back"),
 ])
 def test_a_partition(far, way, theirs, ours):

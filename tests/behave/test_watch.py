@@ -23,7 +23,7 @@ from harness import (below_silent_names, children_of, full_pipe, is_alive, open_
                      wakeups)
 from metadata import (Alibaba, Answer, Aws, Azure, Gce, Tencent, answering, azure_event, beijing, rfc1123, rfc3339,
                       spot_action)
-from nodes import Proxy
+from relay import Relay
 
 PROGRAM = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
 QUICK = ["--interval", "10ms", "--timeout", "10s"]
@@ -1343,7 +1343,7 @@ def test_external_emulator(watch, source, root):
     host, _, port = address.removeprefix("http://").rstrip("/").partition(":")
     with socket.create_server(("127.0.0.1", 0)) as free:
         here = free.getsockname()
-    relay = Proxy(here, (host, int(port or 80)))
+    relay = Relay(None, here, (host, int(port or 80)))
     try:
         watcher = watch(source, "--interval", "100ms", "--endpoint", f"http://127.0.0.1:{here[1]}")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""relay: a TCP relay between node 0 and the others, with the faults of bad networks and middle boxes. It delays
-and stalls data, sends it in pieces, resets connections, and leaves them half open.
+"""relay: a TCP relay between node 0 and the others, with the faults of bad networks and middle boxes. It delays,
+stalls and changes data, sends it in pieces, ends and refuses connections, and leaves them half open.
 
-It is one thread in the given namespace. It owns all its sockets; close() ends it.
+It is one thread, in the given network namespace. It owns all its sockets; close() ends it.
 """
 
 import ctypes
@@ -11,6 +11,8 @@ import socket
 import struct
 import threading
 import time
+
+from harness import wait_until
 
 CHUNK = 65536
 PIECE = 37  # bytes of a piece
@@ -34,10 +36,13 @@ class End:
 
 
 class Relay:
+    """here, there: (host, port). namespace: a descriptor; None: ours."""
+
     def __init__(self, namespace, here, there):
         self.there = there
         self.delay_s = 0.0
-        self.is_stalled = self.splits = False
+        self.is_stalled = self.splits = self.refuses = self.changes = False
+        self.heard = {}  # what came from each end; the end that spoke first is the first
         self.lock = threading.Lock()
         self.ends = {}  # by socket
         self.dead = []  # half open: not read, and not closed before the end
@@ -56,11 +61,28 @@ class Relay:
 
     # --- faults of the connections ---
 
-    def reset(self):
-        """Resets both ends of every connection."""
+    def cut(self, is_reset=False):
+        """Closes, or resets, both ends of every connection; new ones are relayed."""
         with self.lock:
             for end in list(self.ends.values()):
-                self._drop(end, is_reset=True)
+                self._drop(end, is_reset)
+
+    def refuse(self):
+        """Closes all connections, and each new one, until restore()."""
+        self.refuses = True
+        self.cut()
+
+    def restore(self):
+        self.refuses = False
+
+    def stall(self):
+        """From now on no byte gets through, and no side sees an end."""
+        self.is_stalled = True
+
+    def change(self):
+        """The next bytes that pass are changed in one place; waits until some have."""
+        self.changes = True
+        wait_until(lambda: not self.changes, "something to change")
 
     def half_open(self):
         """Closes the ends of node 0; the other ends see nothing of it."""
@@ -76,7 +98,7 @@ class Relay:
 
     def _main(self, namespace, here):
         try:
-            if ctypes.CDLL(None, use_errno=True).setns(namespace, 0x40000000) != 0:
+            if namespace and ctypes.CDLL(None, use_errno=True).setns(namespace, 0x40000000) != 0:
                 raise OSError(ctypes.get_errno(), "setns")
             self.listener = socket.create_server(here, backlog=64)
             self.selector = selectors.DefaultSelector()
@@ -86,6 +108,7 @@ class Relay:
         self.ready.set()
         while not self.is_over and not self.failure:
             self._turn()
+        self.selector.close()
         for sock in [*self.ends, *self.dead, self.listener]:
             sock.close()
 
@@ -108,6 +131,8 @@ class Relay:
     def _accept(self):
         near, _ = self.listener.accept()
         try:
+            if self.refuses:
+                raise ConnectionRefusedError
             far = socket.create_connection(self.there, 0.3)
         except OSError:
             near.close()
@@ -132,6 +157,10 @@ class Relay:
             self._drop(end)
             return
         due = time.monotonic() + self.delay_s
+        self.heard.setdefault(end, bytearray()).extend(data)
+        if data and self.changes:
+            data = data[:-1] + bytes([data[-1] ^ 1])
+            self.changes = False
         if data:
             end.other.queue.append((due, data))
         else:
