@@ -14,9 +14,8 @@ import tempfile
 import time
 
 from failures import Ranks
-from measure import Unmeasured, duration, paired, running
+from measure import PATIENCE, Unmeasured, duration, paired, running
 
-PATIENCE = 60
 SIZES = (1, 256, 2048)  # MiB
 ROUNDS = {1: 40, 256: 20, 2048: 9}
 

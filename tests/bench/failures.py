@@ -15,10 +15,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-from measure import Figure, Unmeasured, chief_options, free_port, paired, running, spread_of, torchrun_of
+from measure import (PATIENCE, Figure, Unmeasured, chief_options, free_port, paired, running, spread_of,
+                     torchrun_of)
 
 NODES = 8
-PATIENCE = 60
 
 
 # --- jobs of several nodes ---

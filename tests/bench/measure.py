@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 JOB = "bench"
+PATIENCE = 600  # seconds: where the machine is busy, eight torchruns take minutes to start
 TORCH = "torch==2.13.0"
 # The packages that torch.distributed.run imports.
 TORCH_NEEDS = ["typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "setuptools"]

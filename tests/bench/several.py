@@ -7,10 +7,9 @@ import statistics
 import subprocess
 import time
 
-from measure import Figure, Unmeasured, paired, running, torchrun_of
+from measure import PATIENCE, Figure, Unmeasured, paired, running, torchrun_of
 
 COUNT = 8
-PATIENCE = 60  # seconds for torchrun to start its workers
 
 
 def launchers(bench):
