@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "loop/loop.h"
 #include "procs/procs.h"
+#include "procs/steprate.h"
 #include "record/record.h"
 
 struct logs;
@@ -23,6 +24,7 @@ struct attach {
     void *ctx;
     bool has_warned;   /* of the missing record */
     bool has_attached; /* some process has attached */
+    struct steprate steprate;
 };
 
 /* Makes the socket. Call before the commands are started: their environment has its path. */

@@ -28,21 +28,13 @@ static void steprate_look_at(struct steprate_slot *slot, int pid, uint64_t step,
     slot->base_at = now;
 }
 
-void steprate_look(struct steprate *steprate, const struct core_rank_report *ranks, int n,
-                   const uint64_t steps[CORE_SLOTS_MAX], int64_t now)
+struct steprate_view steprate_look(struct steprate *steprate, const struct core_rank_report *rank,
+                                   uint64_t step, int64_t now)
 {
-    for (int i = 0; i < n; i++)
-        if (ranks[i].slot >= 0)
-            steprate_look_at(&steprate->slots[ranks[i].slot], ranks[i].pid, steps[ranks[i].slot],
-                             now);
-}
-
-struct steprate_view steprate_of(const struct steprate *steprate,
-                                 const struct core_rank_report *rank, int64_t now)
-{
-    const struct steprate_slot *slot = rank->slot >= 0 ? &steprate->slots[rank->slot] : NULL;
-    if (!slot || slot->pid != rank->pid)
+    if (rank->slot < 0)
         return (struct steprate_view){.age_ns = -1};
+    struct steprate_slot *slot = &steprate->slots[rank->slot];
+    steprate_look_at(slot, rank->pid, step, now);
     int64_t since = slot->moved_at ? slot->moved_at : slot->first_at;
     return (struct steprate_view){
         .steps_per_s = slot->steps_per_s, .age_ns = now - since, .is_least = !slot->moved_at};

@@ -29,8 +29,6 @@ struct steprate_view {
     bool is_least;      /* no step since the first look: at least that old */
 };
 
-/* `steps`: the current ones, by slot. */
-void steprate_look(struct steprate *steprate, const struct core_rank_report *ranks, int n,
-                   const uint64_t steps[CORE_SLOTS_MAX], int64_t now);
-struct steprate_view steprate_of(const struct steprate *steprate,
-                                 const struct core_rank_report *rank, int64_t now);
+/* The rank's current step is that of its page; a rank without a slot has none. */
+struct steprate_view steprate_look(struct steprate *steprate, const struct core_rank_report *rank,
+                                   uint64_t step, int64_t now);

@@ -182,7 +182,6 @@ static bool open_metrics(struct shell *shell, struct err *err)
     char *path = NULL;
     shell->metrics = (struct metrics){.attach = &shell->attach,
                                       .report = &shell->report,
-                                      .steprate = &shell->steprate,
                                       .interval_ns = shell->config->metrics.interval_ns};
     bool ok =
         paths_expand(shell->config, shell->config->metrics.file, shell->state_dir, &path, err) &&
@@ -205,7 +204,6 @@ static bool open_answer(struct shell *shell, struct err *err)
                                     .attach = &shell->attach,
                                     .report = &shell->report,
                                     .journal = &shell->journal,
-                                    .steprate = &shell->steprate,
                                     .cluster = &shell->cluster};
     answer_open(&shell->answer);
     return true;

@@ -48,7 +48,6 @@ struct shell {
     struct attach attach;
     struct drill drill;
     struct journal journal;
-    struct steprate steprate;
     struct metrics metrics;
     struct answer answer;
     struct inbox inbox;

@@ -67,9 +67,9 @@ static struct answer_text *text_new(struct answer *answer, const struct err *bad
         return NULL;
     text->has_asked = has_asked;
     text->node = has_asked ? 0 : answer->params->node_rank;
-    status_look(&text->own, answer->attach, answer->steprate);
+    status_look(&text->own, answer->attach);
     text->end = has_asked ? answer->params->nnodes : text->node + 1;
-    text->npeers = status_nodes(answer->report, &text->own, answer->steprate, &text->peers);
+    text->npeers = status_nodes(answer->report, &text->own, &text->peers);
     writer_init(&text->w, CONTROL_ANSWER_MAX, WRITER_LINE);
     writer_object(&text->w, NULL);
     write_head(answer, &text->w, bad, was);
@@ -94,7 +94,7 @@ static int write_ranks(const struct answer *answer, struct answer_text *text, in
     int n = 0;
     if (node == answer->params->node_rank) {
         for (; n < text->own.n; n++) {
-            struct peer_rank own = status_rank(&text->own, n, answer->steprate);
+            struct peer_rank own = status_rank(&text->own, n);
             status_write_rank(&text->w, node, &own, 0);
         }
         return n;
@@ -289,9 +289,9 @@ static void tell_chief(struct answer *answer, int conn, uint32_t number)
 {
     static struct status_ranks own; /* too large for the stack */
     struct peer_rank list[CORE_SLOTS_MAX];
-    status_look(&own, answer->attach, answer->steprate);
+    status_look(&own, answer->attach);
     for (int i = 0; i < own.n; i++)
-        list[i] = status_rank(&own, i, answer->steprate);
+        list[i] = status_rank(&own, i);
     struct peer_ranks head = {.number = number,
                               .node_rank = (uint32_t)answer->params->node_rank,
                               .total = (uint16_t)own.n};

@@ -19,10 +19,9 @@ struct control;
 struct answer {
     const struct core_params *params;
     const char *chief; /* the address of node 0, for people; NULL: there is one node */
-    const struct attach *attach;
+    struct attach *attach;
     const struct report *report;
     const struct journal *journal;
-    struct steprate *steprate;
     struct cluster *cluster;
     /* private from here on */
     struct control *control; /* NULL: it could not be opened */

@@ -127,7 +127,7 @@ static void put_steps(struct text *text)
     int64_t youngest = -1;
     int attached = 0;
     for (int i = 0; i < v->nranks; i++) {
-        struct steprate_view steprate = steprate_of(v->steprate, &v->ranks[i], v->now);
+        struct steprate_view steprate = v->rates[i];
         if (v->ranks[i].step > highest)
             highest = v->ranks[i].step;
         if (v->ranks[i].slot < 0)
@@ -191,12 +191,12 @@ static void metrics_write_file(void *ctx)
     char *text = NULL;
     size_t len = 0;
     core_report(metrics->report->core, &report);
-    status_look(&ranks, metrics->attach, metrics->steprate);
+    status_look(&ranks, metrics->attach);
     struct metrics_view view = {.params = metrics->report->params,
                                 .report = &report,
                                 .ranks = ranks.list,
                                 .nranks = ranks.n,
-                                .steprate = metrics->steprate,
+                                .rates = ranks.rates,
                                 .now = ranks.now,
                                 .real_now = clock_real_ns(),
                                 .is_up = !report_is_over(metrics->report),

@@ -20,7 +20,7 @@ struct metrics_view {
     const struct core_report *report;
     const struct core_rank_report *ranks;
     int nranks;
-    const struct steprate *steprate;
+    const struct steprate_view *rates; /* of the same ranks */
     int64_t now, real_now;
     bool is_up; /* pchrun has not ended */
     int exit_code;
@@ -29,9 +29,8 @@ struct metrics_view {
 void metrics_compose(const struct metrics_view *view, FILE *out);
 
 struct metrics {
-    const struct attach *attach;
+    struct attach *attach;
     const struct report *report; /* knows the core, and the exit code */
-    struct steprate *steprate;
     int64_t interval_ns;
     struct outfile out; /* touch and flush it */
     struct watch clock; /* private; set while the commands run */

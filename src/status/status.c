@@ -23,14 +23,13 @@ static int status_compare(const void *a, const void *b)
 
 /* The highest of the page's step, the last known step, and the saved step. The page may be gone
  * already; a saved step was finished. */
-static void take_step(struct core_rank_report *rank, const uint64_t steps[CORE_SLOTS_MAX])
+static void take_step(struct core_rank_report *rank, uint64_t now)
 {
-    uint64_t now = rank->slot >= 0 ? steps[rank->slot] : 0;
     rank->step = now > rank->step ? now : rank->step;
     rank->step = rank->saved_step > rank->step ? rank->saved_step : rank->step;
 }
 
-void status_look(struct status_ranks *ret, const struct attach *attach, struct steprate *steprate)
+void status_look(struct status_ranks *ret, struct attach *attach)
 {
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
@@ -39,9 +38,12 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct s
     for (int i = 0; i < CORE_SLOTS_MAX; i++)
         if (ret->steps[i] > RANKS_STEP_MAX) /* an invalid page */
             ret->steps[i] = 0;
-    for (int i = 0; i < ret->n; i++)
-        take_step(&ret->list[i], ret->steps);
-    steprate_look(steprate, ret->list, ret->n, ret->steps, ret->now);
+    for (int i = 0; i < ret->n; i++) {
+        struct core_rank_report *rank = &ret->list[i];
+        uint64_t step = rank->slot >= 0 ? ret->steps[rank->slot] : 0;
+        take_step(rank, step);
+        ret->rates[i] = steprate_look(&attach->steprate, rank, step, ret->now);
+    }
 }
 
 /* A number that is unknown is null. */
@@ -76,11 +78,10 @@ static uint64_t steprate_on_wire(double steps_per_s)
     return steprate < PACE_MAX ? (uint64_t)steprate : (uint64_t)PACE_MAX;
 }
 
-struct peer_rank status_rank(const struct status_ranks *ranks, int i,
-                             const struct steprate *steprate)
+struct peer_rank status_rank(const struct status_ranks *ranks, int i)
 {
     const struct core_rank_report *rank = &ranks->list[i];
-    struct steprate_view view = steprate_of(steprate, rank, ranks->now);
+    struct steprate_view view = ranks->rates[i];
     return (struct peer_rank){.rank = rank->rank,
                               .local_rank = rank->local_rank,
                               .pid = rank->pid,
@@ -149,15 +150,14 @@ void status_write_node(struct writer *w, const struct core_peer_report *node, in
 }
 
 /* Node 0's last word about itself may be old: take the snapshot instead. */
-static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks,
-                        const struct steprate *steprate)
+static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks)
 {
     bool is_first = true;
     int64_t youngest = -1;
     for (int i = 0; i < ranks->n; i++) {
         const struct core_rank_report *rank = &ranks->list[i];
         uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
-        struct steprate_view view = steprate_of(steprate, rank, ranks->now);
+        struct steprate_view view = ranks->rates[i];
         if (is_first || step < own->lowest)
             own->lowest = step;
         if (is_first || step > own->highest)
@@ -173,12 +173,12 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
 }
 
 int status_nodes(const struct report *report, const struct status_ranks *ranks,
-                 const struct steprate *steprate, struct core_peer_report **ret)
+                 struct core_peer_report **ret)
 {
     int nnodes = report->params->nnodes;
     *ret = calloc((size_t)nnodes, sizeof **ret);
     int n = *ret ? core_peers(report->core, *ret, nnodes) : 0;
     if (n > 0)
-        look_at_own(&(*ret)[0], ranks, steprate);
+        look_at_own(&(*ret)[0], ranks);
     return n;
 }

@@ -6,23 +6,22 @@
 #pragma once
 
 #include "procs/attach.h"
-#include "procs/steprate.h"
 #include "status/report.h"
 #include "wire/peermsg.h"
 
 /* A snapshot of this node's ranks. */
 struct status_ranks {
     struct core_rank_report list[CORE_SLOTS_MAX];
+    struct steprate_view rates[CORE_SLOTS_MAX]; /* of the same ranks */
     int n;
     uint64_t steps[CORE_SLOTS_MAX]; /* by slot */
     uint8_t phases[CORE_SLOTS_MAX];
     int64_t now;
 };
-void status_look(struct status_ranks *ret, const struct attach *attach, struct steprate *steprate);
+void status_look(struct status_ranks *ret, struct attach *attach);
 
 /* One rank of the snapshot, also in the form for other nodes. */
-struct peer_rank status_rank(const struct status_ranks *ranks, int i,
-                             const struct steprate *steprate);
+struct peer_rank status_rank(const struct status_ranks *ranks, int i);
 
 /* Adds an object to the list "ranks"; its data is `ago_ns` old. */
 void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
@@ -30,7 +29,7 @@ void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *
 /* The state of all nodes, on node 0; 0 nodes on any other. Returns the count; the caller frees
  * *ret. */
 int status_nodes(const struct report *report, const struct status_ranks *ranks,
-                 const struct steprate *steprate, struct core_peer_report **ret);
+                 struct core_peer_report **ret);
 /* Adds an object to the list "nodes". `unknown`: why the node's ranks are unknown; NULL: they are
  * known. */
 void status_write_node(struct writer *w, const struct core_peer_report *node, int64_t now,

@@ -26,8 +26,7 @@ static struct core_report report = {.state = NODE_RUNNING,
 static struct core_rank_report ranks[] = {
     {.slot = 0, .rank = 2, .pid = 10, .step = 44, .is_attached = true},
     {.slot = -1, .rank = 3, .step = 39}};
-static uint64_t steps[CORE_SLOTS_MAX] = {44};
-static struct steprate steprate;
+static struct steprate_view rates[] = {{.age_ns = -1}, {.age_ns = -1}};
 
 static char *compose(bool is_up)
 {
@@ -37,7 +36,7 @@ static char *compose(bool is_up)
                                 .report = &report,
                                 .ranks = ranks,
                                 .nranks = ARRAY_LEN(ranks),
-                                .steprate = &steprate,
+                                .rates = rates,
                                 .now = 100 * NS_PER_S,
                                 .real_now = 1000000 * NS_PER_S,
                                 .is_up = is_up,
@@ -138,9 +137,8 @@ Test(metrics, a_strict_reader_takes_it)
 
 Test(metrics, what_is_told)
 {
-    steprate_look(&steprate, ranks, 2, steps, 98 * NS_PER_S);
-    ranks[0].step = steps[0] = 50;
-    steprate_look(&steprate, ranks, 2, steps, 100 * NS_PER_S);
+    ranks[0].step = 50;
+    rates[0] = (struct steprate_view){.steps_per_s = 3};
     assert_has(true, "\npchrun_step{" WHO "} 50\n");
     assert_has(true, "\npchrun_steps_per_second{" WHO "} 3\n");
     assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"2\"} 50\n");
@@ -156,7 +154,7 @@ Test(metrics, what_is_told)
     assert_has(true, "pchrun_up{" WHO "} 1\n");
     assert_has(false, "pchrun_up{" WHO "} 0\n");
     assert_has(false, "\npchrun_exit_code{" WHO ",outcome=\"preempted\"} 42\n");
-    steprate = (struct steprate){0};
+    rates[0] = (struct steprate_view){.age_ns = -1};
 }
 
 /* One byte that is not UTF-8 would void the whole file. */
