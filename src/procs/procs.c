@@ -373,19 +373,11 @@ static void procs_on_read(void *ctx)
         free(conn);
 }
 
-static void hear(const struct procs *procs, int from, int to)
-{
-    for (int i = from; i < to; i++) /* a message may end other connections */
-        if (procs->conns[i])
-            procs_on_read(procs->conns[i]);
-}
-
 void procs_hear(struct procs *procs)
 {
-    if (procs->busy)
-        return;
-    hear(procs, CORE_SLOTS_MAX, PLACES);
-    hear(procs, 0, CORE_SLOTS_MAX);
+    for (int i = 0; i < PLACES && !procs->busy; i++) /* a message may end other connections */
+        if (procs->conns[i])
+            procs_on_read(procs->conns[i]);
 }
 
 static void procs_on_late(void *ctx)
