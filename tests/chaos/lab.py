@@ -104,7 +104,7 @@ class Lab:
         """From now on no packet passes between these nodes and others; `loss` percent of the rest are lost."""
         if (cut, loss) == (self.cut, self.loss):
             return
-        self.cut, self.loss = set(cut), loss
+        self.cut, self.loss = cut, loss
         rules = []
         for node in sorted(cut):
             rules += [f'iifname "v{node}" drop', f'oifname "v{node}" drop']

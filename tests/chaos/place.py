@@ -50,7 +50,6 @@ class Place:
         if plan.has_key:
             subprocess.run([self.pchrun, "--make-key", str(self.key)], check=True,
                            stdout=subprocess.DEVNULL)
-        self.is_cut, self.loss = set(), 0
         self.relay = Relay(lab.hub, (laboratory.HUB, self.relay_port),
                            (laboratory.address(0), self.port)) if plan.has_proxy else None
 
@@ -75,21 +74,17 @@ class Place:
     # --- the network ---
 
     def cut(self, node):
-        self.is_cut.add(node)
-        self.lab.filter(self.is_cut, self.loss)
+        self.lab.filter(self.lab.cut | {node}, self.lab.loss)
 
     def mend(self, node):
-        self.is_cut.discard(node)
-        self.lab.filter(self.is_cut, self.loss)
+        self.lab.filter(self.lab.cut - {node}, self.lab.loss)
 
     def lose(self, percent):
-        self.loss = percent
-        self.lab.filter(self.is_cut, self.loss)
+        self.lab.filter(self.lab.cut, percent)
 
     def heal(self):
         """Ends all faults that last."""
-        self.is_cut, self.loss = set(), 0
-        self.lab.filter(self.is_cut, self.loss)
+        self.lab.filter(set(), 0)
         for disk in self.disks:
             (disk / "ballast").unlink(missing_ok=True)
         if self.relay:
