@@ -351,7 +351,7 @@ def test_own_saves_are_committed_when_every_rank_has_reported(training):
     job = training(n=3, train=10)
     first, second, last = job.clients
     first.tell(f"saved 10 {job.path(10, 0)}")
-    second.ask(f"durable 10 {job.path(10, 1)}", "durable 10")
+    second.ask(f"aside durable 10 {job.path(10, 1)}", "durable 10")
     second.train(12)
     wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
     assert first.is_silent() and "durable on every rank" not in job.job.err
@@ -385,10 +385,10 @@ def test_asynchronous_saves(training):
     job = training(n=2, train=5)
     step = job.reach_by_notice()
     first, second = job.clients
-    first.ask(f"durable {step} {job.path(step, 0)}", f"durable {step}")
+    first.ask(f"aside durable {step} {job.path(step, 0)}", f"durable {step}")
     first.tell(f"step {step + 1}")
     job.expect_waiting(0)
-    second.ask(f"durable {step} {job.path(step, 1)}", f"durable {step}")
+    second.ask(f"aside durable {step} {job.path(step, 1)}", f"durable {step}")
     second.ask(f"step {step + 1}", f"step {step + 1} exit")
     first.expect(f"step {step + 1} exit")
     assert job.result() == (PREEMPTED, "preempted", step)

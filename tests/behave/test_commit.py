@@ -326,7 +326,7 @@ def test_saves_in_quick_succession(training):
     client, = job.clients
     for step in range(1, 500):
         client.tell(f"step {step}")
-        client.tell(f"durable {step} {job.path(step, 0)}")
+        client.tell(f"aside durable {step} {job.path(step, 0)}")
     for step in range(1, 500):
         client.expect(f"step {step} continue")
         client.expect(f"durable {step}")
@@ -344,7 +344,7 @@ def test_the_last_save_of_a_program_that_ends_at_once(training):
     for client in job.clients:
         for step in range(4, 24):
             client.tell(f"step {step}")
-            client.tell(f"durable {step} {job.path(step, client.rank)}")
+            client.tell(f"aside durable {step} {job.path(step, client.rank)}")
         client.tell("done")
     assert job.result() == (0, "completed", 23)
 

@@ -269,11 +269,11 @@ def test_saved_in_the_background(pair):
     (first,), (second,) = (job.clients for job in pair)
     for job in pair:
         job.reach(step)
-    first.ask(f"durable {step} {pair[0].path(step, 0)}", f"durable {step}")
+    first.ask(f"aside durable {step} {pair[0].path(step, 0)}", f"durable {step}")
     first.tell(f"step {step + 1}")
     wait_until(lambda: is_blocked(pair[0].pid(0)), "rank 0 to wait")
     assert first.is_silent()
-    second.ask(f"durable {step} {pair[1].path(step, 1)}", f"durable {step}")
+    second.ask(f"aside durable {step} {pair[1].path(step, 1)}", f"durable {step}")
     second.tell(f"step {step + 1}")
     for job in pair:
         job.clients[0].expect(f"step {step + 1} exit")

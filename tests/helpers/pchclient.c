@@ -7,9 +7,8 @@
  *
  *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N]
  *        [bare|counts]
- *   openaside [OPTIONS]       the same, in a thread that ends then
- *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
- *   stepaside N               the same as step, in a thread that ends then
+ *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
+ *   aside COMMAND             does the command in a thread that ends then
  *   phase N · notice · error CODE TEXT (`|` begins a line) · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
  *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
@@ -130,39 +129,6 @@ static void do_open(char *words)
     printf("open supervised=%d same=%d resume=%llu path=%s\n", P(supervised)(job),
            first == NULL || first == job, (unsigned long long)P(resume_step)(job),
            path ? path : "-");
-}
-
-struct durable {
-    uint64_t step;
-    const char *path;
-};
-
-static void *durable_thread(void *arg)
-{
-    struct durable *d = arg;
-    P(durable)(job, d->step, d->path);
-    return NULL;
-}
-
-static void *step_thread(void *arg)
-{
-    unsigned long long step = *(unsigned long long *)arg;
-    printf("stepaside %llu %s\n", step, action_name(P(step)(job, step)));
-    return NULL;
-}
-
-/* In a thread that ends then. */
-static void do_aside(void *(*run)(void *), void *arg)
-{
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, run, arg) != 0 || pthread_join(thread, NULL) != 0)
-        exit(2);
-}
-
-static void do_durable(uint64_t step, const char *path)
-{
-    do_aside(durable_thread, &(struct durable){step, path});
-    printf("durable %llu\n", (unsigned long long)step);
 }
 
 static void *storm_thread(void *arg)
@@ -484,12 +450,6 @@ static void do_havoc(const char *who)
     printf("havoc\n");
 }
 
-static void *open_aside(void *words)
-{
-    do_open(words);
-    return NULL;
-}
-
 static void do_swell(const char *rest)
 {
     static char *volatile memory; /* reached to the end of the process, so no leak */
@@ -538,12 +498,11 @@ static int do_save_command(const char *name, const char *rest)
     const char *path = text[0] ? text : NULL;
     if (!strcmp(name, "step")) {
         printf("step %llu %s\n", step, action_name(P(step)(job, step)));
-    } else if (!strcmp(name, "stepaside")) {
-        do_aside(step_thread, &step);
     } else if (!strcmp(name, "saved")) {
         printf("saved %llu %s\n", step, action_name(P(saved)(job, step, path)));
     } else if (!strcmp(name, "durable")) {
-        do_durable(step, path);
+        P(durable)(job, step, path);
+        printf("durable %llu\n", step);
     } else if (!strcmp(name, "failed")) {
         P(save_failed)(job, step, text);
         printf("failed %llu\n", step);
@@ -572,12 +531,21 @@ static int do_save_command(const char *name, const char *rest)
     return 1;
 }
 
+static void *do_line(void *line);
+
+static void do_aside(char *line)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, do_line, line) != 0 || pthread_join(thread, NULL) != 0)
+        exit(2);
+}
+
 static void do_command(const char *name, char *rest)
 {
     if (!strcmp(name, "open")) {
         do_open(rest);
-    } else if (!strcmp(name, "openaside")) {
-        do_aside(open_aside, rest);
+    } else if (!strcmp(name, "aside")) {
+        do_aside(rest);
     } else if (!strcmp(name, "swell")) {
         do_swell(rest);
     } else if (!strcmp(name, "exec")) {
@@ -625,17 +593,23 @@ static void do_command(const char *name, char *rest)
     }
 }
 
+static void *do_line(void *line)
+{
+    char *name = line, *rest = name + strcspn(name, " \n");
+    if (*rest)
+        *rest++ = '\0';
+    rest[strcspn(rest, "\n")] = '\0';
+    do_command(name, rest);
+    return NULL;
+}
+
 int main(void)
 {
     char *line = NULL;
     size_t size = 0;
     load_library();
     while (getline(&line, &size, stdin) > 0) {
-        char *rest = line + strcspn(line, " \n");
-        if (*rest)
-            *rest++ = '\0';
-        rest[strcspn(rest, "\n")] = '\0';
-        do_command(line, rest);
+        do_line(line);
         fflush(stdout);
     }
     free(line);

@@ -109,7 +109,7 @@ WorldTest(deathwatch, of_a_success_nothing_is_told)
 /* The lock goes with the thread that holds it. The training thread takes it at its first step. */
 WorldTest(deathwatch, a_thread_that_ends_is_no_death)
 {
-    struct client *c = attached_by("openaside");
+    struct client *c = attached_by("aside open");
     client_step(c, 1, "continue");
     client_step(c, 2, "continue");
     cr_expect_eq(world.ndied, 0);

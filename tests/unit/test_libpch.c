@@ -302,12 +302,12 @@ ClientTest(libpch, durable_from_another_thread_in_a_round_that_goes_on)
     set_gate(3, 1, true, false);
     client_reach(c, 3);
     client_step(c, 4, "continue");
-    client_ask(c, "durable 3 at:///c/3", "durable 3");
+    client_ask(c, "aside durable 3 at:///c/3", "durable 3");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 1);
     cr_expect_eq(call->msg.wants_answer, 0);
     /* A save of its own, of another step, is not the round's. */
-    client_ask(c, "durable 4 at:///c/4", "durable 4");
+    client_ask(c, "aside durable 4 at:///c/4", "durable 4");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED)->msg.tag, 0);
     client_step(c, 5, "continue");
 }
@@ -317,7 +317,7 @@ ClientTest(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
 {
     set_gate(3, 1, true, true);
     client_reach(c, 3);
-    client_ask(c, "durable 3 at:///c/3", "durable 3");
+    client_ask(c, "aside durable 3 at:///c/3", "durable 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     client_say(c, "step 4");
     const struct call *call = expect_of(PROCMSG_HELD, 3, 1);
@@ -359,9 +359,9 @@ WorldTest(libpch, two_threads_that_train)
     client_step(c, 1, "continue");
     for (int step = 2; step <= 3; step++) {
         set_gate(step, step, true, false);
-        client_say(c, "stepaside %d", step);
+        client_say(c, "aside step %d", step);
         world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-        client_expect(c, "stepaside %d save", step);
+        client_expect(c, "step %d save", step);
     }
     const char *said = client_stderr(c);
     const char *line = strstr(said, "calls pch_step, but thread ");
@@ -373,7 +373,7 @@ WorldTest(libpch, two_threads_that_train)
 /* The first thread has ended: another one may train. */
 ClientTest(libpch, a_thread_that_takes_over)
 {
-    client_ask(c, "stepaside 1", "stepaside 1 continue");
+    client_ask(c, "aside step 1", "step 1 continue");
     set_gate(2, 1, true, false);
     client_reach(c, 2);
 }
@@ -648,7 +648,7 @@ WorldTest(libpch, a_program_that_closes_its_socket_is_told_to_leave)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "closefds", "closefds");
-    client_ask(c, "durable 1 at:///c/1", "durable 1");
+    client_ask(c, "aside durable 1 at:///c/1", "durable 1");
     client_step(c, 1, "exit");
     client_ask(c, "strangers", "strangers 0");
     cr_expect(strstr(client_stderr(c), "this program has closed libpch's connection"));
@@ -685,7 +685,7 @@ WorldTest(libpch, being_let_go_ends_every_wait)
     procs_close(world.procs, 0);
     client_expect(c, "saved 1 exit");
     client_step(c, 2, "exit");
-    client_ask(c, "durable 2 at:///c/2", "durable 2");
+    client_ask(c, "aside durable 2 at:///c/2", "durable 2");
     expect_one_line(client_stderr(c));
     cr_expect_eq(client_end(c), 0);
     cr_expect(world_is_quiet(&world));
