@@ -5,7 +5,7 @@
  */
 #include "logs/logs.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
-static char dir[64];
 static struct config config;
 static struct core_params params;
 static struct reap reap;
@@ -42,10 +41,9 @@ static void begin(void)
 {
     sigset_t set;
     struct err err;
-    strcpy(dir, "/tmp/pchrun-logs-XXXXXX");
-    cr_assert_not_null(mkdtemp(dir));
+    folder_make();
     config = (struct config){.procs = {.count = 2, .count_is_set = true},
-                             .logs = {.dir = dir, .lines = 5}};
+                             .logs = {.dir = folder, .lines = 5}};
     params = (struct core_params){.children = 2, .node_rank = 3};
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -63,16 +61,13 @@ static void begin(void)
 
 static void end(void)
 {
-    char command[96];
     logs_free(&logs);
     watch_end(&children);
     watch_end(&limit);
     watch_close(loop.base);
     close(signals);
-    while (waitpid(-1, NULL, 0) > 0) /* those that logs_free() has killed */
-        continue;
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    cr_assert_eq(system(command), 0);
+    unit_reap_all(); /* those that logs_free() has killed */
+    folder_remove();
 }
 
 TestSuite(logs, .init = begin, .fini = end);
@@ -110,7 +105,7 @@ static const char *content(const char *name)
 {
     static char text[256];
     char path[128];
-    snprintf(path, sizeof path, "%s/attempt.7/%s", dir, name);
+    snprintf(path, sizeof path, "%s/attempt.7/%s", folder, name);
     FD_CLEANUP int fd = open(path, O_RDONLY);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     text[n < 0 ? 0 : n] = '\0';

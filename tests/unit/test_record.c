@@ -23,10 +23,7 @@ static struct err err;
 
 static void begin(void)
 {
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD); /* as in pchrun */
-    cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
+    unit_block_sigchld();
     folder_make();
     config = (struct config){.job = "job"};
     config.cluster.nnodes = 1;

@@ -47,8 +47,7 @@ static void begin(void)
 static void end(void)
 {
     statefile_free(&file);
-    while (waitpid(-1, NULL, 0) > 0)
-        ;
+    unit_reap_all();
     folder_remove();
 }
 

@@ -27,10 +27,7 @@ static void shell(const char *command)
 
 static void begin(void)
 {
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD); /* as in pchrun */
-    cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
+    unit_block_sigchld();
     folder_make();
     shell("mkdir -p ckpt/.pchrun ckpt2 outside && ln -s ckpt link && "
           "touch ckpt/a1 ckpt/b1 ckpt/a2 ckpt/b2 ckpt/a3 ckpt/b3");

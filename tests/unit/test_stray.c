@@ -62,8 +62,7 @@ Test(stray, is_killed_and_taken_in)
     cr_expect(!proc_read(marked, &proc));
     cr_assert(proc_read(other, &proc) && !proc_is_dead(&proc), "it was none of ours");
     cr_assert(proc_kill_group(other, SIGKILL));
-    while (waitpid(-1, NULL, 0) > 0)
-        ;
+    unit_reap_all();
     cr_assert(unit_no_children());
 }
 
@@ -76,7 +75,6 @@ Test(stray, who_is_known_is_none)
     struct proc proc;
     cr_assert(proc_read(watch.pid, &proc) && !proc_is_dead(&proc));
     cr_assert(proc_kill_group(watch.pid, SIGKILL));
-    while (waitpid(-1, NULL, 0) > 0)
-        ;
+    unit_reap_all();
     cr_assert(unit_no_children());
 }

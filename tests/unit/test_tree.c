@@ -37,13 +37,6 @@ static pid_t start_shell(const char *script, int lines, char *text, size_t size)
     return pid;
 }
 
-static void reap_everybody(void)
-{
-    while (waitpid(-1, NULL, 0) > 0)
-        ;
-    cr_assert(unit_no_children());
-}
-
 Test(tree, holds_who_ran_away)
 {
     struct err err;
@@ -64,7 +57,7 @@ Test(tree, holds_who_ran_away)
     }
     cr_assert(has_child && has_runaway);
     cr_assert_geq(tree_signal(&job, SIGKILL), 2);
-    reap_everybody();
+    unit_reap_all();
     tree_scan(&tree, &job);
     cr_assert_eq(tree.n, 0);
     tree_free(&tree);
@@ -84,7 +77,7 @@ Test(tree, leaves_helpers_alone)
     tree_describe(&(struct tree_job){0}, text, sizeof text);
     cr_assert(strstr(text, "(sleep)") || strstr(text, "(sh)"), "%s", text);
     cr_assert(proc_kill(helper, SIGKILL));
-    reap_everybody();
+    unit_reap_all();
 }
 
 Test(tree, wakes_who_is_stopped)
@@ -120,7 +113,7 @@ Test(tree, finds_the_ranks_and_not_their_workers)
     cr_assert(ranks[1].pid == first || ranks[1].pid == second);
     cr_assert_eq(tree_ranks(&job, ranks, 1), 2);
     tree_signal(&job, SIGKILL);
-    reap_everybody();
+    unit_reap_all();
 }
 
 Test(tree, outruns_a_fork_chain)

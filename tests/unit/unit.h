@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -29,6 +30,18 @@
 /* Far above what anything takes, on a machine with much to do. */
 #define UNIT_DEADLINE_MS 60000
 
+/* Cuts `text` at its spaces into at most `max` - 1 words, with NULL behind them. */
+static inline char **unit_cut(char *text, char **words, size_t max)
+{
+    size_t n = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+        cr_assert(n + 1 < max);
+        words[n++] = word;
+    }
+    words[n] = NULL;
+    return words;
+}
+
 /* Waits until the descriptor has something to read, its end included. */
 static inline bool unit_readable(int fd)
 {
@@ -46,6 +59,22 @@ static inline int unit_wait(pid_t pid)
 static inline bool unit_no_children(void)
 {
     return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+/* Waits for the end of every child. */
+static inline void unit_reap_all(void)
+{
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+}
+
+/* As in pchrun. */
+static inline void unit_block_sigchld(void)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
 }
 
 /* Open descriptors, and a few entries more that are always there: to be compared. */
