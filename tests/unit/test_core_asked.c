@@ -5,13 +5,11 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
 #include "base/str.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
+
+TestSuite(core_asked, .fini = walks_end);
 
 static void stop(struct walk *w)
 {
@@ -21,8 +19,7 @@ static void stop(struct walk *w)
 static void all_ends(struct walk *w)
 {
     gone(w, 0);
-    exited(w, 0, SIGTERM);
-    tree_empty(w);
+    exits(w, SIGTERM);
     deliver();
     w->acts[0] = '\0';
 }
@@ -36,15 +33,11 @@ Test(core_asked, a_stop_ends_every_node)
         for (int i = 0; i < WALK_NODES; i++)
             cr_assert(strstr(walks[i].acts, "TERM") || strstr(walks[i].acts, "leave"), "%s",
                       walks[i].acts);
-        exited(&walks[0], 0, SIGTERM);
-        tree_empty(&walks[0]);
-        exited(&walks[1], 0, SIGTERM);
-        tree_empty(&walks[1]);
+        exits(&walks[0], SIGTERM);
+        exits(&walks[1], SIGTERM);
         deliver();
-        for (int i = 0; i < WALK_NODES; i++)
-            cr_assert(strstr(walks[i].acts, "exit 44 stopped"), "node %d: %s", i, walks[i].acts);
+        assert_both_did("exit 44 stopped");
         assert_said(&walks[0], "stopped by hand");
-        end_two();
     }
 }
 
@@ -55,40 +48,32 @@ Test(core_asked, a_stop_after_a_notice_is_a_stop)
     terminated(w);
     stop(w);
     all_ends(w);
-    struct core_report report;
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.outcome, OUTCOME_STOPPED);
     cr_assert_eq(report.exit_code, 44);
     cr_assert_str_eq(report.why, "node 0: stopped by hand");
-    walk_end(w);
 }
 
 /* It may have told the chief before that was lost, or not: it will not be started again. */
 Test(core_asked, a_stop_without_a_chief)
 {
     begin_two();
-    feed(&walks[1], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF}});
+    line_closes(&walks[1], false);
     stop(&walks[1]);
     lose_letters();
-    struct core_report report;
-    do {
+    do
         wake(&walks[1]);
-        core_report(walks[1].core, &report);
-    } while (report.outcome == OUTCOME_UNKNOWN);
-    cr_assert_eq(report.outcome, OUTCOME_STOPPED);
-    end_two();
+    while (report_of(&walks[1]).outcome == OUTCOME_UNKNOWN);
+    cr_assert_eq(report_of(&walks[1]).outcome, OUTCOME_STOPPED);
 }
 
 /* A node whose connection is closed for a moment does not make a lost one of it. */
 Test(core_asked, a_stop_waits_for_nobody)
 {
     begin_two();
-    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    line_closes(&walks[0], false);
     stop(&walks[0]);
-    struct core_report report;
-    core_report(walks[0].core, &report);
-    cr_assert_eq(report.outcome, OUTCOME_STOPPED);
-    end_two();
+    cr_assert_eq(report_of(&walks[0]).outcome, OUTCOME_STOPPED);
 }
 
 Test(core_asked, a_save_is_made)
@@ -96,8 +81,7 @@ Test(core_asked, a_save_is_made)
     struct walk *w = begin_attached(1);
     w->acts[0] = '\0';
     feed(w, (struct event){.type = EV_SAVE_ASKED});
-    cr_assert(strstr(w->acts, "gate"), "%s", w->acts);
-    walk_end(w);
+    assert_did(w, "gate");
 }
 
 Test(core_asked, node_0_tells_of_all)
@@ -118,10 +102,9 @@ Test(core_asked, node_0_tells_of_all)
     deliver();
     core_peers(walks[0].core, peers, WALK_NODES);
     cr_assert(peers[1].has_notice && !peers[0].has_notice);
-    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    line_closes(&walks[0], false);
     core_peers(walks[0].core, peers, WALK_NODES);
     cr_assert(!peers[1].is_connected);
-    end_two();
 }
 
 static struct walk *begin_restart(void)
@@ -133,7 +116,6 @@ static struct walk *begin_restart(void)
                                         .backoff_ns = 4 * S,
                                         .backoff_max_ns = 4 * S};
     struct walk *w = walk_begin(&p);
-    struct core_report report;
     for (int i = 0; i < 2; i++) { /* the second time there is a pause */
         started(w, 0);
         attaches(w, 0, 0, 1);
@@ -143,7 +125,7 @@ static struct walk *begin_restart(void)
         steps_are_read(w);
         tree_empty(w);
     }
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.state, NODE_RESTARTING, "%d: %s", report.state, w->log);
     return w;
 }
@@ -152,16 +134,14 @@ static struct walk *begin_restart(void)
 Test(core_asked, a_stop_between_two_generations)
 {
     struct walk *w = begin_restart();
-    struct core_report report;
     w->acts[0] = w->log[0] = '\0';
     stop(w);
     const char *said = strstr(w->log, "stopped by hand");
     cr_assert(said && !strstr(said + 1, "stopped by hand"), "once, not: %s", w->log);
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.outcome, OUTCOME_STOPPED);
     cr_assert_str_eq(report.why, "node 0: stopped by hand");
-    cr_assert(strstr(w->acts, "exit 44 stopped"), "%s", w->acts);
-    walk_end(w);
+    assert_did(w, "exit 44 stopped");
 }
 
 /* The rank's failure is known and not judged yet, so the node tells of that first. But a preemption
@@ -175,10 +155,8 @@ Test(core_asked, a_stop_beside_a_failure_in_a_preemption_is_a_stop)
     deliver();
     for (int i = 0; i < WALK_NODES; i++)
         all_ends(&walks[i]);
-    struct core_report report;
-    core_report(walks[0].core, &report);
+    struct core_report report = report_of(&walks[0]);
     cr_assert_eq(report.outcome, OUTCOME_STOPPED, "%s", report.why);
-    end_two();
 }
 
 /* Node 1 has ended its processes and waits for the next generation. Its line breaks, and the job is
@@ -192,26 +170,23 @@ static void stop_between_two_generations(void)
     deliver();
     assert_said(&walks[1], "restarting in place");
     gone(&walks[1], 0);
-    exited(&walks[1], 0, SIGTERM);
-    tree_empty(&walks[1]);
+    exits(&walks[1], SIGTERM);
     deliver();
-    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
-    feed(&walks[1], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF}});
+    line_closes(&walks[0], false);
+    line_closes(&walks[1], false);
     stop(&walks[0]);
     tree_empty(&walks[0]);
     deliver();
-    cr_assert_null(strstr(walks[0].acts, "exit"), "node 1 has not heard: %s", walks[0].acts);
+    assert_did_not(&walks[0], "exit");
 }
 
 /* If node 0 left at once, node 1 would take it for lost. */
 Test(core_asked, a_node_that_awaits_a_restart_is_told_of_the_end)
 {
     stop_between_two_generations();
-    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    line_opens();
     deliver();
-    for (int i = 0; i < WALK_NODES; i++)
-        cr_assert(strstr(walks[i].acts, "exit 44 stopped"), "node %d: %s", i, walks[i].acts);
-    end_two();
+    assert_both_did("exit 44 stopped");
 }
 
 Test(core_asked, a_node_that_awaits_a_restart_and_does_not_return_is_lost)
@@ -221,8 +196,7 @@ Test(core_asked, a_node_that_awaits_a_restart_and_does_not_return_is_lost)
     while (!strstr(walks[0].acts, "exit"))
         wake(&walks[0]);
     cr_assert_leq(now - since, 3 * S);
-    cr_assert(strstr(walks[0].acts, "exit 44 stopped"), "%s", walks[0].acts);
-    end_two();
+    assert_did(&walks[0], "exit 44 stopped");
 }
 
 /* It attaches when its start-up is over. Of any other job nothing is known: it is told at once. */
@@ -231,23 +205,16 @@ Test(core_asked, a_job_that_has_committed_before_is_given_the_time_to_attach)
     for (uint64_t resume = 0; resume <= 5; resume += 5) {
         struct core_params p = params_of(0, 1, 1);
         p.trains_on = true;
-        p.grace_ns = 25 * S;
         p.resume_step = resume;
         p.signals[SIGUSR1] = (struct signal_plan){.rule = SIGNAL_PREEMPT, .grace_ns = 115 * S};
-        struct walk *w = walk_begin(&p);
+        struct walk *w = begin_started(&p);
         int64_t at = now;
-        started(w, 0);
         signalled(w, SIGUSR1);
         steps_are_read(w);
-        while (!strstr(w->log, "no program called pch_open()")) {
-            w->acts[0] = '\0';
-            wake(w);
-            if (strstr(w->acts, "read"))
-                steps_are_read(w);
-        }
+        while (!strstr(w->log, "no program called pch_open()"))
+            wake_and_read(w, 0);
         int64_t latest = resume ? 87 * S : 0;
         cr_assert_leq(llabs(now - at - latest), 4 * S, "it has left after %lld s",
                       (long long)((now - at) / S));
-        walk_end(w);
     }
 }

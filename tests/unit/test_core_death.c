@@ -5,10 +5,7 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
-#include <signal.h>
-#include <string.h>
+TestSuite(core_death, .fini = walks_end);
 
 static void says_why(struct walk *w, int slot)
 {
@@ -35,9 +32,8 @@ Test(core_death, ends_the_others_at_once)
     core_report(w->core, &at_death);
     cr_assert(at_death.first_cause.fault && at_death.first_cause.fault == FAULT_SIGNAL);
     cr_assert_eq(at_death.first_cause.pid, 1001);
-    now += 3 * NS_PER_S;
-    exited(w, 0, SIGTERM);
-    tree_empty(w);
+    now += 3 * S;
+    exits(w, SIGTERM);
     found_killed(w, 1);
     assert_acts(w, "exit 137 failed");
     core_report(w->core, &at_end);
@@ -46,86 +42,75 @@ Test(core_death, ends_the_others_at_once)
     cr_assert_str_eq(at_end.first_cause.tail, "last words\n");
     cr_assert_eq(at_end.first_cause.wall_ns, at_death.first_cause.wall_ns, "it died when it died");
     cr_assert_gt(now, died_at);
-    walk_end(w);
 }
 
 /* It had said why, and that was when it failed; its end brings nothing new. */
 Test(core_death, of_who_has_said_why)
 {
-    struct core_report report;
     struct walk *w = begin_attached(1);
     says_why(w, 0);
-    now += NS_PER_S;
+    now += S;
     dying(w, 0, 3 << 8);
     assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
     int64_t wall = report.first_cause.wall_ns;
-    now += NS_PER_S;
+    now += S;
     gone(w, 0);
     ends(w, 3 << 8);
     assert_acts(w, "exit 3 failed");
-    core_report(w->core, &report);
+    report = report_of(w);
     cr_assert_eq(report.first_cause.wall_ns, wall);
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
-    walk_end(w);
 }
 
 /* It would have failed, and is killed by us before: its own code is told. */
 Test(core_death, of_our_signals_is_none)
 {
-    struct core_report report;
     struct walk *w = begin_alone(2);
     attaches(w, 0, 0, 2);
     says_why(w, 0);
-    now += NS_PER_S;
+    now += S;
     exited(w, 1, 7 << 8);
     assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
-    now += NS_PER_S;
+    now += S;
     dying(w, 0, SIGKILL);
     assert_acts(w, "");
     ends(w, SIGKILL);
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.first_cause.pid, 1000, "it had said so first");
     cr_assert_eq(report.first_cause.code, 9);
-    walk_end(w);
 }
 
 /* The rank that missed the killed rank ends first. The kill is seen later, and is still the first
  * cause. */
 Test(core_death, comes_before_that_of_who_missed_it)
 {
-    struct core_report report;
     struct walk *w = begin_alone(2);
     exited(w, 0, 1 << 8);
     assert_acts(w, "gate leave; SIGTERM to tree");
-    now += 20 * NS_PER_MS;
+    now += 20 * MS;
     found_killed(w, 1);
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.first_cause.pid, 1001);
     cr_assert_eq(report.first_cause.code, 137);
-    walk_end(w);
 }
 
 /* It would not have died of what we send first; of what we send then it would. */
 Test(core_death, of_our_sigkill_comes_after_all)
 {
-    struct core_report report;
     struct core_params params = params_of(0, 1, 2);
-    params.term_wait_ns = 10 * NS_PER_MS;
-    struct walk *w = walk_begin(&params);
-    started(w, 0);
-    started(w, 1);
+    params.term_wait_ns = 10 * MS;
+    struct walk *w = begin_started(&params);
     exited(w, 0, 1 << 8);
-    now += 10 * NS_PER_MS;
+    now += 10 * MS;
     wake(w);
-    cr_assert_not_null(strstr(w->acts, "SIGTERM to tree; SIGKILL to tree"));
-    now += 10 * NS_PER_MS;
+    assert_did(w, "SIGTERM to tree; SIGKILL to tree");
+    now += 10 * MS;
     found_killed(w, 1);
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.first_cause.pid, 1000);
     cr_assert_eq(report.first_cause.code, 1);
-    walk_end(w);
 }
 
 /* Node 0 is told of the death at once, and that is no other failure when the end is told. */
@@ -135,7 +120,7 @@ Test(core_death, is_the_first_cause_on_every_node)
     dying(&walks[1], 0, SIGKILL);
     deliver();
     assert_said(&walks[0], "ending: failed: node 1: rank 1, process 1000 ended with signal 9");
-    now += NS_PER_S;
+    now += S;
     exited(&walks[0], 0, 1 << 8); /* it misses rank 1 */
     tree_empty(&walks[0]);
     gone(&walks[1], 0);
@@ -143,10 +128,8 @@ Test(core_death, is_the_first_cause_on_every_node)
     tree_empty(&walks[1]);
     deliver();
     for (int i = 0; i < WALK_NODES; i++) {
-        cr_assert_not_null(strstr(walks[i].acts, "exit 137 failed"), "node %d did \"%s\"", i,
-                           walks[i].acts);
+        assert_did(&walks[i], "exit 137 failed");
         assert_said(&walks[i], "rank 1, process 1000 ended with signal 9 (Killed): the kernel");
-        cr_assert_null(strstr(walks[i].log, "the cause has changed"));
+        assert_not_said(&walks[i], "the cause has changed");
     }
-    end_two();
 }

@@ -5,10 +5,7 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
-#include <signal.h>
-#include <string.h>
+TestSuite(core_launcher, .fini = walks_end);
 
 enum { FIRST_SLOT = 10 }; /* none of their pids is the command's */
 
@@ -16,8 +13,7 @@ static struct walk *begin_launcher(int workers)
 {
     struct core_params p = params_of(0, 1, 1);
     p.expected_procs = PROCMSG_UNKNOWN;
-    struct walk *w = walk_begin(&p);
-    started(w, 0);
+    struct walk *w = begin_started(&p);
     for (int rank = 0; rank < workers; rank++)
         attaches(w, FIRST_SLOT + rank, rank, workers);
     w->acts[0] = '\0';
@@ -39,30 +35,27 @@ static void fails_with(struct walk *w, int rank, int status)
 /* It ends the others, as torchrun does; they must not take that for a notice, nor live on. */
 Test(core_launcher, ends_its_workers_when_one_has_died)
 {
-    struct core_report report;
     struct walk *w = begin_launcher(3);
     gone(w, FIRST_SLOT + 1);
     now += 100 * MS;
     is_told_to_end(w, 0);
     assert_acts(w, "SIGTERM to ranks");
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_not(report.notice.is_live);
     gone(w, FIRST_SLOT);
     gone(w, FIRST_SLOT + 2);
     ends(w, 1 << 8);
     assert_acts(w, "gate leave; exit 1 failed");
-    core_report(w->core, &report);
+    report = report_of(w);
     cr_assert_eq(report.first_cause.rank, 1);
     cr_assert_eq(report.first_cause.pid, 1000 + FIRST_SLOT + 1);
     assert_said(w, "rank 1, process 1011 ended at step 0 without pch_done or pch_close, and its "
                    "command, process "
                    "1000, with 1");
-    walk_end(w);
 }
 
 Test(core_launcher, ends_its_workers_when_one_has_failed)
 {
-    struct core_report report;
     struct walk *w = begin_launcher(2);
     fails_with(w, 1, 7);
     is_told_to_end(w, 0);
@@ -70,15 +63,12 @@ Test(core_launcher, ends_its_workers_when_one_has_failed)
     gone(w, FIRST_SLOT);
     ends(w, 1 << 8);
     assert_acts(w, "11: closed; SIGTERM to ranks; gate leave; exit 7 failed");
-    core_report(w->core, &report);
-    cr_assert_eq(report.first_cause.rank, 1);
-    walk_end(w);
+    cr_assert_eq(report_of(w).first_cause.rank, 1);
 }
 
 /* As that one said it, and nothing of the launcher's is told in its place. */
 Test(core_launcher, of_whom_a_worker_says_why)
 {
-    struct core_report report;
     struct walk *w = begin_launcher(2);
     says(w, FIRST_SLOT + 1,
          (struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = "bad loss"});
@@ -86,12 +76,11 @@ Test(core_launcher, of_whom_a_worker_says_why)
     now += S;
     gone(w, FIRST_SLOT);
     ends(w, 1 << 8);
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_eq(report.first_cause.rank, 1);
     cr_assert_str_eq(
         report.first_cause.text,
         "process 1011 exited with 1 at step 0, and its command, process 1000, with 1: bad loss");
-    walk_end(w);
 }
 
 /* A rank that has saved may fail afterwards. The other ranks are allowed to finish their saves. */
@@ -102,20 +91,16 @@ Test(core_launcher, does_not_end_them_in_a_preemption)
     w->acts[0] = '\0';
     fails_with(w, 1, 1);
     is_told_to_end(w, 0);
-    cr_assert_null(strstr(w->acts, "SIGTERM"), "%s", w->acts);
-    walk_end(w);
+    assert_did_not(w, "SIGTERM");
 }
 
 /* A scheduler has sent it to all that it has started. */
 Test(core_launcher, whose_workers_are_told_of_a_preemption)
 {
-    struct core_report report;
     struct walk *w = begin_launcher(2);
     is_told_to_end(w, 0);
-    core_report(w->core, &report);
-    cr_assert(report.notice.is_live);
-    cr_assert_null(strstr(w->acts, "SIGTERM to"), "%s", w->acts);
-    walk_end(w);
+    cr_assert(report_of(w).notice.is_live);
+    assert_did_not(w, "SIGTERM to");
 }
 
 /* It has sent it to the shell around them, too, which has died of it: they live on, and save. */
@@ -126,17 +111,16 @@ Test(core_launcher, that_dies_of_a_notice_to_all)
     assert_acts(w, "");
     is_told_to_end(w, 0);
     passes(w, 2 * S);
-    cr_assert_null(strstr(w->acts, "gate leave"), "%s", w->acts);
+    assert_did_not(w, "gate leave");
     assert_said(
         w, "process 1000 has died of SIGTERM, perhaps a notice to all processes; its ranks live");
     /* The rank that is left keeps the launcher from having ended. */
     w->acts[0] = '\0';
     closes(w, FIRST_SLOT);
-    cr_assert_null(strstr(w->acts, "SIGTERM to"), "%s", w->acts);
+    assert_did_not(w, "SIGTERM to");
     closes(w, FIRST_SLOT + 1);
     wake(w);
-    cr_assert(strstr(w->acts, "SIGTERM to tree"), "%s", w->acts);
-    walk_end(w);
+    assert_did(w, "SIGTERM to tree");
 }
 
 /* They are not hurried: what they do after their last save is theirs to end. */
@@ -149,18 +133,15 @@ Test(core_launcher, whose_death_does_not_hurry_its_ranks)
     steps_are_read(w);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
     steps[FIRST_SLOT] = 5;
-    says(w, FIRST_SLOT, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
-    says(w, FIRST_SLOT,
-         (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1, .wants_answer = true});
-    written(w, EV_PREPARED);
-    written(w, EV_COMMITTED);
+    serves(w, FIRST_SLOT, 5, 1);
+    saves_and_waits(w, FIRST_SLOT, 5, 1);
+    committed(w);
     assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 10: leave, committed; gate leave");
     passes(w, S);
     assert_acts(w, "");
     closes(w, FIRST_SLOT);
     tree_empty(w);
     assert_acts(w, "10: closed; exit 42 preempted");
-    walk_end(w);
 }
 
 /* As a script with a trap does. */
@@ -169,13 +150,11 @@ Test(core_launcher, that_says_that_it_died_of_a_notice)
     struct walk *w = begin_launcher(1);
     exited(w, 0, (128 + SIGTERM) << 8);
     assert_acts(w, "");
-    walk_end(w);
 }
 
 /* No notice follows, so the signal was sent to the launcher alone. */
 Test(core_launcher, that_is_killed)
 {
-    struct core_report report;
     struct walk *w = begin_launcher(2);
     int64_t at = now;
     exited(w, 0, SIGTERM);
@@ -185,21 +164,18 @@ Test(core_launcher, that_is_killed)
     assert_acts(w, "gate leave");
     wake(w);
     assert_acts(w, "SIGTERM to tree");
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with signal 15 (Terminated)");
-    walk_end(w);
 }
 
 /* No scheduler makes a notice of that. */
 Test(core_launcher, that_is_killed_by_another_signal)
 {
-    struct core_report report;
     struct walk *w = begin_launcher(2);
     exited(w, 0, SIGKILL);
     assert_acts(w, "gate leave");
     wake(w);
     assert_acts(w, "SIGTERM to tree");
-    core_report(w->core, &report);
+    struct core_report report = report_of(w);
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with signal 9 (Killed)");
-    walk_end(w);
 }

@@ -4,14 +4,43 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
 #include "base/log.h"
 #include "base/str.h"
 #include "wire/gate.h"
 
-#include <signal.h>
 #include <stdio.h>
+
+TestSuite(core_nodes, .fini = walks_end);
+
+/* A node's record is written, and the other node hears of it. */
+static void records(int node, enum event_type type)
+{
+    written(&walks[node], type);
+    deliver();
+}
+
+/* A node reads its steps, and the other node hears of them. */
+static void reads(int node)
+{
+    steps_are_read(&walks[node]);
+    deliver();
+}
+
+/* Two nodes that have not met. */
+static void begin_apart(bool trains_on)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.trains_on = trains_on;
+        walk_begin(&p);
+    }
+}
+
+static void meet(void)
+{
+    line_opens();
+    deliver();
+}
 
 /* Of another pchrun the number is all that is known: it is named, and what to do. */
 Test(core_nodes, a_node_of_another_version_is_refused)
@@ -28,60 +57,41 @@ Test(core_nodes, a_node_of_another_version_is_refused)
              PEERMSG_VERSION);
     assert_said(&walks[0], text);
     assert_said(&walks[0], "the job still waits for its nodes");
-    lose_letters();
-    walk_end(&walks[0]);
 }
 
 /* It comes to the chief with the first STATUS, behind the HELLO of the last node. */
 Test(core_nodes, a_notice_before_the_join_of_the_last_node)
 {
-    for (int i = 0; i < WALK_NODES; i++) {
-        struct core_params p = params_of(i, WALK_NODES, 1);
-        walk_begin(&p);
-    }
-    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    begin_apart(false);
+    line_opens();
     terminated(&walks[1]);
     deliver();
     for (int i = 0; i < WALK_NODES; i++)
-        cr_assert_null(strstr(walks[i].acts, "start"), "node %d did \"%s\"", i, walks[i].acts);
+        assert_did_not(&walks[i], "start");
     assert_said(&walks[0], "preempted: the notice came before the start");
-    end_two();
 }
 
 /* Slurm's ten minutes are live from the first second of a job with a short limit. */
 Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
 {
-    for (int i = 0; i < WALK_NODES; i++) {
-        struct core_params p = params_of(i, WALK_NODES, 1);
-        p.grace_ns = 25 * NS_PER_S;
-        p.trains_on = true;
-        walk_begin(&p);
-    }
+    begin_apart(true);
     for (int i = 0; i < WALK_NODES; i++) {
         noticed(&walks[i], "slurm", 100 * S);
         steps_are_read(&walks[i]);
     }
     deliver();
-    cr_assert_null(strstr(walks[0].log, "nothing was started"), "%s", walks[0].log);
-    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
-    deliver();
-    for (int i = 0; i < WALK_NODES; i++)
-        cr_assert_not_null(strstr(walks[i].acts, "start"), "node %d did \"%s\"", i, walks[i].acts);
-    end_two();
+    assert_not_said(&walks[0], "nothing was started");
+    meet();
+    assert_both_did("start");
 }
 
 /* It came before every step. Node 0 has trained when node 1 hears of it, which changes nothing. */
 Test(core_nodes, a_notice_before_the_join_is_trained_up_to)
 {
-    for (int i = 0; i < WALK_NODES; i++) {
-        struct core_params p = params_of(i, WALK_NODES, 1);
-        p.grace_ns = 25 * NS_PER_S;
-        walk_begin(&p);
-    }
+    begin_apart(false);
     noticed(&walks[0], "slurm", 100 * S);
     steps_are_read(&walks[0]);
-    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
-    deliver();
+    meet();
     for (int i = 0; i < WALK_NODES; i++) {
         started(&walks[i], 0);
         attaches(&walks[i], 0, i, WALK_NODES);
@@ -89,8 +99,7 @@ Test(core_nodes, a_notice_before_the_join_is_trained_up_to)
     steps[0] = 3;
     agree();
     assert_said(&walks[0], "every rank saves step");
-    cr_assert_null(strstr(walks[0].log, "then leaves"), "%s", walks[0].log);
-    end_two();
+    assert_not_said(&walks[0], "then leaves");
 }
 
 /* Neither node meets the other: each leaves when the rest of the time is no longer than `grace`. */
@@ -98,7 +107,6 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
 {
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = params_of(i, WALK_NODES, 1);
-        p.grace_ns = 25 * NS_PER_S;
         p.trains_on = true;
         p.join_timeout_ns = 600 * NS_PER_S;
         struct walk *w = walk_begin(&p);
@@ -112,7 +120,6 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
         cr_assert_geq(now, at + 75 * NS_PER_S);
         cr_assert_leq(now, at + 76 * NS_PER_S);
     }
-    end_two();
 }
 
 /* Its ranks are gone, and their last save is still being recorded: the others' is not lonely. */
@@ -120,22 +127,18 @@ Test(core_nodes, the_last_own_save_is_waited_for)
 {
     begin_two();
     for (int i = 0; i < WALK_NODES; i++) {
-        says(&walks[i], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
+        saves(&walks[i], 0, 10, 0);
         assert_acts(&walks[i], "prepare 10");
         closes(&walks[i], 0);
         ends(&walks[i], 0);
         walks[i].acts[0] = '\0';
     }
-    written(&walks[0], EV_PREPARED);
-    deliver();
+    records(0, EV_PREPARED);
     assert_acts(&walks[0], "");
-    written(&walks[1], EV_PREPARED);
-    deliver();
+    records(1, EV_PREPARED);
     assert_acts(&walks[0], "commit 10");
-    written(&walks[0], EV_COMMITTED);
-    deliver();
+    records(0, EV_COMMITTED);
     assert_acts(&walks[0], "committed 10; gate leave; exit 0 completed");
-    end_two();
 }
 
 Test(core_nodes, two_nodes_save_one_step_and_leave_together)
@@ -144,29 +147,22 @@ Test(core_nodes, two_nodes_save_one_step_and_leave_together)
     steps[0] = 8;
     signalled(&walks[1], SIGTERM);
     assert_acts(&walks[1], "read");
-    steps_are_read(&walks[1]);
-    deliver();
+    reads(1);
     assert_acts(&walks[0], "read; gate 9; read");
     assert_acts(&walks[1], "gate 9; read");
-    steps_are_read(&walks[0]);
-    deliver();
+    reads(0);
     assert_acts(&walks[0], "");
-    steps_are_read(&walks[1]);
-    deliver();
+    reads(1);
     for (int i = 0; i < WALK_NODES; i++) {
         assert_acts(&walks[i], "gate 9 decided last");
-        says(&walks[i], 0,
-             (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1, .wants_answer = true});
+        saves_and_waits(&walks[i], 0, 9, 1);
         assert_acts(&walks[i], "gate open; prepare 9");
     }
-    written(&walks[0], EV_PREPARED);
-    deliver();
+    records(0, EV_PREPARED);
     assert_acts(&walks[0], "");
-    written(&walks[1], EV_PREPARED);
-    deliver();
+    records(1, EV_PREPARED);
     assert_acts(&walks[0], "commit 9");
-    written(&walks[0], EV_COMMITTED);
-    deliver();
+    records(0, EV_COMMITTED);
     for (int i = 0; i < WALK_NODES; i++) {
         assert_acts(&walks[i], "committed 9; 0: leave, committed; gate leave");
         gone(&walks[i], 0);
@@ -176,13 +172,12 @@ Test(core_nodes, two_nodes_save_one_step_and_leave_together)
     deliver();
     assert_acts(&walks[0], "exit 42 preempted");
     assert_acts(&walks[1], "exit 42 preempted");
-    end_two();
 }
 
 static void saves_own(struct walk *w, uint64_t step)
 {
     char expected[32];
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = step});
+    saves(w, 0, step, 0);
     snprintf(expected, sizeof expected, "prepare %llu", (unsigned long long)step);
     assert_acts(w, expected);
     written(w, EV_PREPARED);
@@ -194,8 +189,7 @@ static void expect_own_commit(uint64_t step, const char *then)
     deliver();
     snprintf(text, sizeof text, "commit %llu", (unsigned long long)step);
     assert_acts(&walks[0], text);
-    written(&walks[0], EV_COMMITTED);
-    deliver();
+    records(0, EV_COMMITTED);
     snprintf(text, sizeof text, "committed %llu%s", (unsigned long long)step, then);
     assert_acts(&walks[0], text);
     snprintf(text, sizeof text, "committed %llu", (unsigned long long)step);
@@ -207,16 +201,15 @@ Test(core_nodes, nodes_that_save_at_their_own_pace)
 {
     begin_two();
     saves_own(&walks[0], 10);
-    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 20});
+    saves(&walks[0], 0, 20, 0);
     deliver();
     saves_own(&walks[1], 10);
     expect_own_commit(10, "; prepare 20");
     written(&walks[0], EV_PREPARED);
-    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30});
+    saves(&walks[0], 0, 30, 0);
     deliver();
     saves_own(&walks[1], 20);
     expect_own_commit(20, "; prepare 30");
-    end_two();
 }
 
 /* Node 1 has offered a step, and cannot save a later one. Node 0 may be committing the first
@@ -227,16 +220,14 @@ Test(core_nodes, an_offer_stands_until_node_0_has_answered)
     saves_own(&walks[1], 10);
     deliver();
     says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVE_FAILED, .step = 20});
-    says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30});
+    saves(&walks[1], 0, 30, 0);
     assert_acts(&walks[1], "");
     saves_own(&walks[0], 10);
     assert_acts(&walks[0], "commit 10");
     deliver();
     assert_acts(&walks[1], ""); /* step 20 is passed over only when step 10 is committed */
-    written(&walks[0], EV_COMMITTED);
-    deliver();
+    records(0, EV_COMMITTED);
     assert_acts(&walks[1], "committed 10; prepare 30");
-    end_two();
 }
 
 /* Both are in one message, normal after a reconnect: the step that all have saved is committed. */
@@ -250,7 +241,6 @@ Test(core_nodes, a_failed_save_takes_back_no_older_offer)
     says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVE_FAILED, .step = 20});
     deliver();
     assert_acts(&walks[0], "commit 10");
-    end_two();
 }
 
 /* A step that one node has not saved is passed over at once. No rank waits for it. */
@@ -264,7 +254,6 @@ Test(core_nodes, nodes_that_save_at_different_steps)
     assert_acts(&walks[0], "");
     saves_own(&walks[0], 15);
     expect_own_commit(15, "");
-    end_two();
 }
 
 /* An ended rank makes no more saves, so no rank waits for one: not on its node, and not on
@@ -275,24 +264,22 @@ Test(core_nodes, a_save_that_an_ended_rank_did_not_make)
     closes(&walks[1], 0);
     deliver();
     walks[1].acts[0] = '\0';
-    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    saves_and_waits(&walks[0], 0, 10, 0);
     assert_acts(&walks[0], "prepare 10");
     written(&walks[0], EV_PREPARED);
     assert_acts(&walks[0], "0: go on, not committed");
     assert_said(&walks[0], "step 10 is not committed: a rank has ended without having saved it");
-    end_two();
 }
 
 Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
 {
     struct walk *w = begin_attached(2);
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    saves_and_waits(w, 0, 10, 0);
     assert_acts(w, "0: WELCOME; 1: WELCOME");
     closes(w, 1);
     assert_acts(w, "1: closed; 0: go on, not committed");
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 20, .wants_answer = true});
+    saves_and_waits(w, 0, 20, 0);
     assert_acts(w, "0: go on, not committed");
-    walk_end(w);
 }
 
 /* A rank that waits for a later save of its own makes no earlier one. Each rank would wait for the
@@ -300,42 +287,38 @@ Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
 Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
 {
     struct walk *w = begin_attached(2);
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 29, .wants_answer = true});
+    saves_and_waits(w, 0, 29, 0);
     assert_acts(w, "0: WELCOME; 1: WELCOME");
-    says(w, 1, (struct procmsg){.type = PROCMSG_SAVED, .step = 30, .wants_answer = true});
+    saves_and_waits(w, 1, 30, 0);
     assert_acts(w, "0: go on, not committed");
     assert_said(
         w, "step 29 is not committed: rank 1 has not saved it, and waits for its save of step 30");
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30, .wants_answer = true});
+    saves_and_waits(w, 0, 30, 0);
     assert_acts(w, "prepare 30");
-    walk_end(w);
 }
 
 /* Steps up to the last commit are answered at once. */
 Test(core_nodes, own_saves_up_to_the_commit)
 {
     struct walk *w = begin_attached(1);
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
-    written(w, EV_PREPARED);
-    written(w, EV_COMMITTED);
+    saves_and_waits(w, 0, 10, 0);
+    committed(w);
     assert_acts(w, "0: WELCOME; prepare 10; commit 10; committed 10; 0: go on, committed");
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    saves_and_waits(w, 0, 10, 0);
     assert_acts(w, "0: go on, committed");
-    cr_assert_null(strstr(w->log, "gone back"));
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 7, .wants_answer = true});
+    assert_not_said(w, "gone back");
+    saves_and_waits(w, 0, 7, 0);
     assert_said(w, "rank 0 saves step 7, below the last commit at step 10");
     assert_acts(w, "0: go on, committed");
-    walk_end(w);
 }
 
 Test(core_nodes, a_long_wait_for_a_commit_is_told)
 {
     struct walk *w = begin_attached(2);
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    saves_and_waits(w, 0, 10, 0);
     passes(w, 10 * S);
     assert_said(w, "rank 0 has waited 10 s in pch_saved for the commit of step 10; the save of "
                    "rank 1 is missing");
-    walk_end(w);
 }
 
 /* An event between two readings of the steps says nothing about the pace. */
@@ -345,10 +328,10 @@ Test(core_nodes, the_save_step_is_near)
     begin_two();
     for (uint64_t second = 1; second <= 4; second++) {
         now += 980 * MS;
-        says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = second});
+        saves(&walks[0], 0, second, 0);
         now += 20 * MS;
         steps[0] = 60 * second;
-        feed(&walks[0], (struct event){.type = EV_TIMER});
+        passes(&walks[0], 0);
         steps_are_read(&walks[0]);
     }
     walks[0].acts[0] = '\0';
@@ -357,7 +340,6 @@ Test(core_nodes, the_save_step_is_near)
     deliver();
     cr_assert_eq(sscanf(walks[0].acts, "read; gate %llu", &step), 1, "%s", walks[0].acts);
     cr_assert(step > 240 && step <= 300, "%llu is more than a second away", step);
-    end_two();
 }
 
 Test(core_nodes, a_notice_on_a_node_that_has_finished_reaches_the_others)
@@ -368,17 +350,14 @@ Test(core_nodes, a_notice_on_a_node_that_has_finished_reaches_the_others)
     ends(&walks[1], 0);
     terminated(&walks[1]);
     deliver();
-    struct core_report report;
-    core_report(walks[0].core, &report);
+    struct core_report report = report_of(&walks[0]);
     cr_assert(report.notice.is_live);
     cr_assert_eq(report.notice.node_rank, 1);
-    end_two();
 }
 
 /* A peer sends impossible numbers. Nothing overflows (UBSan checks), and all waits end. */
 Test(core_nodes, absurd_numbers_of_a_peer)
 {
-    struct core_report report;
     begin_two();
     struct peermsg msg = {.type = PEERMSG_STATUS,
                           .stamp = {.attempt = 1, .seq = UINT64_MAX},
@@ -395,17 +374,14 @@ Test(core_nodes, absurd_numbers_of_a_peer)
                                      .rtt_ns = UINT64_MAX,
                                      .has_notice = 1,
                                      .notice_left_ns = INT64_MAX}};
-    feed(&walks[0],
-         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &msg}});
+    hears(&walks[0], &msg);
     steps_are_read(&walks[0]);
-    core_report(walks[0].core, &report);
+    struct core_report report = report_of(&walks[0]);
     cr_assert(report.notice.is_live);
     cr_assert_leq(report.notice.deadline, now + 367 * 24 * 3600 * S);
     msg.stamp.seq = 0;
-    feed(&walks[0],
-         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &msg}});
+    hears(&walks[0], &msg);
     cr_assert_leq(core_wake_at(walks[0].core), now + 367 * 24 * 3600 * S);
-    end_two();
 }
 
 /* Told to start and to stop in one breath: the signals wait for whom they are meant. */
@@ -413,14 +389,13 @@ Test(core_nodes, who_is_being_started_is_not_missed)
 {
     struct core_params p = params_of(1, WALK_NODES, 1);
     struct walk *w = walk_begin(&p);
-    feed(w, (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    line_opens();
     struct peermsg msg = {.type = PEERMSG_WELCOME, .stamp = {.attempt = 1}};
-    struct event event = {.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_CHIEF, .msg = &msg}};
-    feed(w, event);
+    hears(w, &msg);
     msg = (struct peermsg){.type = PEERMSG_ORDER,
                            .stamp = {.attempt = 1, .seq = 2},
                            .order = {.start = true, .end_left_ms = -1}};
-    feed(w, event);
+    hears(w, &msg);
     assert_acts(w, "connect; read; start");
     msg.stamp.seq = 3;
     msg.order = (struct peer_order){.start = true,
@@ -428,12 +403,10 @@ Test(core_nodes, who_is_being_started_is_not_missed)
                                     .manner = MANNER_STOP,
                                     .outcome = OUTCOME_PREEMPTED,
                                     .exit_code = 42};
-    feed(w, event);
+    hears(w, &msg);
     assert_acts(w, "gate leave");
     started(w, 0);
     assert_acts(w, "SIGKILL to tree");
-    lose_letters();
-    walk_end(w);
 }
 
 /* Its rank has died; that it has gone is seen before the word comes to end the job, how it died
@@ -449,21 +422,18 @@ Test(core_nodes, a_death_that_is_seen_late_is_the_first_cause)
     now += MS;
     deliver();
     assert_said(&walks[1], "ending: failed: node 0: rank 0");
-    exited(&walks[1], 0, SIGKILL);
-    tree_empty(&walks[1]);
+    exits(&walks[1], SIGKILL);
     tree_empty(&walks[0]);
     deliver();
     for (int i = 0; i < WALK_NODES; i++) {
-        cr_assert_not_null(strstr(walks[i].acts, "exit 137 failed"), "node %d did \"%s\"", i,
-                           walks[i].acts);
+        assert_did(&walks[i], "exit 137 failed");
         assert_said(&walks[i], "end: node 1: rank 1, process 1000 ended with signal 9");
     }
-    end_two();
 }
 
-static void line_goes_down(struct walk *w, int conn, bool has_ended)
+static void line_goes_down(int node, bool has_ended)
 {
-    feed(w, (struct event){.type = EV_PEER_DOWN, .peer = {.conn = conn, .has_ended = has_ended}});
+    line_closes(&walks[node], has_ended);
     deliver();
 }
 
@@ -471,25 +441,21 @@ static void line_goes_down(struct walk *w, int conn, bool has_ended)
 Test(core_nodes, who_has_ended_is_lost_at_once)
 {
     begin_two();
-    line_goes_down(&walks[0], CONN_FIRST, false);
+    line_goes_down(0, false);
     assert_acts(&walks[0], "");
-    end_two();
     begin_two();
-    line_goes_down(&walks[0], CONN_FIRST, true);
+    line_goes_down(0, true);
     assert_said(&walks[0], "node_lost: node 1 () is lost: its supervisor has ended without a word");
-    end_two();
 }
 
 Test(core_nodes, a_chief_that_has_ended_is_lost_at_once)
 {
     begin_two();
-    line_goes_down(&walks[1], CONN_CHIEF, false);
+    line_goes_down(1, false);
     assert_acts(&walks[1], "connect");
-    end_two();
     begin_two();
-    line_goes_down(&walks[1], CONN_CHIEF, true);
+    line_goes_down(1, true);
     assert_said(&walks[1], "node_lost: node 0 is lost");
-    end_two();
 }
 
 /* Node 1 was killed when it had saved, and its scheduler has started it anew. */
@@ -497,11 +463,9 @@ static void start_anew(void)
 {
     struct core_params p = params_of(1, WALK_NODES, 1);
     p.incarnation = 99;
-    walk_end(&walks[1]);
-    line_goes_down(&walks[0], CONN_FIRST, true);
+    line_goes_down(0, true);
     walk_begin(&p);
-    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
-    deliver();
+    meet();
 }
 
 static void begin_last_save(void)
@@ -518,27 +482,21 @@ static void begin_last_save(void)
 Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
 {
     begin_last_save();
-    says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
-    written(&walks[1], EV_PREPARED);
-    deliver();
+    saves(&walks[1], 0, 9, 1);
+    records(1, EV_PREPARED);
     start_anew();
     for (int second = 0; second < 100; second++) { /* longer than cluster.join_timeout */
         passes(&walks[0], S);
         steps_are_read(&walks[0]);
-        feed(&walks[1], (struct event){.type = EV_TIMER});
+        passes(&walks[1], 0);
         deliver();
     }
     assert_acts(&walks[1], "connect");
-    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
-    written(&walks[0], EV_PREPARED);
-    written(&walks[0], EV_COMMITTED);
-    exited(&walks[0], 0, 0);
-    tree_empty(&walks[0]);
+    saves(&walks[0], 0, 9, 1);
+    committed(&walks[0]);
+    exits(&walks[0], 0);
     deliver();
-    for (int i = 0; i < WALK_NODES; i++)
-        cr_assert_not_null(strstr(walks[i].acts, "exit 42 preempted"), "node %d did \"%s\"", i,
-                           walks[i].acts);
-    end_two();
+    assert_both_did("exit 42 preempted");
 }
 
 static void terminates(struct walk *w, int64_t left)
@@ -548,15 +506,15 @@ static void terminates(struct walk *w, int64_t left)
     w->acts[0] = '\0';
 }
 
-/* Time passes for node 1, which hears nothing any more, until it does this. */
-static void wait_unheard(const char *act, int64_t until)
+/* Time passes for the node, which hears nothing any more, until it does this. */
+static void wait_unheard(struct walk *w, const char *act, int64_t until)
 {
     lose_letters();
-    while (!strstr(walks[1].acts, act)) {
-        wake(&walks[1]);
-        steps_are_read(&walks[1]);
+    while (!strstr(w->acts, act)) {
+        wake(w);
+        steps_are_read(w);
         lose_letters();
-        cr_assert_leq(now, until, "it did \"%s\", and said:\n%s", walks[1].acts, walks[1].log);
+        cr_assert_leq(now, until, "it did \"%s\", and said:\n%s", w->acts, w->log);
     }
 }
 
@@ -572,11 +530,10 @@ Test(core_nodes, a_mute_chief_does_not_outlast_a_notice)
     begin_two();
     int64_t deadline = now + 5 * S;
     terminates(&walks[1], 5 * S);
-    wait_unheard("SIGTERM", deadline);
+    wait_unheard(&walks[1], "SIGTERM", deadline);
     all_ends(&walks[1]);
-    wait_unheard("exit 42 preempted_unsaved", deadline);
+    wait_unheard(&walks[1], "exit 42 preempted_unsaved", deadline);
     assert_said(&walks[1], "node 0 is lost: nothing was heard of it for 4.8");
-    end_two();
 }
 
 /* Node 0 is still heard, so it is not taken for lost: it may be writing the record. */
@@ -587,15 +544,12 @@ Test(core_nodes, a_chief_that_is_heard_is_waited_for)
     terminates(&walks[1], 5 * S);
     while (!strstr(walks[1].log, "ending")) {
         wake(&walks[1]);
-        steps_are_read(&walks[1]);
-        deliver();
-        feed(&walks[0], (struct event){.type = EV_TIMER});
-        steps_are_read(&walks[0]);
-        deliver();
+        reads(1);
+        passes(&walks[0], 0);
+        reads(0);
         cr_assert_leq(now, deadline, "it said:\n%s", walks[1].log);
     }
-    cr_assert_null(strstr(walks[1].log, "node 0 is lost"), "it said:\n%s", walks[1].log);
-    end_two();
+    assert_not_said(&walks[1], "node 0 is lost");
 }
 
 /* Node 1 has left when node 0 learns of an earlier cause, which node 1 has to hear. It does not
@@ -605,25 +559,22 @@ Test(core_nodes, who_has_left_and_has_another_cause_to_hear_is_missed)
     begin_two();
     gone(&walks[0], 0);
     now += MS;
-    exited(&walks[1], 0, 1 << 8);
-    tree_empty(&walks[1]);
+    exits(&walks[1], 1 << 8);
     deliver();
     assert_said(&walks[0], "ending: failed: node 1: rank 1");
     now += S / 2; /* what failed did not follow from this */
-    line_goes_down(&walks[0], CONN_FIRST, false);
+    line_goes_down(0, false);
     for (int64_t until = now + 3 * S; now < until; wake(&walks[0]))
         lose_letters();
-    cr_assert_null(strstr(walks[0].log, "lost"), "it had left: %s", walks[0].log);
+    assert_not_said(&walks[0], "lost");
     int64_t limit = now + 3 * S;
-    exited(&walks[0], 0, SIGKILL);
-    tree_empty(&walks[0]);
+    exits(&walks[0], SIGKILL);
     while (!strstr(walks[0].acts, "exit")) {
         wake(&walks[0]);
         lose_letters();
         cr_assert_leq(now, limit, "it did \"%s\" and said %s", walks[0].acts, walks[0].log);
     }
     assert_said(&walks[0], "end: node 0: rank 0, process 1000 ended with signal 9");
-    end_two();
 }
 
 /* The job has failed, and node 1 has not heard of it. */
@@ -636,14 +587,8 @@ Test(core_nodes, a_mute_node_does_not_outlast_a_notice)
     lose_letters();
     closes(&walks[0], 0);
     tree_empty(&walks[0]);
-    while (!strstr(walks[0].acts, "exit")) {
-        wake(&walks[0]);
-        steps_are_read(&walks[0]);
-        lose_letters();
-        cr_assert_leq(now, deadline, "it did \"%s\"", walks[0].acts);
-    }
+    wait_unheard(&walks[0], "exit", deadline);
     cr_assert_geq(now, deadline - S / 4, "node 1 was given up too soon");
-    end_two();
 }
 
 /* Node 1 gets an order that no chief may give. In a run it then saves no more, tells its fault, and
@@ -659,22 +604,18 @@ Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
                                       .end_left_ms = -1}};
     begin_two_saving();
     walks[1].may_break = true;
-    feed(&walks[1],
-         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_CHIEF, .msg = &order}});
+    hears(&walks[1], &order);
     assert_said(&walks[1], "promise 1 is broken");
     for (int i = 0; i < WALK_NODES; i++) {
         walks[i].acts[0] = '\0';
-        says(&walks[i], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+        saves(&walks[i], 0, 9, 1);
     }
     assert_acts(&walks[1], "gate open"); /* no record of its save */
     deliver();
     assert_said(&walks[0], "failed: node 1: this is a fault of pchrun: promise 1");
     written(&walks[0], EV_PREPARED);
-    exited(&walks[0], 0, SIGTERM);
-    tree_empty(&walks[0]);
-    feed(&walks[0],
-         (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST, .has_ended = true}});
-    cr_assert_null(strstr(walks[0].acts, "commit"), "did \"%s\"", walks[0].acts);
-    cr_assert_not_null(strstr(walks[0].acts, "exit 125 failed"), "did \"%s\"", walks[0].acts);
-    end_two();
+    exits(&walks[0], SIGTERM);
+    line_closes(&walks[0], true);
+    assert_did_not(&walks[0], "commit");
+    assert_did(&walks[0], "exit 125 failed");
 }

@@ -5,14 +5,13 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
 #include "base/str.h"
 #include "core/common/grace.h"
 #include "wire/gate.h"
 
-#include <signal.h>
 #include <stdlib.h>
+
+TestSuite(core_notices, .fini = walks_end);
 
 static void told(struct walk *w, enum notice_type type, const char *id, int64_t left)
 {
@@ -21,17 +20,32 @@ static void told(struct walk *w, enum notice_type type, const char *id, int64_t 
     feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
+/* A notice of an end, and the steps are read for it. */
+static void told_end(struct walk *w, const char *id, int64_t left)
+{
+    told(w, NOTICE_TERMINATE, id, left);
+    steps_are_read(w);
+}
+
+/* Two seconds later SIGTERM comes again, and the steps are read for it. */
+static void told_again(struct walk *w)
+{
+    w->acts[0] = '\0';
+    now += 2 * S;
+    steps[0] = 9;
+    signalled(w, SIGTERM);
+    assert_said(w, "SIGTERM again: saving now, without more training");
+    steps_are_read(w);
+}
+
 static struct walk *begin(bool trains_on, int64_t save)
 {
     struct core_params p = params_of(0, 1, 1);
-    p.grace_ns = 25 * S;
     p.trains_on = trains_on;
     p.save_ns = save;
-    struct walk *w = walk_begin(&p);
-    started(w, 0);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_ranks(&p);
     steps[0] = 4;
-    assert_acts(w, "start; 0: WELCOME");
+    assert_acts(w, "0: WELCOME");
     return w;
 }
 
@@ -54,12 +68,10 @@ static struct walk *begin_noticed(bool trains_on, int64_t save, int64_t left)
 static void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
 {
     steps[0] = step;
-    says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = step, .tag = tag});
+    serves(w, 0, step, tag);
     now += takes;
-    says(w, 0,
-         (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag, .wants_answer = true});
-    written(w, EV_PREPARED);
-    written(w, EV_COMMITTED);
+    saves_and_waits(w, 0, step, tag);
+    committed(w);
 }
 
 /* Until the next gate; returns at which step that is. */
@@ -100,10 +112,9 @@ Test(core_notices, a_long_grace_has_two_saves)
     assert_said(w, "every rank saves step 9");
     w->acts[0] = '\0';
     save(w, last, 2, S / 2);
-    cr_assert_not_null(strstr(w->acts, "0: leave, committed; gate leave"), "%s", w->acts);
+    assert_did(w, "0: leave, committed; gate leave");
     leave(w);
     assert_acts(w, "0: closed; exit 42 preempted");
-    walk_end(w);
 }
 
 /* The reserve stays for a machine that is busy in its last minute. */
@@ -114,7 +125,6 @@ Test(core_notices, a_save_that_took_next_to_nothing_has_the_reserve)
     save(w, 5, 1, 20 * MS);
     train(w, at + 98 * S + S / 2, 100 * MS);
     cr_assert_geq(now, at + 98 * S);
-    walk_end(w);
 }
 
 Test(core_notices, a_short_grace_has_one)
@@ -123,7 +133,6 @@ Test(core_notices, a_short_grace_has_one)
     told(w, NOTICE_TERMINATE, "", NOTICE_LEFT_UNKNOWN);
     decide(w);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
-    walk_end(w);
 }
 
 /* The first save takes longer than expected. So there is no time for another one. */
@@ -136,14 +145,12 @@ Test(core_notices, a_save_that_takes_long_is_the_last)
         w, "gate open; prepare 5; read; commit 5; committed 5; 0: leave, committed; gate leave");
     leave(w);
     assert_acts(w, "0: closed; exit 42 preempted");
-    walk_end(w);
 }
 
 Test(core_notices, who_shall_not_train_on_saves_once)
 {
     struct walk *w = begin_noticed(false, 0, 3600 * S);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
-    walk_end(w);
 }
 
 Test(core_notices, a_second_signal_ends_the_training)
@@ -153,17 +160,11 @@ Test(core_notices, a_second_signal_ends_the_training)
     decide(w);
     save(w, 5, 1, S / 10);
     assert_said(w, "the training goes on");
-    w->acts[0] = '\0';
-    now += 2 * S;
-    steps[0] = 9;
-    signalled(w, SIGTERM);
-    assert_said(w, "SIGTERM again: saving now, without more training");
-    steps_are_read(w);
-    cr_assert_not_null(strstr(w->acts, "gate"), "%s", w->acts);
+    told_again(w);
+    assert_did(w, "gate");
     w->acts[0] = '\0';
     steps_are_read(w);
-    cr_assert_not_null(strstr(w->acts, "decided last"), "%s", w->acts);
-    walk_end(w);
+    assert_did(w, "decided last");
 }
 
 Test(core_notices, a_sooner_deadline_moves_the_plan)
@@ -176,7 +177,6 @@ Test(core_notices, a_sooner_deadline_moves_the_plan)
     assert_acts(w, "gate 6; read");
     steps_are_read(w);
     assert_acts(w, "gate 6 decided last");
-    walk_end(w);
 }
 
 Test(core_notices, one_that_is_withdrawn_is_forgotten)
@@ -191,7 +191,6 @@ Test(core_notices, one_that_is_withdrawn_is_forgotten)
     closes(w, 0);
     ends(w, 0);
     assert_acts(w, "0: closed; gate leave; exit 0 completed");
-    walk_end(w);
 }
 
 Test(core_notices, advice_is_a_save_and_no_more)
@@ -210,7 +209,6 @@ Test(core_notices, advice_is_a_save_and_no_more)
     assert_said(w, "there was a save for such a notice a moment ago");
     told(w, NOTICE_LOG, "9", NOTICE_LEFT_UNKNOWN);
     assert_acts(w, "");
-    walk_end(w);
 }
 
 /* Its deadline has passed by some clock, or is nonsense: it happens now. */
@@ -219,7 +217,6 @@ Test(core_notices, a_deadline_that_has_passed_leaves_the_usual_grace)
     struct walk *w = begin(false, 0);
     told(w, NOTICE_TERMINATE, "7", -50 * S);
     assert_said(w, "cloud, 25 s left");
-    walk_end(w);
 }
 
 Test(core_notices, a_deadline_far_away_is_held_to_a_year)
@@ -229,48 +226,33 @@ Test(core_notices, a_deadline_far_away_is_held_to_a_year)
     assert_said(w, "cloud, 366 days left");
     decide(w);
     assert_acts(w, "read; gate 5; read; gate 5 decided");
-    walk_end(w);
 }
 
-/* A program that does not attach is told when it has the usual grace, not hours before. */
+/* A program that does not attach is told when it has the usual grace, not hours before. But it is
+ * told before its time is over, however short that grace is. */
 Test(core_notices, who_does_not_attach_is_told_in_time)
 {
-    struct core_params p = params_of(0, 1, 1);
-    p.grace_ns = 25 * S;
-    p.trains_on = true;
-    p.save_mode = SAVE_FORWARD;
-    struct walk *w = walk_begin(&p);
-    int64_t at = now;
-    started(w, 0);
-    told(w, NOTICE_TERMINATE, "7", 3600 * S);
-    steps_are_read(w);
-    assert_acts(w, "start; read");
-    wake(w);
-    assert_acts(w, "gate leave; SIGTERM to children");
-    cr_assert_eq(now, at + 3575 * S);
-    walk_end(w);
-}
-
-/* Not when its time is over, however short the usual grace is. */
-Test(core_notices, who_does_not_attach_is_told_before_the_last_moment)
-{
-    struct core_params p = params_of(0, 1, 1);
-    p.grace_ns = S;
-    p.trains_on = true;
-    p.save_mode = SAVE_FORWARD;
-    struct walk *w = walk_begin(&p);
-    int64_t at = now;
-    started(w, 0);
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    steps_are_read(w);
-    assert_acts(w, "start; read");
-    wake(w);
-    assert_acts(w, "gate leave; SIGTERM to children");
-    cr_assert_eq(now, at + 94 * S);
-    wake(w);
-    assert_acts(w, "SIGKILL to tree");
-    cr_assert_gt(now, at + 99 * S);
-    walk_end(w);
+    static const struct {
+        int64_t grace, left, told;
+    } cases[] = {{25 * S, 3600 * S, 3575 * S}, {S, 100 * S, 94 * S}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct core_params p = params_of(0, 1, 1);
+        p.grace_ns = cases[i].grace;
+        p.trains_on = true;
+        p.save_mode = SAVE_FORWARD;
+        struct walk *w = begin_started(&p);
+        int64_t at = now;
+        told_end(w, "7", cases[i].left);
+        assert_acts(w, "read");
+        wake(w);
+        assert_acts(w, "gate leave; SIGTERM to children");
+        cr_assert_eq(now, at + cases[i].told);
+        if (cases[i].grace == S) {
+            wake(w);
+            assert_acts(w, "SIGKILL to tree");
+            cr_assert_gt(now, at + 99 * S);
+        }
+    }
 }
 
 /* The time kept back for stopping is a share of the new deadline, not of the former one. */
@@ -282,26 +264,22 @@ Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
     now += 600 * S;
     steps[0] = 600;
     int64_t at = now;
-    told(w, NOTICE_TERMINATE, "8", 2 * S);
-    steps_are_read(w);
+    told_end(w, "8", 2 * S);
     train(w, at + 2 * S, 100 * MS);
     decide(w);
-    cr_assert_not_null(strstr(w->acts, "decided last"), "%s\n%s", w->acts, w->log);
-    walk_end(w);
+    assert_did(w, "decided last");
 }
 
 /* No rank knows yet that the save was to be the last. */
 Test(core_notices, one_that_is_withdrawn_before_the_decision_leaves_the_other)
 {
     struct walk *w = begin(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 3600 * S);
-    steps_are_read(w);
+    told_end(w, "7", 3600 * S);
     assert_acts(w, "read; gate 5; read");
     told(w, NOTICE_TERMINATE, "8", S / 100);
     told(w, NOTICE_CANCEL, "8", NOTICE_LEFT_UNKNOWN);
     steps_are_read(w);
     assert_acts(w, "gate 5 decided");
-    walk_end(w);
 }
 
 /* Whatever leaves less time. */
@@ -312,18 +290,12 @@ Test(core_notices, a_second_signal_counts_beside_another_notice)
     told(w, NOTICE_TERMINATE, "7", 20 * S);
     decide(w);
     save(w, 5, 1, S / 10);
-    w->acts[0] = '\0';
-    now += 2 * S;
-    steps[0] = 9;
-    signalled(w, SIGTERM);
-    assert_said(w, "SIGTERM again: saving now, without more training");
+    told_again(w);
     steps_are_read(w);
-    steps_are_read(w);
-    cr_assert_not_null(strstr(w->acts, "decided last"), "%s", w->acts);
+    assert_did(w, "decided last");
     now += 2 * S;
     signalled(w, SIGTERM);
     assert_said(w, "third SIGTERM: giving up the save, stopping now");
-    walk_end(w);
 }
 
 /* However many sources say something. */
@@ -338,9 +310,8 @@ Test(core_notices, a_signal_is_never_forgotten)
     decide(w);
     save(w, 5, 1, S / 10);
     told(w, NOTICE_CANCEL, "", NOTICE_LEFT_UNKNOWN);
-    cr_assert_null(strstr(w->log, "withdrawn"), "%s", w->log);
+    assert_not_said(w, "withdrawn");
     assert_said(w, "SIGTERM, 24.9 s left now");
-    walk_end(w);
 }
 
 /* The time of a save does not count as the time of a step: no rank trains meanwhile. */
@@ -349,7 +320,6 @@ Test(core_notices, a_save_is_no_slow_step)
     struct walk *w = begin_noticed(true, 0, 120 * S);
     save(w, 5, 1, 20 * S);
     assert_said(w, "the training goes on for 68");
-    walk_end(w);
 }
 
 /* A source that gives and withdraws it all the time does not keep the job saving. */
@@ -359,10 +329,8 @@ Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
     told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
     save(w, 5, 1, S);
     w->acts[0] = '\0';
-    told(w, NOTICE_TERMINATE, "8", 100 * S);
-    steps_are_read(w);
+    told_end(w, "8", 100 * S);
     assert_acts(w, "read");
-    walk_end(w);
 }
 
 /* The pace may have dropped since: whatever it was, the step is the next one that all can stop at.
@@ -382,8 +350,7 @@ Test(core_notices, the_save_step_is_one_above_the_furthest_rank)
     w->acts[0] = '\0';
     decide(w);
     decide(w);
-    cr_assert_not_null(strstr(w->acts, "gate 1007 decided last"), "%s\n%s", w->acts, w->log);
-    walk_end(w);
+    assert_did(w, "gate 1007 decided last");
 }
 
 /* A save that has begun may also use the time that was kept back for stopping. */
@@ -392,14 +359,11 @@ Test(core_notices, a_save_has_the_time_until_just_before_the_deadline)
     struct walk *w = begin_noticed(false, S, 32 * S);
     int64_t at = now;
     steps[0] = 5;
-    says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
+    serves(w, 0, 5, 1);
     w->acts[0] = '\0';
-    while (!strstr(w->acts, "gate leave")) {
-        w->acts[0] = '\0';
+    while (!strstr(w->acts, "gate leave"))
         wake(w);
-    }
     cr_assert_eq(now, at + 32 * S - S / 4, "%lld", (long long)(now - at));
-    walk_end(w);
 }
 
 /* After a save a moment ago there is little to lose; but not for the whole of a long grace. */
@@ -412,13 +376,11 @@ Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
     save(w, 5, 1, S);
     int64_t kept = now;
     w->acts[0] = '\0';
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    steps_are_read(w);
+    told_end(w, "7", 100 * S);
     assert_acts(w, "read");
     assert_said(w, "the training goes on for 96");
     train(w, kept + 21 * S, 100 * MS);
     cr_assert_geq(now, kept + 20 * S);
-    walk_end(w);
 }
 
 /* A scheduler starts the job for ever: the attempts do not count, but are not without end. */
@@ -436,15 +398,12 @@ Test(core_notices, a_hundred_attempts_before_the_first_step)
         struct core_params p = params_of(0, 1, 1);
         p.no_progress_limit = cases[i].limit;
         p.attempts_without_step = cases[i].before;
-        struct walk *w = walk_begin(&p);
-        started(w, 0);
-        attaches(w, 0, 0, 1);
+        struct walk *w = begin_ranks(&p);
         terminated(w);
         leave(w);
         cr_expect_not_null(strstr(w->acts, cases[i].wanted), "%zu: %s", i, w->acts);
         cr_expect_eq(!strstr(w->log, "this attempt does not count"),
                      strstr(cases[i].wanted, "no_progress") != NULL, "%zu: %s", i, w->log);
-        walk_end(w);
     }
 }
 
@@ -481,11 +440,10 @@ Test(core_notices, a_repeated_notice_has_one_save_before_its_deadline)
         decide(w);
         assert_said(w, "every rank saves step");
         save(w, steps[0] + 1, i + 1, S / 2);
-        cr_assert_not_null(strstr(w->acts, "0: go on, committed"), "%s", w->acts);
+        assert_did(w, "0: go on, committed");
         w->log[0] = '\0';
     }
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER);
-    walk_end(w);
 }
 
 /* It is in time for a save that takes long, as far as there is time. */
@@ -502,7 +460,6 @@ Test(core_notices, a_repeated_notice_leaves_time_for_the_save)
             wake(w);
         assert_said(w, "the deadline of a repeated notice is near");
         cr_assert_eq(now, at + cases[i].due);
-        walk_end(w);
     }
 }
 
@@ -518,7 +475,6 @@ Test(core_notices, a_repeated_notice_leaves_time_for_a_save_as_it_was_seen)
     while (!strstr(w->log, "the deadline of a repeated notice is near"))
         wake(w);
     cr_assert_eq(now, at + 60 * S);
-    walk_end(w);
 }
 
 /* --- notices that stand before the first step --- */
@@ -530,24 +486,13 @@ static struct walk *begin_unstepped(bool trains_on, int64_t save)
     return w;
 }
 
-/* Until it reads the steps, which are `step` by then. */
-static void wake_and_read(struct walk *w, uint64_t step)
-{
-    w->acts[0] = '\0';
-    wake(w);
-    steps[0] = step;
-    if (strstr(w->acts, "read"))
-        steps_are_read(w);
-}
-
 /* Hours ahead, as GCE and Azure tell it: the job trains, and saves before the deadline. */
 Test(core_notices, a_notice_that_stands_before_the_first_step_is_trained_up_to)
 {
     for (int trains_on = 0; trains_on < 2; trains_on++) {
         struct walk *w = begin_unstepped(trains_on, 0);
         int64_t at = now;
-        told(w, NOTICE_TERMINATE, "7", 100 * S);
-        steps_are_read(w);
+        told_end(w, "7", 100 * S);
         assert_acts(w, "read");
         for (int i = 0; i < 5; i++)
             wake_and_read(w, 0);
@@ -560,7 +505,6 @@ Test(core_notices, a_notice_that_stands_before_the_first_step_is_trained_up_to)
         assert_said(w, "the training goes on for 9");
         train(w, at + 98 * S, 100 * MS);
         cr_assert_geq(now, at + 95 * S, "it saves before the last moment");
-        walk_end(w);
     }
 }
 
@@ -573,8 +517,7 @@ Test(core_notices, a_first_step_is_waited_for_as_long_as_it_can_be_saved)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct walk *w = begin_unstepped(true, cases[i].save);
         int64_t at = now;
-        told(w, NOTICE_TERMINATE, "7", 100 * S);
-        steps_are_read(w);
+        told_end(w, "7", 100 * S);
         while (!strstr(w->acts, "gate leave"))
             wake_and_read(w, 0);
         assert_said(w, "nothing to save: no step was finished in this attempt");
@@ -582,7 +525,6 @@ Test(core_notices, a_first_step_is_waited_for_as_long_as_it_can_be_saved)
                       (long long)((now - at) / S));
         leave(w);
         assert_acts(w, "0: closed; exit 42 preempted");
-        walk_end(w);
     }
 }
 
@@ -595,22 +537,18 @@ Test(core_notices, a_short_notice_before_the_first_step_ends_the_job)
             signalled(w, SIGTERM);
         else
             told(w, NOTICE_TERMINATE, "7", NOTICE_LEFT_UNKNOWN);
-        steps_are_read(w);
-        steps_are_read(w);
+        decide(w);
         assert_said(w, "nothing to save: no step was finished in this attempt");
-        walk_end(w);
     }
 }
 
 Test(core_notices, a_second_signal_waits_for_no_first_step)
 {
     struct walk *w = begin_unstepped(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    steps_are_read(w);
+    told_end(w, "7", 100 * S);
     assert_acts(w, "read");
     terminated(w);
     assert_said(w, "nothing to save: no step was finished in this attempt");
-    walk_end(w);
 }
 
 /* One save tells nothing of how saves vary: the next may take twice as long. */
@@ -626,8 +564,7 @@ Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
     assert_said(w, "then leaves");
     w->acts[0] = '\0';
     save(w, last, 2, 2 * S);
-    cr_assert_not_null(strstr(w->acts, "0: leave, committed; gate leave"), "%s", w->acts);
-    walk_end(w);
+    assert_did(w, "0: leave, committed; gate leave");
 }
 
 /* A rank that ends with 1 long before the deadline, and one near it. */
@@ -636,12 +573,9 @@ static struct walk *fail_before(int64_t left, const struct restart_policy *resta
     struct core_params p = params_of(0, 1, 1);
     p.trains_on = true;
     p.restart = *restart;
-    struct walk *w = walk_begin(&p);
-    started(w, 0);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_ranks(&p);
     steps[0] = 0;
-    told(w, NOTICE_TERMINATE, "7", left);
-    steps_are_read(w);
+    told_end(w, "7", left);
     gone(w, 0);
     exited(w, 0, 1 << 8);
     steps_are_read(w);
@@ -652,11 +586,9 @@ static struct walk *fail_before(int64_t left, const struct restart_policy *resta
 Test(core_notices, a_failure_long_before_the_deadline_is_a_failure)
 {
     struct walk *w = fail_before(3600 * S, &(struct restart_policy){0});
-    cr_assert_not_null(strstr(w->acts, "exit 1 failed"), "it did %s", w->acts);
-    walk_end(w);
+    assert_did(w, "exit 1 failed");
     w = fail_before(20 * S, &(struct restart_policy){0});
-    cr_assert_not_null(strstr(w->acts, "exit 42 preempted_unsaved"), "it did %s", w->acts);
-    walk_end(w);
+    assert_did(w, "exit 42 preempted_unsaved");
 }
 
 /* The notice is known to the next generation, which trains and saves before the deadline. */
@@ -677,8 +609,6 @@ Test(core_notices, a_job_restarts_in_place_while_a_notice_is_far)
     assert_said(w, "the training goes on for 1");
     train(w, at + 198 * S, 100 * MS);
     cr_assert_geq(now, at + 190 * S, "the last save is made before the last moment");
-    walk_end(w);
     w = fail_before(20 * S, &policy);
-    cr_assert_null(strstr(w->log, "restarting in place"), "%s", w->log);
-    walk_end(w);
+    assert_not_said(w, "restarting in place");
 }

@@ -5,12 +5,9 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
 #include "base/str.h"
 
-#include <signal.h>
-#include <string.h>
+TestSuite(core_replaced, .fini = walks_end);
 
 static void replaced(struct walk *w, enum event_type type)
 {
@@ -20,37 +17,30 @@ static void replaced(struct walk *w, enum event_type type)
 }
 
 /* The record of its own save is being written. */
-static void saves(struct walk *w)
+static void saves_own(struct walk *w)
 {
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
-    cr_assert_not_null(strstr(w->acts, "prepare 10"), "%s", w->acts);
+    saves(w, 0, 10, 0);
+    assert_did(w, "prepare 10");
 }
 
 static struct walk *begin_saving(void)
 {
     struct walk *w = begin_attached(1);
     steps[0] = 10;
-    saves(w);
+    saves_own(w);
     return w;
 }
 
 static void all_ends(struct walk *w)
 {
-    exited(w, 0, SIGTERM);
-    tree_empty(w);
+    exits(w, SIGTERM);
     deliver();
-}
-
-static void assert_exit(const struct walk *w, const char *text)
-{
-    cr_assert_not_null(strstr(w->acts, text), "\"%s\" is not in: %s", text, w->acts);
 }
 
 static void assert_replaced(const struct walk *w)
 {
-    assert_exit(w, "exit 125 failed");
-    cr_assert_not_null(strstr(strstr(w->log, "end: "), "attempt 2 has taken over the job"), "%s",
-                       w->log);
+    assert_did(w, "exit 125 failed");
+    cr_assert(strstr(strstr(w->log, "end: "), "attempt 2 has taken over the job"), "%s", w->log);
 }
 
 /* That is the first thing it hears when it wakes, and the deadline has passed. */
@@ -62,7 +52,6 @@ Test(core_replaced, behind_the_deadline)
     replaced(w, EV_PREPARED);
     all_ends(w);
     assert_replaced(w);
-    walk_end(w);
 }
 
 Test(core_replaced, while_it_stops)
@@ -74,26 +63,20 @@ Test(core_replaced, while_it_stops)
     replaced(w, EV_PREPARED);
     all_ends(w);
     assert_replaced(w);
-    walk_end(w);
 }
 
 /* A process had failed before that, and the job would have been started again all the same. */
 Test(core_replaced, after_a_failure_in_a_preemption)
 {
-    struct core_params p = params_of(0, 1, 2);
-    struct walk *w = walk_begin(&p);
-    for (int i = 0; i < 2; i++) {
-        started(w, i);
-        attaches(w, i, i, 2);
-        says(w, i, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
-    }
+    struct walk *w = begin_attached(2);
+    for (int i = 0; i < 2; i++)
+        saves(w, i, 10, 0);
     terminated(w);
     exited(w, 1, 1 << 8);
     assert_said(w, "preempted_unsaved: node 0: rank 1");
     replaced(w, EV_PREPARED);
     all_ends(w);
     assert_replaced(w);
-    walk_end(w);
 }
 
 /* The agreed round, in which every rank saves step 11. */
@@ -101,9 +84,9 @@ static void save_agreed(struct walk *w)
 {
     steps_are_read(w);
     assert_said(w, "every rank saves step 11");
-    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 11, .tag = 1});
+    saves(w, 0, 11, 1);
     written(w, EV_PREPARED);
-    assert_exit(w, "commit 11");
+    assert_did(w, "commit 11");
 }
 
 static struct walk *begin_committing(void)
@@ -123,7 +106,6 @@ Test(core_replaced, the_commit_comes_too_late)
     replaced(w, EV_COMMITTED);
     all_ends(w);
     assert_replaced(w);
-    walk_end(w);
 }
 
 /* A commit in the record is not taken back. */
@@ -133,8 +115,7 @@ Test(core_replaced, what_is_committed_stays)
     written(w, EV_COMMITTED);
     replaced(w, EV_PREPARED);
     all_ends(w);
-    assert_exit(w, "exit 42 preempted");
-    walk_end(w);
+    assert_did(w, "exit 42 preempted");
 }
 
 Test(core_replaced, a_failure_that_was_told_stays)
@@ -143,15 +124,14 @@ Test(core_replaced, a_failure_that_was_told_stays)
     exited(w, 0, 7 << 8);
     replaced(w, EV_PREPARED);
     tree_empty(w);
-    assert_exit(w, "exit 7 failed");
-    walk_end(w);
+    assert_did(w, "exit 7 failed");
 }
 
 Test(core_replaced, a_member_that_hears_of_it_tells_all)
 {
     begin_two();
     steps[0] = 10;
-    saves(&walks[1]);
+    saves_own(&walks[1]);
     terminated(&walks[0]);
     deliver();
     passes(&walks[0], 40 * S);
@@ -163,12 +143,6 @@ Test(core_replaced, a_member_that_hears_of_it_tells_all)
     all_ends(&walks[1]);
     assert_replaced(&walks[0]);
     assert_replaced(&walks[1]);
-    end_two();
-}
-
-static void loses_its_chief(struct walk *w)
-{
-    feed(w, (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF, .has_ended = true}});
 }
 
 /* Node 0 is gone, so node 1 itself has to say that the job was taken over. */
@@ -177,27 +151,24 @@ Test(core_replaced, without_a_chief)
     for (int told = 0; told < 2; told++) {
         begin_two();
         steps[0] = 10;
-        saves(&walks[1]);
+        saves_own(&walks[1]);
         if (told) /* the chief has ended before it could answer */
             replaced(&walks[1], EV_PREPARED);
         lose_letters();
-        loses_its_chief(&walks[1]);
+        line_closes(&walks[1], true);
         if (!told)
             replaced(&walks[1], EV_PREPARED);
         all_ends(&walks[1]);
         assert_replaced(&walks[1]);
-        struct core_report report;
-        core_report(walks[1].core, &report);
+        struct core_report report = report_of(&walks[1]);
         cr_assert(report.is_cause_here && report.first_cause.fault != FAULT_LOST);
-        lose_letters();
-        end_two();
     }
 }
 
 /* Node 1 went at the same moment, which is certain only seconds later. */
 static void node_1_is_lost(void)
 {
-    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    line_closes(&walks[0], false);
     lose_letters();
     while (!strstr(walks[0].log, "lost: node 1"))
         wake(&walks[0]);
@@ -210,14 +181,12 @@ Test(core_replaced, a_loss_that_is_found_later_does_not_hide_it)
 {
     begin_two();
     steps[0] = 10;
-    saves(&walks[0]);
+    saves_own(&walks[0]);
     exited(&walks[0], 0, 1 << 8);
     replaced(&walks[0], EV_PREPARED);
     node_1_is_lost();
     all_ends(&walks[0]);
     assert_replaced(&walks[0]);
-    lose_letters();
-    end_two();
 }
 
 /* The same with node 0's record of commits. */
@@ -226,27 +195,25 @@ Test(core_replaced, a_loss_does_not_hide_a_commit_that_was_refused)
     begin_two();
     steps[0] = 10;
     for (int i = 0; i < WALK_NODES; i++) {
-        saves(&walks[i]);
+        saves_own(&walks[i]);
         written(&walks[i], EV_PREPARED);
         deliver();
     }
-    assert_exit(&walks[0], "commit 10");
+    assert_did(&walks[0], "commit 10");
     exited(&walks[0], 0, 1 << 8);
     replaced(&walks[0], EV_COMMITTED);
     node_1_is_lost();
     all_ends(&walks[0]);
     assert_replaced(&walks[0]);
-    lose_letters();
-    end_two();
 }
 
 /* The rank's failure is known and not judged yet: it may follow from a loss. */
 Test(core_replaced, a_failure_that_is_not_judged_yet_does_not_hide_it)
 {
     begin_two_saving();
-    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+    saves(&walks[0], 0, 9, 1);
     exited(&walks[0], 0, SIGKILL);
-    cr_assert_null(strstr(walks[0].log, "ending: "), "%s", walks[0].log);
+    assert_not_said(&walks[0], "ending: ");
     replaced(&walks[0], EV_PREPARED);
     passes(&walks[0], S);
     deliver();
@@ -254,7 +221,6 @@ Test(core_replaced, a_failure_that_is_not_judged_yet_does_not_hide_it)
     all_ends(&walks[1]);
     assert_replaced(&walks[0]);
     assert_replaced(&walks[1]);
-    end_two();
 }
 
 /* Its rank has failed, and the failure was told. Then it is left alone with its own record's word.
@@ -263,13 +229,11 @@ Test(core_replaced, a_failure_before_the_loss_of_node_0_does_not_hide_it)
 {
     begin_two();
     steps[0] = 10;
-    saves(&walks[1]);
+    saves_own(&walks[1]);
     exited(&walks[1], 0, 1 << 8);
     replaced(&walks[1], EV_PREPARED);
     lose_letters();
-    loses_its_chief(&walks[1]);
+    line_closes(&walks[1], true);
     tree_empty(&walks[1]);
     assert_replaced(&walks[1]);
-    lose_letters();
-    end_two();
 }

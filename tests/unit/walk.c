@@ -3,15 +3,12 @@
  */
 #include "walk.h"
 
-#include "unit.h"
-
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
 #include "wire/gate.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 enum { QUEUE = 64 };
@@ -120,6 +117,28 @@ void assert_acts(struct walk *w, const char *expected)
     w->acts[0] = '\0';
 }
 
+void assert_did(const struct walk *w, const char *text)
+{
+    cr_assert_not_null(strstr(w->acts, text), "node %d did \"%s\", not \"%s\", and said:\n%s",
+                       (int)(w - walks), w->acts, text, w->log);
+}
+
+void assert_did_not(const struct walk *w, const char *text)
+{
+    cr_assert_null(strstr(w->acts, text), "node %d did \"%s\"", (int)(w - walks), w->acts);
+}
+
+void assert_both_did(const char *text)
+{
+    for (int i = 0; i < WALK_NODES; i++)
+        assert_did(&walks[i], text);
+}
+
+void assert_not_said(const struct walk *w, const char *text)
+{
+    cr_assert_null(strstr(w->log, text), "\"%s\" is in:\n%s", text, w->log);
+}
+
 void assert_said(const struct walk *w, const char *text)
 {
     cr_assert_not_null(strstr(w->log, text), "\"%s\" is not in:\n%s", text, w->log);
@@ -160,6 +179,7 @@ struct core_params params_of(int node, int nnodes, int children)
 struct walk *walk_begin(const struct core_params *params)
 {
     struct walk *w = &walks[params->node_rank];
+    core_free(w->core);
     *w = (struct walk){.quietest = LOG_DEBUG};
     if (now == 0)
         now = 100 * S;
@@ -197,6 +217,12 @@ void ends(struct walk *w, int status)
     exited(w, 0, status);
 }
 
+void exits(struct walk *w, int status)
+{
+    exited(w, 0, status);
+    tree_empty(w);
+}
+
 void signalled(struct walk *w, int number)
 {
     feed(w, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
@@ -215,7 +241,6 @@ void noticed(struct walk *w, const char *source, int64_t left)
     feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
-/* A message of a process; an attaching one says its rank, if it is told one. */
 void says(struct walk *w, int slot, struct procmsg msg)
 {
     enum event_type type = msg.type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE;
@@ -243,6 +268,22 @@ void closes(struct walk *w, int slot)
     says(w, slot, (struct procmsg){.type = PROCMSG_CLOSE, .step = steps[slot]});
 }
 
+void saves(struct walk *w, int slot, uint64_t step, uint32_t tag)
+{
+    says(w, slot, (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag});
+}
+
+void saves_and_waits(struct walk *w, int slot, uint64_t step, uint32_t tag)
+{
+    says(w, slot,
+         (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag, .wants_answer = true});
+}
+
+void serves(struct walk *w, int slot, uint64_t step, uint32_t tag)
+{
+    says(w, slot, (struct procmsg){.type = PROCMSG_SERVING, .step = step, .tag = tag});
+}
+
 void steps_are_read(struct walk *w)
 {
     feed(w, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
@@ -253,13 +294,18 @@ void written(struct walk *w, enum event_type type)
     feed(w, (struct event){.type = type});
 }
 
+void committed(struct walk *w)
+{
+    written(w, EV_PREPARED);
+    written(w, EV_COMMITTED);
+}
+
 void passes(struct walk *w, int64_t time)
 {
     now += time;
     feed(w, (struct event){.type = EV_TIMER});
 }
 
-/* Time passes up to what the core wants to be woken for. */
 void wake(struct walk *w)
 {
     int64_t at = core_wake_at(w->core);
@@ -268,44 +314,88 @@ void wake(struct walk *w)
     feed(w, (struct event){.type = EV_TIMER});
 }
 
-void walk_end(struct walk *w)
+void wake_and_read(struct walk *w, uint64_t step)
 {
-    core_free(w->core);
-    w->core = NULL;
+    w->acts[0] = '\0';
+    wake(w);
+    steps[0] = step;
+    if (strstr(w->acts, "read"))
+        steps_are_read(w);
 }
 
-struct walk *begin_alone(int children)
+void walks_end(void)
 {
-    struct core_params p = params_of(0, 1, children);
-    struct walk *w = walk_begin(&p);
+    for (int i = 0; i < WALK_NODES; i++)
+        core_free(walks[i].core);
+}
+
+struct core_report report_of(const struct walk *w)
+{
+    struct core_report report;
+    core_report(w->core, &report);
+    return report;
+}
+
+struct walk *begin_started(const struct core_params *params)
+{
+    struct walk *w = walk_begin(params);
     assert_acts(w, "start");
-    for (int i = 0; i < children; i++)
+    for (int i = 0; i < params->children; i++)
         started(w, i);
     assert_acts(w, "");
     return w;
 }
 
+struct walk *begin_alone(int children)
+{
+    struct core_params p = params_of(0, 1, children);
+    return begin_started(&p);
+}
+
+struct walk *begin_ranks(const struct core_params *params)
+{
+    struct walk *w = begin_started(params);
+    for (int i = 0; i < params->children; i++)
+        attaches(w, i, i, params->children);
+    return w;
+}
+
 struct walk *begin_attached(int ranks)
 {
-    struct walk *w = begin_alone(ranks);
-    for (int i = 0; i < ranks; i++)
-        attaches(w, i, i, ranks);
-    return w;
+    struct core_params p = params_of(0, 1, ranks);
+    return begin_ranks(&p);
 }
 
 /* --- two nodes --- */
 
-/* Delivers all that is in flight, and what follows from it. */
+static int conn_of(const struct walk *w)
+{
+    return w == &walks[0] ? CONN_FIRST : CONN_CHIEF;
+}
+
+void line_closes(struct walk *w, bool has_ended)
+{
+    feed(w, (struct event){.type = EV_PEER_DOWN,
+                           .peer = {.conn = conn_of(w), .has_ended = has_ended}});
+}
+
+void line_opens(void)
+{
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+}
+
+void hears(struct walk *w, const struct peermsg *msg)
+{
+    feed(w, (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = conn_of(w), .msg = msg}});
+}
+
 void deliver(void)
 {
     while (nqueue > 0) {
         struct letter letter = queue[0];
         nqueue--;
         memmove(queue, queue + 1, (size_t)nqueue * sizeof queue[0]);
-        struct walk *to = &walks[letter.to];
-        feed(to, (struct event){.type = EV_PEER_MESSAGE,
-                                .peer = {.conn = letter.to == 0 ? CONN_FIRST : CONN_CHIEF,
-                                         .msg = &letter.msg}});
+        hears(&walks[letter.to], &letter.msg);
     }
 }
 
@@ -316,6 +406,7 @@ void begin_two(void)
 
 void begin_two_with(const struct restart_policy *restart)
 {
+    lose_letters();
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = params_of(i, WALK_NODES, 1);
         p.restart = *restart;
@@ -323,10 +414,10 @@ void begin_two_with(const struct restart_policy *restart)
     }
     assert_acts(&walks[0], "read"); /* its heartbeat */
     assert_acts(&walks[1], "connect");
-    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    line_opens();
     deliver();
     for (int i = 0; i < WALK_NODES; i++) {
-        cr_assert_not_null(strstr(walks[i].acts, "start"));
+        assert_did(&walks[i], "start");
         started(&walks[i], 0);
         attaches(&walks[i], 0, i, WALK_NODES);
         steps_are_read(&walks[i]);
@@ -350,12 +441,6 @@ void begin_two_saving(void)
     signalled(&walks[0], SIGTERM);
     agree();
     assert_said(&walks[0], "every rank saves step 9");
-}
-
-void end_two(void)
-{
-    for (int i = 0; i < WALK_NODES; i++)
-        walk_end(&walks[i]);
 }
 
 void lose_letters(void)

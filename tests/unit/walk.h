@@ -8,6 +8,9 @@
 
 #include "base/clock.h"
 #include "core/core.h"
+#include "unit.h"
+
+#include <signal.h>
 
 #define MS NS_PER_MS
 #define S  NS_PER_S
@@ -27,11 +30,15 @@ extern int64_t now;
 extern uint64_t steps[CORE_SLOTS_MAX]; /* by slot; the same on both nodes */
 
 struct core_params params_of(int node, int nnodes, int children);
+/* Begins a node anew: a core that it had is freed. */
 struct walk *walk_begin(const struct core_params *params);
-void walk_end(struct walk *w);
+/* Frees every core. It is the .fini of each suite of walks. */
+void walks_end(void);
 /* One node, whose commands have started. */
+struct walk *begin_started(const struct core_params *params);
 struct walk *begin_alone(int children);
 /* The same, and every command has attached as a rank. */
+struct walk *begin_ranks(const struct core_params *params);
 struct walk *begin_attached(int ranks);
 /* Two nodes with a rank each, attached and known to the chief. */
 void begin_two(void);
@@ -41,16 +48,23 @@ void agree(void);
 void begin_two_saving(void);
 /* The same, in a job that is restarted in place. */
 void begin_two_with(const struct restart_policy *restart);
-void end_two(void);
+/* A message of the other node. */
+void hears(struct walk *w, const struct peermsg *msg);
 /* Delivers all that is in flight between the two, and what follows from it. */
 void deliver(void);
 /* Drops all messages that are in flight. */
 void lose_letters(void);
 
-/* assert_acts() checks the actions since its last call. assert_said() checks that the text is in
- * the log. */
+struct core_report report_of(const struct walk *w);
+/* assert_acts() checks all actions since its last call, assert_did() that the text is in them.
+ * assert_said() checks that the text is in the log. */
 void assert_acts(struct walk *w, const char *expected);
+void assert_did(const struct walk *w, const char *text);
+void assert_did_not(const struct walk *w, const char *text);
+/* Each of the two nodes did it. */
+void assert_both_did(const char *text);
 void assert_said(const struct walk *w, const char *text);
+void assert_not_said(const struct walk *w, const char *text);
 
 void feed(struct walk *w, struct event event);
 void started(struct walk *w, int index);
@@ -58,8 +72,9 @@ void exited(struct walk *w, int index, int status);
 /* It has died, and its end comes later. */
 void dying(struct walk *w, int index, int status);
 void tree_empty(struct walk *w);
-/* Its only command ends, and leaves nothing. */
+/* Its only command ends, and leaves nothing; with exits(), that is seen after the end. */
 void ends(struct walk *w, int status);
+void exits(struct walk *w, int status);
 void signalled(struct walk *w, int number);
 /* A SIGTERM, for which it reads its steps. */
 void terminated(struct walk *w);
@@ -70,9 +85,23 @@ void says(struct walk *w, int slot, struct procmsg msg);
 void attaches(struct walk *w, int slot, int rank, int world_size);
 void closes(struct walk *w, int slot);
 void gone(struct walk *w, int slot);
+/* It has made a save of its own, or that of the round `tag`. */
+void saves(struct walk *w, int slot, uint64_t step, uint32_t tag);
+/* The same, and it waits for the commit. */
+void saves_and_waits(struct walk *w, int slot, uint64_t step, uint32_t tag);
+/* It begins the save of the round. */
+void serves(struct walk *w, int slot, uint64_t step, uint32_t tag);
 void steps_are_read(struct walk *w);
 void written(struct walk *w, enum event_type type);
+/* A save is recorded, and committed. */
+void committed(struct walk *w);
+/* Its connection to node 0, or that of node 0 to node 1, is closed; the other may have ended. */
+void line_closes(struct walk *w, bool has_ended);
+/* Node 1 has a connection to node 0. */
+void line_opens(void);
 /* So much time passes. */
 void passes(struct walk *w, int64_t time);
 /* Time passes up to what the core wants to be woken for. */
 void wake(struct walk *w);
+/* The same, and if it reads the steps, rank 0 is at this one. */
+void wake_and_read(struct walk *w, uint64_t step);
