@@ -7,109 +7,13 @@
 #include "base/keyfile.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "config/config.h"
 #include "config/options.h"
+#include "configload.h"
 #include "json/json.h"
 
-#include "folder.h"
-
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define WORDS_MAX 256
-
-/* One call of config_load(). */
-struct load {
-    enum args_end result;
-    struct config config;
-    struct err err;
-    char *out;
-    char *words[WORDS_MAX]; /* argv, which `config` points into */
-    char *text;
-};
-
-/* Cuts `text` at its spaces. */
-static void cut(char *text, char **words)
-{
-    size_t n = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-        cr_assert(n + 1 < WORDS_MAX);
-        words[n++] = word;
-    }
-    words[n] = NULL;
-}
-
-/* `args` without the program's name, and `env`; both words with spaces between. */
-static void load(struct load *load, const char *args, const char *env)
-{
-    *load = (struct load){0};
-    cr_assert(asprintf(&load->text, "pchrun %s", args) > 0);
-    cut(load->text, load->words);
-    char *env_text = strdup(env), *env_words[WORDS_MAX];
-    cut(env_text, env_words);
-    size_t size;
-    FILE *out = open_memstream(&load->out, &size);
-    load->result = config_load(load->words, env_words, out, &load->config, &load->err);
-    fclose(out);
-    free(env_text);
-}
-
-static void unload(struct load *load)
-{
-    if (load->result == ARGS_RUN && load->text)
-        config_free(&load->config);
-    free(load->out);
-    free(load->text);
-    *load = (struct load){0};
-}
-
-static void load_ok(struct load *ret, const char *args, const char *env)
-{
-    load(ret, args, env);
-    cr_assert_eq(ret->result, ARGS_RUN, "%s %s: %s", env, args, ret->err.text);
-}
-
-/* The last of load_l(), which the next one frees, or the end of the test. */
-static struct load l;
-
-static void load_l(const char *args, const char *env)
-{
-    unload(&l);
-    load(&l, args, env);
-}
-
-static void load_l_ok(const char *args, const char *env)
-{
-    unload(&l);
-    load_ok(&l, args, env);
-}
-
-static void leave(void)
-{
-    unload(&l);
-    folder_remove();
-}
-
-TestSuite(config, .init = folder_enter, .fini = leave);
-
-static struct config_signal rule_of(const struct config *config, int number)
-{
-    cr_assert(config->signals[number].is_given, "signal %d has no rule", number);
-    return config->signals[number];
-}
-
-static int signals_given(const struct config *config)
-{
-    int n = 0;
-    for (int number = 0; number < CONFIG_SIGNALS; number++)
-        n += config->signals[number].is_given;
-    return n;
-}
+TestSuite(config, .init = folder_enter, .fini = load_leave);
 
 Test(config, defaults)
 {

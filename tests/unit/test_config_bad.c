@@ -4,74 +4,24 @@
  * directory of its own, where the file is c.json.
  */
 #include "base/str.h"
-#include "config/config.h"
+#include "configload.h"
 
-#include <criterion/criterion.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define WORDS_MAX 32
-
-static char folder[64];
-
-static void enter_folder(void)
-{
-    strcpy(folder, "/tmp/test_config.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static void leave_folder(void)
-{
-    unlink("c.json");
-    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
-}
-
-TestSuite(config_bad, .init = enter_folder, .fini = leave_folder);
-
-static void write_file(const char *text)
-{
-    FILE *file = fopen("c.json", "w");
-    cr_assert(file && fputs(text, file) >= 0);
-    cr_assert(fclose(file) == 0);
-}
-
-static void cut(char *text, char **words)
-{
-    size_t n = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-        cr_assert(n + 1 < WORDS_MAX);
-        words[n++] = word;
-    }
-    words[n] = NULL;
-}
+TestSuite(config_bad, .init = folder_enter, .fini = folder_remove);
 
 /* `args` and `env` are words with spaces between. Nothing may be printed, *config not be touched,
  * and the error be one line. */
 static void expect_bad(const char *args, const char *env, const char *want)
 {
-    char text[512], env_text[256], *argv[WORDS_MAX], *envp[WORDS_MAX], *out;
-    struct config config, before;
-    struct err err = {0};
-    snprintf(text, sizeof text, "pchrun %s", args);
-    str_copy(env_text, sizeof env_text, env);
-    cut(text, argv);
-    cut(env_text, envp);
-    memset(&config, 0x5a, sizeof config);
-    memset(&before, 0x5a, sizeof before);
-    size_t size;
-    FILE *stream = open_memstream(&out, &size);
-    enum args_end result = config_load(argv, envp, stream, &config, &err);
-    fclose(stream);
-    cr_expect_eq(result, ARGS_BAD, "%s %s is accepted", env, args);
-    cr_expect_str_eq(err.text, want, "%s %s:\n  %s\nnot\n  %s", env, args, err.text, want);
-    cr_expect_eq(err.code, ERR_USAGE);
-    cr_expect_eq(size, 0);
-    cr_expect(memcmp(&config, &before, sizeof config) == 0);
-    free(out);
+    struct load bad;
+    struct config before;
+    memset(&before, LOAD_UNTOUCHED, sizeof before);
+    load(&bad, args, env);
+    cr_expect_eq(bad.result, ARGS_BAD, "%s %s is accepted", env, args);
+    cr_expect_str_eq(bad.err.text, want, "%s %s:\n  %s\nnot\n  %s", env, args, bad.err.text, want);
+    cr_expect_eq(bad.err.code, ERR_USAGE);
+    cr_expect_eq(bad.size, 0);
+    cr_expect(memcmp(&bad.config, &before, sizeof before) == 0);
+    unload(&bad);
 }
 
 struct bad {
@@ -81,7 +31,7 @@ struct bad {
 static void expect_bad_files(const struct bad *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        write_file(rows[i].in);
+        folder_put("c.json", rows[i].in);
         expect_bad("-c c.json x", "", rows[i].want);
         expect_bad("--print-config", "PCHRUN_CONFIG=c.json", rows[i].want);
     }
@@ -104,7 +54,7 @@ Test(config_bad, files_that_cannot_be_read)
 
 Test(config_bad, a_file_without_permission)
 {
-    write_file("{}");
+    folder_put("c.json", "{}");
     cr_assert(chmod("c.json", 0) == 0);
     uid_t me = geteuid();
     cr_assert(me != 0 || (chmod(folder, 0755) == 0 && seteuid(65534) == 0));
@@ -115,7 +65,7 @@ Test(config_bad, a_file_without_permission)
 
 Test(config_bad, a_file_over_the_limit_and_one_at_it)
 {
-    write_file("{");
+    folder_put("c.json", "{");
     int fd = open("c.json", O_WRONLY | O_TRUNC);
     cr_assert(fd >= 0 && ftruncate(fd, CONFIG_FILE_MAX + 1) == 0);
     expect_bad("-c c.json x", "",
@@ -319,7 +269,7 @@ Test(config_bad, empty_values)
                "PCHRUN_CHECKPOINT_DIR: the value is empty; if none is meant, write null");
     expect_bad("x",
                "PCHRUN_CONFIG=", "PCHRUN_CONFIG: the value is empty; name a file, or leave it out");
-    write_file("{\"checkpoint\": {\"dir\": \"\"}}");
+    folder_put("c.json", "{\"checkpoint\": {\"dir\": \"\"}}");
     expect_bad("-c c.json x", "",
                "c.json: checkpoint.dir: the value is empty; if none is meant, write null");
 }
@@ -503,7 +453,7 @@ Test(config_bad, clusters_that_cannot_be)
 /* A terminal must not be driven by what a file or an argument holds. */
 Test(config_bad, control_characters_are_not_repeated)
 {
-    write_file("{\"\\u001b[31m\": 1}");
+    folder_put("c.json", "{\"\\u001b[31m\": 1}");
     expect_bad("-c c.json x", "",
                "c.json: unknown key \"?[31m\"; pchrun --print-config shows all that there are");
     expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help shows all that there are");

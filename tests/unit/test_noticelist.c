@@ -7,121 +7,84 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "configload.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static char folder[64];
-
-static void enter_folder(void)
-{
-    strcpy(folder, "/tmp/test_noticelist.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0 && mkdir("sub", 0700) == 0);
-}
-
-static void leave_folder(void)
-{
-    unlink("sub/c.json");
-    cr_assert(rmdir("sub") == 0 && chdir("/") == 0 && rmdir(folder) == 0);
-}
-
-TestSuite(noticelist, .init = enter_folder, .fini = leave_folder);
-
-static struct config config;
-static struct err err;
+TestSuite(noticelist, .init = folder_enter, .fini = load_leave);
 
 /* The value of "notices" in the file, and then of each flag; NULL: none. */
-static enum args_end load(const char *value, const char *flag, const char *again)
+static void try_load(const char *value, const char *flag, const char *again)
 {
-    char *argv[10] = {"pchrun"}, *env[] = {NULL}, *out;
+    char *argv[10] = {"pchrun"}, *env[] = {NULL}, text[2048];
+    const char *flags[] = {flag, again};
     int argc = 1;
-    size_t size;
-    FILE *file = fopen("sub/c.json", "w");
-    cr_assert(file && fprintf(file, "{\"notices\":\n%s}", value ? value : "[]") > 0);
-    cr_assert(fclose(file) == 0);
+    unload(&l);
+    snprintf(text, sizeof text, "{\"notices\":\n%s}", value ? value : "[]");
+    folder_put("sub/c.json", text);
     if (value) {
         argv[argc++] = "-c";
         argv[argc++] = "sub/c.json";
     }
-    for (int i = 0; i < 2; i++)
-        if (i == 0 ? flag : again) {
-            argv[argc++] = "--notices";
-            argv[argc++] = (char *)(i == 0 ? flag : again);
-        }
-    argv[argc++] = "true";
-    argv[argc] = NULL;
-    FILE *stream = open_memstream(&out, &size);
-    enum args_end result = config_load(argv, env, stream, &config, &err);
-    fclose(stream);
-    free(out);
-    return result;
+    for (int i = 0; i < 2 && flags[i]; i++) {
+        argv[argc++] = "--notices";
+        argv[argc++] = (char *)flags[i];
+    }
+    argv[argc] = "true";
+    load_words(&l, argv, env);
 }
 
-static void load_ok(const char *value, const char *flag, const char *again)
+static void try_ok(const char *value, const char *flag, const char *again)
 {
-    cr_assert_eq(load(value, flag, again), ARGS_RUN, "%s: %s", value ? value : flag, err.text);
+    try_load(value, flag, again);
+    cr_assert_eq(l.result, ARGS_RUN, "%s: %s", value ? value : flag, l.err.text);
 }
 
 /* Of the source number `at`; `arg` is the first one, "" for none. */
 static void expect_source(size_t at, enum config_notice_kind kind, const char *name,
                           const char *arg)
 {
-    cr_assert_lt(at, config.nnotices);
-    const struct config_notice *notice = &config.notices[at];
+    cr_assert_lt(at, l.config.nnotices);
+    const struct config_notice *notice = &l.config.notices[at];
     cr_expect_eq(notice->kind, kind, "source %zu is of kind %d", at, notice->kind);
     cr_expect_str_eq(notice->name, name);
     cr_expect_str_eq(notice->args ? notice->args[0] : "", arg);
 }
 
-static const char *path(const char *name)
-{
-    static char text[128];
-    snprintf(text, sizeof text, "%s/%s", folder, name);
-    return text;
-}
-
 Test(noticelist, all_kinds_as_a_flag)
 {
-    load_ok(NULL, "auto,gce, aws,azure,slurm,file:f", "kubernetes:/k,command:./c,poll:p");
-    cr_assert_eq(config.nnotices, 9);
+    try_ok(NULL, "auto,gce, aws,azure,slurm,file:f", "kubernetes:/k,command:./c,poll:p");
+    cr_assert_eq(l.config.nnotices, 9);
     expect_source(0, CONFIG_NOTICE_AUTO, "auto", "");
     expect_source(1, CONFIG_NOTICE_GCE, "gce", "");
     expect_source(2, CONFIG_NOTICE_AWS, "aws", "");
     expect_source(3, CONFIG_NOTICE_AZURE, "azure", "");
     expect_source(4, CONFIG_NOTICE_SLURM, "slurm", "");
-    expect_source(5, CONFIG_NOTICE_FILE, "file", path("f"));
+    expect_source(5, CONFIG_NOTICE_FILE, "file", folder_path("f"));
     expect_source(6, CONFIG_NOTICE_KUBERNETES, "kubernetes", "/k");
-    expect_source(7, CONFIG_NOTICE_COMMAND, "c", path("c"));
+    expect_source(7, CONFIG_NOTICE_COMMAND, "c", folder_path("c"));
     expect_source(8, CONFIG_NOTICE_POLL, "p", "p");
-    cr_expect_eq(config.notices[8].interval_ns, NS_PER_S);
-    cr_expect_eq(config.notices[8].timeout_ns, 10 * NS_PER_S);
-    config_free(&config);
+    cr_expect_eq(l.config.notices[8].interval_ns, NS_PER_S);
+    cr_expect_eq(l.config.notices[8].timeout_ns, 10 * NS_PER_S);
 }
 
 Test(noticelist, all_kinds_in_the_file)
 {
-    load_ok("[\"slurm\", {\"file\": \"f\"}, {\"name\": \"pod\", \"kubernetes\": \"/k\"},"
-            " {\"command\": [\"./c\", \"-x\", \"\", \"a\\nb\"]}, \"file:g\","
-            " {\"interval\": \"100ms\", \"poll\": [\"p\"], \"timeout\": \"1h\"}]",
-            NULL, NULL);
-    cr_assert_eq(config.nnotices, 6);
+    try_ok("[\"slurm\", {\"file\": \"f\"}, {\"name\": \"pod\", \"kubernetes\": \"/k\"},"
+           " {\"command\": [\"./c\", \"-x\", \"\", \"a\\nb\"]}, \"file:g\","
+           " {\"interval\": \"100ms\", \"poll\": [\"p\"], \"timeout\": \"1h\"}]",
+           NULL, NULL);
+    cr_assert_eq(l.config.nnotices, 6);
     expect_source(0, CONFIG_NOTICE_SLURM, "slurm", "");
-    expect_source(1, CONFIG_NOTICE_FILE, "file", path("sub/f"));
+    expect_source(1, CONFIG_NOTICE_FILE, "file", folder_path("sub/f"));
     expect_source(2, CONFIG_NOTICE_KUBERNETES, "pod", "/k");
-    expect_source(3, CONFIG_NOTICE_COMMAND, "c", path("sub/c"));
-    cr_expect_str_eq(config.notices[3].args[1], "-x");
-    cr_expect_str_eq(config.notices[3].args[2], "");
-    cr_expect_str_eq(config.notices[3].args[3], "a\nb");
-    cr_expect(!config.notices[3].args[4]);
-    expect_source(4, CONFIG_NOTICE_FILE, "file-2", path("sub/g"));
+    expect_source(3, CONFIG_NOTICE_COMMAND, "c", folder_path("sub/c"));
+    cr_expect_str_eq(l.config.notices[3].args[1], "-x");
+    cr_expect_str_eq(l.config.notices[3].args[2], "");
+    cr_expect_str_eq(l.config.notices[3].args[3], "a\nb");
+    cr_expect(!l.config.notices[3].args[4]);
+    expect_source(4, CONFIG_NOTICE_FILE, "file-2", folder_path("sub/g"));
     expect_source(5, CONFIG_NOTICE_POLL, "p", "p");
-    cr_expect_eq(config.notices[5].interval_ns, 100 * NS_PER_MS);
-    cr_expect_eq(config.notices[5].timeout_ns, 3600 * NS_PER_S);
-    config_free(&config);
+    cr_expect_eq(l.config.notices[5].interval_ns, 100 * NS_PER_MS);
+    cr_expect_eq(l.config.notices[5].timeout_ns, 3600 * NS_PER_S);
 }
 
 Test(noticelist, nobody)
@@ -129,40 +92,36 @@ Test(noticelist, nobody)
     static const char *const ways[][2] = {
         {NULL, "none"}, {"[\"gce\"]", "none"}, {"[]", NULL}, {"[\"none\"]", NULL}};
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        load_ok(ways[i][0], ways[i][1], NULL);
-        cr_expect_eq(config.nnotices, 0);
-        config_free(&config);
+        try_ok(ways[i][0], ways[i][1], NULL);
+        cr_expect_eq(l.config.nnotices, 0);
     }
 }
 
 Test(noticelist, a_stronger_source_of_the_configuration_begins_anew)
 {
-    load_ok("[\"gce\", \"aws\"]", "slurm", "azure");
-    cr_assert_eq(config.nnotices, 2);
+    try_ok("[\"gce\", \"aws\"]", "slurm", "azure");
+    cr_assert_eq(l.config.nnotices, 2);
     expect_source(0, CONFIG_NOTICE_SLURM, "slurm", "");
     expect_source(1, CONFIG_NOTICE_AZURE, "azure", "");
-    config_free(&config);
 }
 
 /* Sources are told apart by their names; names are cut where a character ends. */
 Test(noticelist, names_differ)
 {
-    load_ok("[{\"command\": [\"/a/watch\"]}, {\"poll\": [\"/b/watch\"]},"
-            " {\"file\": \"/x\", \"name\": \"watch-3\"}, {\"command\": [\"watch\"]},"
-            " {\"command\": [\"/a/abcdefghijklmnopqrstuvwxyz\\u00e4\\u00e4\\u00e4\"]},"
-            " {\"command\": [\"/a/abcdefghijklmnopqrstuvwxyz\\u00e4\\u00e4\\u00e4\"]}]",
-            NULL, NULL);
+    try_ok("[{\"command\": [\"/a/watch\"]}, {\"poll\": [\"/b/watch\"]},"
+           " {\"file\": \"/x\", \"name\": \"watch-3\"}, {\"command\": [\"watch\"]},"
+           " {\"command\": [\"/a/abcdefghijklmnopqrstuvwxyz\\u00e4\\u00e4\\u00e4\"]},"
+           " {\"command\": [\"/a/abcdefghijklmnopqrstuvwxyz\\u00e4\\u00e4\\u00e4\"]}]",
+           NULL, NULL);
     expect_source(0, CONFIG_NOTICE_COMMAND, "watch", "/a/watch");
     expect_source(1, CONFIG_NOTICE_POLL, "watch-2", "/b/watch");
     expect_source(2, CONFIG_NOTICE_FILE, "watch-3", "/x");
     expect_source(3, CONFIG_NOTICE_COMMAND, "watch-4", "watch");
-    cr_expect_str_eq(config.notices[4].name, "abcdefghijklmnopqrstuvwxyz\xc3\xa4");
-    cr_expect_str_eq(config.notices[5].name, "abcdefghijklmnopqrstuvwxyz\xc3\xa4-2");
-    config_free(&config);
-    load_ok(NULL, "command:/a/\xff", "poll:/a/");
+    cr_expect_str_eq(l.config.notices[4].name, "abcdefghijklmnopqrstuvwxyz\xc3\xa4");
+    cr_expect_str_eq(l.config.notices[5].name, "abcdefghijklmnopqrstuvwxyz\xc3\xa4-2");
+    try_ok(NULL, "command:/a/\xff", "poll:/a/");
     expect_source(0, CONFIG_NOTICE_COMMAND, "command", "/a/\xff");
     expect_source(1, CONFIG_NOTICE_POLL, "poll", "/a/");
-    config_free(&config);
 }
 
 struct bad {
@@ -171,9 +130,11 @@ struct bad {
 
 static void expect_bad(const char *value, const char *flag, const char *want)
 {
-    cr_expect_eq(load(value, flag, NULL), ARGS_BAD, "%s is accepted", value ? value : flag);
-    cr_expect_str_eq(err.text, want, "%s:\n  %s\nnot\n  %s", value ? value : flag, err.text, want);
-    cr_expect_eq(err.code, ERR_USAGE);
+    try_load(value, flag, NULL);
+    cr_expect_eq(l.result, ARGS_BAD, "%s is accepted", value ? value : flag);
+    cr_expect_str_eq(l.err.text, want, "%s:\n  %s\nnot\n  %s", value ? value : flag, l.err.text,
+                     want);
+    cr_expect_eq(l.err.code, ERR_USAGE);
 }
 
 static const struct bad flags[] = {
