@@ -9,36 +9,20 @@
 
 #include "base/str.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { WORDS_MAX = 64 };
-
-/* Variables with a space between; a TF_CONFIG has none inside. */
-struct env {
-    char text[2048];
-    char *words[WORDS_MAX + 1];
-};
-
-static struct env env;
 static struct err err;
 static struct discovery got;
 
-static char **cut(const char *text)
+/* Variables with a space between; a TF_CONFIG has none inside. */
+static char **cut(const char *env)
 {
-    size_t n = 0;
-    char *save;
-    cr_assert(str_copy(env.text, sizeof env.text, text));
-    for (char *word = strtok_r(env.text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        cr_assert(n < WORDS_MAX);
-        env.words[n++] = word;
-    }
-    env.words[n] = NULL;
-    return env.words;
+    static char text[2048], *words[64];
+    cr_assert(str_copy(text, sizeof text, env));
+    return unit_cut(text, words, ARRAY_LEN(words));
+}
+
+static bool is_found(const char *env)
+{
+    return discover(cut(env), "/nowhere", DISCOVER_AUTO, &got, &err);
 }
 
 /* srun -N2 -n4: three tasks on the first host, one on the second. */
@@ -164,8 +148,7 @@ Test(discover, what_each_tells)
 {
     for (size_t i = 0; i < ARRAY_LEN(told); i++) {
         const char *text = told[i].env;
-        bool ok = discover(cut(text), "/nowhere", DISCOVER_AUTO, &got, &err);
-        cr_assert(ok, "%s: %s", text, err.text);
+        cr_assert(is_found(text), "%s: %s", text, err.text);
         cr_expect_eq(got.from, told[i].from, "%s: %s", text, discover_names[got.from]);
         cr_expect(got.nnodes == told[i].nnodes && got.node_rank == told[i].node_rank,
                   "%s: %d of %d", text, got.node_rank, got.nnodes);
@@ -178,14 +161,13 @@ Test(discover, what_each_tells)
 
 Test(discover, each_says_by_what)
 {
-    cr_assert(
-        discover(cut(SLURM_3 "PMI_RANK=3 PMI_SIZE=4"), "/nowhere", DISCOVER_AUTO, &got, &err));
+    cr_assert(is_found(SLURM_3 "PMI_RANK=3 PMI_SIZE=4"));
     cr_expect_str_eq(got.why, "slurm by SLURM_STEP_NODELIST, mpi by PMI_RANK");
     cr_expect_str_eq(got.nnodes_why, "SLURM_STEP_NUM_TASKS is 4");
     cr_expect_str_eq(got.node_rank_why, "SLURM_PROCID is 3");
     cr_expect_str_eq(got.chief_why, "the first host of SLURM_STEP_NODELIST is n1");
     cr_expect_str_eq(got.port_why, "SLURM_JOB_ID is 8200, SLURM_STEP_ID is 0");
-    cr_assert(discover(cut("A=1"), "/nowhere", DISCOVER_AUTO, &got, &err));
+    cr_assert(is_found("A=1"));
     cr_expect(strstr(got.why, "SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS, RANK, ") &&
                   strstr(got.why, "JOB_COMPLETION_INDEX: none is set"),
               "%s", got.why);
@@ -194,106 +176,97 @@ Test(discover, each_says_by_what)
 /* A second source may tell what the first does not: Open MPI under Slurm gives no address. */
 Test(discover, two_that_agree_complete_each_other)
 {
-    cr_assert(discover(cut(OMPI "TPU_WORKER_ID=3 TPU_WORKER_HOSTNAMES=t0,t1,t2,t3"), "/nowhere",
-                       DISCOVER_AUTO, &got, &err),
-              "%s", err.text);
+    cr_assert(is_found(OMPI "TPU_WORKER_ID=3 TPU_WORKER_HOSTNAMES=t0,t1,t2,t3"), "%s", err.text);
     cr_expect(got.from == DISCOVER_MPI && str_is(got.chief, "t0"));
     cr_expect_str_eq(got.chief_why, "TPU_WORKER_HOSTNAMES is t0");
 }
 
-static void expect_refused(const char *text, const char *words)
-{
-    cr_expect(!discover(cut(text), "/nowhere", DISCOVER_AUTO, &got, &err), "%s", text);
-    cr_expect(strstr(err.text, words), "%s: %s", text, err.text);
-}
+/* Half there, or wrong: each by all the words that its error must have. */
+static const struct {
+    const char *env, *words;
+} refused[] = {
+    {"SLURM_STEP_NODELIST=n[1-2]", "slurm: neither SLURM_PROCID nor SLURM_STEP_NUM_TASKS is set"},
+    {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1",
+     "SLURM_STEP_NUM_TASKS is set (2), but SLURM_STEP_NODELIST is not"},
+    {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1",
+     "SLURM_PROCID is set (1), but SLURM_STEP_NUM_TASKS is not"},
+    {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
+     "SLURM_STEP_NODELIST is set (n[1-2]), but SLURM_STEP_NUM_NODES is not"},
+    {"SLURM_STEP_NODELIST=n[1-3] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 "
+     "SLURM_STEP_NUM_NODES=2",
+     "SLURM_STEP_NODELIST is n[1-3], 3 hosts, but SLURM_STEP_NUM_NODES is 2"},
+    {"SLURM_STEP_NODELIST=n[1- SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 "
+     "SLURM_STEP_NUM_NODES=2",
+     "SLURM_STEP_NODELIST: 'n[1-' is not a list of hosts"},
+    {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 "
+     "SLURM_STEP_NUM_NODES=2",
+     "SLURM_PROCID is 0, but SLURM_NODEID is 1: task 0 is not on the first host"},
+    {SLURM_3 "SLURM_HET_SIZE=2", "SLURM_HET_SIZE is 2"},
+    {"RANK=3", "torchrun: RANK is set (3), but WORLD_SIZE is not; set cluster.chief, "
+               "cluster.nnodes and cluster.node_rank, or another cluster.discovery"},
+    {"RANK=3 WORLD_SIZE=4", "RANK is set (3), but MASTER_ADDR is not"},
+    {"RANK=4 WORLD_SIZE=4 MASTER_ADDR=a", "RANK is 4, but WORLD_SIZE is 4"},
+    {"RANK=x WORLD_SIZE=4 MASTER_ADDR=a", "RANK is 'x', which is not a whole number"},
+    {"RANK=-1 WORLD_SIZE=4 MASTER_ADDR=a", "RANK is '-1', which is not a whole number"},
+    {"RANK=1 WORLD_SIZE=5000 MASTER_ADDR=a", "WORLD_SIZE is 5000; a job has 1 to 4096 nodes"},
+    {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=a:b:c", "MASTER_ADDR: 'a:b:c' is not an address"},
+    {"PET_NNODES=2:4 PET_NODE_RANK=1", "PET_NNODES is '2:4', which is not a whole number"},
+    {"PET_NNODES=2", "PET_NNODES is set (2), but PET_NODE_RANK is not"},
+    {"PET_NNODES=2 PET_NODE_RANK=0", "PET_NNODES is set (2), but PET_MASTER_ADDR is not"},
+    {"TF_CONFIG={", "tf-config: TF_CONFIG:1:"},
+    {"TF_CONFIG={\"cluster\":{" TF_TWO "}}", "TF_CONFIG has a \"cluster\", but no \"task\""},
+    {TF(TF_TWO, "\"type\":\"worker\",\"index\":2"), "the task is \"worker\" 2, but"},
+    {TF(TF_TWO, "\"type\":\"worker\",\"index\":true"), "\"index\" of the \"task\" is no"},
+    {TF(TF_TWO, "\"type\":\"helper\",\"index\":0"), "\"helper\", which is not in the cluster"},
+    {TF(TF_TWO ",\"ps\":[\"p:1\"]", "\"type\":\"worker\",\"index\":0"), "parameter servers"},
+    {TF("\"worker\":[1,2]", "\"type\":\"worker\",\"index\":0"), "\"worker\" 0 is missing"},
+    {TF("\"worker\":\"w0\"", "\"type\":\"worker\""), "\"worker\" in the \"cluster\" is a string"},
+    {"TF_CONFIG={\"cluster\":[]}", "the \"cluster\" is a list; an object is wanted"},
+    {"TF_CONFIG=[1]", "tf-config: TF_CONFIG is a list; an object is wanted"},
+    {"OMPI_COMM_WORLD_RANK=1",
+     "mpi: OMPI_COMM_WORLD_RANK is set (1), but OMPI_COMM_WORLD_SIZE is not"},
+    {"PMI_SIZE=2", "PMI_SIZE is set (2), but PMI_RANK is not"},
+    {"LWS_GROUP_SIZE=2 LWS_WORKER_INDEX=1", "LWS_LEADER_ADDRESS is not"},
+    {"JOBSET_NAME=run", "JOBSET_NAME is set (run), but REPLICATED_JOB_NAME is not"},
+    {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=0 JOB_INDEX=1",
+     "JOB_INDEX is set (1), but REPLICATED_JOB_REPLICAS is not"},
+    {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=0 JOB_INDEX=1 "
+     "REPLICATED_JOB_REPLICAS=2",
+     "REPLICATED_JOB_REPLICAS is set (2), but PROCESSES_IN_JOB is not"},
+    {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=4 PROCESSES_IN_JOB=4",
+     "do not fit together"},
+    {BATCH "AWS_BATCH_JOB_NODE_INDEX=0", "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not"},
+    {"AWS_BATCH_JOB_NUM_NODES=2 AWS_BATCH_JOB_NODE_INDEX=1 "
+     "AWS_BATCH_JOB_MAIN_NODE_INDEX=5 " BATCH_MAIN_IS,
+     "MAIN_NODE_INDEX is 5, but AWS_BATCH_JOB_NUM_NODES is 2"},
+    {"TPU_WORKER_ID=1", "TPU_WORKER_ID is set (1), but TPU_WORKER_HOSTNAMES is not"},
+    {"TPU_WORKER_HOSTNAMES=a,b", "TPU_WORKER_HOSTNAMES is set (a,b), but TPU_WORKER_ID is not"},
+    {"TPU_WORKER_HOSTNAMES=a,b TPU_WORKER_ID=2", "has 2 entries (a,b)"},
+    {TPU "MEGASCALE_NUM_SLICES=2", "MEGASCALE_SLICE_ID is not"},
+    {TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0", "MEGASCALE_COORDINATOR_ADDRESS is not"},
+    {"JOB_COMPLETION_INDEX=a", "kubernetes: JOB_COMPLETION_INDEX is 'a'"},
+    /* Out of range. */
+    {SLURM_OF("9223372036854775808", "0"),
+     "SLURM_JOB_ID is '9223372036854775808', which is not a whole number from 0 to "
+     "9223372036854775807"},
+    {SLURM_OF("-1", "0"), "SLURM_JOB_ID is '-1', which is not a whole number"},
+    {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2147483648",
+     "SLURM_STEP_NUM_TASKS is '2147483648', which is not a whole number from 0 to 2147483647"},
+    /* Two that differ. */
+    {SLURM_3 TORCHRUN, "slurm (SLURM_STEP_NUM_TASKS is 4), torchrun (WORLD_SIZE is 8); set "
+                       "cluster.discovery to the one that is meant"},
+    {SLURM_3 "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4",
+     "slurm (SLURM_PROCID is 3), mpi (OMPI_COMM_WORLD_RANK is 2)"},
+    {LWS "TPU_WORKER_ID=0 TPU_WORKER_HOSTNAMES=t0,t1",
+     "leaderworkerset (LWS_WORKER_INDEX is 1), tpu (TPU_WORKER_ID is 0)"},
+};
 
-/* Each by all the words that its error must have. */
-Test(discover, half_there_or_wrong)
+Test(discover, what_is_refused)
 {
-    static const struct {
-        const char *env, *words;
-    } rows[] = {
-        {"SLURM_STEP_NODELIST=n[1-2]",
-         "slurm: neither SLURM_PROCID nor SLURM_STEP_NUM_TASKS is set"},
-        {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1",
-         "SLURM_STEP_NUM_TASKS is set (2), but SLURM_STEP_NODELIST is not"},
-        {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1",
-         "SLURM_PROCID is set (1), but SLURM_STEP_NUM_TASKS is not"},
-        {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
-         "SLURM_STEP_NODELIST is set (n[1-2]), but SLURM_STEP_NUM_NODES is not"},
-        {"SLURM_STEP_NODELIST=n[1-3] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 "
-         "SLURM_STEP_NUM_NODES=2",
-         "SLURM_STEP_NODELIST is n[1-3], 3 hosts, but SLURM_STEP_NUM_NODES is 2"},
-        {"SLURM_STEP_NODELIST=n[1- SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 "
-         "SLURM_STEP_NUM_NODES=2",
-         "SLURM_STEP_NODELIST: 'n[1-' is not a list of hosts"},
-        {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 "
-         "SLURM_STEP_NUM_NODES=2",
-         "SLURM_PROCID is 0, but SLURM_NODEID is 1: task 0 is not on the first host"},
-        {SLURM_3 "SLURM_HET_SIZE=2", "SLURM_HET_SIZE is 2"},
-        {"RANK=3", "torchrun: RANK is set (3), but WORLD_SIZE is not; set cluster.chief, "
-                   "cluster.nnodes and cluster.node_rank, or another cluster.discovery"},
-        {"RANK=3 WORLD_SIZE=4", "RANK is set (3), but MASTER_ADDR is not"},
-        {"RANK=4 WORLD_SIZE=4 MASTER_ADDR=a", "RANK is 4, but WORLD_SIZE is 4"},
-        {"RANK=x WORLD_SIZE=4 MASTER_ADDR=a", "RANK is 'x', which is not a whole number"},
-        {"RANK=-1 WORLD_SIZE=4 MASTER_ADDR=a", "RANK is '-1', which is not a whole number"},
-        {"RANK=1 WORLD_SIZE=5000 MASTER_ADDR=a", "WORLD_SIZE is 5000; a job has 1 to 4096 nodes"},
-        {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=a:b:c", "MASTER_ADDR: 'a:b:c' is not an address"},
-        {"PET_NNODES=2:4 PET_NODE_RANK=1", "PET_NNODES is '2:4', which is not a whole number"},
-        {"PET_NNODES=2", "PET_NNODES is set (2), but PET_NODE_RANK is not"},
-        {"PET_NNODES=2 PET_NODE_RANK=0", "PET_NNODES is set (2), but PET_MASTER_ADDR is not"},
-        {"TF_CONFIG={", "tf-config: TF_CONFIG:1:"},
-        {"TF_CONFIG={\"cluster\":{" TF_TWO "}}", "TF_CONFIG has a \"cluster\", but no \"task\""},
-        {TF(TF_TWO, "\"type\":\"worker\",\"index\":2"), "the task is \"worker\" 2, but"},
-        {TF(TF_TWO, "\"type\":\"worker\",\"index\":true"), "\"index\" of the \"task\" is no"},
-        {TF(TF_TWO, "\"type\":\"helper\",\"index\":0"), "\"helper\", which is not in the cluster"},
-        {TF(TF_TWO ",\"ps\":[\"p:1\"]", "\"type\":\"worker\",\"index\":0"), "parameter servers"},
-        {TF("\"worker\":[1,2]", "\"type\":\"worker\",\"index\":0"), "\"worker\" 0 is missing"},
-        {TF("\"worker\":\"w0\"", "\"type\":\"worker\""),
-         "\"worker\" in the \"cluster\" is a string"},
-        {"TF_CONFIG={\"cluster\":[]}", "the \"cluster\" is a list; an object is wanted"},
-        {"TF_CONFIG=[1]", "tf-config: TF_CONFIG is a list; an object is wanted"},
-        {"OMPI_COMM_WORLD_RANK=1",
-         "mpi: OMPI_COMM_WORLD_RANK is set (1), but OMPI_COMM_WORLD_SIZE is not"},
-        {"PMI_SIZE=2", "PMI_SIZE is set (2), but PMI_RANK is not"},
-        {"LWS_GROUP_SIZE=2 LWS_WORKER_INDEX=1", "LWS_LEADER_ADDRESS is not"},
-        {"JOBSET_NAME=run", "JOBSET_NAME is set (run), but REPLICATED_JOB_NAME is not"},
-        {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=0 JOB_INDEX=1",
-         "JOB_INDEX is set (1), but REPLICATED_JOB_REPLICAS is not"},
-        {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=0 JOB_INDEX=1 "
-         "REPLICATED_JOB_REPLICAS=2",
-         "REPLICATED_JOB_REPLICAS is set (2), but PROCESSES_IN_JOB is not"},
-        {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=4 PROCESSES_IN_JOB=4",
-         "do not fit together"},
-        {BATCH "AWS_BATCH_JOB_NODE_INDEX=0", "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not"},
-        {"AWS_BATCH_JOB_NUM_NODES=2 AWS_BATCH_JOB_NODE_INDEX=1 "
-         "AWS_BATCH_JOB_MAIN_NODE_INDEX=5 " BATCH_MAIN_IS,
-         "MAIN_NODE_INDEX is 5, but AWS_BATCH_JOB_NUM_NODES is 2"},
-        {"TPU_WORKER_ID=1", "TPU_WORKER_ID is set (1), but TPU_WORKER_HOSTNAMES is not"},
-        {"TPU_WORKER_HOSTNAMES=a,b", "TPU_WORKER_HOSTNAMES is set (a,b), but TPU_WORKER_ID is not"},
-        {"TPU_WORKER_HOSTNAMES=a,b TPU_WORKER_ID=2", "has 2 entries (a,b)"},
-        {TPU "MEGASCALE_NUM_SLICES=2", "MEGASCALE_SLICE_ID is not"},
-        {TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0", "MEGASCALE_COORDINATOR_ADDRESS is not"},
-        {"JOB_COMPLETION_INDEX=a", "kubernetes: JOB_COMPLETION_INDEX is 'a'"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        expect_refused(rows[i].env, rows[i].words);
-}
-
-Test(discover, out_of_range)
-{
-    static const struct {
-        const char *env, *words;
-    } rows[] = {
-        {SLURM_OF("9223372036854775808", "0"),
-         "SLURM_JOB_ID is '9223372036854775808', which is not a whole number from 0 to "
-         "9223372036854775807"},
-        {SLURM_OF("-1", "0"), "SLURM_JOB_ID is '-1', which is not a whole number"},
-        {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2147483648",
-         "SLURM_STEP_NUM_TASKS is '2147483648', which is not a whole number from 0 to 2147483647"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        expect_refused(rows[i].env, rows[i].words);
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        cr_expect(!is_found(refused[i].env), "%s", refused[i].env);
+        cr_expect(strstr(err.text, refused[i].words), "%s: %s", refused[i].env, err.text);
+    }
 }
 
 /* No source was asked for by name. So a half-set variable with a common name is no error, and hides
@@ -337,28 +310,8 @@ Test(discover, half_there_unasked)
 /* JAX with one process on a host: there is but one address, and no number. */
 Test(discover, one_worker_of_a_tpu_needs_no_number)
 {
-    cr_assert(discover(cut("TPU_PROCESS_ADDRESSES=localhost:8479"), "/nowhere", DISCOVER_AUTO, &got,
-                       &err),
-              "%s", err.text);
+    cr_assert(is_found("TPU_PROCESS_ADDRESSES=localhost:8479"), "%s", err.text);
     cr_expect_eq(got.nnodes, 1);
-}
-
-Test(discover, two_that_differ)
-{
-    static const struct {
-        const char *env, *words;
-    } rows[] = {
-        {SLURM_3 TORCHRUN, "slurm (SLURM_STEP_NUM_TASKS is 4), torchrun (WORLD_SIZE is 8); set "
-                           "cluster.discovery to the one that is meant"},
-        {SLURM_3 "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4",
-         "slurm (SLURM_PROCID is 3), mpi (OMPI_COMM_WORLD_RANK is 2)"},
-        {LWS "TPU_WORKER_ID=0 TPU_WORKER_HOSTNAMES=t0,t1",
-         "leaderworkerset (LWS_WORKER_INDEX is 1), tpu (TPU_WORKER_ID is 0)"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        cr_expect(!discover(cut(rows[i].env), "/nowhere", DISCOVER_AUTO, &got, &err));
-        cr_expect(strstr(err.text, rows[i].words), "%s: %s", rows[i].env, err.text);
-    }
 }
 
 /* With a source named, the other sources are not read. */
