@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <criterion/criterion.h>
+#include "unit.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 struct options {
     bool is_loud, is_fast;
@@ -65,34 +65,33 @@ static const struct args args = {.program = "probe",
                                  .word_kind = "word",
                                  .take = take};
 
-static enum args_end read_line(const char *line, FILE *out, struct options *ret,
-                               struct args_reading *reading, struct err *err)
+/* The results of the last line. */
+static struct options got;
+static struct args_reading reading;
+static struct err err;
+
+static enum args_end read_line(const char *line, FILE *out)
 {
     static char text[256];
-    char *argv[32] = {(char[]){"probe"}}, *rest = text;
-    str_copy(text, sizeof text, line);
-    for (size_t n = 1; rest; n++)
-        argv[n] = strsep(&rest, " ");
-    *ret = (struct options){.number = -1, .colour = -1};
-    *reading = (struct args_reading){.options = ret, .out = out};
-    return args_read(&args, argv, reading, err);
+    char *argv[32];
+    snprintf(text, sizeof text, "probe %s", line);
+    unit_cut(text, argv, ARRAY_LEN(argv));
+    got = (struct options){.number = -1, .colour = -1};
+    reading = (struct args_reading){.options = &got, .out = out};
+    err = (struct err){0};
+    return args_read(&args, argv, &reading, &err);
 }
 
 Test(args, are_read)
 {
-    struct options got;
-    struct args_reading reading;
-    struct err err;
-    cr_assert_eq(
-        read_line("-lfn4 go --time=2s --colour green x --words a=b", stdout, &got, &reading, &err),
-        ARGS_RUN, "%s", err.text);
+    cr_assert_eq(read_line("-lfn4 go --time=2s --colour green x --words a=b", stdout), ARGS_RUN,
+                 "%s", err.text);
     cr_expect(got.is_loud && got.is_fast && got.number == 4 && got.colour == 1);
     cr_expect(got.time_ns == 2 * NS_PER_S && str_is(got.text, "a=b"));
     cr_expect(reading.word == 0 && str_is(reading.path, "x"));
-    cr_assert_eq(read_line("stay -t -x -- -y", stdout, &got, &reading, &err), ARGS_RUN);
+    cr_assert_eq(read_line("stay -t -x -- -y", stdout), ARGS_RUN);
     cr_expect(str_is(got.text, "-x") && reading.word == 1 && str_is(reading.path, "-y"));
-    cr_assert_eq(read_line("rest --a-b-c --no-a-b-c --a-b-c=maybe", stdout, &got, &reading, &err),
-                 ARGS_RUN);
+    cr_assert_eq(read_line("rest --a-b-c --no-a-b-c --a-b-c=maybe", stdout), ARGS_RUN);
     cr_expect_str_eq(got.taken, "7 --a-b-c=true;7 --no-a-b-c=false;7 --a-b-c=maybe;");
 }
 
@@ -123,11 +122,7 @@ static const struct {
 Test(args, are_refused)
 {
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct options got;
-        struct args_reading reading;
-        struct err err = {0};
-        cr_expect_eq(read_line(bad[i].line, stdout, &got, &reading, &err), ARGS_BAD, "%s",
-                     bad[i].line);
+        cr_expect_eq(read_line(bad[i].line, stdout), ARGS_BAD, "%s", bad[i].line);
         cr_expect_eq(err.code, ERR_USAGE);
         cr_expect_str_eq(err.text, bad[i].why);
     }
@@ -136,14 +131,11 @@ Test(args, are_refused)
 /* Nothing behind --help is read. */
 Test(args, help)
 {
-    struct options got;
-    struct args_reading reading;
-    struct err err;
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     cr_assert(out);
-    cr_assert_eq(read_line("-lh --elsewhere", out, &got, &reading, &err), ARGS_SHOWN);
+    cr_assert_eq(read_line("-lh --elsewhere", out), ARGS_SHOWN);
     fclose(out);
     cr_expect_str_eq(text, "Usage: probe\n\nWords:\n"
                            "  go PATH            goes\n"
@@ -164,7 +156,7 @@ Test(args, help)
     free(text);
     FILE *full = fopen("/dev/full", "w");
     cr_assert(full);
-    cr_expect_eq(read_line("--help", full, &got, &reading, &err), ARGS_BAD);
+    cr_expect_eq(read_line("--help", full), ARGS_BAD);
     cr_expect(err.code == ERR_SYSTEM && strstr(err.text, "cannot print it"));
     fclose(full);
 }
