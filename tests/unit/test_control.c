@@ -5,25 +5,20 @@
  */
 #include "status/control.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/str.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-static char dir[64], path[80];
+static char path[80];
+#define STATUS "{\"version\":1,\"do\":\"status\"}\n"
+#define FOLLOW "{\"version\":1,\"do\":\"events\",\"follow\":true}\n"
+
 static struct event_base *base;
 static struct control *control;
 static struct control_request asked;
@@ -48,7 +43,7 @@ static void serve(int64_t patience_ns)
 {
     struct err err;
     struct control_options options = {
-        .base = base, .dir = dir, .patience_ns = patience_ns, .asked = on_asked};
+        .base = base, .dir = folder, .patience_ns = patience_ns, .asked = on_asked};
     control_free(control);
     control = control_new(&options, &err);
     cr_assert(control, "%s", err.text);
@@ -58,9 +53,8 @@ static void serve(int64_t patience_ns)
 static void begin(void)
 {
     signal(SIGPIPE, SIG_IGN); /* as in pchrun */
-    strcpy(dir, "/tmp/test_control.XXXXXX");
-    cr_assert(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/" CONTROL_SOCKET, dir);
+    folder_make();
+    snprintf(path, sizeof path, "%s/" CONTROL_SOCKET, folder);
     base = event_base_new();
     serve(UNIT_DEADLINE_MS * NS_PER_MS);
 }
@@ -70,7 +64,7 @@ static void end(void)
     control_free(control);
     event_base_free(base);
     cr_assert_eq(access(path, F_OK), -1, "the socket is left");
-    cr_assert_eq(rmdir(dir), 0);
+    cr_assert_eq(rmdir(folder), 0);
 }
 
 TestSuite(control, .init = begin);
@@ -125,7 +119,7 @@ EndedTest(control, a_question_and_its_answer, end)
     struct stat st;
     cr_assert_eq(stat(path, &st), 0);
     cr_assert_eq(st.st_mode & 0777, 0600);
-    int fd = ask("{\"version\":1,\"do\":\"status\"}\n");
+    int fd = ask(STATUS);
     cr_assert_eq(asked.verb, CONTROL_STATUS);
     cr_assert_eq(asked.pid, getpid());
     cr_assert_eq(asked.uid, (int)getuid());
@@ -160,7 +154,7 @@ EndedTest(control, what_is_no_request, end)
     cr_assert_eq(nasked, 0);
     close(ask("{\"version\":1")); /* and gone */
     run();
-    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+    assert_answer(ask(STATUS), "answer\n");
 }
 
 EndedTest(control, too_many_clients, end)
@@ -172,7 +166,7 @@ EndedTest(control, too_many_clients, end)
     assert_answer(ask(""), "too many clients");
     close(fds[3]);
     run();
-    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+    assert_answer(ask(STATUS), "answer\n");
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         if (i != 3)
             close(fds[i]);
@@ -181,7 +175,7 @@ EndedTest(control, too_many_clients, end)
 EndedTest(control, who_follows_hears_all, end)
 {
     bool has_ended;
-    int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
+    int fd = ask(FOLLOW);
     int other = connect_to();
     run();
     control_tell(control, "one\n", 4);
@@ -204,7 +198,7 @@ EndedTest(control, who_follows_and_does_not_read_is_put_out, end)
 {
     static char line[16 * 1024];
     char byte[4096];
-    int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
+    int fd = ask(FOLLOW);
     memset(line, 'x', sizeof line);
     line[sizeof line - 1] = '\n';
     size_t told = 0, got = 0;
@@ -217,7 +211,7 @@ EndedTest(control, who_follows_and_does_not_read_is_put_out, end)
         got += (size_t)n;
     cr_assert_eq(n, 0, "it is still connected");
     cr_assert_lt(got, told);
-    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+    assert_answer(ask(STATUS), "answer\n");
     close(fd);
 }
 
@@ -240,7 +234,7 @@ EndedTest(control, who_asks_nothing_is_put_out, end)
         fds[i] = ask(i % 2 ? "{\"version\":1" : "");
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         await_end(fds[i]);
-    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+    assert_answer(ask(STATUS), "answer\n");
 }
 
 /* The time for the request does not begin anew with each byte. */
@@ -263,7 +257,7 @@ EndedTest(control, who_asks_slowly_is_put_out, end)
 /* A client that ends its side after the request gets as much as the socket takes at once. */
 EndedTest(control, a_long_answer_to_who_sends_no_more, end)
 {
-    static const char line[] = "{\"version\":1,\"do\":\"status\"}\n";
+    static const char line[] = STATUS;
     size_t n = 0;
     answer_bytes = 100000;
     int fd = connect_to();
@@ -283,7 +277,7 @@ EndedTest(control, who_follows_is_not, end)
 {
     bool has_ended;
     serve(50 * NS_PER_MS);
-    int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
+    int fd = ask(FOLLOW);
     await_end(connect_to()); /* a later connection that says nothing is closed */
     control_tell(control, "one\n", 4);
     run();

@@ -3,15 +3,8 @@
  * The strict reader: what it gives, and what it refuses, by its exact words.
  */
 #include "base/str.h"
+#include "folder.h"
 #include "json/json.h"
-
-#include <criterion/criterion.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static struct json *read_text(const char *text)
 {
@@ -156,49 +149,39 @@ Test(json, reads_what_is_strict)
         json_free(read_text(good[i]));
 }
 
-static char *make_file(char *path, off_t size)
+static void make_file(off_t size)
 {
-    strcpy(path, "/tmp/test_json.XXXXXX");
-    int fd = mkstemp(path);
-    cr_assert(fd >= 0 && write(fd, "[1]", 3) == 3 && ftruncate(fd, size) == 0);
-    close(fd);
-    return path;
+    folder_put("file", "[1]");
+    cr_assert_eq(truncate("file", size), 0);
 }
 
-Test(json, reads_a_file_up_to_its_limit)
+TestSuite(json_file, .init = folder_enter, .fini = folder_remove);
+
+Test(json_file, is_read_up_to_its_limit)
 {
-    char path[64], want[128];
     struct err err = {0};
-    struct json *root = json_read_file(make_file(path, 3), 3, &err);
+    make_file(3);
+    struct json *root = json_read_file("file", 3, &err);
     cr_assert(root != NULL, "%s", err.text);
     json_free(root);
-    cr_assert(json_read_file(path, 2, &err) == NULL);
-    snprintf(want, sizeof want, "cannot read %s: it has 3 bytes, the limit is 2", path);
-    cr_assert_str_eq(err.text, want);
-    unlink(path);
+    cr_assert(json_read_file("file", 2, &err) == NULL);
+    cr_assert_str_eq(err.text, "cannot read file: it has 3 bytes, the limit is 2");
 }
 
 /* A file of a terabyte is refused by its size, not by reading it. */
-Test(json, looks_at_the_size_first)
+Test(json_file, is_looked_at_by_its_size_first)
 {
-    char path[64];
     struct err err = {0};
-    make_file(path, (off_t)1 << 40);
-    cr_assert(json_read_file(path, 1 << 20, &err) == NULL);
+    make_file((off_t)1 << 40);
+    cr_assert(json_read_file("file", 1 << 20, &err) == NULL);
     cr_assert(strstr(err.text, "it has 1099511627776 bytes, the limit is 1048576") != NULL, "%s",
               err.text);
-    unlink(path);
 }
 
-Test(json, a_fifo_without_a_writer_does_not_hold_us)
+Test(json_file, that_is_a_fifo_without_a_writer_does_not_hold_us)
 {
-    char path[] = "/tmp/test_json.XXXXXX", fifo[64];
     struct err err = {0};
-    cr_assert(mkdtemp(path) != NULL);
-    snprintf(fifo, sizeof fifo, "%s/fifo", path);
-    cr_assert(mkfifo(fifo, 0600) == 0);
-    cr_assert(json_read_file(fifo, 1 << 20, &err) == NULL);
+    cr_assert(mkfifo("file", 0600) == 0);
+    cr_assert(json_read_file("file", 1 << 20, &err) == NULL);
     cr_assert(strstr(err.text, "it is not a regular file") != NULL, "%s", err.text);
-    unlink(fifo);
-    rmdir(path);
 }

@@ -7,32 +7,14 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "folder.h"
 
-#include <criterion/criterion.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define DAY (24 * 3600 * NS_PER_S)
 #define NOW (INT64_C(20000) * DAY)
 
-static char folder[64];
-
-static void enter_folder(void)
-{
-    strcpy(folder, "/tmp/test_handled.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static void leave_folder(void)
-{
-    unlink("n.json");
-    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
-}
-
-TestSuite(pastnotices, .init = enter_folder, .fini = leave_folder);
+TestSuite(pastnotices, .init = folder_enter, .fini = folder_remove);
 
 static struct pastnotices pastnotices;
 static struct err err;
@@ -62,18 +44,10 @@ static void cancel(const char *source, const char *id)
     cr_expect_eq(pastnotices_take(&pastnotices, &notice, NOW, &count), HANDLED_NEW);
 }
 
-static void write_text(const char *text)
-{
-    FILE *file = fopen("n.json", "w");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
 /* The end of an attempt, by the notice that is told as source and id; NULL: by none. */
 static bool end_by(const char *source, const char *id, int64_t now)
 {
-    struct notice by = {.type = NOTICE_TERMINATE};
-    str_copy(by.source, sizeof by.source, source);
-    str_copy(by.id, sizeof by.id, id);
+    struct notice by = notice_of(source, id);
     return pastnotices_end(&pastnotices, source ? &by : NULL, now);
 }
 
@@ -86,7 +60,7 @@ static void pass_on(const char *source, const char *id, int64_t now)
         pastnotices_write(&pastnotices, &w);
         const char *text = writer_done(&w, NULL);
         cr_assert(text != NULL);
-        write_text(text);
+        folder_put("n.json", text);
         writer_free(&w);
     }
     pastnotices = (struct pastnotices){.job = "j", .limit = pastnotices.limit};
@@ -238,7 +212,7 @@ Test(pastnotices, files_that_are_not_ours)
     cr_expect(pastnotices_read(&pastnotices, "n.json", NOW, &err),
               "none is as good as an empty one");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        write_text(rows[i].text);
+        folder_put("n.json", rows[i].text);
         cr_expect(!pastnotices_read(&pastnotices, "n.json", NOW, &err), "%s is accepted",
                   rows[i].text);
         cr_expect_str_eq(err.text, rows[i].want, "%s: %s", rows[i].text, err.text);
@@ -255,7 +229,7 @@ Test(pastnotices, long_texts)
              "{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"%0100d\",\"id\":\"%0100d\","
              "\"attempts\":9223372036854775807,\"at_ns\":%" PRId64 "}]}",
              7, 7, NOW);
-    write_text(text);
+    folder_put("n.json", text);
     cr_assert(pastnotices_read(&pastnotices, "n.json", NOW, &err), "%s", err.text);
     cr_expect_eq(strlen(pastnotices.list[0].id), 63);
     cr_expect_gt(pastnotices.list[0].count, 0);

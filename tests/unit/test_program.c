@@ -5,50 +5,34 @@
 #include "os/program.h"
 
 #include "base/str.h"
+#include "folder.h"
 
-#include <criterion/criterion.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static char folder[64], found[PATH_MAX];
+static char found[PATH_MAX];
 static struct err err;
 
-static void make(const char *path, mode_t mode)
+static void make(const char *name, mode_t mode)
 {
-    FILE *file = fopen(path, "w");
-    cr_assert(file && fclose(file) == 0 && chmod(path, mode) == 0);
+    folder_put(name, "");
+    cr_assert_eq(chmod(name, mode), 0);
 }
 
-static void enter_folder(void)
+static void set_up(void)
 {
-    strcpy(folder, "/tmp/test_program.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-    cr_assert(mkdir("a", 0755) == 0 && mkdir("b", 0755) == 0 && mkdir("a/c", 0755) == 0);
+    folder_enter();
     make("a/plain", 0644);
     make("b/run", 0755);
     make("b/c", 0755);
+    cr_assert_eq(mkdir("a/c", 0755), 0);
 }
 
-static void leave_folder(void)
-{
-    cr_assert(unlink("a/plain") == 0 && unlink("b/run") == 0 && unlink("b/c") == 0);
-    cr_assert(rmdir("a/c") == 0 && rmdir("a") == 0 && rmdir("b") == 0);
-    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
-}
-
-TestSuite(program, .init = enter_folder, .fini = leave_folder);
+TestSuite(program, .init = set_up, .fini = folder_remove);
 
 static void expect_found(const char *name, const char *path, const char *want)
 {
-    char whole[PATH_MAX];
-    snprintf(whole, sizeof whole, "%s/%s", folder, want);
     cr_assert(program_find(name, path, found, sizeof found, &err), "%s", err.text);
-    cr_expect_str_eq(found, whole);
+    cr_expect_str_eq(found, folder_path(want));
 }
 
 Test(program, a_name_is_looked_for_in_path)
@@ -88,11 +72,10 @@ Test(program, what_cannot_be_run)
 
 Test(program, a_command)
 {
-    char *command[] = {"run", "a b", "", NULL}, wanted[PATH_MAX];
+    char *command[] = {"run", "a b", "", NULL};
     char **args = program_args(command, "a:b", &err);
     cr_assert(args, "%s", err.text);
-    snprintf(wanted, sizeof wanted, "%s/b/run", folder);
-    cr_assert_str_eq(args[0], wanted);
+    cr_assert_str_eq(args[0], folder_path("b/run"));
     cr_assert(str_is(args[1], "a b") && str_is(args[2], "") && !args[3]);
     program_args_free(args);
     cr_assert(!program_args(command, "a", &err));
@@ -136,9 +119,8 @@ Test(program, file_near_us)
 /* Only root can give a file away. */
 Test(program, near_us_but_another_users)
 {
-    char whole[PATH_MAX];
+    const char *whole = folder_path("b/run");
     const char *const places[] = {whole, NULL};
-    snprintf(whole, sizeof whole, "%s/b/run", folder);
     cr_assert(program_beside(whole, found, sizeof found));
     cr_assert(program_file_near(places, found, sizeof found));
     if (geteuid() != 0)
