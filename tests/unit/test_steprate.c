@@ -19,13 +19,6 @@ static struct steprate_view look(uint64_t step, int64_t now)
     return steprate_look(&steprate, &rank, step, now);
 }
 
-static void end(void)
-{
-    steprate = (struct steprate){0};
-}
-
-TestSuite(steprate, .fini = end);
-
 Test(steprate, a_rank_that_trains)
 {
     struct steprate_view view = look(10, 100 * S);

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 #define S NS_PER_S
 #define M (60 * NS_PER_S)
@@ -21,6 +20,7 @@ static uint64_t steps[CORE_SLOTS_MAX];
 static uint8_t phases[CORE_SLOTS_MAX];
 static int64_t output_at;
 static int reads, examinations;
+static struct err err;
 
 static void act(void *shell, const struct action *action)
 {
@@ -30,7 +30,6 @@ static void act(void *shell, const struct action *action)
 
 static void attach(int rank)
 {
-    struct err err;
     struct procmsg msg = {.type = PROCMSG_ATTACH,
                           .rank = rank,
                           .local_rank = rank,
@@ -45,7 +44,7 @@ static void attach(int rank)
 }
 
 /* Adds a rank that only tells its steps. */
-static struct member *count(int slot, int rank, struct err *err)
+static struct member *count(int slot, int rank)
 {
     struct procmsg msg = {.type = PROCMSG_ATTACH,
                           .flags = PROCMSG_FLAG_COUNTS,
@@ -55,7 +54,7 @@ static struct member *count(int slot, int rank, struct err *err)
                           .local_world_size = PROCMSG_UNKNOWN};
     struct event event = {.type = EV_PROC_ATTACHED,
                           .proc = {.slot = slot, .pid = 100 + slot, .msg = &msg}};
-    struct member *m = ranks_count(&ranks, &params, &event, err);
+    struct member *m = ranks_count(&ranks, &params, &event, &err);
     if (m)
         watchdog_heard(&dog, m);
     return m;
@@ -71,21 +70,17 @@ static void begin(void)
                 {[PAGE_START] = 10 * M, [PAGE_TRAIN] = M, [PAGE_EVAL] = 5 * M, [PAGE_SAVE] = 2 * M},
             .factor = 3}};
     out = (struct out){.params = &params, .act = act, .now = 1000 * S};
-    memset(&ranks, 0, sizeof ranks);
-    memset(steps, 0, sizeof steps);
-    memset(phases, 0, sizeof phases);
-    memset(&dog, 0, sizeof dog);
     node = (struct watchdog_node){.is_running = true};
-    reads = examinations = 0;
     ranks_init(&ranks, 2);
     watchdog_init(&dog, &ranks, &out);
     watchdog_begin(&dog);
 }
 
+TestSuite(watchdog, .init = begin);
+
 /* So much later the pages are read. */
 static struct peer_watch look_after(int64_t ns)
 {
-    struct err err;
     struct event event = {
         .type = EV_STEPS,
         .steps = {.by_slot = steps, .phase_by_slot = phases, .output_at = output_at}};
@@ -104,7 +99,6 @@ static struct peer_watch train_to(uint64_t step)
 
 static void begin_training(void)
 {
-    begin();
     attach(0);
     attach(1);
     cr_assert_eq(train_to(1).motion, MOTION_MOVES);
@@ -164,7 +158,6 @@ Test(watchdog, the_time_of_all_counts_from_the_last_that_moved)
 
 Test(watchdog, the_first_step_is_part_of_the_start)
 {
-    begin();
     attach(0);
     attach(1);
     phases[0] = phases[1] = PAGE_TRAIN;
@@ -176,7 +169,6 @@ Test(watchdog, the_first_step_is_part_of_the_start)
 
 Test(watchdog, who_has_not_come)
 {
-    begin();
     attach(0);
     cr_assert_eq(look_after(10 * M - 1).motion, MOTION_MOVES);
     struct peer_watch view = look_after(S);
@@ -335,7 +327,6 @@ Test(watchdog, a_rank_of_an_unknown_pid_is_not_stopped)
 
 Test(watchdog, silence)
 {
-    begin();
     params.watchdog.silence_ns = 2 * M;
     output_at = 0; /* their output is not seen */
     cr_assert_eq(look_after(100 * M).motion, MOTION_MOVES);
@@ -346,13 +337,11 @@ Test(watchdog, silence)
     cr_assert_eq(look_after(S).motion, MOTION_MOVES);
     node.is_running = false;
     cr_assert_eq(look_after(100 * M).motion, MOTION_RESTS);
-    output_at = 0;
 }
 
 /* A look or two within the shortest limit, and none where no rank has to be looked at. */
 Test(watchdog, when_it_looks)
 {
-    begin();
     cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
     attach(0);
     cr_assert_eq(watchdog_wake_at(&dog, &node), out.now + M / 8);
@@ -376,10 +365,8 @@ Test(watchdog, a_phase_that_is_none)
 
 Test(watchdog, who_only_counts_is_watched)
 {
-    struct err err;
-    begin();
     ranks.expected = RANKS_UNKNOWN;
-    cr_assert(count(0, PROCMSG_UNKNOWN, &err), "%s", err.text);
+    cr_assert(count(0, PROCMSG_UNKNOWN), "%s", err.text);
     cr_assert_eq(ranks.n, 0, "for all else no rank is there");
     cr_assert(!ranks_are_complete(&ranks) && !ranks_have_stepped(&ranks));
     cr_assert_eq(train_to(1).motion, MOTION_MOVES);
@@ -397,52 +384,44 @@ Test(watchdog, who_only_counts_is_watched)
 
 Test(watchdog, one_that_does_not_count_is_waited_for)
 {
-    struct err err;
-    begin(); /* two are expected */
-    cr_assert(count(0, 0, &err));
+    /* two are expected */
+    cr_assert(count(0, 0));
     train_to(1);
     cr_assert_eq(look_after(2 * M).motion, MOTION_MOVES, "the other one may be starting");
     struct peer_watch view = look_after(10 * M);
     cr_assert(view.motion == MOTION_STANDS && view.absent == 1);
-    cr_assert(count(1, 1, &err));
+    cr_assert(count(1, 1));
     cr_assert_eq(watchdog_view(&dog, &node).absent, 0);
 }
 
 Test(watchdog, what_is_printed_tells_nothing_of_who_counts)
 {
-    struct err err;
-    begin();
     params.watchdog.silence_ns = 10 * S;
     output_at = out.now;
     cr_assert_eq(look_after(11 * S).motion, MOTION_SILENT);
-    cr_assert(count(0, 0, &err) && count(1, 1, &err));
+    cr_assert(count(0, 0) && count(1, 1));
     cr_assert_eq(train_to(1).motion, MOTION_MOVES);
     cr_assert_eq(look_after(30 * S).motion, MOTION_MOVES);
-    output_at = 0;
 }
 
 Test(watchdog, counters_have_the_lowest_free_rank)
 {
-    struct err err;
-    begin();
     ranks.expected = RANKS_UNKNOWN;
-    cr_assert(count(0, PROCMSG_UNKNOWN, &err)->rank == 0);
-    cr_assert(count(1, PROCMSG_UNKNOWN, &err)->rank == 1);
-    cr_assert(count(2, 0, &err)->rank == 0, "it is their own affair");
-    cr_assert(!count(3, CORE_WORLD_MAX, &err));
+    cr_assert(count(0, PROCMSG_UNKNOWN)->rank == 0);
+    cr_assert(count(1, PROCMSG_UNKNOWN)->rank == 1);
+    cr_assert(count(2, 0)->rank == 0, "it is their own affair");
+    cr_assert(!count(3, CORE_WORLD_MAX));
     ranks_gone(&ranks, ranks_of_slot(&ranks, 1), 0);
-    cr_assert(count(1, PROCMSG_UNKNOWN, &err)->rank == 1);
+    cr_assert(count(1, PROCMSG_UNKNOWN)->rank == 1);
     cr_assert_eq(ranks.ncounters, 3, "places are used again");
     for (int slot = 3; slot < CORE_SLOTS_MAX; slot++)
-        cr_assert(count(slot, PROCMSG_UNKNOWN, &err), "%d: %s", slot, err.text);
+        cr_assert(count(slot, PROCMSG_UNKNOWN), "%d: %s", slot, err.text);
     cr_assert_eq(ranks.ncounting, CORE_SLOTS_MAX);
 }
 
 Test(watchdog, a_counter_of_nonsense_is_no_news)
 {
-    struct err err;
-    begin();
-    cr_assert(count(0, 0, &err) && count(1, 1, &err));
+    cr_assert(count(0, 0) && count(1, 1));
     train_to(5);
     steps[0] = RANKS_STEP_MAX + 1;
     look_after(S); /* no rank fails */
