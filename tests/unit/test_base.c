@@ -261,10 +261,10 @@ Test(err, long_texts_are_cut)
 
 /* ---- log ---- */
 
-/* Standard error is a pipe of ours until the end of the test. */
-static int saved_stderr = -1;
+/* Standard error is a pipe of ours in each of these tests. */
+static int logged, saved_stderr;
 
-static int capture_stderr(void)
+static void capture_stderr(void)
 {
     int pipe_fds[2];
     saved_stderr = dup(2);
@@ -272,64 +272,63 @@ static int capture_stderr(void)
     cr_assert_eq(dup2(pipe_fds[1], 2), 2);
     close(pipe_fds[1]);
     fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
-    return pipe_fds[0];
+    logged = pipe_fds[0];
 }
 
 static void release_stderr(void)
 {
     dup2(saved_stderr, 2);
     close(saved_stderr);
+    close(logged);
 }
 
-/* One line without its end; "" if there is none. */
-static void read_line(int fd, char *line, size_t size)
+TestSuite(log, .init = capture_stderr, .fini = release_stderr);
+
+/* The next line without its end; "" if there is none. Lives until the next call but one. */
+static char *next_line(void)
 {
+    static char lines[2][8192];
+    static int which;
+    char *line = lines[which ^= 1];
     size_t n = 0;
-    while (n + 1 < size && read(fd, &line[n], 1) == 1 && line[n] != '\n')
+    while (n + 1 < sizeof lines[0] && read(logged, &line[n], 1) == 1 && line[n] != '\n')
         n++;
     line[n] = '\0';
+    return line;
 }
 
 Test(log, text)
 {
-    int fd = capture_stderr();
-    char line[8192];
     log_init(&(struct log_options){.level = LOG_INFO, .node_rank = 2});
     errno = E2BIG;
     log_notice("notice", "SIGTERM, %d s left\n\033[2J", 25);
     int error = errno;
     log_debug("x", "not written");
-    read_line(fd, line, sizeof line);
-    char rest[100];
-    read_line(fd, rest, sizeof rest);
-    release_stderr();
+    const char *line = next_line();
     unsigned h, m, s, ms;
     int used = 0;
     cr_assert_eq(sscanf(line, "pchrun[2] %2u:%2u:%2u.%3u %n", &h, &m, &s, &ms, &used), 4, "%s",
                  line);
     cr_assert_str_eq(line + used, "notice: SIGTERM, 25 s left??[2J");
-    cr_assert_str_empty(rest);
+    cr_assert_str_empty(next_line());
     cr_assert_eq(error, E2BIG, "errno was changed");
     cr_assert_eq(log_level(), LOG_INFO);
-    close(fd);
 }
 
 /* A cut line is one line, fits into one write, and is still JSON. */
 Test(log, long_lines_are_cut)
 {
-    int fd = capture_stderr();
     char text[6000], lines[2][8192], quotes[2][8192];
     for (int format = 0; format < 2; format++) {
         log_init(&(struct log_options){.level = LOG_INFO, .format = format, .node_rank = 1});
         memset(text, 'a', sizeof text);
         text[sizeof text - 1] = '\0';
         log_info("t", "%s", text);
-        read_line(fd, lines[format], sizeof lines[format]);
+        str_copy(lines[format], sizeof lines[format], next_line());
         memset(text, '"', sizeof text - 1);
         log_info("topic", "%s", text);
-        read_line(fd, quotes[format], sizeof quotes[format]);
+        str_copy(quotes[format], sizeof quotes[format], next_line());
     }
-    release_stderr();
     cr_assert_geq(strlen(lines[LOG_TEXT]), 2000);
     for (int i = 0; i < 2; i++)
         cr_assert_lt(strlen(lines[i]) + strlen("\n"), PIPE_BUF);
@@ -341,80 +340,65 @@ Test(log, long_lines_are_cut)
     for (; p < json + n - 2; p += 2)
         cr_assert(p[0] == '\\' && p[1] == '"', "an escape was cut in half at %td", p - json);
     cr_assert_eq(p, json + n - 2);
-    close(fd);
 }
 
 Test(log, json)
 {
-    int fd = capture_stderr();
-    char line[4096];
     log_init(&(struct log_options){.level = LOG_DEBUG, .format = LOG_JSON, .node_rank = 3});
     log_debug(NULL, "a \"b\" \\c\t%s", "d");
-    read_line(fd, line, sizeof line);
-    release_stderr();
+    const char *line = next_line();
     cr_assert(str_starts(line, "{\"at\":\"20"), "%s", line);
     const char *rest = strchr(line, 'Z');
     cr_assert_str_eq(rest, "Z\",\"level\":\"debug\",\"node_rank\":3,"
                            "\"text\":\"a \\\"b\\\" \\\\c?d\"}");
-    close(fd);
 }
 
 /* A file's name may be any bytes; a machine that reads the log wants JSON. */
 Test(log, json_of_any_bytes)
 {
-    int fd = capture_stderr();
-    char line[8192], text[4096] = "";
+    char text[4096] = "";
     log_init(&(struct log_options){.level = LOG_INFO, .format = LOG_JSON, .node_rank = -1});
     log_info(NULL, "%s", "a\xff\xc3\xa9\xe2\x82z\xf0\x9f\x98\x80\xed\xa0\x80");
-    read_line(fd, line, sizeof line);
+    const char *line = next_line();
     cr_expect_str_eq(strstr(line, "\"text\""),
                      "\"text\":\"a\uFFFD\u00e9\uFFFD\uFFFDz\U0001F600\uFFFD\uFFFD\uFFFD\"}");
     for (int i = 0; i < 700; i++)
         str_addf(text, sizeof text, "\xff\u20ac");
     log_info("t", "%s", text);
-    read_line(fd, line, sizeof line);
-    release_stderr();
+    line = next_line();
     size_t n = strlen(line);
     cr_expect_lt(n, PIPE_BUF);
     cr_expect_str_eq(line + n - 2, "\"}");
     for (const char *p = line; *p; p += str_utf8_len(p))
         cr_assert_gt(str_utf8_len(p), 0, "a character was cut at %td of %zu", p - line, n);
-    close(fd);
 }
 
 /* Messages that outsiders provoke are limited, and counted: they do not fill the log. */
 Test(log, limit)
 {
-    int fd = capture_stderr();
-    char line[4096];
     struct log_limit limit = {0};
     log_init(&(struct log_options){.level = LOG_INFO, .node_rank = -1});
     int written = 0;
     for (int i = 0; i < 1000; i++)
         written += log_limit_ok(&limit, "t", LOG_LIMIT_FEW);
     cr_expect_eq(written, 10);
-    read_line(fd, line, sizeof line);
-    cr_expect_str_empty(line);
+    cr_expect_str_empty(next_line());
     limit.since -= 11 * NS_PER_S;
     cr_expect(log_limit_ok(&limit, "t", LOG_LIMIT_FEW));
-    read_line(fd, line, sizeof line);
+    const char *line = next_line();
     cr_expect(strstr(line, "t: 990 more lines"), "%s", line);
     log_limit_end(&limit, "t");
-    read_line(fd, line, sizeof line);
-    cr_expect_str_empty(line);
+    cr_expect_str_empty(next_line());
     for (int i = 0; i < 12; i++)
         log_limit_ok(&limit, "t", LOG_LIMIT_FEW);
     log_limit_end(&limit, "t");
-    read_line(fd, line, sizeof line);
-    release_stderr();
+    line = next_line();
     cr_expect(strstr(line, "t: 2 more lines"), "%s", line);
-    close(fd);
 }
 
 /* Many at once are all written; many again and again are not. */
 Test(log, limit_of_a_burst)
 {
-    int fd = capture_stderr();
     struct log_limit limit = {0};
     int written[3] = {0};
     for (int pass = 0; pass < 3; pass++) {
@@ -424,36 +408,29 @@ Test(log, limit_of_a_burst)
     }
     for (int i = 0; i < 50; i++)
         written[2] += log_limit_ok(&limit, "t", 100);
-    release_stderr();
     cr_expect_eq(written[0], 100);
     cr_expect_eq(written[1], LOG_LIMIT_FEW);
     cr_expect_eq(written[2], 5 + 50);
-    close(fd);
 }
 
 /* A reader that stands still must not stop us: lines are dropped, counted, and the count is told.
  */
 Test(log, full_pipe)
 {
-    int fd = capture_stderr();
     log_init(&(struct log_options){.level = LOG_INFO, .node_rank = -1});
     enum { LINES = 5000 };
     for (int i = 0; i < LINES; i++)
         log_info(NULL, "line %d", i);
-    char line[512];
     int got = 0;
     unsigned long dropped = 0;
-    for (read_line(fd, line, sizeof line); line[0]; read_line(fd, line, sizeof line)) {
+    for (const char *line = next_line(); line[0]; line = next_line()) {
         char expected[32];
         snprintf(expected, sizeof expected, " line %d", got++);
         if (!strstr(line, expected))
             got = -LINES;
     }
     log_info(NULL, "again");
-    char note[512];
-    read_line(fd, note, sizeof note);
-    read_line(fd, line, sizeof line);
-    release_stderr();
+    const char *note = next_line(), *line = next_line();
     cr_assert_gt(got, 0);
     cr_assert_lt(got, LINES);
     const char *count = strstr(note, "log: ");
@@ -461,7 +438,6 @@ Test(log, full_pipe)
     cr_assert_eq(sscanf(count, "log: %lu earlier lines were dropped", &dropped), 1, "%s", note);
     cr_assert_eq(dropped, (unsigned long)(LINES - got));
     cr_assert(strstr(line, " again"), "%s", line);
-    close(fd);
 }
 
 /* ---- fd ---- */

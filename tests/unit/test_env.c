@@ -33,6 +33,10 @@ static const char *joined(const struct env *env)
     "PCH_RANK=5\nPCH_LOCAL_RANK=1\nPCH_WORLD_SIZE=8\nPCH_NODE_RANK=1\nPCH_NNODES=2\n" \
     "PCH_ATTEMPT=3\nPCH_GENERATION=0\nPCH_RESUME_STEP=18446744073709551615\n"
 
+#define RANKS                                                  \
+    "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n" \
+    "GROUP_RANK=1\nGROUP_WORLD_SIZE=2\n"
+
 static void assert_env(char **inherited, const struct env_facts *f, const char *expected)
 {
     struct env env;
@@ -55,17 +59,12 @@ Test(env, the_last_duplicate_wins_and_ours_always)
     struct env_facts f = facts();
     assert_env(inherited, &f, "B=2\nA=3\nRANK=9\n" OURS);
     f.with_ranks = true;
-    assert_env(inherited, &f,
-               "B=2\nA=3\n" OURS "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n"
-               "GROUP_RANK=1\nGROUP_WORLD_SIZE=2\n");
+    assert_env(inherited, &f, "B=2\nA=3\n" OURS RANKS);
 }
 
 /* Where the ranks meet is the user's own, if that is set. */
 Test(env, the_meeting_point)
 {
-#define RANKS                                                  \
-    "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n" \
-    "GROUP_RANK=1\nGROUP_WORLD_SIZE=2\n"
     char *inherited[] = {"MASTER_ADDR=there", "MASTER_PORT=9", NULL};
     struct env_facts f = facts();
     f.with_ranks = true;
