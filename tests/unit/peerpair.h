@@ -11,13 +11,8 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
-#include <criterion/criterion.h>
-#include <errno.h>
 #include <event2/event.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define HELPER static __attribute__((unused))
 

@@ -10,17 +10,11 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "unit.h"
 
-#include <criterion/criterion.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- buf ---- */
 
@@ -465,8 +459,7 @@ static int in_child(int (*body)(void))
     cr_assert_geq(pid, 0);
     if (pid == 0)
         _exit(body());
-    int status;
-    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    int status = unit_wait(pid);
     cr_assert(WIFEXITED(status));
     return WEXITSTATUS(status);
 }

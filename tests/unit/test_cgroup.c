@@ -7,11 +7,7 @@
 
 #include "folder.h"
 
-#include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const char hybrid[] =
     "30 24 0:26 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs ro,mode=755\n"

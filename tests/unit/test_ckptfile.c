@@ -8,11 +8,6 @@
 
 #include "base/str.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static const char *const files[] = {
     "step-7/part",     "ckpt-5.index",         "ckpt-5.data-00000-of-00001",  "ckpt-50.index",
     "ckpt-10.pt.tmp",  "ckpt-11.pt.index.tmp", "ckpt-12.data-00000-of-00001", /* its index was

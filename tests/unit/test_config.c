@@ -11,8 +11,6 @@
 #include "configload.h"
 #include "json/json.h"
 
-#include <signal.h>
-
 TestSuite(config, .init = folder_enter, .fini = load_leave);
 
 Test(config, defaults)

@@ -11,7 +11,6 @@
 #include "base/str.h"
 
 #include <event2/event.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 

@@ -5,8 +5,6 @@
  */
 #include "walk.h"
 
-#include "base/str.h"
-
 #include <stdlib.h>
 
 TestSuite(core_asked, .fini = walks_end);

@@ -4,10 +4,6 @@
  */
 #include "walk.h"
 
-#include "base/log.h"
-#include "base/str.h"
-#include "wire/gate.h"
-
 #include <stdio.h>
 
 TestSuite(core_nodes, .fini = walks_end);

@@ -7,7 +7,6 @@
 
 #include "base/str.h"
 #include "core/common/grace.h"
-#include "wire/gate.h"
 
 #include <stdlib.h>
 

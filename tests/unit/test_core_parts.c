@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define S NS_PER_S

@@ -7,8 +7,6 @@
 
 #include "unit.h"
 
-#include "base/str.h"
-
 /* ATTACH() states only what a test is about, over "not stated". */
 #pragma GCC diagnostic ignored "-Woverride-init"
 

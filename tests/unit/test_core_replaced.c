@@ -5,8 +5,6 @@
  */
 #include "walk.h"
 
-#include "base/str.h"
-
 TestSuite(core_replaced, .fini = walks_end);
 
 static void replaced(struct walk *w, enum event_type type)

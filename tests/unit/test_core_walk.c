@@ -6,11 +6,8 @@
  */
 #include "walk.h"
 
-#include "base/log.h"
 #include "base/str.h"
 #include "wire/gate.h"
-
-#include <stdio.h>
 
 TestSuite(core_walk, .fini = walks_end);
 

@@ -8,9 +8,6 @@
 
 #include "base/str.h"
 
-#include <stdio.h>
-#include <string.h>
-
 TestSuite(cpus, .init = folder_make, .fini = folder_remove);
 
 /* Two hardware threads in each core, with numbers as Linux gives them: first all first ones. */

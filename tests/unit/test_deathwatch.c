@@ -4,18 +4,12 @@
  * told as a death, and which are none. That a death is told early is for
  * tests/behave/test_death.py.
  */
-#include "unit.h"
 #include "world.h"
 
 #include "base/str.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449

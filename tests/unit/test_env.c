@@ -7,7 +7,6 @@
 #include "unit.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static struct env_facts facts(void)
 {

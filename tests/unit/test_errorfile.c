@@ -3,14 +3,9 @@
  * test_errorfile: what a program has written of its failure, well or badly.
  */
 #include "base/clock.h"
-#include "base/str.h"
 #include "commands/errorfile.h"
 
 #include "folder.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #define S     NS_PER_S
 #define BEGIN (1700000000 * S)

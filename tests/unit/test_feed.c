@@ -11,8 +11,6 @@
 #include "unit.h"
 
 #include <event2/event.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* --- lines --- */
 

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 

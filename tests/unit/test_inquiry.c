@@ -9,9 +9,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 static struct reap reap;
 static struct event_base *base;
 static struct inquiry inquiry;

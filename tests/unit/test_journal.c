@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct core_params params = {.node_rank = 0,
                                     .nnodes = 1,

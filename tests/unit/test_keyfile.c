@@ -8,13 +8,6 @@
 
 #include "folder.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define DIGITS "00112233445566778899aabbccddeeFF0123456789abcdefABCDEF9876543210"
 #define LINE   "pchrun-key-1:" DIGITS
 

@@ -8,15 +8,9 @@
 #include "wire/gate.h"
 #include "world.h"
 
-#include <criterion/criterion.h>
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct world world;
 

@@ -10,10 +10,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 
 static struct config config;

@@ -10,10 +10,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct core_params params = {.node_rank = 1, .nnodes = 2, .job = "a\"b\\c\nd", .host = "n1"};
 static struct core_report report = {.state = NODE_RUNNING,

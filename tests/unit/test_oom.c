@@ -7,10 +7,7 @@
 
 #include "folder.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 static struct oom oom = {.root = folder};
 

@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "configload.h"
 
-#include <signal.h>
-
 static void end(void)
 {
     unload(&l);

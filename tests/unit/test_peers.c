@@ -6,22 +6,15 @@
  */
 #include "peerpair.h"
 
-#include "base/fd.h"
 #include "net/resolve.h"
 #include "net/stream.h"
 
-#include <criterion/criterion.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* ---- names that answer as the tests want them to ---- */
 

@@ -8,10 +8,6 @@
 #include "base/str.h"
 #include "config/platform.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 static const char *const files[] = {"sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name",
                                     "sys/class/dmi/id/chassis_asset_tag",
                                     "sys/class/dmi/id/bios_version", "dev/nvidia0"};

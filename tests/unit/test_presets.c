@@ -11,8 +11,6 @@
 #include "configload.h"
 #include "json/json.h"
 
-#include <signal.h>
-
 #define SLURM "SLURM_JOB_ID=17"
 
 TestSuite(presets, .init = folder_make, .fini = load_leave);

@@ -6,8 +6,6 @@
 
 #include "unit.h"
 
-#include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 

@@ -11,21 +11,16 @@
 #include "wire/page.h"
 #include "world.h"
 
-#include <criterion/criterion.h>
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 static struct world world;
 

@@ -10,8 +10,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <string.h>
-
 enum { NODES = 300 };
 
 static struct rankquery call;

@@ -8,9 +8,6 @@
 #include "os/tree.h"
 #include "unit.h"
 
-#include <signal.h>
-#include <string.h>
-
 static struct reap reap;
 
 struct seen {

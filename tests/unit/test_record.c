@@ -10,12 +10,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static struct record record;
 static struct reap reap;
 static struct config config;

@@ -6,12 +6,6 @@
 
 #include "folder.h"
 
-#include "base/str.h"
-
-#include <criterion/parameterized.h>
-#include <string.h>
-#include <unistd.h>
-
 static char taken[PROCMSG_PATH_MAX];
 static struct err err;
 

@@ -10,7 +10,6 @@
 #include "base/str.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 static struct saves saves;
 

@@ -5,11 +5,6 @@
 #include "base/str.h"
 #include "world.h"
 
-#include <criterion/criterion.h>
-#include <signal.h>
-#include <stdint.h>
-#include <sys/wait.h>
-
 static struct world world;
 
 ClientTest(shield, turns_a_term_into_a_notice)

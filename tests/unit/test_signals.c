@@ -7,7 +7,6 @@
 #include "base/sigtext.h"
 #include "unit.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 

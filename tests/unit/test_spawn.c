@@ -8,13 +8,6 @@
 #include "folder.h"
 #include "os/signals.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
 extern char **environ;
 
 static struct err err;

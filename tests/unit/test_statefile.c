@@ -6,13 +6,6 @@
 
 #include "folder.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 static char path[128], state[80];

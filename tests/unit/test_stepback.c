@@ -9,11 +9,6 @@
 
 #include "base/str.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-
 static char ckpt[80], state[96];
 static struct config config;
 static struct reap reap;

@@ -8,7 +8,6 @@
 #include "os/tree.h"
 #include "unit.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define MARK "TEST_STRAY_MARK"

@@ -10,14 +10,7 @@
 #include "base/fd.h"
 #include "folder.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* --- tail --- */
 

@@ -11,14 +11,9 @@
 #include "peers/conn.h"
 #include "unit.h"
 
-#include <criterion/criterion.h>
-#include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { MEMBER, CHIEF, ENDS };
 

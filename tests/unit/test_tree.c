@@ -4,13 +4,10 @@
  */
 #include "os/tree.h"
 
-#include "base/err.h"
 #include "unit.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Starts `sh -c script` and waits for so many lines of it. */
 static pid_t start_shell(const char *script, int lines, char *text, size_t size)

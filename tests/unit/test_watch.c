@@ -12,11 +12,7 @@
 
 #include "folder.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 /* ---- answers ---- */
 

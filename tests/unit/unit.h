@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit: what the unit tests share. Processes that a test starts must exec or _exit; the test runs
- * in a worker process of its own, and asserts at its end that no child is left (unit_no_children).
+ * unit: what the unit tests share, with the headers of the C library that most of them need. The
+ * other headers of this folder bring it along. Processes that a test starts must exec or _exit; the
+ * test runs in a worker process of its own, and asserts at its end that no child is left
+ * (unit_no_children).
  */
 #pragma once
 

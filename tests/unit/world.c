@@ -3,23 +3,14 @@
  */
 #include "world.h"
 
-#include "unit.h"
-
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <criterion/criterion.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { DEADLINE_S = UNIT_DEADLINE_MS / 1000 };
 

@@ -8,10 +8,7 @@
 #pragma once
 
 #include "procs/procs.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
 enum call_kind {
     CALL_ATTACHED = EV_PROC_ATTACHED,
