@@ -179,6 +179,26 @@ HELPER struct peermsg order(uint64_t seq)
     return msg;
 }
 
+HELPER void send_order(struct world *world, uint64_t seq)
+{
+    struct peermsg msg = order(seq);
+    peers_send(world->chief.peers, PEERS_FIRST, &msg);
+}
+
+/* The side goes, as a killed process does. */
+HELPER void goes(struct side *side)
+{
+    peers_free(side->peers);
+    side->peers = NULL;
+}
+
+/* Another takes the place of the chief; it does not listen yet. */
+HELPER void renew_chief(struct world *world)
+{
+    goes(&world->chief);
+    side_init(world, &world->chief, &(struct peers_options){0});
+}
+
 /* Connects the member and lets the chief hear its HELLO. */
 HELPER void join(struct world *world)
 {
@@ -218,12 +238,17 @@ HELPER void raw_send_msg(int fd, const struct peermsg *msg)
     raw_send(fd, frame, peermsg_encode(msg, frame, sizeof frame));
 }
 
+HELPER void raw_hello(int fd, uint32_t node_rank)
+{
+    struct peermsg msg = hello(node_rank);
+    raw_send_msg(fd, &msg);
+}
+
 /* A raw client that the chief has heard the HELLO of. */
 HELPER int raw_join(struct world *world, uint32_t node_rank)
 {
     int fd = raw_connect(world), messages = world->chief.messages;
-    struct peermsg msg = hello(node_rank);
-    raw_send_msg(fd, &msg);
+    raw_hello(fd, node_rank);
     run_until(world, world->chief.messages > messages);
     return fd;
 }

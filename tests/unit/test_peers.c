@@ -57,8 +57,7 @@ PairTest(peers, messages_go_both_ways)
     cr_assert_eq(w.chief.last.type, PEERMSG_HELLO);
     cr_assert_str_eq(w.chief.last.hello.job, "run7");
     cr_assert_eq(w.chief.last.hello.node_rank, 1);
-    struct peermsg msg = order(77);
-    peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    send_order(&w, 77);
     run_until(&w, w.member.messages == 1);
     cr_assert_eq(last_conn(&w.member), PEERS_CHIEF);
     cr_assert_eq(w.member.last.stamp.seq, 77);
@@ -186,7 +185,6 @@ PairTest(peers, garbage_is_closed_in_silence)
 PairTest(peers, random_bytes_never_crash)
 {
     srandom(42);
-    struct peermsg msg = hello(1);
     for (int i = 0; i < 200; i++) {
         uint8_t noise[600];
         for (size_t j = 0; j < sizeof noise; j++)
@@ -194,7 +192,7 @@ PairTest(peers, random_bytes_never_crash)
         frame_header(FRAME_PEER, PEERMSG_VERSION, (uint8_t)(random() % 8),
                      (uint32_t)(random() % 500), noise);
         int fd = raw_connect(&w);
-        raw_send_msg(fd, &msg);
+        raw_hello(fd, 1);
         raw_send(fd, noise, sizeof noise);
         run_until(&w, w.chief.downs == i + 1);
         close(fd);
@@ -319,8 +317,7 @@ PairTest(peers, strangers_are_limited)
 PairTest(peers, second_hello_ends_the_connection)
 {
     int fd = raw_join(&w, 2);
-    struct peermsg msg = hello(1);
-    raw_send_msg(fd, &msg);
+    raw_hello(fd, 1);
     run_until(&w, w.chief.downs == 1);
     cr_assert_eq(w.chief.messages, 1);
     cr_assert(strstr(w.chief.why, "said HELLO a second time"), "%s", w.chief.why);
@@ -330,18 +327,16 @@ PairTest(peers, second_hello_ends_the_connection)
 PairTest(peers, who_does_not_read_is_given_up)
 {
     int fd = raw_join(&w, 2);
-    struct peermsg msg;
     uint64_t sent = 0;
     while (w.chief.downs == 0 && sent < 1000000) {
-        msg = order(++sent);
-        peers_send(w.chief.peers, PEERS_FIRST, &msg);
+        send_order(&w, ++sent);
         if (sent % 100 == 0)
             run_dry(&w);
     }
     cr_assert_eq(w.chief.downs, 1, "%" PRIu64 " messages were taken", sent);
     cr_assert(strstr(w.chief.why, "does not read"), "%s", w.chief.why);
     /* A message sent to it from now on is dropped, and nothing more is reported. */
-    peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    send_order(&w, sent);
     run_dry(&w);
     cr_assert_eq(w.chief.downs, 1);
     close(fd);
@@ -414,10 +409,8 @@ PairTest(peers, last_words_arrive)
     struct peermsg status = {.type = PEERMSG_STATUS};
     for (int i = 0; i < 200; i++)
         peers_send(w.member.peers, PEERS_CHIEF, &status);
-    for (uint64_t i = 1; i <= 100; i++) {
-        struct peermsg msg = order(i);
-        peers_send(w.chief.peers, PEERS_FIRST, &msg);
-    }
+    for (uint64_t i = 1; i <= 100; i++)
+        send_order(&w, i);
     int heard = w.chief.messages;
     peers_close(w.chief.peers, PEERS_FIRST);
     run_until(&w, w.member.downs == 1);
@@ -497,9 +490,8 @@ PairTest(peers, close_from_within_a_callback)
 {
     w.chief.close_on_message = 1;
     int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
-    raw_send_msg(fd, &msg);
+    raw_hello(fd, 2);
+    raw_hello(fd, 2);
     run_until(&w, raw_is_closed(fd));
     cr_assert_eq(w.chief.messages, 1);
     close(fd);
@@ -512,9 +504,8 @@ PairTest(peers, finish_has_a_deadline)
 {
     limit((struct peers_options){.close_wait_ns = 100 * NS_PER_MS, .queue_max = 32 << 20});
     int fd = raw_join(&w, 2);
-    struct peermsg msg = order(1);
     for (int i = 0; i < 50000; i++)
-        peers_send(w.chief.peers, PEERS_FIRST, &msg);
+        send_order(&w, 1);
     int64_t start = clock_now_ns();
     peers_finish(w.chief.peers);
     cr_assert_eq(w.chief.finished, 0);
@@ -529,8 +520,7 @@ PairTest(peers, finish_is_at_once_when_the_other_side_closes)
     join(&w);
     int stranger = raw_connect(&w);
     run_dry(&w);
-    struct peermsg msg = order(1);
-    peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    send_order(&w, 1);
     int64_t start = clock_now_ns();
     peers_finish(w.chief.peers);
     run_until(&w, w.chief.finished == 1);
@@ -545,8 +535,7 @@ PairTest(peers, finish_is_at_once_when_the_other_side_closes)
 
 PairTest(peers, nobody_listens)
 {
-    peers_free(w.chief.peers);
-    w.chief.peers = NULL;
+    goes(&w.chief);
     for (int i = 1; i <= 3; i++) {
         peers_connect(w.member.peers, &w.at);
         cr_assert_eq(w.member.downs, i - 1, "told from within the call");
@@ -579,8 +568,7 @@ PairTest(peers, unknown_name_is_an_error)
     run_until(&w, w.member.downs == 1);
     cr_assert_str_eq(w.member.why, "cannot look up 'n7.test': Name or service not known");
     struct err err;
-    peers_free(w.chief.peers);
-    side_init(&w, &w.chief, &(struct peers_options){0});
+    renew_chief(&w);
     cr_assert(!peers_listen(w.chief.peers, &where, &err));
     cr_assert_str_eq(err.text,
                      "cannot listen: cannot look up 'n7.test': Name or service not known");
@@ -592,8 +580,7 @@ PairTest(peers, every_address_of_a_name_is_tried)
     str_copy(w.at.host, sizeof w.at.host, "two.test");
     join(&w);
     cr_assert_eq(w.member.downs, 0);
-    peers_free(w.chief.peers);
-    side_init(&w, &w.chief, &(struct peers_options){0});
+    renew_chief(&w);
     run_until(&w, w.member.downs == 1);
     peers_connect(w.member.peers, &w.at);
     run_until(&w, w.member.downs == 2);
@@ -667,8 +654,7 @@ PairTest(peers, address_of_another_machine_cannot_be_bound)
 
 PairTest(peers, ipv6)
 {
-    peers_free(w.chief.peers);
-    side_init(&w, &w.chief, &(struct peers_options){0});
+    renew_chief(&w);
     struct err err;
     w.at = (struct address){.host = "::1"};
     if (!peers_listen(w.chief.peers, &w.at, &err))
@@ -691,8 +677,7 @@ PairTest(peers, out_of_descriptors)
     struct rlimit old, low;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
     int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
+    raw_hello(fd, 2);
     int spare = dup(fd); /* the lowest number that is free */
     close(spare);
     low = (struct rlimit){.rlim_cur = (rlim_t)spare, .rlim_max = old.rlim_max};
@@ -727,7 +712,6 @@ PairTest(peers, free_at_any_time)
     close(fd);
     limit((struct peers_options){0});
     peers_connect(w.member.peers, &(struct address){.host = "stuck.test", .port = 1});
-    peers_free(w.member.peers);
-    w.member.peers = NULL;
+    goes(&w.member);
     sem_post(&stuck_lookups);
 }

@@ -4,15 +4,10 @@
  */
 #include "peerpair.h"
 
-static struct peermsg welcome(void)
-{
-    return (struct peermsg){.type = PEERMSG_WELCOME, .stamp = {.attempt = 1}};
-}
-
 /* Lets the member hear WELCOME, and with it whether anything lies between. */
 static void let_in(struct world *world)
 {
-    struct peermsg msg = welcome();
+    struct peermsg msg = {.type = PEERMSG_WELCOME, .stamp = {.attempt = 1}};
     int messages = world->member.messages;
     join(world);
     peers_send(world->chief.peers, last_conn(&world->chief), &msg);
@@ -23,8 +18,7 @@ static void let_in(struct world *world)
 static void expect_end_of_member(struct world *world)
 {
     let_in(world);
-    peers_free(world->member.peers);
-    world->member.peers = NULL;
+    goes(&world->member);
     run_until(world, world->chief.downs == 1);
     cr_expect(world->chief.has_ended, "%s", world->chief.why);
 }
@@ -38,11 +32,9 @@ PairTest(peers_end, who_closes_has_ended)
 /* The chief sees an IPv4 address then as a part of IPv6's. */
 PairTest(peers_end, who_closes_has_ended_where_the_chief_listens_to_all)
 {
-    static const struct peers_options defaults;
     struct address all = {.host = "::"};
     struct err err;
-    peers_free(w.chief.peers);
-    side_init(&w, &w.chief, &defaults);
+    renew_chief(&w);
     if (peers_listen(w.chief.peers, &all, &err)) {
         w.at.port = peers_port(w.chief.peers);
         expect_end_of_member(&w);
@@ -52,8 +44,7 @@ PairTest(peers_end, who_closes_has_ended_where_the_chief_listens_to_all)
 PairTest(peers_end, a_chief_that_closes_has_ended)
 {
     let_in(&w);
-    peers_free(w.chief.peers);
-    w.chief.peers = NULL;
+    goes(&w.chief);
     run_until(&w, w.member.downs == 1);
     cr_expect(w.member.has_ended, "%s", w.member.why);
 }
@@ -66,8 +57,7 @@ PairTest(peers_end, a_chief_that_is_not_there_any_more_has_ended)
     peers_send(w.member.peers, PEERS_CHIEF, &bad);
     run_until(&w, w.member.downs == 1);
     cr_expect(!w.member.has_ended, "it lives: %s", w.member.why);
-    peers_free(w.chief.peers);
-    w.chief.peers = NULL;
+    goes(&w.chief);
     peers_connect(w.member.peers, &w.at);
     run_until(&w, w.member.downs == 2);
     cr_expect(w.member.has_ended, "%s", w.member.why);

@@ -27,6 +27,11 @@ static struct tls *tls_of(const struct key *key, const char *job)
     return tls;
 }
 
+static struct tls *ours(void)
+{
+    return tls_of(&first_key, "run7");
+}
+
 static void make_pair(int ret[2])
 {
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ret), 0);
@@ -173,13 +178,24 @@ static void send_orders(struct world *world, int n)
     }
 }
 
+static struct world w;
+
+/* A test of two ends with one key, which have shaken hands and said HELLO. */
+#define KeyTest(name)              \
+    static void of_##name(void);   \
+    Test(tls, name)                \
+    {                              \
+        begin(&w, ours(), ours()); \
+        say_hello(&w);             \
+        of_##name();               \
+        end(&w);                   \
+    }                              \
+    static void of_##name(void)
+
 /* Sends far more than the sockets hold, in records larger than one read takes. */
-Test(tls, much_is_sent_at_once)
+KeyTest(much_is_sent_at_once)
 {
     enum { MANY = 5000 };
-    struct world w;
-    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
-    say_hello(&w);
     send_orders(&w, MANY);
     struct peermsg msg = {.type = PEERMSG_STATUS, .stamp = {.attempt = 1}};
     for (int i = 0; i < MANY; i++) {
@@ -188,51 +204,38 @@ Test(tls, much_is_sent_at_once)
     }
     cr_assert_gt(buf_len(&w.ends[CHIEF].conn->out), 0, "this is not much");
     run_until(&w, w.ends[MEMBER].messages == MANY && w.ends[CHIEF].messages == 1 + MANY);
-    end(&w);
 }
 
 /* It comes with the last bytes of the handshake, and nothing after it wakes the chief. */
 Test(tls, a_hello_that_is_said_at_once_is_heard)
 {
-    struct world world;
-    begin(&world, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
-    world.ends[MEMBER].greets = true;
-    run_until(&world, world.ends[CHIEF].messages == 1);
-    end(&world);
+    begin(&w, ours(), ours());
+    w.ends[MEMBER].greets = true;
+    run_until(&w, w.ends[CHIEF].messages == 1);
+    end(&w);
 }
 
-Test(tls, last_words_arrive)
+KeyTest(last_words_arrive)
 {
-    struct world w;
-    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
-    say_hello(&w);
     send_orders(&w, 1000);
     conn_close(w.ends[CHIEF].conn);
     run_until(&w, w.ends[MEMBER].broken && w.ends[CHIEF].broken);
     cr_assert_eq(w.ends[MEMBER].messages, 1000);
     cr_assert_str_eq(w.ends[MEMBER].conn->why, "0.0.0.0: closed by the other side");
     cr_assert_str_eq(w.ends[CHIEF].conn->why, "");
-    end(&w);
 }
 
 /* A killed node says nothing: that is a lost connection, as without a key. */
-Test(tls, end_without_a_word)
+KeyTest(end_without_a_word)
 {
-    struct world w;
-    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
-    say_hello(&w);
     shutdown(w.ends[CHIEF].conn->stream.fd, SHUT_RDWR);
     run_until(&w, w.ends[MEMBER].broken);
     cr_assert_str_eq(w.ends[MEMBER].conn->why, "0.0.0.0: closed by the other side");
-    end(&w);
 }
 
 /* A chief that refuses has closed before the member's next word: the refusal counts, not that. */
-Test(tls, what_was_said_is_read_though_sending_fails)
+KeyTest(what_was_said_is_read_though_sending_fails)
 {
-    struct world w;
-    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
-    say_hello(&w);
     event_del(w.ends[MEMBER].conn->readable);
     send_orders(&w, 3);
     shutdown(w.ends[CHIEF].conn->stream.fd, SHUT_RDWR);
@@ -242,7 +245,6 @@ Test(tls, what_was_said_is_read_though_sending_fails)
     event_add(w.ends[MEMBER].conn->readable, NULL);
     run_until(&w, w.ends[MEMBER].broken);
     cr_assert_eq(w.ends[MEMBER].messages, 3);
-    end(&w);
 }
 
 /* Pages of files that are resident (proc(5), statm). */
@@ -257,11 +259,8 @@ static long file_pages(void)
 
 /* The memory of the handshake is given back: more than a megabyte. Memory for messages, and for the
  * next handshake, is taken again. */
-Test(tls, memory_is_given_back_at_rest)
+KeyTest(memory_is_given_back_at_rest)
 {
-    struct world w;
-    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
-    say_hello(&w);
     long before = file_pages();
     tls_rest(w.ends[MEMBER].rules.tls);
     send_orders(&w, 10);
@@ -270,7 +269,6 @@ Test(tls, memory_is_given_back_at_rest)
     end(&w);
     begin(&w, tls_of(&first_key, "run8"), tls_of(&first_key, "run8"));
     say_hello(&w);
-    end(&w);
 }
 
 /* The log of either node tells the user what to do. */
@@ -289,7 +287,6 @@ Test(tls, who_does_not_belong_here)
         {NULL, &first_key, "run7", NULL, "it has no key, this node has a key"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct world w;
         begin(&w, rows[i].member ? tls_of(rows[i].member, rows[i].job) : NULL,
               rows[i].chief ? tls_of(rows[i].chief, "run7") : NULL);
         if (!rows[i].member)
@@ -313,7 +310,6 @@ Test(tls, who_says_too_little)
 {
     static const uint8_t half[] = {0x16, 3, 1, 1, 0, 1, 0, 0, 0xfc, 3, 3};
     for (int size = 0; size <= (int)sizeof half; size += (int)sizeof half) {
-        struct world w;
         struct tls *tls = tls_of(&first_key, "run7");
         w.ends[CHIEF] = (struct end){.rules = rules_with(event_base_new(), tls)};
         struct end *chief = &w.ends[CHIEF];
@@ -338,7 +334,6 @@ Test(tls, who_says_too_little)
 /* ---- a wire that the test can bend ---- */
 
 struct wire {
-    struct tls *tls[ENDS];
     struct stream ends[ENDS];
     int relay[ENDS]; /* the other side of each end's socket */
     bool is_up[ENDS];
@@ -349,14 +344,16 @@ struct wire {
     uint8_t said[ENDS][4096];
 };
 
-static void wire_begin(struct wire *wire, struct tls *member, struct tls *chief)
+static struct tls *keys[ENDS];
+
+static void wire_begin(struct wire *wire)
 {
-    *wire = (struct wire){.tls = {member, chief}, .bend = {SIZE_MAX, SIZE_MAX}};
+    *wire = (struct wire){.bend = {SIZE_MAX, SIZE_MAX}};
     for (int i = 0; i < ENDS; i++) {
         int fds[2];
         make_pair(fds);
         wire->relay[i] = fds[1];
-        cr_assert(tls_stream(wire->tls[i], fds[0], i == MEMBER, &wire->ends[i]));
+        cr_assert(tls_stream(keys[i], fds[0], i == MEMBER, &wire->ends[i]));
     }
 }
 
@@ -416,85 +413,87 @@ static bool is_record_version(const struct wire *wire, int from, size_t at)
     return false;
 }
 
+/* A test with a wire whose ends have shaken hands. */
+#define WireTest(name)           \
+    static void on_##name(void); \
+    Test(tls, name)              \
+    {                            \
+        keys[MEMBER] = ours();   \
+        keys[CHIEF] = ours();    \
+        wire_begin(&wire);       \
+        shake_hands(&wire);      \
+        on_##name();             \
+        wire_end(&wire);         \
+        tls_free(keys[MEMBER]);  \
+        tls_free(keys[CHIEF]);   \
+    }                            \
+    static void on_##name(void)
+
+static struct wire wire;
+
 /* An attacker who changes one byte on the way gains nothing, whichever byte it is. */
-Test(tls, every_byte_of_the_handshake_counts)
+WireTest(every_byte_of_the_handshake_counts)
 {
-    struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
-    struct wire whole, bent;
-    wire_begin(&whole, tls[MEMBER], tls[CHIEF]);
-    shake_hands(&whole);
-    cr_assert(whole.is_up[MEMBER] && whole.is_up[CHIEF]);
-    cr_assert(whole.passed[MEMBER] < 4096 && whole.passed[CHIEF] < 4096);
+    struct wire bent;
+    cr_assert(wire.is_up[MEMBER] && wire.is_up[CHIEF]);
+    cr_assert(wire.passed[MEMBER] < 4096 && wire.passed[CHIEF] < 4096);
     for (int from = 0; from < ENDS; from++)
-        for (size_t at = 0; at < whole.passed[from]; at++) {
-            if (is_record_version(&whole, from, at))
+        for (size_t at = 0; at < wire.passed[from]; at++) {
+            if (is_record_version(&wire, from, at))
                 continue;
-            wire_begin(&bent, tls[MEMBER], tls[CHIEF]);
+            wire_begin(&bent);
             bent.bend[from] = at;
             shake_hands(&bent);
             cr_expect(!bent.is_up[CHIEF], "byte %zu of %s", at, from ? "the chief" : "the member");
             wire_end(&bent);
         }
-    wire_end(&whole);
-    tls_free(tls[MEMBER]);
-    tls_free(tls[CHIEF]);
 }
 
 /* Overheard bytes cannot be sent again: neither to the side that they were meant for, nor to their
  * sender. */
-Test(tls, nothing_can_be_said_again)
+WireTest(nothing_can_be_said_again)
 {
-    struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
-    struct wire whole;
-    wire_begin(&whole, tls[MEMBER], tls[CHIEF]);
-    shake_hands(&whole);
     for (int speaker = 0; speaker < ENDS; speaker++)
         for (int hearer = 0; hearer < ENDS; hearer++) {
-            struct wire wire;
-            wire_begin(&wire, tls[MEMBER], tls[CHIEF]);
-            shake(&wire, hearer);
-            cr_assert_eq(send(wire.relay[hearer], whole.said[speaker], whole.passed[speaker], 0),
-                         (ssize_t)whole.passed[speaker]);
+            struct wire again;
+            wire_begin(&again);
+            shake(&again, hearer);
+            cr_assert_eq(send(again.relay[hearer], wire.said[speaker], wire.passed[speaker], 0),
+                         (ssize_t)wire.passed[speaker]);
             for (int i = 0; i < 10; i++)
-                shake(&wire, hearer);
-            cr_expect(wire.has_failed[hearer] && !wire.is_up[hearer], "%d to %d", speaker, hearer);
-            wire_end(&wire);
+                shake(&again, hearer);
+            cr_expect(again.has_failed[hearer] && !again.is_up[hearer], "%d to %d", speaker,
+                      hearer);
+            wire_end(&again);
         }
-    wire_end(&whole);
-    tls_free(tls[MEMBER]);
-    tls_free(tls[CHIEF]);
 }
 
 /* Says `text` from the member to the chief, bent as asked; the result of the chief's read. */
-static ssize_t say(struct wire *wire, const char *text, char *ret, size_t size)
+static ssize_t say(const char *text, char *ret, size_t size)
 {
-    struct stream *member = &wire->ends[MEMBER], *chief = &wire->ends[CHIEF];
+    struct stream *member = &wire.ends[MEMBER], *chief = &wire.ends[CHIEF];
     struct err err;
     size_t len = strlen(text);
     cr_assert_eq(member->kind->write(member, text, len, &err), (ssize_t)len);
-    carry(wire, MEMBER);
-    return chief->kind->read(chief, ret, size, &wire->err[CHIEF]);
+    carry(&wire, MEMBER);
+    return chief->kind->read(chief, ret, size, &wire.err[CHIEF]);
 }
 
-Test(tls, data_is_whole_or_nothing)
+WireTest(data_is_whole_or_nothing)
 {
-    struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
-    struct wire wire;
     char heard[100];
-    wire_begin(&wire, tls[MEMBER], tls[CHIEF]);
-    shake_hands(&wire);
-    cr_assert_eq(say(&wire, "seven bytes", heard, 7), 7);
+    cr_assert_eq(say("seven bytes", heard, 7), 7);
     cr_assert_arr_eq(heard, "seven b", 7);
     cr_assert(wire.ends[CHIEF].kind->has_more(&wire.ends[CHIEF]));
     wire.bend[MEMBER] = wire.passed[MEMBER] + 8;
-    cr_assert_eq(say(&wire, "changed", heard, sizeof heard), 4);
+    cr_assert_eq(say("changed", heard, sizeof heard), 4);
     cr_assert_arr_eq(heard, "ytes", 4);
-    cr_assert_eq(say(&wire, "more", heard, sizeof heard), STREAM_FAILED);
+    cr_assert_eq(say("more", heard, sizeof heard), STREAM_FAILED);
     cr_assert(strstr(wire.err[CHIEF].text, "what came was damaged on the way"), "%s",
               wire.err[CHIEF].text);
     wire_end(&wire);
     /* Half a record, and then the end. */
-    wire_begin(&wire, tls[MEMBER], tls[CHIEF]);
+    wire_begin(&wire);
     shake_hands(&wire);
     uint8_t record[100];
     struct err err;
@@ -503,19 +502,12 @@ Test(tls, data_is_whole_or_nothing)
     cr_assert_eq(send(wire.relay[CHIEF], record, (size_t)n - 1, 0), n - 1);
     shutdown(wire.relay[CHIEF], SHUT_WR);
     cr_assert_eq(wire.ends[CHIEF].kind->read(&wire.ends[CHIEF], heard, 100, &err), STREAM_END);
-    wire_end(&wire);
-    tls_free(tls[MEMBER]);
-    tls_free(tls[CHIEF]);
 }
 
 /* A part of a record is no reason to read again and again. */
-Test(tls, a_part_of_a_record_waits_for_the_rest)
+WireTest(a_part_of_a_record_waits_for_the_rest)
 {
-    struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
-    struct wire wire;
     char heard[100];
-    wire_begin(&wire, tls[MEMBER], tls[CHIEF]);
-    shake_hands(&wire);
     struct stream *member = &wire.ends[MEMBER], *chief = &wire.ends[CHIEF];
     uint8_t record[100];
     struct err err;
@@ -529,7 +521,4 @@ Test(tls, a_part_of_a_record_waits_for_the_rest)
     cr_assert_eq(chief->kind->read(chief, heard, sizeof heard, &err), 3);
     cr_assert_arr_eq(heard, "two", 3);
     cr_assert(!chief->kind->has_more(chief));
-    wire_end(&wire);
-    tls_free(tls[MEMBER]);
-    tls_free(tls[CHIEF]);
 }
