@@ -101,33 +101,24 @@ Test(spawn, runs_a_script_without_interpreter)
     cr_assert_eq(WEXITSTATUS(status), 23);
 }
 
-Test(spawn, gives_a_session_of_its_own_on_request)
-{
-    int report;
-    char *argv[] = {"sleep", "100", NULL};
-    struct spawn_request request = request_of(argv, NULL);
-    request.new_session = true;
-    pid_t pid = spawn_start(&request, &report, &err);
-    cr_assert_neq(pid, 0, "%s", err.text);
-    cr_assert(unit_readable(report));
-    cr_assert_eq(getsid(pid), pid);
-    cr_assert_eq(kill(pid, SIGKILL), 0);
-    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
-    close(report);
-}
-
+/* A session of its own only on request. */
 Test(spawn, leads_a_group_of_its_own)
 {
-    int report;
     char *argv[] = {"sleep", "100", NULL};
-    struct spawn_request request = request_of(argv, NULL);
-    pid_t pid = spawn_start(&request, &report, &err);
-    cr_assert_neq(pid, 0, "%s", err.text);
-    cr_assert_eq(getpgid(pid), pid);
-    cr_assert_eq(getsid(pid), getsid(0));
-    cr_assert_eq(kill(-pid, SIGKILL), 0);
-    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
-    close(report);
+    for (int new_session = 0; new_session < 2; new_session++) {
+        int report;
+        struct spawn_request request = request_of(argv, NULL);
+        request.new_session = new_session;
+        pid_t pid = spawn_start(&request, &report, &err);
+        cr_assert_neq(pid, 0, "%s", err.text);
+        if (new_session)
+            cr_assert(unit_readable(report));
+        cr_assert_eq(getpgid(pid), pid);
+        cr_assert_eq(getsid(pid), new_session ? pid : getsid(0));
+        cr_assert_eq(kill(-pid, SIGKILL), 0);
+        cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
+        close(report);
+    }
 }
 
 Test(spawn, closes_what_was_closed_and_tells_the_pid)
@@ -173,16 +164,11 @@ Test(spawn, lets_go_of_what_it_inherited)
     cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
 }
 
-/* Serves us, and is kept apart from the job: three descriptors, an empty mask, its own directory.
- */
-Test(spawn, apart_from_the_job)
+/* Starts a program that serves us, and is kept apart from the job. Returns its output. */
+static const char *said_apart(char **argv)
 {
+    static char text[256];
     int ends[2];
-    char text[256] = "";
-    char *argv[] = {"/bin/sh", "-c", "pwd; echo /proc/self/fd/*; grep SigBlk: /proc/self/status",
-                    NULL};
-    FD_CLEANUP int inherited = open("/dev/null", O_RDONLY); /* not close-on-exec */
-    cr_assert_gt(inherited, 2);
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
     struct spawn_request request = request_of(argv, NULL);
     request.is_apart = true;
@@ -190,31 +176,33 @@ Test(spawn, apart_from_the_job)
     memcpy(request.streams, (int[]){SPAWN_NULL, ends[1], ends[1]}, sizeof request.streams);
     cr_assert_eq(start(&request), SPAWN_RUNNING);
     cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
+    close(ends[0]);
+    close(ends[1]);
+    cr_assert(unit_no_children());
+    return text;
+}
+
+/* Three descriptors, an empty mask, its own directory. */
+Test(spawn, apart_from_the_job)
+{
+    char *argv[] = {"/bin/sh", "-c", "pwd; echo /proc/self/fd/*; grep SigBlk: /proc/self/status",
+                    NULL};
+    FD_CLEANUP int inherited = open("/dev/null", O_RDONLY); /* not close-on-exec */
+    cr_assert_gt(inherited, 2);
+    const char *text = said_apart(argv);
     /* 3 is the directory that the shell lists */
     cr_expect(strstr(text, "/usr\n/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n"
                            "SigBlk:\t0000000000000000\n") == text,
               "%s", text);
-    close(ends[0]);
-    close(ends[1]);
-    cr_assert(unit_no_children());
 }
 
 /* Its SIGCHLD is not ignored, so it can wait for its own children. */
 Test(spawn, apart_from_an_ignored_sigchld)
 {
-    int ends[2];
-    char text[64] = "";
     char *argv[] = {"grep", "SigIgn:", "/proc/self/status", NULL};
     signal(SIGCHLD, SIG_IGN);
-    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    struct spawn_request request = request_of(argv, NULL);
-    request.is_apart = true;
-    memcpy(request.streams, (int[]){SPAWN_NULL, ends[1], ends[1]}, sizeof request.streams);
-    cr_assert_eq(start(&request), SPAWN_RUNNING);
-    cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
+    const char *text = said_apart(argv);
     unsigned long long ignored = 0;
     cr_assert_eq(sscanf(text, "SigIgn: %llx", &ignored), 1, "%s", text);
     cr_expect_eq(ignored & 1ULL << (SIGCHLD - 1), 0, "%s", text);
-    close(ends[0]);
-    close(ends[1]);
 }

@@ -57,9 +57,7 @@ Test(tail, a_line_that_is_begun_anew)
     tail_add(&tail, "\n", 1);
     tail_add(&tail, "x", 1);
     cr_expect_str_eq(last(1), "x");
-    memset(&tail, 0, sizeof tail);
-    tail.lines = 5;
-    tail_add(&tail, "kept\n", 5);
+    fill(5, "kept\n");
     for (int i = 0; i < 100000; i++)
         tail_add(&tail, "\rprogress", 9);
     cr_expect_str_eq(last(5), "kept\nprogress");
@@ -73,9 +71,7 @@ Test(tail, a_line_that_is_too_long)
     for (size_t i = 0; i < 4; i++)
         big[sizeof big - 4 + i] = "end\n"[i];
     for (size_t piece = 1000; piece <= sizeof big; piece *= 5) {
-        memset(&tail, 0, sizeof tail);
-        tail.lines = 3;
-        tail_add(&tail, "before\n", 7);
+        fill(3, "before\n");
         for (size_t i = 0; i < sizeof big; i += piece)
             tail_add(&tail, big + i, i + piece < sizeof big ? piece : sizeof big - i);
         last(3);
@@ -102,13 +98,11 @@ Test(tail, pieces_do_not_matter)
             unsigned at = (unsigned)rand_r(&seed);
             whole[i] = at % rare == 0 ? "\n\n\r"[at / rare % 3U] : "abcdef"[at % 6U];
         }
-        memset(&tail, 0, sizeof tail);
-        tail.lines = 20;
+        fill(20, "");
         for (size_t i = 0; i < n; i++)
             tail_add(&tail, whole + i, 1);
         tail_last(&tail, 20, one, sizeof one);
-        memset(&tail, 0, sizeof tail);
-        tail.lines = 20;
+        fill(20, "");
         for (size_t i = 0, k; i < n; i += k) {
             k = 1 + (size_t)rand_r(&seed) % (2 * TAIL_LAST_MAX);
             k = k < n - i ? k : n - i;
