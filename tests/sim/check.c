@@ -55,14 +55,11 @@ void check_step(struct world *w, const struct proc *p)
  * is agreed on and made. */
 void check_period(struct world *w, const struct proc *p)
 {
-    int64_t save = 0, attached = 0, step = 0;
     if (!w->s.is_regular || !p->is_attached || w->first_notice_at)
         return;
-    for (int i = 0; i < w->nall; i++) {
-        save = w->s.save_time[i] > save ? w->s.save_time[i] : save;
-        step = w->s.step_time[i] > step ? w->s.step_time[i] : step;
-        attached = w->s.attach_at[i] > attached ? w->s.attach_at[i] : attached;
-    }
+    int64_t save = schedule_longest(&w->s, w->s.save_time);
+    int64_t step = schedule_longest(&w->s, w->s.step_time);
+    int64_t attached = schedule_longest(&w->s, w->s.attach_at);
     /* One of its own may be under way. */
     int64_t takes = 8 * w->s.delay_max + 2 * save + 3 * step + 100 * NS_PER_MS;
     uint64_t steps = w->s.stride[p->index] * (4 + 2 * (uint64_t)takes / (uint64_t)step);
@@ -184,14 +181,6 @@ void check_generation(struct world *w, int node, uint32_t generation, uint64_t s
         fail(w, "generation %u, and %d restarts are allowed", generation, w->s.restart.max);
 }
 
-static bool all_did(const struct world *w, bool (*did)(const struct proc *p))
-{
-    for (int i = 0; i < w->nall; i++)
-        if (!did(&w->procs[i]))
-            return false;
-    return true;
-}
-
 static bool has_ended_well(const struct proc *p)
 {
     return p->state == PROC_DEAD && p->ended_well && (p->is_done || p->has_left);
@@ -273,12 +262,27 @@ bool any_ended_in_silence(const struct world *w)
     return any_is(w, ended_in_silence);
 }
 
-bool check_holds_notice(const struct host *host)
+bool any_has_failed(const struct world *w)
 {
-    for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
-        if (host->deadlines[i])
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].has_failed)
             return true;
     return false;
+}
+
+/* CLOCK_NEVER: no notice holds. */
+static int64_t earliest_deadline(const struct host *host)
+{
+    int64_t earliest = CLOCK_NEVER;
+    for (size_t k = 0; k < ARRAY_LEN(host->deadlines); k++)
+        if (host->deadlines[k])
+            earliest = clock_min(earliest, host->deadlines[k]);
+    return earliest;
+}
+
+bool check_holds_notice(const struct host *host)
+{
+    return earliest_deadline(host) != CLOCK_NEVER;
 }
 
 /* A node that is alone waits for no other node. */
@@ -381,11 +385,6 @@ static void check_no_return(struct world *w, int node)
              verdict_name(host->outcome));
 }
 
-static bool hangs(const struct proc *p)
-{
-    return p->hung_at > 0;
-}
-
 /* The latest time at which a process that did not hang went on. A process stopped by a debugger is
  * left alone. */
 static int64_t stands_until(const struct proc *p)
@@ -412,12 +411,9 @@ static bool went_on_unheard(const struct world *w, const struct proc *p)
 
 /* A process that hung until the end counts. So does a process that went on too late for node 0 to
  * hear of it. */
-static bool any_hangs(const struct world *w)
+static bool hangs(const struct world *w, const struct proc *p)
 {
-    for (int i = 0; i < w->nall; i++)
-        if (hangs(&w->procs[i]) || goes_on_unheard(w, &w->procs[i]))
-            return true;
-    return false;
+    return p->hung_at || goes_on_unheard(w, p);
 }
 
 /* Has every node known long enough that a notice is near? */
@@ -439,9 +435,8 @@ static int64_t hang_limit(const struct world *w)
         if ((f->kind == DO_STOP || f->kind == DO_LAG) && f->length > pause && !is_for_ever)
             pause = f->length;
     }
-    for (int i = 0; i < w->nall; i++)
-        if (2 * w->s.save_time[i] > pause)
-            pause = 2 * w->s.save_time[i];
+    int64_t save = schedule_longest(&w->s, w->s.save_time);
+    pause = 2 * save > pause ? 2 * save : pause;
     int64_t limit = SIM_FACTOR * pause > SIM_EVAL_NS ? SIM_FACTOR * pause : SIM_EVAL_NS;
     return limit + limit / 4 + (10 + 5 + 25 + 10) * S + 2 * standstill(w);
 }
@@ -455,7 +450,7 @@ static void check_hang(struct world *w, const struct host *host)
              (long long)((w->now - w->moved_at) / S));
     if (is_notice_near(w))
         fail(w, "a hang was found while a notice was near: %s", host->why);
-    if (!any_hangs(w))
+    if (!any_is(w, hangs))
         fail(w, "a hang was found, and no process hangs: %s", host->why);
     if (sscanf(host->why, "rank %d (process %*d on node %*d, ) is behind: it has stood at step %d",
                &rank, &step) != 2) {
@@ -467,7 +462,7 @@ static void check_hang(struct world *w, const struct host *host)
      * for it, and a restart that fails ends the job much later. */
     for (int i = 0; i < w->nall; i++) {
         const struct proc *p = &w->procs[i];
-        if (hangs(p) && p->is_attached && p->left_step < (uint64_t)step)
+        if (p->hung_at && p->is_attached && p->left_step < (uint64_t)step)
             fail(w, "process %d hangs at step %llu, and the one named is: %s", i, ull(p->left_step),
                  host->why);
     }
@@ -522,8 +517,9 @@ void check_exit(struct world *w, int node)
         check_count(w);
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
-        if (!all_did(w, has_ended_well))
-            fail(w, "node %d says completed, and not every process has ended well", node);
+        for (int i = 0; i < w->nall; i++)
+            if (!has_ended_well(&w->procs[i]))
+                fail(w, "node %d says completed, and process %d has not ended well", node, i);
         break;
     case OUTCOME_PREEMPTED:
         if (w->first_notice_at == 0)
@@ -607,15 +603,6 @@ static int64_t in_time(const struct world *w)
     return left;
 }
 
-static int64_t earliest_deadline(const struct host *host)
-{
-    int64_t earliest = CLOCK_NEVER;
-    for (size_t k = 0; k < ARRAY_LEN(host->deadlines); k++)
-        if (host->deadlines[k])
-            earliest = clock_min(earliest, host->deadlines[k]);
-    return earliest;
-}
-
 /* A notice that is withdrawn later had its part in the end all the same. */
 void check_ending(struct world *w)
 {
@@ -631,15 +618,6 @@ static void check_left(struct world *w, int node, int64_t deadline, int64_t left
              (long long)((w->hosts[node].exit_at - deadline) / NS_PER_MS));
 }
 
-/* The longest time that a killed process takes to be gone. */
-static int64_t longest_teardown(const struct world *w)
-{
-    int64_t longest = 0;
-    for (int i = 0; i < w->nall; i++)
-        longest = w->s.teardown[i] > longest ? w->s.teardown[i] : longest;
-    return longest;
-}
-
 /* A node that leaves for a notice leaves before any deadline. A save that can still end is waited
  * for until only SIGKILL is possible in the time left. Then the killed processes take their time to
  * be gone. */
@@ -651,7 +629,7 @@ static void check_in_time(struct world *w)
     /* A first step is waited for as long as a save is. */
     bool has_waited = w->hosts[0].outcome == OUTCOME_PREEMPTED && !w->record_of_run;
     if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED || has_waited)
-        left += longest_teardown(w);
+        left += schedule_longest(&w->s, w->s.teardown);
     for (int i = 0; i < w->s.nnodes; i++)
         check_left(w, i, earliest, left);
 }
@@ -661,7 +639,7 @@ static void check_in_time(struct world *w)
  * heartbeats count from the last message that the node has got. */
 static void check_cut(struct world *w)
 {
-    int64_t left = in_time(w) + 2 * S + longest_teardown(w);
+    int64_t left = in_time(w) + 2 * S + schedule_longest(&w->s, w->s.teardown);
     for (int i = 0; i < w->s.nnodes; i++) {
         int64_t deadline = earliest_deadline(&w->hosts[i]), heard_at = w->hosts[i].heard_at;
         bool is_late = w->s.drop && heard_at > deadline;
@@ -922,11 +900,8 @@ static void check_same_cause(struct world *w)
 static void check_stop(struct world *w)
 {
     int64_t by = w->stop_at + 4 * S + 8 * w->s.delay_max + standstill(w);
-    if (w->end_at < w->stop_at || w->s.is_replaced || any_is(w, ended_in_silence))
+    if (w->end_at < w->stop_at || w->s.is_replaced || any_ended_in_silence(w) || any_has_failed(w))
         return;
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].has_failed)
-            return;
     if (w->end_at > by)
         fail(w, "the end was asked for, and came %lld ms later",
              (long long)((w->end_at - w->stop_at) / NS_PER_MS));

@@ -69,10 +69,7 @@ void check_far(struct world *w)
 static int64_t spared(const struct world *w)
 {
     bool has_rounds = w->s.every_steps || w->s.every_ns;
-    int64_t longest = 0;
-    for (int i = 0; i < w->nall && has_rounds; i++)
-        longest = w->s.save_time[i] > longest ? w->s.save_time[i] : longest;
-    return 20 * longest;
+    return has_rounds ? 20 * schedule_longest(&w->s, w->s.save_time) : 0;
 }
 
 /* The first save comes at once, and the last in time: between them the grace is trained through. */
@@ -148,14 +145,6 @@ void check_repeated(struct world *w)
     if (!w->saved_for_notice_at || used > w->s.repeats || used < w->s.repeats / 4)
         fail(w, "a repeated notice left %lld s, and was saved for after %lld ms",
              (long long)(w->s.repeats / S), (long long)(used / NS_PER_MS));
-}
-
-static bool any_has_failed(const struct world *w)
-{
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].has_failed)
-            return true;
-    return false;
 }
 
 /* A preemption before the first step does not count as an attempt without a commit; any other end

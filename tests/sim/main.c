@@ -104,7 +104,7 @@ static bool goes_on(const struct options *o, const struct sum *sum, int64_t star
 static void show_progress(const struct options *o, const struct sum *sum)
 {
     if (!o->is_quiet && isatty(2) && sum->schedules % 1000 == 0)
-        fprintf(stderr, "\r%llu schedules", (unsigned long long)sum->schedules);
+        fprintf(stderr, "\r%llu schedules", ull(sum->schedules));
 }
 
 static bool run_all(struct world *w, const struct options *o, struct sum *sum)
@@ -113,7 +113,7 @@ static bool run_all(struct world *w, const struct options *o, struct sum *sum)
     for (uint64_t i = 0; goes_on(o, sum, started_at); i++) {
         uint64_t seed = o->nkept ? number(o->kept[i]) : o->from + i;
         if (!run_one(w, seed, NULL)) {
-            printf("seed %llu breaks a promise: %s\n", (unsigned long long)seed, w->failure);
+            printf("seed %llu breaks a promise: %s\n", ull(seed), w->failure);
             if (!o->is_quiet)
                 run_one(w, seed, stdout);
             return false;
@@ -129,12 +129,10 @@ static bool run_all(struct world *w, const struct options *o, struct sum *sum)
 static void show(const struct options *o, const struct sum *sum)
 {
     printf("%llu schedules from seed %llu, %llu events, every promise held; node 0 ended:",
-           (unsigned long long)sum->schedules,
-           o->nkept ? number(o->kept[0]) : (unsigned long long)o->from,
-           (unsigned long long)sum->events);
+           ull(sum->schedules), o->nkept ? number(o->kept[0]) : ull(o->from), ull(sum->events));
     for (int i = 0; i < OUTCOME__COUNT; i++)
         if (sum->outcomes[i])
-            printf(" %s %llu", verdict_name((enum outcome)i), (unsigned long long)sum->outcomes[i]);
+            printf(" %s %llu", verdict_name((enum outcome)i), ull(sum->outcomes[i]));
     putchar('\n');
 }
 
@@ -160,8 +158,7 @@ int main(int argc, char **argv)
     bool ok;
     if (o.trace) {
         ok = run_one(w, o.trace, stdout);
-        printf("seed %llu: %s\n", (unsigned long long)o.trace,
-               ok ? "every promise held" : w->failure);
+        printf("seed %llu: %s\n", ull(o.trace), ok ? "every promise held" : w->failure);
     } else {
         ok = run_all(w, &o, &sum);
         if (ok)

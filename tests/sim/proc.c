@@ -25,16 +25,20 @@ int64_t proc_rests_until(const struct proc *p)
     return p->stopped_until > p->lags_until ? p->stopped_until : p->lags_until;
 }
 
+void proc_at(struct world *w, const struct proc *p, struct happening h)
+{
+    h.node = p->node;
+    h.proc = p->index;
+    h.generation = p->generation;
+    world_at(w, h);
+}
+
 static void plan(struct world *w, struct proc *p, enum proc_state state, int64_t after)
 {
     p->state = state;
     p->epoch++;
     if (after >= 0)
-        world_at(w, (struct happening){.at = w->now + after,
-                                       .what = H_PROC,
-                                       .node = p->node,
-                                       .proc = p->index,
-                                       .epoch = p->epoch});
+        proc_at(w, p, (struct happening){.at = w->now + after, .what = H_PROC, .epoch = p->epoch});
 }
 
 static void say(struct world *w, struct proc *p, const struct procmsg *msg)
@@ -43,11 +47,7 @@ static void say(struct world *w, struct proc *p, const struct procmsg *msg)
     *copy = *msg;
     int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
     p->said_at = at > p->said_at ? at : p->said_at + 1;
-    world_at(w, (struct happening){.at = p->said_at,
-                                   .what = H_FROM_PROC,
-                                   .node = p->node,
-                                   .proc = p->index,
-                                   .data = copy});
+    proc_at(w, p, (struct happening){.at = p->said_at, .what = H_FROM_PROC, .data = copy});
 }
 
 /* The supervisor sees the end of the connection behind all that was said before. */
@@ -56,11 +56,7 @@ static void hang_up(struct world *w, struct proc *p, int64_t at)
     p->is_connected = false;
     p->is_going = true;
     p->said_at = p->said_at > at ? p->said_at + 1 : at;
-    world_at(w, (struct happening){.at = p->said_at,
-                                   .what = H_PROC_GONE,
-                                   .node = p->node,
-                                   .proc = p->index,
-                                   .arg = p->page_step});
+    proc_at(w, p, (struct happening){.at = p->said_at, .what = H_PROC_GONE, .arg = p->page_step});
 }
 
 /* pch_close, or the end of a program that ends as it means to. */
@@ -148,17 +144,10 @@ static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
     if (!p->is_attached || !status || teardown < 0)
         return 0;
     /* Its earlier messages are heard first. */
-    world_at(w, (struct happening){.at = p->said_at < at ? at : p->said_at + 1,
-                                   .what = H_CHILD_DYING,
-                                   .node = p->node,
-                                   .proc = p->index,
-                                   .generation = p->generation,
-                                   .arg = (uint64_t)status});
+    at = p->said_at < at ? at : p->said_at + 1;
+    proc_at(w, p, (struct happening){.at = at, .what = H_CHILD_DYING, .arg = (uint64_t)status});
     if (w->s.misses_procs && teardown > LARGE_NS)
-        world_at(w, (struct happening){.at = w->now + teardown,
-                                       .what = H_MISSED,
-                                       .proc = p->index,
-                                       .generation = p->generation});
+        proc_at(w, p, (struct happening){.at = w->now + teardown, .what = H_MISSED});
     return teardown;
 }
 
@@ -170,8 +159,7 @@ static int64_t be_missed(struct world *w, const struct proc *p, int status)
     if (!w->s.misses_procs || w->s.teardown[p->index] >= 0 || status != SIGKILL)
         return 0;
     w->is_seen_late = true;
-    world_at(w, (struct happening){
-                    .at = w->now, .what = H_MISSED, .proc = p->index, .generation = p->generation});
+    proc_at(w, p, (struct happening){.at = w->now, .what = H_MISSED});
     return rng_time(&r, 0, 40 * MS);
 }
 
@@ -179,8 +167,7 @@ void proc_die(struct world *w, struct proc *p, int status)
 {
     if (!proc_is_alive(p))
         return;
-    trace(w, "process %d: ends with status %d at step %llu", p->index, status,
-          (unsigned long long)p->step);
+    trace(w, "process %d: ends with status %d at step %llu", p->index, status, ull(p->step));
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;
@@ -190,11 +177,8 @@ void proc_die(struct world *w, struct proc *p, int status)
         say_goodbye(w, p, w->s.is_hidden[p->index]);
     else if (p->is_connected && (status != 0 || !w->s.stays_attached[p->index]))
         hang_up(w, p, gone + rng_time(&w->rng, 0, MS));
-    world_at(w, (struct happening){.at = gone + rng_time(&w->rng, 0, 2 * MS),
-                                   .what = H_CHILD_EXITED,
-                                   .node = p->node,
-                                   .proc = p->index,
-                                   .arg = (uint64_t)status});
+    gone += rng_time(&w->rng, 0, 2 * MS);
+    proc_at(w, p, (struct happening){.at = gone, .what = H_CHILD_EXITED, .arg = (uint64_t)status});
     wake_collective(w);
     wake_savers(w);
 }
@@ -261,13 +245,6 @@ void proc_miss(struct world *w, struct proc *p)
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS / 10, 100 * MS));
 }
 
-void proc_supervisor_died(struct world *w, struct proc *p)
-{
-    (void)w;
-    p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;
-    p->epoch++;
-}
-
 /* --- saves --- */
 
 static void go_on(struct world *w, struct proc *p);
@@ -300,11 +277,7 @@ static void begin_background_save(struct world *w, struct proc *p, uint32_t tag)
     p->is_writing = true;
     p->write_tag = tag;
     p->write_step = p->step;
-    world_at(w, (struct happening){.at = w->now + w->s.save_time[p->index],
-                                   .what = H_WRITTEN,
-                                   .generation = p->generation,
-                                   .node = p->node,
-                                   .proc = p->index});
+    proc_at(w, p, (struct happening){.at = w->now + w->s.save_time[p->index], .what = H_WRITTEN});
     go_on(w, p);
 }
 
@@ -313,9 +286,10 @@ static bool save_fails(struct world *w, const struct proc *p)
     return w->s.fails_to_save[p->index] && rng_chance(&w->rng, 500);
 }
 
-void proc_written(struct world *w, struct proc *p)
+void proc_written(struct world *w, const struct happening *h)
 {
-    if (!proc_is_alive(p) || !p->is_writing)
+    struct proc *p = &w->procs[h->proc];
+    if (h->generation != p->generation || !proc_is_alive(p) || !p->is_writing)
         return;
     p->is_writing = false;
     struct procmsg msg = {.type = PROCMSG_SAVED, .step = p->write_step, .tag = p->write_tag};
@@ -378,8 +352,7 @@ static bool is_cut_now(struct world *w, struct proc *p)
     uint64_t at = w->s.cut_at[p->index];
     if (!at || p->step < at || !p->is_attached || !p->is_connected)
         return false;
-    trace(w, "process %d: its connection breaks at step %llu", p->index,
-          (unsigned long long)p->step);
+    trace(w, "process %d: its connection breaks at step %llu", p->index, ull(p->step));
     p->is_cut = true;
     p->is_attached = false;
     hang_up(w, p, w->now);
@@ -532,8 +505,7 @@ void proc_start(struct world *w, int node)
     for (int i = 0; i < w->s.nprocs; i++) {
         struct proc *p = &w->procs[node * w->s.nprocs + i];
         renew(w, p);
-        world_at(w, (struct happening){
-                        .at = w->now, .what = H_CHILD_STARTED, .node = node, .proc = p->index});
+        proc_at(w, p, (struct happening){.at = w->now, .what = H_CHILD_STARTED});
         plan(w, p, PROC_BOOTING, MS);
     }
 }
@@ -573,9 +545,11 @@ static void boot(struct world *w, struct proc *p)
         attach(w, p);
 }
 
-void proc_told(struct world *w, struct proc *p, const struct procmsg *msg)
+void proc_told(struct world *w, const struct happening *h)
 {
-    if (!proc_is_alive(p))
+    struct proc *p = &w->procs[h->proc];
+    const struct procmsg *msg = h->data;
+    if (h->generation != p->generation || !proc_is_alive(p))
         return;
     switch (msg->type) {
     case PROCMSG_WELCOME:
@@ -617,8 +591,11 @@ void proc_hang(struct world *w, struct proc *p)
     plan(w, p, PROC_HUNG, -1);
 }
 
-void proc_move(struct world *w, struct proc *p)
+void proc_move(struct world *w, const struct happening *h)
 {
+    struct proc *p = &w->procs[h->proc];
+    if (h->epoch != p->epoch)
+        return;
     w->moved_at = w->now;
     switch (p->state) {
     case PROC_BOOTING:

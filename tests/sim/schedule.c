@@ -34,6 +34,14 @@ int64_t rng_time(struct rng *rng, int64_t from, int64_t to)
     return from + (int64_t)rng_below(rng, (uint64_t)(to - from) + 1);
 }
 
+int64_t schedule_longest(const struct schedule *s, const int64_t times[MAX_ALL])
+{
+    int64_t longest = 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        longest = times[i] > longest ? times[i] : longest;
+    return longest;
+}
+
 static void draw_training(struct schedule *s, struct rng *r)
 {
     s->nnodes = 1 + (int)rng_below(r, MAX_NODES);
@@ -409,12 +417,9 @@ static bool is_calm(const struct schedule *s)
 /* One long notice, and nothing else: nine tenths of it belong to the training. */
 static int64_t uses(const struct schedule *s)
 {
-    int64_t step = 0;
-    for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        step = s->step_time[i] > step ? s->step_time[i] : step;
-    for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        if (s->attach_at[i] > 8 * S) /* the first save waits for it */
-            return 0;
+    int64_t step = schedule_longest(s, s->step_time);
+    if (schedule_longest(s, s->attach_at) > 8 * S) /* the first save waits for it */
+        return 0;
     const struct fault *last = &s->faults[s->nfaults ? s->nfaults - 1 : 0];
     bool is_one = s->nfaults == 1 && last->kind == DO_NOTICE;
     bool is_put_off = s->nfaults == 3 && s->faults[1].kind == DO_CANCEL &&
@@ -446,9 +451,8 @@ static void draw_period(struct schedule *s)
         s->every_ns = rng_time(&r, 50 * MS, rng_chance(&r, 500) ? S : 20 * S);
     if (rng_chance(&r, 500))
         s->nfaults = 0;
-    for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        if (s->save_time[i] > 2 * S) /* no notice ends such a training before the horizon */
-            s->restart.after_notice = false;
+    if (schedule_longest(s, s->save_time) > 2 * S)
+        s->restart.after_notice = false; /* no notice ends such a training before the horizon */
     /* No more rounds than are looked at (save_of_tag). */
     if (s->every_steps)
         s->every_steps += (s->last_step - s->first_step) / 50;
@@ -588,7 +592,7 @@ static void draw_pace(struct schedule *s)
     if (!rng_chance(&r, 20))
         return;
     draw_no_faults(s);
-    int64_t fast = rng_time(&r, MS, 6 * MS), save = 0;
+    int64_t fast = rng_time(&r, MS, 6 * MS);
     s->delay_max = rng_time(&r, MS / 10, 20 * MS);
     s->slow_from = s->first_step + 50 + rng_below(&r, 250);
     s->slow_by = rng_time(&r, 10, rng_chance(&r, 500) ? 100 : 1000);
@@ -598,12 +602,12 @@ static void draw_pace(struct schedule *s)
         s->step_time[i] = fast;
         s->attach_at[i] = rng_time(&r, MS, 200 * MS);
         s->save_time[i] = rng_time(&r, 5 * MS, rng_chance(&r, 800) ? S : 6 * S);
-        save = s->save_time[i] > save ? s->save_time[i] : save;
     }
     int64_t drop_at = 200 * MS + fast * (int64_t)(s->slow_from - s->first_step);
     add(s, DO_NOTICE, drop_at + rng_time(&r, -200 * MS, 2 * S), &r);
     /* Also time for the messages of the agreement, and the time kept back for SIGKILL. */
-    s->faults[0].length = save + 3 * fast * s->slow_by + 10 * s->delay_max + 300 * MS +
+    s->faults[0].length = schedule_longest(s, s->save_time) + 3 * fast * s->slow_by +
+                          10 * s->delay_max + 300 * MS +
                           (rng_chance(&r, 500) ? 0 : rng_time(&r, 0, 20 * S));
     s->is_slowed = true;
 }
@@ -669,9 +673,7 @@ static void draw_standing(struct schedule *s)
  * in a quarter of the time. */
 static int64_t stands(const struct schedule *s, enum fault_kind kind)
 {
-    int64_t attached = 0, first = CLOCK_NEVER;
-    for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        attached = s->attach_at[i] > attached ? s->attach_at[i] : attached;
+    int64_t attached = schedule_longest(s, s->attach_at), first = CLOCK_NEVER;
     for (int i = 0; i < s->nfaults; i++)
         first = clock_min(first, s->faults[i].length);
     bool is_alone = s->nfaults && !has_fault(s, ~(1U << kind)) && s->faults[0].at <= 2 * S;
@@ -742,59 +744,62 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_direct = s->delay_max <= 100 * MS && rng_chance(&r, 700);
 }
 
-static bool is_of_proc(enum fault_kind kind)
+const char *fault_text(const struct fault *f, char text[FAULT_TEXT])
 {
-    return kind == DO_KILL_PROC || (kind >= DO_HANG && kind <= DO_CONFESS);
+    static const char *const names[DO__COUNT] = {"SIGTERM",
+                                                 "SIGUSR2",
+                                                 "killed",
+                                                 "killed",
+                                                 "line broken",
+                                                 "partitioned",
+                                                 "paused",
+                                                 "all frozen",
+                                                 "will be killed when its ranks have saved",
+                                                 "killed, to be started anew",
+                                                 "gets a twin",
+                                                 "hangs",
+                                                 "stopped",
+                                                 "lags",
+                                                 "says why it fails",
+                                                 "is asked for the end of the job",
+                                                 "its source repeats a notice",
+                                                 "its source gives a notice",
+                                                 "its source withdraws the notice",
+                                                 "its source advises to save"};
+    bool is_of_proc = f->kind == DO_KILL_PROC || (f->kind >= DO_HANG && f->kind <= DO_CONFESS);
+    snprintf(text, FAULT_TEXT, "%s %d: %s", is_of_proc ? "process" : "node",
+             is_of_proc ? f->proc : f->node, names[f->kind]);
+    return text;
 }
 
 void schedule_print(const struct schedule *s, FILE *out)
 {
-    static const char *const names[DO__COUNT] = {"SIGTERM to",
-                                                 "checkpoint asked of",
-                                                 "kill process",
-                                                 "kill node",
-                                                 "break line of",
-                                                 "partition",
-                                                 "pause",
-                                                 "freeze all; drawn for",
-                                                 "kill, once saved,",
-                                                 "start anew",
-                                                 "start a twin of",
-                                                 "hang process",
-                                                 "stop process",
-                                                 "delay process",
-                                                 "failure told by process",
-                                                 "end asked of",
-                                                 "notice repeated on",
-                                                 "notice on",
-                                                 "notice withdrawn on",
-                                                 "advice for"};
+    char text[FAULT_TEXT];
     static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",
-            (unsigned long long)s->seed, s->nnodes, s->nprocs,
+            ull(s->seed), s->nnodes, s->nprocs,
             s->is_forwarded          ? "handed the signal"
             : !s->attaches           ? "not attaching"
             : s->style == STYLE_SYNC ? "sync"
                                      : "async",
-            (unsigned long long)s->first_step, (unsigned long long)s->last_step,
-            s->is_lockstep ? "lockstep" : "free running", (double)s->grace / S,
-            s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
+            ull(s->first_step), ull(s->last_step), s->is_lockstep ? "lockstep" : "free running",
+            (double)s->grace / S, s->own_every ? ", own saves" : "",
+            s->is_benign ? ", benign" : "");
     if (s->has_shells)
         fprintf(out, "  each process below a shell, SIGTERM goes to all\n");
     if (s->slow_from)
-        fprintf(out, "  from step %llu on a step takes %lld times as long\n",
-                (unsigned long long)s->slow_from, (long long)s->slow_by);
+        fprintf(out, "  from step %llu on a step takes %lld times as long\n", ull(s->slow_from),
+                (long long)s->slow_by);
     if (s->every_steps || s->every_ns)
-        fprintf(out, "  a save every %llu steps, %.3f s%s\n", (unsigned long long)s->every_steps,
+        fprintf(out, "  a save every %llu steps, %.3f s%s\n", ull(s->every_steps),
                 (double)s->every_ns / S, s->is_regular ? ", regular" : "");
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         fprintf(out,
                 "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "
                 "ms%s%s%s%s%s%s%s%s%s%s%s%s\n",
-                i, (double)s->step_time[i] / MS, (unsigned long long)s->stride[i],
-                (double)s->save_time[i] / MS, (double)s->attach_at[i] / MS,
-                s->ends_early[i] ? ", ends early" : "",
+                i, (double)s->step_time[i] / MS, ull(s->stride[i]), (double)s->save_time[i] / MS,
+                (double)s->attach_at[i] / MS, s->ends_early[i] ? ", ends early" : "",
                 s->fails_to_save[i] ? ", fails to save" : "", s->cut_at[i] ? ", is cut off" : "",
                 s->is_mute[i] ? ", mute" : "", s->is_terse[i] ? ", terse" : "",
                 s->is_bare[i] ? ", handles SIGTERM" : "",
@@ -807,8 +812,6 @@ void schedule_print(const struct schedule *s, FILE *out)
             fprintf(out, "  node %d%s%s\n", i, leftovers[s->leftover[i]],
                     s->leaves_leftovers ? ", to be left" : "");
     for (int i = 0; i < s->nfaults; i++)
-        fprintf(out, "  at %.3f s: %s %d (%.1f s)\n", (double)s->faults[i].at / S,
-                names[s->faults[i].kind],
-                is_of_proc(s->faults[i].kind) ? s->faults[i].proc : s->faults[i].node,
-                (double)s->faults[i].length / S);
+        fprintf(out, "  at %.3f s: %s (%.1f s)\n", (double)s->faults[i].at / S,
+                fault_text(&s->faults[i], text), (double)s->faults[i].length / S);
 }

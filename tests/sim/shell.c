@@ -108,14 +108,12 @@ static void act_gate(struct world *w, int node, const struct action *a)
         for (int i = 0; node == 0 && i < w->nall; i++)
             w->procs[i].left_step = w->procs[i].page_step;
     }
-    trace(w, "node %d: gate step %llu tag %u%s%s", node, (unsigned long long)gate_step(a->gate),
-          gate_tag(a->gate), gate_is_decided(a->gate) ? " decided" : "",
-          gate_ends_run(a->gate) ? " ends run" : "");
+    trace(w, "node %d: gate step %llu tag %u%s%s", node, ull(gate_step(a->gate)), gate_tag(a->gate),
+          gate_is_decided(a->gate) ? " decided" : "", gate_ends_run(a->gate) ? " ends run" : "");
 }
 
 static void act_read_steps(struct world *w, int node, const struct action *a)
 {
-    (void)a;
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
                                    .what = H_READ_STEPS,
                                    .node = node});
@@ -149,12 +147,7 @@ static void act_proc_send(struct world *w, int node, const struct action *a)
     *copy = *a->proc.msg;
     int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
     p->told_at = at > p->told_at ? at : p->told_at + 1;
-    world_at(w, (struct happening){.at = p->told_at,
-                                   .what = H_TO_PROC,
-                                   .node = node,
-                                   .proc = p->index,
-                                   .generation = p->generation,
-                                   .data = copy});
+    proc_at(w, p, (struct happening){.at = p->told_at, .what = H_TO_PROC, .data = copy});
 }
 
 static int64_t disk_time(struct world *w)
@@ -169,8 +162,7 @@ static void act_prepare(struct world *w, int node, const struct action *a)
     host->held[0] = a->step;
     host->held[1] = a->own;
     host->nwriting++;
-    trace(w, "node %d: prepares %llu, and holds %llu", node, (unsigned long long)a->step,
-          (unsigned long long)a->own);
+    trace(w, "node %d: prepares %llu, and holds %llu", node, ull(a->step), ull(a->own));
     check_held(w, w->record);
     world_at(w, (struct happening){.at = w->now + disk_time(w),
                                    .what = H_PREPARED,
@@ -182,7 +174,7 @@ static void act_prepare(struct world *w, int node, const struct action *a)
 static void act_commit(struct world *w, int node, const struct action *a)
 {
     bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
-    trace(w, "node %d: writes the commit record of step %llu", node, (unsigned long long)a->step);
+    trace(w, "node %d: writes the commit record of step %llu", node, ull(a->step));
     check_commit(w, a->step);
     if (!is_bad) {
         w->record = a->step;
@@ -198,7 +190,6 @@ static void act_commit(struct world *w, int node, const struct action *a)
 
 static void act_connect(struct world *w, int node, const struct action *a)
 {
-    (void)a;
     net_connect(w, node);
 }
 
@@ -233,7 +224,6 @@ static void act_state(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
     struct core_report report;
-    (void)a;
     if (host->stopped_at)
         return;
     core_report(host->core, &report);
@@ -266,24 +256,16 @@ static void act_exit(struct world *w, int node, const struct action *a)
 
 static void act_uncount(struct world *w, int node, const struct action *a)
 {
-    (void)a;
     w->hosts[node].is_uncounted = true;
 }
 
-static void act_nothing(struct world *w, int node, const struct action *a)
-{
-    (void)w;
-    (void)node;
-    (void)a;
-}
-
+/* NULL: nothing happens. */
 static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct action *a) = {
     [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
     [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
-    [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_nothing,
-    [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
-    [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
-    [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
+    [ACT_PROC_SEND] = act_proc_send, [ACT_PREPARE] = act_prepare,
+    [ACT_COMMIT] = act_commit,       [ACT_CONNECT] = act_connect,
+    [ACT_SEND] = act_send,           [ACT_CLOSE] = act_close,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_port,
@@ -305,5 +287,6 @@ void *shell_of(struct world *w, int node)
 void shell_perform(void *context, const struct action *action)
 {
     struct shell *shell = context;
-    acts[action->type](shell->world, shell->node, action);
+    if (acts[action->type])
+        acts[action->type](shell->world, shell->node, action);
 }

@@ -147,7 +147,12 @@ struct schedule {
     bool is_plain_restart; /* nothing but DO_RESTART was: all must end alike */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
+/* The longest of the times that the processes have; at least 0. */
+int64_t schedule_longest(const struct schedule *schedule, const int64_t times[MAX_ALL]);
 void schedule_print(const struct schedule *schedule, FILE *out);
+enum { FAULT_TEXT = 80 };
+/* "node 1: line broken". Returns text. */
+const char *fault_text(const struct fault *fault, char text[FAULT_TEXT]);
 
 /* --- the world --- */
 enum proc_state {
@@ -365,16 +370,17 @@ bool net_is_cut(const struct world *world, int node);
 /* proc.c */
 /* The processes of the host's generation. */
 void proc_start(struct world *world, int node);
-void proc_move(struct world *world, struct proc *p);
-void proc_written(struct world *world, struct proc *p);
-void proc_told(struct world *world, struct proc *p, const struct procmsg *msg);
+/* Fills in the node and the number of the process, and its generation. */
+void proc_at(struct world *world, const struct proc *p, struct happening happening);
+void proc_move(struct world *world, const struct happening *h);
+void proc_written(struct world *world, const struct happening *h);
+void proc_told(struct world *world, const struct happening *h);
 void proc_signal(struct world *world, struct proc *p, int number);
 /* A scheduler sends SIGTERM to all processes of a node. */
 void proc_catch(struct world *world, struct proc *p);
 void proc_confess(struct world *world, struct proc *p, int64_t lingers);
 /* A node has gone, with which all others exchange what they have computed. */
 void proc_miss(struct world *world, struct proc *p);
-void proc_supervisor_died(struct world *world, struct proc *p);
 void proc_hang(struct world *world, struct proc *p);
 void proc_die(struct world *world, struct proc *p, int status);
 bool proc_is_alive(const struct proc *p);
@@ -421,6 +427,7 @@ int64_t first_stepped_at(const struct world *w);
 bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
+bool any_has_failed(const struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
 void check_far(struct world *w);

@@ -164,14 +164,20 @@ static void die_when_saved(struct world *w, int node, uint64_t step)
                                    .node = node});
 }
 
-static void on_written(struct world *w, const struct happening *h, enum event_type type)
+static void on_written(struct world *w, const struct happening *h)
 {
     struct err err = {0};
+    bool is_own = h->what == H_PREPARED;
+    w->hosts[h->node].nwriting -= is_own;
     if (h->arg2 && w->s.is_replaced)
         check_replaced(w, h->node);
     if (h->arg2)
         err_set(&err, w->s.is_replaced ? ERR_REPLACED : ERR_SYSTEM, 28, "cannot write the record");
-    world_event(w, h->node, (struct event){.type = type, .unwritten = h->arg2 ? &err : NULL});
+    world_event(w, h->node,
+                (struct event){.type = is_own ? EV_PREPARED : EV_COMMITTED,
+                               .unwritten = h->arg2 ? &err : NULL});
+    if (is_own && !h->arg2)
+        die_when_saved(w, h->node, h->arg);
 }
 
 static void kill_node(struct world *w, int node)
@@ -191,6 +197,11 @@ static void kill_node(struct world *w, int node)
     for (int i = 0; w->s.misses_nodes && i < w->nall; i++)
         if (w->procs[i].node != node)
             proc_miss(w, &w->procs[i]);
+}
+
+static void on_kill_node(struct world *w, const struct happening *h)
+{
+    kill_node(w, h->node);
 }
 
 /* A signal is given once; a source that speaks again of the same can leave less. */
@@ -305,38 +316,11 @@ static void start_extra(struct world *w, const struct fault *f)
     world_at(w, (struct happening){.at = at, .what = H_EXTRA, .arg = (uint64_t)f->node});
 }
 
-static void trace_fault(struct world *w, const struct fault *f)
-{
-    static const char *const names[DO__COUNT] = {"SIGTERM",
-                                                 "SIGUSR2",
-                                                 "process killed",
-                                                 "killed",
-                                                 "line broken",
-                                                 "partitioned",
-                                                 "paused",
-                                                 "all frozen",
-                                                 "will be killed when its ranks have saved",
-                                                 "killed, to be started anew",
-                                                 "gets a twin",
-                                                 "process hangs",
-                                                 "process stopped",
-                                                 "process lags",
-                                                 "process says why it fails",
-                                                 "is asked for the end of the job",
-                                                 "its source repeats a notice",
-                                                 "its source gives a notice",
-                                                 "its source withdraws the notice",
-                                                 "its source advises to save"};
-    if (f->kind == DO_KILL_PROC || (f->kind >= DO_HANG && f->kind <= DO_CONFESS))
-        trace(w, "--- process %d: %s", f->proc, names[f->kind]);
-    else
-        trace(w, "--- node %d: %s", f->node, names[f->kind]);
-}
-
 static void on_fault(struct world *w, const struct happening *h)
 {
     const struct fault *f = &w->s.faults[h->arg];
     struct host *host = &w->hosts[f->node];
+    char text[FAULT_TEXT];
     if (!host->is_alive || host->has_exited)
         return;
     bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT || f->kind >= DO_END;
@@ -346,7 +330,7 @@ static void on_fault(struct world *w, const struct happening *h)
         world_at(w, later);
         return;
     }
-    trace_fault(w, f);
+    trace(w, "--- %s", fault_text(f, text));
     switch (f->kind) {
     case DO_TERM:
         signal_node(w, f->node, SIGTERM);
@@ -511,16 +495,6 @@ static void child_exited(struct world *w, const struct happening *h)
                 .child = {.index = p->slot, .pid = command_pid(w, p), .status = (int)h->arg}});
 }
 
-static void child_ends(struct world *w, const struct happening *h)
-{
-    if (h->what == H_CHILD_DYING)
-        child_dying(w, h);
-    else if (h->what == H_MISSED)
-        miss_process(w, h);
-    else
-        child_exited(w, h);
-}
-
 static void leftover_gone(struct world *w, const struct happening *h)
 {
     struct host *host = &w->hosts[h->node];
@@ -590,10 +564,10 @@ static void make_host(struct world *w, int host, const struct core_params *param
     w->hosts[host].core = core_new(params, shell_perform, shell_of(w, host));
 }
 
-static void extra_starts(struct world *w, int node)
+static void extra_starts(struct world *w, const struct happening *h)
 {
     struct core_params params;
-    int extra = w->nhosts;
+    int node = (int)h->arg, extra = w->nhosts;
     fill_params(&w->s, node, &params);
     params.incarnation = 2000;
     trace(w, "--- node %d: another supervisor is started", node);
@@ -603,8 +577,9 @@ static void extra_starts(struct world *w, int node)
     world_event(w, extra, (struct event){.type = EV_START});
 }
 
-static void begin_host(struct world *w, int node)
+static void begin_host(struct world *w, const struct happening *h)
 {
+    int node = (int)h->arg;
     trace(w, "--- node %d: begins", node);
     w->hosts[node].is_to_come = false;
     w->hosts[node].is_alive = true;
@@ -612,93 +587,38 @@ static void begin_host(struct world *w, int node)
     world_event(w, node, (struct event){.type = EV_START});
 }
 
-static void happen(struct world *w, const struct happening *h)
-{
-    switch (h->what) {
-    case H_TIMER:
-        timer(w, h);
-        break;
-    case H_READ_STEPS:
-        on_read_steps(w, h);
-        break;
-    case H_STEPS:
-        on_steps(w, h);
-        break;
-    case H_EXAMINED:
-        on_examined(w, h);
-        break;
-    case H_PREPARED:
-        w->hosts[h->node].nwriting--;
-        on_written(w, h, EV_PREPARED);
-        if (!h->arg2)
-            die_when_saved(w, h->node, h->arg);
-        break;
-    case H_COMMITTED:
-        on_written(w, h, EV_COMMITTED);
-        break;
-    case H_CONNECTED:
-        net_connected(w, h);
-        break;
-    case H_TO_CHIEF:
-    case H_TO_NODE:
-        net_arrive(w, h);
-        break;
-    case H_DOWN_NODE:
-    case H_DOWN_CHIEF:
-        net_down(w, h);
-        break;
-    case H_CHILD_STARTED:
-        child_started(w, h);
-        break;
-    case H_CHILD_DYING:
-    case H_MISSED:
-    case H_CHILD_EXITED:
-        child_ends(w, h);
-        break;
-    case H_LEFTOVER_GONE:
-        leftover_gone(w, h);
-        break;
-    case H_PROC:
-        if (h->epoch == w->procs[h->proc].epoch)
-            proc_move(w, &w->procs[h->proc]);
-        break;
-    case H_WRITTEN:
-        if (h->generation == w->procs[h->proc].generation)
-            proc_written(w, &w->procs[h->proc]);
-        break;
-    case H_FROM_PROC:
-        from_proc(w, h);
-        break;
-    case H_TO_PROC:
-        if (h->generation == w->procs[h->proc].generation)
-            proc_told(w, &w->procs[h->proc], h->data);
-        break;
-    case H_PROC_GONE:
-        proc_gone(w, h);
-        break;
-    case H_KILL_NODE:
-        kill_node(w, h->node);
-        break;
-    case H_FAULT:
-        on_fault(w, h);
-        break;
-    case H_BEGIN:
-        begin_host(w, (int)h->arg);
-        break;
-    case H_EXTRA:
-        extra_starts(w, (int)h->arg);
-        break;
-    }
-}
-
-/* Is it an event that a stopped supervisor does not see yet? All wait, but those of its processes
- * and of the network itself. */
-static bool waits_for_node(enum what what)
-{
-    return what != H_PROC && what != H_WRITTEN && what != H_MISSED && what != H_TO_PROC &&
-           what != H_FAULT && what != H_KILL_NODE && what != H_CONNECTED && what != H_EXTRA &&
-           what != H_BEGIN;
-}
+/* A happening with `is_free` does not wait for a stopped supervisor: the processes and the network
+ * go on without it. */
+static const struct {
+    void (*handle)(struct world *w, const struct happening *h);
+    bool is_free;
+} handlers[] = {
+    [H_TIMER] = {timer},
+    [H_READ_STEPS] = {on_read_steps},
+    [H_STEPS] = {on_steps},
+    [H_EXAMINED] = {on_examined},
+    [H_PREPARED] = {on_written},
+    [H_COMMITTED] = {on_written},
+    [H_CONNECTED] = {net_connected, true},
+    [H_TO_CHIEF] = {net_arrive},
+    [H_TO_NODE] = {net_arrive},
+    [H_DOWN_NODE] = {net_down},
+    [H_DOWN_CHIEF] = {net_down},
+    [H_CHILD_STARTED] = {child_started},
+    [H_CHILD_DYING] = {child_dying},
+    [H_MISSED] = {miss_process, true},
+    [H_CHILD_EXITED] = {child_exited},
+    [H_LEFTOVER_GONE] = {leftover_gone},
+    [H_KILL_NODE] = {on_kill_node, true},
+    [H_PROC] = {proc_move, true},
+    [H_WRITTEN] = {proc_written, true},
+    [H_FROM_PROC] = {from_proc},
+    [H_TO_PROC] = {proc_told, true},
+    [H_PROC_GONE] = {proc_gone},
+    [H_FAULT] = {on_fault, true},
+    [H_BEGIN] = {begin_host, true},
+    [H_EXTRA] = {extra_starts, true},
+};
 
 static int node_of(const struct happening *h)
 {
@@ -756,7 +676,7 @@ static void check_time(struct world *w)
         w->same_count = 0;
     w->same_since = w->now;
     if (w->same_count++ > limit)
-        fail(w, "time stands still: %llu events at once", (unsigned long long)limit);
+        fail(w, "time stands still: %llu events at once", ull(limit));
     if (w->events > EVENTS_MAX)
         fail(w, "%d events in one schedule: the same happens again and again", EVENTS_MAX);
 }
@@ -776,11 +696,11 @@ static void run_queue(struct world *w)
             world_at(w, h);
             continue;
         }
-        if (waits_for_node(h.what) && w->now < paused_until) {
+        if (!handlers[h.what].is_free && w->now < paused_until) {
             put_off(w, h, paused_until);
             continue;
         }
-        happen(w, &h);
+        handlers[h.what].handle(w, &h);
         free(h.data);
         if (!is_late && w->now > HORIZON_NS) {
             is_late = true;
