@@ -79,6 +79,7 @@ static void end_for_broken(struct core *core)
 {
     const struct node *node = &core->node;
     const struct round *r = &node->gen.round;
+    struct ranks_steps steps = ranks_steps_of(&node->gen.ranks);
     if (!core->out.broken || core->has_told_broken)
         return;
     core->has_told_broken = true;
@@ -87,9 +88,8 @@ static void end_for_broken(struct core *core)
             "ranks %d of %d at %llu to %llu, commit %llu, round %u of the job",
             node_state_name(node_stands(node)), node->uplink.attempt, node->generation, r->id,
             r->ballot, peermsg_phase_name(r->phase), ull(r->save_step), ull(r->word),
-            node->gen.ranks.n, node->gen.ranks.expected, ull(ranks_lowest(&node->gen.ranks)),
-            ull(ranks_highest(&node->gen.ranks)), ull(node->commit_step),
-            core->is_chief ? core->chief.gen.round : 0);
+            node->gen.ranks.n, node->gen.ranks.expected, ull(steps.lowest), ull(steps.highest),
+            ull(node->commit_step), core->is_chief ? core->chief.gen.round : 0);
     node_break(&core->node, core->out.broken);
 }
 
@@ -175,21 +175,18 @@ static void report_round(const struct core *core, struct core_report *ret)
 /* The job's notice; if the chief tells none, this node's own notice. */
 static void report_notice(const struct core *core, struct core_report *ret)
 {
-    const struct node *node = &core->node;
-    const struct grace *g = &node->grace;
-    ret->notice.is_live = g->is_live || node->notice.is_live;
+    const struct grace *g = &core->node.grace;
+    if (core->node.notice.is_live)
+        ret->notice = core->node.notice;
+    else if (g->is_live)
+        ret->notice = (struct core_notice){.is_live = true,
+                                           .node_rank = core->params.node_rank,
+                                           .deadline = grace_deadline(g),
+                                           .label = grace_first(g)->label};
     ret->notice.at = g->is_live ? g->at : 0;
-    if (node->notice.is_live) {
-        ret->notice.node_rank = node->notice.node_rank;
-        ret->notice.deadline = node->notice.deadline;
-        ret->notice.label = node->notice.label;
-    } else if (g->is_live) {
-        ret->notice.node_rank = core->params.node_rank;
-        ret->notice.deadline = grace_deadline(g);
-        ret->notice.label = grace_first(g)->label;
-    }
 }
 
+/* Only node 0 has a view of all nodes. */
 static void report_job(const struct core *core, struct core_report *ret)
 {
     if (!core->is_chief)
@@ -197,13 +194,7 @@ static void report_job(const struct core *core, struct core_report *ret)
     uint64_t told = chief_last_step(&core->chief);
     ret->job.last_step = told > ret->last_step ? told : ret->last_step;
     ret->job.has_ranks = chief_has_ranks(&core->chief);
-}
-
-static void report_end(const struct node *node, struct core_report *ret)
-{
-    ret->outcome = node->gen.end.outcome;
-    ret->exit_code = node->gen.end.exit_code;
-    str_copy(ret->why, sizeof ret->why, node->gen.end.why);
+    ret->uncommitted_step = chief_uncommitted(&core->chief);
 }
 
 void core_report(const struct core *core, struct core_report *ret)
@@ -215,12 +206,14 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->generation = node->uplink.generation;
     ret->commit_step = node->commit_step;
     ret->commit_at = node->commit_at;
-    ret->uncommitted_step = core->is_chief ? chief_uncommitted(&core->chief) : 0;
     ret->resumed_step = node->resumed_step;
-    ret->last_step = ranks_highest(&node->gen.ranks);
+    ret->last_step = ranks_steps_of(&node->gen.ranks).highest;
     ret->ranks_expected = node->gen.ranks.expected;
-    if (!node->gen.end.restarts) /* before a restart this is the generation's end, not the job's */
-        report_end(node, ret);
+    if (!node->gen.end.restarts) { /* else this is the generation's end, not the job's */
+        ret->outcome = node->gen.end.outcome;
+        ret->exit_code = node->gen.end.exit_code;
+        str_copy(ret->why, sizeof ret->why, node->gen.end.why);
+    }
     report_round(core, ret);
     report_notice(core, ret);
     report_job(core, ret);
@@ -235,33 +228,6 @@ static bool is_listed(const struct core_rank_report *list, int n, int rank, int 
         if (list[i].rank == rank || list[i].pid == pid)
             return true;
     return false;
-}
-
-/* Only with SAVE_ATTACH must a program attach. */
-static int64_t start_until(const struct core *core)
-{
-    bool attaches = core->params.save_mode == SAVE_ATTACH;
-    return attaches ? watchdog_start_until(&core->node.watchdog) : 0;
-}
-
-/* If each command is one rank, commands that have not attached are listed, too. */
-static int add_commands(const struct core *core, const struct peer_cause *cause,
-                        struct core_rank_report *ret, int n, int max)
-{
-    const struct core_params *p = &core->params;
-    for (int i = 0; p->expected_procs == p->children && i < p->children && n < max; i++) {
-        const struct member m = {.slot = -1,
-                                 .pid = core->node.gen.children[i].pid,
-                                 .rank = p->node_rank * p->children + i};
-        if (m.pid > 0 && !is_listed(ret, n, m.rank, m.pid))
-            ret[n++] =
-                (struct core_rank_report){.slot = -1,
-                                          .rank = m.rank,
-                                          .pid = m.pid,
-                                          .start_until = start_until(core),
-                                          .is_victim = node_is_victim(&core->node, &m, cause)};
-    }
-    return n;
 }
 
 /* A departed rank's page is not read; it had finished at least the step it saved. */
@@ -287,6 +253,26 @@ static struct core_rank_report report_of(const struct core *core, const struct p
                                      .step = last_step_of(m),
                                      .phase = m->stand.phase,
                                      .since = m->stand.since};
+}
+
+/* If each command is one rank, commands that have not attached are listed, too. Only with
+ * SAVE_ATTACH must they attach. */
+static int add_commands(const struct core *core, const struct peer_cause *cause,
+                        struct core_rank_report *ret, int n, int max)
+{
+    const struct core_params *p = &core->params;
+    for (int i = 0; p->expected_procs == p->children && i < p->children && n < max; i++) {
+        const struct member m = {.slot = -1,
+                                 .pid = core->node.gen.children[i].pid,
+                                 .rank = p->node_rank * p->children + i};
+        if (m.pid == 0 || is_listed(ret, n, m.rank, m.pid))
+            continue;
+        ret[n] = report_of(core, cause, &m);
+        if (p->save_mode == SAVE_ATTACH)
+            ret[n].start_until = watchdog_start_until(&core->node.watchdog);
+        n++;
+    }
+    return n;
 }
 
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max)

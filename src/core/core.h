@@ -47,12 +47,7 @@ struct core_report {
     enum outcome outcome; /* of the job: unknown before a restart in place */
     int exit_code;
     uint32_t attempt, generation;
-    struct {
-        bool is_live;
-        struct notice_label label;
-        int node_rank;
-        int64_t at, deadline; /* CLOCK_MONOTONIC */
-    } notice;
+    struct core_notice notice;
     struct {
         uint32_t id;
         const char *phase; /* "idle", "proposed", "decided", "committed", "failed", "aborted" */

@@ -163,13 +163,13 @@ Test(core_ranks, an_ended_rank_may_come_back)
     m->saved_step = 9;
     ranks_gone(&ranks, m, 12);
     cr_assert(m->is_ended && m->slot == -1 && ranks.nconnected == 0);
-    cr_assert(ranks_have_stepped(&ranks) && ranks_are_complete(&ranks));
-    cr_assert_eq(ranks_highest(&ranks), 12);
+    cr_assert(ranks_steps_of(&ranks).have_stepped && ranks_are_complete(&ranks));
+    cr_assert_eq(ranks_steps_of(&ranks).highest, 12);
     cr_assert_null(ranks_of_slot(&ranks, 0));
     cr_assert_eq(ATTACH(8, .step = 12, .first_step = 12), m);
     cr_assert(!m->is_ended && ranks.nconnected == 1);
     cr_assert(m->served_round == 3 && m->saved_step == 9, "what it has done was forgotten");
-    cr_assert(ranks_have_stepped(&ranks), "that a rank has trained was forgotten");
+    cr_assert(ranks_steps_of(&ranks).have_stepped, "that a rank has trained was forgotten");
 }
 
 Test(core_ranks, absurd_numbers_are_held_out)
@@ -179,18 +179,18 @@ Test(core_ranks, absurd_numbers_are_held_out)
     cr_assert(!ATTACH(0, .step = UINT64_MAX) && !ATTACH(0, .first_step = UINT64_MAX));
     cr_assert_not_null(strstr(err.text, "starts from step 18446744073709551615"), "%s", err.text);
     cr_assert(ATTACH(0, .last_step = UINT64_MAX) && ATTACH(1, .step = 3));
-    cr_assert_eq(ranks_last_step(&ranks), 0);
+    cr_assert_eq(ranks_steps_of(&ranks).last, 0);
     steps[0] = 7;
     steps[1] = RANKS_STEP_MAX + 1;
     cr_assert(!ranks_read_steps(&ranks, steps, &err));
     cr_assert_not_null(strstr(err.text, "process 101"), "%s", err.text);
-    cr_assert_eq(ranks_highest(&ranks), 7);
-    cr_assert_eq(ranks_lowest(&ranks), 3);
+    cr_assert_eq(ranks_steps_of(&ranks).highest, 7);
+    cr_assert_eq(ranks_steps_of(&ranks).lowest, 3);
     ranks_gone(&ranks, ranks_of_slot(&ranks, 0), UINT64_MAX);
-    cr_assert_eq(ranks_highest(&ranks), 7);
+    cr_assert_eq(ranks_steps_of(&ranks).highest, 7);
     steps[1] = RANKS_STEP_MAX;
     cr_assert(ranks_read_steps(&ranks, steps, &err));
-    cr_assert_eq(ranks_highest(&ranks), RANKS_STEP_MAX);
+    cr_assert_eq(ranks_steps_of(&ranks).highest, RANKS_STEP_MAX);
 }
 
 Test(core_ranks, own_saves_of_all)
@@ -218,7 +218,7 @@ Test(core_ranks, last_step_is_the_smallest_declared)
     set_up(0, 1, 3);
     cr_assert(ATTACH(0, .last_step = 0) && ATTACH(1, .last_step = 90) &&
               ATTACH(2, .last_step = 80));
-    cr_assert_eq(ranks_last_step(&ranks), 80);
+    cr_assert_eq(ranks_steps_of(&ranks).last, 80);
 }
 
 static void assert_roster(const int *list, int n, const char *expected)

@@ -368,14 +368,14 @@ Test(watchdog, who_only_counts_is_watched)
     ranks.expected = RANKS_UNKNOWN;
     cr_assert(count(0, PROCMSG_UNKNOWN), "%s", err.text);
     cr_assert_eq(ranks.n, 0, "for all else no rank is there");
-    cr_assert(!ranks_are_complete(&ranks) && !ranks_have_stepped(&ranks));
+    cr_assert(!ranks_are_complete(&ranks) && !ranks_steps_of(&ranks).have_stepped);
     cr_assert_eq(train_to(1).motion, MOTION_MOVES);
     cr_assert_neq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
     cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
     struct peer_watch view = look_after(1);
     cr_assert_eq(view.motion, MOTION_STANDS);
     cr_assert(view.behind_rank == 0 && view.behind_step == 1 && view.absent == 0);
-    cr_assert_eq(ranks_highest(&ranks), 0, "no save is agreed on because of it");
+    cr_assert_eq(ranks_steps_of(&ranks).highest, 0, "no save is agreed on because of it");
     cr_assert_eq(ranks.counters[0].step, 1);
     ranks_gone(&ranks, ranks_of_slot(&ranks, 0), 2);
     cr_assert_eq(look_after(S).motion, MOTION_RESTS);

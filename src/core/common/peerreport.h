@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peerreport: the states of a node, and node 0's report about one node. Plain data.
+ * peerreport: the states of a node, a live notice, and node 0's report about one node. Plain data.
  */
 #pragma once
+
+#include "wire/notice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +28,14 @@ static inline const char *node_state_name(enum node_state state)
                                                    "stopping", "leaving", "done"};
     return names[state];
 }
+
+struct core_notice {
+    bool is_live;
+    struct notice_label label;
+    int node_rank;
+    int64_t at;       /* CLOCK_MONOTONIC; 0: not known here */
+    int64_t deadline; /* CLOCK_MONOTONIC; CLOCK_NEVER in a node that knows no notice */
+};
 
 /* A node, from its newest STATUS. */
 struct core_peer_report {

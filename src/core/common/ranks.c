@@ -295,30 +295,19 @@ bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *
     return ok;
 }
 
-uint64_t ranks_highest(const struct ranks *ranks)
+struct ranks_steps ranks_steps_of(const struct ranks *ranks)
 {
-    uint64_t highest = 0;
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].step > highest)
-            highest = ranks->members[i].step;
-    return highest;
-}
-
-uint64_t ranks_lowest(const struct ranks *ranks)
-{
-    uint64_t lowest = ranks->n ? UINT64_MAX : 0;
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].step < lowest)
-            lowest = ranks->members[i].step;
-    return lowest;
-}
-
-bool ranks_have_stepped(const struct ranks *ranks)
-{
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].step > ranks->members[i].first_step)
-            return true;
-    return ranks->have_stepped;
+    struct ranks_steps ret = {.lowest = ranks->n ? ranks->members[0].step : 0,
+                              .have_stepped = ranks->have_stepped};
+    for (int i = 0; i < ranks->n; i++) {
+        const struct member *m = &ranks->members[i];
+        ret.highest = m->step > ret.highest ? m->step : ret.highest;
+        ret.lowest = m->step < ret.lowest ? m->step : ret.lowest;
+        ret.have_stepped = ret.have_stepped || m->step > m->first_step;
+        if (m->last_step && (!ret.last || m->last_step < ret.last))
+            ret.last = m->last_step;
+    }
+    return ret;
 }
 
 bool ranks_has_own(const struct member *m, uint64_t step)
@@ -366,15 +355,6 @@ uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above)
             oldest = step;
     }
     return oldest;
-}
-
-uint64_t ranks_last_step(const struct ranks *ranks)
-{
-    uint64_t last = 0;
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].last_step && (!last || ranks->members[i].last_step < last))
-            last = ranks->members[i].last_step;
-    return last;
 }
 
 /* The lowest rank above `rank`; -1: there is none. */

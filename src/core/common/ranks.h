@@ -81,6 +81,13 @@ struct ranks {
     struct stride stride;     /* common to all ranks */
 };
 
+/* The finished steps of all members, ended ones, too. */
+struct ranks_steps {
+    uint64_t lowest, highest; /* 0: there is no member */
+    uint64_t last;            /* the smallest declared last step, 0: none was declared */
+    bool have_stepped;        /* a rank of this generation has finished a step */
+};
+
 /* `ranks` is all zero. Clearing it here would touch memory that a node with few ranks never uses.
  */
 void ranks_init(struct ranks *ranks, int expected);
@@ -110,16 +117,12 @@ bool ranks_are_complete(const struct ranks *ranks);
 /* Takes the steps that were read. False if a page shows a step that no training reaches; *err names
  * its process. */
 MUST_CHECK bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *err);
-uint64_t ranks_highest(const struct ranks *ranks);
-uint64_t ranks_lowest(const struct ranks *ranks);
-bool ranks_have_stepped(const struct ranks *ranks);
+struct ranks_steps ranks_steps_of(const struct ranks *ranks);
 /* The oldest step above `above` of which every rank of this node has an own save; 0: none. */
 uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above);
 /* The rank made an own save of `step`. Saves up to `over` are forgotten; beyond OWN_KEPT saves the
  * oldest is forgotten, too. */
 void ranks_add_own(struct member *member, uint64_t step, uint64_t over);
 bool ranks_has_own(const struct member *member, uint64_t step);
-/* The smallest declared last step, 0 if none was declared. */
-uint64_t ranks_last_step(const struct ranks *ranks);
 /* "0-3,8". False if it does not fit. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size);

@@ -191,31 +191,14 @@ static bool is_stopped(const struct watchdog *dog, const struct member *m)
 
 /* Of ranks at one step, the others wait for a stopped rank. A rank that trains most often waits for
  * a rank in another phase. */
-static bool is_behind(const struct watchdog *dog, const struct peer_watch *view,
-                      const struct member *m, enum page_phase phase)
+static bool is_behind(const struct watchdog *dog, const struct watchdog_node *node,
+                      const struct member *a, const struct member *b)
 {
-    if (m->stand.step != view->behind_step)
-        return m->stand.step < view->behind_step;
-    if (view->behind_stopped || is_stopped(dog, m))
-        return !view->behind_stopped;
-    return view->behind_phase == PAGE_TRAIN && phase != PAGE_TRAIN;
-}
-
-static void compare(const struct watchdog *dog, struct peer_watch *view, const struct member *m,
-                    enum page_phase phase)
-{
-    bool is_first = view->motion != MOTION_STANDS || is_behind(dog, view, m, phase);
-    if (is_first) {
-        view->motion = MOTION_STANDS;
-        view->behind_rank = m->rank;
-        view->behind_pid = m->pid;
-        view->behind_step = m->stand.step;
-        view->behind_phase = (uint8_t)phase;
-        view->behind_ago_ns = dog->out->now - m->stand.since;
-        view->behind_stopped = is_stopped(dog, m);
-        view->behind_count = 0;
-    }
-    view->behind_count += m->stand.step == view->behind_step && phase == view->behind_phase;
+    if (a->stand.step != b->stand.step)
+        return a->stand.step < b->stand.step;
+    if (is_stopped(dog, a) || is_stopped(dog, b))
+        return !is_stopped(dog, b);
+    return phase_of(b, node) == PAGE_TRAIN && phase_of(a, node) != PAGE_TRAIN;
 }
 
 /* No process tells its steps, so the output of the commands must do. */
@@ -236,29 +219,35 @@ static struct peer_watch view_of_output(const struct watchdog *dog)
                                .behind_ago_ns = ago};
 }
 
-static void look_at(const struct watchdog *dog, const struct member *m,
-                    const struct watchdog_node *node, struct peer_watch *view)
-{
-    enum page_phase phase = phase_of(m, node);
-    int64_t limit = limit_of(dog, phase);
-    if (!is_watched(m))
-        return;
-    compare(dog, view, m, phase);
-    view->limit_ns = limit > view->limit_ns ? limit : view->limit_ns;
-    view->still_ns = clock_min(view->still_ns, dog->out->now - m->stand.since);
-}
-
 /* A rank that has stood for long may have waited for a rank that just moved. So the limit of all
  * ranks runs from the last move of any rank. */
 static struct peer_watch view_of_ranks(const struct watchdog *dog, const struct watchdog_node *node)
 {
     int64_t now = dog->out->now;
     struct peer_watch view = {.motion = MOTION_RESTS, .still_ns = now - dog->moved_at};
-    const struct member *m;
-    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
-        look_at(dog, m, node, &view);
-    if (view.motion == MOTION_STANDS && !is_over(now - view.still_ns, view.limit_ns, now))
-        view.motion = MOTION_MOVES;
+    const struct member *m, *behind = NULL;
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++) {
+        if (!is_watched(m))
+            continue;
+        enum page_phase phase = phase_of(m, node);
+        int64_t limit = limit_of(dog, phase);
+        view.limit_ns = limit > view.limit_ns ? limit : view.limit_ns;
+        view.still_ns = clock_min(view.still_ns, now - m->stand.since);
+        if (!behind || is_behind(dog, node, m, behind)) {
+            behind = m;
+            view.behind_phase = (uint8_t)phase;
+            view.behind_count = 0;
+        }
+        view.behind_count += m->stand.step == behind->stand.step && phase == view.behind_phase;
+    }
+    if (!behind)
+        return view;
+    view.motion = is_over(now - view.still_ns, view.limit_ns, now) ? MOTION_STANDS : MOTION_MOVES;
+    view.behind_rank = behind->rank;
+    view.behind_pid = behind->pid;
+    view.behind_step = behind->stand.step;
+    view.behind_ago_ns = now - behind->stand.since;
+    view.behind_stopped = is_stopped(dog, behind);
     return view;
 }
 

@@ -24,8 +24,8 @@ static int64_t own_near_at(const struct node *node)
 bool node_notice_is_near(const struct node *node)
 {
     const struct grace *g = &node->grace;
-    if (node->notice.is_near || !g->is_live)
-        return node->notice.is_near;
+    if (node->is_notice_near || !g->is_live)
+        return node->is_notice_near;
     return g->hurry != HURRY_NONE || node->out->now >= own_near_at(node);
 }
 
@@ -90,11 +90,11 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     bool was_live = node->notice.is_live;
     int64_t deadline =
         order->has_notice ? node->out->now + grace_clamp(order->notice_left_ns) : CLOCK_NEVER;
-    node->notice.is_live = order->has_notice;
-    node->notice.is_near = order->is_near;
-    node->notice.node_rank = order->notice_node;
-    node->notice.deadline = deadline;
-    node->notice.label = order->notice;
+    node->is_notice_near = order->is_near;
+    node->notice = (struct core_notice){.is_live = order->has_notice,
+                                        .node_rank = order->notice_node,
+                                        .deadline = deadline,
+                                        .label = order->notice};
     if (!was_live && !order->has_notice)
         return;
     if (order->has_notice)

@@ -64,7 +64,7 @@ static void refuse(struct node *node, const struct event *event, const struct er
 
 static void settle_doubt(struct node *node)
 {
-    if (node->gen.doubt.kind != FAULT_NONE && !ranks_have_stepped(&node->gen.ranks))
+    if (node->gen.doubt.kind != FAULT_NONE && !ranks_steps_of(&node->gen.ranks).have_stepped)
         node_record_fault(node, &node->gen.doubt);
     node->gen.doubt.kind = FAULT_NONE;
 }

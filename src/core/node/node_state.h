@@ -96,12 +96,8 @@ struct node {
     int64_t forwarded_at[65]; /* by signal number, 0: never */
     char stopped_by[256];     /* a request to end the job; "": none came */
     char replaced_by[256]; /* why a record was refused: a later attempt has the job; "": not so */
-    struct {               /* the job's notice, as the chief told it */
-        bool is_live, is_near;
-        int node_rank;
-        int64_t deadline;
-        struct notice_label label;
-    } notice;
+    struct core_notice notice; /* of the job, as the chief told it */
+    bool is_notice_near;       /* the chief says so */
     uint64_t commit_step, resumed_step;
     int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
     int64_t interrupted_at;     /* when a signal that ends programs came, 0: never */

@@ -68,11 +68,12 @@ static bool have_returned(const struct node *node, uint8_t life)
 static void fill_ranks(const struct node *node, struct peer_status *status)
 {
     const struct ranks *r = &node->gen.ranks;
+    struct ranks_steps steps = ranks_steps_of(r);
     status->expected = r->expected == RANKS_UNKNOWN ? PEERMSG_UNKNOWN : (uint16_t)r->expected;
     status->attached = (uint16_t)r->n;
-    status->highest = ranks_highest(r);
-    status->lowest = ranks_lowest(r);
-    status->stepped = ranks_have_stepped(r);
+    status->highest = steps.highest;
+    status->lowest = steps.lowest;
+    status->stepped = steps.have_stepped;
     status->done = have_returned(node, status->life);
     for (int i = 0; i < r->n; i++) {
         status->done += is_done(node, &r->members[i]);
@@ -80,7 +81,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     }
     status->first_step = r->stride.offset;
     status->stride = r->stride.period;
-    status->last_step = ranks_last_step(r);
+    status->last_step = steps.last;
     status->world_size = (uint32_t)r->world_size;
     if (!node->gen.has_roster && ranks_are_complete(r) &&
         !ranks_roster(r, status->roster, sizeof status->roster))

@@ -389,7 +389,7 @@ void round_steps_read(struct round *round, const struct err *bad)
     if (!PROMISE(1, round->out, round->word == word_of(round, false)))
         return;
     /* Ended ranks count, too: a rank that ended beyond the step never saves it. */
-    round->vote = ranks_highest(round->ranks) < round->save_step ? VOTE_ACK : VOTE_NACK;
+    round->vote = ranks_steps_of(round->ranks).highest < round->save_step ? VOTE_ACK : VOTE_NACK;
 }
 
 /* --- a record is written, or failed --- */
