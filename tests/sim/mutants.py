@@ -72,9 +72,9 @@ MUTANTS = [
      "    out_simple(round->out, ACT_READ_STEPS);",
      "    out_simple(round->out, ACT_READ_STEPS);"),
     ("stale-save-not-answered", "src/core/node/round.c",
-     "else if (msg->tag != 0 && (id == 0 || round->is_closed))", "else if (0)"),
+     "    else\n        answer_waits(round);\n}", "}"),
     ("no-answer-at-close", "src/core/node/round.c",
-     "    lift_if_served(round);\n    answer_round(round);", "    lift_if_served(round);"),
+     "        else if (is_over)\n", "        else if (is_over && is_own)\n"),
     ("next-round-early", "src/core/chief/chief_round.c",
      "(chief->order.phase == PHASE_ABORTED || all_are(chief, FACT_SERVED)));", "true);"),
     ("next-round-before-close", "src/core/chief/chief_round.c",
@@ -411,6 +411,7 @@ BEGIN_AT = {
 #   asked-when-it-is-too-late: the job ends at the deadline all the same; a unit test does
 #   examination-waited-for: an examination ends by itself within a minute; a unit test does
 #   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does
+#   older-save-not-answered: the round that is open by then answers it, as it answers an own save
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

@@ -85,23 +85,6 @@ static void answer(struct round *round, struct member *m, bool leaves, bool is_c
                                .committed = is_committed});
 }
 
-static bool waits_for_answer(const struct member *m)
-{
-    return m->wait == WAIT_SAVE || m->wait == WAIT_HELD;
-}
-
-/* When the job ends, every process that waits gets its answer. */
-static void answer_round(struct round *round)
-{
-    for (int i = 0; i < round->ranks->n; i++) {
-        struct member *m = &round->ranks->members[i];
-        bool is_of_round = m->wait_round == round->id;
-        if (waits_for_answer(m) && (is_of_round || round->is_ending))
-            answer(round, m, round->leaves || round->is_ending,
-                   is_of_round && round->phase == PHASE_COMMITTED);
-    }
-}
-
 static bool waits_for_own(const struct member *m)
 {
     return m->wait == WAIT_SAVE && m->wait_round == 0;
@@ -120,14 +103,24 @@ static uint64_t own_over(const struct round *round)
     return round->failed_own > over ? round->failed_own : over;
 }
 
-/* While a round is open, no process may wait for its own save, because it must reach the gate. The
- * own save can still commit later. */
-static void release_own(struct round *round)
+/* Answers the processes that have waited long enough. When the job ends, every one has. While a
+ * round is open, no process may wait for its own save, because it must reach the gate. The own save
+ * can still commit later. */
+static void answer_waits(struct round *round)
 {
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        if (waits_for_own(m) && (m->wait_step <= own_over(round) || !round->is_closed))
-            answer(round, m, false, m->wait_step <= round->commit_step);
+        bool is_own = waits_for_own(m), is_of_round = !is_own && m->wait_round == round->id;
+        bool is_over = is_own ? m->wait_step <= own_over(round) || !round->is_closed
+                              : is_of_round && round->is_closed;
+        bool is_committed =
+            is_own ? m->wait_step <= round->commit_step : round->phase == PHASE_COMMITTED;
+        if (m->wait != WAIT_SAVE && m->wait != WAIT_HELD)
+            continue;
+        if (round->is_ending)
+            answer(round, m, true, is_of_round && is_committed);
+        else if (is_over)
+            answer(round, m, is_of_round && round->leaves, is_committed);
     }
 }
 
@@ -136,7 +129,7 @@ static void fail_own(struct round *round, uint64_t step)
 {
     if (step > round->failed_own && step <= RANKS_STEP_MAX)
         round->failed_own = step;
-    release_own(round);
+    answer_waits(round);
 }
 
 /* The process waits for the commit of a later own save. */
@@ -160,7 +153,7 @@ static void release_from_absent(struct round *round)
                 round_say_past(round->out, m, step);
             fail_own(round, step);
         }
-    release_own(round);
+    answer_waits(round);
 }
 
 static int64_t wait_due_at(const struct round *round, const struct member *m)
@@ -275,7 +268,7 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
     round->save_step = order->save_step;
     round->is_closed = false;
     round->vote = VOTE_NONE;
-    release_own(round);
+    answer_waits(round);
     /* The gate comes before the steps: a process that finishes a step in between sees the gate. */
     set_gate(round, word_of(round, false));
     out_simple(round->out, ACT_READ_STEPS);
@@ -308,7 +301,7 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
     }
     round->phase = order->phase;
     lift_if_served(round);
-    answer_round(round);
+    answer_waits(round);
 }
 
 static void obey(struct round *round, const struct peer_stamp *stamp,
@@ -345,7 +338,7 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
     round->commit_step = order->commit_step;
     if (order->own_closed > round->own_closed)
         round->own_closed = order->own_closed;
-    release_own(round);
+    answer_waits(round);
     round->bell = order->bell;
     obey(round, stamp, order);
     /* A round that was called off holds no process, and the order may have a new bell. */
@@ -358,7 +351,7 @@ void round_end(struct round *round)
 {
     set_gate(round, gate_leave());
     round->is_ending = round->is_closed = true;
-    answer_round(round);
+    answer_waits(round);
 }
 
 /* --- the vote --- */
@@ -430,13 +423,12 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
     m->wait_round = id;
     m->wait_since = round->out->now;
     m->is_wait_told = false;
-    if (round->is_ending)
-        answer(round, m, true, id && round->phase == PHASE_COMMITTED);
-    else if (msg->tag != 0 && (id == 0 || round->is_closed))
-        /* Its round is over: the process gets its answer at once. */
-        answer(round, m, id && round->leaves, id && round->phase == PHASE_COMMITTED);
-    else if (msg->tag == 0)
+    if (msg->tag != 0 && id == 0) /* another round has followed its round */
+        answer(round, m, round->is_ending, false);
+    else if (msg->tag == 0 && !round->is_ending)
         release_from_absent(round);
+    else
+        answer_waits(round);
 }
 
 static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
