@@ -29,17 +29,7 @@ bool node_notice_is_near(const struct node *node)
     return g->hurry != HURRY_NONE || node->out->now >= own_near_at(node);
 }
 
-/* The newest notice asked for the hurry. The earliest deadline may be that of another notice. */
-static const char *hurrying_signal(const struct grace *g)
-{
-    const struct grace_notice *newest = grace_first(g);
-    for (int i = 0; i < g->n; i++)
-        if (g->notices[i].last_at > newest->last_at)
-            newest = &g->notices[i];
-    return newest->label.source;
-}
-
-static void log_notice_change(struct node *node, enum grace_change change)
+static void log_notice_change(struct node *node, enum grace_change change, int signal)
 {
     const struct grace *g = &node->grace;
     if (change == GRACE_OVER) {
@@ -51,10 +41,10 @@ static void log_notice_change(struct node *node, enum grace_change change)
     char left[32];
     if (change == GRACE_HURRIED && g->hurry == HURRY_SAVE)
         out_log(node->out, LOG_NOTICE, "notice", "%s again: saving now, without more training",
-                hurrying_signal(g));
+                SIGTEXT(signal));
     else if (change == GRACE_HURRIED)
         out_log(node->out, LOG_NOTICE, "notice", "third %s: giving up the save, stopping now",
-                hurrying_signal(g));
+                SIGTEXT(signal));
     else
         out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %s left%s", n->label.source,
                 n->label.text[0] ? " " : "", n->label.text,
@@ -70,11 +60,11 @@ static void read_steps_for_notice(struct node *node)
     out_simple(node->out, ACT_READ_STEPS);
 }
 
-void node_take_notice(struct node *node, enum grace_change change)
+void node_take_notice(struct node *node, enum grace_change change, int signal)
 {
     if (change == GRACE_SAME)
         return;
-    log_notice_change(node, change);
+    log_notice_change(node, change, signal);
     node->is_dirty = true;
     if (change == GRACE_NEW)
         read_steps_for_notice(node);
@@ -227,7 +217,7 @@ void node_on_notice(struct node *node, const struct event *event)
     else if (change == GRACE_PLAN)
         out_simple(node->out, ACT_STATE); /* node_save_for_repeated() asks for its save */
     else
-        node_take_notice(node, change);
+        node_take_notice(node, change, 0);
 }
 
 /* --- signals --- */
@@ -277,7 +267,8 @@ void node_on_signal(struct node *node, const struct event *event)
     const struct signal_plan *plan = &node->params->signals[number];
     switch (plan->rule) {
     case SIGNAL_PREEMPT:
-        node_take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns));
+        node_take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns),
+                         number);
         break;
     case SIGNAL_CHECKPOINT:
         ask_for_save(node);

@@ -66,7 +66,8 @@ void node_renew(struct node *node);
 
 /* A notice of this node or of the job is live and near: a failure is now part of the preemption. */
 bool node_notice_is_near(const struct node *node);
-void node_take_notice(struct node *node, enum grace_change change);
+/* `signal`: the signal that made the change, 0: a notice source did. */
+void node_take_notice(struct node *node, enum grace_change change, int signal);
 /* Takes the job's notice from the order. */
 void node_take_notice_of_job(struct node *node, const struct peer_order *order);
 /* The job goes on after its notices: drops the notices whose deadline has passed. */
