@@ -16,7 +16,7 @@ static int64_t delay(struct world *w)
     return rng_time(&w->rng, MS / 20, w->s.delay_max);
 }
 
-void net_connect(struct world *w, int node)
+void net_connect(struct world *w, int node, const struct action *action)
 {
     world_at(w, (struct happening){.at = w->now + 2 * delay(w),
                                    .what = H_CONNECTED,
@@ -85,9 +85,10 @@ static void carry(struct world *w, int line, bool is_up, const struct peermsg *m
                                    .data = copy});
 }
 
-void net_send(struct world *w, int node, int conn, const struct peermsg *msg)
+void net_send(struct world *w, int node, const struct action *action)
 {
-    int line = line_of(w, node, conn);
+    const struct peermsg *msg = action->peer.msg;
+    int line = line_of(w, node, action->peer.conn);
     if (line < 0 || !w->hosts[line].is_up)
         return;
     /* The start of a connection is not lost in it: without HELLO there is no connection to speak
@@ -125,36 +126,35 @@ static void tell_down(struct world *w, enum what what, int node, uint64_t conn, 
             .at = at, .what = what, .node = node, .arg = conn, .epoch = w->hosts[node].line_epoch});
 }
 
+static void forget_line(struct host *host)
+{
+    host->line_epoch++;
+    host->is_up = false;
+    host->conn = 0;
+}
+
 void net_break(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
     if (node == 0 || host->conn == 0)
         return;
     uint64_t conn = (uint64_t)host->conn;
-    host->line_epoch++;
-    host->is_up = false;
-    host->conn = 0;
+    forget_line(host);
     tell_down(w, H_DOWN_CHIEF, node, conn, w->now + rng_time(&w->rng, 0, 50 * MS));
     tell_down(w, H_DOWN_NODE, node, conn, w->now + rng_time(&w->rng, 0, 50 * MS));
 }
 
 void net_down(struct world *w, const struct happening *h)
 {
-    struct event event = {.type = EV_PEER_DOWN,
-                          .peer = {.why = "connection reset", .has_ended = h->arg2}};
     struct host *host = &w->hosts[h->node];
-    if (h->what == H_DOWN_NODE && h->epoch == host->line_epoch) { /* closed, not broken */
-        host->line_epoch++;
-        host->is_up = false;
-        host->conn = 0;
-    }
-    if (h->what == H_DOWN_NODE) {
-        event.peer.conn = CONN_CHIEF;
-        world_event(w, h->node, event);
-    } else {
-        event.peer.conn = (int)h->arg;
-        world_event(w, 0, event);
-    }
+    bool is_member = h->what == H_DOWN_NODE;
+    if (is_member && h->epoch == host->line_epoch) /* closed, not broken */
+        forget_line(host);
+    world_event(w, is_member ? h->node : 0,
+                (struct event){.type = EV_PEER_DOWN,
+                               .peer = {.conn = is_member ? CONN_CHIEF : (int)h->arg,
+                                        .why = "connection reset",
+                                        .has_ended = h->arg2}});
 }
 
 /* The other end sees what was sent before; no EV_PEER_DOWN at the closing side. */

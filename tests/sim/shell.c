@@ -188,16 +188,6 @@ static void act_commit(struct world *w, int node, const struct action *a)
                                    .arg2 = is_bad});
 }
 
-static void act_connect(struct world *w, int node, const struct action *a)
-{
-    net_connect(w, node);
-}
-
-static void act_send(struct world *w, int node, const struct action *a)
-{
-    net_send(w, node, a->peer.conn, a->peer.msg);
-}
-
 static void act_close(struct world *w, int node, const struct action *a)
 {
     net_close(w, node, a->peer.conn);
@@ -264,8 +254,8 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
     [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
     [ACT_PROC_SEND] = act_proc_send, [ACT_PREPARE] = act_prepare,
-    [ACT_COMMIT] = act_commit,       [ACT_CONNECT] = act_connect,
-    [ACT_SEND] = act_send,           [ACT_CLOSE] = act_close,
+    [ACT_COMMIT] = act_commit,       [ACT_CONNECT] = net_connect,
+    [ACT_SEND] = net_send,           [ACT_CLOSE] = act_close,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_port,

@@ -356,9 +356,10 @@ void *shell_of(struct world *world, int node);
 void shell_perform(void *shell, const struct action *action);
 
 /* net.c */
-void net_connect(struct world *world, int node);
+/* Both perform an action. */
+void net_connect(struct world *world, int node, const struct action *action);
+void net_send(struct world *world, int node, const struct action *action);
 void net_connected(struct world *world, const struct happening *h);
-void net_send(struct world *world, int node, int conn, const struct peermsg *msg);
 void net_close(struct world *world, int node, int conn);
 void net_arrive(struct world *world, const struct happening *h);
 void net_down(struct world *world, const struct happening *h);

@@ -419,10 +419,10 @@ static void from_proc(struct world *w, const struct happening *h)
         w->procs[h->proc].exempt_tag = report.round.id - (report.state == NODE_SAVING);
     struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
                           .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
-    if (msg->type == PROCMSG_CLOSE)
+    if (msg->type == PROCMSG_CLOSE) {
         w->procs[h->proc].has_left_round = report.state == NODE_SAVING;
-    if (msg->type == PROCMSG_CLOSE)
         note_gone(w, h);
+    }
     if (msg->type == PROCMSG_ERROR)
         w->procs[h->proc].confessed_at = w->now;
     world_event(w, h->node, event);
