@@ -92,7 +92,6 @@ static void check_durable_everywhere(struct world *w, uint64_t step)
             fail(w, "step %llu is committed, and process %d has not saved it", ull(step), i);
 }
 
-/* Promise 3: committed means durable on every rank, and a commit never goes back. */
 /* From the moment a commit begins to be written until a node is told of it, the node's record holds
  * the step. A record that lets it go may have lost it when the job starts again. */
 void check_held(struct world *w, uint64_t step)
@@ -117,6 +116,7 @@ static void check_not_too_soon(struct world *w, uint64_t step)
              (long long)((w->now - w->record_at) / NS_PER_MS));
 }
 
+/* Promise 3: committed means durable on every rank, and a commit never goes back. */
 void check_commit(struct world *w, uint64_t step)
 {
     check_not_too_soon(w, step);
@@ -137,7 +137,6 @@ void check_committed(struct world *w, int node, uint64_t step)
     check_durable_everywhere(w, step);
 }
 
-/* Nothing of the last generation is left anywhere, and all begin from the last commit. */
 void check_port(struct world *w, int node, uint16_t port)
 {
     if (port != w->port)
@@ -145,6 +144,7 @@ void check_port(struct world *w, int node, uint16_t port)
              w->port);
 }
 
+/* Nothing of the last generation is left anywhere, and all begin from the last commit. */
 void check_generation(struct world *w, int node, uint32_t generation, uint64_t step)
 {
     if (generation <= w->hosts[node].generation)

@@ -262,21 +262,9 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_UNCOUNT] = act_uncount,
 };
 
-struct shell {
-    struct world *world;
-    int node;
-};
-static struct shell shells[MAX_HOSTS];
-
-void *shell_of(struct world *w, int node)
+void shell_perform(void *shell, const struct action *action)
 {
-    shells[node] = (struct shell){w, node};
-    return &shells[node];
-}
-
-void shell_perform(void *context, const struct action *action)
-{
-    struct shell *shell = context;
+    struct host *host = shell;
     if (acts[action->type])
-        acts[action->type](shell->world, shell->node, action);
+        acts[action->type](host->world, host->number, action);
 }

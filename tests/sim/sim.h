@@ -219,6 +219,8 @@ struct told {
 };
 
 struct host {
+    struct world *world;
+    int number;
     struct core *core;
     int64_t clock; /* its CLOCK_MONOTONIC is ahead of the true time by so much */
     bool is_alive, has_exited;
@@ -352,7 +354,7 @@ void trace(struct world *world, const char *fmt, ...) __attribute__((format(prin
 void fail(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* shell.c */
-void *shell_of(struct world *world, int node);
+/* `shell`: the struct host. */
 void shell_perform(void *shell, const struct action *action);
 
 /* net.c */

@@ -214,6 +214,15 @@ static void hold(struct world *w, int node, int notice, int64_t left)
         *deadline = w->now + left;
 }
 
+/* An event of a command: of the process, or of the shell around it. */
+static void tell_of_command(struct world *w, const struct proc *p, enum event_type type, int status)
+{
+    int pid = (w->s.has_shells ? 500 : 1000) + p->index;
+    world_event(
+        w, p->node,
+        (struct event){.type = type, .child = {.index = p->slot, .pid = pid, .status = status}});
+}
+
 /* The scheduler signals every process. Those that are attached catch it. */
 static void end_shells(struct world *w, int node)
 {
@@ -226,10 +235,7 @@ static void end_shells(struct world *w, int node)
             continue;
         p->has_lost_shell = true;
         trace(w, "process %d: its shell dies of SIGTERM", p->index);
-        world_event(
-            w, node,
-            (struct event){.type = EV_CHILD_EXITED,
-                           .child = {.index = i, .pid = 500 + p->index, .status = SIGTERM}});
+        tell_of_command(w, p, EV_CHILD_EXITED, SIGTERM);
     }
 }
 
@@ -436,18 +442,9 @@ static void proc_gone(struct world *w, const struct happening *h)
                                .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
 }
 
-/* Of the process, or of the shell around it. */
-static int command_pid(const struct world *w, const struct proc *p)
-{
-    return (w->s.has_shells ? 500 : 1000) + p->index;
-}
-
 static void child_started(struct world *w, const struct happening *h)
 {
-    const struct proc *p = &w->procs[h->proc];
-    world_event(w, h->node,
-                (struct event){.type = EV_CHILD_STARTED,
-                               .child = {.index = p->slot, .pid = command_pid(w, p)}});
+    tell_of_command(w, &w->procs[h->proc], EV_CHILD_STARTED, 0);
 }
 
 static void child_dying(struct world *w, const struct happening *h)
@@ -458,10 +455,7 @@ static void child_dying(struct world *w, const struct happening *h)
         return;
     core_report(w->hosts[h->node].core, &before);
     check_failed(w, p);
-    world_event(
-        w, h->node,
-        (struct event){.type = EV_CHILD_DYING,
-                       .child = {.index = p->slot, .pid = 1000 + p->index, .status = (int)h->arg}});
+    tell_of_command(w, p, EV_CHILD_DYING, (int)h->arg);
     check_dying(w, p, &before);
 }
 
@@ -488,11 +482,7 @@ static void child_exited(struct world *w, const struct happening *h)
     host->nended++;
     note_end(w, h->node);
     if (!p->has_lost_shell)
-        world_event(
-            w, h->node,
-            (struct event){
-                .type = EV_CHILD_EXITED,
-                .child = {.index = p->slot, .pid = command_pid(w, p), .status = (int)h->arg}});
+        tell_of_command(w, p, EV_CHILD_EXITED, (int)h->arg);
 }
 
 static void leftover_gone(struct world *w, const struct happening *h)
@@ -556,12 +546,14 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
 
 static void make_host(struct world *w, int host, const struct core_params *params)
 {
-    w->hosts[host] = (struct host){.is_alive = true,
+    w->hosts[host] = (struct host){.world = w,
+                                   .number = host,
+                                   .is_alive = true,
                                    .timer_at = CLOCK_NEVER,
                                    .gate = GATE_OPEN,
                                    .committed = w->s.first_step,
                                    .clock = w->s.clock[params->node_rank]};
-    w->hosts[host].core = core_new(params, shell_perform, shell_of(w, host));
+    w->hosts[host].core = core_new(params, shell_perform, &w->hosts[host]);
 }
 
 static void extra_starts(struct world *w, const struct happening *h)
