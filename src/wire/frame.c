@@ -3,7 +3,15 @@
  */
 #include "wire/frame.h"
 
-#include "wire/bytes.h"
+#include <string.h>
+
+/* As it is sent. The machine is little-endian: see bytes.c. */
+struct header {
+    uint16_t magic;
+    uint8_t version, type;
+    uint32_t len;
+};
+_Static_assert(sizeof(struct header) == FRAME_HEADER_BYTES, "no gaps");
 
 enum frame_result frame_parse(enum frame_magic magic, const uint8_t *data, size_t len,
                               struct frame *ret, size_t *ret_size)
@@ -14,15 +22,13 @@ enum frame_result frame_parse(enum frame_magic magic, const uint8_t *data, size_
         return FRAME_BAD_MAGIC;
     if (len < FRAME_HEADER_BYTES)
         return FRAME_MORE;
-    struct bytes_in in = bytes_in(data + 2, FRAME_HEADER_BYTES - 2);
-    ret->version = (uint8_t)bytes_get(&in, 1);
-    ret->type = (uint8_t)bytes_get(&in, 1);
-    ret->len = (uint32_t)bytes_get(&in, 4);
+    struct header header;
+    memcpy(&header, data, sizeof header);
+    *ret = (struct frame){header.version, header.type, data + FRAME_HEADER_BYTES, header.len};
     if (ret->len > FRAME_PAYLOAD_MAX)
         return FRAME_TOO_LONG;
     if (len - FRAME_HEADER_BYTES < ret->len)
         return FRAME_MORE;
-    ret->payload = data + FRAME_HEADER_BYTES;
     *ret_size = FRAME_HEADER_BYTES + ret->len;
     return FRAME_OK;
 }
@@ -30,9 +36,6 @@ enum frame_result frame_parse(enum frame_magic magic, const uint8_t *data, size_
 void frame_header(enum frame_magic magic, uint8_t version, uint8_t type, uint32_t len,
                   uint8_t data[FRAME_HEADER_BYTES])
 {
-    struct bytes_out out = bytes_out(data, FRAME_HEADER_BYTES);
-    bytes_put(&out, (uint64_t)magic, 2);
-    bytes_put(&out, version, 1);
-    bytes_put(&out, type, 1);
-    bytes_put(&out, len, 4);
+    struct header header = {(uint16_t)magic, version, type, len};
+    memcpy(data, &header, sizeof header);
 }

@@ -202,54 +202,33 @@ const char *peermsg_name(unsigned type)
     return type < PEERMSG__COUNT && types[type].name ? types[type].name : "?";
 }
 
-/* One walk over a message: writing or reading, never both. */
-struct walk {
-    struct bytes_out *out;
-    struct bytes_in *in;
-};
-
-static void walk_fields(struct walk *walk, void *at, const struct bytes_field *fields, size_t n)
+/* Writes or reads a whole message. Too many ranks: reads none, so that the leftover bytes fail the
+ * check of the length. */
+static void walk_message(struct bytes *bytes, struct peermsg *m)
 {
-    if (walk->out)
-        bytes_put_fields(walk->out, at, fields, n);
-    else
-        bytes_get_fields(walk->in, at, fields, n);
-}
-
-/* Too many ranks: reads none, so that the leftover bytes fail the check of the length. */
-static void walk_message(struct walk *walk, struct peermsg *m)
-{
-    walk_fields(walk, m, FIELDS(stamp_fields));
-    walk_fields(walk, m, types[m->type].fields, types[m->type].n);
+    bytes_fields(bytes, m, FIELDS(stamp_fields));
+    bytes_fields(bytes, m, types[m->type].fields, types[m->type].n);
     if (types[m->type].has_cause)
-        walk_fields(walk, m, cause_fields, 1);
+        bytes_fields(bytes, m, cause_fields, 1);
     if (types[m->type].has_cause && m->cause.fault != FAULT_NONE)
-        walk_fields(walk, m, cause_fields + 1, sizeof cause_fields / sizeof cause_fields[0] - 1);
+        bytes_fields(bytes, m, cause_fields + 1, sizeof cause_fields / sizeof cause_fields[0] - 1);
     if (m->type != PEERMSG_RANKS || m->ranks.count > PEERMSG_RANKS_MAX)
         return;
     for (unsigned i = 0; i < m->ranks.count; i++)
-        walk_fields(walk, (uint8_t *)m + i * sizeof m->ranks.list[0], FIELDS(rank_fields));
+        bytes_fields(bytes, (uint8_t *)m + i * sizeof m->ranks.list[0], FIELDS(rank_fields));
 }
 
 size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap)
 {
     if (cap < FRAME_HEADER_BYTES || msg->type >= PEERMSG__COUNT || !types[msg->type].name)
         return 0;
-    struct bytes_out out = bytes_out(data + FRAME_HEADER_BYTES, cap - FRAME_HEADER_BYTES);
+    struct bytes bytes = bytes_writer(data + FRAME_HEADER_BYTES, cap - FRAME_HEADER_BYTES);
     struct peermsg copy = *msg; /* the walk takes no const: it serves the decoder, too */
-    walk_message(&(struct walk){.out = &out}, &copy);
-    if (!out.ok)
+    walk_message(&bytes, &copy);
+    if (!bytes.ok)
         return 0;
-    frame_header(FRAME_PEER, PEERMSG_VERSION, msg->type, (uint32_t)out.len, data);
-    return FRAME_HEADER_BYTES + out.len;
-}
-
-/* Reads every field; returns where the reading ended. */
-static struct bytes_in read_fields(const struct frame *frame, struct peermsg *ret)
-{
-    struct bytes_in in = bytes_in(frame->payload, frame->len);
-    walk_message(&(struct walk){.in = &in}, ret);
-    return in;
+    frame_header(FRAME_PEER, PEERMSG_VERSION, msg->type, (uint32_t)bytes.at, data);
+    return FRAME_HEADER_BYTES + bytes.at;
 }
 
 bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
@@ -262,10 +241,11 @@ bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
         return true; /* empty, so that it can be refused by name */
     if (frame->version != PEERMSG_VERSION && frame->type != PEERMSG_REFUSED)
         return false;
-    struct bytes_in in = read_fields(frame, ret);
+    struct bytes bytes = bytes_reader(frame->payload, frame->len);
+    walk_message(&bytes, ret);
     bool has_all =
         ret->type != PEERMSG_RANKS || ret->ranks.first + ret->ranks.count <= ret->ranks.total;
-    return bytes_done(&in) && has_all;
+    return bytes_done(&bytes) && has_all;
 }
 
 const char *peermsg_flaw(const struct frame *frame)
@@ -273,8 +253,11 @@ const char *peermsg_flaw(const struct frame *frame)
     struct peermsg msg = {.type = frame->type};
     if (frame->type >= PEERMSG__COUNT || !types[frame->type].name)
         return "there is no such type";
-    struct bytes_in in = read_fields(frame, &msg);
-    if (!in.ok)
-        return in.at == in.len ? "it ends too early" : "a text in it is too long or holds a NUL";
-    return in.at < in.len ? "there is more in it than its fields" : "a field is out of its range";
+    struct bytes bytes = bytes_reader(frame->payload, frame->len);
+    walk_message(&bytes, &msg);
+    if (!bytes.ok)
+        return bytes.at == bytes.size ? "it ends too early"
+                                      : "a text in it is too long or holds a NUL";
+    return bytes.at < bytes.size ? "there is more in it than its fields"
+                                 : "a field is out of its range";
 }

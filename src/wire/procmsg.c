@@ -79,18 +79,25 @@ const char *procmsg_name(unsigned type)
     return type < TYPES && types[type].name ? types[type].name : "?";
 }
 
+/* Writes or reads the fields of a message. */
+static void walk_proc_message(struct bytes *bytes, struct procmsg *msg)
+{
+    for (size_t i = 0; i < FIELDS; i++)
+        if (types[msg->type].groups & fields[i].group)
+            bytes_fields(bytes, msg, &fields[i].field, 1);
+}
+
 size_t procmsg_encode(const struct procmsg *msg, uint8_t *data, size_t cap)
 {
     if (cap < FRAME_HEADER_BYTES || msg->type >= TYPES || !types[msg->type].name)
         return 0;
-    struct bytes_out out = bytes_out(data + FRAME_HEADER_BYTES, cap - FRAME_HEADER_BYTES);
-    for (size_t i = 0; i < FIELDS; i++)
-        if (types[msg->type].groups & fields[i].group)
-            bytes_put_fields(&out, msg, &fields[i].field, 1);
-    if (!out.ok)
+    struct bytes bytes = bytes_writer(data + FRAME_HEADER_BYTES, cap - FRAME_HEADER_BYTES);
+    struct procmsg copy = *msg; /* the walk takes no const: it serves the decoder, too */
+    walk_proc_message(&bytes, &copy);
+    if (!bytes.ok)
         return 0;
-    frame_header(FRAME_PROC, PROCMSG_VERSION, msg->type, (uint32_t)out.len, data);
-    return FRAME_HEADER_BYTES + out.len;
+    frame_header(FRAME_PROC, PROCMSG_VERSION, msg->type, (uint32_t)bytes.at, data);
+    return FRAME_HEADER_BYTES + bytes.at;
 }
 
 bool procmsg_decode(const struct frame *frame, struct procmsg *ret)
@@ -98,9 +105,7 @@ bool procmsg_decode(const struct frame *frame, struct procmsg *ret)
     if (frame->version != PROCMSG_VERSION || frame->type >= TYPES || !types[frame->type].name)
         return false;
     *ret = (struct procmsg){.type = frame->type};
-    struct bytes_in in = bytes_in(frame->payload, frame->len);
-    for (size_t i = 0; i < FIELDS; i++)
-        if (types[frame->type].groups & fields[i].group)
-            bytes_get_fields(&in, ret, &fields[i].field, 1);
-    return bytes_done(&in);
+    struct bytes bytes = bytes_reader(frame->payload, frame->len);
+    walk_proc_message(&bytes, ret);
+    return bytes_done(&bytes);
 }

@@ -22,38 +22,56 @@
 
 /* ---- bytes ---- */
 
+struct sample {
+    uint64_t wide;
+    uint16_t narrow;
+    char text[4];
+};
+
+static const struct bytes_field sample_fields[] = {
+    BYTES_NUMBER(struct sample, wide),
+    BYTES_NUMBER(struct sample, narrow),
+    BYTES_TEXT(struct sample, text),
+};
+
 Test(bytes, little_endian)
 {
     uint8_t data[14];
-    struct bytes_out out = bytes_out(data, sizeof data);
-    bytes_put(&out, 0x1122334455667788, 8);
-    bytes_put(&out, 0xaabb, 2);
-    bytes_put_text(&out, "hi");
+    struct sample sample = {0x1122334455667788, 0xaabb, "hi"}, got = {.text = "zzz"};
+    struct bytes out = bytes_writer(data, sizeof data);
+    bytes_fields(&out, &sample, sample_fields, 3);
     cr_assert(out.ok);
     cr_assert_arr_eq(data, "\x88\x77\x66\x55\x44\x33\x22\x11\xbb\xaa\x02\x00hi", 14);
-    struct bytes_in in = bytes_in(data, sizeof data);
-    char text[3];
-    cr_assert_eq(bytes_get(&in, 8), 0x1122334455667788);
-    cr_assert_eq(bytes_get(&in, 2), 0xaabb);
+    struct bytes in = bytes_reader(data, sizeof data);
+    bytes_fields(&in, &got, sample_fields, 2);
     cr_assert(!bytes_done(&in));
-    bytes_get_text(&in, text, sizeof text);
-    cr_assert_str_eq(text, "hi");
+    bytes_fields(&in, &got, sample_fields + 2, 1);
     cr_assert(bytes_done(&in));
+    cr_assert(got.wide == sample.wide && got.narrow == sample.narrow);
+    cr_assert_str_eq(got.text, "hi");
 }
 
 Test(bytes, failure_is_final)
 {
-    uint8_t data[4] = {0};
-    struct bytes_out out = bytes_out(data, sizeof data);
-    bytes_put(&out, 1, 2);
-    bytes_put_text(&out, "x");
+    uint8_t data[5] = {0};
+    struct sample sample = {.wide = UINT64_MAX, .narrow = UINT16_MAX}, got = {0};
+    struct bytes out = bytes_writer(data, sizeof data);
+    bytes_fields(&out, &sample, sample_fields, 3);
     cr_assert(!out.ok);
-    bytes_put(&out, 0xff, 1);
-    cr_assert_eq(out.len, 2, "written after a failure");
-    struct bytes_in in = bytes_in("\x01\x02\x03", 3);
-    cr_assert_eq(bytes_get(&in, 4), 0);
-    cr_assert_eq(bytes_get(&in, 1), 0, "read after a failure");
+    cr_assert_arr_eq(data, "\0\0\0\0", sizeof data, "written after a failure");
+    struct bytes in = bytes_reader((const uint8_t *)"\x01\x02\x03", 3);
+    bytes_fields(&in, &got, sample_fields, 2);
+    cr_assert(got.wide == 0 && got.narrow == 0, "read after a failure");
     cr_assert(!bytes_done(&in));
+}
+
+Test(bytes, a_text_without_its_nul)
+{
+    uint8_t data[16];
+    struct sample sample = {.text = {'f', 'u', 'l', 'l'}};
+    struct bytes out = bytes_writer(data, sizeof data);
+    bytes_fields(&out, &sample, sample_fields, 3);
+    cr_assert(!out.ok);
 }
 
 Test(bytes, bad_texts)
@@ -73,11 +91,11 @@ Test(bytes, bad_texts)
                {"\x03", 1}, /* its length cut */
                {"\xff\xff", 2}};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        char text[4] = "zzz";
-        struct bytes_in in = bytes_in(bad[i].bytes, bad[i].len);
-        bytes_get_text(&in, text, sizeof text);
+        struct sample got = {0};
+        struct bytes in = bytes_reader((const uint8_t *)bad[i].bytes, bad[i].len);
+        bytes_fields(&in, &got, sample_fields + 2, 1);
         cr_assert(!in.ok, "text %zu was taken", i);
-        cr_assert_str_empty(text);
+        cr_assert_str_empty(got.text);
     }
 }
 
