@@ -161,19 +161,18 @@ static void examine(struct chief *chief)
 
 static void conclude(struct chief *chief)
 {
-    char why[sizeof chief->order.why] = "hang: ";
-    size_t len = sizeof "hang: " - 1;
+    char why[sizeof chief->order.why];
     chief->gen.hang.is_examined = false;
     chief->gen.hang.is_told = true;
-    tell(chief, why + len, sizeof why - len);
+    tell(chief, why, sizeof why);
     if (chief->params->watchdog.mode == WATCHDOG_ON)
         chief_restart_or_end(chief, &(struct chief_end){.outcome = OUTCOME_HANG,
                                                         .code = chief->params->exit.hang,
                                                         .manner = MANNER_STOP,
-                                                        .why = why + len});
+                                                        .why = why});
     else
         out_log(chief->out, LOG_ERROR, "watchdog",
-                "%s; the job is left as it is (watchdog.mode is log)", why);
+                "hang: %s; the job is left as it is (watchdog.mode is log)", why);
 }
 
 /* The hang is due when no rank of the job has moved for the longest limit of any stuck node. */

@@ -52,9 +52,8 @@ void chief_count_anew(struct chief *chief, uint64_t step)
 
 void chief_begin_period(struct chief *chief)
 {
-    chief->kept_at =
-        chief->out
-            ->now; /* so far nothing was trained beyond the commit that the job resumes from */
+    /* So far nothing was trained beyond the commit that the job resumes from. */
+    chief->kept_at = chief->out->now;
     chief->gen.period.is_counting = is_wanted(chief);
     chief->gen.period.from_step = chief->order.commit_step;
     chief_count_anew(chief, chief->highest);
