@@ -112,16 +112,17 @@ static void keep_tail(struct tee_stream_state *state, const char *bytes, size_t 
     atomic_store(&state->last_at, clock_now_ns());
 }
 
+/* The queues first: only bytes in them can be counted as lost after a kill. */
 static void read_stream(struct reader *reader, struct route *route)
 {
     char bytes[CHUNK];
     atomic_store(&route->state->is_reading, true);
     ssize_t n = read(route->fd, bytes, sizeof bytes);
     if (n > 0) {
-        keep_tail(route->state, bytes, (size_t)n);
         branch_add(&reader->sinks[SINK_FILES], &route->branches[TEE_FILE], bytes, (size_t)n);
         if (route->pass)
             branch_add(route->pass, &route->branches[TEE_PASS], bytes, (size_t)n);
+        keep_tail(route->state, bytes, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         fd_close(&route->fd);
     }

@@ -58,7 +58,8 @@ MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err
 /* Is all that was printed so far in the tail? */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state);
 /* The process has ended or was killed: counts the bytes in its queues as lost. The bytes that it
- * was just writing may be both written and counted. */
+ * was just writing may be both written and counted. Those that it was just reading, one chunk at
+ * most, may be neither. */
 void tee_count_left(struct tee_stream_state *states, size_t count);
 /* Copies the tail. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret);
