@@ -89,5 +89,5 @@ void outfile_flush(struct outfile *out)
 
 bool outfile_is_busy(const struct outfile *out)
 {
-    return out->is_wanted && statefile_is_busy(&out->file) && !statefile_is_stuck(&out->file);
+    return statefile_is_awaited(&out->file);
 }

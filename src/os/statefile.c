@@ -425,15 +425,15 @@ bool statefile_is_busy(const struct statefile *file)
     return file->writer.watch.pid != 0;
 }
 
-bool statefile_is_stuck(const struct statefile *file)
+bool statefile_is_awaited(const struct statefile *file)
 {
-    return file->writer.watch.pid != 0 && file->is_given_up;
+    return statefile_is_busy(file) && !file->is_given_up;
 }
 
 void statefile_give_up(struct statefile *file)
 {
     struct err err;
-    if (!file->writer.watch.pid || file->is_given_up)
+    if (!statefile_is_awaited(file))
         return;
     file->is_given_up = true;
     proc_kill(file->writer.watch.pid, SIGKILL);

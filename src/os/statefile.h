@@ -71,9 +71,10 @@ MUST_CHECK bool statefile_put_back(const struct statefile *file, const void *dat
 /* At start, before the loop runs: waits for the end of the write, and gives up after `wait_ns`. fn
  * is called before it returns. */
 void statefile_wait(struct statefile *file, int64_t wait_ns);
+/* A writer runs. */
 bool statefile_is_busy(const struct statefile *file);
-/* A given-up writer has not ended yet. */
-bool statefile_is_stuck(const struct statefile *file);
+/* A write is under way that was not given up. */
+bool statefile_is_awaited(const struct statefile *file);
 /* Kills the writer and calls fn at once. Waiting content is written after the writer is reaped,
  * which in a dead file system may be never. */
 void statefile_give_up(struct statefile *file);

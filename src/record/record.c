@@ -203,15 +203,9 @@ const char *record_known_path(const struct record *record, uint64_t step)
 
 /* --- writing --- */
 
-static bool is_writing(const struct record_file *file)
-{
-    return statefile_is_busy(&file->file) && !statefile_is_stuck(&file->file);
-}
-
 bool record_is_busy(const struct record *record)
 {
-    return record->dir && record->loop &&
-           (is_writing(&record->commits) || is_writing(&record->ranks));
+    return statefile_is_awaited(&record->commits.file) || statefile_is_awaited(&record->ranks.file);
 }
 
 static void record_answer(struct record *record, enum event_type type, const struct err *err)
@@ -246,19 +240,26 @@ static bool record_write_out(struct record_file *file, struct writer *w, uint64_
     return ok;
 }
 
+/* The write of `tag` has ended. False: it timed out before. */
+static bool record_take_end(struct record_file *file, uint64_t tag)
+{
+    if (file->step != tag)
+        return false;
+    watch_at(&file->deadline, CLOCK_NEVER);
+    file->step = 0;
+    return true;
+}
+
 static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
     bool is_timed = record->ranks.deadline.at != CLOCK_NEVER;
-    bool is_awaited = record->ranks.step == tag; /* else it timed out before */
-    if (is_awaited) {
-        watch_at(&record->ranks.deadline, CLOCK_NEVER);
-        record->ranks.step = 0;
-        if (tag)
-            record_answer(record, EV_PREPARED, err);
-        else if (err && is_timed) /* of look_for_ranks() */
-            log_warn("record", "%s", err->text);
-    }
+    if (!record_take_end(&record->ranks, tag))
+        return;
+    if (tag)
+        record_answer(record, EV_PREPARED, err);
+    else if (err && is_timed) /* of look_for_ranks() */
+        log_warn("record", "%s", err->text);
 }
 
 void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own)
@@ -291,19 +292,16 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
     struct record *record = ctx;
     if (tag == 0 && err)
         record->failure = *err;
-    if (record->commits.step == tag)
-        watch_at(&record->commits.deadline, CLOCK_NEVER);
-    if (tag != 0 && record->commits.step == tag) {
-        record->commits.step = 0;
-        if (err) { /* the file on disk still ends with the commit before */
-            record->history.ncommits--;
-        } else {
-            record->committed = tag;
-            record->committed_at = clock_now_ns();
-            record->loop->has_changed = true; /* after the end the core gets no event */
-        }
-        record_answer(record, EV_COMMITTED, err);
+    if (!record_take_end(&record->commits, tag) || tag == 0)
+        return;
+    if (err) { /* the file on disk still ends with the commit before */
+        record->history.ncommits--;
+    } else {
+        record->committed = tag;
+        record->committed_at = clock_now_ns();
+        record->loop->has_changed = true; /* after the end the core gets no event */
     }
+    record_answer(record, EV_COMMITTED, err);
 }
 
 static void write_commits(struct record *record, uint64_t tag, enum history_end end)
