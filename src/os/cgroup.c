@@ -19,10 +19,8 @@
 #include <unistd.h>
 
 /* A group is named "pchrun.PID.XXXXXX". */
-#define PREFIX  "pchrun."
-#define RANDOM  "XXXXXX" /* mkdtemp() makes letters and digits of it */
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGITS  "0123456789"
+#define PREFIX "pchrun."
+#define RANDOM "XXXXXX" /* mkdtemp() makes letters and digits of it */
 
 enum { RANDOM_LETTERS = sizeof RANDOM - 1 };
 enum { TRIES = 20, GROUPS_MAX = 4096 };
@@ -344,10 +342,10 @@ bool cgroup_is_empty(const struct cgroup *cgroup)
 
 bool cgroup_is_name(const char *name)
 {
-    size_t digits = str_starts(name, PREFIX) ? strspn(name + strlen(PREFIX), DIGITS) : 0;
+    size_t digits = str_starts(name, PREFIX) ? strspn(name + strlen(PREFIX), STR_DIGITS) : 0;
     const char *rest = name + strlen(PREFIX) + digits;
-    return digits > 0 && rest[0] == '.' && strspn(rest + 1, LETTERS DIGITS) == RANDOM_LETTERS &&
-           !rest[1 + RANDOM_LETTERS];
+    return digits > 0 && rest[0] == '.' &&
+           strspn(rest + 1, STR_LETTERS STR_DIGITS) == RANDOM_LETTERS && !rest[1 + RANDOM_LETTERS];
 }
 
 static void tell_left(struct cgroup_left *left, const char *name, int n)

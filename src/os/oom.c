@@ -15,17 +15,13 @@
 /* Reads the line "oom_kill 3" of the file; -1: no such line. */
 static int64_t read_kills(const struct oom *oom, const struct oom_group *group)
 {
-    char full[PATH_MAX], text[1024];
+    static const char key[] = "\noom_kill ";
+    char full[PATH_MAX], text[1024] = "\n";
     snprintf(full, sizeof full, "%s%s", oom->root, group->path);
-    if (fd_read_text(full, text, sizeof text) <= 0)
+    if (fd_read_text(full, text + 1, sizeof text - 1) <= 0)
         return -1;
-    static const char key[] = "oom_kill ";
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (str_starts(line, key))
-            return strtoll(line + sizeof key - 1, NULL, 10);
-    }
-    return -1;
+    const char *line = strstr(text, key);
+    return line ? strtoll(line + strlen(key), NULL, 10) : -1;
 }
 
 static bool find_counter(const struct oom *oom, pid_t pid, bool is_v2, struct oom_group *ret)

@@ -96,12 +96,8 @@ void reap_forget(struct reap *reap, struct reap_watch *watch)
 /* Returns 0 if there is no news. */
 static pid_t wait_for(idtype_t which, id_t id, int options, siginfo_t *info)
 {
-    int rc;
     info->si_pid = 0;
-    do
-        rc = waitid(which, id, info, options | WNOHANG);
-    while (rc < 0 && errno == EINTR);
-    return rc < 0 ? 0 : info->si_pid;
+    return waitid(which, id, info, options | WNOHANG) < 0 ? 0 : info->si_pid;
 }
 
 static int wait_status(const siginfo_t *info)
@@ -196,7 +192,6 @@ static bool has_only(const struct reap *reap, const pid_t *known, size_t n)
 bool reap_is_empty(const struct reap *reap)
 {
     siginfo_t info;
-    info.si_pid = 0;
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return true;
     pid_t helpers[HELPERS_MAX];

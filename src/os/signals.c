@@ -107,11 +107,7 @@ static bool is_from_terminal(const struct signalfd_siginfo *info)
 bool signals_read(int fd, struct signals_info *ret)
 {
     struct signalfd_siginfo info;
-    ssize_t n;
-    do
-        n = read(fd, &info, sizeof info);
-    while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof info)
+    if (read(fd, &info, sizeof info) != (ssize_t)sizeof info)
         return false;
     *ret = (struct signals_info){.number = (int)info.ssi_signo, .sender = (pid_t)info.ssi_pid};
     if (is_from_terminal(&info))

@@ -269,10 +269,7 @@ static const char *spawn_advice(const char *name, int why)
 enum spawn_result spawn_result(int report, const char *name, struct err *err)
 {
     struct failure failure;
-    ssize_t n;
-    do
-        n = read(report, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = read(report, &failure, sizeof failure);
     if (n != (ssize_t)sizeof failure)
         return n < 0 && errno == EAGAIN ? SPAWN_PENDING : SPAWN_RUNNING;
     bool is_exec = failure.code != ERR_SYSTEM;
