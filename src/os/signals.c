@@ -15,7 +15,8 @@
 enum plan {
     PLAN_TAKE,            /* blocked, read from the signalfd */
     PLAN_TAKE_UNLESS_OFF, /* the same, unless it was ignored when we were started (nohup) */
-    PLAN_TAKE_FAULT,      /* the same, unless it has a handler, as of a sanitizer */
+    PLAN_TAKE_FAULT,      /* the same, unless it has a handler, as of a sanitizer; our own fault
+                             still kills us: the kernel unblocks the signal */
     PLAN_LEAVE,           /* harmless, or cannot be caught: untouched */
     PLAN_IGNORE,          /* a failed write reports the same */
     PLAN_CHILD,           /* SIGCHLD: taken; default here, inherited setting in the command */
@@ -51,29 +52,20 @@ static void begin_one(int number, enum plan plan)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
     struct sigaction old = dfl;
-    switch (plan) {
-    case PLAN_LEAVE:
+    sigaction(number, NULL, &old);
+    bool is_off = old.sa_handler == SIG_IGN;
+    bool has_handler = !is_off && old.sa_handler != SIG_DFL;
+    if (plan == PLAN_LEAVE || (plan == PLAN_TAKE_UNLESS_OFF && is_off) ||
+        (plan == PLAN_TAKE_FAULT && has_handler))
         return;
-    case PLAN_TAKE_UNLESS_OFF:
-        sigaction(number, NULL, &old);
-        if (old.sa_handler == SIG_IGN)
-            return;
-        break;
-    case PLAN_TAKE_FAULT: /* our own fault still kills us: the kernel unblocks the signal */
-        sigaction(number, NULL, &old);
-        if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
-            return;
-        break;
-    case PLAN_TAKE:
-        break;
-    case PLAN_IGNORE:
-        sigaction(number, &ignore, &old);
-        the_signals.is_ours[number] = old.sa_handler != SIG_IGN;
+    if (plan == PLAN_IGNORE) {
+        sigaction(number, &ignore, NULL);
+        the_signals.is_ours[number] = !is_off;
         return;
-    case PLAN_CHILD:
-        sigaction(number, &dfl, &old);
-        the_signals.child_was_ignored = old.sa_handler == SIG_IGN;
-        break;
+    }
+    if (plan == PLAN_CHILD) {
+        sigaction(number, &dfl, NULL);
+        the_signals.child_was_ignored = is_off;
     }
     sigaddset(&the_signals.taken, number);
 }
