@@ -91,12 +91,6 @@ static void logs_run_look_at(struct logs_run *run, enum tee_branch which)
                place, missing);
 }
 
-static void say_troubles(struct logs_run *run)
-{
-    for (int which = 0; which < TEE_BRANCH__COUNT; which++)
-        logs_run_look_at(run, (enum tee_branch)which);
-}
-
 static void say_lost(const struct logs_run *run)
 {
     for (int which = 0; which < TEE_BRANCH__COUNT; which++) {
@@ -116,7 +110,8 @@ static void on_told(void *ctx)
     ssize_t n = recv(run->control, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         watch_end(&run->told); /* the log process has ended; logs_run_on_change() handles that */
-    say_troubles(run);
+    for (int which = 0; which < TEE_BRANCH__COUNT; which++)
+        logs_run_look_at(run, (enum tee_branch)which);
 }
 
 /* --- one generation's --- */

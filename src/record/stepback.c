@@ -32,7 +32,7 @@ struct search {
     bool sees_all;        /* else only the paths of this node's ranks */
     uint64_t step;        /* the commit under examination */
     enum ckptfile commit; /* what is known of it so far */
-    struct seen *seen;
+    struct seen seen;
 };
 
 /* --- in the child --- */
@@ -72,8 +72,8 @@ static bool look_at_node(void *ctx, int node, const char *file)
     for (int i = 0; step && i < step->nranks && search->commit != CKPTFILE_ABSENT; i++) {
         enum ckptfile one = stepback_look_at(search, step->ranks[i].path);
         search->commit = one == CKPTFILE_UNKNOWN ? search->commit : one;
-        if (one == CKPTFILE_ABSENT && !search->seen->missing[0])
-            str_copy(search->seen->missing, PATH_MAX, step->ranks[i].path);
+        if (one == CKPTFILE_ABSENT && !search->seen.missing[0])
+            str_copy(search->seen.missing, PATH_MAX, step->ranks[i].path);
     }
     saves_free(&saves);
     return search->commit != CKPTFILE_ABSENT;
@@ -103,16 +103,15 @@ static void find_whole(struct search *search)
         left--;
     while (left > 0 && look_at_commit(search, left - 1) != CKPTFILE_THERE);
     if (left > 0)
-        search->seen->left = left;
+        search->seen.left = left;
 }
 
 static void stepback_look(const void *arg, int answer)
 {
     struct search search = *(const struct search *)arg;
-    struct seen seen = {.left = search.history->ncommits};
-    search.seen = &seen;
+    search.seen.left = search.history->ncommits;
     find_whole(&search);
-    if (!fd_write_all(answer, &seen, sizeof seen))
+    if (!fd_write_all(answer, &search.seen, sizeof search.seen))
         _exit(1);
 }
 

@@ -230,13 +230,6 @@ static void wait_for_sinks(struct reader *reader)
     }
 }
 
-static void tee_flush(struct reader *reader)
-{
-    for (int i = 0; i < SINK__COUNT; i++)
-        sink_close(&reader->sinks[i]);
-    wait_for_sinks(reader);
-}
-
 /* --- the process --- */
 
 /* Leaves the terminal and the process group, blocks all signals but SIGKILL, and closes the
@@ -317,13 +310,6 @@ static bool tee_init(struct reader *reader, const struct tee *tee)
     return ok;
 }
 
-/* A thread that hangs would keep the pipes open after the end. */
-static void close_streams(struct reader *reader)
-{
-    for (size_t i = 0; i < reader->count; i++)
-        fd_close(&reader->routes[i].fd);
-}
-
 static _Noreturn void tee_run(const struct tee *tee)
 {
     struct reader reader;
@@ -331,8 +317,11 @@ static _Noreturn void tee_run(const struct tee *tee)
         _exit(errno ? errno : ENOMEM);
     while (has_open(&reader) && clock_now_ns() < reader.until)
         tee_turn(&reader);
-    close_streams(&reader);
-    tee_flush(&reader);
+    for (size_t i = 0; i < reader.count; i++) /* a thread that hangs would keep the pipes open */
+        fd_close(&reader.routes[i].fd);
+    for (int i = 0; i < SINK__COUNT; i++)
+        sink_close(&reader.sinks[i]);
+    wait_for_sinks(&reader);
     _exit(EXIT_SUCCESS);
 }
 
