@@ -240,18 +240,14 @@ bool proc_signal(const struct proc *proc, int number)
     if (!proc->started)
         return proc_kill(proc->pid, number);
     FD_CLEANUP int pidfd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
-    bool has_pidfd = pidfd >= 0;
-    if (!has_pidfd && errno == ESRCH)
-        return false;
     /* The pidfd refers to the pid's present process: check that it is still the same one. */
     struct proc now;
     if (!proc_read(proc->pid, &now) || now.started != proc->started)
         return false;
-    if (has_pidfd && syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) == 0)
+    if (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) == 0)
         return true;
-    if (has_pidfd && errno == ESRCH)
-        return false;
-    return proc_kill(proc->pid, number);
+    bool has_ended = pidfd >= 0 && errno == ESRCH;
+    return !has_ended && proc_kill(proc->pid, number);
 }
 
 /* --- threads --- */

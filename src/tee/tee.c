@@ -194,10 +194,10 @@ static void tee_turn(struct reader *reader)
 
 static bool is_flushed(const struct reader *reader)
 {
-    bool is_done = true;
-    for (int i = 0; i < SINK__COUNT; i++)
-        is_done = is_done && sink_is_done(&reader->sinks[i]);
-    return is_done;
+    int i = 0;
+    while (i < SINK__COUNT && sink_is_done(&reader->sinks[i]))
+        i++;
+    return i == SINK__COUNT;
 }
 
 static size_t count_left(struct reader *reader)
