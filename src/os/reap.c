@@ -29,6 +29,8 @@ static bool add_own_watch(struct reap *reap, pid_t pid, enum reap_kind kind)
 void reap_begin(struct reap *reap)
 {
     siginfo_t info;
+    int list = tree_open_list();
+    reap->children = list > 0 ? list : 0;
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return;
     struct tree tree = {0};
@@ -37,13 +39,6 @@ void reap_begin(struct reap *reap)
         if (tree.entries[i].parent < 0)
             add_own_watch(reap, tree.entries[i].proc.pid, REAP_STRANGER);
     tree_free(&tree);
-}
-
-void reap_prepare(struct reap *reap)
-{
-    int list = tree_open_list();
-    if (list > 0)
-        reap->children = list;
 }
 
 void reap_keep(struct reap *reap, pid_t pid)

@@ -42,14 +42,12 @@ struct reap_watch {
 struct reap {
     struct reap_watch *first;
     int kept;     /* how many children of reap_keep() have not ended */
-    int children; /* the kernel's list of our children; 0: not open yet */
+    int children; /* the kernel's list of our children; 0: not open */
 };
 
 /* Call before the first child starts: earlier children (`tee log & exec pchrun …`) are not of the
  * job. */
 void reap_begin(struct reap *reap);
-/* Call when idle: it makes the questions at each end faster. */
-void reap_prepare(struct reap *reap);
 void reap_end(struct reap *reap);
 void reap_watch(struct reap *reap, struct reap_watch *watch);
 /* Takes this child of ours as a helper that no owner waits for. If memory is short, nothing

@@ -294,7 +294,6 @@ static bool start_sources(struct shell *shell, struct err *err)
 
 static bool start_answers(struct shell *shell, struct err *err)
 {
-    reap_prepare(&shell->reap);
     answer_listen(&shell->answer);
     return true;
 }
