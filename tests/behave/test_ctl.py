@@ -79,7 +79,8 @@ def test_status_of_ranks_that_are_not_attached(training, ctl):
     assert states(ctl) == ["starting", "not attached", "attached"]
     run.clients[2].ask("done", "done")
     run.clients[2].end_input()
-    wait_until(lambda: states(ctl) == ["starting", "not attached", "done"], "the end of rank 2")
+    wait_until(lambda: ctl.status()["ranks"][2]["state"] == "done", "the end of rank 2")
+    assert states(ctl) == ["starting", "not attached", "done"]
     run.clients[0].tell("exit 3")
     assert run.finish() == 3
 
