@@ -28,14 +28,21 @@ static bool is_inside(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
+size_t str_fitting(const char *text, size_t max)
+{
+    size_t n = strnlen(text, max);
+    while (n > 0 && is_inside(text[n]))
+        n--;
+    return n;
+}
+
 void str_fit(char *dst, size_t size, const char *src)
 {
     static const char gap[] = "...";
     size_t len = strlen(src), head = (size - sizeof gap) / 2, tail = size - sizeof gap - head;
     if (str_copy(dst, size, src))
         return;
-    while (head > 0 && is_inside(src[head]))
-        head--;
+    head = str_fitting(src, head);
     while (tail > 0 && is_inside(src[len - tail]))
         tail--;
     memcpy(dst + head, gap, sizeof gap - 1);

@@ -24,6 +24,8 @@ bool str_copy(char *dst, size_t size, const char *src);
 void str_fit(char *dst, size_t size, const char *src);
 /* Appends; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* How many of the first `max` bytes of a text to keep, so that no UTF-8 character is cut. */
+size_t str_fitting(const char *text, size_t max);
 /* Is it not empty, and made of these characters only? */
 bool str_is_of(const char *s, const char *set);
 #define STR_DIGITS  "0123456789"

@@ -93,9 +93,7 @@ static bool give_name(const struct config *config, struct config_notice *notice,
 {
     const char *usual = usual_name(notice);
     char name[CONFIG_NOTICE_NAME_MAX + 1];
-    int room = CONFIG_NOTICE_NAME_MAX - 3; /* for the number */
-    while (room > 0 && strlen(usual) > (size_t)room && (usual[room] & 0xc0) == 0x80)
-        room--; /* do not cut a character */
+    int room = (int)str_fitting(usual, CONFIG_NOTICE_NAME_MAX - 3); /* 3: for the number */
     snprintf(name, sizeof name, "%.*s", room, usual);
     for (int n = 2; noticelist_is_taken(config, name); n++)
         snprintf(name, sizeof name, "%.*s-%d", room, usual, n);

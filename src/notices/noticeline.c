@@ -18,18 +18,9 @@ static bool is_control(char c)
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* How much of the text fits into `max` bytes without cutting a character. */
-static size_t fitting(const char *text, size_t max)
-{
-    size_t n = 0;
-    while (text[n] && n + str_utf8_len(text + n) <= max)
-        n += str_utf8_len(text + n);
-    return n;
-}
-
 static void noticeline_take_text(struct notice *notice, const char *text)
 {
-    size_t n = fitting(text, sizeof notice->text - 1);
+    size_t n = str_fitting(text, sizeof notice->text - 1);
     memcpy(notice->text, text, n);
     notice->text[n] = '\0';
     str_printable(notice->text);
@@ -48,7 +39,7 @@ static void take_id(struct notice *notice, const char *id)
         str_copy(notice->id, sizeof notice->id, id);
         return;
     }
-    size_t n = fitting(id, max - HASHED);
+    size_t n = str_fitting(id, max - HASHED);
     memcpy(notice->id, id, n);
     notice->id[n] = '\0';
     str_printable(notice->id);
