@@ -96,6 +96,14 @@ bool str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+const char *str_variable(char *const *env, const char *name)
+{
+    for (size_t len = strlen(name); *env; env++)
+        if (str_starts(*env, name) && (*env)[len] == '=')
+            return *env + len + 1;
+    return NULL;
+}
+
 bool str_is_of(const char *s, const char *set)
 {
     return *s && !s[strspn(s, set)];

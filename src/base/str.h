@@ -39,6 +39,8 @@ bool str_is(const char *a, const char *b);
 /* How many texts a list has before its NULL. `list` may be NULL. */
 size_t str_count(char *const *list);
 bool str_starts(const char *s, const char *prefix);
+/* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL: it is not there. */
+const char *str_variable(char *const *env, const char *name);
 /* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
 char *str_printable(char *s);
 /* The length of the UTF-8 sequence at `text`; 0: invalid (too short, overlong, a surrogate, or

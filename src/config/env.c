@@ -12,14 +12,6 @@
 #define PREFIX      "PCHRUN_"
 #define CONFIG_FILE "PCHRUN_CONFIG="
 
-const char *env_config_file(char **env)
-{
-    for (; *env; env++)
-        if (str_starts(*env, CONFIG_FILE))
-            return *env + strlen(CONFIG_FILE);
-    return NULL;
-}
-
 static bool apply_variable(const char *name, const char *text, struct config *config,
                            struct err *err)
 {

@@ -36,7 +36,7 @@ static bool set_defaults(struct config *config, struct err *err)
 static bool apply_sources(const struct flags *flags, char **env, struct config *config,
                           struct err *err)
 {
-    const char *file = flags->config_file ? flags->config_file : env_config_file(env);
+    const char *file = flags->config_file ? flags->config_file : str_variable(env, "PCHRUN_CONFIG");
     if (file && !*file)
         return err_set(err, ERR_USAGE, 0, "%s: the value is empty; name a file, or leave it out",
                        flags->config_file ? "-c" : "PCHRUN_CONFIG");

@@ -35,11 +35,8 @@ const char *const preset_names[] = {
 
 static bool has_variable(char **env, const char *name)
 {
-    size_t len = strlen(name);
-    for (; *env; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=' && (*env)[len + 1])
-            return true;
-    return false;
+    const char *value = str_variable(env, name);
+    return value && *value;
 }
 
 /* Slurm and Grid Engine may run inside Kubernetes, never around it, so they come first. Every login

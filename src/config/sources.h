@@ -29,9 +29,7 @@ struct flags {
 MUST_CHECK enum args_end flags_read(char **argv, FILE *out, struct flags *ret, struct err *err);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 
-/* PCHRUN_CONFIG; NULL if it is not set. */
-const char *env_config_file(char **env);
-/* An unknown PCHRUN_* variable is an error. */
+/* All PCHRUN_* but PCHRUN_CONFIG; an unknown one is an error. */
 MUST_CHECK bool env_apply(char **env, struct config *config, struct err *err);
 
 MUST_CHECK bool file_apply(const char *path, struct config *config, struct err *err);

@@ -63,7 +63,7 @@ static const char *read_workers(const struct place *place, const char **ret_list
 static bool take_slices(const struct place *place, struct discovery *ret, struct err *err)
 {
     struct discovery slices = {0};
-    if (!vars_has(place, "MEGASCALE_NUM_SLICES") && !vars_has(place, "MEGASCALE_SLICE_ID"))
+    if (!vars_get(place, "MEGASCALE_NUM_SLICES") && !vars_get(place, "MEGASCALE_SLICE_ID"))
         return true;
     if (!vars_take_nodes(place, "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", &slices, err))
         return false;
@@ -90,7 +90,7 @@ bool find_tpu(const struct place *place, struct discovery *ret, struct err *err)
                        "TPU_WORKER_ID is set (%.20s), but TPU_WORKER_HOSTNAMES is not",
                        vars_get(place, "TPU_WORKER_ID"));
     int n = count_items(list), id = 0;
-    bool is_numbered = n > 1 || vars_has(place, "TPU_WORKER_ID");
+    bool is_numbered = n > 1 || vars_get(place, "TPU_WORKER_ID");
     ret->nnodes = n;
     if (is_numbered && !vars_number(place, "TPU_WORKER_ID", name, &id, err))
         return false;

@@ -125,7 +125,7 @@ const char *discover_manual(enum discover_from from)
 static const char *find_sign(const struct place *place, enum discover_from from)
 {
     for (const char *const *sign = sources[from].signs; *sign; sign++)
-        if (vars_has(place, *sign))
+        if (vars_get(place, *sign))
             return *sign;
     return NULL;
 }
@@ -277,7 +277,7 @@ bool discover_unasked(char **env, const char *root, struct discovery *ret, struc
 
 bool discover_is_inner(char **env)
 {
-    return vars_has(&(struct place){env, ""}, "PCH_SOCKET");
+    return vars_get(&(struct place){env, ""}, "PCH_SOCKET");
 }
 
 bool discover_outer_is_gone(char **env)

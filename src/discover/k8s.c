@@ -36,14 +36,14 @@ static bool take_jobs(const struct place *place, struct discovery *ret, struct e
     int jobs = 1, job = 0, pods = 0, index;
     if (!vars_number(place, INDEX, "JOBSET_NAME", &index, err))
         return false;
-    if (vars_has(place, "REPLICATED_JOB_REPLICAS") || vars_has(place, "JOB_INDEX")) {
+    if (vars_get(place, "REPLICATED_JOB_REPLICAS") || vars_get(place, "JOB_INDEX")) {
         struct discovery among = {0};
         if (!vars_take_nodes(place, "REPLICATED_JOB_REPLICAS", "JOB_INDEX", &among, err))
             return false;
         ret->nnodes = jobs = among.nnodes;
         job = among.node_rank;
     }
-    if ((jobs > 1 || vars_has(place, "PROCESSES_IN_JOB")) &&
+    if ((jobs > 1 || vars_get(place, "PROCESSES_IN_JOB")) &&
         !vars_number(place, "PROCESSES_IN_JOB", jobs > 1 ? "REPLICATED_JOB_REPLICAS" : INDEX, &pods,
                      err))
         return false;

@@ -22,7 +22,7 @@ static const struct {
  * address of mpirun, which may run elsewhere than rank 0, so it is not used. */
 bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
 {
-    size_t at = vars_has(place, families[0].rank) || vars_has(place, families[0].size) ? 0 : 1;
+    size_t at = vars_get(place, families[0].rank) || vars_get(place, families[0].size) ? 0 : 1;
     const char *local_size = families[at].local_size, *job = families[at].job;
     char why[DISCOVER_TEXT_MAX];
     int local = 0;
@@ -32,7 +32,7 @@ bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
         return true;
     if (!vars_number_if_set(place, local_size, &local, err))
         return false;
-    if (vars_has(place, job)) /* Open MPI's lower bits are the same for all jobs */
+    if (vars_get(place, job)) /* Open MPI's lower bits are the same for all jobs */
         vars_take_port(ret, str_hash(vars_get(place, job)), job, vars_get(place, job));
     if (local == ret->nnodes) {
         snprintf(why, sizeof why, "%s is %d", local_size, local);
@@ -50,13 +50,13 @@ bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
 
 static bool is_worker(const struct place *place)
 {
-    return vars_has(place, "TORCHELASTIC_RUN_ID");
+    return vars_get(place, "TORCHELASTIC_RUN_ID");
 }
 
 bool find_torchrun(const struct place *place, struct discovery *ret, struct err *err)
 {
     int local = 0, port = -1;
-    if (!is_worker(place) && vars_has(place, "PET_NODE_RANK"))
+    if (!is_worker(place) && vars_get(place, "PET_NODE_RANK"))
         return true;
     if (!vars_take_nodes(place, "WORLD_SIZE", "RANK", ret, err))
         return false;

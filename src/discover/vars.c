@@ -11,16 +11,8 @@
 
 const char *vars_get(const struct place *place, const char *name)
 {
-    size_t len = strlen(name);
-    for (char **env = place->env; *env; env++)
-        if (**env == *name && strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-            return (*env)[len + 1] ? *env + len + 1 : NULL;
-    return NULL;
-}
-
-bool vars_has(const struct place *place, const char *name)
-{
-    return vars_get(place, name);
+    const char *value = str_variable(place->env, name);
+    return value && *value ? value : NULL;
 }
 
 const char *vars_need(const struct place *place, const char *name, const char *with,
@@ -47,7 +39,7 @@ static bool read_whole(const struct place *place, const char *name, int64_t max,
 bool vars_number_if_set(const struct place *place, const char *name, int *ret, struct err *err)
 {
     int64_t number;
-    if (!vars_has(place, name))
+    if (!vars_get(place, name))
         return true;
     if (!read_whole(place, name, INT32_MAX, &number, err))
         return false;

@@ -28,7 +28,6 @@ finder_fn find_slurm, find_torchrun, find_kubeflow, find_tf_config, find_mpi, fi
 
 /* NULL: it is not set, or empty. */
 const char *vars_get(const struct place *place, const char *name);
-bool vars_has(const struct place *place, const char *name);
 
 /* A missing variable is the error ERR_NOT_FOUND. *ret is unchanged on failure. `with` is the
  * variable that is set and makes this one necessary. */
