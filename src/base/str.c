@@ -78,6 +78,21 @@ bool str_addf(char *dst, size_t size, const char *fmt, ...)
     return n >= 0 && (size_t)n < size - used;
 }
 
+bool str_fill_in(char *dst, size_t size, const char *template, const struct str_part *parts)
+{
+    bool fits = true;
+    while (*template && fits) {
+        const struct str_part *part = parts;
+        while (part->name && !str_starts(template, part->name))
+            part++;
+        size_t len = part->name ? strlen(part->name) : 1 + strcspn(template + 1, "{");
+        fits = part->name ? str_addf(dst, size, "%s", part->value)
+                          : str_addf(dst, size, "%.*s", (int)len, template);
+        template += len;
+    }
+    return fits;
+}
+
 bool str_is(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;

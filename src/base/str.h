@@ -26,6 +26,13 @@ void str_fit(char *dst, size_t size, const char *src);
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* How many of the first `max` bytes of a text to keep, so that no UTF-8 character is cut. */
 size_t str_fitting(const char *text, size_t max);
+/* A part of a template, such as "{rank}", and what replaces it. */
+struct str_part {
+    const char *name, *value;
+};
+/* Appends `template`, in which it replaces all `parts` (ended by a NULL); returns false if it was
+ * cut. */
+bool str_fill_in(char *dst, size_t size, const char *template, const struct str_part *parts);
 /* Is it not empty, and made of these characters only? */
 bool str_is_of(const char *s, const char *set);
 #define STR_DIGITS  "0123456789"

@@ -5,12 +5,14 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "config/text.h"
 #include "core/common/verdict.h"
 #include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,30 +23,12 @@ enum { ARG_MAX_BYTES = 4096, READ_BYTES = 16384, TEXT_MAX = 256 * 1024 };
 
 static char *probe_fill_in(const char *arg, const struct probe *probe)
 {
-    static const char pid_name[] = "{pid}", rank_name[] = "{rank}";
-    char text[ARG_MAX_BYTES] = "";
-    while (*arg) {
-        if (str_starts(arg, pid_name)) {
-            str_addf(text, sizeof text, "%d", probe->pid);
-            arg += sizeof pid_name - 1;
-        } else if (str_starts(arg, rank_name)) {
-            str_addf(text, sizeof text, "%d", probe->rank);
-            arg += sizeof rank_name - 1;
-        } else {
-            size_t plain = 1 + strcspn(arg + 1, "{");
-            str_addf(text, sizeof text, "%.*s", (int)plain, arg);
-            arg += plain;
-        }
-    }
+    char text[ARG_MAX_BYTES] = "", pid[16], rank[16];
+    snprintf(pid, sizeof pid, "%d", probe->pid);
+    snprintf(rank, sizeof rank, "%d", probe->rank);
+    (void)str_fill_in(text, sizeof text, arg,
+                      (struct str_part[]){{"{pid}", pid}, {"{rank}", rank}, {NULL, NULL}});
     return strdup(text);
-}
-
-static void free_args(struct probe *probe)
-{
-    for (size_t i = 0; probe->argv && probe->argv[i]; i++)
-        free(probe->argv[i]);
-    free(probe->argv);
-    probe->argv = NULL;
 }
 
 static bool make_args(struct probe *probe, struct err *err)
@@ -104,7 +88,7 @@ static void close_all(struct probe *probe)
     watch_end(&probe->out_watch);
     fd_close(&probe->out);
     fd_close(&probe->report);
-    free_args(probe);
+    command_clear(&probe->argv);
 }
 
 /* The program is a zombie now. */
