@@ -100,11 +100,6 @@ bool rules_from_json(const struct json *json, struct config *config, struct err 
     return true;
 }
 
-void rules_clear(struct config *config)
-{
-    memset(config->signals, 0, sizeof config->signals);
-}
-
 void rules_write(const struct config *config, struct writer *writer, const char *key)
 {
     writer_object(writer, key);

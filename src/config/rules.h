@@ -15,5 +15,4 @@ extern const char *const rule_names[];
 /* One rule, "USR1=preempt:240s", which is cut into pieces. */
 MUST_CHECK bool rules_add_text(char *text, struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct json *json, struct config *config, struct err *err);
-void rules_clear(struct config *config);
 void rules_write(const struct config *config, struct writer *writer, const char *key);

@@ -167,13 +167,6 @@ static bool parse_notices(const struct option *option, const char *text, const c
     return is_none || parse_items(option, text, folder, config, err);
 }
 
-/* A command replaces an older one: its parts never come from several sources. */
-static bool parse_command(const char *text, const char *folder, char ***field, struct err *err)
-{
-    command_clear(field);
-    return command_from_text(text, folder, field, err);
-}
-
 /* An empty text is usually an unset shell variable. If it counted as null, the job would run
  * without, for example, its checkpoint directory. */
 static bool values_parse(const struct option *option, const char *text, const char *folder,
@@ -204,7 +197,8 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_SIGNAL:
         return signame_parse(text, field, err);
     case OPTION_COMMAND:
-        return parse_command(text, folder, field, err);
+        command_clear(field); /* its parts never come from several sources */
+        return command_from_text(text, folder, field, err);
     case OPTION_SIGNALS:
         return parse_items(option, text, folder, config, err);
     case OPTION_NOTICES:
@@ -313,7 +307,7 @@ void value_clear(const struct option *option, struct config *config)
 {
     void *field = value_field(option, config);
     if (option->type == OPTION_SIGNALS) {
-        rules_clear(config);
+        memset(field, 0, sizeof config->signals);
     } else if (option->type == OPTION_NOTICES) {
         noticelist_clear(config);
     } else if (types[option->type].kind == JSON_IS_LIST) {
@@ -328,7 +322,7 @@ void value_clear(const struct option *option, struct config *config)
     }
 }
 
-bool value_is_null(const struct option *option, const struct config *config)
+static bool value_is_null(const struct option *option, const struct config *config)
 {
     const void *field = value_field(option, config);
     if (is_text(option))

@@ -26,7 +26,6 @@ MUST_CHECK bool value_from_json(const struct option *option, const struct json *
                                 const char *folder, struct config *config, struct err *err);
 /* Sets it to null or an empty list, and frees the old value. */
 void value_clear(const struct option *option, struct config *config);
-bool value_is_null(const struct option *option, const struct config *config);
 
 /* Scalars as value_from_text() takes them; "" for null, lists, signals and notices. Returns text.
  */
