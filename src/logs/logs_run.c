@@ -345,9 +345,8 @@ static struct logs_run *new_run(struct logs_world *world)
     run->watch = (struct reap_watch){.kind = REAP_HELPER, .fn = logs_run_on_change, .ctx = run};
     run->tee.streams = calloc(n, sizeof *run->tee.streams);
     run->outputs = calloc(n, sizeof *run->outputs);
-    if (run->tee.streams && run->outputs)
-        run->tee.states = tee_states_new(n, (uint32_t)world->config->logs.lines);
-    if (!run->tee.states) {
+    run->tee.states = tee_states_new(n, (uint32_t)world->config->logs.lines);
+    if (!run->tee.streams || !run->outputs || !run->tee.states) {
         logs_run_free(run);
         return NULL;
     }
