@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A running pchrun answers at once; a stopped one never. */
+/* A running pchrun answers at once; a stopped pchrun never answers. */
 #define ANSWER_WAIT_NS (5 * NS_PER_S)
 
 enum { CHUNK = 64 * 1024 };
@@ -71,7 +71,7 @@ static bool talk_connect(const char *dir, struct talk *ret, struct err *err)
     return true;
 }
 
-/* A request is short: it fits into the empty buffer of the socket. */
+/* A request is short: it fits into the empty socket buffer, so one send() is enough. */
 static bool talk_send(struct talk *talk, enum control_verb verb, const struct ctl_options *options,
                       struct err *err)
 {

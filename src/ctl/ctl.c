@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two checks of the progress. */
+/* The time between two requests for the progress. */
 #define LOOK_NS (100 * NS_PER_MS)
 /* Within this time a training rank usually finishes a step. */
 #define PACE_NS NS_PER_S
@@ -46,7 +46,7 @@ static void pause_for(int64_t ns)
 
 /* --- status --- */
 
-/* Is the speed of an attached rank still unknown? */
+/* True if the speed of an attached rank is still unknown. */
 static bool lacks_pace(const struct answer *answer)
 {
     const struct json *rank = answer_items(answer->root, "ranks");
@@ -65,7 +65,7 @@ static void print_status(const struct ctl *ctl, const struct answer *answer)
         show_status(answer->root);
 }
 
-/* The speed is the number of steps between two requests. */
+/* pchrun measures the speed of a rank between two requests, so the first shows none. */
 static bool run_status(const struct ctl *ctl, struct err *err)
 {
     struct answer answer;
@@ -107,12 +107,12 @@ static bool run_watch(const struct ctl *ctl, struct err *err)
 
 /* --- checkpoint --- */
 
-/* Has the save been committed since the answer to the request? False: it never will be. */
+/* *ret_done: the save was committed after the request. False: it will never be committed. */
 static bool look_at_save(const struct json *now, const struct json *before, bool *ret_done,
                          struct err *err)
 {
-    /* Round numbers begin anew in each generation. A save requested between two generations is made
-     * in the next. */
+    /* Round numbers start again in each generation. If the request came between two generations,
+     * the next one makes the save. */
     bool was_between = answer_is(before, "was.state", "restarting");
     int64_t later =
         answer_int(now, "report.generation", 0) - answer_int(before, "was.generation", 0);
@@ -211,8 +211,8 @@ static void tell_end(const struct ctl *ctl, const struct answer *end)
                answer_int(end->root, "exit_code", -1), answer_text(end->root, "text"));
 }
 
-/* Node 0 withdraws the job's notice a moment later, and only a notice given on this node. *ret_had:
- * the job had one. */
+/* Waits until node 0 has withdrawn the notice. It keeps a notice that was given on another node.
+ * *ret_had: the job had a notice of pchctl. */
 static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_had, struct err *err)
 {
     *ret_had = answer_is(ret->root, "was.notice", CONTROL_SOURCE);
@@ -260,7 +260,7 @@ static bool run_end(const struct ctl *ctl, struct err *err)
         printf("asked for\n");
     if (ok && waits) {
         struct err lost;
-        bool is_told = flush_out(&lost); /* else it waits all the same */
+        bool is_told = flush_out(&lost); /* a failed write does not end the wait */
         ok = await_end(ctl, &events, &end, err);
         if (ok)
             tell_end(ctl, &end);
@@ -287,7 +287,7 @@ static bool run_events(const struct ctl *ctl, struct err *err)
     bool ok = talk_open(ctl->dir, CONTROL_EVENTS, ctl->options, &talk, err);
     while (ok && (result = talk_read(&talk, until, &line, &len, err)) == TALK_LINE) {
         printf("%s\n", line);
-        ok = flush_out(err); /* the reader waits for each line */
+        ok = flush_out(err); /* a program that reads the events needs each at once */
     }
     talk_close(&talk);
     return result == TALK_END;

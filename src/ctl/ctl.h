@@ -9,7 +9,7 @@
 enum {
     CTL_DONE,
     CTL_FAILED, /* refused, failed, or not in time */
-    CTL_USAGE,  /* a wrong command line; or it fits no job, or several */
+    CTL_USAGE,  /* a wrong command line, or no job or several jobs fit */
 };
 
 /* Returns the exit code; prints errors on standard error. */

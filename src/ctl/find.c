@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX "pchrun." /* of the private directories */
+#define PREFIX "pchrun." /* the names of private directories start with it */
 
 enum { FOUND_MAX = 64, BASES_MAX = 6 };
 
@@ -34,7 +34,7 @@ struct search {
     char looked[256], silent[512];
 };
 
-/* Ignores the lock: a socket that answers is enough. */
+/* Does not check the directory's lock: if a pchrun runs there, its socket answers. */
 static bool is_candidate(int base, const char *name)
 {
     struct stat st, socket;
@@ -125,7 +125,7 @@ static void look_everywhere(struct search *search)
     look_in(search, "/dev/shm");
 }
 
-/* Inside a job, the default is that job. */
+/* For a process of a job, the default is the pchrun of that process. */
 static bool find_is_within(const struct ctl_options *options, char ret[FIND_DIR_MAX])
 {
     const char *socket = getenv("PCH_SOCKET");
@@ -157,7 +157,7 @@ static const char *find_advice(const struct ctl_options *o)
     return access(o->run_dir, F_OK) == 0 ? "has it ended?" : "there is no such directory";
 }
 
-/* Names what was searched, and where. */
+/* Sets *err: which pchrun was not found, and in which directories. */
 static bool say_none(const struct search *search, struct err *err)
 {
     const struct ctl_options *o = search->options;

@@ -8,7 +8,7 @@
 
 static const struct command {
     enum control_verb verb;
-    int64_t wait_ns; /* how long it waits unless --wait says so */
+    int64_t wait_ns; /* how long the command waits without --wait */
     const char *help, *options;
 } commands[] = {
     {CONTROL_STATUS, 0, "how the job stands", " json watch interval "},

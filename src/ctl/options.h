@@ -14,7 +14,7 @@ struct ctl_options {
     int node;
     bool is_json, watches, follows, cancels;
     int64_t interval_ns, wait_ns;
-    int64_t in_ns; /* of a notice: until its end */
+    int64_t in_ns; /* of a notice: the time until its deadline */
     const char *text;
 };
 

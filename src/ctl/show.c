@@ -126,7 +126,7 @@ static void show_nodes(const struct json *answer)
 {
     const struct json *node = answer_items(answer, "nodes");
     char cells[5][CELL];
-    if (!node || !json_next(node)) /* a single node is described by its ranks */
+    if (!node || !json_next(node)) /* for a single node the table of ranks is enough */
         return;
     printf("\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS", "STEP",
            "STEPS/S", "AGE", "HEARD");
@@ -157,7 +157,7 @@ static void show_rank(const struct json *rank, bool has_nodes)
            age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
 }
 
-/* Says what is unknown about other nodes, and which node knows it. */
+/* Prints the nodes with unknown ranks and the reason, or which node knows all ranks. */
 static void show_unknown(const struct json *answer)
 {
     if (answer_is(answer, "ranks_of", "node"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * show: an answer for people. Main thread.
+ * show: prints an answer as text for people. Main thread.
  */
 #pragma once
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Each file needs the others, so all must go. */
+/* The files of a state directory need each other, so a start from scratch removes all. */
 #define FROM_SCRATCH "to start from scratch, move the state directory away"
 #define CANNOT_READ  "cannot read the record of earlier attempts (" FROM_SCRATCH ")"
 
@@ -29,7 +29,7 @@ void history_make_room(struct history *history, int keep)
                 (size_t)--history->ncommits * sizeof history->commits[0]);
 }
 
-/* The record of another job may be in use, so its files must not be moved away. */
+/* Another job may still use its record, so the message does not advise to move it away. */
 static bool check_head(const struct history *history, const char *path, const struct json *root,
                        struct err *err)
 {
@@ -123,8 +123,8 @@ bool history_read_commits(struct history *history, const char *path, struct err 
     return root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
 }
 
-/* The last commit that this attempt can know. A node without its own or a shared commit.json knows
- * none, so no limit applies. */
+/* The last commit that this attempt can have known. A node that cannot see commit.json knows no
+ * commits, so no limit applies. */
 static uint64_t committed_by(const struct history *history, int64_t attempt)
 {
     uint64_t step = 0;
@@ -286,8 +286,8 @@ bool history_check(const struct history *history, const char *path, struct err *
     struct history_owner owner;
     int64_t attempt = 0;
     JSON_CLEANUP struct json *root = history_read_file(history, path, err);
-    /* A file that was moved away has no other owner. The write that follows reports a bad
-     * directory. */
+    /* A missing file has no other owner. If its directory is bad, the write that follows reports
+     * that. */
     if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR)) {
         *err = (struct err){0};
         return true;

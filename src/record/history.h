@@ -48,14 +48,14 @@ struct history {
 /* Reads commit.json and counts this attempt. A missing file counts as empty. False: the file is
  * damaged or belongs to another job. */
 MUST_CHECK bool history_read_commits(struct history *history, const char *path, struct err *err);
-/* The same for a ranks file of any node, into *saves. */
+/* Reads a ranks file of any node into *saves; otherwise as above. */
 MUST_CHECK bool history_read_ranks(const struct history *history, const char *path,
                                    struct saves *saves, struct err *err);
 /* Calls fn for the ranks file of each node in the state directory, in any order, until fn returns
  * false. */
 typedef bool history_ranks_fn(void *ctx, int node, const char *path);
 void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx);
-/* Composes a ranks file with the saves that saves_write() takes. The caller calls writer_free(). */
+/* Composes a ranks file; `newest` as for saves_write(). The caller calls writer_free(). */
 void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
                          uint64_t newest, struct writer *w);
 /* Composes commit.json. */

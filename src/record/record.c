@@ -57,7 +57,7 @@ void record_saved(struct record *record, int rank, uint64_t step, const char *pa
                   rank, step);
 }
 
-/* Takes the saves of the step to resume from out of this file. */
+/* Copies the saves of `resume_step` from this ranks file to `others`. */
 static bool look_into(void *ctx, int node, const char *path)
 {
     struct record *record = ctx;
@@ -75,7 +75,7 @@ static bool look_into(void *ctx, int node, const char *path)
     return true;
 }
 
-/* NULL: node 0's file does not have the step. Most often one of its ranks has saved for all. */
+/* Most often a rank of node 0 has saved for all. NULL: node 0's file does not have the step. */
 static const struct saves_step *look_into_first(struct record *record)
 {
     char path[PATH_MAX];
@@ -85,7 +85,7 @@ static const struct saves_step *look_into_first(struct record *record)
     return saves_find(&record->others, record->resume_step);
 }
 
-/* The attempt that saved may have had more nodes, or its ranks on other nodes. */
+/* Reads all files: the attempt that saved may have had more nodes, or ranks on other nodes. */
 static const struct saves_step *look_into_all(struct record *record)
 {
     if (!record->has_read_all)
@@ -94,7 +94,7 @@ static const struct saves_step *look_into_all(struct record *record)
     return saves_find(&record->others, record->resume_step);
 }
 
-/* NULL: neither this rank nor any other named a path. */
+/* Looks into other nodes' files. NULL: they name no path that this rank can use. */
 static const char *path_elsewhere(struct record *record, int rank, bool is_known)
 {
     bool is_there;
@@ -104,8 +104,8 @@ static const char *path_elsewhere(struct record *record, int rank, bool is_known
         step = look_into_all(record);
         path = saves_path(step, rank, &is_there);
     }
-    /* The rank had a part in the save, and its file is lost. Another rank's path would be another
-     * rank's save. */
+    /* The rank had a part in the save, and the file with its path is lost. Another rank's path
+     * holds only that rank's part. */
     if (!path && !is_known && !is_there && step && rank < step->world)
         return NULL;
     if (path || is_known || is_there)
@@ -160,8 +160,8 @@ static bool check_node(struct record *record, struct err *err)
     return (step && missing < 0) || lost(record, who, err);
 }
 
-/* False: node 0 does not know the attempt that wrote this node's file. Saves of two attempts would
- * then have the same number. */
+/* False: node 0's commit.json does not count the attempt that wrote this node's file. Two attempts
+ * would then have the same number. */
 static bool check_count(const struct record *record, struct err *err)
 {
     return record->saves.attempt < record->history.attempt ||
@@ -240,7 +240,7 @@ static bool record_write_out(struct record_file *file, struct writer *w, uint64_
     return ok;
 }
 
-/* The write of `tag` has ended. False: it timed out before. */
+/* Call when the write of `tag` has ended. False: this write had already timed out. */
 static bool record_take_end(struct record_file *file, uint64_t tag)
 {
     if (file->step != tag)
@@ -286,7 +286,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
         on_ranks_written(record, step, &err);
 }
 
-/* Tag 0: a count of attempts; record_open() waits for the first. */
+/* Tag 0: a write of the attempt counts only; record_open() waits for the first of them. */
 static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
@@ -294,7 +294,7 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
         record->failure = *err;
     if (!record_take_end(&record->commits, tag) || tag == 0)
         return;
-    if (err) { /* the file on disk still ends with the commit before */
+    if (err) { /* the file on disk still ends with the previous commit */
         record->history.ncommits--;
     } else {
         record->committed = tag;
@@ -345,8 +345,8 @@ void record_uncount(struct record *record, bool has_no_step)
 
 /* --- files that were removed during the run --- */
 
-/* A person may remove the state directory under a running job. A start needs both files, so the
- * file that is written brings the other one back. A child does all this. */
+/* A person may remove the state directory while the job runs. A start needs both files, so a write
+ * of one file also restores the other. The child that writes does all this. */
 
 static bool put_back(const struct statefile *file, struct writer *w, struct err *err)
 {
@@ -373,8 +373,8 @@ static bool check_commits(void *ctx, struct err *err)
            (!record->commits.step || put_back_ranks(record, record->commits.step, err));
 }
 
-/* A commit that is under way writes commit.json itself. If both files are gone, no commit is listed
- * until the next one: commit.json may stand alone for a moment. */
+/* Restores commit.json, unless a commit is about to write it. If both files are missing, it lists
+ * no commits: for a moment there is no ranks file with their paths. */
 static bool check_ranks(void *ctx, struct err *err)
 {
     const struct record *record = ctx;
@@ -398,9 +398,9 @@ static bool check_ranks(void *ctx, struct err *err)
     return ok;
 }
 
-/* On all nodes but node 0, after a commit: should the ranks file be written again? Not if
- * commit.json is gone too, or if a start from scratch has written a new one. A node with its own
- * disk cannot see commit.json: it writes the file. */
+/* On all nodes but node 0, after a commit: restores a missing ranks file. Not if commit.json is
+ * missing too, or if a start from scratch has written a new one. A node with its own disk cannot
+ * see commit.json, so it always restores the file. */
 static bool look_for_ranks(void *ctx, struct err *err)
 {
     const struct record *record = ctx;
@@ -455,7 +455,7 @@ static bool take_path(void *ctx, int node, const char *path)
     return false;
 }
 
-/* commit.json is written before anything starts. So if only ranks files exist, it was lost. */
+/* commit.json is written before anything starts. Ranks files without it: commit.json was lost. */
 static bool check_first(const struct record *record, struct err *err)
 {
     char path[PATH_MAX] = "";
@@ -511,7 +511,7 @@ void record_free(struct record *record)
     saves_free(&record->others);
 }
 
-/* It may block: nothing has been started. */
+/* Writes the start of the attempt. May block: nothing has been started yet. */
 static bool note_attempt(struct record *record, struct err *err)
 {
     write_commits(record, 0, HISTORY_BEGUN);

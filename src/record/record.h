@@ -26,7 +26,7 @@
 struct record_file {
     struct statefile file;
     struct watch deadline;
-    uint64_t step; /* the core waits for its write; 0: for none */
+    uint64_t step; /* the core waits until this step is written; 0: it waits for none */
 };
 
 struct record {
@@ -49,7 +49,7 @@ struct record {
 
 /* Reads the record; may block, as everything at start. `dir` may be NULL; it and the configuration
  * must outlive the record. False: a file is damaged or belongs to another job. A start from scratch
- * would then lose a training. */
+ * would then lose all training so far. */
 MUST_CHECK bool record_init(struct record *record, const struct config *config, const char *dir,
                             struct reap *reap, struct err *err);
 /* Writing works from here on. On node 0 it writes the start of the attempt and waits for the disk:
@@ -58,7 +58,7 @@ MUST_CHECK bool record_open(struct record *record, struct loop *loop,
                             const struct core_params *params, struct err *err);
 void record_free(struct record *record);
 
-/* Is a write under way that will end or time out? */
+/* True if a write is under way. It will end or time out. */
 bool record_is_busy(const struct record *record);
 /* The run is over: writes that are under way time out at `until` at the latest. */
 void record_end(struct record *record, int64_t until);
@@ -66,8 +66,8 @@ void record_end(struct record *record, int64_t until);
 /* The commands are about to start. Forgets saves beyond `resume_step`: they were never committed.
  */
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
-/* Does the record know this rank's save of the step to resume from, if the rank had a part in it? A
- * node that lost its file (with its disk) must not start from step 0 while the others resume.
+/* True if the record knows this rank's save of `resume_step`, or the rank had no part in it. A node
+ * that lost its file (with its disk) must not start from step 0 while the others resume.
  * RECORD_ANY_RANK: the ranks of this node are not known yet. False: *err says what is missing and
  * what to do. May read other nodes' files. */
 #define RECORD_ANY_RANK (-1)
@@ -77,9 +77,9 @@ void record_committed(struct record *record, uint64_t step);
 /* A rank reports that its save at `step` is durable; `path` "": it named no path. */
 void record_saved(struct record *record, int rank, uint64_t step, const char *path);
 /* The path of the rank's save at this step: its own, else that of the rank that saved for all. A
- * rank without a part in the save gets a path only if all named the same. NULL: unknown. Valid
- * until the next call. Reads other nodes' files when first needed, and only for the step to resume
- * from. */
+ * rank without a part in the save gets a path only if all ranks named the same path. NULL: unknown.
+ * Valid until the next call. Reads other nodes' files when first needed, and only for the step to
+ * resume from. */
 const char *record_path(struct record *record, int rank, uint64_t step);
 /* The path that this node's ranks named, for the report; NULL: none. Reads no file. */
 const char *record_known_path(const struct record *record, uint64_t step);

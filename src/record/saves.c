@@ -241,7 +241,7 @@ static bool read_rank(struct saves *saves, int64_t step, int64_t world, const st
            saves_add(saves, (uint64_t)step, (int)world, (int)rank, path);
 }
 
-/* An object has members, too, but is not a list. */
+/* json_first() also finds the members of an object, which is not a list. */
 static bool is_list(const struct json *value)
 {
     return value && json_kind(value) == JSON_IS_LIST;

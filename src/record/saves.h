@@ -43,23 +43,23 @@ MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int world, int ran
 void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
 /* Of the steps up to the committed one, drops the oldest until `keep` are left. */
 void saves_trim(struct saves *saves, int keep);
-/* Drops newer steps: an attempt that resumes at `step` saves them anew. */
+/* Drops the steps after `step`: an attempt that resumes at `step` saves them again. */
 void saves_forget_newer(struct saves *saves, uint64_t step);
-/* NULL: no rank saved it. */
+/* The entry of this step; NULL: no rank has saved it. */
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
 /* The path of this rank; NULL: none. *ret_known: the rank has saved the step. */
 const char *saves_path(const struct saves_step *step, int rank, bool *ret_known);
 /* The lowest rank of the job that is not known to have saved the step; -1: none is missing. */
 int saves_missing(const struct saves_step *step);
-/* The path, if all ranks that named one named the same. NULL: no rank named one, or they differ, so
- * that no path is the whole save. */
+/* The path that all ranks named; ranks without a path do not count. NULL: no rank named a path, or
+ * the paths differ, so none holds the whole save. */
 const char *saves_common_path(const struct saves_step *step);
-/* The path of the lowest rank that named one. */
+/* The path of the lowest rank that named a path; NULL: no rank did. */
 const char *saves_any_path(const struct saves_step *step);
 
-/* Writes the list "saves" into the current object, without the steps newer than `newest` (and than
- * the committed one) that are still being saved. */
+/* Writes the list "saves" into the current object, without steps newer than both `newest` and the
+ * committed step: ranks still save them. */
 void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
-/* Adds what saves_write() wrote. False: the form is wrong, or out of memory. */
+/* Reads the list that saves_write() wrote. False: its form is wrong, or out of memory. */
 MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
                            struct err *err);

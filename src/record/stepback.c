@@ -20,7 +20,7 @@
 
 /* The child's answer. */
 struct seen {
-    int left; /* how many commits stay */
+    int left; /* how many commits are kept */
     char missing[PATH_MAX];
 };
 
@@ -30,14 +30,14 @@ struct search {
     const char *dir;      /* the state directory */
     struct stat within;   /* checkpoint.dir */
     bool sees_all;        /* else only the paths of this node's ranks */
-    uint64_t step;        /* the commit under examination */
-    enum ckptfile commit; /* what is known of it so far */
+    uint64_t step;        /* the commit that is checked now */
+    enum ckptfile commit; /* what is known of this commit so far */
     struct seen seen;
 };
 
 /* --- in the child --- */
 
-/* Is the path that folder or below it, under any name? Its last parts may be missing. */
+/* True if the path is this folder or below it, links followed. Its last parts may be missing. */
 static bool stepback_is_within(const char *path, const struct stat *within)
 {
     struct stat st;
@@ -59,8 +59,8 @@ static enum ckptfile stepback_look_at(const struct search *search, const char *p
                                                              : CKPTFILE_UNKNOWN;
 }
 
-/* One missing path makes a commit incomplete. An unknown path counts neither way: none was named,
- * it lies elsewhere, or it may not be read. */
+/* One missing path makes a commit incomplete. A path that was not named, lies elsewhere, or cannot
+ * be read proves nothing. */
 static bool look_at_node(void *ctx, int node, const char *file)
 {
     struct search *search = ctx;
@@ -89,7 +89,7 @@ static enum ckptfile look_at_commit(struct search *search, int commit)
 }
 
 /* The newest commit counts unless a path is missing. An older commit counts only if one of its
- * paths exists. If no commit has a file, the paths may be no files at all. */
+ * paths exists. If no path of any commit exists, the paths may not be file names; then all stay. */
 static void find_whole(struct search *search)
 {
     int left = search->history->ncommits;

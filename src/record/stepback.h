@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stepback: the commit that a start can resume from, if checkpoints were removed since.
+ * stepback: finds the commit that a start can resume from if checkpoints were removed.
  *
  * A program or a person may remove the checkpoint of the last commit. The ranks would then fail at
  * each start. So before the start node 0 looks for the saved paths and takes the newest commit that

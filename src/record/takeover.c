@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A file system that needs longer than this for a few names counts as dead. */
+/* A file system that needs longer than this to look at a few files counts as dead. */
 #define ANSWER_WAIT_NS (10 * NS_PER_S)
 
 static void on_held(void *ctx)
@@ -90,7 +90,7 @@ static bool takeover_judge(struct takeover *takeover, enum dirlock_result result
     return err_wrap(err, "nothing could be recorded, so nothing is started");
 }
 
-/* The other nodes wait for node 0 and do not know of the notice. */
+/* True: pchrun goes on without the directory, to send the notice to the other nodes, which wait. */
 static bool goes_on_to_tell(struct takeover *takeover, char **dir, const struct err *err)
 {
     const struct core_params *params = takeover->params;

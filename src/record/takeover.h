@@ -4,8 +4,8 @@
  * it exists and is writable. On node 0 it also locks it.
  *
  * A scheduler may start a job again a little before the old one has ended. So pchrun waits for the
- * holder of the directory and logs that. Without locks, the record itself stops the older attempt
- * (history.h). Owns the lock: takeover_end(). Main thread.
+ * attempt that holds the directory, and logs that. Without locks, the record itself stops the older
+ * attempt (history.h). Owns the lock: takeover_end(). Main thread.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "os/dirlock.h"
 
 struct takeover {
-    const struct config *config; /* set first, and params */
+    const struct config *config; /* set `config` and `params` first */
     const struct core_params *params;
     struct dirlock lock;
     const char *dir;

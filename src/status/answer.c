@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* After so many ranks and nodes other events run: half a millisecond. The ranks of a node are
- * written together. */
+/* After this many ranks and nodes, about half a millisecond, other events run. The ranks of one
+ * node are never split. */
 enum { WRITTEN_AT_ONCE = 128 };
 /* The longest wait for a client: for its request, and between two reads of its answer. */
 #define CLIENT_PATIENCE_NS (10 * NS_PER_S)
@@ -29,7 +29,7 @@ struct answer_text {
     struct core_peer_report *peers; /* empty except on node 0 */
     int npeers;
     bool has_asked; /* node 0 has asked the other nodes */
-    int node, end;  /* the next node whose ranks are written, and one past the last */
+    int node, end;  /* ranks are written for the nodes from `node` up to, not including, `end` */
     int peer;       /* the next of `peers` to write */
 };
 
@@ -41,7 +41,7 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_bool(w, "ok", !bad);
     if (bad)
         writer_text(w, "error", bad->text);
-    /* A client that waits for its request to take effect compares with this. */
+    /* The state before the request: the client compares it with later states. */
     writer_object(w, "was");
     writer_int(w, "generation", was->generation);
     writer_text(w, "state", node_state_name(was->state));
@@ -87,7 +87,7 @@ static void text_free(struct answer_text *text)
     free(text);
 }
 
-/* Returns how many. */
+/* Returns how many ranks it wrote. */
 static int write_ranks(const struct answer *answer, struct answer_text *text, int node)
 {
     char why[64];
@@ -134,7 +134,7 @@ static bool text_go_on(const struct answer *answer, struct answer_text *text, in
 
 /* --- sending --- */
 
-/* `text` NULL: no memory for it. `client` NULL: to all that wait. */
+/* `text` NULL: out of memory. `client` NULL: sends to all clients that wait. */
 static void text_send(struct answer *answer, struct answer_text *text,
                       struct control_client *client)
 {
@@ -166,7 +166,7 @@ static void answer_waiting(struct answer *answer)
     rankquery_forget(&answer->call);
 }
 
-/* Writes at most `items` now; the clock's event writes more. */
+/* Writes at most `items` now; the timer writes the rest. */
 static void answer_go_on(struct answer *answer, int items)
 {
     struct core_report now;

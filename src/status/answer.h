@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answer: what pchctl asks, and its answers: whether the request was accepted, and how the job
- * stands. A request becomes an event of the core. Node 0 answers, on request, with the ranks of all
- * nodes.
+ * answer: answers the requests of pchctl: whether a request was accepted, and the job's state. A
+ * request becomes an event of the core. Node 0 answers, on request, with the ranks of all nodes.
  *
  * Writing thousands of ranks takes a while, so it is done in pieces between other events. Clients
  * that ask meanwhile get the same answer. Owns its memory: answer_free(). Main thread.
@@ -24,7 +23,7 @@ struct answer {
     const struct journal *journal;
     struct cluster *cluster;
     /* private from here on */
-    struct control *control; /* NULL: it could not be opened */
+    struct control *control; /* NULL: the socket could not be opened */
     struct rankquery call;
     struct answer_text *text; /* the answer of all nodes, while it is written; else NULL */
     bool is_asked;            /* clients wait for `text` */

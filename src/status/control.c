@@ -46,7 +46,7 @@ struct control {
 
 /* --- a request --- */
 
-/* A year: nothing that is computed from it overflows. */
+/* A year: short enough that no computation with it overflows. */
 #define LEFT_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 static bool take_flag(const struct json *member, bool *ret, struct err *err)
@@ -77,7 +77,7 @@ static bool take_member(const struct json *member, struct control_request *ret, 
            err_set(err, ERR_PROTOCOL, 0, "a request may not have a member \"%.40s\"", key);
 }
 
-/* An error of the version must win over all others. */
+/* Checks the version first: a wrong version may be the reason for all other errors. */
 static bool take_members(const struct json *root, struct control_request *ret, struct err *err)
 {
     int64_t version;
@@ -144,7 +144,7 @@ static void control_on_written(struct bufferevent *stream, void *arg)
     end_if_answered(arg);
 }
 
-/* The other side is gone, or reads too late. */
+/* The client has closed the connection, or did not read in time. */
 static void control_on_event(struct bufferevent *stream, short what, void *arg)
 {
     struct control_client *client = arg;
@@ -153,7 +153,7 @@ static void control_on_event(struct bufferevent *stream, short what, void *arg)
     client_free(client);
 }
 
-/* libevent's own time limit would begin anew with each byte. */
+/* Needs its own timer: libevent's timeout would start again with each byte. */
 static void control_on_late(void *ctx)
 {
     tell_cut_off(ctx, "it sends no request");
@@ -234,7 +234,7 @@ static void control_take(struct control_client *client, const char *line, size_t
     log_debug("control", "client %d: %s", client->pid, control_name(request.verb));
     client->follows = request.follows && request.verb == CONTROL_EVENTS;
     control->options.asked(control->options.ctx, client, &request);
-    /* The bound for unread events is smaller than that for an answer. */
+    /* From now on the lower limit applies: that for unread events. */
     if (client->follows)
         client->unread_max = unread_bytes(client) + FOLLOW_MAX;
 }
@@ -257,7 +257,7 @@ static void control_on_read(struct bufferevent *stream, void *arg)
 
 /* --- accepting --- */
 
-/* NULL: none is free. */
+/* NULL: all places are in use. */
 static struct control_client *free_client(struct control *control)
 {
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
@@ -294,7 +294,7 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
     watch_init(&client->late, control->options.base, control_on_late, client);
     watch_at(&client->late, clock_now_ns() + control->options.patience_ns);
     bufferevent_setcb(stream, control_on_read, control_on_written, control_on_event, client);
-    /* As much as the socket takes: a client that ends its side at once gets no second write. */
+    /* Write all at once: if the client has shut its side down, no second write follows. */
     bufferevent_set_max_single_write(stream, CONTROL_ANSWER_MAX);
     bufferevent_set_timeouts(stream, NULL, &control->patience);
     bufferevent_enable(stream, EV_READ | EV_WRITE);
@@ -302,7 +302,7 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
 
 /* --- begin and end --- */
 
-/* Renamed only after listen(), so that no client finds a socket that refuses it. */
+/* Gets its name only after listen(), so that no client finds a socket that refuses connections. */
 static int open_socket(const struct sockaddr_un *addr, struct err *err)
 {
     struct sockaddr_un hidden = *addr;
@@ -331,7 +331,7 @@ struct control *control_new(const struct control_options *options, struct err *e
                                          .retry_ns = NS_PER_S,
                                          .on_accept = control_on_accept,
                                          .arg = control};
-    /* It fits: the path of the processes' socket beside it is no shorter. */
+    /* The path fits: the ranks' socket in the same directory has a path at least as long. */
     str_addf(control->addr.sun_path, sizeof control->addr.sun_path, "%s/" CONTROL_SOCKET,
              options->dir);
     int fd = open_socket(&control->addr, err);
@@ -344,7 +344,7 @@ struct control *control_new(const struct control_options *options, struct err *e
     return NULL;
 }
 
-/* The loop runs no more. */
+/* Sends without the event loop, which has ended. */
 static void send_rest(struct control_client *client)
 {
     struct evbuffer *out = bufferevent_get_output(client->stream);

@@ -36,7 +36,7 @@ MUST_CHECK bool control_read(const char *line, size_t len, struct control_reques
 
 struct control_options {
     struct event_base *base;
-    const char *dir;     /* where to listen; outlives it */
+    const char *dir;     /* where to listen; must outlive the control */
     int64_t patience_ns; /* for the request, and between two reads of a full queue */
     /* Answer once: with control_answer() before you return, or after control_wait() within a few
      * seconds. Nothing here enforces that deadline. */
@@ -49,12 +49,12 @@ MUST_CHECK struct control *control_new(const struct control_options *options, st
 /* `control` may be NULL. Data that fits into the socket buffers still arrives. */
 void control_free(struct control *control);
 
-/* Sends whole lines, or nothing. An overfull queue ends the connection. So does the end of the
- * answer, unless the client follows. */
+/* Sends whole lines, or nothing. If the queue is full, the connection ends. It also ends after the
+ * answer, unless the client follows the events. */
 void control_answer(struct control_client *client, const char *text, size_t len);
-/* Call instead of it to answer later: control_answer_waiting() answers all clients that wait.
- * `control` may be NULL. */
+/* Call instead of control_answer() to answer later: control_answer_waiting() answers all clients
+ * that wait. `control` may be NULL. */
 void control_wait(struct control_client *client);
 void control_answer_waiting(struct control *control, const char *text, size_t len);
-/* Whole lines for all that follow. `control` may be NULL. */
+/* Sends whole lines to all clients that follow the events. `control` may be NULL. */
 void control_tell(struct control *control, const char *text, size_t len);

@@ -244,7 +244,7 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
     journal_end(journal, &w);
 }
 
-/* A death may be reported before its process has ended; its text may change later. */
+/* A death may be reported before the process ends. A later change of its text gets a new line. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;

@@ -5,7 +5,7 @@
  *
  * All lines come from the core's actions and reports. The newest lines are kept for pchctl. All
  * lines go to a file, written by a child (os/statefile) some at a time, so that a dead disk never
- * blocks pchrun. Lines that the disk does not take are dropped and counted. A file that cannot be
+ * blocks pchrun. Lines that cannot be written are dropped and counted. A file that cannot be
  * written is logged once. Owns its memory: journal_free(). Main thread.
  */
 #pragma once
@@ -26,7 +26,7 @@ struct journal {
     /* private from here on */
     unsigned count;          /* of the kept lines */
     bool is_dirty;           /* the core's report may have changed */
-    struct core_report seen; /* what the lines tell of it */
+    struct core_report seen; /* the report that the lines already tell */
     struct outfile out;
     struct buf pending;
     unsigned gathered,

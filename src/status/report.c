@@ -213,11 +213,11 @@ struct last_line {
     const char *path, *text;
 };
 
-/* In a child, since the file system may not answer. Answers 0, or the errno. */
+/* Runs in a child, since the file system may not answer. The child answers 0 or the errno. */
 static void write_last_line(const void *arg, int answer)
 {
     const struct last_line *line = arg;
-    /* The flags guard against a terminal that becomes ours and a pipe without a reader. */
+    /* The flags: no terminal becomes ours, and a pipe without a reader does not block. */
     FD_CLEANUP int fd = open(line->path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     /* Only a regular file can be truncated. */
     bool ok = fd >= 0 && ftruncate(fd, 0) == 0 &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * report: the file that says how the job stands, replaced at each change of state, so that the
- * verdict outlives pchrun. Changes during a write go into one later write. A report that cannot be
- * written is logged once, and never stops the job. Main thread.
+ * outcome can be read after pchrun has ended. Changes during a write go into one later write. A
+ * report that cannot be written is logged once, and never stops the job. Main thread.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct report {
     const struct logs *logs;         /* knows what the commands print */
     const struct evidence *evidence; /* knows the file of a hang */
     struct outfile out;              /* touch and flush it */
-    int exit_code;                   /* the final exit code; -1: the core's */
+    int exit_code;                   /* the final exit code; -1: not final, see the core's */
 };
 
 /* Set the fields above `out` first. `path` NULL: no report. False: the path cannot hold a report;
@@ -45,7 +45,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
  * to any program, so it is not written there. */
 #define REPORT_TERMINATION_LOG "/dev/termination-log"
 
-/* Writes the last line when nothing else runs any more. A child overwrites the file in place, and
- * pchrun waits two seconds at most. A failure is logged at debug level only. `path`: the value of
- * termination_log; NULL: writes nothing. */
+/* Writes pchrun's last line, when none of its processes run any more. A child overwrites the file
+ * in place, and pchrun waits two seconds at most. A failure is logged at debug level only. `path`:
+ * the value of termination_log; NULL: writes nothing. */
 void report_last_line(const char *path, const char *text);

@@ -11,18 +11,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Steps in a million seconds; a page may show any number. */
+/* In steps per million seconds. A rank's page may hold any number, so a limit is needed. */
 #define PACE_MAX 1e18
 
-/* The core keeps the ranks in the order in which they came. */
+/* By rank number: the core keeps the ranks in the order in which they attached. */
 static int status_compare(const void *a, const void *b)
 {
     const struct core_rank_report *x = a, *y = b;
     return x->rank - y->rank;
 }
 
-/* The highest of the page's step, the last known step, and the saved step. The page may be gone
- * already; a saved step was finished. */
+/* The highest of the page's step, the last known step, and the saved step. The page may be closed
+ * already. A saved step was also finished. */
 static void take_step(struct core_rank_report *rank, uint64_t now)
 {
     rank->step = now > rank->step ? now : rank->step;
@@ -58,7 +58,7 @@ static void add_steprate(struct writer *w, double steps_per_s)
     writer_real(w, "steps_per_second", steps_per_s > 0 ? steps_per_s : NAN);
 }
 
-/* A process with this pid that is not a descendant is a different process. */
+/* True if the rank's process runs. If this pid is no descendant, it is another process. */
 static bool lives(pid_t pid)
 {
     struct proc proc;
@@ -149,7 +149,7 @@ void status_write_node(struct writer *w, const struct core_peer_report *node, in
     writer_end(w);
 }
 
-/* Node 0's last word about itself may be old: take the snapshot instead. */
+/* Node 0's last STATUS about itself may be old: take the snapshot instead. */
 static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks)
 {
     bool is_first = true;
