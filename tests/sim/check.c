@@ -29,7 +29,7 @@ void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t st
         if (q->save_of_tag[tag] && q->save_of_tag[tag] != step)
             fail(w, "round %u: process %d saves at step %llu, process %d at %llu", tag, p->index,
                  ull(step), i, ull(q->save_of_tag[tag]));
-        /* Promise 2, the other way round: a process is past the step already, unsaved. */
+        /* Promise 2 again: the other process may have passed the step without a save. */
         if (!q->save_of_tag[tag] && q->is_attached && q->page_step > step && tag > q->exempt_tag)
             fail(w, "round %u: process %d saves at step %llu, and process %d has passed it unsaved",
                  tag, p->index, ull(step), i);
@@ -51,8 +51,8 @@ void check_step(struct world *w, const struct proc *p)
         }
 }
 
-/* Saves without a notice. A crash costs the steps of one period, and those trained while the save
- * is agreed on and made. */
+/* Checks the saves without a notice. A crash costs at most the steps of one period, and the steps
+ * during the agreement and the save. */
 void check_period(struct world *w, const struct proc *p)
 {
     if (!w->s.is_regular || !p->is_attached || w->first_notice_at)
@@ -60,7 +60,7 @@ void check_period(struct world *w, const struct proc *p)
     int64_t save = schedule_longest(&w->s, w->s.save_time);
     int64_t step = schedule_longest(&w->s, w->s.step_time);
     int64_t attached = schedule_longest(&w->s, w->s.attach_at);
-    /* One of its own may be under way. */
+    /* A save of its own may be under way. */
     int64_t takes = 8 * w->s.delay_max + 2 * save + 3 * step + 100 * NS_PER_MS;
     uint64_t steps = w->s.stride[p->index] * (4 + 2 * (uint64_t)takes / (uint64_t)step);
     int64_t since = w->record_at ? w->record_at : attached + S;
@@ -92,8 +92,8 @@ static void check_durable_everywhere(struct world *w, uint64_t step)
             fail(w, "step %llu is committed, and process %d has not saved it", ull(step), i);
 }
 
-/* From the moment a commit begins to be written until a node is told of it, the node's record holds
- * the step. A record that lets it go may have lost it when the job starts again. */
+/* From the beginning of a commit's write until a node knows of it, the node's record holds the
+ * step. A record that drops the step earlier may lose it at a restart of the job. */
 void check_held(struct world *w, uint64_t step)
 {
     for (int i = 0; i < w->s.nnodes; i++) {
@@ -108,7 +108,7 @@ static void check_not_too_soon(struct world *w, uint64_t step)
 {
     if (!w->s.is_regular || w->s.nfaults || w->s.own_every || w->first_notice_at)
         return;
-    /* Where the training ends, the save is not made after it. */
+    /* At the end of the training a save may come early: no later step exists. */
     if (w->s.every_steps && step < w->record + w->s.every_steps && step != w->s.declared_last)
         fail(w, "step %llu is committed right after step %llu", ull(step), ull(w->record));
     if (w->s.every_ns && w->record_at && w->now < w->record_at + w->s.every_ns)
@@ -144,7 +144,7 @@ void check_port(struct world *w, int node, uint16_t port)
              w->port);
 }
 
-/* Nothing of the last generation is left anywhere, and all begin from the last commit. */
+/* No part of the last generation remains, and all nodes begin from the last commit. */
 void check_generation(struct world *w, int node, uint32_t generation, uint64_t step)
 {
     if (generation <= w->hosts[node].generation)
@@ -191,7 +191,7 @@ bool had_stepped_before_notice(const struct world *w)
     return first_stepped_at(w) < w->first_notice_at;
 }
 
-/* Before the start a node may leave unseen by the others, with a notice of its own. */
+/* A node with a notice of its own may leave before the start; the others do not see it. */
 static bool one_left_unstarted(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
@@ -200,7 +200,7 @@ static bool one_left_unstarted(const struct world *w)
     return false;
 }
 
-/* Promise 6 with stop.leftovers=leave: only the commands are ours. */
+/* Promise 6 with stop.leftovers=leave: a node signals only its commands. */
 void check_signal(struct world *w, int node, enum signal_target target)
 {
     const struct host *host = &w->hosts[node];
@@ -210,7 +210,7 @@ void check_signal(struct world *w, int node, enum signal_target target)
         fail(w, "node %d signals processes when its commands have ended", node);
 }
 
-/* How long the supervisors may have stood still altogether. */
+/* How long all supervisors together may have stood still. */
 static int64_t standstill(const struct world *w)
 {
     int64_t sum = 0;
@@ -220,8 +220,8 @@ static int64_t standstill(const struct world *w)
     return sum;
 }
 
-/* Processes that the commands leave behind are ended soon after the commands, whatever time is
- * left. */
+/* A node ends the processes that its commands left behind soon after the commands, however much
+ * time is left. */
 static int64_t sweep_limit(const struct world *w, int node)
 {
     bool needs_kill = w->s.leftover[node] == LEFTOVER_STUBBORN && !w->s.leaves_leftovers;
@@ -236,14 +236,14 @@ void check_leftover(struct world *w, int node)
              (long long)((w->now - host->ended_at) / NS_PER_MS));
 }
 
-/* It was attached, and its end came without a word: that it ended with 0 says nothing. */
+/* True if it was attached and ended with 0, but never reported its end: the 0 proves nothing. */
 static bool ended_in_silence(const struct world *w, const struct proc *p)
 {
     bool is_silent = p->is_cut || (w->s.is_mute[p->index] && p->is_attached);
     return p->state == PROC_DEAD && p->ended_well && is_silent && !p->is_done;
 }
 
-/* Its word is waited for. */
+/* True if its supervisor waits for it to report its end. */
 static bool may_stay_attached(const struct world *w, const struct proc *p)
 {
     return w->s.stays_attached[p->index];
@@ -285,7 +285,7 @@ bool check_holds_notice(const struct host *host)
     return earliest_deadline(host) != CLOCK_NEVER;
 }
 
-/* A node that is alone waits for no other node. */
+/* A job of one node waits for no other node. */
 static void check_alone(struct world *w)
 {
     const struct host *host = &w->hosts[0];
@@ -309,8 +309,8 @@ static void check_alone(struct world *w)
     check_unattached(w);
 }
 
-/* Promise 8: a gate that every rank has served is lifted. Otherwise each later step would cost a
- * look. */
+/* Promise 8: a gate is lifted when every rank has served it. A gate that stays costs time in each
+ * later step. */
 void check_gate(struct world *w, const struct proc *p, uint64_t word)
 {
     if (p->step < gate_step(word) || gate_tag(word) != p->served_tag || !gate_tag(word))
@@ -326,8 +326,8 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         fail(w, "node %d: the gate of round %u still stands", p->node, p->served_tag);
 }
 
-/* Node 0, preempted before the start, stays to tell the nodes that join, while there is time. A
- * node that does not find node 0 ends with an error, and is not started again. */
+/* A preempted node 0 stays before the start as long as it has time, and tells the nodes that join.
+ * A node that does not find node 0 ends with an error, and is not started again. */
 void check_begin(struct world *w, int node)
 {
     const struct host *chief = &w->hosts[0];
@@ -344,8 +344,8 @@ static bool is_alive_on(const struct world *w, int node)
     return false;
 }
 
-/* It learns that a later attempt has taken over, and may not have said that its training is over.
- */
+/* A node learns that a later attempt has taken over. From then on it may not report that its
+ * training is complete. */
 void check_replaced(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
@@ -355,8 +355,8 @@ void check_replaced(struct world *w, int node)
         host->hears_replaced = true;
 }
 
-/* A node that goes on, and says completed, has overwritten the saves that the later attempt resumes
- * from. */
+/* A node that continues and reports "completed" has overwritten the saves that the later attempt
+ * resumes from. */
 static void check_no_success(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
@@ -369,8 +369,8 @@ static void check_no_success(struct world *w, int node)
              verdict_name(host->outcome));
 }
 
-/* A replaced node is not started again. A commit or a completion before the node knew that stays
- * valid. Node 0 decides the outcome: the others may hear of the replacement too late. */
+/* A replaced node is not started again. A commit or a completion before the node knew stays valid.
+ * Node 0 decides the outcome, because the others may learn of the replacement too late. */
 static void check_no_return(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
@@ -385,17 +385,17 @@ static void check_no_return(struct world *w, int node)
              verdict_name(host->outcome));
 }
 
-/* The latest time at which a process that did not hang went on. A process stopped by a debugger is
- * left alone. */
+/* When a process that did not hang went on at the latest. A process that a debugger has stopped
+ * does not count. */
 static int64_t stands_until(const struct proc *p)
 {
     int64_t stopped = p->is_traced ? 0 : p->stopped_until;
     return p->lags_until > stopped ? p->lags_until : stopped;
 }
 
-/* Node 0 may have ended the job before it heard that this process goes on. When an examination does
- * not come back, the steps are read for another reason. A restart that fails ends the job much
- * later. */
+/* True if node 0 may have ended the job before it learned that this process goes on. If an
+ * examination does not return, the steps are read for another reason. A failed restart ends the job
+ * much later. */
 static bool goes_on_unheard(const struct world *w, const struct proc *p)
 {
     int64_t read_after = w->s.nnodes == 1 ? SIM_LOOK_NS : S;
@@ -403,35 +403,34 @@ static bool goes_on_unheard(const struct world *w, const struct proc *p)
     return stands_until(p) + heard_after > w->hosts[0].told_leave_at;
 }
 
-/* It has gone on, and node 0 ended the job before it heard of that. */
+/* True if the process has gone on, but node 0 ended the job before it learned of that. */
 static bool went_on_unheard(const struct world *w, const struct proc *p)
 {
     return goes_on_unheard(w, p) && stands_until(p) <= w->hosts[0].told_leave_at;
 }
 
-/* A process that hung until the end counts. So does a process that went on too late for node 0 to
- * hear of it. */
+/* True if the process hung until the end, or went on too late for node 0 to learn of it. */
 static bool hangs(const struct world *w, const struct proc *p)
 {
     return p->hung_at || goes_on_unheard(w, p);
 }
 
-/* Has every node known long enough that a notice is near? */
+/* True if every node has known long enough that a notice is near. */
 static bool is_notice_near(const struct world *w)
 {
     return !w->s.has_loss && !w->s.drop && check_nearest_at(w) < w->end_at - 5 * S;
 }
 
-/* The longest time from the last action of any process until a hang is found. It holds the limit
- * learned from pauses that were no hang, the collection of evidence, and the end of the remaining
- * processes. */
+/* The longest time from the last action of any process until a hang is found. This includes the
+ * limit learned from pauses that were no hang, the collection of evidence, and the end of the
+ * remaining processes. */
 static int64_t hang_limit(const struct world *w)
 {
     int64_t pause = w->s.eval_proc >= 0 ? w->s.eval_time : 0;
     for (int i = 0; i < w->s.nfaults; i++) {
         const struct fault *f = &w->s.faults[i];
         bool is_for_ever =
-            f->length == SIM_FOR_EVER_NS; /* it is ended, and nothing learned from it */
+            f->length == SIM_FOR_EVER_NS; /* the process is ended, so nothing is learned */
         if ((f->kind == DO_STOP || f->kind == DO_LAG) && f->length > pause && !is_for_ever)
             pause = f->length;
     }
@@ -441,7 +440,7 @@ static int64_t hang_limit(const struct world *w)
     return limit + limit / 4 + (10 + 5 + 25 + 10) * S + 2 * standstill(w);
 }
 
-/* No false alarm; and who is named is behind, or has not even come. */
+/* A hang may be reported only if there is one. The named rank is behind, or has not attached. */
 static void check_hang(struct world *w, const struct host *host)
 {
     int rank, step;
@@ -458,8 +457,8 @@ static void check_hang(struct world *w, const struct host *host)
             fail(w, "the hang does not name a rank: %s", host->why);
         return;
     }
-    /* The steps count as they were then. A process that is ended later lets those go on that wait
-     * for it, and a restart that fails ends the job much later. */
+    /* Compare the steps at the time of the decision. Later, processes that waited for an ended
+     * process go on, and a failed restart ends the job much later. */
     for (int i = 0; i < w->nall; i++) {
         const struct proc *p = &w->procs[i];
         if (p->hung_at && p->is_attached && p->left_step < (uint64_t)step)
@@ -471,7 +470,7 @@ static void check_hang(struct world *w, const struct host *host)
         fail(w, "process %d is at step %llu: %s", rank, ull(w->procs[rank].left_step), host->why);
 }
 
-/* Is the process stopped, with steps still to come? A process that has trained to its end has
+/* True if the process is stopped and has steps left. A process that has trained to its end has
  * none. */
 static bool is_stopped(const struct world *w, const struct proc *p)
 {
@@ -486,7 +485,7 @@ static bool stands(const struct world *w, const struct proc *p)
     return (p->is_attached || p->is_counting) && waits;
 }
 
-/* A hang has to be found by now. Exceptions: a notice was near, so its deadline decides; no process
+/* A hang must be found by now. Exceptions: a notice was near, so its deadline decides; no process
  * has attached, or the attached processes have ended, so no steps are known. */
 void check_horizon(struct world *w)
 {
@@ -553,7 +552,7 @@ void check_extra(struct world *w)
     const struct host *extra = &w->hosts[w->s.nnodes];
     if (w->extra_is == DO_TWIN && !w->s.has_loss && extra->outcome == OUTCOME_NODE_LOST)
         fail(w, "a twin is told that a node is lost, and none was: %s", extra->why);
-    /* The node that is there speaks once a second. */
+    /* The node that is connected sends a message each second. */
     int64_t by = w->extra_since + 2 * S + 6 * w->s.delay_max + standstill(w);
     if (w->extra_is == DO_TWIN && !w->s.has_loss && w->first_notice_at == 0 && w->end_at > by &&
         extra->outcome != OUTCOME_NOT_STARTED)
@@ -562,7 +561,7 @@ void check_extra(struct world *w)
         fail(w, "another supervisor of a node exits without an outcome");
 }
 
-/* A node that was started anew while the job could still tell it ends as the others do. */
+/* A node that was started again while the job could still tell it ends as the others do. */
 static void check_restart(struct world *w)
 {
     const struct host *extra = &w->hosts[w->s.nnodes], *chief = &w->hosts[0];
@@ -574,7 +573,8 @@ static void check_restart(struct world *w)
                  w->hosts[i].code, w->hosts[i].why, extra->code, extra->why);
 }
 
-/* Before the start a node may leave without having met the others, which cannot know why then. */
+/* False if a node may have left before the start. The others have not met it, so they cannot know
+ * why. */
 static bool all_have_started(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
@@ -583,8 +583,8 @@ static bool all_have_started(const struct world *w)
     return true;
 }
 
-/* Free-running ranks that have ended are past every step that the others could save, and take a
- * background save with them. */
+/* True if a rank has trained to its end. A rank without lockstep is then past every step that the
+ * others could save. Its unfinished background save is lost. */
 bool any_is_done(const struct world *w)
 {
     for (int i = 0; i < w->nall; i++)
@@ -593,7 +593,7 @@ bool any_is_done(const struct world *w)
     return false;
 }
 
-/* By when a node has left at the latest, after a deadline. */
+/* How long after a deadline a node may still leave. */
 static int64_t in_time(const struct world *w)
 {
     int64_t left = 4 * w->s.delay_max + standstill(w);
@@ -603,7 +603,7 @@ static int64_t in_time(const struct world *w)
     return left;
 }
 
-/* A notice that is withdrawn later had its part in the end all the same. */
+/* Keep the present deadlines: a notice that is withdrawn later still took part in this end. */
 void check_ending(struct world *w)
 {
     w->end_at = w->now;
@@ -618,15 +618,15 @@ static void check_left(struct world *w, int node, int64_t deadline, int64_t left
              (long long)((w->hosts[node].exit_at - deadline) / NS_PER_MS));
 }
 
-/* A node that leaves for a notice leaves before any deadline. A save that can still end is waited
- * for until only SIGKILL is possible in the time left. Then the killed processes take their time to
- * be gone. */
+/* A node that leaves for a notice leaves before any deadline. It waits for a save that can still
+ * end until the time left is enough only for SIGKILL. The killed processes then take their time to
+ * end. */
 static void check_in_time(struct world *w)
 {
     int64_t earliest = CLOCK_NEVER, left = in_time(w);
     for (int i = 0; i < w->s.nnodes; i++)
         earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
-    /* A first step is waited for as long as a save is. */
+    /* The nodes wait for a first step as long as for a save. */
     bool has_waited = w->hosts[0].outcome == OUTCOME_PREEMPTED && !w->record_of_run;
     if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED || has_waited)
         left += schedule_longest(&w->s, w->s.teardown);
@@ -634,9 +634,9 @@ static void check_in_time(struct world *w)
         check_left(w, i, earliest, left);
 }
 
-/* A node that does not hear of the deadlines of other nodes leaves by its own. Two heartbeats are
- * waited for, and killed processes take their time to be gone. Where messages are lost, the
- * heartbeats count from the last message that the node has got. */
+/* A node that does not learn of other nodes' deadlines leaves by its own. It waits for two
+ * heartbeats, and killed processes take their time to end. If messages are lost, the heartbeats
+ * count from the last message that the node received. */
 static void check_cut(struct world *w)
 {
     int64_t left = in_time(w) + 2 * S + schedule_longest(&w->s, w->s.teardown);
@@ -657,7 +657,7 @@ static bool attaches_late(const struct world *w)
     return schedule_longest(&w->s, w->s.attach_at) + 12 * S > earliest;
 }
 
-/* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
+/* With nothing but a notice, and enough time, every rank must have saved, once. */
 static void check_benign(struct world *w)
 {
     if (any_is_done(w))
@@ -675,11 +675,12 @@ static void check_benign(struct world *w)
     }
 }
 
-/* A rank that a deadline, or its own handler of SIGTERM, may have ended says nothing. */
+/* True if the rank has returned by itself. A rank that a deadline, or its own handler of SIGTERM,
+ * may have ended does not count. */
 static bool has_returned(const struct world *w, const struct proc *p)
 {
     const struct host *host = &w->hosts[p->node];
-    /* A commit may have ended the job before node 0 heard of that. */
+    /* A commit may have ended the job before node 0 learned of the return. */
     bool has_commit = w->hosts[0].outcome == OUTCOME_PREEMPTED;
     int64_t unheard = has_commit ? 2 * w->s.delay_max : 0;
     bool is_by_itself = host->ended_at && host->ended_at + unheard <= w->end_at &&
@@ -691,8 +692,8 @@ static bool has_returned(const struct world *w, const struct proc *p)
            (p->is_done || is_believed);
 }
 
-/* Every rank has trained to its end by itself. Then the job is complete, and is not trained again,
- * whatever notice holds. */
+/* If every rank has trained to its end by itself, the job is complete. It is not trained again,
+ * even if a notice holds. */
 static void check_returned(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -706,7 +707,7 @@ static void check_returned(struct world *w)
              verdict_name(chief->outcome), chief->why);
 }
 
-/* The training goes on as if there had been none. */
+/* After a withdrawn notice the training goes on as if no notice had been given. */
 static void check_withdrawn(struct world *w)
 {
     if (had_stepped_before_notice(w) && w->hosts[0].outcome != OUTCOME_COMPLETED)
@@ -714,14 +715,13 @@ static void check_withdrawn(struct world *w)
              verdict_name(w->hosts[0].outcome), w->hosts[0].why);
 }
 
-/* A supervisor that is gone is noticed within the heartbeat's time-out, and all leave soon after.
- */
+/* The others miss a dead supervisor within the heartbeat's time-out. All nodes leave soon after. */
 static void check_losses(struct world *w)
 {
     static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
     for (int i = 0; i < w->s.nnodes; i++)
         for (int k = 0; k < w->s.nnodes; k++) {
-            int64_t since = w->hosts[i].died_at + standstill(w); /* the others run again */
+            int64_t since = w->hosts[i].died_at + standstill(w); /* paused nodes run again */
             if (w->hosts[i].died_at && w->hosts[k].is_alive &&
                 w->hosts[k].exit_at > since + w->s.most_grace + limit)
                 fail(w, "node %d left %lld s after node %d had died", k,
@@ -729,7 +729,8 @@ static void check_losses(struct world *w)
         }
 }
 
-/* No save is under way that the loss would not undo, and every node is there to hear of it. */
+/* True if all nodes learn of a lost node at once: no save delays the end, and no node is cut off or
+ * paused. */
 static bool is_heard_at_once(const struct world *w)
 {
     static const unsigned others = 1U << DO_CHECKPOINT | 1U << DO_ADVICE | 1U << DO_PARTITION |
@@ -756,7 +757,8 @@ static void check_deaths(struct world *w)
         }
 }
 
-/* A process that dies while the job ends has failed only if it had said so before. */
+/* A process that dies while the job ends counts as failed only if it had announced its failure
+ * before. */
 void check_failed(struct world *w, const struct proc *p)
 {
     struct host *host = &w->hosts[p->node];
@@ -767,7 +769,7 @@ void check_failed(struct world *w, const struct proc *p)
         host->failed = (struct told){.is_known = true, .wall = at};
 }
 
-/* Of a failure its supervisor tells at once, and not when the end of the process comes. */
+/* A supervisor reports a failure at once; it does not wait for the end of the process. */
 void check_dying(struct world *w, const struct proc *p, const struct core_report *before)
 {
     struct core_report report;
@@ -779,8 +781,8 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
         fail(w, "node %d knows that process %d has died, and does not tell", p->node, p->index);
 }
 
-/* The clocks of the nodes show what they like; what the messages say of it is true within its
- * error, and what they do not say is known as well as the message was fast. */
+/* The nodes' clocks may differ. A time in a message is right within the error that the message
+ * gives. Without such an error, the time is known as exactly as the message was fast. */
 void check_told(struct world *w, int node, const struct peermsg *msg)
 {
     struct host *host = &w->hosts[node];
@@ -817,8 +819,8 @@ static int64_t seen_late(const struct core_report *report)
     return 0;
 }
 
-/* Are the times known well enough to compare a crash with the end of a process that misses the
- * crashed one? */
+/* True if the times are exact enough to compare a crash with the end of a process that misses the
+ * crashed one. */
 static bool knows_times(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
@@ -827,7 +829,7 @@ static bool knows_times(const struct world *w)
     return true;
 }
 
-/* No node was cut off, so every failure could be told. */
+/* True if no node was cut off, so that every failure could be reported. */
 static bool all_could_tell(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
@@ -836,7 +838,7 @@ static bool all_could_tell(const struct world *w)
     return true;
 }
 
-/* The failure that ended the job was the first of those that were told before all left. */
+/* The failure that ended the job was the first that was reported before all nodes left. */
 static void check_first(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -854,8 +856,7 @@ static void check_first(struct world *w)
     if (r->first_cause.fault == FAULT_SIGNAL && ended_at && ended_at < r->first_cause.wall_ns)
         fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
              node);
-    /* A process that lives on after the end of its connection is taken to have been dying since
-     * then. */
+    /* A process that lives on after the end of its connection counts as dying since that end. */
     if (r->first_cause.pid > 0 && !standstill(w) && all_could_tell(w) &&
         (!w->is_seen_late || knows_times(w)) && w->procs[r->first_cause.pid - 1000].has_missed &&
         !w->procs[r->first_cause.pid - 1000].is_cut)
@@ -870,7 +871,7 @@ static void check_first(struct world *w)
     }
 }
 
-/* No node was cut off. So each node has told of its first failure before all left. */
+/* No node was cut off, so each node has reported its first failure before all left. */
 static void check_all_told(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -907,8 +908,8 @@ static void check_same_cause(struct world *w)
     }
 }
 
-/* A node that is asked for the end of the job tells the others. The job is not started again,
- * whatever else happens from then on. */
+/* A node that gets a request for the end of the job tells the others. The job is not started again,
+ * whatever happens later. */
 static void check_stop(struct world *w)
 {
     int64_t by = w->stop_at + 4 * S + 8 * w->s.delay_max + standstill(w);
@@ -917,22 +918,23 @@ static void check_stop(struct world *w)
     if (w->end_at > by)
         fail(w, "the end was asked for, and came %lld ms later",
              (long long)((w->end_at - w->stop_at) / NS_PER_MS));
-    /* Node 0 hears of it at once; of another node, while it may decide something else. */
+    /* Node 0 learns at once of a request to itself. A request to another node takes longer, and
+     * node 0 may decide something else meanwhile. */
     if ((w->stop_node == 0 || w->end_at > w->stop_at + 3 * S) &&
         w->hosts[0].outcome != OUTCOME_STOPPED)
         fail(w, "the end was asked for, and node 0 says %s (%s)", verdict_name(w->hosts[0].outcome),
              w->hosts[0].why);
 }
 
-/* A rank that still trained towards the save step when the node died cannot come to it. Nor can a
- * rank whose own saves on the way take longer than the notice leaves. */
+/* True if the rank could not save the promised step. Either it still trained towards that step when
+ * the node died, or its own saves took longer than the notice left. */
 static bool missed_unsaved(const struct world *w, const struct proc *p)
 {
     bool is_busy_saving = w->s.own_every && p->left_step && p->left_step < w->owed_step;
     return (p->has_missed || is_busy_saving) && !is_durable(w, p->index, w->owed_step);
 }
 
-/* Promise 4 at the end: every node has left. If no node was cut off, all have left with one
+/* Promise 4 at the end: every node has left. If no node was cut off, all have left with the same
  * code. */
 void check_end(struct world *w)
 {

@@ -42,8 +42,8 @@ int64_t check_nearest_at(const struct world *w)
     return at;
 }
 
-/* Promise 9: a notice that leaves a save's time and three steps brings a commit, whatever the pace
- * was before. A second save, at the last moment, may fail. */
+/* Promise 9: a notice that leaves time for a save and three steps brings a commit, whatever the
+ * pace was before. A second save, just before the deadline, may fail. */
 void check_slowed(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -52,7 +52,7 @@ void check_slowed(struct world *w)
              verdict_name(chief->outcome), chief->why);
 }
 
-/* While a notice is far away, a failure or a hang is what it is without one. */
+/* While a notice is far away, a failure or a hang counts as without a notice. */
 void check_far(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -64,15 +64,15 @@ void check_far(struct world *w)
              verdict_name(chief->outcome), chief->why);
 }
 
-/* After a round of this attempt, the first save of a notice waits until the training since the last
- * commit has taken as long as 20 saves. */
+/* After a round in this attempt, the first save for a notice waits. It waits until the training
+ * since the last commit has taken as long as 20 saves. */
 static int64_t spared(const struct world *w)
 {
     bool has_rounds = w->s.every_steps || w->s.every_ns;
     return has_rounds ? 20 * schedule_longest(&w->s, w->s.save_time) : 0;
 }
 
-/* The first save comes at once, and the last in time: between them the grace is trained through. */
+/* The first save comes at once, and the last one in time. Between them the job trains. */
 void check_use(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -87,8 +87,8 @@ void check_use(struct world *w)
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
 }
 
-/* The notice was still on its way to node 0 when a rank made the first step. If the job does not
- * train on through notices, it saves and leaves for that one at once. */
+/* True if a rank made its first step while the notice was on its way to node 0. A job that does not
+ * train through notices then saves and leaves at once. */
 static bool had_stepped_meanwhile(const struct world *w)
 {
     bool is_there = w->hosts[0].held_notice_at == w->first_notice_at;
@@ -96,7 +96,8 @@ static bool had_stepped_meanwhile(const struct world *w)
            first_stepped_at(w) < w->first_notice_at + 2 * w->s.delay_max;
 }
 
-/* A later notice with an earlier deadline is no plan from before the first step: the same. */
+/* True if a notice after the first step had an earlier deadline. The job then saves and leaves at
+ * once, too. */
 static bool had_sooner_notice(const struct world *w)
 {
     int64_t stepped = first_stepped_at(w), earliest = CLOCK_NEVER;
@@ -110,7 +111,7 @@ static bool had_sooner_notice(const struct world *w)
     return false;
 }
 
-/* A notice held at the start, and left time to train: the training is saved. */
+/* A notice held at the start and left time to train. The job must save what it trained. */
 void check_standing(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -134,9 +135,9 @@ static bool any_has_finished_by(const struct world *w, int64_t at)
     return false;
 }
 
-/* A repeated notice, which ends no attempt any more, has a save before its deadline, not at once. A
- * rank that ends its training before that deadline saves no more. The job trains to its end after
- * it. */
+/* A repeated notice, which no longer ends the attempt, has a save before its deadline, not at once.
+ * A rank that ends its training before that deadline saves no more. The job then trains to its end.
+ * */
 void check_repeated(struct world *w)
 {
     int64_t used = w->saved_for_notice_at - w->repeated_at;
@@ -172,7 +173,8 @@ static bool any_has_attached(const struct world *w)
     return false;
 }
 
-/* Commands that return by themselves have completed, if none attaches and no signal was sent. */
+/* If no process attaches and no signal was sent, commands that return by themselves have completed.
+ * */
 void check_unattached(struct world *w)
 {
     const struct host *host = &w->hosts[0];

@@ -75,7 +75,7 @@ static void parse(int argc, char **argv, struct options *o)
     o->nkept = (uint64_t)(argc - optind);
     if (o->nkept)
         o->seeds = o->nkept;
-    /* Each long run looks at other schedules; the seed of a failure says which. */
+    /* Each long run tries other schedules. A failure prints its seed. */
     if (o->from == 0)
         o->from = o->minutes ? (uint64_t)clock_real_ns() / NS_PER_MS : 1;
 }
@@ -136,8 +136,8 @@ static void show(const struct options *o, const struct sum *sum)
     putchar('\n');
 }
 
-/* Each schedule's nodes take the memory of the last one's; to have it back from the kernel took a
- * third of the time. */
+/* Each schedule uses the memory of the last one again. Without this the kernel takes it back each
+ * time, which costs a third of the time. */
 static void keep_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, 32 << 20);

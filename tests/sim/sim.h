@@ -21,18 +21,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* How long a rank may stand, and how long it may evaluate. */
+/* The watchdog's limits: for the time without a step, and for an evaluation. */
 #define SIM_STAND_NS (60 * NS_PER_S)
 #define SIM_EVAL_NS  (90 * NS_PER_S)
 /* Longer than any schedule. */
 #define SIM_FOR_EVER_NS (3600 * NS_PER_S)
 #define SIM_FACTOR      2
-/* The only node reads the steps so often to see whether they do. */
+/* How often a supervisor without other nodes reads the steps, to find a hang. */
 #define SIM_LOOK_NS (SIM_STAND_NS / 8)
 
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
-enum { NOTICE_OF_SIGNAL = 2 };      /* beside ids 0 and 1 */
-enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last is that of DO_RESTART and DO_TWIN */
+enum { NOTICE_OF_SIGNAL = 2 };      /* a notice by a signal; sources have 0 and 1 */
+enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last one: the supervisor of DO_RESTART or DO_TWIN */
 
 /* --- chance --- */
 struct rng {
@@ -50,32 +50,32 @@ enum fault_kind {
     DO_KILL_PROC,
     DO_KILL_NODE,  /* the host: supervisor and processes */
     DO_BREAK,      /* a connection breaks; messages in flight are lost */
-    DO_PARTITION,  /* nothing passes for a while */
-    DO_PAUSE,      /* the supervisor does not run for a while */
-    DO_FREEZE,     /* all supervisors do not: the machine was suspended */
-    DO_KILL_SAVED, /* the host, as soon as the chief knows that its ranks have saved */
-    DO_RESTART,    /* the supervisor is killed, and its scheduler starts it anew */
-    DO_TWIN,       /* a second supervisor is started for a node that is there */
-    DO_HANG,       /* a process does not go on */
+    DO_PARTITION,  /* no message passes for a while */
+    DO_PAUSE,      /* a supervisor does not run for a while */
+    DO_FREEZE,     /* no supervisor runs for a while: the machine was suspended */
+    DO_KILL_SAVED, /* the host dies as soon as the chief knows that its ranks have saved */
+    DO_RESTART,    /* the supervisor is killed, and its scheduler starts it again */
+    DO_TWIN,       /* a second supervisor is started for a node that has one */
+    DO_HANG,       /* a process hangs */
     DO_STOP,       /* a process is stopped for a while, by a debugger or a signal */
-    DO_LAG,        /* a process does not go on for a while, and shows no reason */
+    DO_LAG,        /* a process makes no progress for a while; the system shows no reason */
     DO_CONFESS,    /* a process says why it fails, and dies `length` later */
     DO_END,        /* a user asks a node for the end of the job */
-    DO_REPEAT,     /* a notice that has ended enough attempts: save within `length`, and go on */
-    DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
-    DO_CANCEL,     /* and takes that back */
-    DO_ADVICE,     /* save and go on */
+    DO_REPEAT,     /* a repeated notice: save within `length`, and train on */
+    DO_NOTICE,     /* a source: the node will be ended in `length` (0: time unknown) */
+    DO_CANCEL,     /* the source withdraws its notice */
+    DO_ADVICE,     /* the source advises a save; the training goes on */
     DO__COUNT
 };
 struct fault {
     enum fault_kind kind;
     int64_t at, length;
     int node, proc;
-    int id;         /* of DO_NOTICE, DO_CANCEL, DO_ADVICE */
-    bool is_traced; /* of DO_STOP: by a debugger */
+    int id;         /* the notice's, of DO_NOTICE, DO_CANCEL, DO_ADVICE */
+    bool is_traced; /* of DO_STOP: a debugger stops it */
 };
 
-/* Processes that the commands of a node leave running. */
+/* How the processes that a node's commands leave behind can be ended. */
 enum leftover { LEFTOVER_NONE, LEFTOVER_MEEK, LEFTOVER_STUBBORN };
 
 enum save_style { STYLE_SYNC, STYLE_ASYNC };
@@ -85,69 +85,69 @@ struct schedule {
     int nnodes, nprocs; /* per node */
     bool is_lockstep;   /* a training step is a collective */
     bool is_collective_save;
-    bool attaches;     /* else the program knows nothing of libpch */
-    bool is_forwarded; /* it does not, and its supervisor knows */
+    bool attaches;     /* else the program does not use libpch */
+    bool is_forwarded; /* does not attach; its supervisor passes the signal on */
     bool dies_of_term;
     enum save_style style;
     uint64_t first_step, last_step, declared_last;
     uint64_t stride[MAX_ALL];
-    uint64_t own_every; /* the program's own saves, 0: none */
+    uint64_t own_every; /* steps between the program's own saves, 0: none */
     int64_t step_time[MAX_ALL], save_time[MAX_ALL], attach_at[MAX_ALL];
     uint64_t late_steps[MAX_ALL]; /* steps finished before attaching */
-    uint64_t ends_early[MAX_ALL]; /* leaves the training at this step, 0: not */
-    uint64_t cut_at[MAX_ALL];     /* its connection breaks at this step, 0: not */
+    uint64_t ends_early[MAX_ALL]; /* ends the training at this step, 0: does not */
+    uint64_t cut_at[MAX_ALL];     /* its connection breaks at this step, 0: does not */
     bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
         is_silent[MAX_ALL], is_mute[MAX_ALL], /* mute: ends without pch_done and pch_close */
         is_hidden[MAX_ALL], /* mute, but says that it exits with a failure; its command does not */
-        stays_attached[MAX_ALL], /* mute, and its command ends with 0 before it does */
+        stays_attached[MAX_ALL], /* mute, and its command ends with 0 before the process */
         is_terse[MAX_ALL],       /* ends by pch_close, without pch_done */
         is_bare[MAX_ALL];        /* has a handler of its own for SIGTERM */
-    int64_t teardown[MAX_ALL]; /* from its death to its end; -1: nothing tells of it before that */
-    bool misses_nodes;         /* a process fails when a node has gone */
-    bool misses_procs;         /* and when the files of a dead process are closed */
+    int64_t teardown[MAX_ALL]; /* from its death to its end; -1: its supervisor sees only the end */
+    bool misses_nodes;         /* a process fails when a node is lost */
+    bool misses_procs;         /* a process fails when the files of a dead process are closed */
     int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
-    int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
-    int64_t delay_max;            /* of a message between nodes */
-    bool is_direct; /* no proxy: a death is known as such, not only as a closed line */
+    int64_t begins_at[MAX_NODES]; /* when its supervisor is started, after node 0's */
+    int64_t delay_max;            /* the longest, of a message between nodes */
+    bool is_direct; /* no proxy: a node's death is seen, not only a closed connection */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace, least_grace, most_grace; /* that notices leave */
     bool trains_on;
     uint64_t every_steps; /* saves without a notice; 0: none */
     int64_t every_ns;
-    bool is_regular;    /* nothing is in their way */
+    bool is_regular;    /* nothing disturbs them */
     int64_t known_save; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
     struct restart_policy restart;
-    /* one rank evaluates after a step of its own, and says so; -1: none */
+    /* One rank evaluates after this step, and reports the phase; -1: none. */
     int eval_proc;
     uint64_t eval_step;
     int64_t eval_time;
     bool is_watched; /* the watchdog is on */
-    /* from this step on each step takes so many times as long; 0: the pace never drops */
+    /* From this step on each step takes `slow_by` times as long; 0: the pace never drops. */
     uint64_t slow_from;
     int64_t slow_by;
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
-    bool has_shells;     /* around the processes; SIGTERM goes to all, and the shells die of it */
-    bool is_prompt;      /* or, at least, in time */
-    bool is_cut;         /* nodes do not hear each other, and that is all */
-    bool is_withdrawn;   /* the only notice is, long before its deadline */
-    int64_t stands;      /* so much a notice leaves that stood before the first step, 0: no such */
-    int64_t repeats;     /* the same of one that has ended enough attempts */
-    int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
-    bool has_third_term; /* a node is told to hurry */
+    bool has_shells;     /* each process below a shell; SIGTERM goes to all and ends the shells */
+    bool is_prompt;      /* a notice must end the job in time, saved or not */
+    bool is_cut;         /* only the connections between nodes fail */
+    bool is_withdrawn;   /* the only notice is withdrawn long before its deadline */
+    int64_t stands;      /* time left by a notice that held before the first step, 0: none */
+    int64_t repeats;     /* time left by a notice that has ended enough attempts, 0: none */
+    int64_t uses;        /* how much of a long notice must be trained through, 0: no long notice */
+    bool has_third_term; /* a node gets a third SIGTERM */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
     bool is_far;         /* a process fails or hangs long before a notice's deadline */
-    bool is_calm;        /* nothing but one node's death after its saves, and time to commit them */
-    bool has_loss;       /* something was done that may look like a lost node */
+    bool is_calm;        /* only one node dies, after its saves, with time to commit them */
+    bool has_loss;       /* some fault may look like a lost node */
     bool is_mended;      /* processes are killed, no more often than the job may be restarted */
-    bool is_plain_restart; /* nothing but DO_RESTART was: all must end alike */
+    bool is_plain_restart; /* nothing but DO_RESTART happened: all nodes must end alike */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
-/* The longest of the times that the processes have; at least 0. */
+/* The longest of the times of all processes; at least 0. */
 int64_t schedule_longest(const struct schedule *schedule, const int64_t times[MAX_ALL]);
 void schedule_print(const struct schedule *schedule, FILE *out);
 enum { FAULT_TEXT = 80 };
@@ -166,7 +166,7 @@ enum proc_state {
     PROC_EVALUATING,
     PROC_SAVING,
     PROC_SAVE_BARRIER, /* a collective save: waits for all to have begun */
-    PROC_ANSWER,       /* in pch_saved, or held */
+    PROC_ANSWER,       /* in pch_saved, or at a gate */
     PROC_ENDING,
     PROC_HUNG,
     PROC_DEAD
@@ -176,14 +176,14 @@ struct proc {
     int index, node, slot, rank; /* slot == index within the node */
     uint32_t generation;
     enum proc_state state;
-    uint64_t epoch; /* rises with each change of plan: older happenings are void */
+    uint64_t epoch; /* rises with each change of plan: events of an older plan are dropped */
     bool is_attached, is_connected;
-    bool is_counting; /* it has attached only to tell its steps */
+    bool is_counting; /* attached only to report its steps */
     uint64_t step, page_step, first_step;
     uint64_t left_step; /* page_step when node 0 ended the job or the generation */
     uint32_t served_tag;
     int64_t served_at;
-    uint32_t saving_tag; /* 0: its own save */
+    uint32_t saving_tag; /* 0: a save of its own */
     uint64_t saving_step;
     bool has_reattached;
     uint32_t exempt_tag; /* the round that was over when it attached anew */
@@ -191,30 +191,30 @@ struct proc {
     bool is_writing;     /* the background save */
     uint32_t write_tag;
     uint64_t write_step;
-    int64_t said_at; /* when its last message arrives: the socket keeps the order */
+    int64_t said_at; /* when its last message arrives; later messages arrive after it */
     int64_t told_at;
     bool has_lost_shell;
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
-    int64_t first_step_at;    /* attached, 0: not yet */
+    int64_t first_step_at;    /* when it finished the first step after it attached, 0: not yet */
     bool ended_well, is_done, was_told_exit;
-    int64_t finished_at; /* its last step, 0: not yet */
-    bool has_left;       /* trained to its end, but will not say so */
+    int64_t finished_at; /* when it finished its last step, 0: not yet */
+    bool has_left;       /* trained to its end, but will not call pch_done */
     bool has_left_round; /* it ended while a round was open */
-    bool is_cut;         /* its connection broke; it knows at its next step */
+    bool is_cut;         /* its connection broke; it learns of it at its next step */
     uint8_t page_phase;
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
     bool is_traced;                             /* a debugger has stopped it */
-    int dies_with;                              /* status of its end */
-    bool has_missed;      /* a node, or a process, and fails because of that */
-    int64_t confessed_at; /* its supervisor knows since then why it will fail, 0: it does not */
-    bool is_going;        /* its supervisor is about to learn that it has gone */
+    int dies_with;                              /* the status it will end with */
+    bool has_missed;      /* misses a lost node or process, and fails because of that */
+    int64_t confessed_at; /* since when its supervisor knows why it will fail, 0: does not know */
+    bool is_going;        /* its supervisor is about to learn that it has ended */
 };
 
-/* The first failure that a node has told of. */
+/* The first failure that a node has reported. */
 struct told {
     bool is_known;
-    int64_t wall; /* when it was: the true time */
+    int64_t wall; /* when it happened, in true time */
     int64_t error;
 };
 
@@ -222,22 +222,22 @@ struct host {
     struct world *world;
     int number;
     struct core *core;
-    int64_t clock; /* its CLOCK_MONOTONIC is ahead of the true time by so much */
+    int64_t clock; /* how far its CLOCK_MONOTONIC is ahead of the true time */
     bool is_alive, has_exited;
-    bool is_uncounted; /* the attempt is none of those without a commit */
+    bool is_uncounted; /* the attempt does not count as one without a commit */
     bool is_to_come;   /* begins later */
     enum outcome outcome;
     int code;
     int64_t exit_at, died_at; /* 0: not */
-    bool died_heard;          /* what it had sent arrives, and behind it that it has ended */
+    bool died_heard;          /* node 0 learns of its death behind its last messages */
     char why[192];
-    struct told told;          /* as node 0 has heard it */
+    struct told told;          /* as node 0 knows it */
     struct core_report report; /* the last one */
-    struct told failed;        /* what it has to tell: its first failure, or what was said of it */
-    int64_t signalled_at;      /* all its processes, 0: never */
-    int64_t killed_at;         /* the same, by SIGKILL */
-    int64_t stopped_at;        /* it knows of the job's end since, 0: not yet */
-    int64_t told_leave_at; /* its processes, by the gate: of the job's or the generation's end */
+    struct told failed;        /* its first failure, or the time at which that was announced */
+    int64_t signalled_at;      /* when all its processes got a signal, 0: never */
+    int64_t killed_at;         /* when all its processes got SIGKILL, 0: never */
+    int64_t stopped_at;        /* since when it knows that the job ends, 0: not yet */
+    int64_t told_leave_at;     /* when the gate told its processes to leave */
     uint64_t gate;
     int64_t timer_at;
     uint64_t timer_epoch;
@@ -245,26 +245,26 @@ struct host {
     bool is_started;
     uint32_t generation;
     bool has_leftover, dies_when_saved;
-    int nended;                  /* of its processes, as its supervisor knows */
-    int64_t ended_at;            /* the last of them, 0: not yet */
-    bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
-    bool held_notice;            /* and has held ever since */
-    int64_t held_notice_at;      /* at least one has held since then, 0: none does */
-    int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
-    int64_t end_deadline;       /* the earliest of them when node 0 ended the job */
-    uint64_t committed;         /* as told by ACT_COMMITTED */
-    uint64_t held[2];           /* steps that its record keeps, whatever else is saved */
-    int nwriting;               /* its record */
-    bool knows_replaced;        /* that it was, while its processes trained */
-    bool hears_replaced;        /* the same, whatever it did then */
-    enum outcome first_outcome; /* when it began to stop */
-    /* its line to the chief */
-    int conn;   /* number at the chief, 0: none */
+    int nended;                  /* how many of its processes have ended, as its supervisor knows */
+    int64_t ended_at;            /* when the last of them ended, 0: not yet */
+    bool has_failed, had_notice; /* a process failed; a notice was given before that end */
+    bool held_notice;            /* a notice has held since before that end */
+    int64_t held_notice_at;      /* since when at least one notice holds, 0: none does */
+    int64_t deadlines[3]; /* of the notices that hold here: two sources, and signals; 0: none */
+    int64_t end_deadline; /* the earliest deadline when node 0 ended the job */
+    uint64_t committed;   /* the step in the last ACT_COMMITTED */
+    uint64_t held[2];     /* the steps that its record keeps, whatever else is saved */
+    int nwriting;         /* how many writes of its record are under way */
+    bool knows_replaced;  /* learned that it was replaced, while its processes trained */
+    bool hears_replaced;  /* learned that it was replaced, at any time */
+    enum outcome first_outcome; /* as decided when it began to stop */
+    /* its connection to the chief */
+    int conn;   /* the connection's number at the chief, 0: none */
     bool is_up; /* as the member sees it */
     uint64_t line_epoch;
     int64_t cut_until;
     int64_t fifo_up, fifo_down;
-    int64_t heard_at; /* when the last message of another node came */
+    int64_t heard_at; /* when the last message from another node came */
 };
 
 struct happening;
@@ -275,32 +275,32 @@ struct world {
     struct heap queue; /* of struct happening */
     uint64_t seq;
     struct host hosts[MAX_HOSTS];
-    int nhosts; /* those of the nodes, and maybe one more */
+    int nhosts; /* the nodes, and perhaps one more supervisor */
     enum fault_kind extra_is;
     int64_t extra_since;
-    bool is_seen_late; /* a crash: a process that missed it may have ended first */
+    bool is_seen_late; /* a crash was seen late: a process that missed it may have ended first */
     int64_t end_at;    /* when node 0 ended the job, 0: not yet */
     struct proc procs[MAX_ALL];
     int nall;
-    uint32_t last_tag;   /* of a round in which any process has saved */
-    uint32_t generation; /* the newest that has been begun on some node */
-    uint64_t base_step;  /* that it has begun from */
-    uint16_t port;       /* that node 0 has picked last */
+    uint32_t last_tag;   /* of the newest round in which a process has saved */
+    uint32_t generation; /* the newest that has begun on some node */
+    uint64_t base_step;  /* the step that it has begun from */
+    uint16_t port;       /* the last that node 0 has picked */
     int next_conn;
     /* the disk */
-    uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved, the newest of them */
+    uint64_t durable[MAX_ALL][512]; /* the newest steps that each rank has saved */
     size_t ndurable[MAX_ALL];
-    int64_t moved_at;   /* a process did something, or a notice was given or withdrawn */
+    int64_t moved_at;   /* when a process last did something, or a notice was given or withdrawn */
     uint64_t record;    /* the chief's commit record */
     int64_t record_at;  /* 0: not in this attempt */
     bool record_of_run; /* written in this attempt */
-    uint64_t owed_step; /* the commit of it must come, 0: of none */
-    int64_t stop_at;    /* the end was asked for, and was not decided yet; 0: never */
+    uint64_t owed_step; /* this step must be committed, 0: none */
+    int64_t stop_at;    /* when the end was requested, before it was decided; 0: never */
     int stop_node;
-    bool was_stopped;    /* a user asked for it, at whatever time */
-    int64_t repeated_at; /* such a notice was given, 0: none */
+    bool was_stopped;    /* a user requested the end, at any time */
+    int64_t repeated_at; /* when a repeated notice was given, 0: none */
     int64_t first_notice_at;
-    int64_t saved_for_notice_at; /* the first commit since, 0: none */
+    int64_t saved_for_notice_at; /* when the first commit after it was made, 0: none */
     bool is_over;
     FILE *trace;
     char failure[400]; /* "": every promise held so far */
@@ -320,7 +320,7 @@ enum what {
     H_TO_CHIEF,
     H_TO_NODE,
     H_DOWN_NODE,  /* the member learns that its connection is closed */
-    H_DOWN_CHIEF, /* the chief does */
+    H_DOWN_CHIEF, /* the chief learns that the connection is closed */
     H_CHILD_STARTED,
     H_CHILD_DYING,
     H_MISSED, /* the files of a process that has failed are closed */
@@ -342,8 +342,8 @@ struct happening {
     enum what what;
     int node, proc;
     uint64_t epoch, arg, arg2;
-    uint32_t generation; /* with H_WRITTEN and H_TO_PROC: of the process */
-    void *data;          /* freed when it has happened */
+    uint32_t generation; /* of the process, with H_WRITTEN and H_TO_PROC */
+    void *data;          /* freed after the event */
 };
 
 void world_run(struct world *world, const struct schedule *schedule, FILE *trace);
@@ -354,11 +354,11 @@ void trace(struct world *world, const char *fmt, ...) __attribute__((format(prin
 void fail(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* shell.c */
-/* `shell`: the struct host. */
+/* `shell` is a struct host. */
 void shell_perform(void *shell, const struct action *action);
 
 /* net.c */
-/* Both perform an action. */
+/* These two perform an action. */
 void net_connect(struct world *world, int node, const struct action *action);
 void net_send(struct world *world, int node, const struct action *action);
 void net_connected(struct world *world, const struct happening *h);
@@ -367,13 +367,13 @@ void net_arrive(struct world *world, const struct happening *h);
 void net_down(struct world *world, const struct happening *h);
 void net_break(struct world *world, int node);
 void net_host_died(struct world *world, int node);
-/* A partition keeps it from being heard. */
+/* True if a partition cuts the node off. */
 bool net_is_cut(const struct world *world, int node);
 
 /* proc.c */
-/* The processes of the host's generation. */
+/* Starts the processes of the node's generation. */
 void proc_start(struct world *world, int node);
-/* Fills in the node and the number of the process, and its generation. */
+/* Adds the event, with the node, number and generation of the process. */
 void proc_at(struct world *world, const struct proc *p, struct happening happening);
 void proc_move(struct world *world, const struct happening *h);
 void proc_written(struct world *world, const struct happening *h);
@@ -382,50 +382,50 @@ void proc_signal(struct world *world, struct proc *p, int number);
 /* A scheduler sends SIGTERM to all processes of a node. */
 void proc_catch(struct world *world, struct proc *p);
 void proc_confess(struct world *world, struct proc *p, int64_t lingers);
-/* A node has gone, with which all others exchange what they have computed. */
+/* A node is lost that every process exchanges results with. */
 void proc_miss(struct world *world, struct proc *p);
 void proc_hang(struct world *world, struct proc *p);
 void proc_die(struct world *world, struct proc *p, int status);
 bool proc_is_alive(const struct proc *p);
-/* It does nothing before that. */
+/* The process does nothing before that time. */
 int64_t proc_rests_until(const struct proc *p);
 
 /* check.c */
 void check_save(struct world *world, const struct proc *p, uint32_t tag, uint64_t step);
 void check_step(struct world *world, const struct proc *p);
-/* A process has finished a step: not too much has been trained since the last commit. */
+/* Called at each finished step. Too much training since the last commit is a failure. */
 void check_period(struct world *world, const struct proc *p);
 void check_durable(struct world *world, const struct proc *p, uint64_t step);
 void check_commit(struct world *world, uint64_t step);
 void check_held(struct world *world, uint64_t step);
-/* A node starts its processes, and tells them of this port. */
+/* Called when a node starts its processes, and gives them this port. */
 void check_port(struct world *world, int node, uint16_t port);
-/* A generation is about to begin on a node. */
+/* Called when a generation is about to begin on a node. */
 void check_generation(struct world *world, int node, uint32_t generation, uint64_t step);
-/* A node is told of a commit. */
+/* Called when a node learns of a commit. */
 void check_committed(struct world *world, int node, uint64_t step);
 void check_signal(struct world *world, int node, enum signal_target target);
 void check_leftover(struct world *world, int node);
 void check_begin(struct world *world, int node);
 void check_replaced(struct world *world, int node);
-/* A process looks at a gate that it has served. */
+/* Called when a process looks at a gate that it has served. */
 void check_gate(struct world *world, const struct proc *p, uint64_t word);
-/* A command has ended with a failure, as its supervisor is about to learn. */
+/* Called when a supervisor is about to learn that a command has failed. */
 void check_failed(struct world *world, const struct proc *p);
-/* Just after it was told that the process is dying. */
+/* Called just after the supervisor has learned that the process is dying. */
 void check_dying(struct world *world, const struct proc *proc, const struct core_report *before);
-/* Node 0 hears of a failure. */
+/* Called when node 0 learns of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
 /* Since when a notice that holds on the node is near; CLOCK_NEVER: none holds. `is_judged`: node 0
  * knows by now whether the notice came before the first step. */
 int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged);
-/* The same of any node. */
+/* The same for all nodes: the earliest time. */
 int64_t check_nearest_at(const struct world *w);
-/* Node 0 has just ended the job. */
+/* Called when node 0 has just ended the job. */
 void check_ending(struct world *world);
-/* Questions that several files of promises ask. */
-/* When a process finished the first step of all; CLOCK_NEVER: none has. */
+/* Used by several files of checks. */
+/* When the first process finished its first step; CLOCK_NEVER: none has. */
 int64_t first_stepped_at(const struct world *w);
 bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
@@ -440,7 +440,7 @@ void check_unattached(struct world *w);
 void check_repeated(struct world *w);
 void check_count(struct world *w);
 void check_exit(struct world *world, int node);
-/* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
+/* Called when the supervisor of DO_RESTART or DO_TWIN exits. */
 void check_extra(struct world *world);
 /* Called just before the nodes that still run are told to stop. */
 void check_horizon(struct world *world);
