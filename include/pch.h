@@ -58,7 +58,7 @@ struct pch_options {
     int rank, local_rank, world_size, local_world_size;
     uint64_t first_step; /* the step this process starts from, 0: pch_resume_step() */
     uint64_t stride;     /* steps between two calls of pch_step, 0 or 1: every step */
-    uint64_t last_step;  /* the training ends after it, 0: unknown */
+    uint64_t last_step;  /* the training ends after this step; 0: unknown */
     unsigned flags;
 };
 #define PCH_OPTIONS_INIT                                       \
@@ -67,16 +67,16 @@ struct pch_options {
     }
 
 /* Attaches to the supervisor named by PCH_SOCKET. Never NULL: without a supervisor all calls on the
- * job are no-ops. If the supervisor refuses, the same holds, and a line on standard error says why.
- * A second call returns the same job. A forked child is not attached, but may call this to attach.
- * `options` may be NULL. */
+ * job are no-ops. They are also no-ops if the supervisor refuses; a line on standard error says
+ * why. A second call returns the same job. A forked child is not attached, but may call this to
+ * attach. `options` may be NULL. */
 PCH_API pch_t *pch_open(const struct pch_options *options);
-/* Is the process attached to a supervisor? */
+/* 1 if the process is attached to a supervisor, else 0. */
 PCH_API int pch_supervised(const pch_t *job);
-/* The last committed step, 0 if none: train from there. */
+/* The last committed step, from which to train; 0: none. */
 PCH_API uint64_t pch_resume_step(const pch_t *job);
-/* The path that this rank (or the one rank that saves for all) passed to pch_saved at that step;
- * NULL if none. Valid until pch_close. */
+/* The path that this rank, or the one rank that saves for all, passed to pch_saved at the resume
+ * step. NULL: none. Valid until pch_close. */
 PCH_API const char *pch_resume_path(const pch_t *job);
 /* This rank's own empty directory, made at the first call; the first call after a commit makes a
  * new one. It is removed after the commit, at exit and at the next start. NULL: it cannot be made.
@@ -86,29 +86,29 @@ PCH_API const char *pch_scratch_dir(pch_t *job);
 /* Reports that `finished` steps are done. Costs a store and a load. Waits only while the ranks
  * agree on a save, at most until the round's deadline. */
 PCH_API enum pch_action pch_step(pch_t *job, uint64_t finished);
-/* Reports that the save at `step` is durable. Waits until it is committed or given up.
+/* Reports that the save at `step` is durable. Waits until the save is committed or has failed.
  * `path` may be NULL if another rank saves for this one. A relative path is made absolute. If
- * nothing exists at the path, the save has failed; a URL is not checked. Report saves that the
- * program makes on its own here, too. */
+ * nothing exists at the path, the save has failed; a URL is not checked. Also report here the saves
+ * that the program makes on its own. */
 PCH_API enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path);
-/* The same for a save that finished in the background. Never waits: in a round that ends the run,
- * the next pch_step waits instead. */
+/* Like pch_saved, for a save that finished in the background. Never waits: in a round that ends the
+ * run, the next pch_step waits instead. */
 PCH_API void pch_durable(pch_t *job, uint64_t step, const char *path);
 PCH_API void pch_save_failed(pch_t *job, uint64_t step, const char *why);
 
 /* Reports the phase of the process from now on. The watchdog's time limit depends on it, see HANGS
  * in pchrun(1). pch_step sets PCH_TRAIN by itself. */
 PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
-/* Copies the live notice's text, cut to `size`; returns its length, 0 if there is none. */
+/* Copies the text of the current notice, cut to `size`. Returns the text's length; 0: no notice. */
 PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);
-/* Reports why the process is about to fail: pchrun shows it as the cause. The process's exit code
- * counts; `code` counts if that is unknown. Does not end the process. */
+/* Reports why the process is about to fail: pchrun shows it as the cause. pchrun uses the process's
+ * exit code, or `code` if the exit code is unknown. Does not end the process. */
 PCH_API void pch_error(pch_t *job, int code, const char *text);
 /* Reports that the training has come to its end. */
 PCH_API void pch_done(pch_t *job);
-/* Detaches: from now on only the exit code of the command tells how it ended. exit and the return
- * from main detach, too, and report the exit status. An end without these (_exit, a signal, a lost
- * connection) or with a status other than 0 is never a success. */
+/* Detaches: from now on only the exit code of the command tells how the process ended. exit and the
+ * return from main detach, too, and report the exit status. Any other end (_exit, a signal, a lost
+ * connection) and any status other than 0 never counts as a success. */
 PCH_API void pch_close(pch_t *job);
 
 #ifdef __cplusplus

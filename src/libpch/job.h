@@ -3,11 +3,11 @@
  * job: the state of libpch: the one struct pch of a process, shared by pch.c and loop.c (the calls
  * of the program) and line.c (the connection).
  *
- * Forks: a forked child is not attached. The attached state is in struct live, in memory that the
- * kernel zeroes in every forked child. So each call there finds LIVE_OFF and does nothing. After
- * the C library's fork(2) the job is closed, and the child may open it. Threads: `lock` guards the
- * marked fields; the rest of struct live belongs to the training thread. A child made in another
- * way takes no lock, because the lock's holder may not exist there.
+ * Forks: a forked child is not attached. The kernel zeroes struct live in every forked child, so
+ * each call in the child finds LIVE_OFF and does nothing. After the C library's fork(2) the child's
+ * job is closed, and the child may open it. Threads: `lock` guards the marked fields; the rest of
+ * struct live belongs to the training thread. A child made in another way takes no lock, because
+ * the lock's holder may not exist in the child.
  */
 #pragma once
 
@@ -26,28 +26,28 @@
 enum live_state {
     LIVE_OFF,     /* unsupervised: all calls are no-ops */
     LIVE_ON,      /* attached */
-    LIVE_SERVING, /* attached; the next pch_step takes the long way: it is the first one, or the
-                     last one said PCH_SAVE */
-    LIVE_LEAVING, /* every pch_step says PCH_EXIT */
+    LIVE_SERVING, /* attached; the next pch_step takes the slow path: it is the first call, or the
+                     last call returned PCH_SAVE */
+    LIVE_LEAVING, /* every pch_step returns PCH_EXIT */
 };
 
 struct live {
-    _Atomic uint32_t mark;                    /* 1, and 0 in a fork */
+    _Atomic uint32_t mark;                    /* 1; 0 in a forked child */
     _Atomic uint32_t state;                   /* enum live_state */
     const struct page_supervisor *supervisor; /* never changed while attached */
     struct page_process *process;
     /* the training thread's */
-    uint32_t served_tag;   /* of the last round that it served; changed under the lock */
+    uint32_t served_tag;   /* of the last round with a PCH_SAVE; changed under the lock */
     bool has_begun;        /* pch_step was called */
-    bool counts;           /* it only reports steps (PCH_NO_SAVE); never changed while attached */
-    bool is_serving;       /* the last pch_step said PCH_SAVE; no answer yet */
-    bool is_held;          /* its round ends the run; no answer yet */
+    bool counts;           /* PCH_NO_SAVE: only reports steps; never changed while attached */
+    bool is_serving;       /* the last pch_step returned PCH_SAVE; no pch_saved yet */
+    bool is_held;          /* that round ends the run; pchrun has not answered yet */
     uint64_t served_step;  /* changed under the lock */
-    _Atomic bool is_lost;  /* the supervisor is gone */
+    _Atomic bool is_lost;  /* the connection to the supervisor has ended */
     _Atomic bool has_said; /* a warning was printed: a fork cannot attach, or two threads train */
 };
 
-/* Scratch directories returned to the program, which may keep the pointers. */
+/* The paths that pch_scratch_dir() returned; the program may keep the pointers. */
 struct job_path {
     struct job_path *next;
     char text[];
@@ -58,30 +58,30 @@ struct pch {
     /* Copies for pch_step, to save it a look-up; valid only while LIVE_ON. */
     const struct page_supervisor *supervisor;
     struct page_process *process;
-    struct live *page; /* the zeroed-on-fork page, kept for the next pch_open; NULL: none yet */
-    bool is_wiped;     /* the kernel zeroes it on fork; else only the atfork handler does */
+    struct live *page; /* memory of struct live, kept for the next pch_open; NULL: none yet */
+    bool is_wiped;     /* the kernel zeroes `page` on fork; else only the atfork handler does */
     bool is_open;
     bool is_exit_watched;
     pthread_mutex_t opening; /* held by pch_open and pch_close */
     pthread_mutex_t lock;
     pthread_cond_t turn; /* a message came, or no thread reads the socket now */
-    /* Outside of the zeroed page, because a fork has to close its copy. */
+    /* Outside of struct live, because a forked child must close its copy of the descriptor. */
     _Atomic int fd;              /* -1: none; changed under the lock */
     _Atomic unsigned connection; /* rises when a connection ends; changed under the lock */
     uint64_t cookie;             /* identifies the socket; 0: not supported by the kernel */
-    int supervisor_pid;          /* 0: not visible from here */
+    int supervisor_pid;          /* 0: unknown, as in another pid namespace */
     /* under the lock */
-    bool has_reader; /* a thread reads the socket for all */
+    bool has_reader; /* a thread reads the socket for all threads */
     struct {
         bool is_there;
-        uint64_t step; /* of the save in question */
+        uint64_t step; /* of the save that was reported */
         uint8_t action;
     } answer;
     unsigned scratch_asked, scratch_answered; /* requests over this connection */
-    char scratch[PROCMSG_PATH_MAX];           /* the last answer; "": none available */
+    char scratch[PROCMSG_PATH_MAX];           /* the last directory received; "": none available */
     struct job_path *paths;
     int rank;
-    uint64_t notices; /* signals that are meant for the job, bit n - 1 for signal n */
+    uint64_t notices; /* signals that pchrun takes as notices; bit n - 1: signal n */
     uint64_t resume_step;
     char resume_path[PROCMSG_PATH_MAX];
 };
@@ -96,7 +96,7 @@ static inline enum live_state job_state(const struct live *live)
     return (enum live_state)atomic_load_explicit(&live->state, memory_order_relaxed);
 }
 
-/* The short way of pch_step: stores the step if no round is open. False: take the long way, which
+/* The fast path of pch_step: stores the step if no round is open. False: take the slow path, which
  * may wait. */
 static inline bool job_step_is_short(const struct pch *job, uint64_t finished)
 {
@@ -105,8 +105,8 @@ static inline bool job_step_is_short(const struct pch *job, uint64_t finished)
     if (!LIKELY(job_state(job_live(job)) == LIVE_ON) ||
         !LIKELY(atomic_load_explicit(&process->phase, memory_order_relaxed) == PAGE_TRAIN))
         return false;
-    /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
-     * loads the steps, at least one sees the other (gate.h). */
+    /* Sequentially consistent: the supervisor stores the gate, then loads the steps. So at least
+     * one side sees what the other side stored (gate.h). */
     atomic_store(&process->step, finished);
     return LIKELY(gate_is_open(atomic_load(&supervisor->gate))) &&
            LIKELY(page_is_alive(supervisor));

@@ -60,7 +60,7 @@ void line_lost(struct pch *job, const char *how)
     char who[32] = "";
     if (atomic_exchange(&live->is_lost, true))
         return;
-    if (live->counts) { /* no rank depends on it: the training goes on */
+    if (live->counts) { /* it only reports steps: the training goes on */
         atomic_store(&live->state, LIVE_OFF);
         return;
     }
@@ -70,7 +70,7 @@ void line_lost(struct pch *job, const char *how)
     line_say("%s%s; the training ends here", who, how);
 }
 
-/* Explains why the supervisor is gone. */
+/* Says why the connection to the supervisor has ended. */
 static const char *how_it_ended(const struct pch *job)
 {
     const struct page_supervisor *page = job_live(job)->supervisor;
@@ -98,20 +98,20 @@ bool line_is_ours(const struct pch *job)
     return job->cookie == 0 || cookie_of(job->fd) == job->cookie;
 }
 
-/* Is this connection still the current one, and open? Under the lock. */
+/* True if this connection is still the current one, and open. Call under the lock. */
 static bool is_up(const struct pch *job, unsigned connection)
 {
     return job->connection == connection && job_can_talk(job_live(job));
 }
 
-/* 1: sent; 0: the socket is full; -1: the connection is over. */
+/* 1: sent; 0: the socket is full; -1: the connection has ended. */
 static int try_send(struct pch *job, unsigned connection, const uint8_t *data, size_t size,
                     int *ret_fd)
 {
     int result = -1;
     pthread_mutex_lock(&job->lock);
     if (!is_up(job, connection)) {
-        /* nothing to say any more */
+        /* the connection has ended */
     } else if (!line_is_ours(job)) {
         line_lost(job, CLOSED_BY_PROGRAM);
     } else if (send(job->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
@@ -154,7 +154,7 @@ static bool line_parse(const uint8_t *data, size_t n, struct procmsg *ret)
            procmsg_decode(&frame, ret);
 }
 
-/* Drops messages that no thread waits for. A LOOK has done its work by waking the reader. */
+/* Drops messages that no thread waits for. A LOOK needs no action: it only wakes the reader. */
 static void line_take_message(struct pch *job, const struct procmsg *msg)
 {
     if (msg->type == PROCMSG_ANSWER) {
@@ -168,7 +168,7 @@ static void line_take_message(struct pch *job, const struct procmsg *msg)
     }
 }
 
-/* Reads all pending messages. Returns NULL, or how the supervisor was lost. */
+/* Reads all pending messages. Returns NULL, or why the connection has ended. */
 static const char *line_receive(struct pch *job)
 {
     uint8_t data[FRAME_MAX + 1];
@@ -179,7 +179,7 @@ static const char *line_receive(struct pch *job)
         ssize_t n = recv(job->fd, data, sizeof data, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             break;
-        /* After a reset, what was sent before it can still be read. */
+        /* Messages from before a reset can still be read. */
         if (n < 0 && (errno == EINTR || errno == ECONNRESET))
             continue;
         if (n <= 0)
@@ -240,7 +240,7 @@ static bool connect_to(struct pch *job, const char *path, struct err *err)
     if (!str_copy(addr.sun_path, sizeof addr.sun_path, path))
         return err_set(err, ERR_USAGE, 0, "PCH_SOCKET is longer than a Unix socket's path may be");
     FD_CLEANUP int first = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    /* Never 0, 1 or 2, even if the program has closed them. */
+    /* The socket is never descriptor 0, 1 or 2, even if the program has closed those. */
     FD_CLEANUP int fd = first < 0 ? -1 : fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot make a socket");
@@ -257,8 +257,8 @@ static bool connect_to(struct pch *job, const char *path, struct err *err)
     return true;
 }
 
-/* One message, with the descriptors that came with it (-1: none came). A supervisor refuses with a
- * message; a supervisor that only closes has died. */
+/* Receives one message and its descriptors (-1: none). A supervisor that refuses sends a message.
+ * If the connection closes without one, the supervisor has died. */
 static bool receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct err *err)
 {
     uint8_t data[FRAME_MAX + 1];
@@ -394,7 +394,7 @@ void line_goodbye(struct pch *job, uint64_t step, int status, int wait_ms)
         return;
     if (send(p.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && poll(&p, 1, wait_ms) == 1 &&
         send(p.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return; /* the supervisor then sees the closed connection */
+        return; /* then the supervisor only sees that the connection is closed */
 }
 
 void line_drop(struct pch *job)
@@ -409,7 +409,7 @@ void line_close(struct pch *job)
 {
     pthread_mutex_lock(&job->lock);
     atomic_store(&job_live(job)->state, LIVE_OFF);
-    /* Wakes the thread that reads the socket; it finds the job off. */
+    /* Wakes the thread that reads the socket; it sees LIVE_OFF and returns. */
     if (job->fd >= 0 && line_is_ours(job))
         shutdown(job->fd, SHUT_RDWR);
     line_drop(job);

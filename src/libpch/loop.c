@@ -4,7 +4,7 @@
  * pch_saved, pch_error, pch_done and others.
  *
  * Owns nothing; the state is in the job (job.h). Nothing here ends the program: when the supervisor
- * is gone, a waiting call returns PCH_EXIT.
+ * has died, a waiting call returns PCH_EXIT.
  */
 #include "pch.h"
 
@@ -41,7 +41,7 @@ static enum pch_action loop_ask(struct pch *job, const struct procmsg *msg)
     return PCH_EXIT;
 }
 
-/* A LOOK only wakes the reading thread; the gate word decides. */
+/* True if the gate has changed. A LOOK message only wakes the reading thread. */
 static bool gate_has_moved(struct pch *job, const void *arg)
 {
     const uint64_t *word = arg;
@@ -54,7 +54,7 @@ static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
     return line_ask(job, job->connection, &msg, gate_has_moved, &word);
 }
 
-/* The next pch_step takes the long way. */
+/* Makes the next pch_step take the slow path. */
 static void look_again(struct live *live)
 {
     uint32_t was = LIVE_ON; /* fails if the state is LIVE_LEAVING by now */
@@ -77,8 +77,8 @@ static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
     return PCH_SAVE;
 }
 
-/* The background save belongs to a round that ends the run, so no further step begins before the
- * answer. */
+/* Waits for the answer about a background save: its round ends the run, so no step may begin before
+ * the answer. */
 static enum pch_action loop_hold(struct pch *job)
 {
     struct live *live = job_live(job);
@@ -113,7 +113,7 @@ static enum pch_action loop_look(struct pch *job, uint64_t step)
     }
 }
 
-/* Checked only at saves: pch_step has no time for it. */
+/* Checked only on the slow path: the check needs a system call. */
 static void warn_of_threads(struct pch *job)
 {
     struct live *live = job_live(job);
@@ -143,8 +143,8 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     return PCH_CONTINUE;
 }
 
-/* The long way: a round is open, the supervisor is gone, or the step does not follow the last
- * one. */
+/* The slow path: a round is open, the supervisor has died, or the call is the first one or the
+ * first after a save or another phase. */
 static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job, uint64_t step)
 {
     struct live *live = job_live(job);
@@ -160,7 +160,7 @@ static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job,
     return step_slowly(job, step);
 }
 
-/* Aligned so that the short way fits into one cache line: a second line costs a tenth more. */
+/* Aligned so that the fast path fits into one cache line: a second line makes it 10 % slower. */
 __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finished)
 {
     if (!LIKELY(job))
@@ -172,7 +172,7 @@ __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finis
 
 /* Saves */
 
-/* The round of a save at `step`; 0: the program saves on its own. */
+/* The tag of the round that saves at `step`; 0: the program saves on its own. */
 static uint32_t tag_of(struct pch *job, uint64_t step)
 {
     struct live *live = job_live(job);

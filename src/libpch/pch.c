@@ -3,9 +3,9 @@
  * pch: the calls (include/pch.h) that open, close and query the job. Steps and saves are in loop.c,
  * the connection in line.c.
  *
- * There is one static struct pch, so no call can get an invalid job. It owns the zeroed-on-fork
- * page, kept until the process ends, and the state of line.c. Nothing here ends the host program.
- * Only line_say() prints: when attaching fails and when the supervisor is lost.
+ * There is one static struct pch, so no call can get an invalid job. It owns the memory of struct
+ * live, which stays until the process ends, and the state of line.c. Nothing here ends the host
+ * program. Only line_say() prints: when attaching fails and when the supervisor is lost.
  */
 #include "pch.h"
 
@@ -36,8 +36,8 @@ static struct pch the_job = {.live = &nobody,
 
 /* In the child of a fork: closes the job, so that pch_open may attach the child as its own process.
  * The kernel may have zeroed the page already. But it does not close the copy of the socket, which
- * would keep the connection open after the parent's end. Nor does it free locks of threads that do
- * not exist here. */
+ * would keep the connection open after the parent's end. It also does not free locks of threads
+ * that do not exist in the child. */
 static void on_fork_child(void)
 {
     struct pch *job = &the_job;
@@ -58,16 +58,16 @@ static void on_fork_child(void)
     pthread_cond_init(&job->turn, NULL);
 }
 
-/* Is this a fork without on_fork_child(), not made by the C library? Its locks are in an unknown
- * state, so it stays unsupervised. */
+/* True in a forked child where on_fork_child() did not run: the C library did not make the fork.
+ * The child's locks are in an unknown state, so it stays unsupervised. */
 static bool is_fork(const struct pch *job)
 {
     const struct live *live = job_live(job);
     return live != &nobody && atomic_load(&live->mark) == 0;
 }
 
-/* Only if the kernel zeroes the page (Linux 4.14) can a fork that bypasses the C library be
- * recognized. */
+/* A fork that bypasses the C library is recognized only if the kernel zeroes the page (Linux
+ * 4.14). */
 static bool make_live(struct pch *job)
 {
     if (!job->page) {
@@ -97,7 +97,7 @@ static struct pch_options pch_complete(const struct pch_options *given)
     return options;
 }
 
-/* The place in the job, from the environment: PROCMSG_UNKNOWN if it is missing or malformed. */
+/* The process's place in the job, from the environment. PROCMSG_UNKNOWN: missing or malformed. */
 struct where {
     int rank, local_rank, world_size, local_world_size;
 };
@@ -121,8 +121,8 @@ static int where_number(const char *name)
 }
 
 /* Takes all values from one launcher: the first family that names a rank. A launcher below pchrun
- * (torchrun, mpirun) starts more processes, so a larger world size than pchrun's wins over PCH_*.
- * Slurm's variables describe pchrun's own task, so they come last. */
+ * (torchrun, mpirun) starts more processes, so its values win if its world size is larger than
+ * PCH_WORLD_SIZE. Slurm's variables describe pchrun's own task, so they come last. */
 static struct where where_by_env(void)
 {
     struct where found = {PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN};
@@ -169,7 +169,7 @@ static void pch_describe(struct procmsg *ret, const struct pch_options *options)
 }
 
 /* The status of exit() or main. The handler only stores it: exit handlers that the program set
- * earlier run later and may still call us. */
+ * earlier run later and may still call libpch. */
 static int exit_status;
 
 static void note_status(int status, void *arg)
@@ -229,7 +229,7 @@ static void open_job(struct pch *job, const struct pch_options *given)
 {
     const char *path = getenv("PCH_SOCKET");
     struct pch_options options = pch_complete(given);
-    /* For an unattached process; WELCOME may replace it. */
+    /* For an unattached process; WELCOME may replace both values. */
     job->resume_step = where_resume_step();
     str_copy(job->resume_path, sizeof job->resume_path, getenv("PCH_RESUME_PATH"));
     job->is_open = true;
@@ -354,7 +354,7 @@ const char *pch_scratch_dir(pch_t *job)
     char path[PROCMSG_PATH_MAX] = "";
     if (!pch_supervised(job))
         return NULL;
-    /* Answers arrive in the order of the questions. */
+    /* Answers arrive in the order of the questions, so a count identifies the right answer. */
     pthread_mutex_lock(&job->lock);
     unsigned connection = job->connection;
     unsigned ticket = ++job->scratch_asked;
@@ -364,7 +364,7 @@ const char *pch_scratch_dir(pch_t *job)
     pthread_mutex_lock(&job->lock);
     str_copy(path, sizeof path, job->scratch);
     pthread_mutex_unlock(&job->lock);
-    /* The process makes it, because the supervisor must not wait for a file system. */
+    /* This process makes the directory, because the supervisor must not wait for a file system. */
     if (!path[0] || !make_directory(path))
         return NULL;
     pthread_mutex_lock(&job->lock);

@@ -50,7 +50,7 @@ static bool robustlock_make(pthread_mutex_t *mutex)
 #endif
 }
 
-/* Checks that the mutex is the last one in this thread's list for the kernel. */
+/* Checks that the mutex is the newest in this thread's robust list, which the kernel reads. */
 static bool is_held(const _Atomic uint32_t *word)
 {
     struct robust_list_head *head = NULL;
@@ -68,7 +68,7 @@ void robustlock_take(struct page_process *page, enum page_holder holder)
     pthread_mutex_t *mutex = mutex_of(page, holder);
     if (!robustlock_make(mutex) || pthread_mutex_lock(mutex) != 0)
         return;
-    if (!is_held(word)) { /* the word is then undefined, and must not look like a holder */
+    if (!is_held(word)) { /* the word is then undefined, and must not name a holder */
         pthread_mutex_unlock(mutex);
         memset(mutex, 0, sizeof *mutex);
         return;
@@ -85,7 +85,7 @@ void robustlock_train(struct page_process *page)
 
 uint32_t robustlock_other_trainer(const struct page_process *page)
 {
-    /* A dead thread's word is not 0, and names no thread. */
+    /* If the training thread has ended, its word is not 0, but names no thread. */
     bool is_opener = atomic_load(&page->holds[PAGE_TRAINER].word) == 0;
     uint32_t trainer = holder_of(page, is_opener ? PAGE_OPENER : PAGE_TRAINER);
     return trainer == own_thread() ? 0 : trainer;

@@ -17,12 +17,12 @@ static bool has_scheme(const char *path)
     return str_starts(path + strspn(path, LETTERS DIGITS "+.-"), "://") && path[0] != ':';
 }
 
-/* False: too long, or the working directory is gone. */
+/* False: the path is too long, or the working directory was removed. */
 static bool savepath_make_absolute(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
 {
     bool is_absolute = path[0] == '/';
     ret[0] = '\0';
-    /* For an unreachable directory the kernel's answer does not begin with a slash. */
+    /* If the directory is unreachable, the path from getcwd does not begin with a slash. */
     if (!is_absolute && (!getcwd(ret, PROCMSG_PATH_MAX) || ret[0] != '/'))
         return err_set(err, ERR_USAGE, 0,
                        "the working directory is gone, so the relative path %.100s leads nowhere: "

@@ -12,5 +12,5 @@
 /* The path as the supervisor keeps it, "" for NULL. A path with a scheme (gs://bucket/7) is copied
  * and not checked. False: the save has failed; *err says why. */
 MUST_CHECK bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err);
-/* Does something exist at this path from savepath_take()? True for a URL. */
+/* True if something exists at this path, which is from savepath_take(). Always true for a URL. */
 MUST_CHECK bool savepath_look(const char *path, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See shield.h. Read first: signal-safety(7). The frames are prepared, because a handler may do
- * little, on a small stack. Each is one packet, so it cannot split a message of the interrupted
- * thread.
+ * See shield.h. Read first: signal-safety(7). The frames are encoded in advance, because a handler
+ * may call few functions and has a small stack. Each frame is one packet, so it cannot split a
+ * message of the interrupted thread.
  */
 #include "libpch/shield.h"
 
@@ -59,13 +59,13 @@ static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
-/* The pid shows it even before shield_fork() runs. */
+/* In a forked child the pid differs even before shield_fork() has run. */
 static bool is_helper(void)
 {
     return shield.forker || getpid() != shield.process;
 }
 
-/* Only while the parent lives; a helper ends with its parent. */
+/* True for a signal to the whole job. False after the parent's end, which ends the helper, too. */
 static bool is_for_all(int number, const siginfo_t *info)
 {
     pid_t sender = sender_of(number, info), parent = getppid();

@@ -24,7 +24,7 @@
 #define LAST_WORDS_WAIT_NS NS_PER_S
 /* Room for connections that belong to no node (port scans, health checks), and its lower bound. */
 enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
-/* Nodes that are started together are all there within this time. */
+/* Nodes that are started together are all running within this time. */
 #define PATIENCE_NS NS_PER_S
 
 _Static_assert(PEERS_CHIEF == CONN_CHIEF, "peers and core number the connections alike");
@@ -81,7 +81,7 @@ static void log_down(struct cluster *cluster, const char *why)
 static void cluster_on_down(void *ctx, int conn, const char *why, bool has_ended)
 {
     struct cluster *cluster = ctx;
-    if (conn == CONN_CHIEF) /* the core logs the others: it knows which nodes they are */
+    if (conn == CONN_CHIEF) /* the core logs other connections: it knows their nodes */
         log_down(cluster, why);
     loop_post(cluster->loop,
               &(struct event){.type = EV_PEER_DOWN,

@@ -28,8 +28,8 @@ struct cluster {
         down_since; /* since when this node has no connection to node 0; CLOCK_NEVER: it has one */
     bool has_said_why; /* logged since down_since */
     bool is_busy;      /* the last messages are still being sent */
-    /* The user sets it. Called with LOOK and RANKS, which nodes exchange for people; the core does
-     * not know them. */
+    /* Set by the owner of the struct. Called for LOOK and RANKS messages: they serve pchctl, and
+     * the core does not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
     void *ranks_ctx;
 };
@@ -65,5 +65,5 @@ void cluster_send(struct cluster *cluster, int conn, const struct peermsg *msg);
 void cluster_close(struct cluster *cluster, int conn);
 /* ACT_EXIT: sends the queued messages and closes; posts nothing more. */
 void cluster_finish(struct cluster *cluster);
-/* Is cluster_finish() still at work? It ends within a second. */
+/* True while cluster_finish() still sends: for at most a second. */
 bool cluster_is_busy(const struct cluster *cluster);

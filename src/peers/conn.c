@@ -64,7 +64,7 @@ static void tell_line(const struct conn *conn, struct peermsg *msg)
 
 /* ---- the end ---- */
 
-/* This supervisor lives. A FIN would look like its death, so the connection ends with a reset. */
+/* This supervisor lives, but a FIN would look like its death. So send a reset instead. */
 static void reset_when_closed(const struct conn *conn)
 {
     struct linger linger = {.l_onoff = 1};
@@ -222,7 +222,7 @@ static bool is_from_chief(unsigned type)
            type == PEERMSG_LOOK;
 }
 
-/* Is this message in order here? */
+/* True if this message may come now. If not, the connection ends. */
 static bool check(struct conn *conn, const struct peermsg *msg)
 {
     if (msg->type != PEERMSG_BYE && is_from_chief(msg->type) != conn->is_ours)
@@ -260,7 +260,7 @@ static void take_frame(struct conn *conn, const struct frame *frame)
     conn->rules->on_message(conn, &msg);
 }
 
-/* Not our protocol. Its first bytes tell a reader which protocol it is. */
+/* This is another protocol. The log shows its first bytes, to help the user identify it. */
 static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
 {
     size_t n = 0;
@@ -314,14 +314,14 @@ static void conn_take(struct conn *conn, const uint8_t *data, size_t len)
         buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
 }
 
-/* Through the loop, so that one peer does not delay the others. */
+/* Reads the rest in the next iteration of the loop, so that one peer does not delay the others. */
 static void receive_more_later(struct conn *conn)
 {
     if (conn->stream.kind->has_more && conn->stream.kind->has_more(&conn->stream))
         event_active(conn->readable, EV_READ, 1);
 }
 
-/* After a failed write this side may have caused the end: then it proves no death. */
+/* After a failed write this side may have caused the end, so the end does not prove a death. */
 static void conn_end(struct conn *conn)
 {
     conn->has_ended = conn->is_direct && conn->why[0] == '\0';

@@ -52,7 +52,7 @@ struct conn {
     struct event *readable, *writable, *deadline;
     struct buf in, out;
     char name[NETADDR_TEXT_MAX];
-    char why[256]; /* why it ends; "": it does not */
+    char why[256]; /* why the connection ends; "": it does not end */
     /* is_direct: no proxy and no NAT lies between, so only the other side's kernel can close it.
      * has_ended: that kernel has closed it, so no process there holds it open. */
     bool is_direct, has_ended;
@@ -61,7 +61,7 @@ struct conn {
     int id;
     void *owner;
     TAILQ_ENTRY(conn) guest_link, broken_link;
-    bool is_told;  /* its end is reported to the owner */
+    bool is_told;  /* its end must be reported to the owner */
     bool is_guest; /* may be evicted for a new connection */
     int64_t guest_since;
 };

@@ -38,8 +38,8 @@ static void noderank_judge(struct entry *entry, struct netaddr_list *list)
     netaddr_text(&list->all[0], entry->found, sizeof entry->found);
 }
 
-/* Judges a numeric entry at once, and starts a look-up for a name: *ret_fd, else -1. False: the
- * entry is invalid, or the look-up cannot start. */
+/* Checks a numeric entry at once. For a name, starts a look-up: *ret_fd, else -1. False: the entry
+ * is invalid, or the look-up cannot start. */
 static bool noderank_begin(struct entry *entry, int *ret_fd, struct err *err)
 {
     struct address where;

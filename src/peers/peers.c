@@ -24,7 +24,7 @@
 #define NO_MEMORY "no memory for the connection"
 
 #define STRANGER_PAUSE_MAX_NS (16 * NS_PER_S)
-/* When descriptors run out, a guest has at least this time to say HELLO. */
+/* When descriptors run out, a new connection has at least this time to send HELLO. */
 #define GUEST_CHANCE_NS (100 * NS_PER_MS)
 
 enum { BUCKETS = 1024 }; /* enough that chains stay short: each step may miss the cache */
@@ -46,7 +46,7 @@ struct peers {
     bool was_direct;          /* whether the last welcomed connection was direct */
     bool is_chief_lost;       /* no memory for the dial: on_later() reports it */
     int64_t stranger_said_at; /* when the log last mentioned a stranger; 0: never */
-    int64_t stranger_pause;   /* for this time the log mentions no other */
+    int64_t stranger_pause;   /* for this time the log mentions no other stranger */
     unsigned strangers_unsaid;
 };
 
@@ -94,7 +94,7 @@ static void on_conn_up(struct conn *conn)
 {
     struct peers *peers = conn->owner;
     peers->options.on_up(peers->options.arg, conn->id);
-    if (peers->options.tls) /* a member has only this connection */
+    if (peers->options.tls) /* a member makes no other connection */
         tls_rest(peers->options.tls);
 }
 
@@ -152,8 +152,8 @@ static bool peers_on_short(void *arg)
     return put_out_oldest_guest(arg, GUEST_CHANCE_NS);
 }
 
-/* A supervisor listens as long as it lives. On a direct route, its own kernel reports the
- * refusal. */
+/* Node 0 listens as long as it lives, and on a direct route its own kernel refuses. So a refusal
+ * proves that node 0 has died. */
 static bool peers_is_gone(const struct peers *peers, const union netaddr *tried,
                           const struct err *err)
 {
@@ -184,8 +184,8 @@ static void on_dialled(void *arg, int fd, const union netaddr *peer, const struc
 
 /* ---- reports to the owner ---- */
 
-/* At most one line a second, and fewer while it goes on. Neither a port scan nor a node with a
- * wrong key may fill the log. */
+/* Logs at most one line a second, and fewer while strangers keep connecting. Neither a port scan
+ * nor a node with a wrong key may fill the log. */
 static void log_stranger(struct peers *peers, const char *why)
 {
     int64_t now = clock_now_ns(), since = now - peers->stranger_said_at;

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define PEERS_CHIEF 1 /* the same numbers as in core/common/event.h, which is not for this room */
+#define PEERS_CHIEF 1 /* as in core/common/event.h, which this room must not include */
 #define PEERS_FIRST 3
 
 struct event_base;
@@ -32,7 +32,7 @@ struct peers_options {
     void *arg; /* for the callbacks */
     /* peers_connect() has succeeded. */
     void (*on_up)(void *arg, int conn);
-    /* `msg` lives as long as the call. */
+    /* `msg` is valid only during the call. */
     void (*on_message)(void *arg, int conn, const struct peermsg *msg);
     /* The connection is closed, or could not be made. Not called for a connection without a HELLO.
      * `has_ended`: the other side's kernel closed it, or refused to connect, and no proxy lies
@@ -44,13 +44,13 @@ struct peers_options {
     void (*on_finished)(void *arg);
     /* How connections are encrypted; borrowed. NULL: they are not. */
     struct tls *tls;
-    /* The kernel ends a connection when the peer acknowledges nothing for so long. 0: never. */
+    /* The kernel ends a connection when the peer acknowledges nothing for this long. 0: never. */
     int64_t silence_ns;
     /* 0 means the default. */
     int64_t connect_wait_ns; /* name look-up and connection (10 s) */
-    /* The same after an earlier connection (connect_wait_ns). Short, because after a network
-     * failure a new attempt succeeds at once, while the kernel repeats an old one only after a
-     * second. */
+    /* The same after an earlier connection; default: connect_wait_ns. Keep it short: after a
+     * network failure a new attempt succeeds at once, but the kernel repeats an old one only after
+     * a second. */
     int64_t reconnect_wait_ns;
     int64_t hello_wait_ns;   /* for the HELLO of an accepted connection (10 s) */
     int64_t close_wait_ns;   /* for the other side to read the last message (5 s) */
@@ -63,11 +63,11 @@ struct peers_options {
 
 /* NULL: memory is short. */
 struct peers *peers_new(const struct peers_options *options);
-/* Ends all at once; queued messages are lost. */
+/* Closes everything at once; queued messages are lost. */
 void peers_free(struct peers *peers);
 
 /* Accepts connections at `where` from now on, at every address that its name has. A name is looked
- * up here, for at most connect_wait_ns. Once. */
+ * up here, for at most connect_wait_ns. Call it once. */
 MUST_CHECK bool peers_listen(struct peers *peers, const struct address *where, struct err *err);
 /* The port in use, if peers_listen() was given 0. */
 int peers_port(const struct peers *peers);
@@ -80,7 +80,7 @@ void peers_send(struct peers *peers, int id, const struct peermsg *msg);
 /* The address at the other end, for people; valid as long as the connection. NULL: no such
  * connection. */
 const char *peers_name(const struct peers *peers, int id);
-/* Sends the queue, gives the other side time to read it, then closes. The number is forgotten at
+/* Sends the queue, gives the other side time to read it, then closes. The number is invalid at
  * once. */
 void peers_close(struct peers *peers, int id);
 /* Stops listening, closes all connections as by peers_close(), and calls on_finished after the last

@@ -87,7 +87,7 @@ static bool is_possible(const struct rankquery *call, const struct rankquery_nod
            (!is_first || call->ranks + told->total <= CORE_WORLD_MAX);
 }
 
-/* One more: a node without ranks gets a list, too. */
+/* One entry more, so that the list of a node without ranks is not NULL. */
 static bool make_room(struct rankquery *call, struct rankquery_node *node, int total)
 {
     if (node->list)

@@ -43,13 +43,13 @@ void rankquery_free(struct rankquery *call);
 MUST_CHECK bool rankquery_begin(struct rankquery *call);
 /* A RANKS message has arrived. */
 void rankquery_take(struct rankquery *call, int conn, const struct peermsg *msg);
-/* Ends it now, without on_over. */
+/* Ends the query now, without on_over. */
 void rankquery_end(struct rankquery *call);
 /* The answer of this node; NULL: unknown, and *ret_why, of `size` bytes, says why. */
 const struct rankquery_node *rankquery_told(const struct rankquery *call, int node_rank,
                                             char *ret_why, size_t size);
 void rankquery_forget(struct rankquery *call);
 
-/* The other side: sends all ranks of this node, in answer to a LOOK. */
+/* On the node that is asked: answers a LOOK with all ranks of this node. */
 void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
                       const struct peer_rank *list);

@@ -63,7 +63,7 @@ const char *rendezvous_address(const struct config *config, uint16_t port, char 
         return NULL;
     bool is_known = config->cluster.nnodes > 1 && chief &&
                     address_parse(chief, config->cluster.port, &node_0, &err);
-    /* The commands need an address, even if node 0 listens on all. */
+    /* The commands need an address, even if node 0 listens on all addresses. */
     if (!is_known || str_is(node_0.host, "0.0.0.0") || str_is(node_0.host, "::"))
         str_copy(node_0.host, sizeof node_0.host, "127.0.0.1");
     str_copy(address, size, node_0.host);

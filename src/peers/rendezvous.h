@@ -2,9 +2,9 @@
  *
  * rendezvous: where the commands of all nodes find each other: MASTER_ADDR and MASTER_PORT.
  *
- * The address is that of node 0 in the configuration. The port is free there when each generation
- * starts, and the start tells it to all nodes. So two jobs on one machine, or two generations of a
- * job, do not meet by accident. The user's own variables are kept. Owns nothing. Main thread.
+ * The address is that of node 0 in the configuration. Node 0 picks a free port for each generation,
+ * and tells it to all nodes at the start. So two jobs on one machine, or two generations of a job,
+ * do not meet by accident. The user's own variables are kept. Owns nothing. Main thread.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 /* On node 0: the user's MASTER_PORT, or a port that is now free on all addresses. 0: none is free,
- * the user's is no port, or there is no -n. Nothing holds the port, so that the commands can bind
- * it; the kernel gives it only to programs that also ask for any free port. */
+ * the user's value is no port, or there is no -n. Nothing holds the port, so that the commands can
+ * bind it; the kernel gives it only to programs that also ask for any free port. */
 uint16_t rendezvous_pick(const struct config *config);
 
 /* The values for the commands. NULL or 0: they get the user's own variable, or there is no port.

@@ -10,7 +10,7 @@
 
 /* --- from the processes --- */
 
-/* Only a program that attaches expects a record. */
+/* Called when a process attaches: other programs do not expect that saves are recorded. */
 static void warn_if_unrecorded(struct attach *attach)
 {
     if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
@@ -49,7 +49,7 @@ static void attach_sweep(const void *what)
     scratch_sweep(what);
 }
 
-/* A child does it: the file system may not answer. */
+/* A child removes the directories, because the file system may hang. */
 static void on_sweep(void *ctx, const struct scratch_sweep *what)
 {
     struct attach *attach = ctx;
@@ -80,7 +80,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
 
 void attach_free(struct attach *attach)
 {
-    procs_free(attach->procs); /* may start a last sweeper */
+    procs_free(attach->procs); /* may start a last sweep */
     attach->procs = NULL;
 }
 
@@ -97,8 +97,8 @@ void attach_read_steps(struct attach *attach)
                                                       .output_at = logs_last_at(attach->logs)}});
 }
 
-/* The core knows steps, the record knows paths. A launcher's ranks are known only when they attach.
- * A rank without a welcome does not train; it ends with the job. */
+/* Adds the path, which only the record knows. Checks the rank here, because a launcher's ranks are
+ * known only when they attach. A rank without its checkpoint gets no WELCOME and cannot train. */
 static void attach_send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
 {
     static struct procmsg copy;

@@ -22,7 +22,7 @@ struct attach {
     struct reap *reap;
     deathwatch_fn *on_death;
     void *ctx;
-    bool has_warned;   /* of the missing record */
+    bool has_warned;   /* that no save is recorded */
     bool has_attached; /* some process has attached */
     struct steprate steprate;
 };

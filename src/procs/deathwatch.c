@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See deathwatch.h. Read first: futex_waitv in the kernel's documentation (userspace-api/futex2).
  *
- * One futex_waitv takes 128 words, so one thread serves 63 processes; the first of them starts it.
- * The thread reports that a word may have changed, then waits for a new list from the main thread.
- * No process can keep pchrun busy: each of its words may change a few times in its life. Reports
- * without a change are handled seldom, then not at all.
+ * One futex_waitv takes 128 words, so one thread serves 63 processes; the first process starts the
+ * thread. The thread reports that a word may have changed, then waits for a new list from the main
+ * thread. No process can keep pchrun busy: each of its words may change only a few times. After a
+ * report without a change, pchrun pauses. After 100 of them it gives the thread no new list.
  */
 #include "procs/deathwatch.h"
 
@@ -37,7 +37,7 @@ enum {
 /* The kernel stops threads one by one, so look several times. Each pause is four times as long as
  * the last. */
 #define LOOK_AGAIN_NS NS_PER_MS
-/* After a report without a change. */
+/* The pause after a report without a change. */
 #define REST_NS (10 * NS_PER_MS)
 
 #ifndef SYS_futex_waitv
@@ -58,7 +58,7 @@ struct ward {
     const struct page_process *page;
     uint32_t expected[PAGE_HOLDS];
     uint8_t changes[PAGE_HOLDS];
-    bool is_over[PAGE_HOLDS]; /* this word will tell nothing more */
+    bool is_over[PAGE_HOLDS]; /* this word is not watched any more */
     bool is_closed;           /* its connection has ended: it takes no further mutex */
     int looks;
     int64_t look_at; /* CLOCK_NEVER: no need */
@@ -183,7 +183,7 @@ static bool is_all_over(const struct ward *ward)
     return true;
 }
 
-/* A changed word may also mean that only a thread ended, or that exec began another program. */
+/* A changed word may also mean that only a thread ended, or that exec ran. So ask the kernel. */
 static void deathwatch_look(struct deathwatch *deathwatch, struct ward *ward)
 {
     int pid = ward->pid, status = proc_died_with(pid);

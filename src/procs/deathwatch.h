@@ -4,8 +4,8 @@
  * threads. The kernel's own reports come only after it has freed the memory, which may take long.
  *
  * libpch holds robust mutexes in the process's page (wire/page.h). A change of one only hints at a
- * death: a thread may have ended, another program begun, or the process may have written to its
- * page. So after each change, the kernel's state of the process decides. A thread sleeps on all
+ * death: a thread may have ended, exec may have run, or the process may have written to its page.
+ * So after each change pchrun asks the kernel whether the process has died. A thread sleeps on all
  * words and wakes the loop by an eventfd. It allocates nothing and holds no lock of the C library,
  * so the main thread may fork at any time.
  *

@@ -36,7 +36,7 @@ static int make_memfd(const char *name)
 }
 
 /* One page of shared memory, mapped with `prot`. The seal against writing comes after the mapping
- * and does not affect it. */
+ * and does not affect this mapping. */
 static void *make_page(const char *name, int prot, int seals, int *ret_fd, struct err *err)
 {
     FD_CLEANUP int fd = make_memfd(name);
@@ -63,8 +63,8 @@ static pthread_mutex_t *alive_mutex(struct page_supervisor *page)
     return (pthread_mutex_t *)(void *)page->alive_room;
 }
 
-/* Holds the robust mutex while the process is attached. libpch reads its first word as the futex,
- * so this checks that the C library puts the futex there. */
+/* Holds the robust mutex while the process is attached. libpch reads the mutex's first word as the
+ * futex, so check that the C library puts the futex there. */
 static bool hold_alive(struct page_supervisor *page, struct err *err)
 {
     pthread_mutexattr_t attr;

@@ -5,9 +5,9 @@
  * A struct procpage owns its mappings, and its memfds until procpage_hand_over().
  * procpage_release() ends it. Making one fails when descriptors or memory are short, or before
  * Linux 5.1. The liveness word is the futex of a robust pthread mutex that the making thread holds.
- * The C library keeps one list of such mutexes per thread for the kernel, so a private entry would
- * have to enter its internal structures. The process can read the addresses in that list; they are
- * useless to a process of the same user. All calls belong to the thread that made the page.
+ * The kernel has one list of such mutexes per thread, and the C library owns this list. So pchrun
+ * must use the C library's mutex. The process can read the addresses in the list, which gives it
+ * no more rights. All calls belong to the thread that made the page.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ static const struct procpage procpage_none = {.fd = {-1, -1}};
 MUST_CHECK bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err);
 /* Sends a frame with the memfds, then closes them. Returns 0 or an errno. */
 int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size);
-/* Marks the supervisor as gone for this process, and ends the page. Idempotent. */
+/* Tells the process that the supervisor has ended the connection. Frees the pages. Idempotent. */
 void procpage_release(struct procpage *page);
 
 /* The text is cut to the room in the page. */

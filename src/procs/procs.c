@@ -120,7 +120,7 @@ static bool procs_has_slot(const struct conn *conn)
     return conn->place < CORE_SLOTS_MAX;
 }
 
-/* Its memory stays until no callback uses it. */
+/* The connection's memory stays while a callback uses it. */
 static void procs_conn_close(struct conn *conn)
 {
     struct procs *procs = conn->procs;
@@ -177,7 +177,7 @@ static void procs_cut_off(struct conn *conn, const char *why)
     shutdown(conn->fd, SHUT_RDWR);
 }
 
-/* Any error but a full buffer means that the process is gone: the next read will see it. */
+/* Any error but a full buffer means that the connection has ended: the next read reports that. */
 static void procs_on_write(void *ctx)
 {
     struct conn *conn = ctx;
@@ -249,7 +249,7 @@ static void procs_refuse(struct procs *procs, int fd, const char *why)
     log_about(procs, "a process is refused: %s", why);
 }
 
-/* The first free place of those; -1: none is free. */
+/* The first free place from `from` to `to` - 1; -1: none is free. */
 static int procs_free_place(const struct procs *procs, int from, int to)
 {
     for (int i = from; i < to; i++)
@@ -258,7 +258,7 @@ static int procs_free_place(const struct procs *procs, int from, int to)
     return -1;
 }
 
-/* A process that only counts steps may do without a slot: that changes nothing. */
+/* The core is not told of a process that only reports steps: nothing depends on such a process. */
 static void refuse_attach(struct conn *conn, const struct procmsg *msg, const char *why)
 {
     struct procs *procs = conn->procs;
@@ -390,7 +390,7 @@ static void procs_on_late(void *ctx)
 
 /* Accepting */
 
-/* Takes the descriptor in any case. */
+/* Owns fd from now on, also if it fails. */
 static bool procs_conn_new(struct procs *procs, int fd, int place, int pid)
 {
     struct conn *conn = calloc(1, sizeof *conn);
@@ -467,7 +467,7 @@ static void found_stale(void *ctx, const char *name)
     procs_sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
 }
 
-/* Takes fd in any case. */
+/* Owns fd from now on, also if listening fails. */
 static bool procs_listen(struct procs *procs, int fd, struct err *err)
 {
     struct listener_options options = {.base = procs->base,
@@ -524,7 +524,7 @@ void procs_free(struct procs *procs)
         if (procs->conns[i])
             procs_conn_close(procs->conns[i]);
     deathwatch_free(procs->deathwatch);
-    /* Only a scratch directory whose removal is under way can be in it. */
+    /* If the directory is not empty, a child is still removing a scratch directory in it. */
     if (!rundir_remove(&procs->dir)) {
         const char *name = strrchr(procs->dir.path, '/') + 1;
         procs_sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});

@@ -5,7 +5,7 @@
  *
  * Each attached process has a slot. Its messages are untrusted: frames are decoded with bounds, and
  * the core judges their content. A process that breaks the protocol, does not read, or sends no
- * ATTACH is cut off. Nothing here blocks: of file systems only that of the socket is touched.
+ * ATTACH is cut off. Nothing here blocks: the only file system in use is that of the socket.
  * Scratch directories are only named here: the process makes them, and a helper of the caller
  * removes them.
  *
@@ -60,8 +60,8 @@ MUST_CHECK struct procs *procs_new(struct event_base *base, const struct procs_o
 /* Removes directories of dead supervisors beside the private one, and scratch directories of this
  * node's earlier starts. Call once, after the commands have started. */
 void procs_clean(struct procs *procs);
-/* Closes every connection (without EV_PROC_GONE), so that the processes find the supervisor gone,
- * and removes the directory. `procs` may be NULL. */
+/* Closes every connection (without EV_PROC_GONE), so that the processes see the end of the
+ * supervisor, and removes the directory. `procs` may be NULL. */
 void procs_free(struct procs *procs);
 
 /* The private directory: its address is for PCH_SOCKET. Lives as long as procs. */
@@ -75,14 +75,14 @@ void procs_gate(struct procs *procs, uint64_t word);
 /* Loads every process's step and phase; for a free slot 0 and PAGE_START. Untrusted numbers. */
 void procs_look(const struct procs *procs, uint64_t steps[CORE_SLOTS_MAX],
                 uint8_t phases[CORE_SLOTS_MAX]);
-/* Reads pending messages, at most one wake-up's share per process. So a process's last message
- * comes before the news of its death. */
+/* Reads pending messages, at most 16 per process. Call it before a death is handled, so that the
+ * last message of the process comes first. */
 void procs_hear(struct procs *procs);
 /* Sends, or queues until the process reads. A full queue cuts the process off, and EV_PROC_GONE
  * follows. A free slot is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);
 /* Closes the connection. Earlier messages arrive only if they fit into the socket's buffer. The
- * process finds the supervisor gone; EV_PROC_GONE does not come. */
+ * process sees the end of the supervisor; EV_PROC_GONE does not come. */
 void procs_close(struct procs *procs, int slot);
 /* Publishes the notice; "": none. The deadline is CLOCK_MONOTONIC; CLOCK_NEVER: none. */
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns);

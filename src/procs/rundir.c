@@ -18,7 +18,7 @@
 
 enum { STALE_MAX = 64, FILES_MAX = 65536 };
 
-/* Runs before the socket exists: is_stale() ignores directories without one. On file systems
+/* Lock before the socket exists: is_stale() ignores directories without a socket. On file systems
  * without flock (NFS) no lock succeeds, so the directory never looks stale. */
 static bool make_lock(struct rundir *dir, struct err *err)
 {
@@ -56,7 +56,7 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
 
 /* /dev/shm comes last, though it is fastest. logind removes a user's files there when the user's
  * last session ends (RemoveIPC), and a scheduler's job belongs to no session. A directory that the
- * user named is used or refused; only these may be skipped. */
+ * user named is never skipped. */
 bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
 {
     const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
@@ -70,7 +70,7 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
             continue;
         if (make_in(bases[i], ret, ret_listen, &why))
             return true;
-        if (why.sys_errno == EMFILE) { /* not the directory's fault */
+        if (why.sys_errno == EMFILE) { /* other directories would fail, too */
             *err = why;
             return err_wrap(err, "cannot make the socket for processes");
         }
@@ -81,7 +81,7 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
                    tried);
 }
 
-/* False if another directory has taken its place. */
+/* False if the directory was removed or replaced. */
 static bool rundir_is_ours(const struct rundir *dir)
 {
     struct stat ours, there;
@@ -113,8 +113,7 @@ bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err)
            err_wrap(err, "the socket that processes attach to was removed (name another run_dir)");
 }
 
-/* Removes the files that the commands were asked to write. Other files may belong to other
- * programs. */
+/* Removes the error files, which the commands write. Other files may belong to other programs. */
 static void remove_files(const struct rundir *dir)
 {
     DIR *stream = opendir(dir->path);
@@ -137,7 +136,7 @@ bool rundir_remove(struct rundir *dir)
     return rmdir(dir->path) == 0 || errno == ENOENT;
 }
 
-/* A directory of this user, with a socket, and not locked. */
+/* True for a directory of this user with a socket and no lock: its supervisor has died. */
 static bool is_stale(int base, const char *name)
 {
     struct stat st, socket;

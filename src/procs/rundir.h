@@ -34,8 +34,8 @@ MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_lis
 /* Makes directory and socket again if they were removed: cleaners of /tmp ignore locks.
  * *ret_listen: the new listening socket. -1: the old one is still there. */
 MUST_CHECK bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err);
-/* Removes the socket, those files and the directory. False: the directory stays, because it holds
- * something else (see errno). */
+/* Removes the socket, the error files and the directory. False: the directory stays, because it
+ * holds something else (see errno). */
 bool rundir_remove(struct rundir *dir);
 
 /* Calls back with the name of each directory beside ours whose owner is dead, at most 64. */

@@ -5,7 +5,7 @@
  *
  *   pch-scratch-<node>-<random>-<epoch>-<process>
  *
- * If the job's records are not in the usual directory, a point and a hash of their directory follow
+ * If the job's records are not in the usual directory, a dot and a hash of their directory follow
  * <node>. So two jobs that share only the checkpoints' directory do not remove each other's scratch
  * directories.
  *
@@ -49,7 +49,7 @@ struct scratch_sweep scratch_of_earlier(const struct scratch *scratch);
 /* Call after the sweep of the current epoch has started. */
 void scratch_next_epoch(struct scratch *scratch);
 
-/* Removes them. They lie beside the checkpoints, perhaps on a dead file server. So it may block:
+/* Removes these directories. They may be on a file server that does not answer. So this may block:
  * call it in a forked child, never in the loop. It follows no symbolic link and does not enter
  * other mounted file systems. Entries that cannot be removed stay. */
 void scratch_sweep(const struct scratch_sweep *what);

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* Over a shorter time the pace is imprecise: it has too few steps. */
+/* A shorter time has too few steps for a precise pace. */
 #define PACE_NS (NS_PER_S / 2)
 
 static void steprate_look_at(struct steprate_slot *slot, int pid, uint64_t step, int64_t now)

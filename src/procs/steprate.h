@@ -9,7 +9,7 @@
 #include "core/core.h"
 
 struct steprate_slot {
-    int pid; /* 0: never seen; a new pid starts again */
+    int pid; /* 0: never seen; a new pid resets the slot */
     uint64_t step;
     int64_t first_at; /* first look */
     int64_t moved_at; /* last new step seen, 0: never */
@@ -26,9 +26,9 @@ struct steprate {
 struct steprate_view {
     double steps_per_s; /* 0: unknown */
     int64_t age_ns;     /* since its last step, or since the first look; -1: unknown */
-    bool is_least;      /* no step since the first look: at least that old */
+    bool is_least;      /* no step since the first look: age_ns is a lower bound */
 };
 
-/* The rank's current step is that of its page; a rank without a slot has none. */
+/* `step`: the rank's current step, from its page. Not used for a rank without a slot. */
 struct steprate_view steprate_look(struct steprate *steprate, const struct core_rank_report *rank,
                                    uint64_t step, int64_t now);
