@@ -10,8 +10,8 @@
 
 #define BATCH "AWS_BATCH_JOB_"
 
-/* AWS may make any node the main node. It becomes our node 0, and the nodes before it move up. Only
- * the other nodes get its address. */
+/* AWS may make any node the main node. It becomes our node 0, and the ranks of the nodes before it
+ * rise by one. Only these other nodes get its address. */
 bool find_aws_batch(const struct place *place, struct discovery *ret, struct err *err)
 {
     int main_node;
@@ -44,7 +44,7 @@ static int count_items(const char *list)
     return n;
 }
 
-/* The list of a slice's workers, its first item in `first`. */
+/* Finds the list of a slice's workers, and its first item. Returns the variable's name. */
 static const char *read_workers(const struct place *place, const char **ret_list, char *first,
                                 size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See discover.h.
  *
- * To add a source: its number in found.h, its finder in vars.h and a file of its family, its row
- * here, and an environment from real life in tests/unit/test_discover.c.
+ * To add a source: add its constant to found.h, its finder to vars.h and a file of its family, its
+ * row here, and the environment of a real job to tests/unit/test_discover.c.
  */
 #include "discover/discover.h"
 
@@ -26,7 +26,7 @@ const char *const discover_names[] = {
 enum { SIGNS_MAX = 4 };
 static const struct {
     finder_fn *find;
-    const char *signs[SIGNS_MAX + 1]; /* any of them shows the source; end with NULL */
+    const char *signs[SIGNS_MAX + 1]; /* one that is set shows the source; ends with NULL */
     bool is_last; /* used only if no other source names several nodes: its index may number parts of
                    * the job instead of nodes */
     const char *manual;
@@ -121,7 +121,7 @@ const char *discover_manual(enum discover_from from)
     return sources[from].manual;
 }
 
-/* The source's first set variable; NULL: the source is not there. */
+/* The source's first variable that is set; NULL: none, so the source is not there. */
 static const char *find_sign(const struct place *place, enum discover_from from)
 {
     for (const char *const *sign = sources[from].signs; *sign; sign++)
@@ -199,7 +199,7 @@ static void discover_fill_in(struct discovery *all, const struct discovery *one)
     }
 }
 
-/* A source with one node does not contradict a source with several: it may describe a part. */
+/* A source with one node does not contradict a source with several: it may see only a part. */
 static bool merge(struct discovery *all, const struct discovery *one, struct err *err)
 {
     bool is_news = one->nnodes > 0 || one->node_rank >= 0;

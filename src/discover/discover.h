@@ -17,18 +17,18 @@
 const char *discover_manual(enum discover_from from);
 extern const char discover_manual_head[];
 
-/* `env` ends with NULL; `root` stands before /etc/hosts: "" for this machine's. False: a source
- * lacks a variable, or two differ; *err names the variables, their values and what to set. */
+/* `env` ends with NULL; `root` is put before /etc/hosts; "" except in tests. False: a source lacks
+ * a variable, or two differ; *err names the variables, their values and what to set. */
 MUST_CHECK bool discover(char **env, const char *root, enum discover_from from,
                          struct discovery *ret, struct err *err);
 
-/* All sources, if the user did not ask for discovery. An incomplete source without several nodes
- * gives only a warning (ret->warning). */
+/* Looks at all sources when the user did not ask for discovery. An incomplete source without
+ * several nodes gives only a warning (ret->warning). */
 MUST_CHECK bool discover_unasked(char **env, const char *root, struct discovery *ret,
                                  struct err *err);
 
-/* Does this pchrun run below another one? Then the variables may be the outer one's. */
+/* True if this pchrun runs below another one. The variables may then belong to the outer one. */
 bool discover_is_inner(char **env);
-/* The same, but the outer one's socket is missing. Either it has ended, and this batch script
- * inherited variables of the job that submitted it; or it runs outside of this container. */
+/* True if, in addition, the socket of the outer pchrun is missing. Either the outer pchrun has
+ * ended, and this batch script inherited its variables; or it runs outside of this container. */
 bool discover_outer_is_gone(char **env);

@@ -6,10 +6,10 @@
 
 #include "base/address.h"
 
-/* After the first two: in the order of the search. */
+/* The sources, from the third on, are in the order of the search. */
 enum discover_from {
     DISCOVER_NONE, /* do not look */
-    DISCOVER_AUTO, /* at all of those below */
+    DISCOVER_AUTO, /* look at all sources below */
     DISCOVER_SLURM,
     DISCOVER_TORCHRUN,
     DISCOVER_KUBEFLOW,
@@ -38,11 +38,11 @@ struct discovery {
     int nnodes;                   /* 0: unknown */
     int node_rank;                /* -1: unknown */
     char chief[ADDRESS_HOST_MAX]; /* where node 0 is; "": unknown, or only one node */
-    char bind[ADDRESS_HOST_MAX];  /* what node 0 listens on instead; "": the same */
-    int port;                     /* of this job alone, where jobs may share a machine; 0: any */
+    char bind[ADDRESS_HOST_MAX];  /* another address for node 0 to listen on; "": none */
+    int port;                     /* for this job alone, if jobs may share a machine; 0: none */
     char nnodes_why[DISCOVER_TEXT_MAX], node_rank_why[DISCOVER_TEXT_MAX];
     char chief_why[DISCOVER_TEXT_MAX], port_why[DISCOVER_TEXT_MAX];
     char why[DISCOVER_WHY_MAX];     /* the sources found, the variables missing, or why there was no
                                        search */
-    char warning[DISCOVER_WHY_MAX]; /* there may be other nodes, without proof; "": none */
+    char warning[DISCOVER_WHY_MAX]; /* why there may be other nodes, without proof; "": none */
 };

@@ -39,7 +39,7 @@ static bool has_more(const struct reading *reading)
                    reading->max);
 }
 
-/* Moves *at behind a number. -1: no number, or too long. */
+/* Moves *at past a number. -1: no number, or too long. */
 static int64_t read_number(const char **at)
 {
     size_t len = strspn(*at, "0123456789");
@@ -60,8 +60,8 @@ static bool name_add(const struct reading *reading, struct name *name, const cha
     return true;
 }
 
-/* One number, or two of them with a dash between. Moves *at behind it, and adds to *n how many
- * hosts it stands for. */
+/* Reads one number, or two with a dash between them. Moves *at past them, and adds the number of
+ * hosts to *n. */
 static bool hostlist_read_range(const struct reading *reading, const char **at, size_t *n)
 {
     const char *begin = *at;
@@ -77,7 +77,7 @@ static bool hostlist_read_range(const struct reading *reading, const char **at, 
            is_bad(reading, begin, "the range has no end, or ends before it begins");
 }
 
-/* *at stands at the bracket, and then behind its end. */
+/* Reads a part in brackets. Moves *at from the opening bracket to after the closing one. */
 static bool read_part(const struct reading *reading, const char **at, struct name *name)
 {
     const char *open = *at;
@@ -100,7 +100,7 @@ static bool read_part(const struct reading *reading, const char **at, struct nam
     return name_add(reading, name, open + 1, strspn(open + 1, "0123456789"));
 }
 
-/* Moves *at behind the name: to its comma, or the end. */
+/* Reads a name. Moves *at past it: to a comma, or to the end. */
 static bool hostlist_read_name(const struct reading *reading, const char **at, struct name *name)
 {
     for (;;) {

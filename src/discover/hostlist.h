@@ -3,9 +3,9 @@
  * hostlist: reads Slurm's short form of many hosts: "node[001-003,007],gpu1".
  *
  * A part in brackets stands for each of its numbers, which keep their leading zeros. Of several
- * parts the rightmost changes fastest. A host that is named twice is there twice. No text may
- * follow the last bracket of a name. The expanded list can be far longer than its text, so the
- * reader only counts the hosts. Pure; any thread.
+ * parts the rightmost changes fastest. A host that is named twice counts twice. No text may follow
+ * the last bracket of a name. The expanded list can be far longer than its text, so the reader only
+ * counts the hosts. Pure; any thread.
  */
 #pragma once
 

@@ -30,7 +30,7 @@ bool find_lws(const struct place *place, struct discovery *ret, struct err *err)
 
 /* --- JobSet: named like its labels, which the manifest passes to the pod --- */
 
-/* How many pods a Job has, and which of several equal Jobs this is. */
+/* Reads how many pods a Job has, and which of several equal Jobs this is. */
 static bool take_jobs(const struct place *place, struct discovery *ret, struct err *err)
 {
     int jobs = 1, job = 0, pods = 0, index;
@@ -77,7 +77,7 @@ bool find_jobset(const struct place *place, struct discovery *ret, struct err *e
 
 /* --- the indexed Job --- */
 
-/* Finds the name in `text` that is `host`, a point and more. NULL: no such name. */
+/* Finds the name in `text` that begins with `host` and a dot. NULL: no such name. */
 static char *find_whole_name(char *text, const char *host)
 {
     size_t len = strlen(host);
@@ -88,7 +88,7 @@ static char *find_whole_name(char *text, const char *host)
     return NULL;
 }
 
-/* "train-3" in "train-3.svc.team.svc.cluster.local": pod 0 is "train-0" there. */
+/* If this pod is "train-3.svc.team.svc.cluster.local", pod 0 has "train-0" in its place. */
 static bool take_pod_0(const struct place *place, struct discovery *ret, struct err *err)
 {
     const char *host = vars_get(place, "HOSTNAME");

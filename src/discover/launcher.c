@@ -18,8 +18,8 @@ static const struct {
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "PMI_JOBID"},
 };
 
-/* Neither says where rank 0 is, unless all ranks are on this machine. Open MPI up to 4 gives the
- * address of mpirun, which may run elsewhere than rank 0, so it is not used. */
+/* No variable says where rank 0 is, so it is only known if all ranks are on this machine. Open MPI
+ * up to 4 gives the address of mpirun, which may run elsewhere than rank 0, so it is not used. */
 bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
 {
     size_t at = vars_get(place, families[0].rank) || vars_get(place, families[0].size) ? 0 : 1;
@@ -32,7 +32,7 @@ bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
         return true;
     if (!vars_number_if_set(place, local_size, &local, err))
         return false;
-    if (vars_get(place, job)) /* Open MPI's lower bits are the same for all jobs */
+    if (vars_get(place, job)) /* hashed: Open MPI's lower bits are the same for all jobs */
         vars_take_port(ret, str_hash(vars_get(place, job)), job, vars_get(place, job));
     if (local == ret->nnodes) {
         snprintf(why, sizeof why, "%s is %d", local_size, local);
@@ -44,9 +44,9 @@ bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
 /* --- torchrun --- */
 
 /* People and Kubeflow's PyTorchJob also set RANK, WORLD_SIZE and MASTER_ADDR without torchrun. In a
- * pod, RANK may count pods while WORLD_SIZE counts processes, so PET_* wins there. But not below a
- * torchrun, because its workers inherit PET_*. WORLD_SIZE or MASTER_ADDR alone prove nothing: batch
- * scripts export them for the program. */
+ * pod, RANK may count pods while WORLD_SIZE counts processes, so PET_* is used there. But RANK is
+ * used below torchrun: its workers inherit PET_*. WORLD_SIZE or MASTER_ADDR alone prove nothing:
+ * batch scripts export them for the program. */
 
 static bool is_worker(const struct place *place)
 {

@@ -15,7 +15,7 @@
 
 #define NAME "TF_CONFIG"
 
-/* "cluster" has lists, or objects of indices. */
+/* The tasks of a type in "cluster" are a list, or an object with indices as keys. */
 static int count_tasks(const struct json *cluster, const char *type)
 {
     int n = 0;
@@ -38,7 +38,7 @@ static bool read_index(const struct json *task, int *ret)
     return true;
 }
 
-/* The task with index 0, whether it stands in a list or in an object. */
+/* The task with index 0, whether the tasks are a list or an object. */
 static const char *first_address(const struct json *tasks)
 {
     const struct json *zero =
@@ -131,7 +131,7 @@ static bool read(const struct json *root, struct discovery *ret, struct err *err
     struct task task = {NULL, 0};
     if (!check_kinds(root, cluster, err))
         return false;
-    if (!cluster || !json_first(cluster)) /* TensorFlow also runs alone then */
+    if (!cluster || !json_first(cluster)) /* TensorFlow itself runs alone in this case */
         return true;
     if (!read_task(root, &task, err))
         return false;

@@ -6,8 +6,8 @@
  * A finder runs if one of its source's variables is set. It fills in what the variables say.
  * Without information about nodes (a batch script without srun) it changes nothing; for a single
  * node it sets a count of 1. False: *err names the missing (ERR_NOT_FOUND) or wrong variable, and
- * *ret has the node count if known. discover() adds the advice. Pure but for /etc/hosts. Any
- * thread.
+ * *ret has the node count if known. discover() adds the advice. Pure, except that /etc/hosts is
+ * read. Any thread.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 
 struct place {
     char **env;
-    const char *root; /* stands before /etc/hosts */
+    const char *root; /* is put before /etc/hosts */
 };
 
 typedef bool finder_fn(const struct place *place, struct discovery *ret, struct err *err);
@@ -35,15 +35,15 @@ MUST_CHECK const char *vars_need(const struct place *place, const char *name, co
                                  struct err *err);
 MUST_CHECK bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
                             struct err *err);
-/* If it is not set, *ret is unchanged. */
+/* If the variable is not set, *ret is unchanged. */
 MUST_CHECK bool vars_number_if_set(const struct place *place, const char *name, int *ret,
                                    struct err *err);
-/* A number that is only an identity, of any size. */
+/* Reads a number of any size that only identifies a job or a step. */
 MUST_CHECK bool vars_id(const struct place *place, const char *name, const char *with,
                         uint64_t *ret, struct err *err);
 
 /* Takes the number of nodes and the rank of this node from two variables. Both are necessary: on
- * failure *ret has the count, if known. The rank is within the count. */
+ * failure *ret has the count, if known. The rank is below the count. */
 MUST_CHECK bool vars_take_nodes(const struct place *place, const char *count, const char *rank,
                                 struct discovery *ret, struct err *err);
 
@@ -53,7 +53,7 @@ MUST_CHECK bool vars_take_chief(struct discovery *ret, const char *text, const c
 /* The same from a variable that is necessary, see vars_need(). */
 MUST_CHECK bool vars_need_chief(const struct place *place, const char *name, const char *with,
                                 struct discovery *ret, struct err *err);
-/* In a pod node 0 listens on its short name, which resolves before the full one is in the DNS. */
+/* In a pod node 0 listens on its short name, which resolves before the full name is in the DNS. */
 void vars_bind_to_pod(const struct place *place, struct discovery *ret);
 /* All nodes are on this machine; `why` is the reason. */
 void vars_take_loopback(struct discovery *ret, const char *why);

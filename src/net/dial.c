@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See dial.h. One event waits for the addresses, then for the socket. One timer bounds the step
- * under way.
+ * See dial.h. One event waits first for the look-up, then for the socket. One timer bounds each of
+ * these steps.
  */
 #include "net/dial.h"
 
@@ -22,12 +22,12 @@ struct dial {
     struct address where;
     bool is_numeric; /* no name to look up */
     int64_t deadline;
-    int lookup; /* of the name, while it is looked up; -1: none */
+    int lookup; /* of the look-up; -1: none */
     struct netaddr_list list;
     size_t next;         /* of the list */
     int fd;              /* of the attempt at list.all[next - 1] */
     struct event wait;   /* for lookup or fd */
-    struct event expiry; /* of the step under way */
+    struct event expiry; /* of the current step */
     struct err err;      /* of the last attempt */
 };
 
@@ -87,8 +87,8 @@ static void attempt_failed(struct dial *dial, int error)
     fd_close(&dial->fd);
 }
 
-/* A connection to a local port without a listener can connect to itself: the kernel may choose that
- * port for our end. */
+/* A connection to a local port on which no process listens can connect to itself: the kernel may
+ * choose the same port for our end. */
 static bool is_to_itself(int fd)
 {
     union netaddr own, peer;
@@ -158,7 +158,7 @@ static void on_resolved(evutil_socket_t fd, short what, void *arg)
         dial_finish(dial);
 }
 
-/* The step under way took too long. For a numeric address the first call starts the first step. */
+/* The current step took too long. With a numeric address the first attempt starts here. */
 static void on_expiry(evutil_socket_t fd, short what, void *arg)
 {
     struct dial *dial = arg;
@@ -184,7 +184,7 @@ struct dial *dial_start(const struct dial_options *options, const struct address
     dial->where = *where;
     dial->fd = dial->lookup = -1;
     dial->deadline = clock_now_ns() + options->wait_ns;
-    evtimer_assign(&dial->wait, options->base, on_expiry, dial); /* for nothing yet */
+    evtimer_assign(&dial->wait, options->base, on_expiry, dial); /* not in use yet */
     evtimer_assign(&dial->expiry, options->base, on_expiry, dial);
     dial->is_numeric = netaddr_numeric(where, &dial->list);
     if (!dial->is_numeric)

@@ -3,8 +3,8 @@
  * dial: makes one outgoing TCP connection: looks the name up and tries its addresses in turn, all
  * within one deadline.
  *
- * on_done is called once, from the loop, never from inside dial_start(). The dial is freed before.
- * Main thread.
+ * on_done is called once, from the loop, never from inside dial_start(). The dial is freed before
+ * that call. Main thread.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef void dial_done_fn(void *arg, int fd, const union netaddr *peer, const st
 struct dial_options {
     struct event_base *base;
     int64_t wait_ns;    /* deadline of the whole dial */
-    int64_t silence_ns; /* as of stream_tune() */
+    int64_t silence_ns; /* see stream_tune() */
     dial_done_fn *on_done;
     void *arg;
 };

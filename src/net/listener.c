@@ -22,7 +22,7 @@ enum { ACCEPTS_PER_WAKE = 16, BACKLOG = 4096 };
 struct listener {
     struct listener_options options;
     size_t n;
-    struct event readable[NETADDR_LIST_MAX]; /* they own the sockets */
+    struct event readable[NETADDR_LIST_MAX]; /* each owns its socket */
     struct event retry;
     bool is_reported; /* reset when an accept succeeds */
 };
@@ -73,14 +73,14 @@ static int accept_from(int on, union netaddr *ret_peer)
     return accept4(on, &ret_peer->any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
-/* False: no more for now. */
+/* Accepts one connection. False: accept no more until the next wake-up. */
 static bool accept_one(struct listener *listener, int on)
 {
     const struct listener_options *options = &listener->options;
     union netaddr peer;
     int fd = accept_from(on, &peer);
-    /* Accept only this one. Without a free descriptor accept() fails even if no connection waits,
-     * so the next failure would evict another guest. */
+    /* on_short() has closed a connection: accept only one in its place. Without a free descriptor
+     * accept() fails even if none waits, and on_short() would close another one. */
     bool is_tight =
         fd < 0 && is_shortage(errno) && options->on_short && options->on_short(options->arg);
     if (is_tight)
@@ -94,8 +94,8 @@ static bool accept_one(struct listener *listener, int on)
         back_off(listener, errno);
         return false;
     }
-    /* Any other error concerns one connection that broke in the queue: accept() returns its network
-     * error. */
+    /* Any other error is the network error of one connection, which broke before it was accepted.
+     * Others may wait. */
     return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
@@ -132,7 +132,7 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
     return err_set(err, ERR_SYSTEM, error, "cannot listen on %s%s", at, netaddr_lacks(where));
 }
 
-/* Takes the socket. */
+/* Takes ownership of the socket. */
 static void listener_watch(struct listener *listener, int fd)
 {
     event_assign(&listener->readable[listener->n++], listener->options.base, fd,
@@ -149,7 +149,7 @@ static int listener_add(struct listener *listener, const union netaddr *where)
     return 0;
 }
 
-/* Skips absent addresses: "localhost" has an IPv6 address even where IPv6 is off. */
+/* Skips missing addresses: "localhost" has an IPv6 address even where IPv6 is off. */
 static bool add_all(struct listener *listener, const struct netaddr_list *where, struct err *err)
 {
     for (size_t i = 0; i < where->n; i++) {

@@ -41,8 +41,8 @@ MUST_CHECK struct listener *listener_adopt(const struct listener_options *option
 /* Makes a Unix socket that listens at `addr`, with mode 0600, non-blocking and close-on-exec. -1:
  * see *err. */
 MUST_CHECK int listener_make_unix(const struct sockaddr_un *addr, int type, struct err *err);
-/* Fills in the process that has connected to a Unix socket. False: it belongs to another user than
- * ours or root, or it is unknown. The directory's mode keeps other users out, but not root. */
+/* Fills in the process that has connected to a Unix socket. False: the process belongs to another
+ * user, or is unknown. Root is allowed: no mode of the socket's directory keeps root out. */
 MUST_CHECK bool listener_is_welcome(int fd, struct ucred *ret);
 void listener_free(struct listener *listener);
 /* The port of the first socket. */

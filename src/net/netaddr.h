@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define NETADDR_LIST_MAX 16 /* of one name */
+#define NETADDR_LIST_MAX 16 /* addresses of one name */
 #define NETADDR_TEXT_MAX 80 /* enough for netaddr_text() */
 
 union netaddr {
@@ -35,13 +35,13 @@ void netaddr_list_fill(struct netaddr_list *list, const struct addrinfo *found, 
 socklen_t netaddr_size(const union netaddr *a);
 int netaddr_port(const union netaddr *a);
 void netaddr_set_port(union netaddr *a, int port);
-/* The same host? Ignores ports. A v4-mapped IPv6 address equals its IPv4 address. */
+/* True for the same host; ports are ignored. A v4-mapped IPv6 address equals its IPv4 address. */
 bool netaddr_same_host(const union netaddr *a, const union netaddr *b);
 bool netaddr_is_loopback(const union netaddr *a);
-/* Is it an address of this machine: loopback, or one of its interfaces'? */
+/* True for an address of this machine: loopback, or an address of one of its interfaces. */
 bool netaddr_is_local(const union netaddr *a);
 /* A hint to append to an error about this address, or "". */
 const char *netaddr_lacks(const union netaddr *a);
-/* "10.0.0.1:14242" or "[fd00::1]:14242"; without a port if that is 0. A v4-mapped IPv6 address is
+/* "10.0.0.1:14242" or "[fd00::1]:14242"; a port of 0 is left out. A v4-mapped IPv6 address is
  * written as IPv4. Returns text. */
 char *netaddr_text(const union netaddr *a, char *text, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See portowner.h. The port leads to a socket's inode (/proc/net/tcp, tcp6), the inode to a process
- * (/proc/PID/fd).
+ * See portowner.h. Finds the inode of the port's socket in /proc/net/tcp and tcp6, then the process
+ * that has this inode in /proc/PID/fd.
  */
 #include "net/portowner.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The local address of one line: 8 or 32 hexadecimal digits, words in the host's byte order. */
+/* Reads a line's local address: 8 or 32 hexadecimal digits, as words in the host's byte order. */
 static bool parse_host(const char *hex, union netaddr *ret)
 {
     size_t words = strlen(hex) / 8;
@@ -39,13 +39,13 @@ static bool is_any(const union netaddr *a)
                                        : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
 }
 
-/* Would a socket there keep us from binding `where`? */
+/* True if a socket at address `there` keeps us from binding `where`. */
 static bool is_in_the_way(const union netaddr *there, const union netaddr *where)
 {
     return is_any(there) || is_any(where) || netaddr_same_host(there, where);
 }
 
-/* The inode of the socket, 0: none was found. A listening one wins over a connection. */
+/* The inode of the socket; 0: not found. Prefers a listening socket to a connection. */
 static uint64_t find_inode(const char *path, const union netaddr *where)
 {
     FILE *file = fopen(path, "re");

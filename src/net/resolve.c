@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See resolve.h. The thread owns its request and one end of a socket, the caller the other end. The
- * answer is one message.
+ * See resolve.h. The helper thread owns its request and one end of a socket pair, the caller the
+ * other end. The thread sends its answer as one message.
  */
 #include "net/resolve.h"
 
@@ -19,7 +19,7 @@ enum { STACK_BYTES = 1 << 20 }; /* untouched pages cost no memory */
 
 struct resolve_answer {
     struct netaddr_list list;
-    struct err err; /* ERR_NONE: the list is the answer */
+    struct err err; /* ERR_NONE: the look-up succeeded */
 };
 
 struct resolve_request {
@@ -28,7 +28,7 @@ struct resolve_request {
     struct resolve_answer answer;
 };
 
-static atomic_int the_threads; /* running, including those whose caller has given up */
+static atomic_int the_threads; /* running threads, also of abandoned look-ups */
 
 static void look_up(const struct address *where, struct resolve_answer *ret)
 {
@@ -57,7 +57,7 @@ static void *resolve_run(void *arg)
 {
     struct resolve_request *request = arg;
     look_up(&request->where, &request->answer);
-    /* It fails if the caller has given up. */
+    /* Fails if the caller has abandoned the look-up and closed its end. */
     (void)send(request->fd, &request->answer, sizeof request->answer, MSG_NOSIGNAL);
     resolve_end(request);
     return NULL;

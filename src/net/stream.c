@@ -58,7 +58,7 @@ void stream_close(struct stream *stream)
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
 #endif
 
-/* Without one of these options a failure is found later, by the missing heartbeats. */
+/* Ignores errors: without the option a network failure is found, too, but later, by heartbeats. */
 static void set_option(int fd, int level, int name, int value)
 {
     (void)setsockopt(fd, level, name, &value, sizeof value);
@@ -68,10 +68,10 @@ void stream_tune(int fd, int64_t silence_ns)
 {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    /* Our messages are few and urgent. After a second of heavy loss BBR may slow a connection to
-     * almost nothing for half a minute. Linear timeouts repeat a lost segment at equal intervals,
-     * for six times. From then on TCP_RTO_MAX_MS bounds the interval; otherwise a recovered network
-     * may be noticed too late. */
+    /* Our messages are few and urgent. BBR is not used: after a second of heavy loss it may almost
+     * stop a connection for half a minute. With linear timeouts a lost segment is sent again six
+     * times at equal intervals. After that TCP_RTO_MAX_MS bounds the interval, so that TCP soon
+     * notices when the network works again. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
     set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
     set_option(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, 1000);
@@ -79,7 +79,7 @@ void stream_tune(int fd, int64_t silence_ns)
         return;
     int64_t ms = silence_ns / NS_PER_MS;
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms < 1 ? 1 : ms < INT_MAX ? (int)ms : INT_MAX);
-    /* Three probes fit into the silence; the user timeout ends it. */
+    /* Three keepalive probes fit into silence_ns; then the user timeout ends the connection. */
     int64_t s = silence_ns / (3 * NS_PER_S);
     int probe = s < 1 ? 1 : s < 3600 ? (int)s : 3600;
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, probe);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stream: the bytes of one connection, plain or encrypted (tls.h). conn.c sees only this.
+ * stream: the bytes of one connection, plain or encrypted (tls.h). conn.c uses only this interface.
  *
  * A stream owns its descriptor: stream_close() ends it. Nothing here blocks. Main thread.
  */
@@ -26,15 +26,15 @@ struct stream;
 struct tls_session;
 
 struct stream_kind {
-    /* Before the first byte. 1: done. NULL: not needed. */
+    /* Call before the first read or write. 1: done. NULL: not needed. */
     ssize_t (*handshake)(struct stream *stream, struct err *err);
-    /* Return the number of bytes. After WANT_READ or WANT_WRITE call the same again; a write must
+    /* Return the number of bytes. After WANT_READ or WANT_WRITE repeat the same call; a write must
      * begin with the same bytes. */
     ssize_t (*read)(struct stream *stream, void *data, size_t size, struct err *err);
     ssize_t (*write)(struct stream *stream, const void *data, size_t size, struct err *err);
-    /* Does it hold buffered bytes, although the descriptor may not be readable? Ask after each
-     * successful handshake or read. A read may still answer WANT_READ. This and the following may
-     * be NULL. */
+    /* True if received bytes are buffered; the descriptor may not show them as readable. Call after
+     * each successful handshake or read. The next read may still return WANT_READ. This function
+     * and those below may be NULL. */
     bool (*has_more)(const struct stream *stream);
     /* Call before shutdown(SHUT_WR). */
     void (*end)(struct stream *stream);

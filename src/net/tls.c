@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define SUITE          "TLS_AES_128_GCM_SHA256" /* its hash must match the secret's */
+#define SUITE          "TLS_AES_128_GCM_SHA256" /* its hash must be the one in tls_secret() */
 #define GROUPS         "X25519:P-256"
 #define IDENTITY       "pchrun/1 " /* then the name of the job */
 #define IDENTITY_MAX   128
@@ -35,12 +35,12 @@ struct tls_session {
     struct tls *tls;
     SSL *ssl;
     struct stream below; /* borrows the descriptor */
-    struct err failure;  /* of `below`; ERR_NONE: none */
+    struct err failure;  /* error of `below`; ERR_NONE: none */
     bool is_ours, is_ready;
     bool has_begun;           /* something was received */
     bool is_plain;            /* the first bytes are not TLS */
     bool is_ended;            /* the other side has closed, with or without a close alert */
-    bool is_broken;           /* OpenSSL cannot use it any more */
+    bool is_broken;           /* OpenSSL cannot use the session any more */
     char asked[IDENTITY_MAX]; /* the other side's identity, if it is not ours */
 };
 
@@ -85,7 +85,7 @@ static uint8_t *new_secret(void)
     return page;
 }
 
-/* OpenSSL takes a shared secret as a session. Made for one handshake; OpenSSL owns it. */
+/* OpenSSL takes a shared secret as a session: one for each handshake, owned by OpenSSL. */
 static SSL_SESSION *new_psk(struct tls_session *session)
 {
     static const unsigned char suite[] = {0x13, 0x01}; /* SUITE, as RFC 8446 numbers it */
@@ -106,7 +106,7 @@ static struct tls_session *session_of(const SSL *ssl)
     return tlslib.SSL_get_ex_data(ssl, 0);
 }
 
-/* On a member: the identity and secret for node 0. Without a session the handshake fails. */
+/* On other nodes than node 0: what to offer. Without a session the handshake fails. */
 static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, size_t *ret_len,
                       SSL_SESSION **ret)
 {
@@ -144,7 +144,7 @@ static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSIO
 
 /* ---- what OpenSSL reads and writes through ---- */
 
-/* Bytes of a peer without TLS must not reach OpenSSL. */
+/* False: the first bytes are a message without TLS, which must not reach OpenSSL. */
 static bool look_at_first(struct tls_session *session, const void *data, size_t len)
 {
     struct frame frame;
@@ -182,7 +182,7 @@ static long on_control(BIO *bio, int command, long number, void *data)
     struct tls_session *session = tlslib.BIO_get_data(bio);
     if (command == BIO_CTRL_EOF)
         return session->is_ended;
-    return command == BIO_CTRL_FLUSH; /* nothing is kept back */
+    return command == BIO_CTRL_FLUSH; /* a flush succeeds: nothing is buffered */
 }
 
 /* ---- what went wrong ---- */
@@ -192,7 +192,7 @@ static bool tls_fail(struct err *err, const char *text)
     return err_set(err, ERR_PEER, 0, "%s", text);
 }
 
-/* Node 0 refuses by an alert, which says little, but few causes are possible. */
+/* Node 0 refuses by an alert. An alert says little, but only few causes are possible. */
 static bool explain_alert(const struct tls_session *session, int alert, const char *reason,
                           struct err *err)
 {
@@ -204,7 +204,7 @@ static bool explain_alert(const struct tls_session *session, int alert, const ch
     return err_set(err, ERR_PEER, 0, "node 0 refuses the handshake: %.60s", reason);
 }
 
-/* ERR_USAGE: the other side is a pchrun, and a user can mend the setting. */
+/* ERR_USAGE: the other side is a pchrun, and a user can correct the setting. */
 static bool explain_handshake(const struct tls_session *session, int code, const char *reason,
                               struct err *err)
 {
@@ -294,7 +294,7 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
         return STREAM_FAILED;
     }
     session->is_ready = true;
-    /* Always true by the settings below; checked because all security rests on it. */
+    /* The settings below ensure this. It is checked because all security depends on it. */
     if (tlslib.SSL_session_reused(session->ssl) == 1 &&
         tlslib.SSL_version(session->ssl) == TLS1_3_VERSION)
         return 1;
@@ -411,7 +411,7 @@ static bool set_up_context(struct tls *tls)
     __typeof__(&SSL_CTX_ctrl) control = tlslib.SSL_CTX_ctrl;
     tlslib.SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     control(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
-    /* The output queue may move in memory. Idle buffers would be most of node 0's memory. */
+    /* A repeated write may move its data. Idle buffers would be most of node 0's memory. */
     control(context, SSL_CTRL_MODE,
             SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                 SSL_MODE_RELEASE_BUFFERS,

@@ -16,8 +16,8 @@ enum { MAJOR = 3 };
 
 struct tlslib tlslib;
 
-/* Without openssl.cnf: it may demand other protocols or load modules. Without an exit handler: a
- * forked child would run it, too. */
+/* Ignores openssl.cnf, which may demand other protocols or load modules. Sets no exit handler,
+ * because a forked child would run it, too. */
 static bool init(struct err *err)
 {
     if (tlslib.OpenSSL_version_num() >> 28 != MAJOR)
@@ -62,7 +62,7 @@ static bool holds(const struct dl_phdr_info *object, const void *address)
     return false;
 }
 
-/* Has the linker changed read-only pages? Then they differ from the file and must stay. */
+/* True if the dynamic linker has changed read-only pages, which must then stay in memory. */
 static bool has_changed_text(const struct dl_phdr_info *object)
 {
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -78,7 +78,7 @@ static bool has_changed_text(const struct dl_phdr_info *object)
     return false;
 }
 
-/* Skips writable segments: they hold addresses from the linker. A locked segment (mlockall(2))
+/* Skips writable segments: the dynamic linker has written into them. A locked segment (mlockall(2))
  * stays. */
 static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
 {

@@ -56,7 +56,7 @@ static bool give_lines(struct feed *feed)
 /* Reads one piece. False: no data now, or the end. */
 static bool take_piece(struct feed *feed, bool *ret_is_end)
 {
-    static char chunk[CHUNK]; /* shared: its content is copied before the next read */
+    static char chunk[CHUNK]; /* shared by all feeds: its content is copied before the next read */
     ssize_t n;
     do
         n = read(feed->fd, chunk, sizeof chunk);
@@ -88,7 +88,7 @@ static void feed_on_readable(void *ctx)
     if (take_piece(feed, &is_end))
         (void)feed_go_on(feed);
     else if (is_end)
-        watch_end(&feed->readable); /* the writer's death is learned elsewhere */
+        watch_end(&feed->readable); /* source.c learns by itself when the writer ends */
 }
 
 static void on_resume(void *ctx)

@@ -16,7 +16,7 @@ struct feed_options {
     unsigned lines_per_s;
     size_t bytes_per_s;
 };
-/* None of these may close the feed. */
+/* None of these functions may close the feed. */
 struct feed_calls {
     void (*line)(void *ctx, const char *line, size_t len); /* NUL-terminated */
     void (*too_long)(void *ctx);                           /* one line is skipped */
@@ -37,7 +37,7 @@ struct feed {
 
 /* Takes the descriptor. On failure *feed is closed. */
 MUST_CHECK bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err);
-/* After its writers have ended: hands out the rest, at most a second's share. A last line without a
- * newline counts. */
+/* Call after the writers have ended: hands out the last lines, at most as many as in one second. A
+ * last line without a newline counts. */
 void feed_drain(struct feed *feed);
 void feed_close(struct feed *feed);

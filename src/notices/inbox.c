@@ -22,7 +22,7 @@
 #define TOPIC   "source"
 #define WATCHER "pchrun-watch"
 
-/* By then the commands run their main(). */
+/* After this time the commands run their main(), so the sources do not delay them. */
 #define START_AFTER_NS (100 * NS_PER_MS)
 #define FILE_MAX       (256 * 1024)
 
@@ -30,7 +30,7 @@ _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "
 
 /* --- the programs --- */
 
-/* pchrun-watch, then the kind, which is its name of the source, then the path, if there is one. */
+/* pchrun-watch, then the kind, which pchrun-watch uses as the source's name, then any path. */
 static char **watcher_args(const struct config_notice *notice, struct err *err)
 {
     char program[PATH_MAX];
@@ -150,8 +150,8 @@ static void add_auto(struct inbox *inbox, struct config *config)
             log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
 }
 
-/* `level`: of the line that says that nothing is remembered; lower for "auto", which the user did
- * not name. */
+/* `level`: of the log line that past notices are not remembered. It is lower for "auto", because
+ * the user did not name these sources. */
 static bool recall_if_needed(struct inbox *inbox, const struct config *config,
                              const char *state_dir, enum log_level level, struct err *err)
 {
@@ -174,7 +174,7 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
 
-/* The mark is unique, even if one pchrun runs below another. */
+/* Sets the variable that marks the sources' processes. It is unique, even below another pchrun. */
 static bool make_env(struct inbox *inbox)
 {
     struct source_world *world = &inbox->world;
@@ -224,7 +224,7 @@ void inbox_end(struct inbox *inbox, const struct notice *by)
     if (!inbox->start.is_open)
         return;
     watch_at(&inbox->start, CLOCK_NEVER);
-    if (by && !is_there(inbox, by->source)) /* a person gave it */
+    if (by && !is_there(inbox, by->source)) /* a person gave the notice, not a source */
         by = NULL;
     if (inbox->memory.is_wanted && pastnotices_end(&inbox->pastnotices, by, clock_real_ns()))
         remember(inbox);

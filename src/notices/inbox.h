@@ -22,16 +22,16 @@ struct inbox {
     char mark_text[80];
     struct watch start;
     struct pastnotices pastnotices;
-    struct outfile memory; /* the file of `handled`; not wanted: nothing is remembered */
+    struct outfile memory; /* the file of pastnotices; not wanted: nothing is remembered */
 };
 
 /* Call before anything is started: finds the programs and reads the remembered notices. Set the
- * public fields first, unless `state_dir` is NULL: then none are remembered. False: a program is
- * missing or cannot be executed. */
+ * public fields first; without a `state_dir` they may wait, and no notices are remembered. False: a
+ * program is missing or cannot be executed. */
 MUST_CHECK bool inbox_init(struct inbox *inbox, const struct config *config, const char *state_dir,
                            struct err *err);
-/* Call after the training commands were started, or were refused. The sources start a little later.
- */
+/* Call after the training commands have started or have failed to start. The sources start soon
+ * after. */
 MUST_CHECK bool inbox_open(struct inbox *inbox, struct config *config, const char *state_dir,
                            struct err *err);
 void inbox_free(struct inbox *inbox);
@@ -39,5 +39,5 @@ void inbox_free(struct inbox *inbox);
 /* The run is over: ends the sources. `by`: source and id of the notice that ended the run; NULL:
  * none. */
 void inbox_end(struct inbox *inbox, const struct notice *by);
-/* Is inbox_end() still at work? Bounded. */
+/* True while inbox_end() is still at work; this time is bounded. */
 bool inbox_is_busy(const struct inbox *inbox);

@@ -5,8 +5,8 @@
  *     {"type": "terminate", "id": "…", "deadline_seconds": 30, "text": "…"}
  *
  * The line is untrusted. Unknown fields are ignored. A wrong type or id makes the line invalid. A
- * wrong deadline or text is dropped and the notice counts: a sloppy notice is still a notice. Pure;
- * any thread.
+ * wrong deadline or text is dropped, but the notice counts: it still warns of the end. Pure; any
+ * thread.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define NOTICELINE_MAX (64 * 1024) /* bytes of a line */
-/* Longer deadlines are cut to it. */
+/* The longest time to a deadline; a longer one is cut. */
 #define NOTICELINE_LEFT_MAX_NS (INT64_C(366) * 24 * 3600 * 1000000000)
 
 enum noticeline_result {
@@ -27,7 +27,7 @@ enum noticeline_result {
 };
 
 struct noticeline_reader {
-    const char *source;  /* of the notice; at most 31 bytes */
+    const char *source;  /* the notice's source; at most 31 bytes */
     int64_t real_now_ns; /* the wall clock, to turn a "deadline" into the time left */
     bool is_termination; /* a line without a type means terminate */
 };

@@ -164,7 +164,7 @@ enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
     return was_refused ? HANDLED_SAID_THAT : HANDLED_ENOUGH;
 }
 
-/* Every node counts the attempt: the next one may get the notice on any of them. */
+/* Every node counts the attempt: in the next attempt any node may get the notice. */
 static bool count_attempt(struct pastnotices *pastnotices, const struct notice *by,
                           int64_t real_now_ns)
 {
@@ -184,6 +184,6 @@ bool pastnotices_end(struct pastnotices *pastnotices, const struct notice *by, i
 {
     bool has_changed = count_attempt(pastnotices, by, real_now_ns);
     for (int i = 0; i < pastnotices->n; i++)
-        has_changed |= pastnotices->list[i].is_refused; /* its time has changed, at least */
+        has_changed |= pastnotices->list[i].is_refused; /* at_ns has changed */
     return has_changed;
 }

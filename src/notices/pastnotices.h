@@ -4,11 +4,11 @@
  *
  *   notices.<node>.json in the state directory
  *
- * A platform may repeat a notice after the job was started again on the same machine. Without a
- * memory, each attempt would save and end at once, for ever. So a notice that has ended enough
- * attempts ends no more: the job saves before its deadline and goes on. Every node counts the
- * notice that ended an attempt, also if another node got it. Only a notice with an id can be
- * recognised. A notice that does not come for 30 days is forgotten; a full list drops the
+ * A platform may repeat a notice after the job was started again on the same machine. Without this
+ * list each attempt would save and end at once, for ever. So a notice that has ended enough
+ * attempts ends no further attempt: the job saves before its deadline and goes on. Every node
+ * counts the notice that ended an attempt, also if another node got it. Only a notice with an id
+ * can be recognised. A notice that does not come for 30 days is forgotten; a full list drops the
  * oldest. Owns nothing. Main thread; reading may block, as everything at start.
  */
 #pragma once
@@ -35,8 +35,8 @@ struct pastnotices {
     int n;
 };
 
-/* A missing file counts as empty. False: the file is damaged or belongs to another job; *handled is
- * then empty. */
+/* A missing file counts as empty. False: the file is damaged or belongs to another job;
+ * *pastnotices is then empty. */
 MUST_CHECK bool pastnotices_read(struct pastnotices *pastnotices, const char *path,
                                  int64_t real_now_ns, struct err *err);
 
@@ -52,5 +52,5 @@ enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
 /* The attempt has ended; `by`: the notice that ended it, or NULL. False: there is nothing to write.
  */
 bool pastnotices_end(struct pastnotices *pastnotices, const struct notice *by, int64_t real_now_ns);
-/* The whole file. */
+/* Writes the whole file. */
 void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w);

@@ -22,14 +22,14 @@
 
 #define TOPIC "source"
 
-/* Far more than a source needs. */
+/* For standard output: far more than a source needs. */
 static const struct feed_options out_limits = {NOTICELINE_MAX, 20, 1024 * 1024};
-/* stderr, for people: longer lines are not for people. */
+/* For standard error, which goes to the log: longer lines are not for people. */
 static const struct feed_options err_limits = {480, 200, 256 * 1024};
 
 #define END_WAIT_NS  (500 * NS_PER_MS)
 #define KILL_WAIT_NS (2 * NS_PER_S)
-/* A flood is over after this time without another one. */
+/* The source's state is "paused" until this time has passed without another flood. */
 #define FLOOD_NS (10 * NS_PER_S)
 
 #define WAIT_MIN_NS NS_PER_S
@@ -56,7 +56,7 @@ static void change(struct source *source)
     source->world->loop->has_changed = true;
 }
 
-/* The last error, for the report. */
+/* Keeps the last error for the report. */
 static void note_error(struct source *source, const char *text)
 {
     bool is_new = !str_is(source->last_error, text);
@@ -161,7 +161,7 @@ static void on_long_word(void *ctx)
 
 /* --- its process --- */
 
-/* Both ends close at exec; the writer's end becomes a standard stream. */
+/* Both ends close at exec; before it the child copies the writer's end to a standard stream. */
 static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
 {
     int ends[2];
@@ -270,8 +270,8 @@ static void plan_next(struct source *source, const char *why)
 
 /* --- its end --- */
 
-/* Repeating the same notice must not postpone the end. The first one stands, unless the notice
- * changes or leaves less time. */
+/* A poll that repeats its notice must not postpone the deadline. So the first notice stays valid,
+ * unless the new notice differs or leaves less time. */
 static bool source_is_news(const struct source *source, const struct notice *notice,
                            int64_t deadline)
 {

@@ -3,12 +3,12 @@
  * source: a program that announces the end of this machine: its process, its output and its
  * restarts.
  *
- * A source prints a line for each notice (noticeline.h), or it is a poll: run at intervals, it
- * answers by its exit status. A source cannot harm the job. It runs in a process group of its own,
- * with three descriptors of ours and none of the job's. Its output is bounded. An ended source is
- * started again: after a second, then after twice as long each time, at most a minute. Its notices
- * stay valid meanwhile: only its own lines change them. Nothing here blocks. Owns its descriptors,
- * its clock and its memory: source_free(). Main thread.
+ * A source prints a line for each notice (noticeline.h), or it is a poll: pchrun runs it at
+ * intervals, and its exit status is the answer. A source cannot harm the job. It runs in a process
+ * group of its own, with three descriptors of ours and none of the job's. Its output is bounded. An
+ * ended source is started again: after a second, then after twice as long each time, at most a
+ * minute. Its notices stay valid meanwhile: only its own lines change them. Nothing here blocks.
+ * Owns its descriptors, its clock and its memory: source_free(). Main thread.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ struct source_world {
     struct loop *loop;
     struct reap *reap;
     char *dir;     /* working directory; NULL: ours */
-    char **env;    /* with the mark */
-    char mark[64]; /* marks their orphans (reap_strays) */
+    char **env;    /* with the variable `mark` */
+    char mark[64]; /* variable by which reap_strays() finds them */
     void (*notice)(void *ctx, const struct notice *notice);
     void *ctx;
 };
@@ -49,7 +49,7 @@ struct source {
     const struct source_world *world; /* NULL: not open */
     enum source_phase phase;
     struct reap_watch watch; /* pid 0: no process */
-    int report;              /* result of the start (spawn.h) */
+    int report;              /* descriptor with the result of the start (spawn.h) */
     struct feed out, err;
     struct watch clock; /* the next start, a poll's timeout, or the next step of ending */
     int64_t wait_ns;    /* before the last restart; 0: none yet */
@@ -60,7 +60,7 @@ struct source {
     struct notice said;
     int64_t said_at;
     bool is_failing;  /* a poll: its last run gave no answer */
-    bool gave_notice; /* a poll: `given` stands */
+    bool gave_notice; /* a poll: `given` is still valid */
     struct notice given;
     int64_t given_deadline; /* CLOCK_NEVER: unknown */
     struct log_limit bad_lines, own_words, logs, failures;
@@ -71,8 +71,8 @@ void source_open(struct source *source, const struct source_world *world);
 /* Kills it if it still runs. */
 void source_free(struct source *source);
 void source_start(struct source *source);
-/* Ends the source for good: SIGTERM now, SIGKILL after half a second. Two seconds later it gives up
- * on a source that still lives. */
+/* Ends the source for good: SIGTERM now, SIGKILL after half a second. After two more seconds pchrun
+ * no longer waits for it. */
 void source_end(struct source *source);
 /* How long to wait before a source that has ended after ran_ns (0: it could not be started) is
  * started again. before_ns: the wait before this run; 0: none. A run of a minute or more resets the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * azure: Azure's scheduled events, polled. They list all machines of a set, so the first request
- * asks for our own name. The first poll turns the service on, which may take two minutes. Until the
- * first answer, each poll's timeout is twice the last one's.
+ * asks for this machine's name. The first poll turns the service on, which may take two minutes.
+ * Until the first answer, each poll's timeout is twice the last one's.
  *
  * With --acknowledge instead: approves one event, so that it begins at once on every machine that
  * it names. Use it once, after the checkpoint is committed.
@@ -21,8 +21,8 @@
 #define NAME_PATH     "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 #define EVENTS_PATH   "/metadata/scheduledevents?api-version=2020-07-01"
 #define HEADER        "Metadata: true"
-#define FIRST_FACTOR  65 /* times the timeout, at most: two minutes for 2 s */
-#define NAME_TRIES    10 /* after that, all events count as ours */
+#define FIRST_FACTOR  65 /* maximum of `timeouts`: two minutes for a timeout of 2 s */
+#define NAME_TRIES    10 /* after these, all events count as ours */
 #define ACK_TRIES     5
 #define ACK_BODY_MAX  4096
 #define NAME_MAX_SIZE 128
@@ -31,7 +31,7 @@ static struct azure {
     struct watch_timer timer;
     char endpoint[ENDPOINT_MAX];
     char name[NAME_MAX_SIZE]; /* "": not known */
-    int64_t timeouts;         /* timeouts for the next poll */
+    int64_t timeouts;         /* the next poll waits this many times the timeout */
     int64_t began_ns;
     struct trouble name_trouble, events_trouble;
     unsigned acks;
@@ -70,7 +70,7 @@ static void on_events(void *ctx, const struct http_answer *answer)
     watch_poll_again(&azure.timer, azure.began_ns);
 }
 
-/* Better to stop for another machine's event than to lose unsaved work. */
+/* A stop for another machine's event is better than a loss of unsaved work. */
 static void fail_name(const struct err *err)
 {
     watch_failed(&azure.name_trouble, "the name of this machine", err);

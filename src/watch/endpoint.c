@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* `where` names the address's origin in errors. */
+/* Checks and completes an address. `where` says in errors where it comes from. */
 static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], struct err *err)
 {
     static const char scheme[] = "http://";

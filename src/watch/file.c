@@ -13,7 +13,7 @@
 
 static struct trouble trouble;
 
-/* The last content was incomplete since then; 0: complete. */
+/* Since when, and at which length, the content is incomplete; 0: it is complete. */
 static struct {
     int64_t since_ns;
     size_t len;
@@ -35,8 +35,8 @@ static bool has_end(const struct folder *folder)
     return *last == '\n' || *last == '}';
 }
 
-/* A writer that writes in place first empties the file and may be slow. So wait until it closes the
- * file, if inotify shows that, but not for ever. A file that shrinks starts the wait anew. */
+/* True while the file may still be written: a slow writer may have emptied it first. Waits until it
+ * is closed, if inotify shows that, but not for ever. If it shrinks, the wait begins again. */
 static bool may_go_on(const struct folder *folder, bool is_notice)
 {
     int64_t now = clock_now_ns(), patience = watch.options.interval_ns;

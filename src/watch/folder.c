@@ -26,7 +26,7 @@
 #endif
 #define ZFS_MAGIC 0x2fc12fc1
 
-/* File systems that only this machine writes to. */
+/* True for a file system that only this machine writes to. */
 static bool is_local(const char *dir)
 {
     static const unsigned local[] = {
@@ -81,7 +81,7 @@ static void folder_look(struct folder *folder)
         look_within(folder, watch.options.interval_ns);
 }
 
-/* If the directory is missing, wait until it is made again. */
+/* If the directory is missing, looks for it again at each interval. */
 static void folder_on_timer(void *ctx)
 {
     struct folder *folder = ctx;
@@ -90,7 +90,7 @@ static void folder_on_timer(void *ctx)
     folder_look(folder);
 }
 
-/* For Kubernetes's links, only the entry "..data" changes. */
+/* True if the event may concern our file. With Kubernetes's links only "..data" changes. */
 static bool is_about_us(const struct folder *folder, const struct inotify_event *event)
 {
     if (event->len == 0 || folder->is_all)
@@ -98,7 +98,7 @@ static bool is_about_us(const struct folder *folder, const struct inotify_event 
     return str_is(event->name, folder->name) || str_starts(event->name, "..");
 }
 
-/* The directory is gone, and its watch with it. */
+/* True if the directory was removed or moved, which ends its inotify watch. */
 static bool is_end(const struct inotify_event *event)
 {
     return event->mask & (IN_IGNORED | IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * folder: watches one file of other programs by inotify on its directory. The file may appear,
- * change, be replaced, moved or removed. It may also be a symbolic link into a directory that is
- * replaced as a whole, as in Kubernetes. On a shared file system, where inotify misses changes of
- * other machines, and while the directory is missing, the file is also read every `interval`. Main
- * thread.
+ * folder: watches one file that other programs write, by inotify on its directory. The file may
+ * appear, change, be replaced, moved or removed. It may also be a symbolic link into a directory
+ * that is replaced as a whole, as in Kubernetes. On a shared file system, where inotify misses
+ * changes of other machines, and while the directory is missing, the file is also read every
+ * `interval`. Main thread.
  */
 #pragma once
 

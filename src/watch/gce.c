@@ -23,7 +23,7 @@
 #define INSTANCE      "/computeMetadata/v1/instance/"
 #define QUICK_NS      (100 * NS_PER_MS) /* two changes never come so close together */
 #define BAD_HANGS_MAX 2
-#define POLLS         300 /* until a hanging request is tried again */
+#define POLLS         300 /* polls, until a hanging request is tried again */
 #define ABSENT_FACTOR 30  /* times the interval, for a key that this machine lacks */
 #define RETRY_NS      (100 * NS_PER_MS)
 #define RETRY_FACTOR  5 /* times the interval, at most */
@@ -62,7 +62,7 @@ static struct stop {
     struct err err;       /* of the first answer that failed */
 } stop;
 
-/* Two more keys, for when the stop ends, and their answers. */
+/* Two more keys, which say when the stop ends, and their answers. */
 static struct detail {
     const char *path;
     char word[64];
@@ -113,8 +113,8 @@ static void count_bad_hang(struct asker *asker)
               asker->key->path);
 }
 
-/* The first retry comes soon: a restarting server is away for less than a second, and restarts come
- * with events. */
+/* The first retry comes soon: a restarting server is away for less than a second, and it often
+ * restarts when an event comes. */
 static void gce_fail(struct asker *asker, const struct err *err)
 {
     int64_t most = RETRY_FACTOR * watch.options.interval_ns;
@@ -146,8 +146,8 @@ static void gce_go_on(struct asker *asker, const char *etag)
 
 enum said { SAID_NOTHING, SAID_ABSENT, SAID_VALUE };
 
-/* Only the metadata server counts, by its header. For "no maintenance ever" it answers 503 with a
- * special text. SAID_NOTHING: *err says why. */
+/* Only answers with the metadata server's header count. A 503 with a special text means that no
+ * maintenance was ever announced. SAID_NOTHING: *err says why. */
 static enum said gce_judge(const struct http_answer *answer, struct err *err)
 {
     bool may_be_none = answer->status == 503 || answer->status == 200;

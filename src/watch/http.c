@@ -37,7 +37,7 @@ struct exchange {
     struct exchange *next;
 };
 static struct {
-    CURLM *multi;            /* NULL: not open, nothing is asked */
+    CURLM *multi;            /* NULL: not open, so no request can run */
     struct exchange *first;  /* under way */
     struct exchange *failed; /* could not start; fn is called later */
 } http;
@@ -104,7 +104,7 @@ bool http_open(struct err *err)
 {
     if (!curllib_load(err))
         return false;
-    /* CURL_GLOBAL_NOTHING: only one source uses TLS, which initializes itself on first use. */
+    /* CURL_GLOBAL_NOTHING: most sources need no TLS, which initializes itself on first use. */
     if (curllib.curl_global_init(CURL_GLOBAL_NOTHING) == 0)
         http.multi = curllib.curl_multi_init();
     return http.multi || out_of_memory(err);
@@ -174,7 +174,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     exchange->header_bytes += len;
     if (exchange->header_bytes > HTTP_BODY_MAX)
         return 0;
-    if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* also after a 100 */
+    if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* a new answer, as after a 100 */
         answer->etag[0] = answer->flavor[0] = answer->ttl[0] = '\0';
     take_header(data, len, "ETag", answer->etag);
     take_header(data, len, "Metadata-Flavor", answer->flavor);
@@ -362,7 +362,7 @@ static void tell_ended(void)
         }
 }
 
-/* Waits for the descriptors and for what is under way. */
+/* Waits for the descriptors and for the running requests. */
 static void wait_for_any(const struct pollfd *fds, unsigned n, int timeout_ms)
 {
     struct curl_waitfd extra[FDS_MAX];

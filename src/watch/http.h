@@ -45,19 +45,18 @@ struct http_request {
     void *ctx;
 };
 
-/* Is the status 200? Else *err says why not. */
+/* True if the status is 200. Else *err says what came instead. */
 MUST_CHECK bool http_is_ok(const struct http_answer *answer, struct err *err);
-/* Is the body one printable word of fewer than `size` bytes? */
+/* True if the body is one printable word of fewer than `size` bytes. */
 bool http_is_word(const struct http_answer *answer, size_t size);
 
 /* Call once before the first request. False: libcurl is missing; *err says what to do. */
 MUST_CHECK bool http_open(struct err *err);
 /* Drops running requests; their fn is not called. */
 void http_close(void);
-/* Copies all of the request but body and ctx. fn always gets the outcome, never before this
- * returns. */
+/* Copies the request, except body and ctx. fn always gets the outcome, after this has returned. */
 void http_start(const struct http_request *request);
-/* Is no request under way? */
+/* True if no request is running. */
 bool http_is_idle(void);
 /* Waits for the descriptors (fills in revents), the running requests and the timeout. Calls fn for
  * finished requests. Works also before http_open(). */

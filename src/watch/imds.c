@@ -26,7 +26,7 @@
 struct imds_cloud {
     struct endpoint_rule rule;
     const char *token;                     /* "the token (IMDSv2)"; NULL: the cloud has none */
-    const char *without;                   /* what it is without one: " (IMDSv1)" */
+    const char *without;                   /* the name of requests without it: " (IMDSv1)" */
     const char *token_header, *ttl_header; /* the header of a request, and that of the PUT */
     struct imds_path {
         const char *path; /* below latest/meta-data/ */
@@ -41,10 +41,10 @@ static struct imds {
     struct watch_timer timer;
     char endpoint[ENDPOINT_MAX], boot_id[64];
     char token[TOKEN_MAX];   /* "": none */
-    int64_t token_until_ns;  /* then it is replaced */
-    int64_t token_retry_ns;  /* then it is asked for again */
+    int64_t token_until_ns;  /* when the token is to be replaced */
+    int64_t token_retry_ns;  /* when a missing token is requested again */
     bool is_refused;         /* this poll's token was refused */
-    bool has_renewed;        /* and replaced at once */
+    bool has_renewed;        /* and the poll is repeated with a new one */
     bool has_answered;       /* a path has answered in this poll */
     unsigned polls, waiting; /* answers that this poll still waits for */
     int64_t began_ns;
@@ -69,8 +69,8 @@ static void keep_token(const struct http_answer *answer)
 
 static void ask_all(void);
 
-/* Explains a missing token. Only the PUT's answer has a hop limit, so a container one hop too far
- * gets every answer but that. */
+/* Explains a missing token. Only the PUT's answer has a hop limit, so a container one network hop
+ * too far away gets all answers except this one. */
 static const char *reason_of_silence(void)
 {
     if (!imds.is_token_late)
@@ -81,7 +81,7 @@ static const char *reason_of_silence(void)
                : "; in a container the hop limit of the metadata service may have to be 2";
 }
 
-/* Waits for the end of the poll: it matters whether the paths have answered. */
+/* Call at the end of a poll, when it is known whether the paths have answered. */
 static void complain_of_token(void)
 {
     struct err err;
@@ -137,7 +137,7 @@ static void imds_end_poll(void)
     watch_poll_again(&imds.timer, is_again ? 0 : imds.began_ns);
 }
 
-/* For a missing token some answer 401, some 403; for a bad token all answer 401. */
+/* For a missing token some services answer 401, some 403; for a bad token all answer 401. */
 static bool is_refusal(int status)
 {
     return imds.cloud->token && (status == 401 || (status == 403 && !imds.token[0]));
@@ -236,7 +236,7 @@ static bool imds_start(struct err *err)
 
 /* ---- the clouds ---- */
 
-#define INTERVAL_NS (5 * NS_PER_S) /* as Amazon asks for */
+#define INTERVAL_NS (5 * NS_PER_S) /* as Amazon recommends */
 #define LEAD_NS     (3600 * NS_PER_S)
 
 static const struct imds_cloud amazon = {

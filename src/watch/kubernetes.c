@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kubernetes: an annotation of the pod, in a file of a downward API volume. For clusters that
- * announce the end before the SIGTERM. The value is read like a file's content (file.c). A missing
- * or empty value, or a word that means no, is not a notice.
+ * kubernetes: an annotation of the pod, in a file of a downward API volume. This is for clusters
+ * that announce the end before the SIGTERM. The value is read like a file's content (file.c). A
+ * missing or empty value, or a word that means no, is not a notice.
  */
 #include "base/str.h"
 #include "watch/answers/body.h"

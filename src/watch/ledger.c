@@ -29,7 +29,7 @@ static bool is_material(int64_t a, int64_t b)
     return a - b >= LEDGER_MATERIAL_NS || b - a >= LEDGER_MATERIAL_NS;
 }
 
-/* When to report it with its real type. */
+/* When to report the event with its real type. */
 static int64_t near_at(const struct ledger *ledger, const struct ledger_live *live)
 {
     if (live->event.type == NOTICE_LOG || live->deadline_ns == EVENT_AT_UNKNOWN)
@@ -77,7 +77,7 @@ static void ledger_add(struct ledger *ledger, unsigned topic, const struct event
     tell_changes(ledger, live, now);
 }
 
-/* Keeps the reported id. */
+/* Updates a live event, but keeps the reported id. */
 static void refresh(struct ledger *ledger, struct ledger_live *live, const struct event *event,
                     struct ledger_now now)
 {
@@ -107,7 +107,7 @@ static void ledger_take(struct ledger *ledger, unsigned topic, const struct even
         ledger_add(ledger, topic, &event, now);
 }
 
-/* Marks the topic's events. A partial answer removes none. */
+/* Notes which live events the topic names. A partial answer removes none. */
 static void mark(struct ledger *ledger, unsigned topic, const struct events *events)
 {
     for (unsigned i = 0; i < ledger->count; i++) {

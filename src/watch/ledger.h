@@ -19,7 +19,7 @@
 #define LEDGER_LIVE_MAX   64
 
 /* While a service is down, a proxy may answer that a path does not exist. So an event ends only
- * with the second such answer in a row. */
+ * when two answers in a row say this. */
 #define LEDGER_ABSENT_WANTED 2
 
 /* A smaller change of a deadline is not reported; metadata services count in seconds. */
@@ -57,7 +57,7 @@ struct ledger {
     struct ledger_live live[LEDGER_LIVE_MAX];
     unsigned count;
     unsigned absences[LEDGER_TOPICS_MAX];
-    struct log_limit limit; /* limits the lines about events that did not fit */
+    struct log_limit limit; /* limits the log lines about events that did not fit */
 };
 
 void ledger_init(struct ledger *ledger, const struct ledger_rules *rules, ledger_fn *tell,
@@ -65,9 +65,9 @@ void ledger_init(struct ledger *ledger, const struct ledger_rules *rules, ledger
 /* A valid answer: exactly these events. New ones are reported first, vanished ones last. */
 void ledger_update(struct ledger *ledger, unsigned topic, const struct events *events,
                    struct ledger_now now);
-/* The answer: this topic does not exist. */
+/* Call if the answer is that this topic does not exist. */
 void ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now);
-/* An event may have come within `lead`. */
+/* Reports events that have come within `lead`. */
 void ledger_tick(struct ledger *ledger, struct ledger_now now);
 /* When to call ledger_tick() next, by the monotonic clock; CLOCK_NEVER: not needed. */
 int64_t ledger_next(const struct ledger *ledger);

@@ -2,8 +2,8 @@
  *
  * pod: polls the API server of Kubernetes for this pod and its node, with the pod's service
  * account. Without permission to read the node, only the pod is polled; the log says so once, and
- * the node is tried again now and then. Each request reads the account's token anew, because the
- * kubelet replaces it.
+ * the node is tried again from time to time. Each request reads the account's token anew, because
+ * the kubelet replaces it.
  */
 #include "base/fd.h"
 #include "base/str.h"
@@ -19,7 +19,7 @@
 
 #define ACCOUNT_USUAL "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_MAX     8192
-#define BODY_MAX      (4 * 1024 * 1024) /* a node lists the images that it has */
+#define BODY_MAX      (4 * 1024 * 1024) /* a node's answer lists all its images */
 #define SLOWLY        12                /* retry a forbidden node in every 12th poll */
 
 enum { TOPIC_POD, TOPIC_NODE, TOPICS };
@@ -36,7 +36,7 @@ static struct pod_source {
     struct trouble troubles[TOPICS];
 } self;
 
-/* A Kubernetes name, safe in a URL. */
+/* True for a Kubernetes name that is safe in a URL. */
 static bool pod_is_name(const char *text)
 {
     return str_is_of(text, STR_LOWER STR_DIGITS "-.");
@@ -53,9 +53,9 @@ static bool pod_read_file(const char *file, char *text, size_t size, struct err 
     return text[0] || err_set(err, ERR_PROTOCOL, 0, "%s is empty", path);
 }
 
-/* With a resourceVersion, any API server may answer from its cache, but not older than that
- * version. Without one, at first and after a failure, the answer is the newest. A server whose
- * cache lags behind refuses a version (504). */
+/* With a resourceVersion, any API server may answer from its cache, but not with an older version.
+ * Without one, at first and after a failure, the answer is the newest. A server whose cache lags
+ * behind refuses a version (504). */
 static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn)
 {
     static char token[TOKEN_MAX], header[TOKEN_MAX + 32];

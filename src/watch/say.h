@@ -2,9 +2,9 @@
  *
  * say: writes notices to standard output, as in pchrun-protocol(7).
  *
- * A line is made when it can be written, so that its seconds left are correct, and goes out with
- * one write. A slow reader delays only lines: of each event only the newest line waits. Main
- * thread.
+ * A line is composed only when it can be written, so that its seconds left are correct, and goes
+ * out with one write. A slow reader delays only lines: of each event only the newest line waits.
+ * Main thread.
  */
 #pragma once
 
@@ -19,13 +19,13 @@ struct say {
     unsigned count;
 };
 
-/* The line with its newline, at most SAY_LINE_MAX bytes (what a pipe takes whole); `now_ns` by the
- * monotonic clock. Returns its length. */
+/* The line with its newline, at most SAY_LINE_MAX bytes (a pipe takes so many in one piece);
+ * `now_ns` by the monotonic clock. Returns its length. */
 #define SAY_LINE_MAX 2048
 size_t say_format(const struct ledger_news *news, int64_t now_ns, char out[SAY_LINE_MAX]);
 
 /* Queues a line. It replaces a waiting line of the same event. `ctx` is the struct say: a
  * ledger_fn. */
 void say_put(void *ctx, const struct ledger_news *news);
-/* Writes without blocking. False with *err: the reader is gone (EPIPE), or a write failed. */
+/* Writes without blocking. False: the reader has closed it (EPIPE), or a write failed: *err. */
 MUST_CHECK bool say_flush(struct say *say, struct err *err);

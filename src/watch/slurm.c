@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slurm: the end of the job's time. From --end-time, else SLURM_JOB_END_TIME, else squeue. The time
- * limit may change, so squeue runs again shortly before the notice, then every `interval`. Not
- * earlier, because all nodes of a job would run it. No notice comes earlier: every job has an end,
- * and a far one changes nothing.
+ * slurm: the end of the job's time, from --end-time, else SLURM_JOB_END_TIME, else squeue. The time
+ * limit may change, so squeue runs again shortly before the notice, then every `interval`. It does
+ * not run earlier, because all nodes of a job would run it. No notice comes earlier: every job has
+ * an end, and a distant end changes nothing.
  */
 #include "base/date.h"
 #include "base/fd.h"
@@ -61,7 +61,7 @@ static void tell_no_limit(void)
     watch_tell(0, &none);
 }
 
-/* Is there an squeue in PATH? */
+/* True if PATH has squeue. */
 static bool has_squeue(void)
 {
     const char *path = getenv("PATH");
@@ -82,7 +82,7 @@ static bool slurm_can_ask(void)
 }
 
 /* Reports an end that is near or was reported before; else waits. Near the end squeue runs every
- * interval. So a limit that an unlimited job gets later is found in time. */
+ * interval. Without a limit it runs every half `lead`, so that a new limit is found in time. */
 static void slurm_go_on(void)
 {
     const struct watch_options *options = &watch.options;
@@ -103,7 +103,7 @@ static void slurm_go_on(void)
         watch_after(&slurm.timer, wait);
 }
 
-/* squeue has a line for each part of a heterogeneous job. "ID END": ours. */
+/* Finds "ID END" with our job's id: squeue has a line for each part of a heterogeneous job. */
 static const char *find_own(const char *text)
 {
     size_t len = strlen(slurm.job);
@@ -133,7 +133,7 @@ static bool slurm_read_answer(const char *text, struct err *err)
     return true;
 }
 
-/* True: the output has ended. */
+/* Reads some output. True: the output has ended. */
 static bool read_output(void)
 {
     char rest[512];
@@ -161,7 +161,7 @@ static void slurm_on_output(void *ctx)
     slurm_go_on();
 }
 
-/* A task of an array also has its own job id. But one task's id equals the array's, and for that
+/* A task of an array also has its own job id. But one task's id equals the array's, and for that id
  * squeue prints all tasks. */
 static void name_job(char *text, size_t size)
 {
@@ -187,8 +187,8 @@ static void become_squeue(const char *job, int out, pid_t parent)
     _exit(127);
 }
 
-/* squeue dies with us, and of SIGALRM at its time limit. The kernel reaps it (watch.c), so its exit
- * status is unknown and only its output counts. */
+/* squeue is killed when pchrun-watch ends, and by SIGALRM at its time limit. The kernel reaps it
+ * (watch.c), so its exit status is unknown and only its output counts. */
 static bool start_squeue(struct err *err)
 {
     int ends[2];

@@ -14,18 +14,18 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* pchrun's --doctor waits for several sources, one after the other. */
+/* Limits of --check: pchrun's --doctor checks several sources, one after the other. */
 #define CHECK_NS         (2500 * NS_PER_MS)
 #define CHECK_TIMEOUT_NS NS_PER_S
 
-/* Between two log lines about the same failure. */
+/* Time between two log lines about the same failure. */
 #define SAY_AGAIN_NS (60 * NS_PER_S)
 
 /* Signals that end the watch. All others keep their default action. */
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
 
-/* A failed write reports a gone reader. The kernel reaps children. A scheduler may send SIGUSR1 or
- * SIGUSR2 to every process of the job as a notice. */
+/* Without SIGPIPE a write fails with EPIPE. Without SIGCHLD the kernel reaps children. A scheduler
+ * may send SIGUSR1 or SIGUSR2 to every process of the job as a notice. */
 static const int ignored[] = {SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2};
 
 struct watch watch;
@@ -141,7 +141,7 @@ void watch_restore_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Comes before any thread starts. */
+/* Call before any thread starts. */
 static bool take_signals(struct err *err)
 {
     sigset_t set;
@@ -154,7 +154,7 @@ static bool take_signals(struct err *err)
     return watch.signals >= 0 || err_set(err, ERR_SYSTEM, errno, "cannot watch for signals");
 }
 
-/* A timer's function may set any timer; no timer leaves the list. */
+/* A timer's function may set any timer. No timer is ever removed from the list. */
 static void run_timers(void)
 {
     int64_t now_ns = clock_now_ns();
@@ -167,8 +167,8 @@ static void run_timers(void)
 
 enum { FD_SIGNALS, FD_OUT, FD_SOURCE, FD__COUNT };
 
-/* Waits for events, but not beyond `until`, and runs their callbacks. False: a signal has come, or
- * the reader of standard output is gone. */
+/* Waits for events, at most to `until`, and runs their callbacks. False: a signal has come, or the
+ * reader of standard output has closed it. */
 static bool watch_wait(int64_t until)
 {
     bool wants_out = watch.say.count > 0 && !watch.options.is_check;
@@ -211,7 +211,7 @@ static int turn_until_end(void)
 
 /* ---- --check ---- */
 
-/* A failure, and no request is running: without --check the source would retry later. */
+/* True after a failure, once no request is running: now a source without --check would retry. */
 static bool has_failed(void)
 {
     return watch.last_failure[0] && http_is_idle() && watch.fd < 0;
@@ -223,7 +223,7 @@ static int say_check(const char *verdict, int code, const char *what)
     return fflush(stdout) == 0 ? code : EXIT_FAILURE;
 }
 
-/* The last complaint tells most, because it takes the other answers into account. */
+/* The last failure says most, because it takes the other answers into account. */
 static int judge_check(void)
 {
     const struct source *source = watch.options.source;

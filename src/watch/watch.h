@@ -7,8 +7,8 @@
  * Failures go to watch_failed() and change nothing. A process has one watch, so a source's state is
  * static in its file.
  *
- * Owns the mask and the dispositions of signals, which end it like the end of the reader of
- * standard output. Main thread.
+ * Owns the mask and the dispositions of signals. It ends on a signal, or when the reader of
+ * standard output closes it. Main thread.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ struct source {
     int64_t interval_ns, lead_ns;
     const struct imds_cloud *cloud; /* for imds.c */
     bool keeps_earliest;            /* struct ledger_rules */
-    unsigned topics;                /* how many it has, from 0 on */
-    const char *late;               /* why the first answer may be late; NULL: it is not */
+    unsigned topics;                /* number of topics; they count from 0 */
+    const char *late;               /* why the first answer may be late; NULL: never late */
     bool (*start)(struct err *err);
 };
 
@@ -44,7 +44,7 @@ struct watch_options {
 
 /* options.c: the options; the shells' completions are made from them, too. */
 extern const struct args watch_args;
-/* Reads the command line, which ends with NULL. `out` gets what --help and its like print. */
+/* Reads the command line, which ends with NULL. `out` gets the text of --help and the like. */
 MUST_CHECK enum args_end watch_options_read(char **argv, FILE *out, struct watch_options *ret,
                                             struct err *err);
 
@@ -68,8 +68,8 @@ struct watch {
     char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
     struct log_limit remark_limit;
     unsigned answered;      /* bits: topics with an answer */
-    char last_failure[480]; /* and its reason, logged or not; "": none */
-    bool is_done;           /* the source has finished, with this exit status */
+    char last_failure[480]; /* the last failure, logged or not; "": none */
+    bool is_done;           /* the source has finished, with exit status `code` */
     int code;
 };
 
@@ -81,23 +81,23 @@ extern struct watch watch;
  * the source answers; 1, it does not; one line on standard output says so. */
 int watch_run(const struct watch_options *options);
 
-/* For sources: a valid answer about a topic, also that the topic does not exist. */
+/* For sources: a valid answer about a topic; watch_absent(): the topic does not exist. */
 void watch_tell(unsigned topic, const struct events *events);
 void watch_absent(unsigned topic);
 /* The failures of one of a source's requests; zeroed at first. */
 struct trouble {
     unsigned times;  /* failures since the last success */
     bool is_said;    /* the log mentions them */
-    int64_t said_ns; /* last time; 0: never */
+    int64_t said_ns; /* when the log last did; 0: never */
 };
 /* `what` failed. The log gets the first failure at once, then their number every minute, and once
- * the recovery. Also for failures that come and go. */
+ * the recovery. This holds also for failures that come and go. */
 void watch_failed(struct trouble *trouble, const char *what, const struct err *err);
 void watch_works(struct trouble *trouble, const char *what);
 /* For --check: the source is done with the topic, without an answer. */
 void watch_answered(unsigned topic);
-/* Calls the timer's function once, at that time or after this time. Replaces an earlier setting.
- * The source owns the timer. */
+/* Calls the timer's function once, at `at_ns`, or after `ns`. Replaces an earlier setting. The
+ * source owns the timer. */
 void watch_call_at(struct watch_timer *timer, int64_t at_ns);
 void watch_after(struct watch_timer *timer, int64_t ns);
 /* The next poll comes one interval after the last one began. */

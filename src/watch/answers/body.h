@@ -24,7 +24,7 @@ body_fn body_gce_maintenance, body_gce_preempted, body_gce_upcoming, body_gce_st
 /* When the stop ends: `since` is request-timestamp, `duration` is max-duration, both as words. */
 MUST_CHECK bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret,
                                   struct err *err);
-/* Is this the server's error (status 503) that means no maintenance is known? */
+/* True for the server's error (status 503) that means: no maintenance is known. */
 bool body_gce_says_none(const char *data, size_t len);
 
 /* Amazon EC2, below latest/meta-data: spot/instance-action, spot/termination-time (which both tell
@@ -37,14 +37,14 @@ body_fn body_aws_action, body_aws_termination, body_aws_rebalance, body_aws_sche
  * spot/termination-time of Tencent Cloud, in UTC+8 without saying so. */
 body_fn body_alibaba_termination, body_tencent_termination;
 
-/* Azure's document of scheduled events. Skips events of other machines: `name` is ours in the
- * document; "": unknown, all count. */
+/* Azure's document of scheduled events. Skips events of other machines: `name` is this machine's in
+ * the document; "": unknown, so that none is skipped. */
 MUST_CHECK bool body_azure(const char *data, size_t len, const char *name, struct events *ret,
                            struct err *err);
 
 /* The content of a file or an annotation: a notice as in pchrun-protocol(7), in which "deadline"
  * may be a date. Other text is a notice to terminate, with the first line as its text. `since_ns`:
- * when it was written; its seconds count from then. */
+ * when it was written; "deadline_seconds" counts from then. */
 MUST_CHECK bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *ret,
                             struct err *err);
 /* The value of an annotation in a file of the downward API (KEY="VALUE" on each line, quoted as Go
@@ -56,7 +56,7 @@ MUST_CHECK bool body_annotation(const char *data, size_t len, const char *key, s
 #define POD_VERSION_MAX 64
 
 /* The last valid answer about the pod (to be freed with json_free()), and the resourceVersions of
- * the last answers; "": none that fits into a URL. Zeroed at first. */
+ * the last answers; "": none that is safe in a URL. Zeroed at first. */
 struct pod {
     struct json *root;
     char node[POD_NAME_MAX]; /* "": not scheduled yet */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See body.h: what the instance metadata service of Amazon EC2 says, but for the end of a spot
+ * See body.h: what the instance metadata service of Amazon EC2 says, except for the end of a spot
  * instance (body_spot.c).
  */
 #include "base/str.h"
@@ -24,11 +24,11 @@ bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct
     return true;
 }
 
-/* The events that stop or reboot the instance. It survives all others. */
+/* The events that stop or reboot the instance. The instance survives all other events. */
 static const char *const ending[] = {"instance-stop", "instance-retirement", "instance-reboot",
                                      "system-reboot", NULL};
 
-/* An item that is not an object has no code. */
+/* An item that is not an object counts as an item without a code. */
 static void add_scheduled(struct events *ret, const struct json *item)
 {
     const char *code = bodytext_of(item, "Code"), *state = bodytext_of(item, "State");

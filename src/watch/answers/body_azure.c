@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* A longer freeze may disturb the job; a live migration takes some 5 s. */
+/* A longer freeze may disturb the job; a live migration takes about 5 s. */
 #define FREEZE_SHORT_S 10
 
 static const char *const ending[] = {"Reboot", "Redeploy", "Preempt", "Terminate", NULL};
 
-/* The document lists the events of all machines of a set. */
+/* True if the event is for this machine: the document has events of all machines of a set. */
 static bool azure_event_is_ours(const struct json *item, const char *name)
 {
     const struct json *resources = json_find(item, "Resources");
@@ -26,7 +26,7 @@ static bool azure_event_is_ours(const struct json *item, const char *name)
     return false;
 }
 
-/* Freeze or an unknown type: mild, unless it takes long. */
+/* A freeze, or an event of an unknown type, is mild unless it takes long. */
 static void set_mild(struct event *event, const struct json *item)
 {
     int64_t seconds = 0;
@@ -38,7 +38,7 @@ static void set_mild(struct event *event, const struct json *item)
     }
 }
 
-/* An item that is not an object has no type. */
+/* An item that is not an object counts as an item without a type. */
 static void add_event(struct events *ret, const struct json *item, const char *name)
 {
     const char *type = bodytext_of(item, "EventType"), *id = bodytext_of(item, "EventId");
@@ -59,7 +59,7 @@ static void add_event(struct events *ret, const struct json *item, const char *n
              *status ? status : "no status", bodytext_of(item, "Description"));
     if (event->type == NOTICE_LOG)
         set_mild(event, item);
-    /* Empty once it has started. */
+    /* NotBefore is empty once the event has started. */
     events_set_time(ret, event, "NotBefore", bodytext_of(item, "NotBefore"));
 }
 

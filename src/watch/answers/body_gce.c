@@ -68,7 +68,7 @@ static bool read_window(const struct json *root, struct events *ret, struct err 
     event_id(event->id, "upcoming-maintenance", start);
     str_addf(event->text, sizeof event->text, "%.20s maintenance from %.40s, %.16s",
              *type ? type : "host", start, *status ? status : "PENDING");
-    /* Maintenance under way has no predictable time. */
+    /* Once maintenance has begun, its time for this machine is unknown. */
     events_set_time(ret, event, "window_start_time", str_is(status, "ONGOING") ? "" : start);
     return true;
 }
@@ -103,7 +103,7 @@ bool body_gce_says_none(const char *data, size_t len)
 
 /* ---- a requested stop ---- */
 
-/* The server has several words for "no stop". */
+/* All other words count as "no stop": the server has several words for it. */
 bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[64];

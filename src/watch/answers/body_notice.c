@@ -79,7 +79,7 @@ bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *
 
 /* ---- annotations ---- */
 
-/* "\x41" and "A": a character by its hexadecimal digits. A character beyond one byte becomes
+/* "\x41" and "\u0041": a character by its hexadecimal digits. A character beyond one byte becomes
  * UTF-8. */
 static bool put_code(struct buf *value, const char **at, const char *end, int digits)
 {
@@ -115,7 +115,7 @@ static bool put_escape(struct buf *value, const char **at, const char *end)
            (c == 'U' && put_code(value, at, end, 8));
 }
 
-/* Reads from after the opening quote to the closing quote, which must end the line. */
+/* Reads the text after an opening quote up to the closing quote, which must end the line. */
 static bool unquote(const char *at, const char *end, struct buf *value)
 {
     while (at < end && *at != '"') {

@@ -18,7 +18,7 @@ static const struct json *object_of(const struct json *parent, const char *name)
     return found && json_kind(found) == JSON_IS_OBJECT ? found : NULL;
 }
 
-/* The first item of a list in an object; NULL: any of them is missing. */
+/* The first item of a list in an object; NULL: object, list or item is missing. */
 static const struct json *first_of(const struct json *object, const char *name)
 {
     const struct json *list = object ? json_find(object, name) : NULL;
@@ -31,7 +31,7 @@ static const char *text_of(const struct json *object, const char *name)
     return text ? text : "";
 }
 
-/* An object of that kind; free with json_free(). NULL: see *err. */
+/* Parses a Kubernetes object of that kind; free with json_free(). NULL: see *err. */
 static struct json *read_kind(const char *data, size_t len, const char *kind, struct err *err)
 {
     struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
@@ -96,8 +96,8 @@ bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
 
 /* ---- the node ---- */
 
-/* Taints by which a node manager announces that the node ends, or may end, whatever their
- * effect. */
+/* With these taints a node manager announces that the node ends or may end. Their effect does not
+ * matter. */
 static const struct {
     const char *key;
     enum notice_type type;
@@ -116,7 +116,7 @@ static const struct {
     {"node.kubernetes.io/unschedulable", NOTICE_LOG},
 };
 
-/* NOTICE_CANCEL: no meaning. */
+/* NOTICE_CANCEL: not in the list. */
 static enum notice_type meaning_of(const char *key)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -159,8 +159,8 @@ static bool taint_is_ending(const struct pod *pod, const struct taint *taint, in
     return has_end || !is_tolerated;
 }
 
-/* By default pods tolerate these for minutes, and a restarting kubelet evicts no pod. An evicted
- * pod gets a deletionTimestamp. */
+/* True for taints that alone announce no end: by default pods tolerate them for minutes, and a
+ * kubelet that restarts evicts no pod. An evicted pod gets a deletionTimestamp (add_end()). */
 static bool is_of_health(const char *key)
 {
     return str_is(key, "node.kubernetes.io/not-ready") ||

@@ -14,8 +14,8 @@
 /* "2018-08-18 12:05:33" */
 #define TIME_LEN_MIN 10
 
-/* A mock service may change the time with each answer, so the first time names the event. `name` is
- * the service's name of the time. */
+/* A mock service may change the time with each answer, so the key has no time and the id keeps the
+ * first time. `name` is the service's name of the time. */
 static void add_spot(struct events *ret, const char *action, const char *name, const char *time)
 {
     char prefix[24], key[EVENT_ID_MAX];
@@ -48,7 +48,7 @@ static bool looks_like_time(const char *word)
            str_is_of(word, STR_DIGITS "-/:.+ TZ");
 }
 
-/* `zone` is the zone that the cloud omits; "": none. */
+/* `zone` is the time zone that the cloud omits; "": none. */
 static bool read_time(const char *word, const char *zone, struct events *ret, struct err *err)
 {
     static const char name[] = "termination-time";
@@ -72,8 +72,8 @@ static bool read_word(const char *data, size_t len, char word[80], struct err *e
            err_set(err, ERR_PROTOCOL, 0, "the answer is not a time");
 }
 
-/* The older path. By its documentation, a value that is not a time means no notice. Still, the
- * answer is reported: it might be a time in a new format. */
+/* The older path. By its documentation, a value that is not a time means no notice. The log still
+ * gets the answer: it might be a time in a new format. */
 bool body_aws_termination(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[80];

@@ -11,8 +11,8 @@
 MUST_CHECK bool bodytext_word(const char *data, size_t len, char *word, size_t size);
 /* `list` ends with NULL. */
 bool bodytext_is_one_of(const char *word, const char *const *list);
-/* The answer as JSON of that kind (an object or a list). NULL: it is not, see *err. Free with
- * json_free(). */
+/* The answer as JSON of that kind (an object or a list). NULL: it is something else, see *err. Free
+ * with json_free(). */
 MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_kind kind,
                                       struct err *err);
 /* A member of an object; "window_start_time", "windowStartTime", "window-start-time" and "Window

@@ -35,7 +35,7 @@ struct events {
 };
 
 /* Adds an event with type and key. The key is also its id until it gets another; its time is
- * unknown. NULL: the key exists already, or the list is full, which the list records. */
+ * unknown. NULL: the key exists already, or the list is full (is_partial). */
 struct event *events_add(struct events *events, enum notice_type type, const char *key);
 /* The event with that key; NULL: there is none. */
 const struct event *events_find(const struct events *events, const char *key);
@@ -46,6 +46,6 @@ void events_set_time(struct events *events, struct event *event, const char *nam
 /* "name-what" if it fits and has only the characters of an id; else a 64-bit hash replaces `what`.
  * Returns id. */
 char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what);
-/* Adds the machine to the ids of all events, if the source's own do not identify it. So another
- * machine, or this one after a boot, has other ids. */
+/* Adds `machine` to the ids of all events, for sources with ids that are not unique. So another
+ * machine, or this one after a reboot, has other ids. */
 void events_bind(struct events *events, const char *machine);
