@@ -106,7 +106,7 @@ static struct tls_session *session_of(const SSL *ssl)
     return tlslib.SSL_get_ex_data(ssl, 0);
 }
 
-/* On other nodes than node 0: what to offer. Without a session the handshake fails. */
+/* On the other nodes: their identity and the secret. Without a session the handshake fails. */
 static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, size_t *ret_len,
                       SSL_SESSION **ret)
 {
@@ -411,7 +411,7 @@ static bool set_up_context(struct tls *tls)
     __typeof__(&SSL_CTX_ctrl) control = tlslib.SSL_CTX_ctrl;
     tlslib.SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     control(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
-    /* A repeated write may move its data. Idle buffers would be most of node 0's memory. */
+    /* A repeated write may find its data moved. Idle buffers would be most of node 0's memory. */
     control(context, SSL_CTRL_MODE,
             SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                 SSL_MODE_RELEASE_BUFFERS,

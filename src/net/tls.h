@@ -4,8 +4,8 @@
  *
  * No certificates, no other version, one cipher suite, no resumption: without the key the handshake
  * fails. The shared secret is derived from the key and the job's name, so nodes of another job with
- * the same key fail, too. Only node 0 accepts, and only the other nodes connect. So it fails to
- * send a node its own messages. A struct tls owns the derived secret, in memory that is in no core
+ * the same key fail, too. A node's own messages cannot be sent back to it: only node 0 accepts, and
+ * only the other nodes connect. A struct tls owns the derived secret, in memory that is in no core
  * dump and in no child. The key is not kept. Streams must be closed before tls_free(). Main thread.
  */
 #pragma once

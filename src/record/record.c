@@ -455,7 +455,7 @@ static bool take_path(void *ctx, int node, const char *path)
     return false;
 }
 
-/* commit.json is written before anything starts. Ranks files without it: commit.json was lost. */
+/* commit.json is written before anything starts. So it was lost if there are only ranks files. */
 static bool check_first(const struct record *record, struct err *err)
 {
     char path[PATH_MAX] = "";
