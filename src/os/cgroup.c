@@ -20,7 +20,7 @@
 
 /* A group is named "pchrun.PID.XXXXXX". */
 #define PREFIX "pchrun."
-#define RANDOM "XXXXXX" /* mkdtemp() makes letters and digits of it */
+#define RANDOM "XXXXXX" /* mkdtemp() replaces it by letters and digits */
 
 enum { RANDOM_LETTERS = sizeof RANDOM - 1 };
 enum { TRIES = 20, GROUPS_MAX = 4096 };
@@ -65,7 +65,7 @@ static bool find_line(const char *root, const char *path, line_fn *fn, struct cg
     return found;
 }
 
-/* Is the memory controller in the list, "rw,memory"? */
+/* True if a list such as "rw,memory" names the memory controller. */
 static bool has_memory(const char *list)
 {
     char text[1026];
@@ -145,8 +145,8 @@ static bool is_mount(const char *point)
     return statfs(point, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* Tries the usual mount points. False: not found; a mount that shows only a part of all groups
- * shows ours at another path. */
+/* Tries the usual mount points. False: our group is not there. A mount that shows only a part of
+ * all groups has it at another path. */
 static bool find_usual(const char *root, struct cgroup_place *place)
 {
     char full[PATH_MAX];
@@ -161,8 +161,8 @@ static bool find_usual(const char *root, struct cgroup_place *place)
     return false;
 }
 
-/* Reads the mounts last: the kernel may take long to list them. A path out of our namespace
- * ("/../x") is useless. */
+/* Reads the mounts last, because the kernel may take long to list them. A group outside of our
+ * namespace ("/../x") is not visible. */
 bool cgroup_find(const char *root, pid_t pid, struct cgroup_place *place)
 {
     return cgroup_name(root, pid, place) && !str_starts(place->name, "/..") &&
@@ -176,8 +176,7 @@ static void look_for_us(void *ctx, pid_t pid)
     *is_here = *is_here || pid == getpid();
 }
 
-/* False: we are not in the group `path` or below; the path is unchanged. `left` limits the search.
- */
+/* Extends `path` to our group. False: we are not there or below. `left` limits the search. */
 static bool search(char *path, size_t size, int *left)
 {
     size_t length = strlen(path);
@@ -219,7 +218,7 @@ static bool find_ours(char *ret, size_t size, struct err *err)
 /* --- our own --- */
 
 /* Calls fn for all processes of a group and of the groups that the job has made below it.
- * `removes`: removes empty ones of the latter. */
+ * `removes`: also removes the empty groups below it. */
 static void each_below(int dir, bool removes, found_fn *fn, void *ctx)
 {
     each_in(dir, fn, ctx);
@@ -269,8 +268,8 @@ static bool cgroup_hold(struct cgroup *cgroup)
     return true;
 }
 
-/* Another supervisor's sweep may remove the directory before it is locked. Then a second attempt
- * most likely succeeds. */
+/* Another supervisor's sweep may remove the directory before we lock it. So there are several
+ * tries. */
 static bool cgroup_make(struct cgroup *cgroup, struct err *err)
 {
     size_t length = strlen(cgroup->path);
@@ -355,9 +354,8 @@ static void tell_left(struct cgroup_left *left, const char *name, int n)
              left->text[0] ? ", " : "", n, n == 1 ? "" : "es", (int)strcspn(owner, "."), owner);
 }
 
-/* A shared lock: several supervisors may sweep at once and wait for the same processes. An unlocked
- * group may also be brand new. Then it is empty, and its owner makes another one.
- */
+/* The lock is shared, because several supervisors may sweep and wait for the same processes. An
+ * unlocked group may also be new: then it is empty, and its owner makes another one. */
 static void sweep_one(int parent, const char *name, struct cgroup_left *left)
 {
     FD_CLEANUP int dir = openat_dir(parent, name);

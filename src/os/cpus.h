@@ -3,9 +3,9 @@
  * cpus: divides the processors that we may use among several commands.
  *
  * Shares differ by at most one processor. Each is contiguous in an order that keeps together the
- * hardware threads of a core and the cores of a NUMA node. So with a multiple of the NUMA nodes'
- * number, each command stays on one node. The order comes from the kernel's files; without them,
- * from the processors' numbers. Owns nothing. Any thread.
+ * hardware threads of a core and the cores of a NUMA node. So if the number of commands is a
+ * multiple of the number of NUMA nodes, each command stays on one NUMA node. The order comes from
+ * the kernel's files; without them, from the processors' numbers. Owns nothing. Any thread.
  */
 #pragma once
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long dirlock_free() waits for the holder to release the lock. */
+/* How long dirlock_free() waits for the child to release the lock. */
 #define LET_GO_NS (NS_PER_S / 2)
 
 /* The child's answer. After HELD another answer may follow. */
@@ -91,7 +91,7 @@ static enum dirlock_result lock_file(int fd, int line)
     return rc == 0 ? DIRLOCK_OK : DIRLOCK_NONE;
 }
 
-/* A user may remove and remake the file while we wait; then we hold the lock of a deleted file. */
+/* False if a user removed the file while we waited: then we have the lock of a deleted file. */
 static bool is_still_there(int fd, const char *path)
 {
     struct stat ours, now;
@@ -124,8 +124,8 @@ static enum dirlock_result take(const struct dirlock_request *request, int line,
     }
 }
 
-/* While it waits for the lock, the child does not watch its socket. It dies with its parent, so a
- * dead pchrun never takes the lock. */
+/* While the child waits for the lock, it does not read its socket. But it dies with its parent, so
+ * it never takes the lock for a dead pchrun. */
 static void dirlock_hold(const void *arg, int line)
 {
     const struct dirlock_request *request = arg;
@@ -137,7 +137,7 @@ static void dirlock_hold(const void *arg, int line)
     else if (request->file)
         result = take(request, line, &err);
     say(line, result, &err);
-    /* Nothing is sent here: recv() returns when the parent dies or closes the socket. */
+    /* The parent sends nothing: recv() returns when it dies or closes the socket. */
     while (request->file && result == DIRLOCK_OK && recv(line, &byte, 1, 0) < 0 && errno == EINTR)
         ;
 }
@@ -201,7 +201,7 @@ enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_requ
     enum dirlock_result result = dirlock_wait_for_answer(lock, request, signals, err);
     if (result == DIRLOCK_NONE || (result == DIRLOCK_OK && !request->file))
         fd_close(&lock->holder.answer); /* then the child ends by itself */
-    else if (result != DIRLOCK_OK) /* one that waits for the lock does not see the socket's end */
+    else if (result != DIRLOCK_OK) /* a child that waits for the lock does not read the socket */
         helper_end(&lock->holder, true, clock_now_ns() + LET_GO_NS);
     return result;
 }

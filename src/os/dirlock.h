@@ -5,8 +5,8 @@
  *
  * A child does this, so a dead file system blocks the child and never the supervisor, neither at
  * the start nor when the lock is released. The child locks a file in the directory (flock(2)) until
- * it is released or the supervisor is dead. If the file system supports no locks, the answer says
- * so. The child is a helper in reap's list. All waits have deadlines. Main thread.
+ * dirlock_free() or the supervisor's end. If the file system supports no locks, the answer says so.
+ * The child is a helper in reap's list. All waits have deadlines. Main thread.
  */
 #pragma once
 

@@ -48,7 +48,7 @@ bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct er
     fflush(NULL);
     pid_t us = getpid(), pid = fork();
     if (pid == 0) {
-        /* A dead supervisor's helper must not lock or write what a later supervisor uses. */
+        /* A dead supervisor's helper must not lock or write the files of a later supervisor. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != us)
             _exit(1);
         leave(theirs, helper->keeps_dir);
@@ -79,7 +79,7 @@ enum helper_news helper_read(const struct helper *helper, int signals, int64_t u
     return HELPER_ANSWER;
 }
 
-/* Drops what is left of the answer, until the helper closes its socket or `until`. */
+/* Drops the rest of the answer, until the helper closes its socket, at the latest at `until`. */
 static enum helper_news wait_for_end(const struct helper *helper, int64_t until)
 {
     enum helper_news news = HELPER_ANSWER;

@@ -21,13 +21,12 @@ MUST_CHECK bool helper_start(struct reap *reap, void (*fn)(const void *arg), con
 /* Set reap first, and fn and ctx of `watch` if they are needed. Zeroed: no helper was started. */
 struct helper {
     struct reap *reap;
-    struct reap_watch watch; /* pid 0: none runs */
+    struct reap_watch watch; /* pid 0: no helper runs */
     int answer;     /* to read from, does not block; at its end when the helper has ended */
     bool keeps_dir; /* stays in our working directory; set first */
 };
 
-/* Runs in the child, as helper_start()'s fn. It writes its answer to `answer`; to return ends it.
- */
+/* Runs in the child, as helper_start()'s fn. Writes to `answer`. The child ends when it returns. */
 typedef void helper_fn(const void *arg, int answer);
 
 /* The child has only `answer` and /dev/null open, and dies with us. False: *err says "cannot start
@@ -35,11 +34,11 @@ typedef void helper_fn(const void *arg, int answer);
 MUST_CHECK bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct err *err);
 
 enum helper_news { HELPER_ANSWER, HELPER_LATE, HELPER_ENDED, HELPER_SIGNAL };
-/* Waits for an answer of this size until that time (CLOCK_MONOTONIC), for the helper's end, or
- * until `signals` can be read (-1: none). */
+/* Waits until an answer of `size` bytes has come, the helper has ended, or `signals` can be read
+ * (-1: none), at the latest until `until` (CLOCK_MONOTONIC). */
 enum helper_news helper_read(const struct helper *helper, int signals, int64_t until, void *ret,
                              size_t size);
-/* Forgets the helper. With is_killed it is killed; else the end of the socket tells it to end, and
- * it is killed if it has not ended by `until`. Waits for its end until then; a helper that hangs
- * longer stays with reap. Does nothing if none was started. */
+/* Ends the helper. With is_killed it is killed at once. Else the end of its input tells it to end,
+ * and it is killed at `until`. Waits for its end until then. reap collects a helper that hangs
+ * longer. Does nothing if none was started. */
 void helper_end(struct helper *helper, bool is_killed, int64_t until);

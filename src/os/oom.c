@@ -50,7 +50,7 @@ void oom_watch(struct oom *oom, pid_t pid)
 }
 
 /* v2 still lists a dead process in its group, and a group's counter includes the groups below. v1
- * does neither. */
+ * does neither, so any group may count the death. */
 static bool concerns(const struct oom_group *group, const char *name)
 {
     return !group->is_v2 || cgroup_below(name, group->name);

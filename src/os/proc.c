@@ -43,7 +43,7 @@ static int64_t status_field(pid_t pid, pid_t tid, const char *key, int base)
     char text[STATUS_SIZE];
     if (!proc_read_file(pid, tid, "status", text, sizeof text))
         return -1;
-    const char *at = strstr(text, key); /* missing behind a very long list of groups */
+    const char *at = strstr(text, key); /* not found if a very long list of groups comes first */
     return at ? (int64_t)strtoull(at + strlen(key), NULL, base) : 0;
 }
 
@@ -227,7 +227,7 @@ bool proc_kill_group(pid_t pgid, int number)
 
 void proc_stop_us(bool with_group)
 {
-    /* SIGTSTP is blocked here, and SIGCONT discards a pending one. */
+    /* We block SIGTSTP, so it stops only the others. SIGCONT discards our pending one. */
     if (with_group)
         kill(0, SIGTSTP);
     raise(SIGSTOP);

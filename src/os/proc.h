@@ -23,29 +23,28 @@ struct proc {
 };
 
 MUST_CHECK bool proc_read(pid_t pid, struct proc *ret);
-/* Does /proc exist and show our PID namespace? */
+/* True if /proc exists and shows our PID namespace. */
 bool proc_is_ours(void);
-/* Has it ended? (State Z alone is not enough: the first thread shows it, too, if it ended before
- * the others.) */
+/* True if the process has ended. State Z alone is not enough: a first thread that ended before the
+ * others shows it, too. */
 bool proc_is_dead(const struct proc *proc);
-/* Has it died, even if the kernel still frees its memory and wait(2) tells it only later? Returns
- * its status as of wait(2). 0: alive, successful, or unknown. */
+/* The status, as of wait(2), of a process that has died. wait(2) itself may report it only later,
+ * when the kernel has freed its memory. 0: alive, successful, or unknown. */
 int proc_died_with(pid_t pid);
-/* Is a debugger attached, as far as this PID namespace can see? */
+/* True if a debugger is attached that this PID namespace can see. */
 bool proc_is_traced(pid_t pid);
-/* Is it our descendant? False for a process that has ended. */
+/* True for a descendant of ours that has not ended. */
 bool proc_is_descendant(pid_t pid);
-/* Did its environment have this name, or this "NAME=value", when it started? */
+/* True if the process started with this name, or this "NAME=value", in its environment. */
 bool proc_has_env(pid_t pid, const char *what);
-/* Where in the kernel it waits ("nfs_wait_bit_killable"), or "". Returns text.
- */
+/* The kernel function in which it waits ("nfs_wait_bit_killable"), or "". Returns text. */
 char *proc_wchan(pid_t pid, char *text, size_t size);
 /* Writes lines for people about at most `max` threads, the first thread first: state, wait channel,
- * system call and, with permission, kernel stack. False: the descriptor does not take them. May
- * block if the process hangs in execve on a dead file system, so call it only in a child. */
+ * system call and, with permission, kernel stack. False: they could not be written. May block if
+ * the process hangs in execve on a dead file system, so call it only in a child. */
 bool proc_write_threads(int fd, pid_t pid, int max);
 
-/* Does it belong to another user, so that we may not signal it? *ret: that user's number. */
+/* True if we may not signal the process, because it belongs to another user, *ret. */
 bool proc_is_foreign(pid_t pid, unsigned *ret);
 
 /* kill(2). Refuses pid <= 1, because 0 and -1 mean many processes. Only for a child that is not

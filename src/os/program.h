@@ -20,15 +20,16 @@ const char *program_next(const char *path, const char *name, char *ret, size_t s
  * False: *err names the file or the searched directories. */
 MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size_t size,
                              struct err *err);
-/* A copy of `args` with its program found like that. The array and its first entry are new; the
- * other entries belong to `args`. NULL: see *err. Free with program_args_free(). */
+/* A copy of `args` with the path of its program, found in the same way. The array and its first
+ * entry are new; the other entries belong to `args`. NULL: see *err. Free with program_args_free().
+ */
 MUST_CHECK char **program_args(char *const *args, const char *path, struct err *err);
 /* `args` may be NULL. */
 void program_args_free(char **args);
 /* Finds a program in our executable's folder. It must belong to our executable's owner or to root.
  * False: it is not there. */
 bool program_beside(const char *name, char *ret, size_t size);
-/* Finds the first of `places` with a file to read that belongs to our executable's owner or to
- * root. `places` ends with NULL, has at least one entry, and is absolute or relative to our
- * executable's folder. False: none; *ret is the first place, or "". */
+/* Finds the first of `places` that is a readable file of our executable's owner or of root. Each is
+ * absolute, or relative to our executable's folder; there is at least one, then NULL. False: none;
+ * *ret is the first place, or "". */
 bool program_file_near(const char *const *places, char *ret, size_t size);

@@ -88,7 +88,7 @@ void reap_forget(struct reap *reap, struct reap_watch *watch)
     watch->pid = 0;
 }
 
-/* Returns 0 if there is no news. */
+/* Returns the pid; 0: no child has changed. */
 static pid_t wait_for(idtype_t which, id_t id, int options, siginfo_t *info)
 {
     info->si_pid = 0;
@@ -124,7 +124,7 @@ static void reap_stops(struct reap *reap)
     }
 }
 
-/* The process of the watch has been reaped. `fn` NULL: it was told already. */
+/* Removes the watch of a reaped process. `fn` NULL: its function was called already. */
 static void reap_release(struct reap *reap, struct reap_watch *watch, reap_fn *fn, int status)
 {
     bool is_own = is_own_watch(watch);
@@ -136,8 +136,8 @@ static void reap_release(struct reap *reap, struct reap_watch *watch, reap_fn *f
         free(watch);
 }
 
-/* Tells the end while the watch still has the pid. Returns the function that is called later: a
- * helper's. */
+/* Calls the function of the watch while the watch still has the pid. But a helper's function is
+ * called later: returns it. */
 static reap_fn *reap_tell(const struct reap_watch *watch, int status)
 {
     if (!watch->fn || watch->kind == REAP_HELPER)
@@ -228,7 +228,7 @@ static bool kill_round(struct reap *reap, const char *mark)
     for (size_t i = 0; i < tree.n; i++) {
         struct tree_entry *entry = &tree.entries[i];
         bool is_ours = entry->parent < 0;
-        /* pid 0 marks a stray: parents come first. */
+        /* Parents come first. A parent with pid 0 was found to be a stray. */
         bool is_below = !is_ours && tree.entries[entry->parent].proc.pid == 0;
         if (!is_below && (!is_ours || !proc_has_env(entry->proc.pid, mark)))
             continue;
@@ -244,7 +244,7 @@ static bool kill_round(struct reap *reap, const char *mark)
 
 void reap_strays(struct reap *reap, const char *mark)
 {
-    enum { ROUNDS_MAX = 8 }; /* those that fork faster are found when the next source ends */
+    enum { ROUNDS_MAX = 8 }; /* strays that fork faster are found when the next source ends */
     for (int round = 0; round < ROUNDS_MAX && kill_round(reap, mark); round++)
         ;
 }

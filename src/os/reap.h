@@ -5,7 +5,8 @@
  *
  * A struct reap is a list of watches. Their owner keeps the memory; a watch leaves the list when
  * its process has been reaped. Before reap_end() each owner takes its watches out. Main thread,
- * after SIGCHLD; one signal may stand for several deaths, so it loops. Cannot fail. See waitid(2).
+ * after SIGCHLD; one signal may stand for several deaths, so reap_all() loops. Cannot fail. See
+ * waitid(2).
  */
 #pragma once
 
@@ -20,11 +21,11 @@ enum reap_kind {
     REAP_SOURCE, /* the same, and leader of a process group that ends with it */
     /* private: */
     REAP_KEPT,     /* a helper that no owner waits for */
-    REAP_STRANGER, /* older than our exec */
+    REAP_STRANGER, /* a child from before our exec */
 };
 enum reap_what { REAP_EXITED, REAP_STOPPED, REAP_CONTINUED };
 
-/* Another process saw the end: neither an exit nor a signal. Never treat it as success. */
+/* Instead of a status: the end was missed, so it is unknown. Never treat it as success. */
 #define REAP_LOST (-1)
 
 /* `status` is as of wait(2). During REAP_EXITED a child or a source is still a zombie, so its pid
@@ -50,24 +51,22 @@ struct reap {
 void reap_begin(struct reap *reap);
 void reap_end(struct reap *reap);
 void reap_watch(struct reap *reap, struct reap_watch *watch);
-/* Takes this child of ours as a helper that no owner waits for. If memory is short, nothing
- * happens.
- */
+/* Takes this child of ours as a helper that no owner waits for. Does nothing if memory is short. */
 void reap_keep(struct reap *reap, pid_t pid);
 /* Removes a watch before its process has ended. */
 void reap_forget(struct reap *reap, struct reap_watch *watch);
 void reap_all(struct reap *reap);
-/* No process of the job is left: all our children are helpers or sources. */
+/* True if no process of the job is left: all our children are helpers or sources. */
 bool reap_is_empty(const struct reap *reap);
-/* During a child's REAP_EXITED: is it the last process of the job? (If unknown: false, and
- * reap_is_empty() becomes true later.) */
+/* During a child's REAP_EXITED: true if it is the last process of the job. False also if that is
+ * unknown: then reap_is_empty() becomes true later. */
 bool reap_is_last(const struct reap *reap, pid_t pid);
 /* The pids of our own programs and of strangers; returns how many were stored. */
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
 
-/* Kills what one of our own programs has left behind: processes with this mark in their
- * environment, which is a unique name, and their descendants. Such orphans become our children,
- * like orphans of the job, and count as helpers until they end. An orphan that has cleared its
- * environment counts as part of the job and ends with it. Costs nothing while each of our children
- * has a reap_watch. */
+/* Kills the processes that one of our own programs has left behind: those with `mark`, a unique
+ * name, in their environment, and their descendants. Such orphans become our children, like orphans
+ * of the job, and count as helpers until they end. An orphan that has cleared its environment
+ * counts as part of the job and ends with it. Costs nothing while each of our children has a
+ * reap_watch. */
 void reap_strays(struct reap *reap, const char *mark);

@@ -22,8 +22,7 @@ enum plan {
     PLAN_CHILD,           /* SIGCHLD: taken; default here, inherited setting in the command */
 };
 
-/* The standard signals that are not just taken. SIGRTMIN..SIGRTMAX are taken, too (not 32 and 33,
- * which libc uses). */
+/* All other signals have PLAN_TAKE, also SIGRTMIN..SIGRTMAX (not 32 and 33, which libc uses). */
 static const enum plan plans[32] = {
     [SIGHUP] = PLAN_TAKE_UNLESS_OFF,
     [SIGINT] = PLAN_TAKE_UNLESS_OFF,
@@ -43,7 +42,7 @@ static const enum plan plans[32] = {
 };
 
 static struct {
-    bool is_ours[ARRAY_LEN(plans)]; /* ignored by us, but not inherited so */
+    bool is_ours[ARRAY_LEN(plans)]; /* we ignore it, but did not inherit that */
     bool child_was_ignored;         /* SIGCHLD was inherited as ignored */
     sigset_t inherited_mask, taken;
 } the_signals;

@@ -31,7 +31,7 @@ struct signals_info {
  * sender belongs to the job. */
 MUST_CHECK bool signals_read(int fd, struct signals_info *ret);
 
-/* In the child, last before exec: restores the inherited dispositions, then the mask. Our own
+/* Call in the child, last before exec: restores the inherited dispositions, then the mask. Our own
  * programs get SIGCHLD, since they wait for children, and an empty mask. Async-signal-safe. */
 void signals_restore(bool is_own);
 

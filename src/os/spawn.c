@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Young system calls have one number on every architecture. */
+/* New system calls have the same number on every architecture. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -51,7 +51,7 @@ struct failure {
 };
 
 /* sh, room for the path, the arguments, NULL. Made before the fork: another thread may hold the
- * allocator's lock, and clone3(2) does not free it in the child. */
+ * allocator's lock, and clone3(2) does not release it in the child. */
 static char **script_args(char *const *argv)
 {
     size_t argc = str_count(argv);
@@ -63,10 +63,10 @@ static char **script_args(char *const *argv)
     return args;
 }
 
-/* From here to child_run(): runs in the child, without a lock of the C library. */
+/* The functions from here to child_run() run in the child. They take no lock of the C library. */
 
-/* If the parent dies between fork and prctl, no signal comes. Then the parent's pid has changed. It
- * is 0 if the parent is in another PID namespace (unshare --pid without --fork). */
+/* True if the parent died between fork and prctl: then no signal comes, but getppid() has changed.
+ * It is 0 for a parent in another PID namespace (unshare --pid without --fork). */
 static bool child_is_orphan(const struct start *start)
 {
     pid_t now = getppid();
@@ -75,7 +75,7 @@ static bool child_is_orphan(const struct start *start)
            (now != 0 || (start->parent_pidfd >= 0 && poll(&ended, 1, 0) > 0));
 }
 
-/* Like shells: a file whose first line has no NUL is text, and sh may run it. */
+/* As for shells, a file without a NUL in its first line is text, and sh may run it. */
 static bool child_is_text(const char *path)
 {
     char data[128] = "";
@@ -87,7 +87,7 @@ static bool child_is_text(const char *path)
     return n >= 0;
 }
 
-/* Tries one path; returns the errno. */
+/* Tries to execute one path; returns the errno. */
 static int child_try(const struct start *start, char *path)
 {
     const struct spawn_request *request = start->request;
@@ -130,7 +130,7 @@ static _Noreturn void child_fail(const struct start *start, enum err_code code, 
     _exit(written == (ssize_t)sizeof failure ? 127 : 125);
 }
 
-/* May fail: the tree (tree.h) finds the child, too. */
+/* May fail, because the tree (tree.h) also finds the child. */
 static void child_join(int cgroup)
 {
     FD_CLEANUP int fd = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
@@ -138,7 +138,7 @@ static void child_join(int cgroup)
         errno = 0;
 }
 
-/* A program apart gets nothing that was inherited for the job. */
+/* With is_apart the child gets no descriptors that were inherited for the job. */
 static void child_set_descriptors(const struct start *start)
 {
     const struct spawn_request *request = start->request;
@@ -169,7 +169,7 @@ static _Noreturn void child_run(const struct start *start)
         child_fail(start, ERR_SYSTEM, errno, "PR_SET_PDEATHSIG");
     if (child_is_orphan(start))
         _exit(125);
-    /* SIGTTOU is still blocked. May fail: a terminal is a convenience. */
+    /* SIGTTOU is still blocked, so it does not stop us. May fail: the job needs no terminal. */
     if (request->tty >= 0)
         tcsetpgrp(request->tty, getpgrp());
     if (request->own_pid)
@@ -183,13 +183,13 @@ static _Noreturn void child_run(const struct start *start)
     child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
 }
 
-/* In the parent again */
+/* The functions from here on run in the parent. */
 
 /* The argument of clone3(2) as 64-bit words, in the first version that can name a control group. */
 enum { CLONE_FLAGS = 0, CLONE_EXIT_SIGNAL = 4, CLONE_CGROUP = 10, CLONE_WORDS = 11 };
 #define INTO_CGROUP UINT64_C(0x200000000)
 
-/* A fork that begins inside a control group: a later move takes the kernel some milliseconds. */
+/* Forks into a control group. To move the child later takes the kernel some milliseconds. */
 static pid_t fork_into(int cgroup)
 {
     const uint64_t args[CLONE_WORDS] = {[CLONE_FLAGS] = INTO_CGROUP,

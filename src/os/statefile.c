@@ -81,8 +81,8 @@ bool statefile_resolve(const char *path, char **ret, struct err *err)
 
 /* --- the writer --- */
 
-/* From here to do_task(): in the child. Our threads hold no lock of the C library, so the child
- * may call any function but those of the shared event loop. */
+/* The functions from here to do_task() run in the child. Our threads hold no lock of the C library,
+ * so the child may call any function but those of the shared event loop. */
 
 static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
 {
@@ -140,8 +140,8 @@ static void writer_sweep(const struct statefile *file, int dir_fd)
         closedir(stream);
 }
 
-/* A rename over a device or a pipe would destroy it for all its users; a rename over a directory
- * fails. */
+/* False for a device or a pipe: a rename over it would destroy it for all its users. A rename over
+ * a directory fails anyway. */
 static bool writer_may_replace(const char *path, struct err *err)
 {
     struct stat st;
@@ -163,7 +163,7 @@ static bool writer_replace(const struct statefile *file, const void *data, size_
     FD_CLEANUP int dir = -1;
     if (!writer_open_dir(file->path, &dir, err) || !writer_may_replace(file->path, err))
         return false;
-    /* The check comes last, to keep the time between it and the rename short. */
+    /* The check comes last, so that little time passes between the check and the rename. */
     bool is_done = writer_fill(file->temp, data, len, err) &&
                    (!file->check || file->check(file->ctx, err)) &&
                    (rename(file->temp, file->path) == 0 ||
@@ -184,8 +184,8 @@ bool statefile_is_missing(const struct statefile *file)
     return access(file->path, F_OK) != 0 && errno == ENOENT;
 }
 
-/* Another writer may create the file meanwhile. Its content is newer and must stay, and link()
- * replaces nothing. Some file systems have no link(). */
+/* Another writer may create the file meanwhile. Its content is newer and must stay, so link() is
+ * used: it replaces no file. Some file systems have no link(). */
 bool statefile_put_back(const struct statefile *file, const void *data, size_t len, struct err *err)
 {
     char temp[PATH_MAX] = "";
@@ -205,7 +205,7 @@ bool statefile_put_back(const struct statefile *file, const void *data, size_t l
 static int writer_open(const struct statefile *file, struct err *err)
 {
     struct stat st;
-    /* The flags guard against a terminal that becomes ours and a pipe without a reader. */
+    /* O_NOCTTY: a terminal must not become ours. O_NONBLOCK: do not wait for a pipe's reader. */
     int how = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     int fd = open(file->path, how, 0644);
     if (fd < 0)
@@ -231,7 +231,7 @@ static bool writer_rotate(const struct statefile *file, int *fd, struct err *err
     return *fd >= 0;
 }
 
-/* A killed writer may leave a part of a line. */
+/* True if the file ends within a line, perhaps because a writer was killed. */
 static bool ends_within_line(int fd, off_t size)
 {
     char last;
@@ -266,7 +266,7 @@ static bool writer_add(const struct statefile *file, const void *data, size_t le
 /* The writer's answer. */
 struct written {
     bool ok;
-    struct err err; /* ok: a text that is to be logged, or "" */
+    struct err err; /* if ok: a text to log, or "" */
 };
 
 struct task {
@@ -290,7 +290,7 @@ static void do_task(const void *arg, int answer)
         _exit(1);
 }
 
-/* From here on in the supervisor. */
+/* The functions from here on run in the supervisor. */
 
 static bool start_task(struct statefile *file, statefile_check_fn *look, const void *data,
                        size_t len, struct err *err)

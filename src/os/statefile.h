@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * statefile: writes a small file: replaced as a whole and synced, or appended to.
+ * statefile: writes a small file. It replaces and syncs the whole file, or appends to a journal.
  *
  * A child writes a temporary file in the same directory, syncs it, renames it over the old one and
  * syncs the directory. So a crash at any moment leaves the old or the new content. A dead file
  * system blocks the child, never the supervisor. The first write removes temporary files of killed
  * writers. The child is a helper in reap's list, and its end is the end of the write. A journal is
- * appended to, and not synced. The caller keeps the deadline and calls statefile_give_up() on a
- * late write. The writer dies with the supervisor. A struct statefile owns its path and the waiting
+ * appended to, and not synced. The caller has a deadline, and calls statefile_give_up() for a late
+ * write. The writer dies with the supervisor. A struct statefile owns its path and the waiting
  * content. Main thread.
  */
 #pragma once
@@ -42,9 +42,9 @@ struct statefile {
     uint64_t next_tag;
 };
 
-/* Follows the symbolic links of a user's absolute path, so that a write replaces their target and
- * they stay. The caller frees *ret. False: not a regular file, or its directory is missing. May
- * block. */
+/* Follows the symbolic links of a user's absolute path, so that a write replaces the target and
+ * keeps the links. The caller frees *ret. False: not a regular file, or its directory is missing.
+ * May block. */
 MUST_CHECK bool statefile_resolve(const char *path, char **ret, struct err *err);
 
 /* Set the public fields first; the rest must be zero. `path` is absolute; its directory is made
@@ -58,11 +58,11 @@ void statefile_free(struct statefile *file);
  * replaces older, which is never reported. False: not begun; fn is not called. */
 MUST_CHECK bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
                                 struct err *err);
-/* Calls look() in a child, as the write of `tag`. Does nothing while a write is under way. False:
- * no child could be started. */
+/* Calls look() in a child; fn reports the result with `tag`. Call when no write is under way.
+ * False: no child could be started. */
 MUST_CHECK bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *look,
                                struct err *err);
-/* Call in a writer's child, of this or another file. */
+/* Call in the child of a writer, of this or of another file. */
 bool statefile_is_missing(const struct statefile *file);
 /* Writes a file that is missing. An existing file stays. Does not sync the directory: the calling
  * write does. */
@@ -71,9 +71,9 @@ MUST_CHECK bool statefile_put_back(const struct statefile *file, const void *dat
 /* At start, before the loop runs: waits for the end of the write, and gives up after `wait_ns`. fn
  * is called before it returns. */
 void statefile_wait(struct statefile *file, int64_t wait_ns);
-/* A writer runs. */
+/* True while a writer runs. */
 bool statefile_is_busy(const struct statefile *file);
-/* A write is under way that was not given up. */
+/* True while a write is under way that was not given up. */
 bool statefile_is_awaited(const struct statefile *file);
 /* Kills the writer and calls fn at once. Waiting content is written after the writer is reaped,
  * which in a dead file system may be never. */

@@ -62,7 +62,7 @@ void tree_free(struct tree *tree)
     *tree = (struct tree){0};
 }
 
-/* Adds a child that a list of the entry `parent` names. */
+/* Adds a child of the entry `parent`; -1: of us. */
 static void add_child(struct tree *tree, const struct tree_job *job, pid_t pid, int parent)
 {
     struct proc proc;
@@ -170,7 +170,7 @@ int tree_open_list(void)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Reads the list as text. False: unreadable or too long. Mostly it names one child. */
+/* Reads the list as text. False: unreadable or too long. It usually names one child. */
 static bool tree_read_list(int list, char *text, size_t size)
 {
     size_t len = 0;
@@ -231,7 +231,7 @@ static void continue_all(const struct tree_job *job, const struct tree *seen)
             proc_signal(&seen->entries[i].proc, SIGCONT);
 }
 
-/* Signals the processes that this round finds first. Returns whether there may be more. */
+/* Signals the processes that no earlier round found. Returns true if there may be more. */
 static bool signal_round(const struct tree_job *job, int number, int round, struct tree *seen)
 {
     struct tree now = {0};
@@ -250,8 +250,8 @@ static bool signal_round(const struct tree_job *job, int number, int round, stru
     return is_changing;
 }
 
-/* All processes but us. A helper may be writing, so no SIGKILL then: the kernel sends it when we
- * end. */
+/* Signals all processes but us. A helper may be writing, so it gets no SIGKILL from us: the kernel
+ * kills all processes when we, PID 1, end. */
 static void signal_namespace(const struct tree_job *job, int number)
 {
     if (number == SIGKILL && job->nhelpers > 0)
@@ -268,8 +268,8 @@ static bool is_blind(const struct tree_job *job)
 
 size_t tree_signal(const struct tree_job *job, int number)
 {
-    /* A list may miss a child while its sibling ends, so two rounds must agree. Processes that fork
-     * faster get the next signal. */
+    /* A list may miss a child while its sibling ends, so two rounds in a row must find nothing new.
+     * Processes that fork faster get the next signal. */
     enum { ROUNDS_MAX = 32, QUIET_ROUNDS = 2 };
     struct tree seen = {0};
     if (getpid() == 1 && is_blind(job)) {
@@ -294,7 +294,7 @@ size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max)
     tree_scan(&tree, job);
     for (size_t i = 0; i < tree.n; i++) {
         struct tree_entry *entry = &tree.entries[i];
-        /* pid 0 marks a rank and all below it: parents come first. */
+        /* Parents come first. A parent with pid 0 is a rank or below a rank. */
         bool is_below = entry->parent >= 0 && tree.entries[entry->parent].proc.pid == 0;
         if (!is_below && !proc_has_env(entry->proc.pid, "RANK"))
             continue;

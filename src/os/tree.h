@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tree: all processes of the job on this node: all our descendants but our own helpers.
+ * tree: all processes of the job on this node: all our descendants except our own helpers.
  *
  * pchrun is a child subreaper (or PID 1), so orphans become its children. No process leaves the
  * tree, neither by a new session nor by a double fork. Reads /proc/<pid>/task/<tid>/children, or
@@ -41,9 +41,8 @@ MUST_CHECK bool tree_adopt(struct err *err);
 /* Opens the kernel's list of our children, for tree_has_only(): opening takes longer than reading.
  * Close-on-exec; the caller closes it. -1: not supported. */
 int tree_open_list(void);
-/* Are these all our children, including dead ones? Then every process of the tree is one of them or
- * their descendant. False: there are others, or it is unknown.
- */
+/* True if these are all our children, including dead ones. Then every process of the tree is one of
+ * them or their descendant. False: there are others, or it is unknown. */
 bool tree_has_only(int list, const pid_t *known, size_t n);
 
 void tree_scan(struct tree *tree, const struct tree_job *job);
@@ -58,5 +57,5 @@ size_t tree_signal(const struct tree_job *job, int number);
 size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max);
 
 /* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": the remaining processes, for the log.
- * Also says if one now belongs to a user whose processes we may not kill. Returns text. */
+ * Also names the new user of a process that we may not kill any more. Returns text. */
 char *tree_describe(const struct tree_job *job, char *text, size_t size);
