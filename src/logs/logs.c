@@ -12,17 +12,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The log process has its own deadlines, which come before this. */
+/* The longest wait for the log process's end. Its own deadlines are shorter. */
 #define END_WAIT_NS (8 * NS_PER_S)
 /* The wait is at least this long. */
 #define END_WAIT_MIN_NS (200 * NS_PER_MS)
 
-/* A file system that takes longer than this for a name is as good as dead. */
+/* A file system that needs longer than this to check the directory counts as dead. */
 #define ANSWER_WAIT_NS (10 * NS_PER_S)
 #define LOOK_NS        (NS_PER_MS / 5)
 
 enum {
-    REPORT_BYTES = 256 * 1024, /* of lines, in all */
+    REPORT_BYTES = 256 * 1024, /* of all lines together */
     REPORT_TEXT_MIN = 128
 };
 
@@ -72,7 +72,7 @@ void logs_begun(struct logs *logs)
 
 /* --- the whole --- */
 
-/* A child with a deadline does it: the directory may lie on a dead file system. */
+/* A child with a deadline checks the directory, because its file system may be dead. */
 static bool logs_check_dir(struct logs *logs, struct err *err)
 {
     sigset_t none;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * logs: keeps what the commands print in files and passes it on (logs.dir): the pipes, and the
- * process that reads them (tee/tee.h).
+ * logs: keeps the output of the commands in files, and passes it on (logs.dir). It owns the pipes,
+ * and the log process that reads them (tee/tee.h).
  *
  * Each generation has its own pipes, files and log process, which ends with it. A log process that
- * ends early is replaced; a stopped one is continued. Its failures delay a command for a moment at
- * most. Without logs.dir all calls do nothing. Main thread.
+ * ends early is replaced; a stopped one is continued. A failure of it delays a command only
+ * briefly. Without logs.dir all calls do nothing. Main thread.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 struct logs {
     bool is_on;
     struct logs_world world;
-    struct dirlock dir;   /* its process has checked the directory */
+    struct dirlock dir;   /* its helper has checked the directory */
     struct logs_run *run; /* the newest generation's, then older ones that still run; NULL: none */
 };
 
@@ -24,10 +24,11 @@ struct logs {
 MUST_CHECK bool logs_open(struct logs *logs, struct err *err);
 void logs_free(struct logs *logs);
 
-/* A generation begins; the previous one's log process is ended. */
+/* Begins a generation, and ends the log process of the previous generation. */
 MUST_CHECK bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generation,
                            struct err *err);
-/* The standard output and error for a command that is started now; without logs *ret stays. */
+/* The standard output and error for a command that is started now; without logs, *ret is unchanged.
+ */
 void logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT]);
 /* All commands are started: closes pchrun's ends of the pipes. */
 void logs_begun(struct logs *logs);
@@ -38,10 +39,10 @@ bool logs_is_busy(const struct logs *logs);
 
 /* When a command last printed something (CLOCK_MONOTONIC); 0: never, or unknown. */
 int64_t logs_last_at(const struct logs *logs);
-/* The last lines of this command's standard error, with '\n' between them: any bytes but NUL; "":
- * none. Waits up to `wait_ns` for what is still in the pipe. Returns text. */
+/* The last lines of this command's standard error, with '\n' between them; "": none. They may hold
+ * any byte but NUL. Waits up to `wait_ns` for output that is still in the pipe. Returns text. */
 char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text,
                        size_t size);
 
-/* For the report: the directory, how much was lost, and the lines if asked for. */
+/* Writes for the report: the directory, the number of lost bytes, and perhaps the lines. */
 void logs_write(const struct logs *logs, bool with_lines, struct writer *w, const char *key);

@@ -45,7 +45,7 @@ uint64_t logs_run_lost(const struct logs_run *run, enum tee_branch which)
     return sum;
 }
 
-/* Why this way fails; NULL: it works. */
+/* The reason why output cannot be kept, or not passed on; NULL: it can. */
 static const char *trouble_of(const struct logs_run *run, enum tee_branch which)
 {
     for (size_t i = 0; i < run->tee.count; i++) {
@@ -67,7 +67,7 @@ static void logs_run_place_of(const struct logs_run *run, enum tee_branch which,
         str_copy(text, size, "passed on to standard output or error");
 }
 
-/* Logs once when a trouble begins, and once when it is over. */
+/* Logs once when writing begins to fail, and once when it works again. */
 static void logs_run_look_at(struct logs_run *run, enum tee_branch which)
 {
     const char *trouble = trouble_of(run, which);
@@ -122,7 +122,7 @@ void logs_run_begun(struct logs_run *run)
         fd_close(&run->outputs[i]);
 }
 
-/* Keeps the lines and figures for the report. */
+/* Closes everything but the lines and figures, which the report needs. */
 static void close_run(struct logs_run *run)
 {
     watch_end(&run->told);
@@ -170,8 +170,8 @@ static bool start_tee(struct logs_run *run, struct err *err)
     return true;
 }
 
-/* No log process has run for some time. Drops what is in the pipes, so that the commands do not
- * block for long. */
+/* After several failures in a row, drops the bytes in the pipes, so that the commands do not block
+ * for long. */
 static void drop_waiting(struct logs_run *run)
 {
     char bytes[PIPE_BYTES];
@@ -214,7 +214,8 @@ static void say_ended(int status)
     log_warn(LOGS_TOPIC, "%s; pchrun tries again", err.text);
 }
 
-/* The log process ended early. The commands block at their full pipes, so replace it soon. */
+/* The log process ended early. Replaces it soon, because the commands block when their pipes are
+ * full. */
 static void replace(struct logs_run *run, int status)
 {
     int64_t now = clock_now_ns(), at = run->started_at + RESTART_WAIT_NS;
@@ -257,7 +258,7 @@ static void logs_run_on_clock(void *ctx)
     end_run(run);
 }
 
-/* Something must still read the pipes: start a log process if none runs. */
+/* The pipes may still hold output, so this starts a log process if none runs. */
 void logs_run_end(struct logs_run *run, int64_t until)
 {
     struct err err;

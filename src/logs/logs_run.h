@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * logs_run: what the commands of one generation print: their pipes and the log process that reads
- * them, which is replaced if it ends early. A part of logs.h. Main thread.
+ * logs_run: the pipes of one generation's commands, and the log process that reads them. A log
+ * process that ends early is replaced. A part of logs.h. Main thread.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ struct logs_run {
     struct logs_world *world;
     struct logs_run *next; /* the owner's */
     struct tee tee;
-    int *outputs; /* two for each command; -1: closed */
+    int *outputs; /* the writing ends of the pipes, two for each command; -1: closed */
     int control;
     struct watch told, clock;
     struct reap_watch watch; /* pid 0: the log process does not run */
@@ -60,5 +60,5 @@ void logs_run_free(struct logs_run *run);
 
 /* "rank.3"; or "node.3" if the node's one command may start several ranks. */
 void logs_run_name(const struct logs_world *world, int index, char name[LOGS_NAME_SIZE]);
-/* How many bytes were lost on this way? */
+/* The number of bytes that were not kept, or not passed on. */
 uint64_t logs_run_lost(const struct logs_run *run, enum tee_branch which);

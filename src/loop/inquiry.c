@@ -23,7 +23,7 @@ void inquiry_stop(struct inquiry *inquiry)
         proc_kill(inquiry->helper.watch.pid, SIGKILL);
 }
 
-/* Returns 1 if there was something, 0 if there is nothing now, -1 at the end. */
+/* Returns 1 if bytes were read, 0 if there are none now, -1 at the end or on failure. */
 static int inquiry_take_some(struct inquiry *inquiry)
 {
     char data[READ_BYTES];
@@ -45,7 +45,7 @@ static void inquiry_on_readable(void *ctx)
         end_inquiry(ctx, false);
 }
 
-/* pchrun may have stood still: an answer that is there counts. */
+/* If pchrun itself was stopped, the answer may have come in time: so it is read first. */
 static void inquiry_on_deadline(void *ctx)
 {
     int more;

@@ -15,17 +15,17 @@ struct inquiry {
     struct event_base *base;
     int64_t wait_ns;
     size_t max; /* of the answer; the rest is not read */
-    /* The helper has ended, or is too late and killed. `text` has what it has answered. May free
-     * the inquiry. */
+    /* The helper has ended, or missed its deadline and was killed. `text` has its answer so far.
+     * May free the inquiry. */
     void (*on_over)(void *ctx, bool is_late);
     void *ctx;
-    struct helper helper; /* its reap is set first, too */
+    struct helper helper; /* set helper.reap first, too */
     /* private from here on */
     struct buf text;
     struct watch readable, deadline;
 };
 
-/* Set the public fields first. False: no helper could be started, or the last one hangs still;
+/* Set the public fields first. False: no helper could be started, or the previous one still hangs;
  * on_over() is not called. */
 MUST_CHECK bool inquiry_start(struct inquiry *inquiry, struct err *err);
 /* Kills the helper and keeps the text; on_over() is not called. */

@@ -47,7 +47,7 @@ void loop_free(struct loop *loop)
     *loop = (struct loop){0};
 }
 
-/* The event's err or why is the item's own copy, which stays in place until it is handed over. */
+/* Copies the event, and its err or why: the caller may free them before the event is handled. */
 static void enqueue(struct loop *loop, const struct event *event)
 {
     assert(loop->count < LOOP_QUEUE_MAX);

@@ -19,7 +19,7 @@ struct loop_item;
 
 struct loop {
     core_act_fn *act;           /* performs an action of the core */
-    void (*settled)(void *ctx); /* the core has handled an event and all that followed from it */
+    void (*settled)(void *ctx); /* the core has handled an event and all events that it caused */
     void *ctx;
     struct event_base *base;
     struct core *core; /* NULL until loop_open_core() */
@@ -27,9 +27,8 @@ struct loop {
     struct loop_item *queue; /* a ring of LOOP_QUEUE_MAX */
     unsigned first, count;
     bool is_busy;
-    bool is_over; /* set it after ACT_EXIT: the core gets no more events */
-    bool
-        has_changed; /* set it if something in the report has: it is written after this iteration */
+    bool is_over;     /* set it after ACT_EXIT: the core gets no more events */
+    bool has_changed; /* the report must be written again, after this iteration */
 };
 
 /* One action causes a bounded number of events: one or two for each child. */
@@ -42,6 +41,6 @@ MUST_CHECK bool loop_open_core(struct loop *loop, const struct core_params *para
                                struct err *err);
 void loop_free(struct loop *loop);
 
-/* Fills in `event->now` and `wall`. The event's pointers are borrowed for the call. An event
- * from inside an action is kept with a copy of its err or why; it must carry no message. */
+/* Fills in `event->now` and `wall`. The event's pointers must be valid during the call. An event
+ * that is posted by an action is queued with a copy of its err or why; it must have no message. */
 void loop_post(struct loop *loop, const struct event *event);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A file system that needs longer than this for a page counts as dead. */
+/* A file system that needs longer than this for a small file counts as dead. */
 #define WRITE_WAIT_NS (5 * NS_PER_S)
 
 static void outfile_complain(struct outfile *out, const struct err *err)

@@ -18,7 +18,7 @@ struct outfile {
     bool is_wanted, has_complained;
     struct statefile file;
     struct watch deadline;
-    /* Composes the contents and calls outfile_write(). NULL: only its user calls that. */
+    /* Composes the contents and calls outfile_write(). NULL: the user calls it directly. */
     void (*write)(void *ctx);
     /* A write has ended; the next may begin. NULL: not needed. */
     void (*on_written)(void *ctx, bool is_ok);
@@ -26,18 +26,18 @@ struct outfile {
     bool is_dirty; /* see outfile_touch() */
 };
 
-/* Set the texts, the functions and ctx before it. `path` NULL: no file, and all other calls do
- * nothing. May block. */
+/* Set the texts, the functions and ctx first. `path` NULL: no file, and all other calls do nothing.
+ * May block. */
 MUST_CHECK bool outfile_open(struct outfile *out, const char *path, struct reap *reap,
                              struct event_base *base, struct err *err);
 void outfile_free(struct outfile *out);
 
-/* Call when no write is under way. `text` NULL: it could not be composed. False: that, or the write
- * failed at once; it is logged, and on_written is not called. */
+/* Call when no write is under way. `text` NULL: it could not be composed. False: in that case, or
+ * if the write failed at once. The failure is logged, and on_written is not called. */
 bool outfile_write(struct outfile *out, const void *text, size_t len);
 /* The contents have changed; outfile_flush() writes them, at the latest when the write that is
  * under way has ended. */
 void outfile_touch(struct outfile *out);
 void outfile_flush(struct outfile *out);
-/* Is a write under way that will end or time out? */
+/* True while a write is under way that has not timed out. */
 bool outfile_is_busy(const struct outfile *out);

@@ -28,8 +28,7 @@ struct event_base *watch_open(struct err *err)
         err_wrap(err, "cannot set up the event loop");
         return NULL;
     }
-    /* One thread needs no locks. The job's EVENT_* variables must not change pchrun's event loop.
-     */
+    /* One thread needs no locks. The job's EVENT_* variables must not change this loop. */
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     if (config) {
@@ -111,7 +110,7 @@ void watch_at(struct watch *watch, int64_t at_ns)
     /* Round up: if it fired early, the core would ask for the same time again. */
     int64_t us = (left + 999) / 1000;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
-    /* Out of memory: fire at once, since early and often is better than never. */
+    /* If memory for the timer is missing, fire at once: too early is better than never. */
     if (event_add(event_of(watch), &wait) != 0)
         event_active(event_of(watch), EV_TIMEOUT, 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watch: descriptors and deadlines, over libevent. It is the only file of this room that includes
- * libevent, which has a struct event, too. A watch is a clock, or becomes one of a descriptor. It
- * calls its function from the loop until watch_end(), which that function may call. It must not
- * move in memory. Main thread.
+ * watch: descriptors and deadlines, over libevent. In this room only watch.c includes libevent,
+ * because libevent has a struct event, too. A watch waits for a time, or after watch_fd() for a
+ * descriptor. The loop calls its function until watch_end(), which that function may call. A struct
+ * watch must not move in memory. Main thread.
  */
 #pragma once
 
@@ -33,13 +33,13 @@ MUST_CHECK bool watch_turn(struct event_base *base);
 
 /* A clock for watch_at(): it fires once each time that it is set. */
 void watch_init(struct watch *watch, struct event_base *base, watch_fn *fn, void *ctx);
-/* Sets the time of CLOCK_MONOTONIC to fire at; CLOCK_NEVER: never. The last call counts. */
+/* Sets the time of CLOCK_MONOTONIC to fire at; CLOCK_NEVER: never. A new call replaces the time. */
 void watch_at(struct watch *watch, int64_t at_ns);
-/* After watch_init(), or again after watch_end(): no clock any more, but calls fn whenever the
+/* Call after watch_init() or watch_end(). Now the watch is no clock: it calls fn whenever the
  * descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, int fd, struct err *err);
-/* The same for a descriptor that is full: after each watch_arm(), calls fn once when it can be
- * written to. */
+/* The same for writing: after each watch_arm(), calls fn once when the descriptor can be written
+ * to. */
 void watch_writable(struct watch *watch, int fd);
 MUST_CHECK bool watch_arm(struct watch *watch);
 void watch_end(struct watch *watch);

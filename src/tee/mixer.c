@@ -16,7 +16,7 @@ static void mixer_put(struct mixer_out *out, const char *bytes, size_t n)
     out->len += n;
 }
 
-/* The length up to the last '\n' or '\r'. */
+/* The length up to the last '\n' or '\r', which it includes. */
 static size_t whole_lines(const struct mixer_in *in)
 {
     size_t n = in->n;
@@ -25,7 +25,7 @@ static size_t whole_lines(const struct mixer_in *in)
     return n;
 }
 
-/* A '\n' that follows a '\r' does not start a new line. */
+/* The length up to the first '\n' or '\r', which it includes. */
 static size_t piece_len(const char *bytes, size_t n)
 {
     size_t len = 0;
@@ -34,7 +34,7 @@ static size_t piece_len(const char *bytes, size_t n)
     return len < n ? len + 1 : n;
 }
 
-/* False: no room. */
+/* False: no room. A '\n' that follows a '\r' begins no line, so it gets no prefix. */
 static bool begin_piece(struct mixer *mixer, struct mixer_stream *stream, char first,
                         struct mixer_out *out)
 {

@@ -16,7 +16,7 @@ bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks)
 
 size_t ring_marks_used(struct ring_marks *marks)
 {
-    size_t taken = atomic_load(&marks->taken); /* first: it never passes `added` */
+    size_t taken = atomic_load(&marks->taken); /* read first: it never passes `added` */
     return atomic_load(&marks->added) - taken;
 }
 

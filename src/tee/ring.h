@@ -25,7 +25,7 @@ struct ring {
 MUST_CHECK bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks);
 /* How many bytes are in the ring of these marks. */
 size_t ring_marks_used(struct ring_marks *marks);
-/* For either thread; the other thread may add or take at any time. */
+/* Either thread may call these while the other adds or takes. */
 size_t ring_used(struct ring *ring);
 size_t ring_room(struct ring *ring);
 

@@ -52,7 +52,7 @@ static size_t word_note(char note[NOTE_MAX], uint64_t bytes, const char *why)
 
 /* --- the reader's side --- */
 
-/* Bytes were added, or no more will come. */
+/* Wakes the sink's thread: bytes were added, or no more will come. */
 static void sink_wake(struct sink *sink)
 {
     pthread_mutex_lock(&sink->lock);
@@ -67,7 +67,7 @@ bool branch_init(struct branch *branch, size_t size, struct branch_state *state)
     return ring_init(&branch->ring, size, &state->marks);
 }
 
-/* After a full ring, half of it must be free again, so that notes are few. */
+/* A ring that was full takes bytes again when half of it is free, so that few notes are written. */
 static bool is_free_again(struct branch *branch)
 {
     return ring_used(&branch->ring) <= branch->ring.size / 2;
@@ -76,7 +76,7 @@ static bool is_free_again(struct branch *branch)
 bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_until)
 {
     if (branch->state->is_full && branch->dropped == 0 && is_free_again(branch))
-        branch->state->is_full = false; /* nothing came meanwhile */
+        branch->state->is_full = false; /* no bytes came meanwhile */
     if (branch->state->is_full || ring_room(&branch->ring) >= n) {
         branch->full_since = 0;
         return true;
@@ -157,7 +157,7 @@ static size_t sink_write_out(struct branch *branch, const char *bytes, size_t n)
                              : write_to(branch->fd, bytes, n);
 }
 
-/* The note goes where the bytes are missing. */
+/* Writes the note in the place of the missing bytes. */
 static bool write_note(struct branch *branch)
 {
     char note[NOTE_MAX];
@@ -225,7 +225,7 @@ static bool is_ready(struct sink *sink, struct branch *branch, int64_t now)
            atomic_load(&sink->is_closing);
 }
 
-/* In turn, so that a flood in one branch does not hold up the others. */
+/* Takes the branches in turn, so that much output in one does not delay the others. */
 static struct branch *next_ready(struct sink *sink, int64_t *ret_until)
 {
     int64_t now = clock_now_ns();

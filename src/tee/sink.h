@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sink: a place where output goes, and the thread that writes to it, which may hang as long as the
- * place does. Output waits in branches, one for each stream, each bounded.
+ * sink: a place where output goes (files, or a descriptor), and the thread that writes there. The
+ * thread may hang as long as the place does. Output waits in branches, one for each stream, each
+ * bounded.
  *
  * A failed write loses its bytes. The sink counts them and tries again a little later. After the
  * next good write, a line in the output names the missing bytes. In struct branch, the reader's
@@ -30,20 +31,20 @@ struct branch {
     struct branch_state *state;
     /* for the reader's thread */
     int64_t full_since; /* 0: not full */
-    uint64_t dropped;   /* bytes, since it was full */
+    uint64_t dropped;   /* bytes dropped since it was full */
     /* for the sink's thread */
     struct rotate file; /* the place, if it has a path; else `fd` */
     int fd;
     struct mixer_stream mixed;
-    uint64_t missing; /* bytes, since writes fail */
+    uint64_t missing; /* bytes lost since writes fail */
     int64_t retry_at;
     size_t seen;        /* `added` when its last line had no end yet */
-    int64_t partial_at; /* when that line goes out without an end; 0: no such line */
+    int64_t partial_at; /* when that line is written without an end; 0: no such line */
 };
 
-/* A sink notifies these of its progress. */
+/* How a sink reports its progress to the reader and to the supervisor. */
 struct bell {
-    int event; /* an eventfd: signalled when the sink took something and is_awaited is set */
+    int event; /* an eventfd: signalled when the sink took bytes and is_awaited is set */
     _Atomic bool is_awaited; /* the reader waits for the event */
     int supervisor;          /* a socket: gets a byte when a state has changed */
 };
@@ -61,8 +62,8 @@ struct sink {
 };
 
 MUST_CHECK bool branch_init(struct branch *branch, size_t size, struct branch_state *state);
-/* May `n` bytes be added now? False if there is no room, until *ret_until at the latest. Then true,
- * and the bytes are dropped. The reader's thread. */
+/* True if `n` bytes may be added now. False while there is no room, until *ret_until at the latest.
+ * Then true, and branch_add() drops the bytes. The reader's thread. */
 bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_until);
 /* Call after branch_accepts() has returned true. */
 void branch_add(struct sink *sink, struct branch *branch, const char *bytes, size_t n);

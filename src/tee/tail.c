@@ -51,7 +51,7 @@ static void put_line_end(struct tail *tail)
     tail->has_cr = false;
 }
 
-/* The line starts again. It may have overwritten older lines. */
+/* Drops the open line, because its text starts again. It may have overwritten older lines. */
 static void take_line_back(struct tail *tail)
 {
     tail->end = tail->line;
@@ -60,7 +60,7 @@ static void take_line_back(struct tail *tail)
     tail->has_cr = false;
 }
 
-/* Part of one line, without its end. */
+/* Adds a part of one line, without the line's end. */
 static void add_to_line(struct tail *tail, const char *bytes, size_t n)
 {
     while (n > 0) {

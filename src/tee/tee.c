@@ -44,10 +44,10 @@ struct route {
 struct reader {
     struct route *routes;
     size_t count;
-    struct pollfd *polls; /* one for each route, and two more */
+    struct pollfd *polls; /* one for each route, then the bell's event and `control` */
     struct sink sinks[SINK__COUNT];
     struct bell bell;
-    int control; /* -1: closed, so the end is near */
+    int control; /* -1: closed, so the process ends at `until` */
     int64_t until;
 };
 
@@ -70,7 +70,7 @@ void tee_states_free(struct tee_stream_state *states, size_t count)
         munmap(states, count * sizeof *states);
 }
 
-/* Bytes in the pipe are unread. Bytes that were read are not in the tail until the flag falls. */
+/* If the pipe is empty and then is_reading is false, all bytes that were read are in the tail. */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state)
 {
     int waiting;
@@ -89,7 +89,8 @@ void tee_count_left(struct tee_stream_state *states, size_t count)
     }
 }
 
-/* With a flood, or after a kill, the copy may be torn; readers of the copy must allow for that. */
+/* With much output, or after a kill, the copy may be inconsistent: its readers must allow for that.
+ */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret)
 {
     for (int i = 0; i < TORN_TRIES; i++) {
@@ -112,7 +113,7 @@ static void keep_tail(struct tee_stream_state *state, const char *bytes, size_t 
     atomic_store(&state->last_at, clock_now_ns());
 }
 
-/* The queues first: only bytes in them can be counted as lost after a kill. */
+/* Adds to the queues first: after a kill, only bytes in them can be counted as lost. */
 static void read_stream(struct reader *reader, struct route *route)
 {
     char bytes[CHUNK];
@@ -129,7 +130,7 @@ static void read_stream(struct reader *reader, struct route *route)
     atomic_store(&route->state->is_reading, false);
 }
 
-/* Ask both branches, so that both their waits run. */
+/* Asks both branches, because each has its own deadline. */
 static bool accepts(struct route *route, int64_t now, int64_t *ret_until)
 {
     bool does = branch_accepts(&route->branches[TEE_FILE], CHUNK, now, ret_until);
@@ -163,7 +164,7 @@ static int timeout_ms(int64_t until, int64_t now)
     return until <= now ? 0 : (int)((until - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-/* The supervisor never sends anything: this is its close, or its death. */
+/* The supervisor never sends anything: so it has closed the socket, or died. */
 static void tee_on_control(struct reader *reader)
 {
     fd_close(&reader->control);
@@ -208,7 +209,7 @@ static size_t count_left(struct reader *reader)
     return n;
 }
 
-/* Waits until all is written, or a place makes no progress. */
+/* Waits until all is written, or until a place makes no progress. */
 static void wait_for_sinks(struct reader *reader)
 {
     int64_t until = clock_now_ns() + FLUSH_NS, stalls_at = until;

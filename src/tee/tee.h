@@ -5,7 +5,7 @@
  * It is a process with threads, because each place may block for ever. It delays a command that
  * prints by half a second at most. The supervisor reads its figures from shared memory (struct
  * tee_stream_state) and never waits for an answer. The supervisor also keeps the pipes open: if
- * this process ends early, another one continues.
+ * this process ends early, a new one continues.
  *
  * The process ends when every stream has ended, or a little after the other end of `control` was
  * closed, perhaps because the supervisor died. A command that still prints then gets EPIPE.
@@ -35,7 +35,7 @@ struct tee_stream {
     int to; /* where to pass it on: STDOUT_FILENO, STDERR_FILENO; -1: nowhere */
 };
 
-/* All of it must live as long as the process may be started again; the process has a copy. */
+/* All of it must stay valid while the process may be started again. The process has a copy. */
 struct tee {
     struct tee_stream *streams;
     struct tee_stream_state *states; /* from tee_states_new() */
@@ -55,10 +55,10 @@ void tee_states_free(struct tee_stream_state *states, size_t count);
  * if it could not start. */
 MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err);
 
-/* Is all that was printed so far in the tail? */
+/* True if all output so far is in the tail. */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state);
-/* The process has ended or was killed: counts the bytes in its queues as lost. The bytes that it
- * was just writing may be both written and counted. Those that it was just reading, one chunk at
+/* Call after the process has ended or was killed: counts the bytes in its queues as lost. Bytes of
+ * an unfinished write may be both written and counted. Bytes of an unfinished read, one chunk at
  * most, may be neither. */
 void tee_count_left(struct tee_stream_state *states, size_t count);
 /* Copies the tail. */
