@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The longest exec. A dead file system holds it for ever; a slow one answers sooner. */
+/* The time limit of an exec. A dead file system blocks exec for ever; a slow one answers sooner. */
 #define EXEC_WAIT_NS (120 * NS_PER_S)
 
 enum child_phase {
@@ -36,7 +36,7 @@ struct child {
     int index;
     enum child_phase phase;
     struct reap_watch watch;       /* pid 0: reaped */
-    struct deaths_inquest inquest; /* keeps what was found out as long as the event may wait */
+    struct deaths_inquest inquest; /* keeps the findings while EV_CHILD_EXITED is queued */
     int report;
     struct watch report_watch, exec_wait;
     struct err failure;
@@ -80,7 +80,7 @@ void children_free(struct children *children)
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
         deaths_close(&children->list[i].inquest);
-        reap_forget(children->reap, &children->list[i].watch); /* it does not die */
+        reap_forget(children->reap, &children->list[i].watch); /* SIGKILL may not have ended it */
     }
     cgroup_end(&children->cgroup);
     free(children->list);
@@ -99,8 +99,8 @@ static void children_post(struct child *child, enum event_type type, const struc
                         .child = {.index = child->index, .pid = child->watch.pid, .err = err}});
 }
 
-/* Reads the outcome of exec, if known. A child whose exec failed ends at once; the core hears of it
- * then. */
+/* Reads the outcome of exec, if known. If exec failed, the child ends at once, and its end tells
+ * the core. */
 static void read_report(void *ctx)
 {
     struct child *child = ctx;
@@ -119,7 +119,7 @@ static void read_report(void *ctx)
     end_report(child);
 }
 
-/* Report it now: a child that hangs in its exec may never end. */
+/* Reports the failure now: a child that hangs in its exec may never end. */
 static void on_exec_wait(void *ctx)
 {
     struct child *child = ctx;
@@ -195,8 +195,8 @@ static bool start_one(struct child *child, const struct action *action, int tty,
     return true;
 }
 
-/* In containers and sessions there is usually no control group. Then only the parents in /proc lead
- * to the job's processes. */
+/* Containers and login sessions usually allow no control group. Then pchrun finds the job's
+ * processes by their parents in /proc. */
 void children_begin_group(struct children *children)
 {
     struct err err;
@@ -209,7 +209,7 @@ void children_begin_group(struct children *children)
         log_debug("start", "%s", err.text);
 }
 
-/* Only once: every start uses the same shares. */
+/* Computes the shares only once: every start uses the same. */
 static void share_cpus(struct children *children)
 {
     struct err err;
@@ -288,8 +288,8 @@ static void post_empty(struct children *children)
 
 /* --- signals --- */
 
-/* The job's groups whose leader is a command that lives or is not yet reaped. A command that makes
- * its own session leads no group before its exec. */
+/* The process groups of the commands that are not reaped yet. A command with its own session leads
+ * no group before its exec. */
 static struct tree_job tree_job(struct children *children)
 {
     struct tree_job job = {.groups = children->groups, .helpers = children->helpers};
@@ -305,8 +305,8 @@ static struct tree_job tree_job(struct children *children)
     return job;
 }
 
-/* A stopped process does not act on a notice or on SIGTERM, so wake up the command and its group. A
- * running process must not get a SIGCONT. */
+/* True if the command is stopped and needs SIGCONT to act on the signal: a notice or SIGTERM. A
+ * running process must not get SIGCONT. */
 static bool has_to_wake(const struct children *children, pid_t pid, int number)
 {
     struct proc proc;
@@ -316,7 +316,7 @@ static bool has_to_wake(const struct children *children, pid_t pid, int number)
     return (asks || number == SIGTERM) && proc_read(pid, &proc) && proc.state == 'T';
 }
 
-/* A command in a session of its own may not lead its group before its exec. */
+/* Before its exec, a command with its own session leads no group: then signals only its process. */
 static bool signal_command(const struct child *child, int number)
 {
     bool is_for_all = child->children->config->procs.signal_group;
@@ -336,7 +336,7 @@ static void signal_commands(struct children *children, int number)
     }
 }
 
-/* Wakes up a stopped rank, too. */
+/* A stopped rank also gets SIGCONT, so that it can act on the signal. */
 static bool signal_rank(const struct proc *rank, int number)
 {
     bool is_sent = proc_signal(rank, number);
@@ -345,7 +345,7 @@ static bool signal_rank(const struct proc *rank, int number)
     return is_sent;
 }
 
-/* Returns how many ranks got it. */
+/* Returns how many ranks got the signal. */
 static size_t signal_attached(const struct children *children, int number)
 {
     struct core_rank_report ranks[CORE_SLOTS_MAX];
@@ -398,10 +398,10 @@ void children_signal(struct children *children, const struct action *action)
         break;
     case TARGET_TREE: {
         struct tree_job job = tree_job(children);
-        if (number == SIGKILL) /* processes that left the group are found below */
+        if (number == SIGKILL) /* tree_signal() finds processes that left the group */
             cgroup_kill(&children->cgroup);
         tree_signal(&job, number);
-        if (!children->is_empty && is_all_gone(children)) /* no other event may report the end */
+        if (!children->is_empty && is_all_gone(children)) /* no later event would report it */
             post_empty(children);
         break;
     }
@@ -432,8 +432,8 @@ char *children_describe(struct children *children, char *text, size_t size)
 
 /* --- ends --- */
 
-/* The failure's message may still be in the pipe. The log process reads it within microseconds, but
- * on a busy machine it may have to wait for a processor. */
+/* The wait for the last output, which may still be in the pipe. The log process reads it within
+ * microseconds, but on a busy machine it may wait for a processor. */
 #define TAIL_WAIT_NS (100 * NS_PER_MS)
 
 static void on_found_out(void *ctx, struct death *death)
@@ -451,7 +451,7 @@ static void on_found_out(void *ctx, struct death *death)
 
 static void hold_inquest(struct child *child)
 {
-    if (child->inquest.status != 0) /* first the messages that say why it failed */
+    if (child->inquest.status != 0) /* first read the messages that say why it failed */
         procs_hear(child->children->attach->procs);
     deaths_close(&child->inquest);
     deaths_ask(&child->children->deaths, &child->inquest);
@@ -471,8 +471,8 @@ void children_on_death(void *ctx, int pid, int status)
     }
 }
 
-/* Post EV_TREE_EMPTY before the end of the last command, so that the core does not sweep an empty
- * tree. */
+/* Posts EV_TREE_EMPTY before EV_CHILD_EXITED of the last command, so that the core does not signal
+ * an empty tree. */
 static void children_on_end(struct child *child, int status)
 {
     struct children *children = child->children;

@@ -33,16 +33,16 @@ struct children {
     struct child *list;
     int count;
     struct cpus *shares;             /* the processors of each command; NULL: all share them */
-    pid_t groups[CORE_CHILDREN_MAX]; /* room for tree_job, as is `helpers` */
+    pid_t groups[CORE_CHILDREN_MAX]; /* a buffer, like `helpers` */
     pid_t helpers[CHILDREN_HELPERS_MAX];
-    char *python_path; /* for PYTHONPATH; NULL: the variable is the user's */
+    char *python_path; /* PYTHONPATH; NULL: pchrun does not set it */
     struct deaths deaths;
     struct attach *attach;
-    struct record *record; /* knows where to resume */
-    struct logs *logs;     /* what the commands print, if it is kept */
+    struct record *record; /* has the path to resume from */
+    struct logs *logs;     /* keeps the commands' output, if configured */
     struct cgroup cgroup;  /* of the commands and their descendants, if there can be one */
     bool is_empty;         /* EV_TREE_EMPTY was posted, or nothing was started */
-    /* Called when a signal stopped a command, and when a group has lost its leader. */
+    /* on_stop: a signal has stopped a command. on_end: the leader of a group has ended. */
     void (*on_stop)(void *ctx, pid_t group, int number);
     void (*on_end)(void *ctx, pid_t group, int status);
     void *ctx;
@@ -58,8 +58,8 @@ void children_begin_group(struct children *children);
 /* ACT_START: starts all commands. Closes the descriptors that pchrun only inherited. `tty`: the
  * terminal for the only command; -1: none. */
 void children_start(struct children *children, const struct action *action, int tty);
-/* Call some time later: watches the commands that are still before their exec. Most are past it,
- * and a failed exec ends the child, so no earlier event is needed. */
+/* Call some time later: watches the commands that have not finished their exec. An earlier call is
+ * not needed: most execs are fast, and a failed exec ends the child. */
 void children_watch(struct children *children);
 /* Instead of children_start(): starts no command and tells the core why. */
 void children_refuse(struct children *children, const struct err *err);
@@ -69,12 +69,12 @@ pid_t children_first_group(const struct children *children);
 void children_signal(struct children *children, const struct action *action);
 /* Signals each command's process group, as a terminal would. */
 void children_signal_groups(struct children *children, int number);
-/* For struct attach, with the children as ctx: this process has died, and wait(2) reports it later.
- * If it is a command, hands the core its last messages, then EV_CHILD_DYING. */
+/* on_death of struct attach; ctx: the children. A process has died, but wait(2) does not report it
+ * yet. If it is a command, the core gets its last messages, then EV_CHILD_DYING. */
 void children_on_death(void *ctx, int pid, int status);
 /* After SIGCHLD. */
 void children_reap(struct children *children);
 /* Stores the pids of the running commands; returns how many. */
 int children_pids(const struct children *children, pid_t *ret, int max);
-/* Lists the processes that are left, for people. Returns text. */
+/* Lists the processes that are left, for a log line. Returns text. */
 char *children_describe(struct children *children, char *text, size_t size);

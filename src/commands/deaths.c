@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The longest wait for the file system of the user's file. */
+/* How long to wait for the file system of the user's error file. */
 #define READ_WAIT_NS NS_PER_S
 
 #define VARIABLE "TORCHELASTIC_ERROR_FILE"
@@ -29,7 +29,7 @@ struct answer {
     char why[256];
 };
 
-/* NULL: the user has set none, and each command gets its own. */
+/* NULL: the user has set no error file, and each command gets its own. */
 static const char *users_file(void)
 {
     const char *file = getenv(VARIABLE);
@@ -60,8 +60,8 @@ void deaths_begin(struct deaths *deaths)
 
 /* --- the kernel --- */
 
-/* Only a SIGKILL that pchrun did not send can be the kernel's. Other ranks may end first, of our
- * SIGTERM; they, too, get a note about the memory. */
+/* Only a SIGKILL that pchrun did not send can come from the kernel. Another rank may end first, by
+ * our SIGTERM; that rank also gets a note about the memory. */
 static void note_memory(struct deaths *deaths, struct deaths_inquest *q)
 {
     struct death *death = &q->death;
@@ -102,7 +102,7 @@ static void read_own(struct deaths_inquest *q, const char *path)
         take_file(q, &file);
     else if (err.code != ERR_NOT_FOUND)
         deaths_complain(path, err.text);
-    remove(path); /* also an empty folder; rundir removes one with content */
+    remove(path); /* also removes an empty folder; rundir removes a full one */
 }
 
 static void read_in_child(const void *arg, int out)

@@ -5,8 +5,8 @@
  *
  * Each command of each generation gets its own error file in our private directory, named by
  * TORCHELASTIC_ERROR_FILE. If the user has set that variable, the user's file is read and kept. A
- * child reads it, because its file system may not answer. Unknown details are left out. Owns
- * nothing. Main thread.
+ * child process reads that file, because its file system may hang. Unknown details are left out.
+ * Owns nothing. Main thread.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ struct deaths {
     bool has_killed; /* pchrun has sent SIGKILL in this generation; children sets it */
 };
 
-/* The error file for the environment of a command. NULL: the variable is the user's.
- * Returns path. */
+/* The error file for the environment of a command. NULL: the user has set the variable. Returns
+ * path. */
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
                   size_t size);
 /* A generation begins; all commands of the previous one have ended. */
@@ -34,16 +34,16 @@ void deaths_begin(struct deaths *deaths);
 /* A command has just been started. */
 void deaths_watch(struct deaths *deaths, pid_t pid);
 
-/* Gets all that was found out, and may add to it. `death` is valid until deaths_close(). */
+/* Gets the findings, and may add to them. `death` is valid until deaths_close(). */
 typedef void deaths_fn(void *ctx, struct death *death);
 
-/* The question about a command. */
+/* The inquiry into the end of one command. */
 struct deaths_inquest {
     int index;
     uint32_t generation;
     int64_t started; /* CLOCK_REALTIME */
     pid_t pid;
-    int status; /* of its end; it is not reaped yet */
+    int status; /* as of wait(2); the command is not reaped yet */
     deaths_fn *fn;
     void *ctx;
     /* private from here on */
@@ -53,8 +53,8 @@ struct deaths_inquest {
     struct inquiry reader;
 };
 
-/* Set the public fields first. Calls fn at once or within a second; with NULL if the command ended
- * well. */
+/* Set the public fields first. Calls fn at once or within a second; `death` is NULL if the command
+ * ended with 0. */
 void deaths_ask(struct deaths *deaths, struct deaths_inquest *q);
-/* Before or after that call, and before the next question. */
+/* Ends the inquiry, also before fn was called. Call before the next deaths_ask(). */
 void deaths_close(struct deaths_inquest *inquest);

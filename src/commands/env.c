@@ -90,7 +90,7 @@ static void env_add_end(FILE *texts, const void *arg)
 
 /* --- the inherited ones --- */
 
-/* Meant for pchrun, or stale: an outer pchrun's variables that this one does not set. */
+/* True if it is meant for pchrun, or is an outer pchrun's variable that this one does not set. */
 static bool is_dropped(const char *entry)
 {
     static const char *const beginnings[] = {
@@ -102,9 +102,9 @@ static bool is_dropped(const char *entry)
     return false;
 }
 
-/* systemd's sockets are for the process that LISTEN_PID names: pchrun, and so the command.
- * LISTEN_PIDFDID must go: it holds the inode of pchrun's pidfd, so the command's check would fail.
- */
+/* True if LISTEN_PID names pchrun: then systemd's sockets are for pchrun, and so for the command.
+ * LISTEN_PIDFDID must be left out: it holds the inode of pchrun's pidfd, so the command's check
+ * would fail. */
 static bool is_listening(char **inherited)
 {
     bool is_us = false;
@@ -121,7 +121,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (len > other) - (len < other);
 }
 
-/* False: the name is taken, or there is no memory: *has_memory. */
+/* False: an entry has that name already, or memory is short: *has_memory. */
 static bool take_name(void **names, char *entry, bool *has_memory)
 {
     char **node = tsearch(entry, names, compare_names);
@@ -133,7 +133,7 @@ static void keep_entry(void *entry)
 {
 }
 
-/* The entry as the command gets it; NULL: it does not get it. */
+/* Returns the entry for the command; NULL: the command does not get the entry. */
 static char *env_pass_on(struct env *env, char *entry, bool is_listen)
 {
     if (is_dropped(entry) || (is_listen && str_starts(entry, "LISTEN_PIDFDID=")))
@@ -145,8 +145,8 @@ static char *env_pass_on(struct env *env, char *entry, bool is_listen)
     return env->listen_pid;
 }
 
-/* Ours win over inherited ones, and follow them. The inherited ones are taken from the last to the
- * first, so that the last of a name wins. False: no memory. */
+/* The job's variables override inherited ones, and come after them. Inherited ones are read from
+ * the last to the first, so that the last of a name wins. False: no memory. */
 static bool env_merge(struct env *env, char **inherited, size_t size)
 {
     void *names = NULL;
@@ -178,7 +178,7 @@ static bool env_make(struct env *env, char **inherited, void (*add)(FILE *texts,
     FILE *texts = open_memstream(&env->texts, &size);
     if (texts)
         add(texts, facts);
-    /* Short of memory, fclose() of glibc may leave no text without a complaint. */
+    /* Without memory, glibc's fclose() may report success and leave no text. */
     if (texts && fclose(texts) == 0 && env->texts && env_merge(env, inherited, size))
         return true;
     env_free(env);
@@ -217,12 +217,12 @@ int env_shutdown_s(const struct config *config)
     return wait > ENV_SHUTDOWN_S ? (int)wait : ENV_SHUTDOWN_S;
 }
 
-/* Relative to pchrun: where it is installed, where it was built, and in a wheel's folder of
+/* The paths to Python's files from pchrun: as installed, as built, and in a wheel's folder of
  * programs. An installer may keep the wheel's files in its cache and link to them. */
 static const char *const places[] = {PCHRUN_TO_PYTHON, PCHRUN_TO_BUILT_PYTHON,
                                      PCHRUN_TO_CACHED_PYTHON, NULL};
 
-/* Programs show the path, so it must be without detours. */
+/* Programs print the path, so resolve symbolic links and ".." in it. */
 static bool find_folder(char ret[PATH_MAX], struct err *err)
 {
     char path[PATH_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * env: the environment of one command: pchrun's own plus the job's variables, without those that
- * were meant for pchrun alone. Also the environment of the program that runs at the end. Owns its
- * memory: env_free(). Main thread, before fork.
+ * were meant for pchrun alone. Also the environment of exit.hook. Owns its memory: env_free(). Main
+ * thread, before fork.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* How long torchrun leaves its workers after a SIGTERM by default. With less time, they may be
+/* The time that torchrun by default gives its workers after a SIGTERM. With less time, they may be
  * killed in the middle of a save. PyTorch reads the variable from 2.12 on. */
 #define ENV_SHUTDOWN   "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 #define ENV_SHUTDOWN_S 30
@@ -29,7 +29,7 @@ struct env_facts {
     /* With with_ranks: where the ranks meet. NULL and 0: the variables are the user's. */
     const char *master_addr;
     uint16_t master_port;
-    int shutdown_s; /* how long torchrun leaves its workers to end; 0: the user's variable */
+    int shutdown_s; /* the value of ENV_SHUTDOWN; 0: the user has set it */
 };
 
 /* For the program of exit.hook. */
@@ -41,7 +41,7 @@ struct env_end {
     uint64_t commit_step; /* 0: none */
 };
 
-/* Refers to itself: it must stay where it is. */
+/* Has pointers into itself: do not copy or move it. */
 struct env {
     char **list;   /* "name=value", ended by NULL */
     char *own_pid; /* in the list: the child writes its pid there; NULL: no variable needs it */
@@ -51,10 +51,10 @@ struct env {
 };
 
 /* If `inherited` names a variable twice, the last one counts. Leaves out PCHRUN_* and
- * NOTIFY_SOCKET. If LISTEN_PID named pchrun, it names the command. */
+ * NOTIFY_SOCKET. A LISTEN_PID that names pchrun is changed to the command's pid. */
 MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
                           struct err *err);
-/* The same for the program of exit.hook, with these facts instead. */
+/* The same for the program of exit.hook, with the facts of the end. */
 MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
                               struct err *err);
 void env_free(struct env *env);
@@ -62,11 +62,9 @@ void env_free(struct env *env);
 /* The rank of this node's command `index`, if each command is a rank. */
 int env_rank(const struct core_params *params, int index);
 
-/* The seconds for ENV_SHUTDOWN: as long as pchrun itself may take; 0: the variable is the user's.
- */
+/* The value of ENV_SHUTDOWN: the seconds that pchrun itself may take; 0: the user has set it. */
 int env_shutdown_s(const struct config *config);
-/* The value of PYTHONPATH with which an unchanged Python program takes part (option `instrument`):
- * our folder, then `inherited` (NULL: none). The folder's sitecustomize.py does the rest in every
- * interpreter (contrib/python/instrument). The caller frees it. NULL: pchrun is not installed as a
- * whole, see *err. */
+/* The value of PYTHONPATH for option `instrument`: our folder, then `inherited` (NULL: none). Every
+ * Python interpreter then runs sitecustomize.py of that folder (contrib/python/instrument), which
+ * attaches the program. The caller frees the value. NULL: a file of pchrun is missing, see *err. */
 MUST_CHECK char *env_python_path(const char *inherited, struct err *err);

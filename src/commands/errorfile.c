@@ -50,8 +50,8 @@ static bool read_seconds(const struct json *value, int64_t *ret)
     return true;
 }
 
-/* A whole second is too coarse to tell which rank failed first, so use the time of the file. If the
- * file system's clock differs, claim no earlier time than the end of the second. */
+/* A whole second is too coarse to tell which rank failed first, so use the time of the file. If
+ * that is far from the second (the clocks differ), use the end of the second. */
 static int64_t errorfile_time_of(int64_t second, const struct errorfile_span *span)
 {
     int64_t changed = span->changed;

@@ -19,19 +19,19 @@
 #define ERRORFILE_MAX (1024 * 1024)
 
 struct errorfile {
-    char text[512]; /* the message in one line, fit to be shown */
+    char text[512]; /* the message in one line of printable characters */
     int64_t wall;   /* CLOCK_REALTIME: when the program failed; 0: unknown */
 };
 
-/* The span in which the program ran; a failure's time outside of it is not this program's. All
- * times are CLOCK_REALTIME. */
+/* The time from the program's start to its end. A failure at another time is not this program's.
+ * All times are CLOCK_REALTIME. */
 struct errorfile_span {
     int64_t from, to;
     int64_t changed; /* when the file was last changed; errorfile_read() sets it */
 };
 
-/* False: the file is missing or older than `span` (err->code ERR_NOT_FOUND: not worth a log line),
- * or it is malformed. `is_ours`: a symbolic link counts as malformed, too. */
+/* False: the file is missing or older than `span` (err->code ERR_NOT_FOUND: log nothing), or it is
+ * malformed. `is_ours`: a symbolic link counts as malformed, too. */
 MUST_CHECK bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span *span,
                                struct errorfile *ret, struct err *err);
 /* Parses the contents of the file. */

@@ -21,7 +21,7 @@
 enum {
     THREADS_MAX = 64, /* of one process */
     TEXT_MAX = 4 * 1024 * 1024,
-    READ_MAX = 3 * 1024 * 1024, /* of it: what the threads do */
+    READ_MAX = 3 * 1024 * 1024, /* of TEXT_MAX: the states of the threads */
     LOG_LINES = 200,            /* without a file */
     DIGEST_LINES = 16
 };
@@ -52,7 +52,7 @@ static bool is_target(const struct evidence *evidence, pid_t pid)
     return false;
 }
 
-/* Commands are targets, too: they may be ranks that did not attach, or be stopped with their ranks.
+/* A command is a target, too: it may be a rank that has not attached, or be stopped with its ranks.
  */
 static void find_commands(struct evidence *evidence)
 {
@@ -64,8 +64,7 @@ static void find_commands(struct evidence *evidence)
                 (struct core_rank_report){.pid = pids[i], .rank = -1};
 }
 
-/* A debugger may be in another PID namespace and then has no number here; the process state shows
- * it. */
+/* A debugger in another PID namespace has no pid here, so also look at the state of the process. */
 static void find_stopped(struct evidence *evidence)
 {
     struct proc proc;
@@ -81,8 +80,8 @@ static void find_stopped(struct evidence *evidence)
     }
 }
 
-/* No target has moved since its evidence was taken. A rank that is stopped on another node has the
- * job examined again and again. For a process that has not attached, its step is unknown. */
+/* True if no target has moved since its last evidence. While a rank on another node is stopped, the
+ * job is examined again and again. The step of a process that has not attached is unknown. */
 static bool evidence_is_taken(const struct evidence *evidence)
 {
     bool has_ranks = false;
@@ -102,7 +101,7 @@ static bool evidence_is_taken(const struct evidence *evidence)
 
 static void evidence_add(struct evidence *evidence, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Leaves out what does not fit. */
+/* Leaves out text that does not fit. */
 static void evidence_add(struct evidence *evidence, const char *fmt, ...)
 {
     char text[1024];
@@ -197,7 +196,7 @@ static void take_probe(struct evidence *evidence, struct probe *probe)
     probe_free(probe);
 }
 
-/* Later: the probe's place in reap's list is free only after this call. */
+/* Go on later: until this call returns, the list of reap still has this probe. */
 static void on_probe_end(void *ctx)
 {
     struct evidence *evidence = ctx;
@@ -218,7 +217,7 @@ static void start_probe(struct evidence *evidence, struct probe *probe)
         take_probe(evidence, probe);
 }
 
-/* Runs some of them at a time; returns how many run. */
+/* Runs up to EVIDENCE_PROBES programs at a time; returns how many run. */
 static int drive_probes(struct evidence *evidence)
 {
     int running = 0;
@@ -405,7 +404,7 @@ bool evidence_open(struct evidence *evidence, const char *state_dir, const char 
     if (evidence->dir)
         evidence->dir_len =
             (int)(state_dir ? strlen(state_dir) : (size_t)(strrchr(report, '/') - report));
-    /* Look it up at the start: the user sees the error, and relative paths still hold. */
+    /* Find the program at the start: the user sees an error early, and relative paths are valid. */
     if (diagnose && !(evidence->args = program_args(diagnose, getenv("PATH"), err)))
         return err_wrap(err, "watchdog.diagnose");
     return true;

@@ -45,12 +45,11 @@ struct evidence {
     char *path; /* of the last evidence file; NULL: none */
 };
 
-/* The most time that an examination takes: for the core. */
+/* The longest time of an examination. The core waits that long. */
 int64_t evidence_time(const struct config *config);
 
-/* Set children first. state_dir: a directory; report: the absolute path of a file; NULL: none; they
- * outlive it.
- * False: watchdog.diagnose cannot be executed. May block. */
+/* Set children first. state_dir: a directory; report: the absolute path of a file; NULL: none; both
+ * must outlive `evidence`. False: watchdog.diagnose cannot be executed. May block. */
 MUST_CHECK bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                               struct err *err);
 void evidence_free(struct evidence *evidence);
@@ -58,7 +57,7 @@ void evidence_free(struct evidence *evidence);
 /* ACT_EXAMINE: EV_EXAMINED follows. It follows at once if a debugger has stopped a process, or if
  * no target has moved since its last evidence. */
 void evidence_take(struct evidence *evidence, uint32_t number);
-/* The evidence is no longer needed. A file that is being written is still finished. */
+/* Stops the examination. A file that is already being written is still finished. */
 void evidence_stop(struct evidence *evidence);
-/* Is a file being written? */
+/* True while a file is written. */
 bool evidence_is_busy(const struct evidence *evidence);

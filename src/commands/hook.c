@@ -36,7 +36,7 @@ static void hook_end(struct hook *hook, enum log_level level)
     hook->loop->has_changed = true;
 }
 
-/* The hook is a zombie now. */
+/* The hook has ended but is not reaped yet, so its pid still names its group. */
 static void hook_on_change(void *ctx, enum reap_what what, int status)
 {
     struct hook *hook = ctx;
@@ -45,7 +45,7 @@ static void hook_on_change(void *ctx, enum reap_what what, int status)
         return;
     bool was_killed = hook->phase == HOOK_KILLED;
     proc_kill_group(hook->watch.pid, SIGKILL);
-    if (hook->phase == HOOK_OVER) /* hook_on_clock() has given up on it */
+    if (hook->phase == HOOK_OVER) /* hook_on_clock() has stopped the wait */
         return;
     hook->status = status;
     if (spawn_result(hook->report, hook->argv[0], &err) == SPAWN_FAILED) {
@@ -58,7 +58,7 @@ static void hook_on_change(void *ctx, enum reap_what what, int status)
     hook_end(hook, is_well ? LOG_INFO : LOG_WARN);
 }
 
-/* The time of the hook is over, or SIGKILL did not end it. */
+/* The hook has used up its time, or SIGKILL has not ended it. */
 static void hook_on_clock(void *ctx)
 {
     struct hook *hook = ctx;
@@ -82,14 +82,14 @@ bool hook_open(struct hook *hook, struct err *err)
     hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = hook_on_change, .ctx = hook};
     if (!hook->config->exit.hook)
         return true;
-    /* Look it up at the start: the user sees the error, and relative paths still hold. */
+    /* Find the program at the start: the user sees an error early, and relative paths are valid. */
     hook->argv = program_args(hook->config->exit.hook, getenv("PATH"), err);
     return hook->argv || err_wrap(err, "exit.hook");
 }
 
 void hook_free(struct hook *hook)
 {
-    if (hook->watch.pid) { /* it does not die, or the event loop has failed */
+    if (hook->watch.pid) { /* SIGKILL has not ended it, or the event loop has failed */
         proc_kill_group(hook->watch.pid, SIGKILL);
         reap_forget(hook->reap, &hook->watch);
     }

@@ -2,9 +2,9 @@
  *
  * hook: the user's program that runs after a preemption, as the last thing before the exit
  * (exit.hook). It has its own process group. After exit.hook_wait pchrun kills the group. Processes
- * that it leaves in the group are killed when it ends; those that left the group are killed when
- * pchrun ends (shell.c). Its outcome is logged and reported, and changes nothing else. Owns its
- * memory: hook_free(). Main thread.
+ * that the hook leaves in the group are killed when it ends; those that left the group are killed
+ * when pchrun ends (shell.c). Its outcome is logged and reported, and changes nothing else. Owns
+ * its memory: hook_free(). Main thread.
  */
 #pragma once
 
@@ -44,7 +44,7 @@ void hook_free(struct hook *hook);
  * `deadline` (CLOCK_MONOTONIC; CLOCK_NEVER: none). If that time is past, the hook is not started.
  */
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin);
-/* Does it run? */
+/* True while the hook runs. */
 bool hook_is_busy(const struct hook *hook);
 
 /* For the report: an object, or null if the hook was not run. */

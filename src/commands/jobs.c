@@ -19,7 +19,7 @@ static bool is_forwarded(const struct jobs *jobs, int number)
 
 /* --- the terminal --- */
 
-/* pchrun's group is a shell's job if a process of it has a parent in the same session but in
+/* True if pchrun's group is a shell's job: a process of it has a parent in the same session but in
  * another group. Otherwise the group is orphaned, and no shell would continue a stopped process.
  * Checks only pchrun and its ancestors. */
 static bool is_job(void)
@@ -39,7 +39,7 @@ static bool is_job(void)
     return false;
 }
 
-/* A script leads pchrun's group; a pipeline shows in 0 or 1. */
+/* False if a script leads pchrun's group, or if pchrun is in a pipeline (0 or 1 is no terminal). */
 static bool is_alone(void)
 {
     return getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -50,7 +50,7 @@ static bool is_foreground(const struct jobs *jobs, pid_t group)
     return jobs->tty >= 0 && group > 0 && tcgetpgrp(jobs->tty) == group;
 }
 
-/* If pchrun's group (or `group` itself) is in the foreground. */
+/* Gives `group` the terminal if that group or pchrun's is in the foreground. */
 static bool jobs_lend(struct jobs *jobs, pid_t group)
 {
     if (!is_foreground(jobs, group) &&
@@ -60,7 +60,7 @@ static bool jobs_lend(struct jobs *jobs, pid_t group)
     return true;
 }
 
-/* If the group that pchrun gave it to still has it. */
+/* Takes the terminal back if the group that pchrun gave it to still has it. */
 static void jobs_take_back(struct jobs *jobs)
 {
     if (jobs->lent_to && is_foreground(jobs, jobs->lent_to) && tcsetpgrp(jobs->tty, getpgrp()) == 0)
@@ -95,7 +95,7 @@ static void on_stop(void *ctx, pid_t group, int number)
     else if (jobs->has_shell && (had_tty || is_key))
         stop_with(jobs, group, had_tty);
     else if (had_tty && number == SIGTSTP)
-        proc_kill_group(group, SIGCONT); /* Ctrl-Z, and no shell could continue it */
+        proc_kill_group(group, SIGCONT); /* Ctrl-Z, but no shell could continue the command */
     else
         log_info("stop", "the process group %d was stopped by %s", (int)group, SIGTEXT(number));
 }
@@ -138,7 +138,7 @@ static void on_tstp(struct jobs *jobs, const struct signals_info *info)
     if (is_idle_key || info->from == SIGNAL_FROM_JOB)
         return;
     if (children_pids(jobs->children, &command, 1) > 0) {
-        children_signal_groups(jobs->children, info->number); /* pchrun stops when they do */
+        children_signal_groups(jobs->children, info->number); /* pchrun stops after the commands */
     } else if (jobs->has_shell && info->number == SIGTSTP) {
         jobs->expects_cont = true;
         proc_stop_us(false);
@@ -147,7 +147,7 @@ static void on_tstp(struct jobs *jobs, const struct signals_info *info)
 
 bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
 {
-    /* pchrun's own signals: to its group, or from its writes (SIGXFSZ). */
+    /* pchrun caused the signal: it signalled its own group, or a write failed (SIGXFSZ). */
     if (info->sender == getpid())
         return true;
     switch (info->number) {
@@ -165,8 +165,8 @@ bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
         children_signal_groups(jobs->children, SIGWINCH);
         return true;
     default:
-        /* A key signals pchrun's group but not the commands' groups. The core hears that the
-         * commands have the signal. */
+        /* A key signals pchrun's group but not the commands' groups. The event tells the core that
+         * the commands have the signal. */
         if (info->from == SIGNAL_FROM_TERMINAL && is_forwarded(jobs, info->number))
             children_signal_groups(jobs->children, info->number);
         return false;
@@ -196,7 +196,7 @@ void jobs_start(struct jobs *jobs, const struct action *action)
     children_start(jobs->children, action, lends ? jobs->tty : -1);
     pid_t group = children_first_group(jobs->children);
     if (lends && group)
-        jobs->lent_to = group; /* the child took it, between fork and exec */
+        jobs->lent_to = group; /* the child took the terminal, between fork and exec */
 }
 
 void jobs_free(struct jobs *jobs)

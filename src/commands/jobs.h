@@ -19,7 +19,7 @@
 struct jobs {
     struct children *children;
     int tty;           /* the controlling terminal; -1: none */
-    pid_t lent_to;     /* the group that pchrun gave it to; 0: none */
+    pid_t lent_to;     /* the group that pchrun gave the terminal; 0: none */
     bool has_shell;    /* a shell with job control can continue pchrun after a stop */
     bool is_lender;    /* lends the terminal to the command as soon as pchrun has it */
     bool expects_cont; /* the SIGCONT that ended pchrun's stop is not read yet */
@@ -31,5 +31,5 @@ void jobs_start(struct jobs *jobs, const struct action *action);
 /* Hands the terminal back. */
 void jobs_free(struct jobs *jobs);
 
-/* pchrun got a signal. True: it belongs to job control, and the core need not know it. */
+/* pchrun got a signal. True: job control has handled it; the core need not know it. */
 bool jobs_signal(struct jobs *jobs, const struct signals_info *info);

@@ -54,7 +54,7 @@ static void probe_keep(struct probe *probe, const char *data, size_t n)
     probe->dropped += n - kept;
 }
 
-/* False: no more for now, or the end. */
+/* False: no more output for now, or the output has ended. */
 static bool probe_take_some(struct probe *probe)
 {
     char data[READ_BYTES];
@@ -75,7 +75,7 @@ static void drain(struct probe *probe)
         ;
 }
 
-/* One read only: a flood must not hold up other events. */
+/* Reads only once: endless output must not delay other events. */
 static void on_output(void *ctx)
 {
     probe_take_some(ctx);
@@ -91,7 +91,7 @@ static void close_all(struct probe *probe)
     command_clear(&probe->argv);
 }
 
-/* The program is a zombie now. */
+/* The program has ended but is not reaped yet, so its pid still names its group. */
 static void probe_on_change(void *ctx, enum reap_what what, int status)
 {
     struct probe *probe = ctx;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * probe: one run of the user's program that examines a hanging process (watchdog.diagnose), and its
- * output. It leads its own process group, gets only the descriptors that are read here, and ends
- * with pchrun. Owns its memory and its descriptors: probe_free(). Main thread.
+ * output. It leads its own process group, inherits no descriptor but the pipe for its output, and
+ * ends with pchrun. Owns its memory and its descriptors: probe_free(). Main thread.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct probe {
     struct reap *reap;
     void (*on_end)(void *ctx);
     void *ctx;
-    /* to read, and private: */
+    /* private, but the caller may read them: */
     struct reap_watch watch; /* pid 0: it does not run */
     bool is_used;            /* until probe_free() */
     char **argv;

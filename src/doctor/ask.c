@@ -19,11 +19,11 @@
 /* How long to wait for the program. */
 struct patience {
     int64_t until;
-    int signals; /* readable: a signal that ends this process has come; -1: signals are not seen */
+    int signals; /* readable: a signal is about to end this process; -1: none */
 };
 
-/* The program has its own process group, which a Ctrl-C does not reach. So this process must end
- * that group before a signal ends itself. An ignored signal does not end it. */
+/* Stores the signals that would end this process; an ignored one does not. Ctrl-C does not reach
+ * the program's own process group, so this process must kill that group first. */
 static void ask_ending_signals(sigset_t *set)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -34,8 +34,7 @@ static void ask_ending_signals(sigset_t *set)
             sigaddset(set, ending[i]);
 }
 
-/* False: the program has not closed its output in time. Output that does not fit is not waited for.
- */
+/* False: the program has not closed its output in time. Stops reading when `text` is full. */
 static bool ask_read_all(int from, const struct patience *patience, char *text, size_t size)
 {
     size_t len = 0;
@@ -89,6 +88,6 @@ bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err)
     patience.signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
     bool ok = ask_run(argv, &patience, text, size, err);
     fd_close(&patience.signals);
-    sigprocmask(SIG_SETMASK, &before, NULL); /* a signal that has come ends this process here */
+    sigprocmask(SIG_SETMASK, &before, NULL); /* a pending signal ends this process here */
     return ok;
 }

@@ -115,7 +115,7 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
     char *state_dir;
     bool is_bad = false;
     log_init(&(struct log_options){.level = LOG_ERROR,
-                                   .node_rank = -1}); /* findings report it instead */
+                                   .node_rank = -1}); /* findings say what warnings would */
     signals_restore(true); /* no command runs: a Ctrl-C ends pchrun as usual */
     if (!presets_settle_notices(config, "", err) || !paths_state_dir(config, &state_dir, err))
         return -1;

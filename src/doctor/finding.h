@@ -13,7 +13,7 @@
 enum finding_verdict {
     FINDING_NONE, /* nothing to check: not shown */
     FINDING_OK,
-    FINDING_UNKNOWN, /* it cannot be known from here */
+    FINDING_UNKNOWN, /* the doctor cannot find it out */
     FINDING_WARN,    /* it may go wrong */
     FINDING_BAD,     /* it will go wrong */
     FINDING__COUNT
@@ -27,7 +27,7 @@ struct finding {
     char advice[512]; /* what to change; "": nothing */
 };
 
-/* The object of the checks. */
+/* The run that the checks examine. */
 struct patient {
     const struct config *config;
     const char *state_dir; /* NULL: none */
@@ -42,7 +42,7 @@ static inline void finding_make_worse(struct finding *ret, enum finding_verdict 
 {
     ret->verdict = verdict > ret->verdict ? verdict : ret->verdict;
 }
-/* Formats `seen`, and leaves no advice. */
+/* Sets the verdict and `seen`, and clears the advice. */
 void finding_set(struct finding *ret, enum finding_verdict verdict, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 /* Appends to the advice. */
@@ -52,13 +52,13 @@ void finding_set(struct finding *ret, enum finding_verdict verdict, const char *
 bool patient_is_in_slurm(const struct patient *patient);
 /* How long saves have taken; 0: unknown; -1: the record cannot be read, see *err. */
 MUST_CHECK int64_t patient_saves(const struct patient *patient, struct err *err);
-/* How much time a notice must leave for such a save, with the part of `grace_ns` that is kept for
- * the end; 0: unknown. */
+/* How much time a notice must leave: for a save of `save_ns`, and the part of `grace_ns` that is
+ * kept for the end. 0: unknown. */
 int64_t patient_need(int64_t save_ns, int64_t grace_ns);
 
 /* job.c: the command, its parent processes, and the time that a notice leaves. */
 check_fn check_command, check_programs, check_pid1, check_batch, check_grace, check_torchrun;
-/* slurm.c: what Slurm says about that. */
+/* slurm.c: the time that Slurm leaves, and what it does with the exit code. */
 check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, and what the system allows. */
 check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, check_key,

@@ -59,8 +59,8 @@ void check_command(const struct patient *patient, struct finding *ret)
     }
 }
 
-/* A run without one of these programs does not start, except for the platform's own notice sources.
- * The process ends afterwards, so nothing is freed. */
+/* A run does not start without these programs; only the platform's own notice sources may be
+ * missing. The process ends afterwards, so nothing is freed. */
 void check_programs(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
@@ -79,7 +79,7 @@ void check_programs(const struct patient *patient, struct finding *ret)
             finding_set(ret, FINDING_BAD, "%s: %s", names[i], err.text);
 }
 
-/* The name of the executable: the name of a script that is process 1 hides its shell. */
+/* Reads the name of the executable: if a script runs, `comm` is its name, not the shell's. */
 static void read_program(const struct proc *proc, char *ret, size_t size)
 {
     char link[32], path[PATH_MAX];
@@ -89,14 +89,14 @@ static void read_program(const struct proc *proc, char *ret, size_t size)
     str_copy(ret, size, n > 0 ? last_part(path) : proc->comm);
 }
 
-/* At a terminal a shell is normal. */
+/* With a terminal, a shell above pchrun is normal. */
 static bool is_interactive(void)
 {
     FD_CLEANUP int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
     return terminal >= 0;
 }
 
-/* Is a shell between process 1 and pchrun, and no terminal? */
+/* True if a shell is between process 1 and pchrun, and there is no terminal. */
 static bool is_below_shell(const struct patient *patient, struct proc *ret)
 {
     char program[32];
@@ -143,8 +143,8 @@ void check_pid1(const struct patient *patient, struct finding *ret)
 #define SLURMSTEPD   "slurmstepd"   /* the parent of all that Slurm starts on a node */
 #define SLURM_SCRIPT "slurm_script" /* Slurm's name for its copy of the batch script */
 
-/* Finds a shell between pchrun and slurmstepd. Above slurmstepd, or without it, the shell may be a
- * person's. */
+/* Finds a shell between pchrun and slurmstepd. A shell above slurmstepd, or without slurmstepd, may
+ * be a user's. */
 static bool find_shell_above(const struct patient *patient, struct proc *ret)
 {
     enum { DEPTH_MAX = 64 };
@@ -163,7 +163,7 @@ static bool find_shell_above(const struct patient *patient, struct proc *ret)
     return false;
 }
 
-/* Does its environment name this job, and no step of it? Then it is the batch script's process. */
+/* True for the batch script's process: its environment names this job, and no step of it. */
 static bool has_env_of_batch(pid_t pid)
 {
     char ours[64];
@@ -189,7 +189,7 @@ static bool find_batch_process(struct proc *ret)
     return is_found;
 }
 
-/* A task of srun has only srun and Slurm above it; the batch script is another process. */
+/* The parents of a task are only srun and Slurm, so search all processes for the batch script. */
 static void look_for_waiting_shell(struct finding *ret)
 {
     struct proc batch;
@@ -285,8 +285,8 @@ void check_grace(const struct patient *patient, struct finding *ret)
             str_about(need, needed, sizeof needed));
 }
 
-/* Also under other names: "env A=1 torchrun", "python -m torch.distributed.run", "accelerate
- * launch". */
+/* Also finds torchrun under other names: "env A=1 torchrun", "python -m torch.distributed.run",
+ * "accelerate launch". */
 static bool has_torchrun(char *const *command)
 {
     for (; *command; command++) {

@@ -12,7 +12,7 @@ extern char **environ;
 
 #define REACH_WAIT_NS (5 * NS_PER_S)
 
-/* Does the user's "no discovery" hide other nodes? */
+/* True if the environment names other nodes, but the user has turned discovery off. */
 static bool may_miss_some(const struct config *config, struct discovery *ret)
 {
     struct err err;

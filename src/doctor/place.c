@@ -90,7 +90,7 @@ static void place_check_dir(const char *dir, int64_t wanted_bytes, struct findin
         finding_advise(ret, "make room");
 }
 
-/* If the state directory is missing, the start makes the checkpoint directory first. */
+/* A missing state directory is made in the checkpoint directory, so check that one. */
 void check_state_dir(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;

@@ -13,7 +13,7 @@
 #define LINE   "#SBATCH"
 #define OPTION "--signal"
 
-enum { LEAD_S = 60 }; /* without a time */
+enum { LEAD_S = 60 }; /* Slurm's default, if no time is given */
 
 /* "USR1", or its number */
 static int read_signal(const char *name)
@@ -59,7 +59,7 @@ static void read_options(const char *options, size_t len, struct sbatch_signal *
         read_value(at, end, ret);
 }
 
-/* Where the script's own arguments begin. */
+/* Returns the length of sbatch's own options, which end before the script. */
 static size_t find_arguments(const char *command, const char *script)
 {
     size_t len = strlen(script);

@@ -14,7 +14,7 @@ struct sbatch_signal {
     char text[64];     /* "B:USR1@120", as written; "": none */
     int number;        /* 0: not a signal that pchrun can handle */
     bool is_to_shell;  /* B: to the batch script's process only; else to srun's tasks only */
-    int64_t lead_s;    /* before the end of the job's time */
+    int64_t lead_s;    /* how long before the end of the job's time */
 };
 
 /* "sbatch --signal=B:TERM@70 /home/me/job.sh its arguments"; `script` is "job.sh", or "" if
@@ -22,5 +22,5 @@ struct sbatch_signal {
 void sbatch_read_command(const char *command, const char *script, struct sbatch_signal *ret);
 /* "B:TERM@70" */
 void sbatch_read_signal(const char *value, struct sbatch_signal *ret);
-/* The last one counts, as for Slurm. */
+/* Searches the #SBATCH lines. The last --signal counts, as for Slurm. */
 void sbatch_find_signal(const char *script, struct sbatch_signal *ret);

@@ -2,7 +2,7 @@
  * See finding.h: how much time Slurm leaves, and what it does with the exit code.
  *
  * Most answers come from scontrol, which may be missing, hang or print garbage: then the finding is
- * "unknown". Details of a finding are then left out.
+ * "unknown", or has less detail.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define ASK_NS    (6 * NS_PER_S) /* for all questions of one check */
-#define KEPT_NS   (5 * NS_PER_S) /* kept back for the end, out of what Slurm leaves */
+#define KEPT_NS   (5 * NS_PER_S) /* the part of Slurm's time that is kept for the end */
 #define LEAD_NS   (120 * NS_PER_S)
 #define LEAST_NS  (2 * NS_PER_S) /* a shorter KillWait leaves no time to count on */
 #define SCONTROL  "scontrol show config"
@@ -41,7 +41,7 @@ static const char *ask_slurm(const char *const *words, struct err *err)
 }
 #define ASK_SLURM(err, ...) ask_slurm((const char *const[]){__VA_ARGS__, NULL}, err)
 
-/* The text after "NAME=" or "NAME   = ", up to a separator; one is before it, too. False: none. */
+/* Finds "NAME=" or "NAME = " at the start or after a separator; copies the value up to the next. */
 static bool find_value(const char *text, const char *name, const char *separators, char *ret,
                        size_t size)
 {
@@ -57,7 +57,7 @@ static bool find_value(const char *text, const char *name, const char *separator
     return false;
 }
 
-/* A setting of Slurm; false: none, or *err says why it is unknown. */
+/* Reads a setting of Slurm. False: there is none, or *err says why it is unknown. */
 static bool ask_setting(const char *name, char ret[VALUE_MAX], struct err *err)
 {
     static char config[TEXT_MAX];
@@ -78,7 +78,7 @@ static bool doctor_read_seconds(const char *text, int64_t *ret_ns)
     return true;
 }
 
-/* The same for the job's partition; false: none, or unknown. */
+/* Reads a setting of the job's partition. False: none, or unknown. */
 static bool find_of_partition(const char *name, char ret[VALUE_MAX])
 {
     const char *partition = getenv("SLURM_JOB_PARTITION");
@@ -96,7 +96,8 @@ static int64_t partition_grace(void)
     return find_of_partition("GraceTime", value) && doctor_read_seconds(value, &grace) ? grace : 0;
 }
 
-/* Only the accounting database knows it: "00:02:00", "1-00:00:00". 0: none, or unknown. */
+/* The GraceTime of the job's QOS, from the accounting database: "00:02:00", "1-00:00:00". 0: none,
+ * or unknown. */
 static int64_t qos_grace(void)
 {
     char wanted[VALUE_MAX];
@@ -198,7 +199,7 @@ static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
         *ret = given;
 }
 
-/* Does pchrun ask Slurm for the end of the job's time? */
+/* True if pchrun asks Slurm for the end of the job's time. */
 static bool asks_slurm(const struct patient *patient)
 {
     char path[PATH_MAX];
@@ -208,8 +209,8 @@ static bool asks_slurm(const struct patient *patient)
             program_find("squeue", getenv("PATH"), path, sizeof path, &err));
 }
 
-/* With linuxproc the signal reaches all processes of a task. The final SIGTERM does, too, but then
- * little time is left anyway. */
+/* True with linuxproc: the signal reaches all processes of a task. The final SIGTERM does, too, but
+ * then little time is left anyway. */
 static bool reaches_all(const struct sbatch_signal *signal)
 {
     char value[VALUE_MAX];
@@ -218,7 +219,7 @@ static bool reaches_all(const struct sbatch_signal *signal)
            str_is(value, LINUXPROC);
 }
 
-/* The signal goes to the batch script, which srun has replaced (exec srun). */
+/* True if the signal would kill the tasks of an srun that has replaced the script (exec srun). */
 static bool kills_tasks(const struct sbatch_signal *signal)
 {
     return signal->is_to_shell && is_task() &&
@@ -323,7 +324,7 @@ void check_notices(const struct patient *patient, struct finding *ret)
 
 /* --- how much time Slurm leaves --- */
 
-/* Adds the time that a preemption leaves in addition, by the partition or the QOS. */
+/* Adds how much earlier a preemption warns: GraceTime of the partition or the QOS. */
 static void add_grace_time(struct finding *ret)
 {
     char text[32], type[VALUE_MAX];
@@ -367,7 +368,7 @@ static void judge_wait(const struct patient *patient, int64_t need_ns, const cha
     finding_make_worse(ret, is_told ? FINDING_WARN : FINDING_BAD);
 }
 
-/* Against what pchrun counts on, and what a save needs. */
+/* Compares KillWait with the grace of SIGTERM, and with the time that a save needs. */
 static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, int64_t save,
                             struct finding *ret)
 {
@@ -404,7 +405,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
         say_unknown(value, &err, ret);
         return;
     }
-    int64_t save = patient_saves(patient, &err); /* if it is unknown, "grace" says why */
+    int64_t save = patient_saves(patient, &err); /* if unknown, the check "grace" says why */
     str_addf(ret->seen, sizeof ret->seen, "Slurm kills %s after SIGTERM (KillWait)",
              str_about(kill_wait, text, sizeof text));
     if (grace >= 0)
@@ -419,7 +420,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
 
 /* --- the exit code --- */
 
-/* "42, 0-255": Slurm takes more than pchrun's own options do. */
+/* "42, 0-255": Slurm accepts more forms than pchrun's own options. */
 static bool lists_code(const char *list, int code)
 {
     for (const char *at = list; *at; at += *at == ',') {

@@ -19,7 +19,7 @@
 
 enum { ARGS_MAX = 4, LINE_MAX_SIZE = 640 };
 
-/* The source's own arguments, and --check. */
+/* Runs the source with its own arguments and --check. */
 static bool ask_source(const struct source *source, int64_t until, char *line, struct err *err)
 {
     char check[] = "--check";

@@ -15,7 +15,7 @@
 
 enum { UNFIT = 1 };
 
-/* How often the drill looks at the steps, and after how many the training is warm. */
+/* How often the drill reads the step. How many steps after the first the training is warm. */
 #define TICK_NS    (250 * NS_PER_MS)
 #define WARM_STEPS 3
 /* A program that has not attached by then may never attach. */
@@ -108,7 +108,7 @@ static struct drill_round *round_of(struct drill *drill, uint32_t id)
     return &drill->rounds[drill->nrounds++];
 }
 
-/* The order to end the job names its notice, the same on every node. */
+/* The order to end the job names the notice that ended it, the same on every node. */
 static void note_notice(struct drill *drill, const struct core_report *report)
 {
     if (drill->has_ended)

@@ -5,17 +5,17 @@
  *
  * On node 0 the drill waits until the training is warm and gives the notice. It notes when a save
  * was agreed, saved and committed. At the end it logs how long each took, whether all fitted into
- * the grace, and which grace would do. On every node it sets the exit code: 0 if all was saved in
- * time, else 1. If a command ends before the notice, or a real notice ends the job, the exit code
- * is the usual one. Owns its watch. Main thread.
+ * the grace, and which grace would be enough. On every node it sets the exit code: 0 if all was
+ * saved in time, else 1. If a command ends before the notice, or a real notice ends the job, the
+ * exit code is the usual one. Owns its watch. Main thread.
  */
 #pragma once
 
 #include "loop/loop.h"
 #include "procs/attach.h"
 
-/* A notice has two rounds; a round that was under way may come before. Of more rounds, which pchctl
- * can ask for, the middle ones are dropped. */
+/* A notice causes two rounds, and a round may be under way before it. pchctl can ask for more
+ * rounds: then the middle ones are dropped. */
 enum { DRILL_ROUNDS_MAX = 4 };
 
 struct drill_round {
@@ -34,7 +34,7 @@ struct drill {
                                     * of the notice */
     bool has_ended;
     char acted_upon[32]; /* the source of the notice that the job acted upon; "": none */
-    uint64_t first_step; /* after which the training gets warm: it may include compiling; 0: none */
+    uint64_t first_step; /* the first one seen: it may include compiling; 0: none */
     struct drill_round rounds[DRILL_ROUNDS_MAX];
     int nrounds;
 };
@@ -43,7 +43,7 @@ struct drill {
  * outlive it. */
 void drill_open(struct drill *drill, const struct config *config, struct attach *attach,
                 const struct core_params *params);
-/* The commands are started: waits for their training from now on. */
+/* Call when the commands are started: waits for their training from now on. */
 void drill_start(struct drill *drill);
 /* Call after each event of the core: notes the rounds of the notice. */
 void drill_watch(struct drill *drill);

@@ -8,7 +8,7 @@
 #include "os/spawn.h"
 #include "peers/rendezvous.h"
 
-/* By then a program runs its main(); earlier work here would slow down its start. */
+/* The delay of on_tidying(): until then its work would slow down the start of the commands. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
 /* How often the start checks whether a dead pchrun's processes have ended. */
 #define SWEEP_LOOK_NS (2 * NS_PER_MS)
@@ -87,7 +87,7 @@ static void start_swept(struct generation *generation)
 
 /* --- the start --- */
 
-/* pchrun may just be reaping the previous generation's last command: start the next one after that.
+/* pchrun may still be reaping the last command before a restart: start the next generation later.
  */
 void generation_act(struct generation *generation, const struct action *action)
 {
@@ -119,13 +119,13 @@ static void on_starting(void *ctx)
     }
 }
 
-/* This is late because no process waits for it. */
+/* Does the work of a start that no process waits for. */
 static void on_tidying(void *ctx)
 {
     struct generation *generation = ctx;
     children_watch(generation->children);
     const struct restart_policy *restart = &generation->params->restart;
-    if (restart->max == 0 && !restart->after_notice) /* a restart needs them again */
+    if (restart->max == 0 && !restart->after_notice) /* a restart inherits from pchrun again */
         spawn_let_go();
     procs_clean(generation->attach->procs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * generation: starts the commands, the first time and in place, and does the slow work beside them
- * a moment later. Owns its watches. Main thread.
+ * generation: starts the commands, at first and in restarts, and does slow work a moment later.
+ * Owns its watches. Main thread.
  */
 #pragma once
 
@@ -23,11 +23,11 @@ struct generation {
     struct action to_start;
     int64_t swept_from; /* since when the start waits for a dead pchrun's processes to end; 0: it
                            does not */
-    struct cgroup_left swept; /* what there was at that time */
-    struct watch tidying;     /* set when the commands were started */
+    struct cgroup_left swept; /* the processes found at that time */
+    struct watch tidying;     /* for on_tidying(), after a start */
 };
 
-/* All pointers must be set and outlive it. */
+/* Set all pointers first; they must outlive `generation`. */
 void generation_open(struct generation *generation, struct event_base *base);
 void generation_free(struct generation *generation);
 /* ACT_START, ACT_PORT. */

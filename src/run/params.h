@@ -10,5 +10,5 @@
 
 MUST_CHECK bool params_fill(struct core_params *params, const struct config *config,
                             struct err *err);
-/* Takes from the history the step to resume from, the counts, and the time of a save. */
+/* Takes from the history the step to resume from, the attempts' counts and the time of a save. */
 void params_of_history(struct core_params *params, const struct history *history);

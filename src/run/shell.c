@@ -23,10 +23,10 @@
 
 /* --- log lines --- */
 
-/* Processes and nodes may come and go again and again, but a job of many ranks needs many lines. */
+/* These repeat if a process or node reconnects endlessly; a job of many ranks needs many lines. */
 static const char *const limited_topics[LIMITED_TOPICS] = {"attach", "join", "peers"};
 
-/* False: there were too many such lines. */
+/* False: the topic had too many lines, so drop this one. */
 static bool may_log(struct shell *shell, const struct action *action)
 {
     enum { LINES_MAX = 3 * CORE_SLOTS_MAX }; /* of each topic within some seconds */
@@ -89,8 +89,8 @@ static int64_t kept_back(const struct core_report *report)
     return grace_margin(report->notice.deadline - at);
 }
 
-/* The writers may use the notice's time. The record may use nearly all of it: a write that timed
- * out leaves the disk in an unknown state. */
+/* The writers may use the time that the notice leaves. The record may use nearly all of it: a write
+ * that timed out leaves the disk in an unknown state. */
 static void end_writers(struct shell *shell, const struct core_report *report)
 {
     bool is_live = report->notice.is_live;
@@ -105,7 +105,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     char left[512];
     core_report(shell->loop.core, &report);
     if (shell->config->checkpoint.dir && shell->generation.tidying.at != CLOCK_NEVER)
-        procs_clean(shell->attach.procs); /* pchrun promises it for every start, however short */
+        procs_clean(shell->attach.procs); /* pchrun promises this for every run, even a short one */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     shell->report.exit_code = shell->end->code;
@@ -194,7 +194,7 @@ static void perform(struct shell *shell, const struct action *action)
     }
 }
 
-/* Which files change with the action. None of these comes with every heartbeat. */
+/* Marks the files that change with the action. Heartbeats cause none of these actions. */
 static void touch_files(struct shell *shell, const struct action *action)
 {
     bool is_start = action->type == ACT_START;
@@ -269,7 +269,7 @@ static void run_hook(struct shell *shell)
                             .notice_id = report.notice.label.id};
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
     shell->wants_hook = false;
-    spawn_let_go(); /* already done unless the end comes early: the hook must see no difference */
+    spawn_let_go(); /* not done yet if the end is early; each hook must inherit the same */
     hook_run(&shell->hook, &facts, deadline, kept_back(&report));
     outfile_touch(&shell->report.out);
 }
@@ -305,7 +305,7 @@ static bool run_loop(struct shell *shell, struct err *err)
 }
 
 /* The job's own processes have ended. A source or the hook may have left processes in their own
- * session. pchrun finds them only because they still live, and does not wait for their end. */
+ * session. pchrun kills those that still run, and does not wait for their end. */
 static void shell_sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
@@ -314,7 +314,7 @@ static void shell_sweep(struct shell *shell)
         children_signal(&shell->children, &kill);
 }
 
-/* Without an event loop pchrun cannot keep its promises. */
+/* Without an event loop pchrun cannot keep its promises, so it kills the job. */
 static void shell_give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};

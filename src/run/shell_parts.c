@@ -72,7 +72,7 @@ static void free_record(struct shell *shell)
     takeover_end(&shell->takeover);
 }
 
-/* The core knows the record from its first event. */
+/* Opened after the record, so that the core has the record from its first event on. */
 static bool open_core(struct shell *shell, struct err *err)
 {
     return paths_expand(shell->config, shell->config->report, shell->state_dir, &shell->report_path,
@@ -258,7 +258,7 @@ static void shell_take_signal(struct shell *shell, const struct signals_info *in
                                                        .sender_pid = (int)info->sender}});
 }
 
-/* Reap last: while a dead process is a zombie, pchrun can still tell that it sent a signal. */
+/* Reap last: while a dead process is a zombie, pchrun can still see that a signal came from it. */
 static void on_signals(void *ctx)
 {
     struct shell *shell = ctx;
@@ -340,7 +340,7 @@ FREE(cluster)
  */
 static const struct part {
     bool (*open)(struct shell *shell, struct err *err);
-    /* The end waits for it. It has its own deadline. NULL: never. */
+    /* True: the end waits for the part, which has its own deadline. NULL: never. */
     bool (*holds)(const struct shell *shell);
     void (*free)(struct shell *shell); /* also called if it could not be opened */
 } parts[] = {
@@ -384,7 +384,7 @@ void shell_free_parts(struct shell *shell)
             parts[shell->opened].free(shell);
 }
 
-/* Is the shutdown complete? It also waits for helpers that end by themselves, but not for long. */
+/* True if the shutdown is complete. It also waits briefly for helpers that end by themselves. */
 bool shell_is_done(const struct shell *shell)
 {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)

@@ -35,7 +35,7 @@ struct shell {
     struct core_params params;
     char *state_dir;   /* NULL: none */
     char *report_path; /* the same */
-    struct loop loop;  /* its calls are set first */
+    struct loop loop;  /* its callbacks are set before it is opened */
     struct reap reap;
     struct children children;
     struct jobs jobs;
@@ -57,9 +57,9 @@ struct shell {
     struct generation generation;
     struct log_limit log_limits[LIMITED_TOPICS];
     size_t opened;    /* how many parts are open */
-    bool has_started; /* the job: from here on it is never "not started" */
+    bool has_started; /* the job; then no outcome is "not started" */
     enum outcome outcome;
-    bool wants_hook;       /* run it as soon as the record is written */
+    bool wants_hook;       /* run the hook as soon as the record is written */
     struct watch end_wait; /* the wait for helpers */
     bool has_waited;
     struct shell_end *end;
