@@ -12,7 +12,7 @@
 
 #define HOW_TO_WRITE "write host, host:port or [IPv6 address]:port"
 
-/* The host part of text, up to `end`. */
+/* Copies the host: the text up to `end`. */
 static bool take_host(const char *text, const char *end, struct address *a)
 {
     size_t n = (size_t)(end - text);
@@ -43,7 +43,7 @@ static bool is_name(const char *host)
                                                           inet_aton() says */
 }
 
-/* Fills in the host, and the port's text in *ret_port (NULL: none). */
+/* Fills in the host. *ret_port points to the text of the port (NULL: none). */
 static bool split(const char *text, struct address *a, const char **ret_port)
 {
     const char *colon = strchr(text, ':');

@@ -17,7 +17,7 @@ struct address {
 /* Parses a text; `port` is the default. False: *err says what is wrong and how to write it.
  */
 MUST_CHECK bool address_parse(const char *text, int port, struct address *ret, struct err *err);
-/* Is it certainly this machine? Of names only "localhost" is; nothing is resolved. */
+/* True for a loopback address and for "localhost". Other names are not resolved. */
 bool address_is_loopback(const struct address *address);
-/* Compares the text, ignoring case. */
+/* Compares host and port as text, ignoring case; no name is resolved. */
 bool address_equal(const struct address *a, const struct address *b);

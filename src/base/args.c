@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define WORD_WIDTH 21 /* of a word's column in --help */
+#define WORD_WIDTH 21 /* columns for a word in --help */
 
 char *args_name(const char *name, char text[ARGS_NAME_MAX])
 {
@@ -64,7 +64,7 @@ static bool set_field(const struct args_row *row, const char *value, void *field
 
 /* ---- --help ---- */
 
-/* The words of `text` in lines of `right` columns, behind a left side that is `used` wide. */
+/* Prints `text` in lines of `right` columns. The left side of the first line is `used` wide. */
 static void print_wrapped(const struct args *args, const char *text, int used, FILE *out)
 {
     int column = 0;
@@ -84,7 +84,7 @@ static void print_wrapped(const struct args *args, const char *text, int used, F
     fprintf(out, "\n");
 }
 
-/* " (status, stop)": the words that take the option. */
+/* Appends the words that take the option, such as " (status, stop)". */
 static void add_takers(const struct args *args, const struct args_row *row, char *text, size_t size)
 {
     const char *before = " (";
@@ -165,8 +165,8 @@ struct scan {
     char **next; /* of argv */
     struct args_reading *reading;
     bool has_word;
-    uint64_t given; /* bits: rows that were given */
-    bool is_over;   /* nothing more is to be read */
+    uint64_t given; /* a bit for each row that was given */
+    bool is_over;   /* the rest of argv is not read */
     bool is_shown;
 };
 
@@ -222,7 +222,7 @@ static bool find_option(const struct args *args, const char *typed, size_t *ret,
     return false;
 }
 
-/* The option's value, if it is the next argument. */
+/* Takes the next argument as the option's value. */
 static bool take_next(struct scan *scan, const char *typed, const char *metavar, const char **ret,
                       struct err *err)
 {
@@ -236,7 +236,7 @@ static bool take_next(struct scan *scan, const char *typed, const char *metavar,
     return true;
 }
 
-/* `value` is what is joined to it; NULL: nothing. */
+/* `value`: the text that is joined to the option, as in --n=4 or -n4; NULL: none. */
 static bool take_option(struct scan *scan, size_t i, const char *typed, const char *value,
                         struct err *err)
 {
@@ -321,7 +321,7 @@ static bool take_plain(struct scan *scan, const char *arg, struct err *err)
     return *arg || err_set(err, ERR_USAGE, 0, "the path is empty");
 }
 
-/* With all arguments known: does the word take the options? */
+/* After all arguments are read: refuses options that the word does not take. */
 static bool check_word(const struct scan *scan, struct err *err)
 {
     const struct args *args = scan->args;

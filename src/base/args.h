@@ -18,18 +18,18 @@
 
 #define ARGS_NAME_MAX 64 /* an option's name with its NUL */
 
-/* After each: what it writes at its offset. */
+/* The comment after each type says what it writes at `offset`. */
 enum args_type {
-    ARGS_HELP,    /* nothing: prints --help, and reading ends */
-    ARGS_VERSION, /* the same with the version */
-    ARGS_LIST,    /* the same with the words */
+    ARGS_HELP,    /* nothing: prints --help; the rest of argv is not read */
+    ARGS_VERSION, /* nothing: prints the version; else as ARGS_HELP */
+    ARGS_LIST,    /* nothing: prints the words; else as ARGS_HELP */
     ARGS_FLAG,    /* bool: true */
     ARGS_TEXT,    /* const char *; not empty, and of at most max bytes; max 0: any */
     ARGS_NUMBER,  /* int, from min to max */
     ARGS_TIME,    /* int64_t: nanoseconds, from min to max */
     ARGS_CHOICE,  /* int: an index into `choices` */
-    ARGS_TAKE,    /* see struct args, `take` */
-    ARGS_YES_NO,  /* the same for --name, --no-name and --name=VALUE */
+    ARGS_TAKE,    /* nothing: calls `take` of struct args */
+    ARGS_YES_NO,  /* as ARGS_TAKE, for --name, --no-name and --name=VALUE */
 };
 
 struct args_row {
@@ -38,12 +38,12 @@ struct args_row {
     const char *metavar, *help;
     enum args_type type;
     size_t offset; /* in the program's struct of options */
-    bool is_some;  /* only the words take it that say so */
+    bool is_some;  /* only words that name it in `options` take it */
     int64_t min, max;
     const char *const *choices; /* ends with NULL */
     const char *also;           /* a second name */
     const char *fallback;       /* the default, for --help */
-    bool is_last;               /* nothing behind it is read */
+    bool is_last;               /* the arguments after it are not read */
     bool is_repeated;           /* it may be given several times */
     bool is_list;               /* its value is a list of `choices` */
 };
@@ -53,14 +53,14 @@ struct args_word {
     const char *name; /* NULL: there are no more words */
     const char *help;
     const char *path;    /* the metavar of a second argument: "PATH", "[PATH]"; NULL: none */
-    const char *options; /* which options of those with is_some it takes: " name timeout " */
+    const char *options; /* the options with is_some that it takes: " name timeout " */
 };
 
 struct args {
     const char *program, *version;
     const char *head, *tail;          /* of --help */
-    int left, right;                  /* its columns; right 0: lines are not wrapped */
-    struct args_row (*row)(size_t i); /* of a program with words at most 64 */
+    int left, right;                  /* columns of --help; right 0: no line breaks */
+    struct args_row (*row)(size_t i); /* at most 64, if there are words */
     /* The heading above a row in --help; NULL: none. Without the function it is "Options". */
     const char *(*title)(size_t row);
     /* NULL: there are no words, and the first argument that is no option begins another command.
@@ -74,7 +74,7 @@ struct args {
 
 enum args_end {
     ARGS_RUN,   /* go on */
-    ARGS_SHOWN, /* what was asked for is printed: exit with 0 */
+    ARGS_SHOWN, /* --help or its like is printed: exit with 0 */
     ARGS_BAD,   /* *err */
 };
 
@@ -84,16 +84,16 @@ struct args_reading {
     /* Filled in for ARGS_RUN: */
     size_t word;      /* the word's number */
     const char *path; /* the second argument; NULL: not given */
-    char **command;   /* of a program without words: the arguments from the first word on */
+    char **command;   /* without words: the arguments from the first non-option on */
 };
 
 /* argv ends with NULL. */
 MUST_CHECK enum args_end args_read(const struct args *args, char **argv,
                                    struct args_reading *reading, struct err *err);
-/* After it has printed for ARGS_SHOWN: did all of it reach `out`? */
+/* After ARGS_SHOWN: flushes `out`. False: not all of the output could be written. */
 MUST_CHECK bool args_flush(FILE *out, struct err *err);
 
 /* "cluster.join_timeout" as "cluster-join-timeout". Returns text. */
 char *args_name(const char *name, char text[ARGS_NAME_MAX]);
-/* Does the word take the option? */
+/* True if the word takes the option. */
 bool args_takes(const struct args_word *word, const struct args_row *row);

@@ -14,7 +14,7 @@
 struct buf {
     uint8_t *data;
     size_t start, end, cap; /* bytes [start, end) are queued */
-    size_t max;             /* buf_add() beyond it fails */
+    size_t max;             /* bytes; buf_add() fails if more would be queued */
 };
 
 void buf_init(struct buf *buf, size_t max);

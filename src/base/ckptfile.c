@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Does this error mean that the file is absent? Other errors leave it unknown. */
+/* True if the error means that the file is absent. Other errors do not tell. */
 static bool is_absence(int number)
 {
     return number == ENOENT || number == ENOTDIR || number == ELOOP || number == ENAMETOOLONG;
@@ -60,9 +60,8 @@ static char *cut_last_part(char *path)
 }
 
 /* Reads the directory if the path does not exist, for two reasons. The path may be a prefix. And a
- * network file system may cache for seconds that the file is missing, although another node has
- * just written it. Opening the directory makes NFS ask the server. The same holds for a new
- * directory. */
+ * network file system may report for seconds that a file or directory is missing, although another
+ * node has just made it. Opening its parent directory makes NFS ask the server. */
 static enum ckptfile look_in_folder(const char *path)
 {
     char folder[PATH_MAX];

@@ -12,7 +12,7 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S  INT64_C(1000000000)
 
-/* "No deadline": later than any time. */
+/* Means "no deadline": it is later than any time. */
 #define CLOCK_NEVER INT64_MAX
 
 static inline int64_t clock_now_ns(void)

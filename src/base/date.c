@@ -45,7 +45,7 @@ static const char *read_fraction(const char *at, int64_t *ret)
     return at;
 }
 
-/* "+02:00", "-0500", or a word for UTC; no hours alone. */
+/* Reads "+02:00", "-0500", or a word for UTC. Hours without minutes are refused. */
 static const char *read_zone(const char *at, struct tm *tm)
 {
     static const char *const words[] = {"GMT", "UTC", "Z"};

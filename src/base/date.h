@@ -13,5 +13,5 @@
 /* *ret in nanoseconds since 1970; an earlier date counts as 1970, one from 2262 on as INT64_MAX.
  * Surrounding space is ignored. False: malformed. */
 MUST_CHECK bool date_parse(const char *text, int64_t *ret);
-/* The same from seconds since 1970. */
+/* As date_parse(), but from a number of seconds since 1970. */
 int64_t date_from_seconds(int64_t seconds);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Any call can hit this limit, so the advice is added here. */
+/* Any call can reach the limit on descriptors, so the advice is added here. */
 static void err_add_reason(char *text, size_t size, int sys_errno)
 {
     struct rlimit limit;

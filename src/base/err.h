@@ -24,9 +24,9 @@ enum err_code {
     ERR_NOT_FOUND, /* the command does not exist */
     ERR_NOT_EXEC,  /* the command exists and cannot be executed */
     ERR_PROTOCOL,  /* a peer or a process sent what it must not */
-    ERR_TAKEN,     /* another supervisor already has it */
+    ERR_TAKEN,     /* another supervisor has this lock or rank */
     ERR_REPLACED,  /* a later attempt has taken over this job */
-    ERR_PEER,      /* a peer refused us, or is missing */
+    ERR_PEER,      /* a peer refused this node, or is missing */
     ERR__COUNT
 };
 

@@ -69,7 +69,7 @@ bool fd_silence(unsigned which)
 
 bool fd_probe(int n, struct err *err)
 {
-    FD_CLEANUP int fd = n > 0 ? eventfd(0, EFD_CLOEXEC) : -1; /* it needs no path */
+    FD_CLEANUP int fd = n > 0 ? eventfd(0, EFD_CLOEXEC) : -1; /* eventfd() needs no file */
     if (n > 0 && fd < 0)
         return err_set(err, ERR_SYSTEM, errno, "no descriptor is left");
     return n <= 1 || fd_probe(n - 1, err);
@@ -128,7 +128,7 @@ static bool is_kept(int fd, const int *keep, size_t n)
     return false;
 }
 
-/* The slow way: read which descriptors there are. */
+/* For kernels without close_range(2): lists the open descriptors. */
 static bool range_by_proc(int first, enum fd_range_what what, const int *keep, size_t n)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -144,7 +144,7 @@ static bool range_by_proc(int first, enum fd_range_what what, const int *keep, s
     return true;
 }
 
-/* One system call for each gap between the kept ones. */
+/* Makes one system call for each gap between the kept descriptors. */
 static bool range_by_syscall(int first, enum fd_range_what what, const int *keep, size_t n)
 {
     unsigned flags = what == FD_RANGE_CLOEXEC ? CLOSE_RANGE_CLOEXEC : 0;

@@ -21,20 +21,20 @@ int fd_take(int *fd);
  * number. *ret_opened gets the bits (1 << fd) of those it opened. */
 MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 
-/* Puts /dev/null in place of the descriptors of 0..2 whose bits (1 << fd) are set. These must be
- * open: see fd_fill_standard(). False with errno set: it cannot be opened. */
+/* Replaces by /dev/null the descriptors of 0..2 with their bit (1 << fd) in `which`. They must be
+ * open: see fd_fill_standard(). False with errno set: /dev/null cannot be opened. */
 bool fd_silence(unsigned which);
 
-/* Are `n` more descriptors available? For libraries that end the program if not. */
+/* True if `n` more can be opened. Some libraries end the program if they get none. */
 MUST_CHECK bool fd_probe(int n, struct err *err);
 
-/* How many descriptors we may have open: the soft limit, and the hard one. */
+/* How many descriptors this process may have open: the soft limit, and the hard limit. */
 int64_t fd_limit(void);
 int64_t fd_limit_hard(void);
-/* Raises the soft limit to `files`, or as far as the hard one allows. Call once, from the main
+/* Raises the soft limit to `files`, but not above the hard limit. Call once, from the main
  * thread. */
 void fd_limit_raise(int64_t files);
-/* In a child before its exec: the commands get the limit that we have inherited. */
+/* In a child before its exec: restores the limit that pchrun inherited, for the commands. */
 void fd_limit_restore(void);
 
 /* Marks every open descriptor from `first` on close-on-exec, or closes it, except those of `keep`
@@ -42,30 +42,30 @@ void fd_limit_restore(void);
 enum fd_range_what {
     FD_RANGE_CLOEXEC,
     FD_RANGE_CLOSE,
-    FD_RANGE_CLOSE_INHERITED, /* only those that exec leaves open: our own are close-on-exec */
+    FD_RANGE_CLOSE_INHERITED, /* closes only those without close-on-exec: inherited ones */
 };
 void fd_range(int first, enum fd_range_what what, const int *keep, size_t n);
 
-/* O_NONBLOCK on a descriptor of ours. Never use it on 0..2: the flag lives in the open file
- * description, which the caller and every rank share. */
+/* Sets O_NONBLOCK on a descriptor that pchrun opened. Never use it on 0..2: the caller and every
+ * rank share their open file descriptions, and so the flag. */
 MUST_CHECK bool fd_set_nonblock(int fd, struct err *err);
 
 /* Reads until the end, or `size` bytes, through EINTR and short reads. Returns the number of bytes;
  * -1 with errno set. */
 ssize_t fd_read_all(int fd, void *data, size_t size);
 
-/* Reads a small file, such as the kernel's, and ends it with a NUL: at most size - 1 bytes, the
- * first ones. Does not wait for the writer of a FIFO. Returns the number of bytes; -1 with errno
- * set, and "" in `text`. */
+/* Reads the first size - 1 bytes of a small file, such as one in /proc, and adds a NUL. Does not
+ * wait for the writer of a FIFO. Returns the number of bytes; -1 with errno set, and "" in
+ * `text`. */
 ssize_t fd_read_text(const char *path, char *text, size_t size);
 
-/* Writes all of it, through EINTR and short writes. False with errno set. */
+/* Writes all `len` bytes, through EINTR and short writes. False with errno set. */
 MUST_CHECK bool fd_write_all(int fd, const void *data, size_t len);
 
 /* Reads the first line of a small file, and replaces its control characters. False: "" in `line`.
  */
 bool fd_read_line(const char *path, char *line, size_t size);
 
-/* Waits until `fd` or `other` (-1: none) can be read or is at its end. Returns that descriptor; -1:
- * `until` (CLOCK_MONOTONIC; CLOCK_NEVER) has come before. */
+/* Waits until `fd` or `other` (-1: none) can be read or is at its end, and returns that descriptor.
+ * -1: the time `until` came first (CLOCK_MONOTONIC; CLOCK_NEVER: no limit). */
 int fd_wait(int fd, int other, int64_t until);

@@ -110,7 +110,7 @@ static bool random_text(char text[TEXT_MAX + 1])
     return true;
 }
 
-/* Sets the mode again, because an umask may have reduced it. */
+/* Sets the mode again, because the umask may have removed bits of it. */
 static bool write_key(int fd)
 {
     char text[TEXT_MAX + 1];

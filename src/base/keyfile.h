@@ -18,7 +18,7 @@ struct key {
     uint8_t bytes[32];
 };
 
-/* The error names the command that repairs it. Call key_wipe() on the result. */
+/* The error names the command that repairs the file. Call key_wipe() on the result. */
 MUST_CHECK bool keyfile_read(const char *path, struct key *ret, struct err *err);
 /* Parses the file's content, with or without the last newline. False: not a key. */
 MUST_CHECK bool keyfile_parse(const char *text, size_t len, struct key *ret);

@@ -19,7 +19,7 @@ struct library_function {
 
 struct library {
     const char *need;     /* "a key needs OpenSSL 3" */
-    const char *package;  /* Debian's, which has it */
+    const char *package;  /* the Debian package of the library */
     const char *files[3]; /* tried in this order, up to NULL; an error names the first */
     const struct library_function *functions;
     size_t nfunctions;
@@ -27,9 +27,9 @@ struct library {
     bool is_loaded;
 };
 
-/* Sets all pointers and does nothing the next time. False: the library is missing or not usable;
- * the error says what to install. */
+/* Loads the library and sets all pointers; once loaded, does nothing. False: the library is missing
+ * or not usable; the error says what to install. */
 MUST_CHECK bool library_load(struct library *library, struct err *err);
-/* The file that has this function: dlopen(3) obeys LD_LIBRARY_PATH, and Conda and others put their
- * own libraries there. */
+/* The path of the file that has this function. It may be unexpected: dlopen(3) obeys
+ * LD_LIBRARY_PATH, where Conda and others put their own libraries. */
 const char *library_file(const void *function);

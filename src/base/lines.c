@@ -8,7 +8,7 @@
 void lines_init(struct lines *lines, size_t max, size_t chunk)
 {
     *lines = (struct lines){.max = max};
-    buf_init(&lines->buf, max + chunk + 1); /* and a NUL behind the last line */
+    buf_init(&lines->buf, max + chunk + 1); /* + 1: the NUL after the last line */
 }
 
 void lines_free(struct lines *lines)
@@ -16,7 +16,7 @@ void lines_free(struct lines *lines)
     buf_free(&lines->buf);
 }
 
-/* Frees the line that the last call returned. */
+/* Drops the line that the last call returned. */
 static void drop_taken(struct lines *lines)
 {
     buf_drop(&lines->buf, lines->taken);

@@ -12,7 +12,7 @@ struct lines {
     size_t max;       /* of one line, without its newline */
     size_t looked_at; /* bytes at the front that hold no newline */
     size_t taken;     /* bytes of the line that the last call returned */
-    bool is_skipping; /* a line that is too long */
+    bool is_skipping; /* the current line is too long */
 };
 
 enum lines_result {
@@ -24,9 +24,8 @@ enum lines_result {
 /* At most `chunk` bytes are added at a time. */
 void lines_init(struct lines *lines, size_t max, size_t chunk);
 void lines_free(struct lines *lines);
-/* After LINES_NONE. False: out of memory; the bytes and the rest of their line are lost.
- */
+/* Call after LINES_NONE. False: no memory; the bytes and the rest of their line are lost. */
 MUST_CHECK bool lines_add(struct lines *lines, const void *data, size_t n);
 enum lines_result lines_next(struct lines *lines, char **ret_line, size_t *ret_len);
-/* At the end of the stream: a rest without a newline is a line. */
+/* At the end of the stream: bytes without a newline count as a line. */
 enum lines_result lines_last(struct lines *lines, char **ret_line, size_t *ret_len);

@@ -18,7 +18,7 @@ enum log_format { LOG_TEXT, LOG_JSON };
 extern const char *const log_level_names[], *const log_format_names[];
 
 struct log_options {
-    enum log_level level; /* lines above it are not written */
+    enum log_level level; /* less important lines are not written */
     enum log_format format;
     int node_rank;       /* -1: not shown */
     const char *program; /* what lines begin with; NULL: "pchrun" */
@@ -33,16 +33,16 @@ enum log_level log_level(void);
 void log_line(enum log_level level, const char *topic, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Limits lines that untrusted programs can cause: `max` within 10 seconds, and fewer while the
- * flood continues. Zeroed at first. */
+ * flood continues. Set it to zeros before its first use. */
 struct log_limit {
-    int64_t since; /* CLOCK_MONOTONIC, of the first of the lines */
+    int64_t since; /* time of the first line, CLOCK_MONOTONIC */
     unsigned lines, dropped;
-    bool is_flood; /* some were dropped in the last 10 seconds */
+    bool is_flood; /* some lines were dropped in the last 10 seconds */
 };
 
 #define LOG_LIMIT_FEW 10
 
-/* May one more line be written? If so, first logs the number of dropped lines, under `topic`. */
+/* True if one more line may be written. Then first logs how many were dropped, under `topic`. */
 bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max);
 /* Logs the number of dropped lines, if any. */
 void log_limit_end(struct log_limit *limit, const char *topic);

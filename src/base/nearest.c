@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Compares only so much of a name; all known names are shorter. */
+/* How many letters of a name are compared; all known names are shorter. */
 enum { DISTANCE_MAX = 64 };
 
 unsigned nearest_distance(const char *a, const char *b)
@@ -33,14 +33,14 @@ unsigned nearest_distance(const char *a, const char *b)
     return row[nb];
 }
 
-/* A typing error changes one letter in four, and one more. */
+/* Suggests only names that differ in at most one letter of four, and one more. */
 struct nearest nearest_to(const char *typed)
 {
     return (struct nearest){.typed = typed,
                             .distance = 2 + (unsigned)strnlen(typed, DISTANCE_MAX) / 4};
 }
 
-/* So "port" and "procs.port" are near to "cluster.port". */
+/* True if the last parts of both are equal: "port" and "procs.port" suggest "cluster.port". */
 static bool has_same_end(const char *typed, const char *name)
 {
     const char *point = strrchr(typed, '.');

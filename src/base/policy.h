@@ -12,7 +12,7 @@
 enum signal_rule {
     SIGNAL_FORWARD,    /* send it on to the training commands */
     SIGNAL_PREEMPT,    /* a notice: save and leave */
-    SIGNAL_CHECKPOINT, /* save and go on */
+    SIGNAL_CHECKPOINT, /* save and go on training */
     SIGNAL_IGNORE,
 };
 
@@ -25,9 +25,9 @@ enum signal_from {
 };
 
 enum save_mode {
-    SAVE_ATTACH,  /* processes attach through libpch; other programs get the notice's signal */
+    SAVE_ATTACH,  /* processes attach through libpch; others get the signal of the notice */
     SAVE_SIGNAL,  /* a signal asks the ranks to save and end */
-    SAVE_FORWARD, /* the training commands get the notice's signal */
+    SAVE_FORWARD, /* the training commands get the signal of the notice */
 };
 
 /* The reaction to a job that hangs. */
@@ -46,12 +46,12 @@ struct exit_codes {
 /* When a failed job restarts in place. */
 struct restart_policy {
     int max;           /* within the window; 0: never */
-    int64_t window_ns; /* 0: of the whole attempt */
-    int start_max;     /* in a row, of generations that fail before they train */
+    int64_t window_ns; /* 0: the whole attempt */
+    int start_max;     /* failures in a row before the first step */
     int64_t
         startup_ns; /* a generation without a finished step that ends sooner fails at its start */
     int64_t backoff_ns, backoff_max_ns;
     int no_progress;    /* generations in a row without a commit, 0: no limit */
     bool is_fatal[256]; /* by exit code */
-    bool after_notice;  /* after a notice the job waits until it is over, and goes on */
+    bool after_notice;  /* the job waits for the end of the notice, and goes on */
 };

@@ -22,7 +22,7 @@ bool str_copy(char *dst, size_t size, const char *src)
     return n == len;
 }
 
-/* Is it a continuation byte of a UTF-8 character? */
+/* True for a continuation byte of a UTF-8 character. */
 static bool is_inside(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;

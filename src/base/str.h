@@ -17,14 +17,14 @@ static inline unsigned long long ull(uint64_t number)
     return number;
 }
 
-/* Copies as much as fits and ends it. Returns false if it was cut. `src` may be NULL (empty). */
+/* Copies as much as fits, and a NUL. Returns false if it was cut. `src` may be NULL (empty). */
 bool str_copy(char *dst, size_t size, const char *src);
-/* Copies a text for people. If it does not fit, "..." replaces the middle, because the end often
- * has the reason. Cuts no UTF-8 character. size >= 8. */
+/* Copies a text for people. If it is too long, "..." replaces the middle, because the end often has
+ * the reason. Splits no UTF-8 character. size >= 8. */
 void str_fit(char *dst, size_t size, const char *src);
 /* Appends; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* How many of the first `max` bytes of a text to keep, so that no UTF-8 character is cut. */
+/* How many of the first `max` bytes of a text to keep, so that no UTF-8 character is split. */
 size_t str_fitting(const char *text, size_t max);
 /* A part of a template, such as "{rank}", and what replaces it. */
 struct str_part {
@@ -33,7 +33,7 @@ struct str_part {
 /* Appends `template`, in which it replaces all `parts` (ended by a NULL); returns false if it was
  * cut. */
 bool str_fill_in(char *dst, size_t size, const char *template, const struct str_part *parts);
-/* Is it not empty, and made of these characters only? */
+/* True if `s` is not empty and has only characters of `set`. */
 bool str_is_of(const char *s, const char *set);
 #define STR_DIGITS  "0123456789"
 #define STR_LOWER   "abcdefghijklmnopqrstuvwxyz"
@@ -43,10 +43,10 @@ bool str_is_of(const char *s, const char *set);
  * Returns s. */
 char *str_one_line(char *s);
 bool str_is(const char *a, const char *b);
-/* How many texts a list has before its NULL. `list` may be NULL. */
+/* The number of texts in a list that ends with NULL. `list` may be NULL. */
 size_t str_count(char *const *list);
 bool str_starts(const char *s, const char *prefix);
-/* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL: it is not there. */
+/* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL: not set. */
 const char *str_variable(char *const *env, const char *name);
 /* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
 char *str_printable(char *s);
@@ -64,7 +64,7 @@ MUST_CHECK bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret
 /* A duration: a number and a unit (ns, us, ms, s, m, h, d), as "25s", "1.5h" or "250ms"; 0 needs no
  * unit. *ret in nanoseconds; a larger value becomes INT64_MAX. */
 MUST_CHECK bool str_to_duration(const char *s, int64_t *ret);
-/* Does it look like a whole number, of any size? */
+/* True if the text looks like a whole number, of any size. */
 bool str_is_whole(const char *s);
 /* "250ms", "25s", "10m": the largest unit that leaves a whole number. */
 char *str_duration(int64_t ns, char *text, size_t size);

@@ -57,7 +57,7 @@ bool value_duration(const char *text, int64_t min, int64_t max, int64_t *ret, st
 
 enum { DIGITS_MAX = 18 };
 
-/* A number without a unit is ambiguous, so it is refused. */
+/* A size without a unit is ambiguous, so it is refused. */
 static const char units[] = "BKMGT";
 
 static bool read_size(const char *text, int64_t *ret)

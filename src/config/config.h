@@ -29,23 +29,23 @@
 enum config_cpus { CONFIG_CPUS_NONE, CONFIG_CPUS_SPREAD };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
 
-#define CONFIG_SIGNALS 65 /* every signal's number is below */
+#define CONFIG_SIGNALS 65 /* above the highest signal number */
 
-/* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"}; without one it is forwarded. */
+/* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"}; if not given: forward. */
 struct config_signal {
     bool is_given;
     enum signal_rule rule;
     int64_t grace_ns; /* -1: the general grace */
 };
 
-/* checkpoint.every: one of the two, the other 0; both 0: never */
+/* checkpoint.every: steps or a time, the other is 0; both 0: never */
 struct config_every {
     int64_t steps, ns;
 };
 
 /* notices: the sources that announce the end of this node */
 enum config_notice_kind {
-    CONFIG_NOTICE_AUTO, /* those of the platform */
+    CONFIG_NOTICE_AUTO, /* the sources of the platform */
     CONFIG_NOTICE_GCE,
     CONFIG_NOTICE_AWS,
     CONFIG_NOTICE_AZURE,
@@ -62,31 +62,31 @@ enum config_notice_kind {
 
 struct config_notice {
     enum config_notice_kind kind;
-    char *name;  /* shown to people; unique */
-    char **args; /* ends with NULL: the absolute path; or the program and its arguments */
+    char *name;  /* for people; unique */
+    char **args; /* an absolute path, or a program and its arguments; ends with NULL */
     int64_t interval_ns, timeout_ns; /* with CONFIG_NOTICE_POLL */
 };
 
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
     char *job;       /* "pchrun" */
-    bool instrument; /* unchanged Python programs take part */
+    bool instrument; /* Python programs attach without a change */
     int preset;      /* enum preset */
     struct {
         int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
-        char *chief;   /* instead of nodes: where node 0 listens; NULL */
-        int nnodes;    /* 1; the length of nodes if given */
-        int node_rank; /* -1: find the local entry of nodes; 0 if nnodes is 1 */
+        char *chief;   /* replaces `nodes`: the address of node 0; NULL: none */
+        int nnodes;    /* by default 1, or the length of `nodes` */
+        int node_rank; /* -1: find this machine in `nodes`; 0 if nnodes is 1 */
         int port;
         char *bind;     /* NULL: node 0's own entry */
-        char *key_file; /* NULL: none; then addresses are loopback, or insecure is set */
+        char *key_file; /* NULL: none, and only loopback addresses unless `insecure` */
         bool insecure;
         int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
     } cluster;
     struct {
-        int count;         /* -n, --nproc-per-node: commands to start, 1 */
-        bool count_is_set; /* by the user: then RANK and the like are set for each */
+        int count;         /* -n, --nproc-per-node: commands to start, default 1 */
+        bool count_is_set; /* the user gave it: commands get RANK and the like */
         int per_node;      /* processes that will attach, -1: unknown */
         bool new_session;  /* setsid instead of setpgid */
         bool close_fds;    /* close inherited descriptors >= 3 in the commands */
@@ -131,7 +131,7 @@ struct config {
         char **hook;           /* a program and its arguments, ended by NULL; NULL: none */
         int64_t hook_wait_ns;
     } exit;
-    char *report; /* path, in which {state_dir} and {node_rank} stand for them; NULL: none */
+    char *report;          /* path that may hold {state_dir} and {node_rank}; NULL: none */
     char *termination_log; /* NULL: none */
     struct {
         char *file; /* as `report` */
@@ -147,14 +147,14 @@ struct config {
         int format; /* enum log_format */
     } log;
     struct {
-        char *dir; /* for the commands' output; NULL: they use ours */
+        char *dir; /* for the commands' output; NULL: pchrun does not touch it */
         bool tee, prefix;
         int64_t max_size; /* bytes; 0: no limit */
         int keep, lines;
     } logs;
     int64_t drill_ns; /* --drill; 0: none */
-    bool is_doctor;   /* --doctor: look, and run nothing */
-    char **command;   /* what to run: a pointer into argv */
+    bool is_doctor;   /* --doctor: check, and start no command */
+    char **command;   /* the command to run: points into argv */
 
     struct platform platform; /* the preset in force, and "detected: ..." or "named by ..." */
     struct discovery found;   /* by cluster.discovery */
@@ -162,20 +162,20 @@ struct config {
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };
 
-/* Reads everything; argv and env end with NULL. Paths are absolute afterwards. `out` gets what
- * --help and its like print. On ARGS_RUN *ret belongs to the caller, and ret->command is not
- * empty; else it is untouched. */
+/* Reads all sources; argv and env end with NULL. Makes paths absolute. `out` gets what --help and
+ * its like print. On ARGS_RUN the caller owns *ret, and ret->command is not empty; otherwise *ret
+ * is unchanged. */
 MUST_CHECK enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret,
                                      struct err *err);
 void config_free(struct config *config);
-/* How much time this signal leaves; -1: it is no notice. */
+/* How much time this signal leaves; -1: the signal is not a notice. */
 int64_t config_grace(const struct config *config, int number);
-/* The settings that must be equal on all nodes ("name=value\n"…). False: they do not fit. */
+/* The settings that must be equal on all nodes ("name=value\n"…). False: `size` is too small. */
 MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);
 /* The user's state_dir, or <checkpoint.dir>/.pchrun; *ret NULL: the job has none. The caller frees
- * it. Any thread, as the next. */
+ * *ret. Any thread may call this and paths_expand(). */
 MUST_CHECK bool paths_state_dir(const struct config *config, char **ret, struct err *err);
-/* Expands the template of a path (config->report and similar); the node's rank must be known. *ret
- * NULL: there is none, or it needs a missing state_dir. The caller frees it. */
+/* Expands the template of a path (config->report and similar); the node rank must be known. *ret
+ * NULL: no template, or it needs a state_dir and there is none. The caller frees *ret. */
 MUST_CHECK bool paths_expand(const struct config *config, const char *template,
                              const char *state_dir, char **ret, struct err *err);

@@ -20,14 +20,14 @@ static int given_nnodes(const struct config *config)
     return n > 0 ? n : origin_is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
 }
 
-/* The user asked for discovery. By default it runs, too, but guesses less. */
+/* True if the user asked for discovery. It also runs by default, but then guesses less. */
 static bool is_asked(const struct config *config)
 {
     return origin_is_given(config, "cluster.discovery");
 }
 
-/* Why discovery does not run; NULL: it runs. Below another pchrun the variables, and the port made
- * from them, are the outer one's. */
+/* Why discovery does not run; NULL: it runs. If another pchrun started this one, the variables
+ * describe the nodes of the outer pchrun, and it already uses the port. */
 static const char *why_not(const struct config *config, char **env)
 {
     bool has_nodes = config->cluster.nodes[0], has_chief = has_nodes || config->cluster.chief;
@@ -77,7 +77,7 @@ static void warn_of_rank(struct config *config)
              discover_names[found->from], found->node_rank_why);
 }
 
-/* A rank belongs to the discovered nodes: with the user's own count it means nothing. */
+/* A discovered rank counts the discovered nodes, so the user must not give another number. */
 static bool check_rank(const struct config *config, int given, struct err *err)
 {
     const struct discovery *found = &config->found;
@@ -126,7 +126,7 @@ static bool discovered_take(struct config *config, struct err *err)
             set(config, KEY("bind"), found->bind, "HOSTNAME is this pod's name", err));
 }
 
-/* A node that runs alone because of a leftover variable saves at other steps than the rest. */
+/* If PCH_SOCKET is left over, this node runs alone, and saves at other steps than the others. */
 static void warn_of_leftover(struct config *config, char **env)
 {
     struct discovery found;
@@ -173,7 +173,7 @@ static void discovered_show_found(const struct discovery *found, struct writer *
         writer_text(w, "warning", found->warning);
 }
 
-/* The user did not ask, so an incomplete source is not an error. */
+/* The user did not ask for discovery, so an incomplete source is not an error. */
 static void show_possible(char **env, struct writer *w)
 {
     struct discovery found;

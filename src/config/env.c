@@ -37,7 +37,7 @@ bool env_apply(char **env, struct config *config, struct err *err)
         const char *equals = strchr(*env, '=');
         if (!equals || !str_starts(*env, PREFIX) || str_starts(*env, CONFIG_FILE))
             continue;
-        char name[2 * OPTION_NAME_MAX]; /* longer than any known name, even if cut */
+        char name[2 * OPTION_NAME_MAX]; /* a name that is cut is still too long to be known */
         snprintf(name, sizeof name, "%.*s", (int)(equals - *env), *env);
         if (!apply_variable(name, equals + 1, config, err))
             return false;

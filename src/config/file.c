@@ -37,7 +37,7 @@ static bool apply_group(const struct file *file, const char *name, const struct 
     if (json_kind(json) != JSON_IS_OBJECT)
         return json_unwanted(json, "an object is wanted", err) || err_wrap(err, "%s", name);
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
-        char key[2 * OPTION_NAME_MAX]; /* longer than any known name, even if cut */
+        char key[2 * OPTION_NAME_MAX]; /* a key that is cut is still too long to be known */
         snprintf(key, sizeof key, "%s.%s", name, json_key(member));
         const struct option *option = option_by_key(key);
         if (!option)
@@ -51,7 +51,7 @@ static bool apply_group(const struct file *file, const char *name, const struct 
 static bool apply_member(const struct file *file, const struct json *member, struct err *err)
 {
     const char *key = json_key(member);
-    if (str_is(key, "$schema")) /* for editors */
+    if (str_is(key, "$schema")) /* editors read this key */
         return true;
     for (const char *const *added = show_added; *added; added++)
         if (str_is(key, *added))
@@ -82,7 +82,7 @@ static bool apply_root(const struct file *file, const struct json *root, struct 
 bool file_apply(const char *path, struct config *config, struct err *err)
 {
     struct json *root = json_read_file(path, CONFIG_FILE_MAX, err);
-    if (!root) /* an error of the syntax begins with the path, for editors */
+    if (!root) /* a syntax error already begins with the path */
         return strncmp(err->text, path, strlen(path)) == 0
                    ? false
                    : err_wrap(err, "the configuration file (-c, PCHRUN_CONFIG)");

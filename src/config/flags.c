@@ -40,7 +40,7 @@ static const struct args_row specials[SPECIAL__COUNT] = {
     [SPECIAL_HELP] = {"help", 'h', NULL, "show this text", ARGS_HELP},
 };
 
-/* The words that a value may be; NULL: not only words. */
+/* The words that the value must be one of; NULL: other values are allowed. */
 static const char *const *words_of(const struct option *option)
 {
     static const char *signals[64], *notices[32];
@@ -59,7 +59,7 @@ static const char *const *words_of(const struct option *option)
     return option->choices;
 }
 
-/* The heading of the group that begins with this row; NULL: none begins. */
+/* The heading of the group that begins with this row; NULL: no group begins here. */
 static const char *title_above(size_t row)
 {
     if (row < SPECIAL__COUNT)

@@ -31,8 +31,8 @@ static bool set_defaults(struct config *config, struct err *err)
     return true;
 }
 
-/* The weakest source first. Preset and discovery come last, because the other sources choose
- * them. */
+/* The weakest source first. Preset and discovery come last, because the other sources say which one
+ * to use; both replace only defaults. */
 static bool apply_sources(const struct flags *flags, char **env, struct config *config,
                           struct err *err)
 {
@@ -49,7 +49,7 @@ static bool apply_sources(const struct flags *flags, char **env, struct config *
     return true;
 }
 
-/* After --print-config: one command by default differs from one by request. */
+/* Call after --print-config, which shows null, not 1, if the user gave no number. */
 static void settle_count(struct config *config)
 {
     config->procs.count_is_set = config->procs.count > 0;
@@ -90,7 +90,7 @@ static bool show(const struct flags *flags, char **env, const struct config *con
     return ok && args_flush(out, err);
 }
 
-/* Everything but the freeing. */
+/* Does the work of config_load(), which frees *config after a failure. */
 static enum args_end load(const struct flags *flags, char **env, FILE *out, struct config *config,
                           struct err *err)
 {
@@ -124,7 +124,7 @@ enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret
     else
         config_free(&config);
     if (result == ARGS_BAD)
-        str_printable(err->text); /* it may quote untrusted text */
+        str_printable(err->text); /* the text may quote untrusted input */
     return result;
 }
 
@@ -159,7 +159,7 @@ bool paths_state_dir(const struct config *config, char **ret, struct err *err)
     *ret = NULL;
     if (!dir || asprintf(ret, "%s%s", dir, own ? "" : "/.pchrun") >= 0)
         return true;
-    *ret = NULL; /* undefined after a failure */
+    *ret = NULL; /* asprintf() leaves it undefined */
     return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }
 

@@ -53,7 +53,7 @@ static void print_range(const struct option *option, FILE *out)
         fprintf(out, ", or null");
 }
 
-/* "Default: 42.", and the option's other names. */
+/* Prints the values, the default ("Default: 42.") and the option's other names. */
 static void print_facts(const struct option *option, FILE *out)
 {
     char variable[OPTION_NAME_MAX];
@@ -77,7 +77,7 @@ static void print_facts(const struct option *option, FILE *out)
         fprintf(out, "Must be the same on all nodes.\n");
 }
 
-/* "Sets grace to 25s and signals to USR1=preempt:55s." */
+/* Prints "Sets grace to 25s and signals to USR1=preempt:55s." */
 static void print_settings(const struct preset_row *preset, FILE *out)
 {
     const struct preset_setting *at = preset->settings;

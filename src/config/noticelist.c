@@ -16,7 +16,7 @@
 #define PATH_LEN    4095
 #define INTERVAL_NS NS_PER_S
 #define TIMEOUT_NS  (10 * NS_PER_S)
-#define TIME_MIN_NS (100 * NS_PER_MS) /* a program must not run more often */
+#define TIME_MIN_NS (100 * NS_PER_MS) /* the shortest time between two runs of a program */
 #define TIME_MAX_NS (3600 * NS_PER_S)
 
 const char *const notice_kind_names[] = {
@@ -46,7 +46,7 @@ static void free_notice(struct config_notice *notice)
     *notice = (struct config_notice){0};
 }
 
-/* CONFIG_NOTICE__COUNT: unknown name. */
+/* Returns CONFIG_NOTICE__COUNT for an unknown name. */
 static enum config_notice_kind find_kind(const char *name)
 {
     int kind = 0;
@@ -93,7 +93,7 @@ static bool give_name(const struct config *config, struct config_notice *notice,
 {
     const char *usual = usual_name(notice);
     char name[CONFIG_NOTICE_NAME_MAX + 1];
-    int room = (int)str_fitting(usual, CONFIG_NOTICE_NAME_MAX - 3); /* 3: for the number */
+    int room = (int)str_fitting(usual, CONFIG_NOTICE_NAME_MAX - 3); /* 3 bytes for "-16" */
     snprintf(name, sizeof name, "%.*s", room, usual);
     for (int n = 2; noticelist_is_taken(config, name); n++)
         snprintf(name, sizeof name, "%.*s-%d", room, usual, n);
@@ -130,7 +130,7 @@ static bool add_path(struct config_notice *notice, const char *path, const char 
     return ok || err_wrap(err, "%s", notice_kind_names[notice->kind]);
 }
 
-/* Checks the times last, because they may come before the kind. */
+/* Checks the times after all members are read: they may come before the kind. */
 static bool settle_times(struct config_notice *notice, struct err *err)
 {
     bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
@@ -180,7 +180,7 @@ static bool name_from_json(struct config_notice *notice, const struct json *json
     return text_keep(&notice->name, strdup(text), err);
 }
 
-/* {"poll": […]}: the key that names the kind. */
+/* Reads the member that names the kind, such as {"poll": […]}. */
 static bool kind_from_json(struct config_notice *notice, const struct json *json,
                            const char *folder, struct err *err)
 {

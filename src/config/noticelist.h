@@ -13,17 +13,17 @@
 /* "auto" … "poll", by enum config_notice_kind; ends with NULL. pchrun-watch has the same names for
  * its sources. */
 extern const char *const notice_kind_names[];
-/* Is it the user's own program? All others but "auto" are sources of pchrun-watch. */
+/* True if the source is a program of the user. All others but "auto" are in pchrun-watch. */
 bool noticelist_is_program(enum config_notice_kind kind);
 
 /* Appends one source: "gce", "file:/run/leave". */
 MUST_CHECK bool noticelist_add_text(const char *text, const char *folder, struct config *config,
                                     struct err *err);
-/* A list of words and objects; "none" alone is the empty list. */
+/* Reads a list of words and objects; ["none"] is the empty list. */
 MUST_CHECK bool noticelist_from_json(const struct json *json, const char *folder,
                                      struct config *config, struct err *err);
-/* Replaces "auto", which must be there, by these kinds (the list ends with CONFIG_NOTICE_AUTO),
- * except kinds already in the list. */
+/* Replaces "auto", which must be in the list, by `kinds` (ends with CONFIG_NOTICE_AUTO). Kinds that
+ * the list already has are not added. */
 MUST_CHECK bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds,
                                   struct err *err);
 bool noticelist_has(const struct config *config, enum config_notice_kind kind);

@@ -22,8 +22,8 @@
 #define DAY      (24 * HOUR)
 #define PATH_LEN 4095
 
-/* Each of these begins a row. An option's field in struct config has the name of its key; that of a
- * duration ends with _ns. */
+/* Each macro begins a row. An option's field in struct config has the name of its key; the field of
+ * a duration has _ns at its end. */
 #define FIELD(f)       .offset = offsetof(struct config, f)
 #define NAMED(f)       .key = #f, FIELD(f)
 #define BOOL(f, value) NAMED(f), .type = OPTION_BOOL, .fallback = (value)

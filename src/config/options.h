@@ -14,7 +14,7 @@
 
 #define OPTION_NAME_MAX 64 /* a key, flag or variable with its NUL */
 
-/* After each: the C type of the field, and how the field stores null. */
+/* The comment after each type: the C type of the field, and how it stores null. */
 enum option_type {
     OPTION_BOOL,     /* bool */
     OPTION_INT,      /* int; null is -1 */
@@ -22,13 +22,13 @@ enum option_type {
     OPTION_SIZE,     /* int64_t, bytes */
     OPTION_EVERY,    /* struct config_every; null is all 0 */
     OPTION_TEXT,     /* char *, owned; null is NULL */
-    OPTION_PATH,     /* the same; made absolute */
-    OPTION_TEMPLATE, /* the same; may hold {state_dir} and {node_rank} */
+    OPTION_PATH,     /* as OPTION_TEXT; made absolute */
+    OPTION_TEMPLATE, /* as OPTION_PATH; may hold {state_dir} and {node_rank} */
     OPTION_CHOICE,   /* int, an index into `choices` */
     OPTION_SIGNAL,   /* int, a signal number */
     OPTION_LIST,     /* char **, owned, ends with NULL */
-    OPTION_CODES,    /* the same; each is as in base/value.h */
-    OPTION_COMMAND,  /* the same; null is NULL */
+    OPTION_CODES,    /* as OPTION_LIST, of exit codes for value_codes() */
+    OPTION_COMMAND,  /* as OPTION_LIST; null is NULL */
     OPTION_SIGNALS,  /* struct config_signal [CONFIG_SIGNALS] */
     OPTION_NOTICES,  /* struct config_notice [CONFIG_NOTICES_MAX], and size_t nnotices */
     OPTION_TYPE__COUNT
@@ -37,15 +37,15 @@ enum option_type {
 struct option {
     const char *key;
     enum option_type type;
-    bool is_nullable;           /* null (that word in flags and environment) unsets it */
+    bool is_nullable;           /* null (in flags and environment the word null) unsets it */
     bool is_binding;            /* must be equal on all nodes */
     char letter;                /* short flag, 0: none */
     const char *also;           /* second name, as a flag: "node-rank"; NULL */
     size_t offset;              /* in struct config */
     const char *fallback;       /* the default as text; NULL: null */
-    int64_t min, max;           /* numbers and durations; texts: their length */
+    int64_t min, max;           /* of numbers and durations; of a text's length */
     const char *const *choices; /* ends with NULL */
-    const char *metavar;        /* for --help; NULL: the type's own */
+    const char *metavar;        /* for --help; NULL: that of the type */
     const char *help;           /* one short line, no full stop */
     const char *manual;         /* mdoc, whole sentences */
 };
@@ -62,7 +62,7 @@ extern const struct option_group option_groups[];
 extern const size_t option_groups_count;
 const struct option_group *option_group(const struct option *option);
 
-/* Other flags of the command line. */
+/* The flags that are not options. */
 enum special {
     SPECIAL_CONFIG,
     SPECIAL_VERBOSE,
@@ -77,17 +77,17 @@ enum special {
     SPECIAL_HELP,
     SPECIAL__COUNT
 };
-/* The command line: a row of each special, by its number, then one of each option. */
+/* The command line: a row for each special flag, by its number, then a row for each option. */
 extern const struct args flags_args;
 
 /* "cluster.join_timeout" or "cluster-join-timeout" as "PCHRUN_CLUSTER_JOIN_TIMEOUT". Returns
  * text. */
 char *option_variable(const char *key, char text[OPTION_NAME_MAX]);
 
-/* NULL: unknown. Whole names only. */
+/* NULL: unknown. Names must not be abbreviated. */
 const struct option *option_by_key(const char *key);
 const struct option *option_by_variable(const char *name);
 
-/* ERR_USAGE: `unknown key "x"` and the nearest known name, if any. Return false. */
+/* Set ERR_USAGE: `unknown key "x"` and the nearest known name, if any. Return false. */
 bool option_unknown_key(const char *key, struct err *err);
 bool option_unknown_variable(const char *name, struct err *err); /* "PCHRUN_X" */

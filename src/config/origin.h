@@ -24,8 +24,8 @@ struct config_origin {
     char *text; /* "flag --grace", "environment PCHRUN_GRACE", "file run7.json"; NULL: default */
 };
 
-/* Notes that a source is about to set the option. A list begins anew when its source changes;
- * signals are merged, so all their sources are noted. */
+/* Call before a source sets the option. Empties a list if another source had set it. Signals of
+ * several sources are merged, so the names of all these sources are kept. */
 MUST_CHECK bool origin_set(struct config *config, const struct option *option,
                            enum origin_from from, const char *text, struct err *err);
 enum origin_from origin_from(const struct config *config, const char *key);

@@ -70,24 +70,24 @@ void platform_scheduler(char **env, struct platform *ret)
 
 /* --- the cloud --- */
 
-/* The firmware of each cloud. */
+/* How the firmware of each cloud identifies itself. */
 static const struct vendor {
     const char *name;
     enum preset preset;
     const char *file, *pattern; /* for fnmatch(3): this file must match, too; NULL: none */
 } vendors[] = {
-    /* A Chromebook is another product of this vendor. */
+    /* The vendor alone is not enough: a Chromebook has the same one. */
     {"Google", PRESET_GCE_SPOT, PRODUCT, "Google?( Compute Engine)"},
     {"Amazon EC2", PRESET_AWS},
-    /* Older instance types use Xen, some with GPUs. So do other clouds. */
+    /* Older instance types use Xen, some with GPUs; other clouds use Xen, too. */
     {"Xen", PRESET_AWS, BIOS, "*.amazon*"},
-    /* Hyper-V has the same vendor; only Azure has this tag. */
+    /* Hyper-V elsewhere has the same vendor; only Azure has this tag. */
     {"Microsoft Corporation", PRESET_AZURE, CHASSIS, "7783-7084-3265-9085-8269-3286-77"},
     {"Alibaba Cloud", PRESET_ALIBABA},
     {"Tencent Cloud", PRESET_TENCENT},
 };
 
-/* One line of a firmware file, without surrounding spaces; "": none. */
+/* Reads the line of a firmware file, without surrounding spaces; "": no such file. */
 static void platform_read_line(const char *root, const char *path, char text[DMI_TEXT_MAX])
 {
     char whole[PATH_SIZE];

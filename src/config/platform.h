@@ -37,8 +37,8 @@ struct platform {
     char why[PLATFORM_WHY_MAX]; /* the evidence, or what was searched */
 };
 
-/* By variables only. If two schedulers fit, the inner one wins. */
+/* Looks only at variables. If two schedulers match, the inner one wins. */
 void platform_scheduler(char **env, struct platform *ret);
-/* By the kernel's firmware files and a GPU's device. Outside of clouds it reads one file. `root` is
- * a prefix of their paths, for tests; normally "". */
+/* Looks at the kernel's firmware files and for a GPU's device. Outside of clouds this reads one
+ * file. `root` is put before each path, for tests; normally "". */
 void platform_cloud(const char *root, struct platform *ret);

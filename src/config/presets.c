@@ -157,8 +157,8 @@ bool presets_apply(struct config *config, char **env, struct err *err)
 
 /* --- "auto" in "notices" --- */
 
-/* Those of the preset in force and, if that was detected, of the cloud. The list ends with
- * CONFIG_NOTICE_AUTO. */
+/* Lists the sources of the preset in force and, if that was detected, of the cloud. The list ends
+ * with CONFIG_NOTICE_AUTO. */
 static void find_sources(const struct config *config, const char *root, struct platform *cloud,
                          enum config_notice_kind kinds[3])
 {
@@ -184,7 +184,7 @@ bool presets_settle_notices(struct config *config, const char *root, struct err 
 
 /* --- --print-config --- */
 
-/* A limitation of a cloud's notice sources; NULL: none. */
+/* A warning about the notices of this cloud in a pod; NULL: none. */
 static const char *note_of(enum preset scheduler, enum preset cloud)
 {
     if (scheduler != PRESET_KUBERNETES)

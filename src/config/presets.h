@@ -15,13 +15,13 @@
 enum { PRESET_SETTINGS_MAX = 6 };
 
 struct preset_setting {
-    const char *key, *text; /* as a flag would have it */
+    const char *key, *text; /* written as after a flag */
 };
 struct preset_row {
     const char *title;
     const char *manual;                                      /* mdoc, whole sentences */
     struct preset_setting settings[PRESET_SETTINGS_MAX + 1]; /* ends with a key that is NULL */
-    enum config_notice_kind source; /* "auto" in "notices"; CONFIG_NOTICE_AUTO: none */
+    enum config_notice_kind source; /* what "auto" in "notices" means; CONFIG_NOTICE_AUTO: none */
 };
 extern const struct preset_row presets[PRESET__COUNT];
 extern const char presets_manual[]; /* about all presets; mdoc */
@@ -34,6 +34,5 @@ MUST_CHECK bool presets_apply(struct config *config, char **env, struct err *err
  * platform_cloud(). */
 MUST_CHECK bool presets_settle_notices(struct config *config, const char *root, struct err *err);
 
-/* The member "$platform": the preset and the evidence. Reads the firmware's files.
- */
+/* Writes the member "$platform": the preset and the evidence. Reads firmware files. */
 void presets_show(const struct config *config, struct writer *w);

@@ -86,7 +86,7 @@ static bool rule_from_json(const struct json *json, struct config_signal *ret, s
 
 bool rules_from_json(const struct json *json, struct config *config, struct err *err)
 {
-    uint64_t seen = 0; /* to the JSON reader "TERM" and "SIGTERM" are different keys */
+    uint64_t seen = 0; /* the JSON reader accepts "TERM" beside "SIGTERM" */
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
         int number;
         if (!signame_parse(json_key(member), &number, err))

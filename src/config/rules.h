@@ -12,7 +12,7 @@
 /* The names of enum signal_rule; ends with NULL. */
 extern const char *const rule_names[];
 
-/* One rule, "USR1=preempt:240s", which is cut into pieces. */
+/* Adds one rule, such as "USR1=preempt:240s". Writes NULs into `text`. */
 MUST_CHECK bool rules_add_text(char *text, struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct json *json, struct config *config, struct err *err);
 void rules_write(const struct config *config, struct writer *writer, const char *key);

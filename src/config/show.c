@@ -75,7 +75,7 @@ bool show_config(const struct config *config, char **env, FILE *out, struct err 
 #define STRINGS        "'items': {" STRING "}"
 #define FRAGMENT_BYTES 4096
 
-/* Writes the members of this object. */
+/* Writes the members of the object that the text is. */
 PRINTF_LIKE(2, 3) static void schema_put(struct writer *w, const char *fmt, ...)
 {
     char text[FRAGMENT_BYTES];
@@ -113,7 +113,7 @@ static const char *signal_pattern(char *text, size_t size)
     return text;
 }
 
-/* A signal's value: a word, or a word and a grace. */
+/* The value for a signal: a word, or an object of a word and a grace. */
 static void schema_signals(struct writer *w)
 {
     char pattern[256], words[128];
@@ -125,7 +125,7 @@ static void schema_signals(struct writer *w)
                signal_pattern(pattern, sizeof pattern), words, words);
 }
 
-/* {"file": PATH, "name": TEXT}, and for a program: [PROGRAM, ARGUMENT, ...] and the times. */
+/* Adds {"file": PATH, "name": TEXT}; for a program [PROGRAM, ARGUMENT, ...] and the times. */
 static void add_notice_schema(enum config_notice_kind kind, char *text, size_t size)
 {
     bool is_program = kind == CONFIG_NOTICE_COMMAND || kind == CONFIG_NOTICE_POLL;
@@ -142,7 +142,7 @@ static void add_notice_schema(enum config_notice_kind kind, char *text, size_t s
              notice_kind_names[kind]);
 }
 
-/* Each is a word, a word with a path, or an object. */
+/* Each source is a word, a word with a path, or an object. */
 static void schema_notices(struct writer *w)
 {
     char words[128] = "none", with_path[128] = "", objects[FRAGMENT_BYTES] = "";

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-/* False: unknown, or pchrun cannot handle it. */
+/* False: the signal is unknown, or pchrun cannot handle it. */
 MUST_CHECK bool signame_parse(const char *name, int *ret, struct err *err);
 /* "USR1"; the number must come from signame_parse(). */
 const char *signame(int number);

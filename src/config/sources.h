@@ -16,20 +16,20 @@ struct flags {
     const char *config_file; /* NULL: none */
     char **command;          /* may be empty */
     int show;                /* enum special: what to print; -1: nothing */
-    const char *key_file;    /* with SPECIAL_MAKE_KEY: where to write it */
+    const char *key_file;    /* with SPECIAL_MAKE_KEY: where to write the key */
     int64_t drill_ns;        /* with SPECIAL_DRILL; 0: none */
     bool is_doctor;          /* with SPECIAL_DOCTOR */
-    int louder;              /* how many -v more than -q */
-    struct config *config;   /* gets the options; NULL: they are not looked at */
+    int louder;              /* the number of -v, minus that of -q */
+    struct config *config;   /* gets the options; NULL: only parse them */
 };
 
-/* Reads up to the command, or to the first flag like --help, which it prints on `out`. The file
- * and the environment are weaker than the flags, but a flag names the file: so this reads no
- * option, and flags_apply() reads the same arguments again. */
+/* Reads up to the command, or to a flag like --help, and prints that on `out`. Sets no option: the
+ * file is weaker than the flags and must be applied before them, but a flag names the file. So
+ * flags_apply() reads the same arguments again, after the file. */
 MUST_CHECK enum args_end flags_read(char **argv, FILE *out, struct flags *ret, struct err *err);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 
-/* All PCHRUN_* but PCHRUN_CONFIG; an unknown one is an error. */
+/* Applies all variables PCHRUN_* but PCHRUN_CONFIG. An unknown one is an error. */
 MUST_CHECK bool env_apply(char **env, struct config *config, struct err *err);
 
 MUST_CHECK bool file_apply(const char *path, struct config *config, struct err *err);
@@ -40,13 +40,13 @@ MUST_CHECK bool file_apply(const char *path, struct config *config, struct err *
  * given, or below another pchrun. Then an uncertain sign of several nodes only becomes a warning
  * (config->found). */
 MUST_CHECK bool discovered_apply(struct config *config, char **env, struct err *err);
-/* The member "$cluster": the result and its variables; without discovery, the result that it would
- * have. */
+/* Writes the member "$cluster": the result and its variables. If discovery was off: the result that
+ * it would have had. */
 void discovered_show(const struct config *config, char **env, struct writer *w);
 
-/* Print --print-config (*config is the result), --print-schema and --print-options (it has the
- * defaults), all made from the option table. They fail only if memory is short; whether `out` was
- * written is for args_flush(). */
+/* Print --print-config (*config is the result), --print-schema and --print-options (*config has the
+ * defaults), all made from the option table. Fail only without memory; args_flush() finds errors of
+ * `out`. */
 MUST_CHECK bool show_config(const struct config *config, char **env, FILE *out, struct err *err);
 MUST_CHECK bool show_schema(const struct config *config, FILE *out, struct err *err);
 void show_manual(FILE *out);

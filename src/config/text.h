@@ -10,7 +10,7 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* min to max bytes, and no control character. */
+/* Accepts min to max bytes, without a control character. */
 MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
 /* Makes a path absolute and drops a leading "./". `folder` is absolute; NULL: the current one. The
  * caller frees the result. NULL: see errno. */
@@ -18,7 +18,7 @@ char *text_absolute(const char *folder, const char *path);
 /* Replaces an owned text. Takes `copy`, which is from malloc(); NULL: there was no memory. */
 MUST_CHECK bool text_keep(char **field, char *copy, struct err *err);
 
-/* Each sets *args, which must be NULL before. `folder` is the file's, absolute. Call
+/* Each sets *args, which must be NULL before. `folder` is that of the file, absolute. Call
  * command_clear() even after a failure. */
 MUST_CHECK bool command_from_text(const char *text, const char *folder, char ***args,
                                   struct err *err); /* no arguments */

@@ -34,7 +34,7 @@ static bool check_port(int port, struct err *err)
     return true;
 }
 
-/* The list gives the number of nodes; if both are given they must agree. */
+/* The number of nodes is the length of cluster.nodes; a given cluster.nnodes must be equal. */
 static bool settle_nnodes(struct config *config, struct err *err)
 {
     int n = (int)str_count(config->cluster.nodes);
@@ -56,7 +56,7 @@ static bool settle_nnodes(struct config *config, struct err *err)
                       "the length of cluster.nodes", err);
 }
 
-/* Discovered nodes may not belong to this job, so the error says how to run alone. */
+/* Discovered nodes may belong to other jobs, so the error says how to run alone. */
 static const char *alone_hint(const struct config *config)
 {
     return origin_from(config, "cluster.nnodes") == FROM_DISCOVERY
@@ -64,7 +64,7 @@ static const char *alone_hint(const struct config *config)
                : "";
 }
 
-/* Requires node 0's address, and this node's rank if it cannot be found. */
+/* Requires the address of node 0, and this node's rank if no list of nodes can give it. */
 static bool check_chief(const struct config *config, struct err *err)
 {
     bool has_nodes = config->cluster.nodes[0];
@@ -191,7 +191,7 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
-/* An option without effect is an error: without logs.dir, pchrun does not see the output. */
+/* Without logs.dir pchrun does not see the output, and these options would have no effect. */
 static bool check_logs(const struct config *config, struct err *err)
 {
     if (config->logs.dir)

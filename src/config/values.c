@@ -75,7 +75,7 @@ static bool parse_every(const struct option *option, const char *text, struct co
     return true;
 }
 
-/* Texts go into JSON files and are compared between nodes; only paths may be any bytes. */
+/* Texts go into JSON files and to other nodes, so they must be UTF-8; paths may be any bytes. */
 static bool parse_text(const struct option *option, const char *text, char **field, struct err *err)
 {
     if (!text_check(text, option->min, option->max, err))
@@ -103,7 +103,7 @@ static bool parse_template(const struct option *option, const char *text, const 
             return err_set(err, ERR_USAGE, 0,
                            "\"%.80s\" holds a { that begins neither {state_dir} nor {node_rank}",
                            text);
-    /* {state_dir} is already absolute. */
+    /* The value of {state_dir} is already an absolute path. */
     return str_starts(text, "{state_dir}") ? parse_text(option, text, field, err)
                                            : parse_path(option, text, folder, field, err);
 }
@@ -120,7 +120,7 @@ static bool add_item(const struct option *option, const char *text, char ***list
             value_codes(*list + n, (bool[VALUE_CODES_MAX]){0}, err));
 }
 
-/* Even an empty list is not NULL. */
+/* Makes an empty list, because struct config never has NULL for a list. */
 static bool begin_list(char ***list, struct err *err)
 {
     if (!*list)
@@ -139,7 +139,7 @@ static bool parse_item(const struct option *option, char *item, const char *fold
                : add_item(option, item, value_field(option, config), err);
 }
 
-/* The items of "a,b". */
+/* Reads the items of "a,b". */
 static bool parse_items(const struct option *option, const char *text, const char *folder,
                         struct config *config, struct err *err)
 {
@@ -197,7 +197,7 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_SIGNAL:
         return signame_parse(text, field, err);
     case OPTION_COMMAND:
-        command_clear(field); /* its parts never come from several sources */
+        command_clear(field); /* a command of another source is replaced as a whole */
         return command_from_text(text, folder, field, err);
     case OPTION_SIGNALS:
         return parse_items(option, text, folder, config, err);
@@ -219,7 +219,7 @@ bool value_from_text(const struct option *option, const char *text, const char *
 
 /* ---- from JSON ---- */
 
-/* Exit codes may be JSON numbers; `number` has room for one. */
+/* The item as text. An exit code may be a JSON number: `number` gets its digits. */
 static const char *item_text(const struct option *option, const struct json *item, char number[24])
 {
     int64_t value;
@@ -251,7 +251,7 @@ static bool list_from_json(const struct option *option, const struct json *json,
     return true;
 }
 
-/* Scalars are checked as text, so each type has one check. */
+/* Turns a scalar into text, so each type is checked in one place. */
 static bool scalar_from_json(const struct option *option, const struct json *json,
                              const char *folder, struct config *config, struct err *err)
 {

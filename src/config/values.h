@@ -10,7 +10,7 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* The words for a type that users read, and its JSON type in the file. */
+/* How --help and errors name a type, and its JSON type in the file. */
 struct value_type {
     const char *metavar, *wanted; /* "TIME" and "a duration such as \"25s\"" */
     enum json_kind kind;
@@ -24,11 +24,10 @@ MUST_CHECK bool value_from_text(const struct option *option, const char *text, c
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
                                 const char *folder, struct config *config, struct err *err);
-/* Sets it to null or an empty list, and frees the old value. */
+/* Sets the field to null or an empty list, and frees the old value. */
 void value_clear(const struct option *option, struct config *config);
 
-/* Scalars as value_from_text() takes them; "" for null, lists, signals and notices. Returns text.
- */
+/* A scalar as value_from_text() reads it; "" for null, lists, signals and notices. Returns text. */
 char *value_format(const struct option *option, const struct config *config, char *text,
                    size_t size);
 void value_write(const struct option *option, const struct config *config, struct writer *writer,

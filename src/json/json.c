@@ -19,7 +19,7 @@
 
 struct json {
     json_t *value;   /* owned by the root */
-    const char *key; /* inside the parent's value */
+    const char *key; /* owned by the parent's value */
     struct json *first, *next;
 };
 
@@ -33,7 +33,7 @@ static size_t count_values(json_t *value)
     return n;
 }
 
-/* Takes the next free node for this value, and the ones after it for the values inside. */
+/* Takes the next free node for this value, and the following nodes for the values inside. */
 static struct json *json_fill(struct json **next_free, json_t *value, const char *key)
 {
     struct json *node = (*next_free)++, **link = &node->first;

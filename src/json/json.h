@@ -27,11 +27,11 @@ enum json_kind {
 
 struct json;
 
-/* Reads `len` bytes that came from `name`. The root is an object or a list. NULL: *err says what is
- * wrong as "name:line:column: …; " and what to do. */
+/* Reads `len` bytes; errors call them `name`. The root is an object or a list. NULL: *err says what
+ * is wrong and what to do, after "name:line:column: ". */
 MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len, struct err *err);
-/* The same for a regular file of at most `max` bytes; its size is looked at before it is read. A
- * file that is missing, unreadable, of another type or too long is an error, too. */
+/* As json_read(), for a regular file of at most `max` bytes. A file that is missing, unreadable, of
+ * another type or too long is an error; a long one is not read. */
 MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
 void json_free(struct json *root);
 /* Replaces the control characters in all texts by '?', because a terminal would obey them. */
@@ -41,7 +41,7 @@ static inline void json_cleanup(struct json **root)
 {
     json_free(*root);
 }
-/* Frees the root of a local variable. */
+/* Frees the root when the local variable goes out of scope. */
 #define JSON_CLEANUP __attribute__((cleanup(json_cleanup)))
 
 enum json_kind json_kind(const struct json *value);
@@ -49,10 +49,10 @@ enum json_kind json_kind(const struct json *value);
 const char *json_kind_name(const struct json *value);
 
 /* The members of an object or the items of a list, in the order of the file; NULL: no more. Scalars
- * have none, nor has NULL. */
+ * and NULL have none. */
 const struct json *json_first(const struct json *parent);
 const struct json *json_next(const struct json *item);
-/* A member by its key; NULL: there is none, or `object` is NULL or no object. */
+/* A member by its key; NULL: no such member, or `object` is NULL or not an object. */
 const struct json *json_find(const struct json *object, const char *key);
 
 /* The key of a member; NULL for items of a list and for the root. */

@@ -29,7 +29,7 @@ struct writer {
     enum writer_style style;
     unsigned depth;
     char closers[WRITER_DEPTH_MAX]; /* by depth: '}' or ']' */
-    bool is_empty;                  /* nothing yet in the innermost container */
+    bool is_empty;                  /* the innermost object or list has no member yet */
     bool has_failed;
     bool has_replaced; /* a text had invalid UTF-8, replaced by U+FFFD */
 };
@@ -38,7 +38,7 @@ void writer_init(struct writer *w, size_t max, enum writer_style style);
 void writer_free(struct writer *w);
 
 void writer_object(struct writer *w, const char *key);
-/* False: is_there is false, and null was written. */
+/* Writes null and returns false if is_there is false. */
 MUST_CHECK bool writer_object_if(struct writer *w, const char *key, bool is_there);
 void writer_list(struct writer *w, const char *key);
 /* Ends the innermost object or list. */
@@ -51,7 +51,7 @@ void writer_int_if(struct writer *w, const char *key, int64_t value, bool is_kno
 void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
-/* A value that was read, with all inside it; not for a text from outside, which may be too deep. */
+/* Copies a value with all inside it. Not for untrusted texts, which may be nested too deeply. */
 void writer_json(struct writer *w, const char *key, const struct json *value);
 
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the

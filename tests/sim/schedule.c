@@ -738,6 +738,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     bool has_late = !s->is_calm && rng_chance(&r, 60) && !s->is_slowed;
     for (int i = 1; has_late && i < s->nnodes; i++)
         s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
+    if (s->uses && s->begins_at[s->faults[s->nfaults - 1].node] > s->faults[s->nfaults - 1].at)
+        s->uses = 0; /* its node has not begun, and gets no notice */
     s->is_regular = is_regular(s);
     /* On a slow line the end is seen behind what was sent, and too late to tell it from its
      * consequences. */
