@@ -209,7 +209,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_steps_of(&node->gen.ranks).highest;
     ret->ranks_expected = node->gen.ranks.expected;
-    if (!node->gen.end.restarts) { /* else this is the generation's end, not the job's */
+    if (!node->gen.end.restarts) { /* with restarts, only the generation ends, not the job */
         ret->outcome = node->gen.end.outcome;
         ret->exit_code = node->gen.end.exit_code;
         str_copy(ret->why, sizeof ret->why, node->gen.end.why);

@@ -52,5 +52,5 @@ struct bytes_field {
  * `message`. A text that holds a NUL, or that does not fit into its field with its NUL, is an
  * error. Where the bytes run out, all of them count as used. */
 void bytes_fields(struct bytes *bytes, void *message, const struct bytes_field *fields, size_t n);
-/* All read and nothing wrong? */
+/* True if all bytes were read, without an error. */
 bool bytes_done(const struct bytes *bytes);

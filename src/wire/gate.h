@@ -19,9 +19,9 @@
 #define GATE_STEP_BITS 48
 #define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
 #define GATE_TAGS      ((1U << 14) - 3)
-#define GATE_TAG_BELL  ((1U << 14) - 2) /* not a round: who comes to it says so, and goes on */
+#define GATE_TAG_BELL  ((1U << 14) - 2) /* no round: a rank at it reports that, and goes on */
 #define GATE_TAG_LEAVE ((1U << 14) - 1) /* not a round: leave at the next step, without a save */
-#define GATE_OPEN      GATE_STEP_MAX    /* no round: no step is as high as that */
+#define GATE_OPEN      GATE_STEP_MAX    /* no round: every step is below this */
 #define GATE_ENDS_RUN  (UINT64_C(1) << 62)
 #define GATE_DECIDED   (UINT64_C(1) << 63)
 
@@ -74,14 +74,13 @@ static inline bool gate_ends_run(uint64_t word)
     return word & GATE_ENDS_RUN;
 }
 
-/* Is there nothing at all that a process could stop for? */
+/* True if no process has to stop at any step. */
 static inline bool gate_is_open(uint64_t word)
 {
     return word >> GATE_STEP_BITS == 0;
 }
 
-/* Must a process that has finished `step`, and last served the round `served_tag`, stop and look?
- */
+/* True if a process that has finished `step`, and last served round `served_tag`, must stop. */
 static inline bool gate_stops(uint64_t word, uint64_t step, uint32_t served_tag)
 {
     return step >= gate_step(word) && gate_tag(word) != served_tag;

@@ -66,7 +66,7 @@ static inline bool page_is_alive(const struct page_supervisor *page)
     return atomic_load_explicit(&page->alive, memory_order_relaxed) & PAGE_ALIVE_MASK;
 }
 
-/* Not alive: did the supervisor let the process go (or did the kernel find it dead)? */
+/* The supervisor is not alive. True if it released the process; false if it died before that. */
 static inline bool page_was_released(const struct page_supervisor *page)
 {
     return !(atomic_load_explicit(&page->alive, memory_order_relaxed) & PAGE_DIED);

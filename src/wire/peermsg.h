@@ -22,12 +22,12 @@
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
-    PEERMSG_HELLO = 1, /* node to chief, first on every connection: who I am and how I am set up */
-    PEERMSG_WELCOME,   /* chief to node: you belong to the job; where it resumes */
-    PEERMSG_REFUSED,   /* chief to node: you do not, and why; the connection is closed after it */
+    PEERMSG_HELLO = 1, /* node to chief, first on every connection: its identity and settings */
+    PEERMSG_WELCOME,   /* chief to node: the node belongs to the job; where the job resumes */
+    PEERMSG_REFUSED,   /* chief to node: the node does not, and why; then the connection closes */
     PEERMSG_STATUS,    /* node to chief: where the node stands */
     PEERMSG_ORDER,     /* chief to node: where the round and the job stand */
-    PEERMSG_BYE,       /* either: I leave on purpose; do not wait for me */
+    PEERMSG_BYE,       /* either: the sender leaves on purpose; do not wait for it */
     PEERMSG_LOOK,      /* chief to node: a user asks for the state of the ranks */
     PEERMSG_RANKS,     /* node to chief: the state of some ranks; several messages cover all */
     PEERMSG__COUNT
@@ -99,7 +99,7 @@ struct peer_cause {
     char tail[1024]; /* the last lines of the process's standard error, "": they are not known */
 };
 
-/* Do the ranks of a node make progress? If not, the node names the rank that is behind. */
+/* Whether the ranks of a node make progress. If not, the node names the rank that is behind. */
 enum peer_motion {
     MOTION_MOVES,  /* a rank moves, or is within its time limit; or the watchdog is off */
     MOTION_RESTS,  /* each rank has ended, or waits for a round */
@@ -108,7 +108,7 @@ enum peer_motion {
     MOTION_SILENT, /* no process has attached, and no output for too long */
 };
 
-/* Do the ranks of a node stand still? From its watchdog. */
+/* Whether the ranks of a node stand still, as its watchdog sees it. */
 struct peer_watch {
     uint8_t motion;        /* enum peer_motion */
     int64_t still_ns;      /* no rank has moved for so long */

@@ -44,7 +44,7 @@ enum procmsg_type {
                              supervisor's page, the process's page */
     PROCMSG_REFUSED,      /* text: why; the connection is closed after it */
     PROCMSG_LOOK,         /* the gate has changed */
-    PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: was it? */
+    PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: it was */
     PROCMSG_SCRATCH_DIR, /* path: for the process to make, the supervisor will remove it; or text:
                             why there is none */
 };

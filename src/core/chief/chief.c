@@ -225,9 +225,9 @@ void chief_event(struct chief *chief, const struct event *event)
 
 /* --- all decisions --- */
 
-/* A job that is preempted before its start begins again later. A node that has not joined cannot
- * know that: its join would end as an error. So node 0 waits for such nodes as long as the notice
- * permits, even if the notice is withdrawn. CLOCK_NEVER: it waits for no node. */
+/* A job that is preempted before its start begins again later. A node that has not joined does not
+ * know of the notice: its join would end as an error. So node 0 waits for such nodes as long as the
+ * notice permits, even if the notice is withdrawn. CLOCK_NEVER: it waits for no node. */
 static int64_t tells_until(const struct chief *chief)
 {
     if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
@@ -393,8 +393,8 @@ static unsigned job_phase(const struct chief *chief)
     return chief->order.restart ? RESTARTING : STOPPING;
 }
 
-/* chief_decide() takes the decision that is due at a deadline, and asks the same function for it. A
- * decision that has not followed by its time waits for something else. */
+/* chief_decide() uses the same functions, so a decision is due at its deadline. A deadline that has
+ * passed is ignored: its decision waits for an event, not for time. */
 int64_t chief_wake_at(const struct chief *chief)
 {
     /* Every deadline, and the phases of the job in which it counts. CLOCK_NEVER: it is not set. */
@@ -430,7 +430,7 @@ int64_t chief_wake_at(const struct chief *chief)
 
 void chief_forgive(struct chief *chief)
 {
-    /* A node that is not known to be gone gets time to reconnect and say so. */
+    /* A node that is not known to be gone gets time to reconnect and say that it is. */
     int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
     if (chief->gen.leave_deadline < back)
         chief->gen.leave_deadline = back;

@@ -117,8 +117,8 @@ static void note_own(struct chief *chief, struct peer *peer)
                        !peer_is(peer, FACT_OWN_MORE));
 }
 
-/* A node may have ended its processes for a restart, or for an earlier cause. It is gone when it
- * has seen the present end. Normal after a reconnect: it has not. */
+/* A node may have ended its processes for a restart, or for an earlier cause. It is gone only when
+ * it has seen the present end. Normal after a reconnect: it has not seen it. */
 static bool is_gone(const struct chief *chief, const struct peer *peer)
 {
     return peer->stamp.seq > 0 && peer->status.life == LIFE_GONE &&

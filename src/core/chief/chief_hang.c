@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is the whole job stuck? See chief_parts.h.
+ * Finds the hang of the whole job. See chief_parts.h.
  *
- * Ranks wait for each other, so a single rank that stands proves nothing. As long as one rank moves
- * or is within its time limit, the others may be waiting for it. The message names the rank at the
- * lowest step: the ranks that wait for it are at that step or further.
+ * Ranks wait for each other, so one rank without progress is no proof of a hang. As long as one
+ * rank moves or is within its time limit, the others may be waiting for it. The message names the
+ * rank at the lowest step: the ranks that wait for it are at that step or further.
  */
 #include "core/chief/chief_parts.h"
 
@@ -38,7 +38,7 @@ static bool is_stuck(const struct peer *peer)
     return peer->status.watch.motion >= MOTION_ABSENT;
 }
 
-/* Some node is stuck. */
+/* Only if at least one node is stuck. */
 static const struct peer *furthest_behind(const struct chief *chief)
 {
     const struct peer *last = &chief->peers[0];
@@ -50,7 +50,7 @@ static const struct peer *furthest_behind(const struct chief *chief)
     return last;
 }
 
-/* The number of ranks that stand where the furthest behind stands. */
+/* The number of ranks in the same step and phase as the rank that is furthest behind. */
 static int count_beside(const struct chief *chief, const struct peer *last)
 {
     int n = 0;

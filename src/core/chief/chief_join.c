@@ -66,7 +66,7 @@ static void log_joined(struct chief *chief, const struct peer *peer, bool is_new
                 ull(chief->params->resume_step));
 }
 
-/* The caller is this node from now on; it gets a WELCOME and the present order. */
+/* From now on the caller is this node; it gets a WELCOME and the present order. */
 static void admit(struct chief *chief, struct peer *peer, const struct caller *caller)
 {
     int old = peer->at.conn;
@@ -122,7 +122,7 @@ void chief_tell_duplicate(struct chief *chief, struct peer *peer)
     chief_send_order(chief, peer->duplicate.conn, 0);
 }
 
-/* The order number 0 is below all others, so this order changes nothing. */
+/* A node acts only on a higher order number. So this order, number 0, changes nothing. */
 void chief_hold_duplicates(struct chief *chief)
 {
     struct peermsg msg = {

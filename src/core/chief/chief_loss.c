@@ -17,7 +17,7 @@ void chief_lose(struct chief *chief, struct peer *peer, const char *why)
             peer->at.host, why);
 }
 
-/* While the job ends for a notice: shortly before the deadline, a node that is silent for two
+/* When the job ends for a notice: shortly before the deadline, a node that sends nothing for two
  * heartbeats is lost. A deadline that passed before the end does not count, nor does a notice after
  * which the job goes on in place. */
 static int64_t mute_at(const struct chief *chief, const struct peer *peer)

@@ -196,7 +196,7 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_late(chief);
     } else if (chief->writing == COMMIT_ROUND) {
-        return; /* chief_committed() decides when the record is written */
+        return; /* chief_committed() goes on when the record is written */
     } else if (chief->order.phase == PHASE_PROPOSED) {
         chief->gen.wants_to_end = chief_is_final(chief); /* nodes learn it with the decision */
     } else {

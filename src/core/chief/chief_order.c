@@ -55,7 +55,7 @@ static void forget_pace(struct chief *chief)
         chief->peers[i].is_paced = false;
 }
 
-/* `cause` is for the log; "": the next line in the log tells it. */
+/* `cause` is for the log; "": the next line in the log names the cause. */
 static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
                         const char *cause)
 {

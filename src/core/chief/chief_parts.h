@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chief_parts: what the files of the chief offer each other. A file calls only the files above it
- * in this list. chief.c calls them all; its own functions are in chief.h. A file sees the decisions
- * of another file as facts, or in the order. Only chief*.c include this header.
+ * chief_parts: the functions that the chief's files share. A file calls only the files above it in
+ * this list. chief.c calls them all; its own functions are in chief.h. A file sees the decisions of
+ * another file as facts, or in the order. Only chief*.c include this header.
  */
 #pragma once
 
@@ -41,7 +41,7 @@ void chief_note_uncommitted(struct chief *chief, uint64_t step);
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
 /* Forgets what this peer's previous supervisor, or its previous generation, told. */
 void chief_reset(struct chief *chief, struct peer *peer);
-/* The peer is neither lost nor gone for good: if it stays away, it is lost. */
+/* The peer is neither lost nor gone for good: without a connection it will be lost. */
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
 /* `says` holds for the newest STATUS of every node. For promises, which do not trust the facts. */
 bool chief_all_say(const struct chief *chief,
@@ -93,13 +93,13 @@ struct chief_end {
 };
 /* The end says nothing about the job's progress: this attempt does not count against the limit. */
 bool chief_is_uncounted(const struct chief *chief);
-/* The end is that of a job that should have saved, and has not. */
+/* The job ends without the save that it should have made. */
 bool chief_brings_nothing(const struct chief *chief);
 /* The job ends. An open round is closed first, and a planned restart is cancelled. */
 void chief_end(struct chief *chief, const struct chief_end *end);
-/* The same, by the manner of most ends: every process is stopped at once. */
+/* As chief_end(), in the usual manner: every process is stopped at once. */
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
-/* The end that nodes were told has another reason; no node has left yet. */
+/* Replaces the reason of the end that nodes were told; no node has left yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
 /* Closes a round without a commit. If that round was to end the job, the job ends unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);

@@ -118,7 +118,7 @@ struct chief_generation {
         uint64_t rings_at; /* the step at which the period is over, 0: unknown */
     } period;              /* until the next save without a notice */
     struct {
-        int64_t look_at;  /* the nodes stand still; before this time that is no hang */
+        int64_t look_at;  /* no rank moves; a hang is declared at this time at the earliest */
         bool is_examined; /* the nodes examine their processes */
         bool is_told;     /* this hang was reported */
         int64_t until;    /* the end of the wait for the examination */
@@ -137,7 +137,7 @@ struct chief_generation {
     int64_t stopped_at, end_deadline, leave_deadline;
     uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
     int64_t restart_at;    /* with order.restart: when the next one begins, if all are gone */
-    bool waits_for_notice; /* it also waits until the notices are over */
+    bool waits_for_notice; /* the next generation also waits until no notice is live */
 };
 
 struct chief {
@@ -159,7 +159,7 @@ struct chief {
     struct {
         bool is_live;
         bool is_hopeless; /* the log has said that no save can follow */
-        bool stands;      /* it came before the first step */
+        bool stands;      /* the notice came before the first step */
         bool is_judged;   /* `stands` was derived from the steps of every node */
         int node;
         int64_t at, deadline, lead; /* at: when it came, or when its deadline became earlier */

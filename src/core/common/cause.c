@@ -46,8 +46,8 @@ bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b)
            str_is(a->tail, b->tail);
 }
 
-/* A failure is at least as old as the node says, whatever the clocks show. Without comparable
- * clocks that age is all that is known. */
+/* A failure is at least as old as its node says, even if the clocks differ. If the clocks cannot be
+ * compared, only that age is known. */
 static int64_t time_of(const struct peer_cause *told, int64_t now)
 {
     int64_t latest = told->ago_ns < now ? now - told->ago_ns : 0;

@@ -138,7 +138,7 @@ static enum grace_change add_signal(struct grace *grace, int signal, int64_t now
     return conclude(grace, now);
 }
 
-/* Another signal leaves less time, so a repeat of this signal adds no haste. */
+/* Another signal leaves less time, so a repeat of this one does not make the save more urgent. */
 static bool is_outdone(const struct grace *grace, const struct grace_notice *known)
 {
     for (int i = 0; i < grace->n; i++)

@@ -363,6 +363,6 @@ int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node 
 
 void watchdog_look(struct watchdog *dog)
 {
-    plan_look(dog); /* EV_STEPS comes a moment later */
+    plan_look(dog); /* EV_STEPS follows */
     out_simple(dog->out, ACT_READ_STEPS);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watchdog: do the ranks of this node make progress? It sees the step and phase of each rank
- * whenever they are read, most often for a heartbeat. A rank may stand at one step and phase only
- * up to a limit. The limit grows with the pauses that ranks came out of before. One node that
- * stands proves nothing, because ranks wait for each other. The chief finds the hang of the whole
- * job (chief_hang.c). Pure.
+ * watchdog: finds out whether the ranks of this node make progress. It sees the step and phase of
+ * each rank whenever they are read, most often for a heartbeat. A rank may stand at one step and
+ * phase only up to a limit. The limit grows with the pauses that ranks came out of before. One node
+ * without progress is no proof of a hang, because ranks wait for each other. The chief finds the
+ * hang of the whole job (chief_hang.c). Pure.
  */
 #pragma once
 

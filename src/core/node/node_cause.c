@@ -109,7 +109,7 @@ void node_describe_fault(const struct node *node, struct peer_cause *ret)
     str_copy(ret->tail, sizeof ret->tail, f->tail);
 }
 
-/* Two causes with one process are one failure, and the second tells more. */
+/* Two causes that name the same process are one failure, and the later one has more details. */
 static bool is_of_one_process(const struct peer_cause *a, const struct peer_cause *b)
 {
     return a->node == b->node && a->pid == b->pid && a->pid > 0;

@@ -236,7 +236,7 @@ static bool leaves_ranks(const struct node *node, int status)
            may_end_by_themselves(node);
 }
 
-/* It died of a signal that may be a notice, and its ranks live. */
+/* True if the command died of a signal that may be a notice, and its ranks live. */
 static bool has_left(const struct child *child)
 {
     return child->left_at && child->state == CHILD_RUNNING;

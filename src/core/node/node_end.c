@@ -67,7 +67,7 @@ void node_sweep_if_last(struct node *node)
 
 /* --- the end --- */
 
-/* With a chief the chief tells the end, and all nodes leave with one code. */
+/* If there is a chief, it orders the end, so that all nodes exit with one code. */
 static void tell_replaced(struct node *node)
 {
     bool has_chief = node->may_leave && !node->is_alone;
@@ -98,7 +98,7 @@ void node_leave(struct node *node)
 }
 
 /* Before a restart the node also waits for attached processes outside its tree, and for an open
- * record. Both would reach into the next generation. */
+ * record. Otherwise both would last into the next generation. */
 static bool has_more_to_end(const struct node *node)
 {
     bool has_attached = node->gen.ranks.nconnected > 0 || node->gen.ranks.ncounting > 0;
@@ -138,7 +138,7 @@ static void keep_ending(struct node *node, const struct node_ending *ending)
     node->gen.leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
     if (ending->deadline != CLOCK_NEVER)
         node->gen.leave_at += ending->deadline - node->out->now;
-    if (ending->restarts) /* the chief orders the next start; its loss ends the wait */
+    if (ending->restarts) /* the node waits until the chief orders the next start, or is lost */
         node->gen.leave_at = CLOCK_NEVER;
 }
 
@@ -210,5 +210,5 @@ void node_renew(struct node *node)
     out_act(node->out, &(struct action){.type = ACT_GATE, .gate = GATE_OPEN});
     node->generation = node->uplink.generation;
     node_enter(node, NODE_WAITING);
-    node_tell_final(node); /* again: the chief dropped it with the old generation */
+    node_tell_final(node); /* again, because the chief forgot it with the old generation */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_parts: what the files of the node offer each other. A file calls only the files above it in
+ * node_parts: the functions that the node's files share. A file calls only the files above it in
  * this list. node.c calls them all; its own functions are in node_state.h. Only node*.c include
  * this header.
  */
@@ -52,7 +52,7 @@ void node_check_gone(struct node *node);
 
 /* Ends the processes of this node in the given manner, for the job's end or for a restart. */
 void node_stop(struct node *node, const struct node_ending *ending);
-/* The planned restart does not come: the job ends. */
+/* The planned restart is cancelled: the job ends. */
 void node_stop_for_good(struct node *node, const struct node_ending *ending);
 /* The node ends by itself, without a chief. */
 void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why);

@@ -193,7 +193,7 @@ static void on_counter_message(struct node *node, struct member *m, const struct
         out_close_proc(node->out, m->slot);
         end_counter(node, m, msg->step);
     } else if (msg->type == PROCMSG_DONE) {
-        m->is_done = m->is_ended = true; /* no step is to come */
+        m->is_done = m->is_ended = true; /* it will finish no further step */
     } else if (msg->type == PROCMSG_ERROR) {
         on_proc_error(node, m, msg);
     }
@@ -356,7 +356,7 @@ static struct watchdog_node facts_of(const struct node *node)
                                   .round = node->gen.round.is_closed ? 0 : node->gen.round.id};
 }
 
-/* Must run before the ranks take the steps. */
+/* Must run before ranks_read_steps(). */
 static void note_steps(struct node *node, const struct event *event)
 {
     struct watchdog *dog = &node->watchdog;

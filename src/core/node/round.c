@@ -103,9 +103,9 @@ static uint64_t own_over(const struct round *round)
     return round->failed_own > over ? round->failed_own : over;
 }
 
-/* Answers the processes that have waited long enough. When the job ends, every one has. While a
- * round is open, no process may wait for its own save, because it must reach the gate. The own save
- * can still commit later. */
+/* Answers the processes whose wait is over. When the job ends, every wait is over. While a round is
+ * open, no process may wait for its own save, because it must reach the gate. The own save can
+ * still commit later. */
 static void answer_waits(struct round *round)
 {
     for (int i = 0; i < round->ranks->n; i++) {
@@ -341,7 +341,7 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
     answer_waits(round);
     round->bell = order->bell;
     obey(round, stamp, order);
-    /* A round that was called off holds no process, and the order may have a new bell. */
+    /* A round that was called off must not hold a process, and the order may have a new bell. */
     if (round->is_closed && !gate_is_decided(round->word))
         lift_gate(round);
     write_next(round);
@@ -423,7 +423,7 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
     m->wait_round = id;
     m->wait_since = round->out->now;
     m->is_wait_told = false;
-    if (msg->tag != 0 && id == 0) /* another round has followed its round */
+    if (msg->tag != 0 && id == 0) /* its round is over, and another round has begun */
         answer(round, m, round->is_ending, false);
     else if (msg->tag == 0 && !round->is_ending)
         release_from_absent(round);
@@ -490,7 +490,7 @@ static void note_step(struct member *m, uint64_t step)
     m->step = step <= RANKS_STEP_MAX ? step : m->step;
 }
 
-/* The next STATUS tells its step. */
+/* The process waits at a gate; the next STATUS tells the chief its step. */
 static void on_waiting(struct round *round, struct member *m, const struct procmsg *msg)
 {
     note_step(m, msg->step);

@@ -158,7 +158,7 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
     u->down_at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;
     u->last_heard = u->out->now;
-    /* Node 0 beats, too: its steps must be as fresh as those of other nodes. */
+    /* Node 0 also sends heartbeats: its steps must be as fresh as those of other nodes. */
     if (u->out->params->nnodes > 1)
         u->heartbeat_at = u->out->now;
     return UPLINK_WELCOME;
@@ -219,14 +219,14 @@ int64_t uplink_lost_at(const struct uplink *u)
     return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
 }
 
-/* The chief is mute when it has not answered two heartbeats. */
+/* "Mute" means that the chief has not answered two heartbeats. */
 int64_t uplink_mute_at(const struct uplink *u)
 {
     bool is_there = u->is_member && u->was_welcome && !u->is_given_up;
     return is_there ? u->last_heard + 2 * u->out->params->heartbeat_interval_ns : CLOCK_NEVER;
 }
 
-/* The connection is open, but no message comes. */
+/* The connection is open, but no message arrives. */
 static void say_silence(struct uplink *u)
 {
     char text[64];

@@ -69,9 +69,9 @@ void uplink_up(struct uplink *uplink);
 /* `has_ended`: node 0's supervisor ended, and will not come back. */
 void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
-/* When the chief's silence has lasted too long. */
+/* When the chief counts as lost, if it sends nothing until then. */
 int64_t uplink_lost_at(const struct uplink *uplink);
-/* A node with a notice cannot wait for that: when a silent chief is mute. */
+/* A node with a notice cannot wait that long: when the chief has left two heartbeats unanswered. */
 int64_t uplink_mute_at(const struct uplink *uplink);
 /* Gives the chief up, and sets `why`. */
 void uplink_lose(struct uplink *uplink);
@@ -79,7 +79,7 @@ void uplink_lose(struct uplink *uplink);
 void uplink_call(struct uplink *uplink);
 /* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
-/* This machine stood still: the chief's silence counts anew from now. */
+/* This machine stood still: the time since the chief's last message counts from now. */
 void uplink_forgive(struct uplink *uplink);
 /* Converts our time `ours` to node 0's clock, with its error; *ret_error -1: unknown. */
 void uplink_clock(const struct uplink *uplink, int64_t ours, int64_t *ret_theirs,
