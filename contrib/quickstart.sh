@@ -19,19 +19,21 @@ readonly deadline_s=120
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly here
 keep=false
+programs=
 work=
 pids=()
 
 usage()
 {
     cat <<TEXT
-usage: contrib/quickstart.sh [--keep]
+usage: contrib/quickstart.sh [--programs DIR] [--keep]
 
 Shows what pchrun does. A training job on ${#nodes[@]} nodes, all on this machine, is preempted and saves the
 same step on every node. It is started again and ends with the same weights as an uninterrupted run.
 
-  --keep  keep the work directory (logs, reports, checkpoints)
-  --help  show this text
+  --programs DIR  take pchrun and charlm from this folder, and install and build nothing
+  --keep          keep the work directory (logs, reports, checkpoints)
+  --help          show this text
 
 It needs these Debian packages, and installs missing ones (this needs root):
   ${packages[*]}
@@ -118,7 +120,13 @@ build()
         { tail -30 "$work/build.log" >&2; fail "the build failed"; }
     pchrun=$build_dir/src/pchrun
     charlm=$build_dir/contrib/examples/charlm
-    echo "$pchrun, $("$pchrun" --version)"
+}
+
+take_programs()
+{
+    pchrun=$programs/pchrun
+    charlm=$programs/charlm
+    [[ -x $pchrun && -x $charlm ]] || fail "--programs: $programs has no pchrun and charlm to start"
 }
 
 # Chooses two free ports: for pchrun, and for the example itself.
@@ -251,10 +259,11 @@ main()
     local expected got step
 
     say "1. Packages"
-    install_packages
+    [[ -n $programs ]] || install_packages
 
     say "2. Build"
-    build
+    if [[ -n $programs ]]; then take_programs; else build; fi
+    echo "$pchrun, $("$pchrun" --version)"
 
     say "3. A training on ${#nodes[@]} nodes, undisturbed: a character model learns a licence text"
     show_command
@@ -298,6 +307,11 @@ main()
 while (($# > 0)); do
     case $1 in
     --keep) keep=true ;;
+    --programs)
+        (($# > 1)) || fail "--programs needs a folder"
+        programs=$(realpath "$2")
+        shift
+        ;;
     -h | --help)
         usage
         exit 0

@@ -99,6 +99,15 @@ PCH_API void pch_save_failed(pch_t *job, uint64_t step, const char *why);
 /* Reports the phase of the process from now on. The watchdog's time limit depends on it, see HANGS
  * in pchrun(1). pch_step sets PCH_TRAIN by itself. */
 PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
+/* Mark the times in which the process waits for other ranks, as in a collective. Between them a
+ * step's time is this rank's own, and pchrun names a rank whose own time is far above the median. A
+ * second begin, and an end without a begin, do nothing. Cost: below 0.1 us each. */
+PCH_API void pch_wait_begin(pch_t *job);
+PCH_API void pch_wait_end(pch_t *job);
+/* Reports after how many milliseconds the program's collectives give up their wait for another
+ * rank; 0: never. Before that time is over the watchdog looks for a hang, see HANGS in pchrun(1).
+ */
+PCH_API void pch_collective_timeout(pch_t *job, uint64_t milliseconds);
 /* Copies the text of the current notice, cut to `size`. Returns the text's length; 0: no notice. */
 PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);
 /* Reports why the process is about to fail: pchrun shows it as the cause. pchrun uses the process's

@@ -8,12 +8,13 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "doctor/doctor.h"
-#include "peers/cluster.h"
+#include "peers/noderank.h"
 #include "run/shell.h"
 #include "status/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { EXIT_CANNOT_RUN = 125 };
 
@@ -32,7 +33,8 @@ static void tell_found(const struct config *config)
     if (found->warning[0])
         log_warn("nodes", "%s", found->warning);
     if (found->from != DISCOVER_NONE && config->cluster.nnodes > 1)
-        log_info("nodes", "%s: %s%s%s (where each is a job of its own: --cluster-discovery none)",
+        log_info("nodes",
+                 "%s: %s%s%s (if each pchrun is a job of its own: --cluster-discovery none)",
                  discover_names[found->from], found->nnodes_why,
                  found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }
@@ -42,7 +44,7 @@ static struct shell_end run(struct config *config, unsigned closed)
 {
     struct err err;
     begin_log(config);
-    if (!cluster_settle_rank(config, &err))
+    if (!noderank_settle(config, &err))
         return shell_end_unstarted(&err);
     begin_log(config);
     if (config->is_doctor) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pchrun-watch: prints a line for each notice that a source gives of what will happen to this
- * machine. See pchrun-watch(1).
+ * pchrun-watch: prints a line each time that a source announces what will happen to this machine.
+ * See pchrun-watch(1).
  *
  * Here: the command line, the run, and the one exit.
  */

@@ -1,23 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# chroot: shows that README's two commands work on a Debian 12 where nothing was installed by hand.
+# chroot: shows that README's two commands work on a Debian 12 where nothing was installed by hand. Other
+# commands and other Debians may be named.
 #
-# It makes a minimal bookworm with debootstrap, clones the last commit into its /root, which is closed to
+# It makes a minimal system with debootstrap, clones the last commit into its /root, which is closed to
 # other users, and runs the commands there, in namespaces of their own for processes and mounts: when they
 # end, or when this script is killed, no process and no mount is left. Process 1 is a shell, and "/" is a
 # mount point: so it is in `docker run -it debian:12 bash`, too. The files are removed afterwards. Needs
-# root, debootstrap, and the places from which this machine's apt and pip take packages. Run by hand; CI does not.
+# root, debootstrap, and the places from which this machine's apt and pip take packages. Run by hand; CI runs it for
+# the wheels alone (tests/ci/wheel.sh).
 
 set -euo pipefail
 
 usage() {
     cat <<END
-usage: tests/chroot.sh [--cache DIR] [--command CMD]... [--keep]
+usage: tests/chroot.sh [--suite NAME] [--cache DIR] [--copy PATH]... [--command CMD]... [--keep]
 
 Runs README's commands on a fresh, minimal Debian 12.
 
+  --suite NAME    another Debian, as bullseye (default: bookworm)
   --cache DIR     where the unpacked system is kept for the next time (default: .cache)
+  --copy PATH     copy this file or folder into /root; may be given more than once
   --command CMD   run this instead, in the clone; may be given more than once
   --keep          leave the files in place and say where
   --help          this text
@@ -31,10 +35,10 @@ fail() {
     exit 1
 }
 
-# http://deb.debian.org/debian: where apt on this machine gets bookworm's main component from.
+# http://deb.debian.org/debian: where apt on this machine gets Debian's main component from.
 find_mirror() {
-    apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-        awk '$1 == "bookworm" && $2 == "main" { sub("/$", "", $3); print $3; exit }'
+    apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+        awk '$1 == "Debian" && $2 ~ /^[a-z]+$/ && $3 == "main" { sub("/$", "", $4); print $4; exit }'
 }
 
 # The new system's apt gets the settings of this machine's apt: a proxy, a snapshot's old dates.
@@ -43,16 +47,18 @@ copy_apt_settings() {
         >"$1/etc/apt/apt.conf.d/90-as-outside" || true
 }
 
-# pip as well: its settings in one file, its certificates in a file that no package writes.
+# pip as well: its settings in one file, and its certificates and constraints under names that no package writes.
 copy_pip_settings() {
-    local target=$1/etc certificates
+    local target=$1/etc name file
     { python3 -m pip config list 2>/dev/null || true; } | sed -nE "s/^[^.]+\.([a-z-]+)='(.*)'\$/\1 = \2/p" |
         awk 'BEGIN { print "[global]" } !seen[$1]++' >"$target/pip.conf"
-    certificates=$(sed -n 's/^cert = //p' "$target/pip.conf")
-    if [[ -n $certificates ]]; then
-        cp -L "$certificates" "$target/pip-certificates.pem"
-        sed -i 's#^cert = .*#cert = /etc/pip-certificates.pem#' "$target/pip.conf"
-    fi
+    for name in cert constraint; do
+        file=$(sed -n "s/^$name = //p" "$target/pip.conf")
+        if [[ -n $file ]]; then
+            cp -L "$file" "$target/pip-$name"
+            sed -i "s#^$name = .*#$name = /etc/pip-$name#" "$target/pip.conf"
+        fi
+    done
 }
 
 # The folders of this machine from which pip takes packages. The files of an index are beside it.
@@ -64,9 +70,9 @@ pip_folders() {
 make_system() {
     local mirror target=$1
     mirror=$(find_mirror)
-    [[ -n $mirror ]] || fail "apt has no source for bookworm main; see /etc/apt/sources.list"
-    echo "making a minimal bookworm from $mirror"
-    debootstrap --variant=minbase bookworm "$target" "$mirror" >"$target.log" 2>&1 || {
+    [[ -n $mirror ]] || fail "apt has no source for Debian's main component; see /etc/apt/sources.list"
+    echo "making a minimal $suite from $mirror"
+    debootstrap --variant=minbase "$suite" "$target" "$mirror" >"$target.log" 2>&1 || {
         tail -n 20 "$target.log" >&2
         fail "debootstrap failed"
     }
@@ -112,16 +118,17 @@ if [[ ${1-} == --inside ]]; then
     exit
 fi
 
-cache= keep= commands=()
+suite=bookworm cache= keep= commands=() copies=()
 while (($#)); do
     case $1 in
-    --cache | --command)
+    --suite | --cache | --copy | --command)
         (($# > 1)) || fail "$1 needs a value"
-        if [[ $1 == --cache ]]; then
-            cache=$(realpath -m "$2")
-        else
-            commands+=("$2")
-        fi
+        case $1 in
+        --suite) suite=$2 ;;
+        --cache) cache=$(realpath -m "$2") ;;
+        --copy) copies+=("$2") ;;
+        --command) commands+=("$2") ;;
+        esac
         shift
         ;;
     --keep) keep=yes ;;
@@ -154,7 +161,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-tarball=$cache/bookworm-$(dpkg --print-architecture).tar
+tarball=$cache/$suite-$(dpkg --print-architecture).tar
 mkdir -p "$root" "$cache"
 if [[ -s $tarball ]]; then
     echo "unpacking $tarball"
@@ -166,6 +173,7 @@ else
 fi
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 copy_pip_settings "$root"
+((${#copies[@]} == 0)) || cp -a "${copies[@]}" "$root/root/"
 
 if [[ -n $(git -C "$source" status --porcelain) ]]; then
     echo "note: only what is committed is tested; git status shows more"

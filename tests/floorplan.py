@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """floorplan: the rules of the house, checked.
 
-The rooms table in src/meson.build is the one source of truth for which folder of src may use which;
-the other rules are the tables at the head of this file. Each rule is a function that yields what
-breaks it, and each has self-tests (tests/house/badtrees.py): a small tree with that one fault, which
-the rule must find. Prints a line per fault, then the medians; exit status 1 if there is a fault.
+The rooms table in src/meson.build is the one source of truth for which folder of src may use which; the other rules
+are the tables at the head of this file. Each rule is a function that yields its faults, and each has self-tests
+(tests/house/badtrees.py): a small tree with that one fault, which the rule must find. Prints a line per fault, then
+the medians; exit status 1 if there is a fault.
 """
 
 import argparse
@@ -26,8 +26,8 @@ TEST_LINES_MAX = 1000  # a module's tests stay in one file
 PARAMETERS_MAX = 5
 MEDIAN_WANTED, MEDIAN_MAX = 15, 20
 
-# Function names that several files of src define, and how many functions have them. A commit that gives some
-# their module's name lowers both; none raises them. tests/house/test_house.py compares.
+# Function names that several files of src define, and how many functions have them. A commit that gives functions
+# their module's name lowers both numbers; no commit raises them. tests/house/test_house.py compares.
 SHARED_NAMES, SHARED_FUNCTIONS = 11, 26
 
 # Files that lie in src itself, and the rooms they may use; and how long they may be.
@@ -128,7 +128,7 @@ def room_of(path):
 
 
 def target_of(include):
-    """The room that an include reaches into; None if its path names none."""
+    """The room that an include reaches into; None if the path names no room."""
     return PUBLIC_HEADERS.get(include.path) or room_of(include.path)
 
 
@@ -218,8 +218,8 @@ def include_cycle(tree):
 
 @rule
 def call_cycle(tree):
-    """no circle of calls between the files of a folder: each stands on those below it"""
-    # It reads names, so a local that is called like another file's function counts as its use.
+    """no circle of calls between the files of a folder: each file calls only files below it"""
+    # The rule reads names, so a local that is called like another file's function counts as its use.
     folders = {}
     for source in tree.under("src/", "contrib/"):
         if source.path.endswith(".c"):
@@ -238,7 +238,7 @@ def call_cycle(tree):
 
 
 def knots(graph):
-    """Groups of nodes that reach each other, each sorted; a node that reaches itself is none."""
+    """Groups of nodes that reach each other, each sorted; a single node is no group."""
     reach = {node: reachable(graph, node) for node in graph}
     groups = {tuple(sorted(m for m in reach[n] if n in reach.get(m, ()))) for n in graph
               if n in reach[n]}
@@ -325,6 +325,18 @@ def file_length(tree):
 
 
 @rule
+def test_names(tree):
+    """a unit test is named after a module or a room of src, or begins with such a name"""
+    files = [Path(source.path) for source in tree.under("src/")]
+    names = {path.stem for path in files} | {path.parent.name for path in files}
+    for source in tree.under("tests/unit/test_"):
+        if source.path.endswith(".c"):
+            words = Path(source.path).stem.split("_")[1:]
+            if not names & {"_".join(words[:n + 1]) for n in range(len(words))}:
+                yield source.path, "named after no module and no room"
+
+
+@rule
 def parameters(tree):
     """at most 5 parameters"""
     for source in tree.under("src/", "include/"):
@@ -385,7 +397,7 @@ def check(root):
 
 
 def self_test():
-    """Each bad tree must be caught by the rules named with it and by no other; the sound one by none."""
+    """Each bad tree must be caught by the rules named with it and by no other; the sound tree by none."""
     import badtrees
     failures = []
     tested = set()

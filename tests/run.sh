@@ -33,7 +33,9 @@ packages=(
     git ca-certificates                                                    # dist
     python3-dev python3-venv python3-pip                                   # python, wheel
     python3-pytest-xdist                                                   # frameworks
-    build-essential debhelper dpkg-dev                                     # deb
+    build-essential debhelper dh-python dpkg-dev                           # deb
+    rpm cpio                                                               # rpm
+    debootstrap unzip                                                      # wheels
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
@@ -41,8 +43,8 @@ opt_suites=(sim model chaos slurm plain)
 # The parts beside the suites, in this order: functions part_… below and in tests/ci. The calm parts run in the
 # background: they only read, build and compute, and no time limit of theirs is short. The frameworks' gigabytes
 # come last: the suites compute then, and wait for no disk.
-calm_parts=(fuzz aarch64 analysis frameworks-made)
-parts=(clang old-kernel memcheck dist deb install wheel frameworks)
+calm_parts=(fuzz aarch64 analysis wheels frameworks-made)
+parts=(clang old-kernel memcheck dist deb rpm install wheel frameworks)
 
 usage() {
     cat <<END

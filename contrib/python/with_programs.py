@@ -23,7 +23,7 @@ import zipfile
 from pathlib import Path
 
 BUILD_HINT = "meson setup BUILD -Dbuildtype=release -Dtests=disabled"
-# The linked libraries, their licences, and where in /usr/share Debian and others keep the text of the licence.
+# The linked libraries, their licences, and where in /usr/share distributions keep the text of the licence.
 LINKED = {
     "libevent": ("BSD-3-Clause AND ISC", "doc/libevent-dev/copyright", "licenses/libevent*/LICENSE"),
     "jansson": ("MIT", "doc/libjansson-dev/copyright", "licenses/jansson*/LICENSE"),
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 def run(*command, **more):
     """Returns the command's standard output; if the command fails, Refused has its output."""
-    tools = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"  # this Python's before the system's
+    tools = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"  # programs of this Python before the system's
     done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False,
                           env={**os.environ, "PATH": tools, **more})
     if done.returncode:
@@ -64,7 +64,7 @@ def read_options(meson, build):
     options = {row["name"]: row["value"] for row in json.loads(run(*meson, "introspect", "--buildoptions", build))}
     if options["bindir"] != "bin":
         raise Refused(f"{build} installs into bindir={options['bindir']}; an environment has bin: {BUILD_HINT}")
-    if options["b_sanitize"] != "none":
+    if options["b_sanitize"] not in ("none", []):
         raise Refused(f"{build} has sanitizers in its programs: {BUILD_HINT}")
     return options, json.loads(run(*meson, "introspect", "--projectinfo", build))["version"]
 
@@ -91,14 +91,14 @@ def place(meson, build, options, data):
             shutil.move(prefix / name, data / "data" / name)
 
 
-def add_licences(info):
+def add_licences(info, share):
     """Adds the licences of the linked libraries, and completes the wheel's licence."""
     folder = info / "licenses/linked"
     folder.mkdir(parents=True)
     for name, (_, *patterns) in LINKED.items():
-        found = [path for pattern in patterns for path in Path("/usr/share").glob(pattern) if path.is_file()]
+        found = [path for pattern in patterns for path in share.glob(pattern) if path.is_file()]
         if not found:
-            raise Refused(f"{name} is linked in, so the wheel must contain its licence; /usr/share has none of: "
+            raise Refused(f"{name} is linked in, so the wheel must contain its licence; {share} has none of: "
                           f"{', '.join(patterns)}")
         shutil.copyfile(found[0], folder / name)
     metadata = info / "METADATA"
@@ -120,23 +120,23 @@ def retag(wheel, folder):
     return made
 
 
-def make(build, wheel, out):
+def make(build, wheel, share, out):
     """Makes the wheel, and returns its path."""
     meson = meson_of(build)
     options, version = read_options(meson, build)
-    if not wheel.name.startswith(f"pch-{version}-"):
+    if not wheel.name.startswith(f"pchrun-{version}-"):
         raise Refused(f"{wheel.name} is not of the version of {build}, {version}")
     with tempfile.TemporaryDirectory() as work:
         run(sys.executable, "-m", "wheel", "unpack", "-d", work, wheel)
-        tree = Path(work, f"pch-{version}")
-        data = tree / f"pch-{version}.data"
+        tree = Path(work, f"pchrun-{version}")
+        data = tree / f"pchrun-{version}.data"
         if data.exists():
             raise Refused(f"{wheel.name} brings programs already")
         data.mkdir()
         place(meson, build, options, data)
-        add_licences(tree / f"pch-{version}.dist-info")
+        add_licences(tree / f"pchrun-{version}.dist-info", share)
         run(sys.executable, "-m", "wheel", "pack", "-d", work, tree)
-        [packed] = Path(work).glob("pch-*.whl")
+        [packed] = Path(work).glob("pchrun-*.whl")
         made = retag(packed, Path(work, "tagged"))
         return shutil.copyfile(made, out / made.name)
 
@@ -144,12 +144,14 @@ def make(build, wheel, out):
 def main():
     parser = argparse.ArgumentParser(description="Adds the programs of a meson build to the wheel of the package.")
     parser.add_argument("build", type=Path, help=f"folder that is built: {BUILD_HINT} && ninja -C BUILD")
-    parser.add_argument("wheel", type=Path, help="what pip wheel, or python -m build, has made of contrib/python")
+    parser.add_argument("wheel", type=Path, help="the wheel that pip wheel, or python -m build, made from contrib/python")
+    parser.add_argument("--licences", type=Path, default=Path("/usr/share"), metavar="DIR",
+                        help="where the licences of libevent and jansson are (default: /usr/share)")
     parser.add_argument("-o", dest="out", type=Path, default=Path("."), help="where to put it (default: here)")
     given = parser.parse_args()
     try:
         given.out.mkdir(parents=True, exist_ok=True)
-        print(make(given.build, given.wheel, given.out))
+        print(make(given.build, given.wheel, given.licences, given.out))
     except Refused as why:
         sys.exit(f"with_programs: {why}")
 

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,22 +16,14 @@
 /* Copies the host: the text up to `end`. */
 static bool take_host(const char *text, const char *end, struct address *a)
 {
-    size_t n = (size_t)(end - text);
-    if (n == 0 || n >= sizeof a->host)
-        return false;
-    memcpy(a->host, text, n);
-    a->host[n] = '\0';
-    return true;
+    return end > text && str_addf(a->host, sizeof a->host, "%.*s", (int)(end - text), text);
 }
 
 static bool is_ipv6(const struct address *a)
 {
     struct in6_addr ignored;
     char host[sizeof a->host];
-    str_copy(host, sizeof host, a->host);
-    char *scope = strchr(host, '%');
-    if (scope)
-        *scope = '\0';
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(a->host, "%"), a->host);
     return inet_pton(AF_INET6, host, &ignored) == 1;
 }
 
@@ -39,8 +32,8 @@ static bool is_name(const char *host)
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
     return host[0] != '-' && host[0] != '.' && strspn(host, letters) == strlen(host) &&
-           strspn(host, "0123456789") != strlen(host); /* "14242" is no host, whatever
-                                                          inet_aton() says */
+           strspn(host, "0123456789") != strlen(host); /* inet_aton() takes "14242" for an address;
+                                                        * no user means it as a host */
 }
 
 /* Fills in the host. *ret_port points to the text of the port (NULL: none). */
@@ -88,7 +81,8 @@ bool address_is_loopback(const struct address *address)
     return strcasecmp(address->host, "localhost") == 0;
 }
 
-bool address_equal(const struct address *a, const struct address *b)
+int address_compare(const struct address *a, const struct address *b)
 {
-    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+    int ports = (a->port > b->port) - (a->port < b->port);
+    return ports != 0 ? ports : strcasecmp(a->host, b->host);
 }

@@ -3,7 +3,6 @@
  */
 #include "base/args.h"
 
-#include "base/nearest.h"
 #include "base/str.h"
 #include "base/value.h"
 
@@ -186,8 +185,8 @@ static bool unknown_flag(const struct args *args, const char *typed, struct err 
     if (nearest.name[0])
         return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; the nearest is %s", typed,
                        nearest.name);
-    return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; %s --help shows all that there are",
-                   typed, args->program);
+    return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; %s --help lists all flags", typed,
+                   args->program);
 }
 
 static bool find_letter(const struct args *args, char letter, size_t *ret)
@@ -304,8 +303,8 @@ static bool find_word(const struct args *args, const char *typed, size_t *ret, s
     if (nearest.name[0])
         return err_set(err, ERR_USAGE, 0, "unknown %s \"%.80s\"; the nearest is \"%s\"",
                        args->word_kind, typed, nearest.name);
-    return err_set(err, ERR_USAGE, 0, "unknown %s \"%.80s\"; %s --help shows all that there are",
-                   args->word_kind, typed, args->program);
+    return err_set(err, ERR_USAGE, 0, "unknown %s \"%.80s\"; %s --help lists all", args->word_kind,
+                   typed, args->program);
 }
 
 static bool take_plain(struct scan *scan, const char *arg, struct err *err)
@@ -326,8 +325,8 @@ static bool check_word(const struct scan *scan, struct err *err)
 {
     const struct args *args = scan->args;
     if (!scan->has_word)
-        return err_set(err, ERR_USAGE, 0, "which %s? %s --help shows all that there are",
-                       args->word_kind, args->program);
+        return err_set(err, ERR_USAGE, 0, "which %s? %s --help lists all", args->word_kind,
+                       args->program);
     struct args_word word = args->word(scan->reading->word);
     if (word.path && word.path[0] != '[' && !scan->reading->path)
         return err_set(err, ERR_USAGE, 0, "%s needs its %s", word.name, word.path);

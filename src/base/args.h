@@ -38,12 +38,12 @@ struct args_row {
     const char *metavar, *help;
     enum args_type type;
     size_t offset; /* in the program's struct of options */
-    bool is_some;  /* only words that name it in `options` take it */
+    bool is_some;  /* only words whose `options` name this option take it */
     int64_t min, max;
     const char *const *choices; /* ends with NULL */
     const char *also;           /* a second name */
     const char *fallback;       /* the default, for --help */
-    bool is_last;               /* the arguments after it are not read */
+    bool is_last;               /* the arguments after this option are not read */
     bool is_repeated;           /* it may be given several times */
     bool is_list;               /* its value is a list of `choices` */
 };
@@ -68,7 +68,7 @@ struct args {
     struct args_word (*word)(size_t i);
     const char *word_kind; /* "command" */
     /* Called for ARGS_TAKE and ARGS_YES_NO: the row's number, the option as typed ("-n") and its
-     * value; NULL: it takes none. */
+     * value; NULL: the row takes no value. */
     bool (*take)(void *options, size_t row, const char *typed, const char *value, struct err *err);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * buf: a queue of bytes with an upper bound, for one direction of one connection. It allocates when
- * bytes are added, and frees when it is empty. The buffer owns its memory: buf_free() ends it. One
- * thread at a time.
+ * buf: a queue of bytes with an upper bound, for one direction of one connection, and a reader of
+ * lines. It allocates when bytes are added, and frees when it is empty. The buffer owns its memory:
+ * buf_free() ends it. One thread at a time.
  */
 #pragma once
 
@@ -31,3 +31,27 @@ static inline const uint8_t *buf_bytes(const struct buf *buf)
 MUST_CHECK bool buf_add(struct buf *buf, const void *data, size_t n);
 /* Drops the first n bytes. */
 void buf_drop(struct buf *buf, size_t n);
+
+/* Splits a stream of bytes into lines of bounded length. Skips a longer line up to its newline. */
+struct lines {
+    struct buf buf;
+    size_t max;       /* of one line, without its newline */
+    size_t looked_at; /* bytes at the front that hold no newline */
+    size_t taken;     /* bytes of the line that the last call returned */
+    bool is_skipping; /* the current line is too long */
+};
+
+enum lines_result {
+    LINES_NONE,     /* the next line is not whole yet */
+    LINES_ONE,      /* *ret_line, NUL-terminated, valid until the next call */
+    LINES_TOO_LONG, /* a line is skipped; reported once per line */
+};
+
+/* At most `chunk` bytes are added at a time. */
+void lines_init(struct lines *lines, size_t max, size_t chunk);
+void lines_free(struct lines *lines);
+/* Call after LINES_NONE. False: no memory; the bytes and the rest of their line are lost. */
+MUST_CHECK bool lines_add(struct lines *lines, const void *data, size_t n);
+enum lines_result lines_next(struct lines *lines, char **ret_line, size_t *ret_len);
+/* At the end of the stream: bytes without a newline count as a line. */
+enum lines_result lines_last(struct lines *lines, char **ret_line, size_t *ret_len);

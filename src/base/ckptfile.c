@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* True if the error means that the file is absent. Other errors do not tell. */
+/* True if the error means that the file is absent. Other errors prove nothing. */
 static bool is_absence(int number)
 {
     return number == ENOENT || number == ENOTDIR || number == ELOOP || number == ENAMETOOLONG;

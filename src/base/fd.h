@@ -18,14 +18,14 @@ int fd_take(int *fd);
 #define FD_CLEANUP __attribute__((cleanup(fd_close)))
 
 /* Opens /dev/null on every closed descriptor of 0..2, so that no later file or socket gets that
- * number. *ret_opened gets the bits (1 << fd) of those it opened. */
+ * number. *ret_opened gets the bits (1 << fd) of the descriptors that it opened. */
 MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 
 /* Replaces by /dev/null the descriptors of 0..2 with their bit (1 << fd) in `which`. They must be
  * open: see fd_fill_standard(). False with errno set: /dev/null cannot be opened. */
 bool fd_silence(unsigned which);
 
-/* True if `n` more can be opened. Some libraries end the program if they get none. */
+/* True if `n` more can be opened. Some libraries end the program if they get no descriptor. */
 MUST_CHECK bool fd_probe(int n, struct err *err);
 
 /* How many descriptors this process may have open: the soft limit, and the hard limit. */

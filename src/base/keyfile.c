@@ -51,7 +51,7 @@ bool keyfile_parse(const char *text, size_t len, struct key *ret)
 static bool check_access(const char *path, const struct stat *st, struct err *err)
 {
     if (!S_ISREG(st->st_mode))
-        return err_set(err, ERR_USAGE, 0, "%.200s is not a file; a key file is wanted", path);
+        return err_set(err, ERR_USAGE, 0, "%.200s is not a regular file; name the key file", path);
     if (st->st_uid != geteuid() && st->st_uid != 0)
         return err_set(err, ERR_USAGE, 0,
                        "the key file %.150s belongs to user %u, who could replace it; it must "
@@ -73,11 +73,11 @@ static bool read_key(int fd, const char *path, struct key *ret, struct err *err)
         return err_set(err, ERR_SYSTEM, errno, "cannot read the key file %.200s", path);
     bool is_key = keyfile_parse(text, (size_t)len, ret);
     explicit_bzero(text, sizeof text);
-    return is_key ||
-           err_set(err, ERR_USAGE, 0,
-                   "the key file %.150s %s: a line with \"" PREFIX "\" and %d hexadecimal digits "
-                   "is wanted; copy the job's key again, or make a new one: pchrun --make-key FILE",
-                   path, len == 0 ? "is empty" : "does not hold a key", DIGITS);
+    return is_key || err_set(err, ERR_USAGE, 0,
+                             "the key file %.150s %s: a line with \"" PREFIX
+                             "\" and %d hexadecimal digits is missing; copy the job's key again, "
+                             "or make a new one: pchrun --make-key FILE",
+                             path, len == 0 ? "is empty" : "does not hold a key", DIGITS);
 }
 
 bool keyfile_read(const char *path, struct key *ret, struct err *err)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * library: a shared library that is loaded when it is first needed, so that a machine without it
- * runs all that does not need it. Once loaded it stays. Main thread.
+ * library: a shared library that is loaded at its first use, so that this program also runs on a
+ * machine without the library. The system's library is used, or that of the Python environment with
+ * this program. A loaded library stays. Main thread.
  *
- * Its user has a struct with one pointer for each function in use, and a table that names each
- * function and the pointer to set.
+ * A module that uses a library lists the functions in a macro. From the list follow the table of
+ * names and a struct with a pointer for each function.
  */
 #pragma once
 
@@ -12,17 +13,17 @@
 
 #include <stddef.h>
 
-struct library_function {
-    const char *name;
-    void **pointer;
-};
+#define LIBRARY_NAME(name) #name,
+/* A field cannot stand in parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define LIBRARY_POINTER(name) __typeof__(&name) name;
 
 struct library {
-    const char *need;     /* "a key needs OpenSSL 3" */
+    const char *need;     /* "a key needs OpenSSL 3 or 1.1.1" */
     const char *package;  /* the Debian package of the library */
     const char *files[3]; /* tried in this order, up to NULL; an error names the first */
-    const struct library_function *functions;
-    size_t nfunctions;
+    const char *const *names;
+    void **pointers; /* the struct, seen as a list; both have n entries */
+    size_t n;
     bool (*check)(struct err *err); /* called when all pointers are set; NULL: nothing to check */
     bool is_loaded;
 };

@@ -40,15 +40,14 @@ enum log_level log_level(void)
  * Control characters are already replaced. Bytes that are not UTF-8 become U+FFFD. */
 static void add_json_text(char *dst, size_t size, const char *s)
 {
-    static const char replacement[] = "\xef\xbf\xbd";
     for (unsigned len; *s; s += len > 0 ? len : 1) {
+        char put[8] = "\xef\xbf\xbd";
         len = str_utf8_len(s);
-        const char *escape = *s == '"' || *s == '\\' ? "\\" : "";
-        const char *put = len > 0 ? s : replacement;
-        int n = len > 0 ? (int)len : (int)strlen(replacement);
-        if (strlen(dst) + strlen(escape) + (size_t)n >= size)
+        if (len > 0)
+            snprintf(put, sizeof put, "%s%.*s", strchr("\"\\", *s) ? "\\" : "", (int)len, s);
+        if (strlen(dst) + strlen(put) >= size)
             return;
-        str_addf(dst, size, "%s%.*s", escape, n, put);
+        str_addf(dst, size, "%s", put);
     }
 }
 
@@ -139,8 +138,9 @@ void log_line(enum log_level level, const char *topic, const char *fmt, ...)
 void log_limit_end(struct log_limit *limit, const char *topic)
 {
     if (limit->dropped > 0)
-        log_warn(topic, "%u more lines like the last ones were not written", limit->dropped);
-    *limit = (struct log_limit){0};
+        log_line(limit->is_info ? LOG_INFO : LOG_WARN, topic,
+                 "%u more lines like the last ones were not written", limit->dropped);
+    *limit = (struct log_limit){.is_info = limit->is_info};
 }
 
 bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max)
@@ -153,7 +153,7 @@ bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max)
     }
     if (limit->lines == 0)
         limit->since = now;
-    bool ok = limit->lines < (limit->is_flood ? LOG_LIMIT_FEW : max);
+    bool ok = limit->lines < (limit->is_flood && max > LOG_LIMIT_FEW ? LOG_LIMIT_FEW : max);
     limit->lines += ok;
     limit->dropped += !ok;
     return ok;

@@ -14,7 +14,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG__COUNT };
 enum log_format { LOG_TEXT, LOG_JSON };
-/* Their names; each list ends with NULL. */
+/* Names of levels and formats; each list ends with NULL. */
 extern const char *const log_level_names[], *const log_format_names[];
 
 struct log_options {
@@ -38,11 +38,12 @@ struct log_limit {
     int64_t since; /* time of the first line, CLOCK_MONOTONIC */
     unsigned lines, dropped;
     bool is_flood; /* some lines were dropped in the last 10 seconds */
+    bool is_info;  /* these lines are no warnings, nor is the line with their dropped number */
 };
 
 #define LOG_LIMIT_FEW 10
 
-/* True if one more line may be written. Then first logs how many were dropped, under `topic`. */
+/* True if one more line may be written. First logs under `topic` how many lines were dropped. */
 bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max);
 /* Logs the number of dropped lines, if any. */
 void log_limit_end(struct log_limit *limit, const char *topic);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * policy: what a user may choose of how a job is led. The configuration reads it, the core obeys
- * it, and os says where a signal came from. Constant. Times are nanoseconds.
+ * policy: the user's choices for the run of a job. The configuration reads them, the core obeys
+ * them, and os says where a signal came from. Constant. Times are nanoseconds.
  */
 #pragma once
 

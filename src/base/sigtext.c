@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See sigtext.h.
+ * See sigtext.h. glibc has sigabbrev_np() only since 2.32.
  */
 #include "base/sigtext.h"
 
+#include "base/str.h"
+
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
+
+const char *sigabbrev(int number)
+{
+    static const char *const names[] = {
+        [SIGHUP] = "HUP",   [SIGINT] = "INT",       [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+        [SIGTRAP] = "TRAP", [SIGABRT] = "ABRT",     [SIGBUS] = "BUS",   [SIGFPE] = "FPE",
+        [SIGKILL] = "KILL", [SIGUSR1] = "USR1",     [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+        [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM",     [SIGTERM] = "TERM", [SIGSTKFLT] = "STKFLT",
+        [SIGCHLD] = "CHLD", [SIGCONT] = "CONT",     [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP",
+        [SIGTTIN] = "TTIN", [SIGTTOU] = "TTOU",     [SIGURG] = "URG",   [SIGXCPU] = "XCPU",
+        [SIGXFSZ] = "XFSZ", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH",
+        [SIGIO] = "IO",     [SIGPWR] = "PWR",       [SIGSYS] = "SYS",
+    };
+    return number > 0 && (size_t)number < ARRAY_LEN(names) ? names[number] : NULL;
+}
 
 const char *sigtext(int number, char text[SIGTEXT_MAX])
 {
-    const char *name = sigabbrev_np(number);
+    const char *name = sigabbrev(number);
     if (name)
         snprintf(text, SIGTEXT_MAX, "SIG%s", name);
     else if (number >= SIGRTMIN && number <= SIGRTMAX)
@@ -17,4 +33,14 @@ const char *sigtext(int number, char text[SIGTEXT_MAX])
     else
         snprintf(text, SIGTEXT_MAX, "signal %d", number);
     return text;
+}
+
+bool sigends(int number)
+{
+    static const int ending[] = {SIGHUP,  SIGINT, SIGQUIT, SIGTERM, SIGILL, SIGTRAP,
+                                 SIGABRT, SIGBUS, SIGFPE,  SIGSEGV, SIGSYS, 0};
+    const int *at = ending;
+    while (*at && *at != number)
+        at++;
+    return *at;
 }

@@ -39,8 +39,8 @@ bool str_is_of(const char *s, const char *set);
 #define STR_LOWER   "abcdefghijklmnopqrstuvwxyz"
 #define STR_UPPER   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define STR_LETTERS STR_LOWER STR_UPPER
-/* Joins lines: one blank replaces each newline and the blanks around it; trims both ends. In place.
- * Returns s. */
+/* Joins lines: one blank replaces each newline and the blanks around it; trims both ends. Returns
+ * s. */
 char *str_one_line(char *s);
 bool str_is(const char *a, const char *b);
 /* The number of texts in a list that ends with NULL. `list` may be NULL. */

@@ -55,23 +55,19 @@ bool value_duration(const char *text, int64_t min, int64_t max, int64_t *ret, st
     return true;
 }
 
-enum { DIGITS_MAX = 18 };
-
 /* A size without a unit is ambiguous, so it is refused. */
 static const char units[] = "BKMGT";
 
 static bool read_size(const char *text, int64_t *ret)
 {
-    size_t digits = strspn(text, STR_DIGITS);
-    const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
-    if (digits == 0 || digits > DIGITS_MAX)
+    char digits[19], unit[2] = "";
+    int len = 0;
+    if (sscanf(text, "%18[0-9]%n%1[BKMGT]%n", digits, &len, unit, &len) < 1 || text[len])
         return false;
-    *ret = strtoll(text, NULL, 10);
-    if (!text[digits])
+    *ret = strtoll(digits, NULL, 10);
+    if (!unit[0])
         return *ret == 0;
-    if (!unit || text[digits + 1])
-        return false;
-    for (const char *at = units; at < unit; at++)
+    for (const char *at = units; *at != unit[0]; at++)
         *ret = *ret > INT64_MAX / 1024 ? INT64_MAX : *ret * 1024;
     return true;
 }
@@ -130,4 +126,58 @@ bool value_codes(char *const *list, bool codes[VALUE_CODES_MAX], struct err *err
             codes[code] = true;
     }
     return true;
+}
+
+/* ---- names ---- */
+
+/* How many letters of a name are compared; all known names are shorter. */
+enum { DISTANCE_MAX = 64 };
+
+unsigned nearest_distance(const char *a, const char *b)
+{
+    size_t na = strnlen(a, DISTANCE_MAX), nb = strnlen(b, DISTANCE_MAX);
+    unsigned row[DISTANCE_MAX + 1];
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= na; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= nb; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+/* Suggests a name if at most a quarter of its letters, and one more, differ. */
+struct nearest nearest_to(const char *typed)
+{
+    return (struct nearest){.typed = typed,
+                            .distance = 2 + (unsigned)strnlen(typed, DISTANCE_MAX) / 4};
+}
+
+/* True if the last parts of both are equal: "port" and "procs.port" suggest "cluster.port". */
+static bool has_same_end(const char *typed, const char *name)
+{
+    const char *point = strrchr(typed, '.');
+    const char *end = point ? point + 1 : typed;
+    size_t n = strlen(name), m = strlen(end);
+    return m > 0 && n > m && strchr(".-_", name[n - m - 1]) && str_is(name + n - m, end);
+}
+
+void nearest_consider(struct nearest *nearest, const char *prefix, const char *name)
+{
+    unsigned distance = nearest_distance(nearest->typed, name);
+    if (distance > 1 && has_same_end(nearest->typed, name))
+        distance = 1;
+    if (distance >= nearest->distance)
+        return;
+    nearest->distance = distance;
+    snprintf(nearest->name, sizeof nearest->name, "%s%s", prefix, name);
 }

@@ -8,7 +8,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/sigtext.h"
+#include "base/str.h"
 #include "commands/env.h"
+#include "core/common/gaveup.h"
 #include "os/cpus.h"
 #include "peers/rendezvous.h"
 
@@ -38,7 +40,7 @@ struct child {
     struct reap_watch watch;       /* pid 0: reaped */
     struct deaths_inquest inquest; /* keeps the findings while EV_CHILD_EXITED is queued */
     int report;
-    struct watch report_watch, exec_wait;
+    struct watch exec_wait;
     struct err failure;
 };
 
@@ -70,7 +72,6 @@ bool children_init(struct children *children, const struct config *config,
 
 static void end_report(struct child *child)
 {
-    watch_end(&child->report_watch);
     watch_end(&child->exec_wait);
     fd_close(&child->report);
 }
@@ -80,7 +81,8 @@ void children_free(struct children *children)
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
         deaths_close(&children->list[i].inquest);
-        reap_forget(children->reap, &children->list[i].watch); /* SIGKILL may not have ended it */
+        reap_forget(children->reap, &children->list[i].watch); /* SIGKILL may not have ended the
+                                                                * child */
     }
     cgroup_end(&children->cgroup);
     free(children->list);
@@ -101,29 +103,26 @@ static void children_post(struct child *child, enum event_type type, const struc
 
 /* Reads the outcome of exec, if known. If exec failed, the child ends at once, and its end tells
  * the core. */
-static void read_report(void *ctx)
+static void read_report(struct child *child)
 {
-    struct child *child = ctx;
     if (child->phase != CHILD_PHASE_STARTING)
         return;
-    switch (spawn_result(child->report, child->children->config->command[0], &child->failure)) {
-    case SPAWN_PENDING:
+    enum spawn_result result =
+        spawn_result(child->report, child->children->config->command[0], &child->failure);
+    if (result == SPAWN_PENDING)
         return;
-    case SPAWN_RUNNING:
-        child->phase = CHILD_PHASE_RUNNING;
-        break;
-    case SPAWN_FAILED:
-        child->phase = CHILD_PHASE_FAILED;
-        break;
-    }
+    child->phase = result == SPAWN_FAILED ? CHILD_PHASE_FAILED : CHILD_PHASE_RUNNING;
     end_report(child);
 }
 
-/* Reports the failure now: a child that hangs in its exec may never end. */
+/* Without an outcome of exec, reports the failure now: a child that hangs in exec may never end. */
 static void on_exec_wait(void *ctx)
 {
     struct child *child = ctx;
     struct err err;
+    read_report(child);
+    if (child->phase != CHILD_PHASE_STARTING)
+        return;
     err_set(&err, ERR_NOT_EXEC, 0,
             "cannot execute '%s': it has not begun to run in %d s; is its file system reachable?",
             child->children->config->command[0], (int)(EXEC_WAIT_NS / NS_PER_S));
@@ -133,24 +132,11 @@ static void on_exec_wait(void *ctx)
     children_post(child, EV_CHILD_FAILED, &err);
 }
 
-static void watch_report(struct child *child)
-{
-    struct event_base *base = child->children->loop->base;
-    struct err err;
-    watch_init(&child->report_watch, base, read_report, child);
-    watch_init(&child->exec_wait, base, on_exec_wait, child);
-    if (watch_fd(&child->report_watch, child->report, &err))
-        watch_at(&child->exec_wait, clock_now_ns() + EXEC_WAIT_NS);
-    else
-        log_warn("start", "%s; pchrun learns at the end of the command whether it was started",
-                 err.text);
-}
-
 static bool start_one(struct child *child, const struct action *action, int tty, struct err *err)
 {
     struct children *children = child->children;
     const struct core_params *params = children->params;
-    char error_file[PATH_MAX], master[ADDRESS_HOST_MAX];
+    char error_file[PATH_MAX], traces[PATH_MAX], master[ADDRESS_HOST_MAX];
     uint16_t port = action->start.port;
     int rank = env_rank(params, child->index);
     int64_t started = clock_real_ns();
@@ -167,6 +153,7 @@ static bool start_one(struct child *child, const struct action *action, int tty,
         .checkpoint_dir = children->python_path ? children->config->checkpoint.dir : NULL,
         .master_addr = rendezvous_address(children->config, port, master, sizeof master),
         .master_port = rendezvous_port(port),
+        .traces = logs_traces(children->logs, traces, sizeof traces),
         .shutdown_s = env_shutdown_s(children->config),
     };
     struct env env;
@@ -251,8 +238,10 @@ void children_watch(struct children *children)
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         read_report(child);
-        if (child->phase == CHILD_PHASE_STARTING)
-            watch_report(child);
+        if (child->phase == CHILD_PHASE_STARTING) {
+            watch_init(&child->exec_wait, children->loop->base, on_exec_wait, child);
+            watch_at(&child->exec_wait, clock_now_ns() + EXEC_WAIT_NS);
+        }
         if (child->watch.pid)
             deaths_watch(&children->deaths, child->watch.pid);
     }
@@ -264,12 +253,7 @@ void children_refuse(struct children *children, const struct err *err)
         children_post(&children->list[i], EV_CHILD_FAILED, err);
 }
 
-pid_t children_first_group(const struct children *children)
-{
-    return children->count > 0 ? children->list[0].watch.pid : 0;
-}
-
-/* The control group answers where /proc does not. */
+/* The control group answers if /proc does not. */
 static bool is_all_gone(const struct children *children)
 {
     pid_t one;
@@ -371,7 +355,7 @@ static size_t signal_named(struct children *children, int number)
 }
 
 /* Prefer the attached ranks. The environment is less reliable: torch.multiprocessing does not set
- * the ranks' variables, and a launcher may have them itself. */
+ * the ranks' variables, and a launcher may have these variables itself. */
 static void signal_ranks(struct children *children, int number)
 {
     bool attaches = children->params->save_mode == SAVE_ATTACH;
@@ -424,6 +408,12 @@ int children_pids(const struct children *children, pid_t *ret, int max)
     return n;
 }
 
+void children_scan(struct children *children, struct tree *ret)
+{
+    struct tree_job job = tree_job(children);
+    tree_scan(ret, &job);
+}
+
 char *children_describe(struct children *children, char *text, size_t size)
 {
     struct tree_job job = tree_job(children);
@@ -436,12 +426,24 @@ char *children_describe(struct children *children, char *text, size_t size)
  * microseconds, but on a busy machine it may wait for a processor. */
 #define TAIL_WAIT_NS (100 * NS_PER_MS)
 
+/* A rank that gave up its wait for other ranks may say so on standard error alone, above a long
+ * list of its functions. */
+static void find_reason(const struct child *child, struct death *death)
+{
+    char text[LOGS_ERROR_MAX];
+    logs_error_lines(child->children->logs, child->index, 0, text, sizeof text);
+    if (gaveup_line(text, death->reason, sizeof death->reason))
+        str_printable(death->reason);
+}
+
 static void on_found_out(void *ctx, struct death *death)
 {
     struct child *child = ctx;
     if (death)
         logs_error_lines(child->children->logs, child->index, TAIL_WAIT_NS, death->tail,
                          sizeof death->tail);
+    if (death && !death->reason[0])
+        find_reason(child, death);
     loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
                                                      .child = {.index = child->index,
                                                                .pid = child->watch.pid,
@@ -451,7 +453,7 @@ static void on_found_out(void *ctx, struct death *death)
 
 static void hold_inquest(struct child *child)
 {
-    if (child->inquest.status != 0) /* first read the messages that say why it failed */
+    if (child->inquest.status != 0) /* first read the messages that say why the command failed */
         procs_hear(child->children->attach->procs);
     deaths_close(&child->inquest);
     deaths_ask(&child->children->deaths, &child->inquest);
@@ -471,8 +473,8 @@ void children_on_death(void *ctx, int pid, int status)
     }
 }
 
-/* Posts EV_TREE_EMPTY before EV_CHILD_EXITED of the last command, so that the core does not signal
- * an empty tree. */
+/* Posts EV_TREE_EMPTY before EV_CHILD_EXITED of the last command, so the core does not signal an
+ * empty tree. */
 static void children_on_end(struct child *child, int status)
 {
     struct children *children = child->children;

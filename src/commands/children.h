@@ -40,7 +40,7 @@ struct children {
     struct attach *attach;
     struct record *record; /* has the path to resume from */
     struct logs *logs;     /* keeps the commands' output, if configured */
-    struct cgroup cgroup;  /* of the commands and their descendants, if there can be one */
+    struct cgroup cgroup;  /* of the commands and their descendants, if one can be made */
     bool is_empty;         /* EV_TREE_EMPTY was posted, or nothing was started */
     /* on_stop: a signal has stopped a command. on_end: the leader of a group has ended. */
     void (*on_stop)(void *ctx, pid_t group, int number);
@@ -58,13 +58,11 @@ void children_begin_group(struct children *children);
 /* ACT_START: starts all commands. Closes the descriptors that pchrun only inherited. `tty`: the
  * terminal for the only command; -1: none. */
 void children_start(struct children *children, const struct action *action, int tty);
-/* Call some time later: watches the commands that have not finished their exec. An earlier call is
- * not needed: most execs are fast, and a failed exec ends the child. */
+/* Call some time later: limits the time of the commands that have not finished their exec. An
+ * earlier call is not needed: most execs are fast, and a failed exec ends the child. */
 void children_watch(struct children *children);
 /* Instead of children_start(): starts no command and tells the core why. */
 void children_refuse(struct children *children, const struct err *err);
-/* The group of the first command; 0: it has ended or was never started. */
-pid_t children_first_group(const struct children *children);
 /* ACT_SIGNAL. */
 void children_signal(struct children *children, const struct action *action);
 /* Signals each command's process group, as a terminal would. */
@@ -76,5 +74,7 @@ void children_on_death(void *ctx, int pid, int status);
 void children_reap(struct children *children);
 /* Stores the pids of the running commands; returns how many. */
 int children_pids(const struct children *children, pid_t *ret, int max);
+/* Lists the processes of the job; see tree_free(). */
+void children_scan(struct children *children, struct tree *ret);
 /* Lists the processes that are left, for a log line. Returns text. */
 char *children_describe(struct children *children, char *text, size_t size);

@@ -22,11 +22,11 @@
 
 #define VARIABLE "TORCHELASTIC_ERROR_FILE"
 
-/* The reader's answer. */
-struct answer {
+/* An error file as it was read. */
+struct finding {
     bool ok;
     struct errorfile file;
-    char why[256];
+    struct err err; /* why not */
 };
 
 /* NULL: the user has set no error file, and each command gets its own. */
@@ -71,7 +71,7 @@ static void note_memory(struct deaths *deaths, struct deaths_inquest *q)
     enum oom_answer answer = oom_ask(&deaths->oom, q->pid, is_certain, &group);
     if (answer == OOM_YES)
         snprintf(death->note, sizeof death->note,
-                 is_certain ? "out of memory: the kernel killed it, and counts that in control "
+                 is_certain ? "out of memory: the kernel killed it, and counts the kill in control "
                               "group %.100s"
                             : "the kernel has killed a process of control group %.100s for memory",
                  group);
@@ -82,66 +82,58 @@ static void note_memory(struct deaths *deaths, struct deaths_inquest *q)
 
 /* --- the error file --- */
 
-static void take_file(struct deaths_inquest *q, const struct errorfile *file)
+static void deaths_take_finding(struct deaths_inquest *q, const char *path,
+                                const struct finding *finding)
 {
+    const struct errorfile *file = &finding->file;
+    if (!finding->ok && finding->err.code != ERR_NOT_FOUND)
+        log_warn("process", "ignoring the error file %s (" VARIABLE "): %s", path,
+                 finding->err.text);
+    if (!finding->ok)
+        return;
     str_copy(q->death.reason, sizeof q->death.reason, file->text);
     if (file->wall)
         q->death.reason_at = clock_now_ns() - (clock_real_ns() - file->wall);
 }
 
-static void deaths_complain(const char *path, const char *why)
-{
-    log_warn("process", "ignoring the error file %s (" VARIABLE "): %s", path, why);
-}
-
 static void read_own(struct deaths_inquest *q, const char *path)
 {
-    struct errorfile file;
-    struct err err;
-    if (errorfile_read(path, true, &q->span, &file, &err))
-        take_file(q, &file);
-    else if (err.code != ERR_NOT_FOUND)
-        deaths_complain(path, err.text);
+    struct finding finding;
+    finding.ok = errorfile_read(path, true, &q->span, &finding.file, &finding.err);
+    deaths_take_finding(q, path, &finding);
     remove(path); /* also removes an empty folder; rundir removes a full one */
 }
 
 static void read_in_child(const void *arg, int out)
 {
     const struct deaths_inquest *q = arg;
-    struct answer answer = {0};
-    struct err err;
-    answer.ok = errorfile_read(q->file, false, &q->span, &answer.file, &err);
-    if (!answer.ok && err.code != ERR_NOT_FOUND)
-        str_copy(answer.why, sizeof answer.why, err.text);
-    if (!fd_write_all(out, &answer, sizeof answer))
+    struct finding finding = {0};
+    finding.ok = errorfile_read(users_file(), false, &q->span, &finding.file, &finding.err);
+    if (!fd_write_all(out, &finding, sizeof finding))
         _exit(1);
 }
 
 static void on_read_users(void *ctx, bool is_late)
 {
     struct deaths_inquest *q = ctx;
-    struct answer answer = {0};
-    bool is_whole = buf_len(&q->reader.text) == sizeof answer;
-    if (is_whole)
-        memcpy(&answer, buf_bytes(&q->reader.text), sizeof answer);
-    if (answer.ok)
-        take_file(q, &answer.file);
-    else if (is_late)
-        deaths_complain(q->file, "its file system does not answer");
-    else if (!is_whole || answer.why[0])
-        deaths_complain(q->file, is_whole ? answer.why : "it could not be read");
+    struct finding finding = {.ok = false};
+    if (buf_len(&q->reader.text) == sizeof finding)
+        memcpy(&finding, buf_bytes(&q->reader.text), sizeof finding);
+    else
+        err_set(&finding.err, ERR_SYSTEM, 0,
+                is_late ? "its file system does not answer" : "it could not be read");
+    deaths_take_finding(q, users_file(), &finding);
     q->fn(q->ctx, &q->death);
 }
 
 /* False: the read could not be started. */
 static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct err *err)
 {
-    q->file = users_file();
     q->reader = (struct inquiry){.fn = read_in_child,
                                  .arg = q,
                                  .base = deaths->base,
                                  .wait_ns = READ_WAIT_NS,
-                                 .max = sizeof(struct answer),
+                                 .max = sizeof(struct finding),
                                  .on_over = on_read_users,
                                  .ctx = q,
                                  .helper.reap = deaths->reap};
@@ -153,7 +145,7 @@ static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct e
 void deaths_ask(struct deaths *deaths, struct deaths_inquest *q)
 {
     char path[PATH_MAX];
-    struct err err;
+    struct finding finding = {.ok = false};
     bool is_ours = deaths_file(deaths, q->index, q->generation, path, sizeof path);
     if (q->status == 0) {
         if (is_ours)
@@ -166,10 +158,10 @@ void deaths_ask(struct deaths *deaths, struct deaths_inquest *q)
     note_memory(deaths, q);
     if (is_ours)
         read_own(q, path);
-    else if (read_users(deaths, q, &err))
+    else if (read_users(deaths, q, &finding.err))
         return;
     else
-        deaths_complain(q->file, err.text);
+        deaths_take_finding(q, users_file(), &finding);
     q->fn(q->ctx, &q->death);
 }
 

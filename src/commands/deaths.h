@@ -49,7 +49,6 @@ struct deaths_inquest {
     /* private from here on */
     struct death death;
     struct errorfile_span span;
-    const char *file; /* the user's */
     struct inquiry reader;
 };
 

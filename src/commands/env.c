@@ -39,6 +39,24 @@ int env_rank(const struct core_params *params, int index)
     return params->node_rank * params->children + index;
 }
 
+/* For PyTorch's flight recorder, by its names and by those before 2.9. The user's own values stay.
+ */
+static void add_traces(FILE *texts, const char *traces)
+{
+    const struct {
+        const char *name, *old, *value;
+    } list[] = {{"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", traces},
+                {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"},
+                {"TORCH_NCCL_DUMP_ON_TIMEOUT", NULL, "1"}};
+    for (size_t i = 0; traces && i < ARRAY_LEN(list); i++) {
+        if (getenv(list[i].name) || (list[i].old && getenv(list[i].old)))
+            continue;
+        add_text(texts, list[i].name, list[i].value);
+        if (list[i].old)
+            add_text(texts, list[i].old, list[i].value);
+    }
+}
+
 static void env_add_ours(FILE *texts, const void *arg)
 {
     const struct env_facts *facts = arg;
@@ -60,6 +78,7 @@ static void env_add_ours(FILE *texts, const void *arg)
     add_text(texts, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir);
     if (facts->shutdown_s > 0)
         add_number(texts, ENV_SHUTDOWN, facts->shutdown_s);
+    add_traces(texts, facts->traces);
     if (!facts->with_ranks)
         return;
     add_number(texts, "RANK", rank);
@@ -90,7 +109,7 @@ static void env_add_end(FILE *texts, const void *arg)
 
 /* --- the inherited ones --- */
 
-/* True if it is meant for pchrun, or is an outer pchrun's variable that this one does not set. */
+/* True if pchrun alone needs the variable, or if an outer pchrun set it and this one does not. */
 static bool is_dropped(const char *entry)
 {
     static const char *const beginnings[] = {

@@ -29,6 +29,8 @@ struct env_facts {
     /* With with_ranks: where the ranks meet. NULL and 0: the variables are the user's. */
     const char *master_addr;
     uint16_t master_port;
+    const char
+        *traces;    /* where PyTorch's flight recorder puts its files; NULL: no output is kept */
     int shutdown_s; /* the value of ENV_SHUTDOWN; 0: the user has set it */
 };
 
@@ -54,7 +56,7 @@ struct env {
  * NOTIFY_SOCKET. A LISTEN_PID that names pchrun is changed to the command's pid. */
 MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
                           struct err *err);
-/* The same for the program of exit.hook, with the facts of the end. */
+/* As env_build(), for the program of exit.hook, with the facts of the end. */
 MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
                               struct err *err);
 void env_free(struct env *env);

@@ -17,14 +17,11 @@
 /* Python prints the exception on the last line of the call stack. */
 static const char *last_line(const char *text)
 {
-    const char *last = text;
-    for (const char *line = text; *line; line += *line == '\n') {
-        last = line;
-        line += strcspn(line, "\n");
-        if (!line[strspn(line, "\n")])
-            break;
-    }
-    return last;
+    size_t n = strlen(text);
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    const char *before = memrchr(text, '\n', n);
+    return before ? before + 1 : text;
 }
 
 /* Joins the lines of a message: the reason may be in any of them, often in the last. */
@@ -50,8 +47,8 @@ static bool read_seconds(const struct json *value, int64_t *ret)
     return true;
 }
 
-/* A whole second is too coarse to tell which rank failed first, so use the time of the file. If
- * that is far from the second (the clocks differ), use the end of the second. */
+/* A whole second is too coarse to tell which rank failed first, so use the time of the file. If the
+ * file's time is far from the second (the clocks differ), use the end of the second. */
 static int64_t errorfile_time_of(int64_t second, const struct errorfile_span *span)
 {
     int64_t changed = span->changed;

@@ -4,18 +4,23 @@
 #include "commands/evidence.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/text.h"
+#include "core/common/verdict.h"
 #include "core/common/watchdog.h"
 #include "os/proc.h"
 #include "os/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define READ_WAIT_NS  (5 * NS_PER_S)
+#define READ_WAIT_NS  (8 * NS_PER_S)
 #define WRITE_WAIT_NS (10 * NS_PER_S)
 
 enum {
@@ -23,14 +28,21 @@ enum {
     TEXT_MAX = 4 * 1024 * 1024,
     READ_MAX = 3 * 1024 * 1024, /* of TEXT_MAX: the states of the threads */
     LOG_LINES = 200,            /* without a file */
-    DIGEST_LINES = 16
+    DIGEST_LINES = 16,
+    ARG_MAX_BYTES = 4096,        /* of the user's program */
+    PROBE_TEXT_MAX = 256 * 1024, /* the output of one run */
+    READ_BYTES = 16384
 };
+
+/* Also other Python processes below it. It does not stop them: the job may yet go on. */
+static const char *const py_spy[] = {"py-spy", "dump", "--nonblocking", "--subprocesses", "--pid",
+                                     "{pid}",  NULL};
 
 static void next(void *ctx);
 
 int64_t evidence_time(const struct config *config)
 {
-    return READ_WAIT_NS + (config->watchdog.diagnose ? config->watchdog.diagnose_wait_ns : 0);
+    return READ_WAIT_NS + config->watchdog.diagnose_wait_ns;
 }
 
 /* --- the targets --- */
@@ -52,8 +64,7 @@ static bool is_target(const struct evidence *evidence, pid_t pid)
     return false;
 }
 
-/* A command is a target, too: it may be a rank that has not attached, or be stopped with its ranks.
- */
+/* A command is a target, too: it may be a rank that has not attached, or be stopped with ranks. */
 static void find_commands(struct evidence *evidence)
 {
     pid_t pids[EVIDENCE_TARGETS];
@@ -165,6 +176,7 @@ static void read_threads(const void *arg, int out)
 {
     const struct evidence *evidence = arg;
     char text[300];
+    stacks_write(&evidence->stacks, out);
     for (int i = 0; i < evidence->ntargets; i++) {
         const struct core_rank_report *target = &evidence->targets[i];
         dprintf(out, "\n%s\n", evidence_describe(target, text, sizeof text));
@@ -177,6 +189,7 @@ static void evidence_on_read(void *ctx, bool is_late)
 {
     struct evidence *evidence = ctx;
     const struct buf *text = &evidence->reader.text;
+    stacks_log(buf_bytes(text), buf_len(text), DIGEST_LINES);
     if (!buf_add(&evidence->text, buf_bytes(text), buf_len(text)))
         evidence_add(evidence, "\n(no room for what the threads do)\n");
     if (is_late)
@@ -186,9 +199,136 @@ static void evidence_on_read(void *ctx, bool is_late)
 
 /* --- the user's program --- */
 
+static char *probe_fill_in(const char *arg, const struct probe *probe)
+{
+    char text[ARG_MAX_BYTES] = "", pid[16], rank[16];
+    snprintf(pid, sizeof pid, "%d", probe->pid);
+    snprintf(rank, sizeof rank, "%d", probe->rank);
+    (void)str_fill_in(text, sizeof text, arg,
+                      (struct str_part[]){{"{pid}", pid}, {"{rank}", rank}, {NULL, NULL}});
+    return strdup(text);
+}
+
+static bool make_args(struct probe *probe, struct err *err)
+{
+    char **args = probe->evidence->args;
+    size_t n = str_count(args);
+    probe->argv = calloc(n + 1, sizeof *probe->argv);
+    bool ok = probe->argv != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        probe->argv[i] = i ? probe_fill_in(args[i], probe) : strdup(args[i]);
+        ok = probe->argv[i] != NULL;
+    }
+    return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", args[0]);
+}
+
+static void probe_keep(struct probe *probe, const char *data, size_t n)
+{
+    size_t room = probe->text.max - buf_len(&probe->text);
+    size_t kept = n < room ? n : room;
+    if (!buf_add(&probe->text, data, kept))
+        kept = 0;
+    probe->dropped += n - kept;
+}
+
+/* False: no more output for now, or the output has ended. */
+static bool probe_take_some(struct probe *probe)
+{
+    char data[READ_BYTES];
+    ssize_t n = read(probe->out, data, sizeof data);
+    if (n > 0)
+        probe_keep(probe, data, (size_t)n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        watch_end(&probe->out_watch);
+        fd_close(&probe->out);
+    }
+    return n > 0;
+}
+
+/* Reads only once: endless output must not delay other events. */
+static void on_output(void *ctx)
+{
+    probe_take_some(ctx);
+}
+
+static void close_all(struct probe *probe)
+{
+    watch_end(&probe->out_watch);
+    fd_close(&probe->out);
+    fd_close(&probe->report);
+    command_clear(&probe->argv);
+}
+
+/* The program has ended but is not reaped yet, so its pid still names its group. */
+static void probe_on_change(void *ctx, enum reap_what what, int status)
+{
+    struct probe *probe = ctx;
+    struct err err;
+    if (what != REAP_EXITED)
+        return;
+    proc_kill_group(probe->watch.pid, SIGKILL);
+    while (probe->out >= 0 && probe_take_some(probe))
+        ;
+    if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED)
+        str_copy(probe->how, sizeof probe->how, err.text);
+    else if (!probe->how[0])
+        verdict_text_of_status(status, probe->how, sizeof probe->how);
+    close_all(probe);
+    /* Go on later: until this call returns, the list of reap still has this probe. */
+    watch_at(&probe->evidence->soon, clock_now_ns());
+}
+
+/* Returns the end that the program writes to; -1: *err. */
+static int probe_open_pipe(struct probe *probe, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+        return -1;
+    }
+    FD_CLEANUP int writer = ends[1];
+    probe->out = ends[0];
+    watch_init(&probe->out_watch, probe->evidence->children->loop->base, on_output, probe);
+    bool ok = fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, probe->out, err);
+    return ok ? fd_take(&writer) : -1;
+}
+
+static bool probe_spawn(struct probe *probe, struct err *err)
+{
+    FD_CLEANUP int writer = probe_open_pipe(probe, err);
+    struct spawn_request request = {.argv = probe->argv,
+                                    .env = environ,
+                                    .streams = {SPAWN_NULL, writer, writer},
+                                    .tty = -1,
+                                    .is_apart = true};
+    probe->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
+    probe->watch.pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, err);
+    if (probe->watch.pid)
+        reap_watch(probe->evidence->children->reap, &probe->watch);
+    return probe->watch.pid;
+}
+
+static bool probe_runs(const struct probe *probe)
+{
+    return probe->watch.pid;
+}
+
+/* Frees all. A program that still runs is killed. */
+static void probe_free(struct probe *probe)
+{
+    if (probe_runs(probe)) {
+        proc_kill_group(probe->watch.pid, SIGKILL);
+        reap_forget(probe->evidence->children->reap, &probe->watch);
+        close_all(probe);
+    }
+    buf_free(&probe->text);
+    probe->is_used = false;
+}
+
 static void take_probe(struct evidence *evidence, struct probe *probe)
 {
-    evidence_add(evidence, "\n'%s' for process %d: %s\n", probe->args[0], probe->pid, probe->how);
+    evidence_add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], probe->pid,
+                 probe->how);
     if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
         evidence_add(evidence, "(no room for what it printed)\n");
     if (probe->dropped)
@@ -196,25 +336,39 @@ static void take_probe(struct evidence *evidence, struct probe *probe)
     probe_free(probe);
 }
 
-/* Go on later: until this call returns, the list of reap still has this probe. */
-static void on_probe_end(void *ctx)
+/* py-spy is needed only for a Python that has not shown its stacks. */
+static bool is_probed(const struct evidence *evidence, const struct core_rank_report *target)
 {
-    struct evidence *evidence = ctx;
-    watch_at(&evidence->soon, clock_now_ns());
+    return !evidence->is_spy ||
+           (proc_runs(target->pid, "python") &&
+            !stacks_are_in(buf_bytes(&evidence->text), buf_len(&evidence->text), target->pid));
 }
 
-static void start_probe(struct evidence *evidence, struct probe *probe)
+static void start_probe(struct evidence *evidence, struct probe *probe,
+                        const struct core_rank_report *target)
 {
     struct err err;
-    const struct core_rank_report *target = &evidence->targets[evidence->next_target++];
-    *probe = (struct probe){.args = evidence->args,
+    *probe = (struct probe){.evidence = evidence,
+                            .is_used = true,
                             .pid = target->pid,
                             .rank = target->rank,
-                            .reap = evidence->children->reap,
-                            .on_end = on_probe_end,
-                            .ctx = evidence};
-    if (!probe_start(probe, evidence->children->loop->base, &err))
-        take_probe(evidence, probe);
+                            .report = -1,
+                            .out = -1};
+    buf_init(&probe->text, PROBE_TEXT_MAX);
+    if (make_args(probe, &err) && probe_spawn(probe, &err))
+        return;
+    str_fit(probe->how, sizeof probe->how, err.text);
+    close_all(probe);
+    take_probe(evidence, probe);
+}
+
+/* The end of the program is reported when reap has collected the program. */
+static void probe_kill(struct probe *probe)
+{
+    if (!probe_runs(probe))
+        return;
+    str_copy(probe->how, sizeof probe->how, "killed, since its time was over");
+    proc_kill_group(probe->watch.pid, SIGKILL);
 }
 
 /* Runs up to EVIDENCE_PROBES programs at a time; returns how many run. */
@@ -225,8 +379,11 @@ static int drive_probes(struct evidence *evidence)
         struct probe *probe = &evidence->probes[i];
         if (probe->is_used && !probe_runs(probe))
             take_probe(evidence, probe);
-        while (!probe->is_used && evidence->next_target < evidence->ntargets)
-            start_probe(evidence, probe);
+        while (!probe->is_used && evidence->next_target < evidence->ntargets) {
+            const struct core_rank_report *target = &evidence->targets[evidence->next_target++];
+            if (is_probed(evidence, target))
+                start_probe(evidence, probe, target);
+        }
         running += probe->is_used;
     }
     return running;
@@ -292,7 +449,7 @@ static bool open_file(struct evidence *evidence, struct err *err)
     forget_path(evidence);
     if (asprintf(&evidence->path, "%.*s/hang.%d.%u.txt", evidence->dir_len, evidence->dir,
                  evidence->children->params->node_rank, report.generation) < 0) {
-        evidence->path = NULL; /* asprintf() leaves it undefined */
+        evidence->path = NULL; /* asprintf() leaves the pointer undefined */
         return err_set(err, ERR_SYSTEM, ENOMEM, "no memory");
     }
     evidence->file = (struct statefile){.fn = evidence_on_written, .ctx = evidence};
@@ -375,6 +532,7 @@ void evidence_take(struct evidence *evidence, uint32_t number)
     }
     log_digest(evidence);
     begin_text(evidence);
+    stacks_list(&evidence->stacks, evidence->children, evidence->targets, evidence->ntargets);
     evidence->phase = EVIDENCE_READING;
     if (inquiry_start(&evidence->reader, &err))
         return;
@@ -404,16 +562,18 @@ bool evidence_open(struct evidence *evidence, const char *state_dir, const char 
     if (evidence->dir)
         evidence->dir_len =
             (int)(state_dir ? strlen(state_dir) : (size_t)(strrchr(report, '/') - report));
+    evidence->is_spy = !diagnose;
     /* Find the program at the start: the user sees an error early, and relative paths are valid. */
-    if (diagnose && !(evidence->args = program_args(diagnose, getenv("PATH"), err)))
-        return err_wrap(err, "watchdog.diagnose");
-    return true;
+    evidence->args =
+        program_args(diagnose ? diagnose : (char *const *)(uintptr_t)py_spy, getenv("PATH"), err);
+    return evidence->args || evidence->is_spy || err_wrap(err, "watchdog.diagnose");
 }
 
 void evidence_free(struct evidence *evidence)
 {
     evidence_stop(evidence);
     inquiry_free(&evidence->reader);
+    stacks_free(&evidence->stacks);
     watch_end(&evidence->deadline);
     watch_end(&evidence->soon);
     statefile_free(&evidence->file);

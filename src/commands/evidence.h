@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * evidence: what the processes of this node did when the job hung: the state of each thread, and
- * the output of the user's program for each rank (watchdog.diagnose). It goes into
+ * evidence: what the processes of this node did when the job hung: their Python stacks (stacks.h),
+ * the state of each thread, and the output of the user's program for each rank
+ * (watchdog.diagnose). Without such a program it is py-spy, if that is installed, for those Python
+ * processes that show no stacks. It goes into
  *
  *   hang.<node_rank>.<generation>.txt   in the state directory, else beside the report
  *
@@ -11,7 +13,7 @@
 #pragma once
 
 #include "commands/children.h"
-#include "commands/probe.h"
+#include "commands/stacks.h"
 #include "config/config.h"
 #include "core/core.h"
 #include "loop/inquiry.h"
@@ -20,6 +22,21 @@
 
 enum { EVIDENCE_TARGETS = 64, EVIDENCE_PROBES = 8 };
 
+/* One run of the user's program. The program leads its own process group, inherits no descriptor
+ * but the pipe for its output, and does not outlive pchrun. */
+struct probe {
+    struct evidence *evidence;
+    bool is_used;
+    int pid, rank; /* for {pid} and {rank} in all arguments but the first, a path */
+    char **argv;
+    struct reap_watch watch; /* pid 0: the program does not run */
+    int report, out;
+    struct watch out_watch;
+    struct buf text; /* the output of the program */
+    size_t dropped;  /* how many more bytes it has printed */
+    char how[300];   /* how the program ended, or why it was not started; "": not yet */
+};
+
 enum evidence_phase { EVIDENCE_IDLE, EVIDENCE_READING, EVIDENCE_PROBING, EVIDENCE_WRITING };
 
 struct evidence {
@@ -27,7 +44,8 @@ struct evidence {
     /* private from here on */
     const char *dir; /* its first dir_len bytes: the directory of the file; NULL: none */
     int dir_len;
-    char **args;     /* of watchdog.diagnose, the path first; NULL: none */
+    char **args;     /* of watchdog.diagnose or py-spy, the path first; NULL: none */
+    bool is_spy;     /* they are of py-spy */
     uint32_t number; /* of the examination */
     enum evidence_phase phase;
     struct core_rank_report
@@ -38,6 +56,7 @@ struct evidence {
     pid_t stopped_pid; /* a process that was stopped, 0: none */
     bool is_traced;    /* by a debugger */
     struct buf text;
+    struct stacks stacks;
     struct inquiry reader;
     struct watch deadline, soon;
     struct probe probes[EVIDENCE_PROBES];

@@ -70,7 +70,7 @@ static void hook_on_clock(void *ctx)
     hook->phase = HOOK_KILLED;
     str_copy(hook->text, sizeof hook->text,
              hook->is_cut ? "killed, since the grace is over"
-                          : "killed; exit.hook_wait gives it no more time");
+                          : "killed, since exit.hook_wait is over");
     proc_kill_group(hook->watch.pid, SIGKILL);
     watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
 }
@@ -89,7 +89,7 @@ bool hook_open(struct hook *hook, struct err *err)
 
 void hook_free(struct hook *hook)
 {
-    if (hook->watch.pid) { /* SIGKILL has not ended it, or the event loop has failed */
+    if (hook->watch.pid) { /* SIGKILL has not ended the hook, or the event loop has failed */
         proc_kill_group(hook->watch.pid, SIGKILL);
         reap_forget(hook->reap, &hook->watch);
     }

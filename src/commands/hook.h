@@ -3,8 +3,8 @@
  * hook: the user's program that runs after a preemption, as the last thing before the exit
  * (exit.hook). It has its own process group. After exit.hook_wait pchrun kills the group. Processes
  * that the hook leaves in the group are killed when it ends; those that left the group are killed
- * when pchrun ends (shell.c). Its outcome is logged and reported, and changes nothing else. Owns
- * its memory: hook_free(). Main thread.
+ * when pchrun ends (shell.c). The hook's outcome is logged and reported, and changes nothing else.
+ * Owns its memory: hook_free(). Main thread.
  */
 #pragma once
 

@@ -194,9 +194,8 @@ void jobs_start(struct jobs *jobs, const struct action *action)
 {
     bool lends = jobs->is_lender && is_foreground(jobs, getpgrp());
     children_start(jobs->children, action, lends ? jobs->tty : -1);
-    pid_t group = children_first_group(jobs->children);
-    if (lends && group)
-        jobs->lent_to = group; /* the child took the terminal, between fork and exec */
+    if (lends) /* the child took the terminal, between fork and exec */
+        children_pids(jobs->children, &jobs->lent_to, 1);
 }
 
 void jobs_free(struct jobs *jobs)

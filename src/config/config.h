@@ -12,7 +12,6 @@
 
 #include "base/args.h"
 #include "base/policy.h"
-#include "config/platform.h"
 #include "discover/discover.h"
 
 #include <stddef.h>
@@ -29,6 +28,36 @@
 enum config_cpus { CONFIG_CPUS_NONE, CONFIG_CPUS_SPREAD };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
 
+/* The presets, in the order of the manual; see presets.h. */
+enum preset {
+    PRESET_AUTO,
+    PRESET_NONE,
+    PRESET_SLURM,
+    PRESET_KUBERNETES,
+    PRESET_KUBEFLOW,
+    PRESET_SGE,
+    PRESET_GCE,
+    PRESET_GCE_GPU,
+    PRESET_GCE_SPOT,
+    PRESET_TENSORFLOW_GCE,
+    PRESET_AWS,
+    PRESET_AZURE,
+    PRESET_ALIBABA,
+    PRESET_TENCENT,
+    PRESET_UNRELIABLE, /* no platform: added to any */
+    PRESET__COUNT
+};
+
+/* The presets' names; ends with NULL. */
+extern const char *const preset_names[];
+
+#define PLATFORM_WHY_MAX 256
+
+struct platform {
+    enum preset preset;         /* PRESET_NONE: nothing was found */
+    char why[PLATFORM_WHY_MAX]; /* the evidence, or what was searched */
+};
+
 #define CONFIG_SIGNALS 65 /* above the highest signal number */
 
 /* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"}; if not given: forward. */
@@ -38,9 +67,10 @@ struct config_signal {
     int64_t grace_ns; /* -1: the general grace */
 };
 
-/* checkpoint.every: steps or a time, the other is 0; both 0: never */
+/* checkpoint.every: steps, a time or auto; none of them: never */
 struct config_every {
     int64_t steps, ns;
+    bool is_auto;
 };
 
 /* notices: the sources that announce the end of this node */
@@ -69,9 +99,9 @@ struct config_notice {
 
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
-    char *job;       /* "pchrun" */
+    char *job;       /* if the user gave none: see discover_job_name() */
     bool instrument; /* Python programs attach without a change */
-    int preset;      /* enum preset */
+    unsigned preset; /* a bit for each enum preset that is named */
     struct {
         int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
@@ -156,10 +186,14 @@ struct config {
     bool is_doctor;   /* --doctor: check, and start no command */
     char **command;   /* the command to run: points into argv */
 
+    bool is_unnamed; /* the user gave no `job` */
+
     struct platform platform; /* the preset in force, and "detected: ..." or "named by ..." */
     struct discovery found;   /* by cluster.discovery */
 
-    struct config_origin *origins; /* where each value came from, by option (origin.h) */
+    struct config_origin *origins; /* where each value came from, by option (values.h) */
+    char *
+        *relatives; /* the file's relative paths: each as written, and then absolute; may be NULL */
 };
 
 /* Reads all sources; argv and env end with NULL. Makes paths absolute. `out` gets what --help and
@@ -168,6 +202,11 @@ struct config {
 MUST_CHECK enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret,
                                      struct err *err);
 void config_free(struct config *config);
+/* How nodes, and starts that share a record, know their job: by its name if the user gave one. A
+ * name that was derived may differ between them. */
+const char *config_job_identity(const struct config *config);
+/* If an error names a path that is relative in the file, adds how it is written there. */
+void config_explain(const struct config *config, char *text, size_t size);
 /* How much time this signal leaves; -1: the signal is not a notice. */
 int64_t config_grace(const struct config *config, int number);
 /* The settings that must be equal on all nodes ("name=value\n"…). False: `size` is too small. */

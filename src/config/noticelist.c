@@ -4,7 +4,6 @@
 #include "config/noticelist.h"
 
 #include "base/clock.h"
-#include "base/nearest.h"
 #include "base/str.h"
 #include "base/value.h"
 #include "config/text.h"
@@ -26,7 +25,7 @@ const char *const notice_kind_names[] = {
     [CONFIG_NOTICE_POD] = "pod",         [CONFIG_NOTICE_SLURM] = "slurm",
     [CONFIG_NOTICE_FILE] = "file",       [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
     [CONFIG_NOTICE_COMMAND] = "command", [CONFIG_NOTICE_POLL] = "poll",
-    [CONFIG_NOTICE__COUNT] = NULL,
+    [CONFIG_NOTICE__COUNT] = "none",     NULL,
 };
 
 static bool is_word(enum config_notice_kind kind)
@@ -50,7 +49,7 @@ static void free_notice(struct config_notice *notice)
 static enum config_notice_kind find_kind(const char *name)
 {
     int kind = 0;
-    while (notice_kind_names[kind] && !str_is(notice_kind_names[kind], name))
+    while (kind < CONFIG_NOTICE__COUNT && !str_is(notice_kind_names[kind], name))
         kind++;
     return (enum config_notice_kind)kind;
 }
@@ -58,16 +57,15 @@ static enum config_notice_kind find_kind(const char *name)
 static bool unknown(const char *what, const char *name, struct err *err)
 {
     struct nearest nearest = nearest_to(name);
-    for (size_t i = 0; notice_kind_names[i]; i++)
+    for (int i = 0; i < CONFIG_NOTICE__COUNT; i++)
         nearest_consider(&nearest, "", notice_kind_names[i]);
     if (nearest.name[0])
         return err_set(err, ERR_USAGE, 0, "%s \"%.40s\"; the nearest is \"%s\"", what, name,
                        nearest.name);
-    return err_set(
-        err, ERR_USAGE, 0,
-        "%s \"%.40s\"; there are auto, gce, aws, azure, alibaba, tencent, pod, slurm, file, "
-        "kubernetes, command and poll",
-        what, name);
+    return err_set(err, ERR_USAGE, 0,
+                   "%s \"%.40s\"; there are auto, gce, aws, azure, alibaba, tencent, pod, slurm, "
+                   "file, kubernetes, command and poll",
+                   what, name);
 }
 
 static bool noticelist_is_taken(const struct config *config, const char *name)
@@ -81,10 +79,7 @@ static bool noticelist_is_taken(const struct config *config, const char *name)
 /* The name for people: a program's file name, else the kind. */
 static const char *usual_name(const struct config_notice *notice)
 {
-    const char *base = noticelist_is_program(notice->kind) ? notice->args[0] : "";
-    const char *slash = strrchr(base, '/');
-    if (slash)
-        base = slash + 1;
+    const char *base = noticelist_is_program(notice->kind) ? basename(notice->args[0]) : "";
     return *base && str_is_utf8(base) ? base : notice_kind_names[notice->kind];
 }
 
@@ -100,19 +95,41 @@ static bool give_name(const struct config *config, struct config_notice *notice,
     return text_keep(&notice->name, strdup(name), err);
 }
 
-/* Takes the memory of *notice, even on failure. */
-static bool noticelist_add(struct config *config, struct config_notice *notice, struct err *err)
+/* Checks the times after all members are read: they may come before the kind. */
+static bool settle_times(struct config_notice *notice, struct err *err)
 {
-    bool ok = true;
+    bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
+    if (!is_poll && (notice->interval_ns || notice->timeout_ns))
+        return err_set(err, ERR_USAGE, 0, "only poll takes %s",
+                       notice->interval_ns ? "interval" : "timeout");
+    if (is_poll && !notice->interval_ns)
+        notice->interval_ns = INTERVAL_NS;
+    if (is_poll && !notice->timeout_ns)
+        notice->timeout_ns = TIMEOUT_NS;
+    return true;
+}
+
+/* Checks whether the list may have this source beside its other sources. */
+static bool check_new(const struct config *config, const struct config_notice *notice,
+                      struct err *err)
+{
     if (config->nnotices >= CONFIG_NOTICES_MAX)
-        ok = err_set(err, ERR_USAGE, 0, "more than %d sources", CONFIG_NOTICES_MAX);
-    else if (is_word(notice->kind) && noticelist_has(config, notice->kind))
-        ok = err_set(err, ERR_USAGE, 0, "%s is there twice", notice_kind_names[notice->kind]);
-    else if (!notice->name)
-        ok = give_name(config, notice, err);
-    else if (noticelist_is_taken(config, notice->name))
-        ok = err_set(err, ERR_USAGE, 0,
-                     "two sources are called \"%s\"; give one of them another name", notice->name);
+        return err_set(err, ERR_USAGE, 0, "more than %d sources", CONFIG_NOTICES_MAX);
+    if (is_word(notice->kind) && noticelist_has(config, notice->kind))
+        return err_set(err, ERR_USAGE, 0, "%s is given twice", notice_kind_names[notice->kind]);
+    if (notice->name && noticelist_is_taken(config, notice->name))
+        return err_set(err, ERR_USAGE, 0,
+                       "two sources are called \"%s\"; give one of them another name",
+                       notice->name);
+    return true;
+}
+
+/* Takes the memory of *notice, even on failure; is_read: no error came before. */
+static bool noticelist_add(struct config *config, struct config_notice *notice, bool is_read,
+                           struct err *err)
+{
+    bool ok = is_read && settle_times(notice, err) && check_new(config, notice, err) &&
+              (notice->name || give_name(config, notice, err));
     if (ok)
         config->notices[config->nnotices++] = *notice;
     else
@@ -130,20 +147,6 @@ static bool add_path(struct config_notice *notice, const char *path, const char 
     return ok || err_wrap(err, "%s", notice_kind_names[notice->kind]);
 }
 
-/* Checks the times after all members are read: they may come before the kind. */
-static bool settle_times(struct config_notice *notice, struct err *err)
-{
-    bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
-    if (!is_poll && (notice->interval_ns || notice->timeout_ns))
-        return err_set(err, ERR_USAGE, 0, "only poll takes %s",
-                       notice->interval_ns ? "interval" : "timeout");
-    if (is_poll && !notice->interval_ns)
-        notice->interval_ns = INTERVAL_NS;
-    if (is_poll && !notice->timeout_ns)
-        notice->timeout_ns = TIMEOUT_NS;
-    return true;
-}
-
 bool noticelist_add_text(const char *text, const char *folder, struct config *config,
                          struct err *err)
 {
@@ -159,10 +162,8 @@ bool noticelist_add_text(const char *text, const char *folder, struct config *co
         return err_set(err, ERR_USAGE, 0, "%s takes no path", name);
     if (!is_word(notice.kind) && !colon)
         return err_set(err, ERR_USAGE, 0, "%s needs a path; write %s:PATH", name, name);
-    if ((!colon || add_path(&notice, colon + 1, folder, err)) && settle_times(&notice, err))
-        return noticelist_add(config, &notice, err);
-    free_notice(&notice);
-    return false;
+    bool is_read = !colon || add_path(&notice, colon + 1, folder, err);
+    return noticelist_add(config, &notice, is_read, err);
 }
 
 static bool time_from_json(const struct json *json, int64_t *ret, struct err *err)
@@ -193,14 +194,13 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
     if (is_word(notice->kind))
         return err_set(err, ERR_USAGE, 0, "%s is not an object; write \"%s\"", json_key(json),
                        json_key(json));
-    if (noticelist_is_program(notice->kind))
-        return command_from_json(json, folder, &notice->args, err) ||
-               err_wrap(err, "%s", json_key(json));
-    const char *path = json_text(json);
-    if (!path)
-        return json_unwanted(json, "a path as a string is wanted", err) ||
-               err_wrap(err, "%s", json_key(json));
-    return add_path(notice, path, folder, err);
+    bool is_program = noticelist_is_program(notice->kind);
+    const char *path = is_program ? NULL : json_text(json);
+    if (path)
+        return add_path(notice, path, folder, err);
+    return (is_program ? command_from_json(json, folder, &notice->args, err)
+                       : json_unwanted(json, "a path as a string is wanted", err)) ||
+           err_wrap(err, "%s", json_key(json));
 }
 
 static bool member_from_json(struct config_notice *notice, const struct json *member,
@@ -225,34 +225,25 @@ static bool add_from_object(const struct json *json, const char *folder, struct 
         ok = member_from_json(&notice, member, folder, err);
     if (ok && notice.kind == CONFIG_NOTICE__COUNT)
         ok = err_set(err, ERR_USAGE, 0,
-                     "the key is missing that says what it is: file, kubernetes, command or poll");
-    if (ok && settle_times(&notice, err))
-        return noticelist_add(config, &notice, err);
-    free_notice(&notice);
-    return false;
-}
-
-static bool noticelist_add_json(const struct json *item, const char *folder, struct config *config,
-                                struct err *err)
-{
-    const char *text = json_text(item);
-    if (text)
-        return noticelist_add_text(text, folder, config, err);
-    if (json_kind(item) == JSON_IS_OBJECT)
-        return add_from_object(item, folder, config, err);
-    return json_unwanted(item, "a string or an object is wanted", err);
+                     "a key must say what it is: file, kubernetes, command or poll");
+    return noticelist_add(config, &notice, ok, err);
 }
 
 bool noticelist_from_json(const struct json *json, const char *folder, struct config *config,
                           struct err *err)
 {
     const struct json *item = json_first(json);
-    const char *only = item && !json_next(item) ? json_text(item) : NULL;
-    if (only && str_is(only, "none"))
+    const char *text = item && !json_next(item) ? json_text(item) : NULL;
+    if (text && str_is(text, "none"))
         return true;
-    for (size_t n = 1; item; item = json_next(item), n++)
-        if (!noticelist_add_json(item, folder, config, err))
+    for (size_t n = 1; item; item = json_next(item), n++) {
+        text = json_text(item);
+        if (!(text ? noticelist_add_text(text, folder, config, err)
+              : json_kind(item) == JSON_IS_OBJECT
+                  ? add_from_object(item, folder, config, err)
+                  : json_unwanted(item, "a string or an object is wanted", err)))
             return err_wrap(err, "item %zu", n);
+    }
     return true;
 }
 
@@ -264,29 +255,24 @@ bool noticelist_has(const struct config *config, enum config_notice_kind kind)
     return false;
 }
 
-static bool insert(struct config *config, size_t at, enum config_notice_kind kind, struct err *err)
-{
-    struct config_notice notice = {.kind = kind};
-    if (!noticelist_add(config, &notice, err))
-        return false;
-    struct config_notice *list = config->notices;
-    memmove(list + at + 1, list + at, (config->nnotices - 1 - at) * sizeof *list);
-    list[at] = notice;
-    return true;
-}
-
 bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds, struct err *err)
 {
+    struct config_notice *list = config->notices;
     size_t at = 0;
-    while (config->notices[at].kind != CONFIG_NOTICE_AUTO)
+    while (list[at].kind != CONFIG_NOTICE_AUTO)
         at++;
-    free_notice(&config->notices[at]);
+    free_notice(&list[at]);
     config->nnotices--;
-    memmove(config->notices + at, config->notices + at + 1,
-            (config->nnotices - at) * sizeof *config->notices);
-    for (; *kinds != CONFIG_NOTICE_AUTO; kinds++)
-        if (!noticelist_has(config, *kinds) && !insert(config, at++, *kinds, err))
+    memmove(list + at, list + at + 1, (config->nnotices - at) * sizeof *list);
+    for (; *kinds != CONFIG_NOTICE_AUTO; kinds++) {
+        struct config_notice notice = {.kind = *kinds};
+        if (noticelist_has(config, *kinds))
+            continue;
+        if (!noticelist_add(config, &notice, true, err))
             return err_wrap(err, "notices, for auto");
+        memmove(list + at + 1, list + at, (config->nnotices - 1 - at) * sizeof *list);
+        list[at++] = notice;
+    }
     return true;
 }
 

@@ -10,8 +10,8 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* "auto" … "poll", by enum config_notice_kind; ends with NULL. pchrun-watch has the same names for
- * its sources. */
+/* "auto" … "poll", by enum config_notice_kind, then "none" and NULL. pchrun-watch has the same
+ * names for its sources. */
 extern const char *const notice_kind_names[];
 /* True if the source is a program of the user. All others but "auto" are in pchrun-watch. */
 bool noticelist_is_program(enum config_notice_kind kind);

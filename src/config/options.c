@@ -8,10 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "config/platform.h"
 #include "discover/discover.h"
 
 #include <ctype.h>
@@ -59,7 +57,26 @@ static const char *const leftovers_names[] = {
 static const char *const watchdog_modes[] = {
     [WATCHDOG_OFF] = "off", [WATCHDOG_LOG] = "log", [WATCHDOG_ON] = "on", NULL};
 
-/* Their order is that of --help and the manual. */
+const char *const preset_names[] = {
+    [PRESET_AUTO] = "auto",
+    [PRESET_NONE] = "none",
+    [PRESET_SLURM] = "slurm",
+    [PRESET_KUBERNETES] = "kubernetes",
+    [PRESET_KUBEFLOW] = "kubeflow",
+    [PRESET_SGE] = "sge",
+    [PRESET_GCE] = "gce",
+    [PRESET_GCE_GPU] = "gce-gpu",
+    [PRESET_GCE_SPOT] = "gce-spot",
+    [PRESET_TENSORFLOW_GCE] = "tensorflow-gce",
+    [PRESET_AWS] = "aws",
+    [PRESET_AZURE] = "azure",
+    [PRESET_ALIBABA] = "alibaba",
+    [PRESET_TENCENT] = "tencent",
+    [PRESET_UNRELIABLE] = "unreliable",
+    [PRESET__COUNT] = NULL,
+};
+
+/* The options in the order of --help and the manual. */
 /* clang-format off */
 const struct option options[] = {
 #include "config/options_job.inc"
@@ -119,56 +136,4 @@ const struct option *option_by_key(const char *key)
         if (str_is(options[i].key, key))
             return &options[i];
     return NULL;
-}
-
-const struct option *option_by_variable(const char *name)
-{
-    char variable[OPTION_NAME_MAX];
-    for (size_t i = 0; i < options_count; i++) {
-        const struct option *option = &options[i];
-        if (str_is(name, option_variable(option->key, variable)) ||
-            (option->also && str_is(name, option_variable(option->also, variable))))
-            return option;
-    }
-    return NULL;
-}
-
-bool option_unknown_key(const char *key, struct err *err)
-{
-    struct nearest nearest = nearest_to(key);
-    for (size_t i = 0; i < options_count; i++)
-        nearest_consider(&nearest, "", options[i].key);
-    for (size_t i = 0; i < option_groups_count; i++)
-        if (option_groups[i].name[0])
-            nearest_consider(&nearest, "", option_groups[i].name);
-    if (nearest.name[0])
-        return err_set(err, ERR_USAGE, 0, "unknown key \"%.80s\"; the nearest is \"%s\"", key,
-                       nearest.name);
-    return err_set(err, ERR_USAGE, 0,
-                   "unknown key \"%.80s\"; pchrun --print-config shows all that there are", key);
-}
-
-bool option_unknown_variable(const char *name, struct err *err)
-{
-    /* Skips the common prefix, which would make all names look alike. */
-    size_t prefix = strlen("PCHRUN_");
-    char variable[OPTION_NAME_MAX];
-    struct nearest nearest = nearest_to(name + prefix);
-    for (size_t i = 0; i < options_count; i++) {
-        nearest_consider(&nearest, "PCHRUN_", option_variable(options[i].key, variable) + prefix);
-        if (options[i].also)
-            nearest_consider(&nearest, "PCHRUN_",
-                             option_variable(options[i].also, variable) + prefix);
-    }
-    nearest_consider(&nearest, "PCHRUN_", "CONFIG");
-    if (!nearest.name[0])
-        return err_set(
-            err, ERR_USAGE, 0,
-            "unknown environment variable %.80s; PCHRUN_* is kept for configuration, and "
-            "pchrun --help shows all that there are",
-            name);
-    return err_set(err, ERR_USAGE, 0,
-                   "unknown environment variable %.80s; the nearest is %s (PCHRUN_* is kept for "
-                   "configuration)",
-                   name, nearest.name);
 }

@@ -25,6 +25,7 @@ enum option_type {
     OPTION_PATH,     /* as OPTION_TEXT; made absolute */
     OPTION_TEMPLATE, /* as OPTION_PATH; may hold {state_dir} and {node_rank} */
     OPTION_CHOICE,   /* int, an index into `choices` */
+    OPTION_CHOICES,  /* unsigned, a bit for each chosen index into `choices` */
     OPTION_SIGNAL,   /* int, a signal number */
     OPTION_LIST,     /* char **, owned, ends with NULL */
     OPTION_CODES,    /* as OPTION_LIST, of exit codes for value_codes() */
@@ -45,7 +46,7 @@ struct option {
     const char *fallback;       /* the default as text; NULL: null */
     int64_t min, max;           /* of numbers and durations; of a text's length */
     const char *const *choices; /* ends with NULL */
-    const char *metavar;        /* for --help; NULL: that of the type */
+    const char *metavar;        /* for --help; NULL: the metavar of the type */
     const char *help;           /* one short line, no full stop */
     const char *manual;         /* mdoc, whole sentences */
 };
@@ -86,8 +87,3 @@ char *option_variable(const char *key, char text[OPTION_NAME_MAX]);
 
 /* NULL: unknown. Names must not be abbreviated. */
 const struct option *option_by_key(const char *key);
-const struct option *option_by_variable(const char *name);
-
-/* Set ERR_USAGE: `unknown key "x"` and the nearest known name, if any. Return false. */
-bool option_unknown_key(const char *key, struct err *err);
-bool option_unknown_variable(const char *name, struct err *err); /* "PCHRUN_X" */

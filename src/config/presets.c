@@ -1,30 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See presets.h.
  *
- * To add a preset: its number in platform.h, its name in platform.c, its row here; if the machine
- * shows it, also a line in platform.c. A grace is the least time that the platform promises, minus
- * the time to end.
+ * To add a preset: its number in config.h, its name in options.c, its row here; if the machine
+ * shows it, also a line in `schedulers` or `vendors`. A grace is the least time that the platform
+ * promises, minus the time to end.
  */
 #include "config/presets.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "config/noticelist.h"
 #include "config/options.h"
-#include "config/origin.h"
 #include "config/values.h"
 
-#include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define DMI        "/sys/class/dmi/id/"
+#define VENDOR     DMI "sys_vendor"
+#define PRODUCT    DMI "product_name"
+#define CHASSIS    DMI "chassis_asset_tag"
+#define BIOS       DMI "bios_version"
+#define GPU_DEVICE "/dev/nvidia0"
+
+enum { DMI_TEXT_MAX = 65, PATH_SIZE = 512 };
+
+/* --- the scheduler --- */
+
+static bool has_variable(char **env, const char *name)
+{
+    const char *value = str_variable(env, name);
+    return value && *value;
+}
+
+/* Slurm and Grid Engine may run inside Kubernetes, never around it, so they come first. Every login
+ * on a Grid Engine cluster has SGE_ROOT, and other programs also set JOB_ID. */
+static const struct {
+    enum preset preset;
+    const char *variable, *other; /* other: must also be set; NULL: none */
+} schedulers[] = {
+    {PRESET_SLURM, "SLURM_JOB_ID", NULL},
+    {PRESET_SGE, "SGE_ROOT", "JOB_ID"},
+    {PRESET_KUBERNETES, "KUBERNETES_SERVICE_HOST", NULL},
+};
+
+void platform_scheduler(char **env, struct platform *ret)
+{
+    *ret = (struct platform){.preset = PRESET_NONE};
+    for (size_t i = 0; i < ARRAY_LEN(schedulers); i++) {
+        const char *name = schedulers[i].variable, *other = schedulers[i].other;
+        if (!has_variable(env, name) || (other && !has_variable(env, other)))
+            continue;
+        ret->preset = schedulers[i].preset;
+        snprintf(ret->why, sizeof ret->why, other ? "%s and %s are set" : "%s is set", name, other);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(schedulers); i++)
+        str_addf(ret->why, sizeof ret->why, "%s%s%s%s", i > 0 ? ", " : "", schedulers[i].variable,
+                 schedulers[i].other ? " with " : "",
+                 schedulers[i].other ? schedulers[i].other : "");
+    str_addf(ret->why, sizeof ret->why, ": none is set");
+}
+
+/* --- the cloud --- */
+
+/* How the firmware of each cloud identifies itself. */
+static const struct vendor {
+    const char *name;
+    enum preset preset;
+    const char *file, *pattern; /* the text of `file` must match, too (fnmatch(3)); NULL: no file */
+} vendors[] = {
+    /* The vendor alone is not enough: a Chromebook has the same one. */
+    {"Google", PRESET_GCE_SPOT, PRODUCT, "Google?( Compute Engine)"},
+    {"Amazon EC2", PRESET_AWS},
+    /* Older instance types use Xen, some with GPUs; other clouds use Xen, too. */
+    {"Xen", PRESET_AWS, BIOS, "*.amazon*"},
+    /* Hyper-V elsewhere has the same vendor; only Azure has this tag. */
+    {"Microsoft Corporation", PRESET_AZURE, CHASSIS, "7783-7084-3265-9085-8269-3286-77"},
+    {"Alibaba Cloud", PRESET_ALIBABA},
+    {"Tencent Cloud", PRESET_TENCENT},
+};
+
+/* Reads the line of a firmware file, without surrounding spaces; "": no such file. */
+static void platform_read_line(const char *root, const char *path, char text[DMI_TEXT_MAX])
+{
+    char whole[PATH_SIZE];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    (void)fd_read_line(whole, text, DMI_TEXT_MAX);
+    for (char *p = str_one_line(text); *p; p++)
+        if (*p > '~' || *p < ' ')
+            *p = '?';
+}
+
+/* The firmware does not show whether a VM is a Spot VM; the shorter grace suits both. */
+static void look_for_gpu(const char *root, struct platform *ret)
+{
+    char whole[PATH_SIZE];
+    snprintf(whole, sizeof whole, "%s%s", root, GPU_DEVICE);
+    bool has_gpu = access(whole, F_OK) == 0;
+    ret->preset = has_gpu ? PRESET_GCE_GPU : PRESET_GCE_SPOT;
+    str_addf(ret->why, sizeof ret->why,
+             has_gpu ? ", and " GPU_DEVICE " is there"
+                     : ", and " GPU_DEVICE
+                       " is not; nothing shows whether this is a Spot VM, so it may be one");
+}
+
+void platform_cloud(const char *root, struct platform *ret)
+{
+    const char *file = VENDOR;
+    char text[DMI_TEXT_MAX];
+    *ret = (struct platform){.preset = PRESET_NONE};
+    platform_read_line(root, VENDOR, text);
+    if (!text[0]) {
+        snprintf(ret->why, sizeof ret->why, "%s cannot be read, or is empty", VENDOR);
+        return;
+    }
+    size_t i = 0;
+    while (i < ARRAY_LEN(vendors) && !str_is(text, vendors[i].name))
+        i++;
+    const struct vendor *vendor = i < ARRAY_LEN(vendors) ? &vendors[i] : NULL;
+    if (vendor && vendor->file)
+        platform_read_line(root, file = vendor->file, text);
+    if (vendor && (!vendor->pattern || fnmatch(vendor->pattern, text, FNM_EXTMATCH) == 0))
+        ret->preset = vendor->preset;
+    snprintf(ret->why, sizeof ret->why, "%s is %s", file, text);
+    if (ret->preset == PRESET_GCE_SPOT)
+        look_for_gpu(root, ret);
+}
+
+/* --- the table --- */
 
 /* clang-format off */
+#define IN_GKE                                                                                     \
+    "on a Spot node of GKE a pod has 15 s: set grace to 12s there; in some clusters a pod gets "   \
+    "no answer from the VM's metadata server (workload identity replaces it), but it always gets " \
+    "SIGTERM"
 #define RESTART_CODES(code)                                                                        \
     {"exit.preempted", code}, {"exit.preempted_unsaved", code}, {"exit.node_lost", code},          \
     {"exit.hang", code}
 /* clang-format on */
 
 const char presets_manual[] =
-    "A preset replaces the defaults by the values of one platform.\nA flag, a variable or the file "
+    "A preset replaces the defaults by the values of one platform, and of\n.Li unreliable .\nA "
+    "flag, a variable or the file "
     "wins over it; for\n.Cm signals\nthat holds for each signal alone.\n"
     ".Nm pchrun Fl -print-config\nshows under\n.Li $platform\nthe preset in force and why, and the "
     "meaning of\n.Li auto\nin\n.Cm notices .\nIt also marks each value of the preset.\npchrun "
@@ -33,7 +153,7 @@ const char presets_manual[] =
     "the promise varies, it is the least: set\n.Cm grace\nif yours is longer.";
 
 const struct preset_row presets[PRESET__COUNT] = {
-    [PRESET_AUTO] = {.title = "look where this is",
+    [PRESET_AUTO] = {.title = "detect where this runs",
                      .manual =
                          "The scheduler's preset, by its variables:\n.Li slurm\nby\n"
                          ".Ev SLURM_JOB_ID ,\n.Li sge\nby\n.Ev SGE_ROOT\nand\n.Ev JOB_ID ,\n"
@@ -85,22 +205,27 @@ const struct preset_row presets[PRESET__COUNT] = {
          .manual = "Maintenance of its host stops such a VM, an hour after the notice.\nAfter\n"
                    ".Dv SIGTERM\nit may have only the 30 seconds of a Spot VM.",
          .settings = {{"grace", "25s"}},
-         .source = CONFIG_NOTICE_GCE},
+         .source = CONFIG_NOTICE_GCE,
+         .in_pod = IN_GKE},
     [PRESET_GCE_SPOT] = {.title = "Google Compute Engine, a Spot VM",
                          .manual = "A Spot or preemptible VM has 30 seconds.",
                          .settings = {{"grace", "25s"}},
-                         .source = CONFIG_NOTICE_GCE},
+                         .source = CONFIG_NOTICE_GCE,
+                         .in_pod = IN_GKE},
     [PRESET_TENSORFLOW_GCE] =
         {.title = "what restarts TensorFlow's jobs on Google Compute Engine",
          .manual = "TensorFlow exits with 143 there, and the program that restarts its jobs knows "
                    "that code.",
          .settings = {{"grace", "25s"}, RESTART_CODES("143")},
          .source = CONFIG_NOTICE_GCE},
-    [PRESET_AWS] = {.title = "Amazon EC2",
-                    .manual = "A Spot instance has a notice two minutes ahead;\n.Dv SIGTERM\n"
-                              "comes only at its shutdown.",
-                    .settings = {{"grace", "25s"}},
-                    .source = CONFIG_NOTICE_AWS},
+    [PRESET_AWS] =
+        {.title = "Amazon EC2",
+         .manual = "A Spot instance has a notice two minutes ahead;\n.Dv SIGTERM\n"
+                   "comes only at its shutdown.",
+         .settings = {{"grace", "25s"}},
+         .source = CONFIG_NOTICE_AWS,
+         .in_pod = "a pod that is not in the host's network gets an answer from the instance's "
+                   "metadata service only where its hop limit is 2; SIGTERM does not depend on it"},
     [PRESET_AZURE] = {.title = "Microsoft Azure",
                       .manual =
                           "A Spot VM has a notice at most 30 seconds ahead; other events leave "
@@ -117,7 +242,18 @@ const struct preset_row presets[PRESET__COUNT] = {
                                   ".Dv SIGTERM\ncomes only at its shutdown.",
                         .settings = {{"grace", "25s"}},
                         .source = CONFIG_NOTICE_TENCENT},
+    [PRESET_UNRELIABLE] =
+        {.title = "machines that fail often, on any platform",
+         .manual =
+             "For old or borrowed machines, very many of them, or a network that breaks.\nA "
+             "process that fails costs a few minutes of training and no place in the queue, and "
+             "a node may come an hour late.\nThis one is no platform, and is added to one.",
+         .settings = {{"restart.max", "3"},
+                      {"checkpoint.every", "auto"},
+                      {"cluster.join_timeout", "1h"}}},
 };
+
+/* --- in a configuration --- */
 
 static bool presets_fill_in(struct config *config, const struct preset_setting *setting,
                             const char *origin, struct err *err)
@@ -128,31 +264,61 @@ static bool presets_fill_in(struct config *config, const struct preset_setting *
         return true;
     memcpy(given, config->signals, sizeof given);
     bool ok = origin_set(config, option, FROM_PRESET, origin, err) &&
-              value_from_text(option, setting->text, NULL, config, err);
+              value_from_text(option, setting->text, config, err);
     for (int number = 0; number < CONFIG_SIGNALS; number++)
         if (given[number].is_given)
             config->signals[number] = given[number];
     return ok;
 }
 
+static bool presets_add(struct config *config, enum preset preset, const char *why, struct err *err)
+{
+    char origin[PLATFORM_WHY_MAX + OPTION_NAME_MAX];
+    snprintf(origin, sizeof origin, "preset %s, %s", preset_names[preset], why);
+    for (const struct preset_setting *at = presets[preset].settings; at->key; at++)
+        if (!presets_fill_in(config, at, origin, err))
+            return err_wrap(err, "%s of preset %s", at->key, preset_names[preset]);
+    return true;
+}
+
+#define UNRELIABLE (1U << PRESET_UNRELIABLE)
+
+static bool platform_is_auto(const struct config *config)
+{
+    return (config->preset & ~UNRELIABLE & ~(1U << PRESET_AUTO)) == 0;
+}
+
+static bool find_platform(const struct config *config, char **env, struct platform *ret,
+                          struct err *err)
+{
+    unsigned platforms = config->preset & ~UNRELIABLE;
+    if (platforms & (platforms - 1))
+        return err_set(err, ERR_USAGE, 0,
+                       "preset, set by the %s, names two platforms; only unreliable may be beside "
+                       "one",
+                       origin_text(config, "preset"));
+    *ret = (struct platform){.preset = PRESET_AUTO};
+    while (platforms >> ret->preset > 1)
+        ret->preset++;
+    if (platform_is_auto(config))
+        platform_scheduler(env, ret);
+    else
+        str_copy(ret->why, sizeof ret->why, origin_text(config, "preset"));
+    return true;
+}
+
 bool presets_apply(struct config *config, char **env, struct err *err)
 {
-    bool is_auto = config->preset == PRESET_AUTO;
-    struct platform found = {.preset = (enum preset)config->preset};
-    char origin[PLATFORM_WHY_MAX + OPTION_NAME_MAX];
-    if (is_auto)
-        platform_scheduler(env, &found);
-    else
-        str_copy(found.why, sizeof found.why, origin_text(config, "preset"));
+    struct platform found;
+    char named[PLATFORM_WHY_MAX];
+    if (!find_platform(config, env, &found, err))
+        return false;
     config->platform.preset = found.preset;
     snprintf(config->platform.why, sizeof config->platform.why, "%s %.240s",
-             is_auto ? "detected:" : "named by", found.why);
-    snprintf(origin, sizeof origin, "preset %s, %s", preset_names[found.preset],
-             config->platform.why);
-    for (const struct preset_setting *at = presets[found.preset].settings; at->key; at++)
-        if (!presets_fill_in(config, at, origin, err))
-            return err_wrap(err, "%s of preset %s", at->key, preset_names[found.preset]);
-    return true;
+             platform_is_auto(config) ? "detected:" : "named by", found.why);
+    snprintf(named, sizeof named, "named by %.240s", origin_text(config, "preset"));
+    return presets_add(config, found.preset, config->platform.why, err) &&
+           (!(config->preset & UNRELIABLE) || presets_add(config, PRESET_UNRELIABLE, named, err));
 }
 
 /* --- "auto" in "notices" --- */
@@ -165,7 +331,7 @@ static void find_sources(const struct config *config, const char *root, struct p
     size_t n = 0;
     memset(kinds, 0, 3 * sizeof *kinds);
     *cloud = (struct platform){.preset = PRESET_NONE};
-    if (config->preset == PRESET_AUTO)
+    if (platform_is_auto(config))
         platform_cloud(root, cloud);
     kinds[n] = presets[config->platform.preset].source;
     n += kinds[n] != CONFIG_NOTICE_AUTO;
@@ -184,39 +350,21 @@ bool presets_settle_notices(struct config *config, const char *root, struct err 
 
 /* --- --print-config --- */
 
-/* A warning about the notices of this cloud in a pod; NULL: none. */
-static const char *note_of(enum preset scheduler, enum preset cloud)
-{
-    if (scheduler != PRESET_KUBERNETES)
-        return NULL;
-    switch (cloud) {
-    case PRESET_GCE_GPU:
-    case PRESET_GCE_SPOT:
-        return "on a Spot node of GKE a pod has 15 s: set grace to 12s there; whether a pod gets "
-               "an answer from the VM's metadata server depends on the cluster (workload identity "
-               "puts another one before it), SIGTERM does not";
-    case PRESET_AWS:
-        return "a pod that is not in the host's network gets an answer from the instance's "
-               "metadata service only where its hop limit is 2; SIGTERM does not depend on it";
-    default:
-        return NULL;
-    }
-}
-
 void presets_show(const struct config *config, struct writer *w)
 {
-    bool is_auto = config->preset == PRESET_AUTO;
+    bool is_auto = platform_is_auto(config);
     enum config_notice_kind kinds[3];
     struct platform cloud;
     char why[PLATFORM_WHY_MAX + 32];
     find_sources(config, "", &cloud, kinds);
     snprintf(why, sizeof why, "%s%s", config->platform.why,
-             is_auto ? "" : ", so nothing was looked at");
+             is_auto ? "" : ", so pchrun did not detect it");
     writer_object(w, "$platform");
     writer_text(w, "preset", preset_names[config->platform.preset]);
     writer_text(w, "why", why);
     if (is_auto) {
-        const char *note = note_of(config->platform.preset, cloud.preset);
+        bool is_pod = config->platform.preset == PRESET_KUBERNETES;
+        const char *note = is_pod ? presets[cloud.preset].in_pod : NULL;
         writer_text(w, "cloud", cloud.preset == PRESET_NONE ? NULL : preset_names[cloud.preset]);
         writer_text(w, "cloud_why", cloud.why);
         if (note)

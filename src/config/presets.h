@@ -3,13 +3,15 @@
  * presets: values that replace the defaults on one platform: a table of option texts.
  *
  * A preset sets only what the user has not set, option by option and signal by signal. So each of
- * its values can be overridden alone. The option "preset" names one, or platform.h detects it. Main
+ * its values can be overridden alone. The option "preset" names one, or it is detected from the
+ * environment and a few files. No packet is sent, so whether this is a Spot VM stays unknown, and
+ * the more careful preset applies. Two presets may apply: Slurm's, and that of the cloud below it.
+ * "unreliable" is no platform, and is added to any. An unreadable file counts as missing. Main
  * thread.
  */
 #pragma once
 
 #include "config/config.h"
-#include "config/platform.h"
 #include "json/writer.h"
 
 enum { PRESET_SETTINGS_MAX = 6 };
@@ -22,6 +24,7 @@ struct preset_row {
     const char *manual;                                      /* mdoc, whole sentences */
     struct preset_setting settings[PRESET_SETTINGS_MAX + 1]; /* ends with a key that is NULL */
     enum config_notice_kind source; /* what "auto" in "notices" means; CONFIG_NOTICE_AUTO: none */
+    const char *in_pod;             /* a warning about this cloud's notices in a pod; NULL: none */
 };
 extern const struct preset_row presets[PRESET__COUNT];
 extern const char presets_manual[]; /* about all presets; mdoc */
@@ -36,3 +39,9 @@ MUST_CHECK bool presets_settle_notices(struct config *config, const char *root, 
 
 /* Writes the member "$platform": the preset and the evidence. Reads firmware files. */
 void presets_show(const struct config *config, struct writer *w);
+
+/* Looks only at variables. If two schedulers match, the inner one wins. */
+void platform_scheduler(char **env, struct platform *ret);
+/* Looks at the kernel's firmware files and for a GPU's device. Outside of clouds this reads one
+ * file. `root` is put before each path, for tests; normally "". */
+void platform_cloud(const char *root, struct platform *ret);

@@ -4,13 +4,79 @@
 #include "config/rules.h"
 
 #include "base/clock.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "base/value.h"
-#include "config/signames.h"
 
+#include <ctype.h>
+#include <signal.h>
 #include <string.h>
+#include <strings.h>
 
 #define GRACE_MAX_NS (7 * 24 * 3600 * NS_PER_S)
+
+enum { SIGNALS_END = 32 };
+
+/* Why pchrun cannot use a signal; NULL: a user may name it. */
+static const char *const refused[SIGNALS_END] = {
+    [SIGKILL] = "no program can handle it",
+    [SIGSTOP] = "no program can handle it",
+    [SIGCHLD] = "pchrun itself needs it",
+    [SIGPIPE] = "it reports a broken pipe",
+    [SIGTSTP] = "it belongs to job control",
+    [SIGTTIN] = "it belongs to job control",
+    [SIGTTOU] = "it belongs to job control",
+    [SIGCONT] = "it belongs to job control",
+    [SIGWINCH] = "it belongs to the terminal",
+    [SIGURG] = "it belongs to sockets",
+    [SIGSEGV] = "it reports an error in the program",
+    [SIGBUS] = "it reports an error in the program",
+    [SIGFPE] = "it reports an error in the program",
+    [SIGILL] = "it reports an error in the program",
+    [SIGTRAP] = "it reports an error in the program",
+    [SIGSYS] = "it reports an error in the program",
+    [SIGABRT] = "it reports an error in the program",
+    [SIGXFSZ] = "it reports an error in the program",
+};
+
+const char *signame_at(unsigned index)
+{
+    for (int number = 1; number < SIGNALS_END; number++)
+        if (!refused[number] && index-- == 0)
+            return sigabbrev(number);
+    return NULL;
+}
+
+static bool unknown_signal(const char *name, const char *bare, struct err *err)
+{
+    char upper[32];
+    str_copy(upper, sizeof upper, bare);
+    for (char *p = upper; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    struct nearest nearest = nearest_to(upper);
+    for (unsigned i = 0; signame_at(i); i++)
+        nearest_consider(&nearest, "", signame_at(i));
+    return err_set(err, ERR_USAGE, 0, "\"%.40s\" is not a signal; %s%s", name,
+                   nearest.name[0] ? "the nearest is " : "write a name, such as TERM",
+                   nearest.name);
+}
+
+bool signame_parse(const char *name, int *ret, struct err *err)
+{
+    const char *bare = strncasecmp(name, "SIG", 3) == 0 ? name + 3 : name;
+    for (int number = 1; number < SIGNALS_END; number++) {
+        if (strcasecmp(bare, sigabbrev(number)) != 0)
+            continue;
+        if (refused[number])
+            return err_set(err, ERR_USAGE, 0, "SIG%s cannot be used here: %s", sigabbrev(number),
+                           refused[number]);
+        *ret = number;
+        return true;
+    }
+    return unknown_signal(name, bare, err);
+}
+
+/* ---- the meaning of signals ---- */
 
 const char *const rule_names[] = {
     [SIGNAL_FORWARD] = "forward",
@@ -53,12 +119,14 @@ bool rules_add_text(char *text, struct config *config, struct err *err)
     int number;
     return signame_parse(text, &number, err) &&
            (parse_rule(action, grace, &config->signals[number], err) ||
-            err_wrap(err, "%s", signame(number)));
+            err_wrap(err, "%s", sigabbrev(number)));
 }
 
-static bool rule_from_object(const struct json *json, struct config_signal *ret, struct err *err)
+static bool rule_from_json(const struct json *json, struct config_signal *ret, struct err *err)
 {
-    const char *action = NULL, *grace = NULL;
+    const char *action = json_text(json), *grace = NULL;
+    if (!action && json_kind(json) != JSON_IS_OBJECT)
+        return json_unwanted(json, "a string or an object is wanted", err);
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
         const char *text = json_need_text(member, err);
         if (!str_is(json_key(member), "do") && !str_is(json_key(member), "grace"))
@@ -74,16 +142,6 @@ static bool rule_from_object(const struct json *json, struct config_signal *ret,
     return parse_rule(action, grace, ret, err);
 }
 
-static bool rule_from_json(const struct json *json, struct config_signal *ret, struct err *err)
-{
-    if (json_kind(json) == JSON_IS_OBJECT)
-        return rule_from_object(json, ret, err);
-    const char *action = json_text(json);
-    if (!action)
-        return json_unwanted(json, "a string or an object is wanted", err);
-    return parse_rule(action, NULL, ret, err);
-}
-
 bool rules_from_json(const struct json *json, struct config *config, struct err *err)
 {
     uint64_t seen = 0; /* the JSON reader accepts "TERM" beside "SIGTERM" */
@@ -92,10 +150,10 @@ bool rules_from_json(const struct json *json, struct config *config, struct err 
         if (!signame_parse(json_key(member), &number, err))
             return false;
         if (seen & UINT64_C(1) << number)
-            return err_set(err, ERR_USAGE, 0, "%s is there twice", signame(number));
+            return err_set(err, ERR_USAGE, 0, "%s is given twice", sigabbrev(number));
         seen |= UINT64_C(1) << number;
         if (!rule_from_json(member, &config->signals[number], err))
-            return err_wrap(err, "%s", signame(number));
+            return err_wrap(err, "%s", sigabbrev(number));
     }
     return true;
 }
@@ -108,11 +166,11 @@ void rules_write(const struct config *config, struct writer *writer, const char 
         if (!rule->is_given)
             continue;
         if (rule->grace_ns < 0) {
-            writer_text(writer, signame(number), rule_names[rule->rule]);
+            writer_text(writer, sigabbrev(number), rule_names[rule->rule]);
             continue;
         }
         char grace[32];
-        writer_object(writer, signame(number));
+        writer_object(writer, sigabbrev(number));
         writer_text(writer, "do", rule_names[rule->rule]);
         writer_text(writer, "grace", str_duration(rule->grace_ns, grace, sizeof grace));
         writer_end(writer);

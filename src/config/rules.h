@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rules: the option "signals", the meaning of signals. Each source adds rules or replaces them,
- * signal by signal; see values.h. Main thread.
+ * rules: the signals that a user may name, and the option "signals", their meaning. Each source
+ * adds rules or replaces them, signal by signal; see values.h. Main thread.
  */
 #pragma once
 
 #include "config/config.h"
 #include "json/json.h"
 #include "json/writer.h"
+
+/* Parses "USR1" or "SIGUSR1". False: the signal is unknown, or pchrun cannot handle it. */
+MUST_CHECK bool signame_parse(const char *name, int *ret, struct err *err);
+/* Every allowed name, by index; NULL after the last. */
+const char *signame_at(unsigned index);
 
 /* The names of enum signal_rule; ends with NULL. */
 extern const char *const rule_names[];

@@ -7,10 +7,8 @@
 #include "base/value.h"
 #include "config/noticelist.h"
 #include "config/options.h"
-#include "config/origin.h"
 #include "config/presets.h"
 #include "config/rules.h"
-#include "config/signames.h"
 #include "config/values.h"
 #include "json/json.h"
 
@@ -21,7 +19,8 @@
 
 const char *const show_added[] = {"$platform", "$cluster", "$sources", NULL};
 
-#define SHOWN_MAX (16 * 1024 * 1024) /* CONFIG_FILE_MAX, with room for escapes and indentation */
+#define SHOWN_MAX  (16 * 1024 * 1024) /* CONFIG_FILE_MAX, with room for escapes and indentation */
+#define LINE_WIDTH 78
 
 static bool show_finish(struct writer *w, FILE *out, struct err *err)
 {
@@ -70,12 +69,14 @@ bool show_config(const struct config *config, char **env, FILE *out, struct err 
 /* ---- the schema: written as JSON, with ' for " ---- */
 
 #define STRING         "'type': 'string'"
-#define DURATION       "'pattern': '^(0+|[0-9][0-9.]*(ns|us|ms|s|m|h|d))$'"
+#define DURATION_FORM  "(0+|[0-9][0-9.]*(ns|us|ms|s|m|h|d))"
+#define DURATION       "'pattern': '^" DURATION_FORM "$'"
 #define CLOSED         "'additionalProperties': false"
 #define STRINGS        "'items': {" STRING "}"
+#define LENGTH         "'minLength': 1, 'maxLength': {max}"
 #define FRAGMENT_BYTES 4096
 
-/* Writes the members of the object that the text is. */
+/* Writes the members of the object in the formatted text. */
 PRINTF_LIKE(2, 3) static void schema_put(struct writer *w, const char *fmt, ...)
 {
     char text[FRAGMENT_BYTES];
@@ -94,13 +95,13 @@ PRINTF_LIKE(2, 3) static void schema_put(struct writer *w, const char *fmt, ...)
     json_free(root);
 }
 
-/* "'a', 'b'" */
-static const char *schema_words(const char *const *words, char *text, size_t size)
+/* "'a', 'b'", or "a|b" for a pattern */
+static void schema_words(const char *const *words, bool is_pattern, char *text, size_t size)
 {
+    const char *quote = is_pattern ? "" : "'", *between = is_pattern ? "|" : ", ";
     text[0] = '\0';
-    for (size_t i = 0; words[i]; i++)
-        str_addf(text, size, "%s'%s'", i > 0 ? ", " : "", words[i]);
-    return text;
+    for (size_t i = 0; words && words[i]; i++)
+        str_addf(text, size, "%s%s%s%s", i > 0 ? between : "", quote, words[i], quote);
 }
 
 /* "^(SIG)?(HUP|INT)$" */
@@ -113,28 +114,16 @@ static const char *signal_pattern(char *text, size_t size)
     return text;
 }
 
-/* The value for a signal: a word, or an object of a word and a grace. */
-static void schema_signals(struct writer *w)
-{
-    char pattern[256], words[128];
-    schema_words(rule_names, words, sizeof words);
-    schema_put(w,
-               "{'patternProperties': {'%s': {'anyOf': [{'enum': [%s]}, {'type': 'object',"
-               " 'properties': {'do': {'enum': [%s]}, 'grace': {" STRING ", " DURATION "}},"
-               " 'required': ['do'], " CLOSED "}]}}, " CLOSED "}",
-               signal_pattern(pattern, sizeof pattern), words, words);
-}
-
 /* Adds {"file": PATH, "name": TEXT}; for a program [PROGRAM, ARGUMENT, ...] and the times. */
 static void add_notice_schema(enum config_notice_kind kind, char *text, size_t size)
 {
-    bool is_program = kind == CONFIG_NOTICE_COMMAND || kind == CONFIG_NOTICE_POLL;
     str_addf(text, size,
              ", {'type': 'object', 'properties': {'%s': {%s},"
              " 'name': {" STRING ", 'minLength': 1, 'maxLength': %d}%s},"
              " 'required': ['%s'], " CLOSED "}",
              notice_kind_names[kind],
-             is_program ? "'type': 'array', " STRINGS ", 'minItems': 1" : STRING ", 'minLength': 1",
+             noticelist_is_program(kind) ? "'type': 'array', " STRINGS ", 'minItems': 1"
+                                         : STRING ", 'minLength': 1",
              CONFIG_NOTICE_NAME_MAX,
              kind == CONFIG_NOTICE_POLL ? ", 'interval': {" STRING ", " DURATION "},"
                                           " 'timeout': {" STRING ", " DURATION "}"
@@ -142,71 +131,64 @@ static void add_notice_schema(enum config_notice_kind kind, char *text, size_t s
              notice_kind_names[kind]);
 }
 
-/* Each source is a word, a word with a path, or an object. */
-static void schema_notices(struct writer *w)
+/* Each source is a word, a word with a path, or an object: "'pattern': '^(auto|(file):.+)$'},
+ * {...". */
+static const char *notice_schemas(char *text, size_t size)
 {
-    char words[128] = "none", with_path[128] = "", objects[FRAGMENT_BYTES] = "";
-    for (int kind = 0; kind < CONFIG_NOTICE__COUNT; kind++) {
-        bool is_word = kind < CONFIG_NOTICE_FILE;
-        str_addf(is_word ? words : with_path, sizeof words, "%s%s",
-                 is_word || kind > CONFIG_NOTICE_FILE ? "|" : "", notice_kind_names[kind]);
-        if (!is_word)
-            add_notice_schema((enum config_notice_kind)kind, objects, sizeof objects);
-    }
-    schema_put(w,
-               "{'items': {'anyOf': [{" STRING ", 'pattern': '^(%s|(%s):.+)$'}%s]},"
-               " 'maxItems': %d}",
-               words, with_path, objects, CONFIG_NOTICES_MAX);
+    str_copy(text, size, "'pattern': '^(none");
+    for (int kind = 0; kind < CONFIG_NOTICE__COUNT; kind++)
+        str_addf(text, size, "|%s%s", kind == CONFIG_NOTICE_FILE ? "(" : "",
+                 notice_kind_names[kind]);
+    str_addf(text, size, "):.+)$'}");
+    for (int kind = CONFIG_NOTICE_FILE; kind < CONFIG_NOTICE__COUNT; kind++)
+        add_notice_schema((enum config_notice_kind)kind, text, size);
+    return text;
 }
+
+/* The limits of each type's values. A word in braces is one of the parts in schema_limits(). */
+static const char *const limits[OPTION_TYPE__COUNT] = {
+    [OPTION_BOOL] = "",
+    [OPTION_INT] = "'minimum': {min}, 'maximum': {max}",
+    [OPTION_DURATION] = DURATION,
+    [OPTION_SIZE] = "'pattern': '^(0+|[0-9]+[BKMGT])$'",
+    [OPTION_EVERY] = "'minimum': 1, 'maximum': {steps}, 'pattern': '^(auto|" DURATION_FORM ")$'",
+    [OPTION_TEXT] = LENGTH,
+    [OPTION_PATH] = LENGTH,
+    [OPTION_TEMPLATE] = LENGTH,
+    [OPTION_CHOICE] = "'enum': [{choices}]",
+    [OPTION_CHOICES] = "'pattern': '^({words})(,({words}))*$'",
+    [OPTION_SIGNAL] = "'pattern': '{signals}'",
+    [OPTION_LIST] = STRINGS ", 'maxItems': {max}",
+    [OPTION_CODES] = "'items': {'type': ['integer', 'string'], 'minimum': 1, 'maximum': {code},"
+                     " 'pattern': '^[0-9]+(-[0-9]+)?$'}, 'maxItems': {max}",
+    [OPTION_COMMAND] = STRINGS ", 'minItems': 1",
+    [OPTION_SIGNALS] = "'patternProperties': {'{signals}': {'anyOf': [{'enum': [{rules}]},"
+                       " {'type': 'object', 'properties': {'do': {'enum': [{rules}]},"
+                       " 'grace': {" STRING ", " DURATION "}}, 'required': ['do'], " CLOSED "}]}},"
+                       " " CLOSED,
+    [OPTION_NOTICES] = "'items': {'anyOf': [{" STRING ", {notices}]}, 'maxItems': {max}",
+};
 
 static void schema_limits(struct writer *w, const struct option *option)
 {
-    char text[256];
-    switch (option->type) {
-    case OPTION_INT:
-        schema_put(w, "{'minimum': %" PRId64 ", 'maximum': %" PRId64 "}", option->min, option->max);
-        break;
-    case OPTION_DURATION:
-        schema_put(w, "{" DURATION "}");
-        break;
-    case OPTION_SIZE:
-        schema_put(w, "{'pattern': '^(0+|[0-9]+[BKMGT])$'}");
-        break;
-    case OPTION_EVERY:
-        schema_put(w, "{'minimum': 1, 'maximum': %d, " DURATION "}", CONFIG_EVERY_MAX);
-        break;
-    case OPTION_TEXT:
-    case OPTION_PATH:
-    case OPTION_TEMPLATE:
-        schema_put(w, "{'minLength': 1, 'maxLength': %" PRId64 "}", option->max);
-        break;
-    case OPTION_CHOICE:
-        schema_put(w, "{'enum': [%s]}", schema_words(option->choices, text, sizeof text));
-        break;
-    case OPTION_SIGNAL:
-        schema_put(w, "{'pattern': '%s'}", signal_pattern(text, sizeof text));
-        break;
-    case OPTION_LIST:
-        schema_put(w, "{" STRINGS ", 'maxItems': %" PRId64 "}", option->max);
-        break;
-    case OPTION_CODES:
-        schema_put(w,
-                   "{'items': {'type': ['integer', 'string'], 'minimum': 1, 'maximum': %d,"
-                   " 'pattern': '^[0-9]+(-[0-9]+)?$'}, 'maxItems': %" PRId64 "}",
-                   VALUE_CODES_MAX - 1, option->max);
-        break;
-    case OPTION_COMMAND:
-        schema_put(w, "{" STRINGS ", 'minItems': 1}");
-        break;
-    case OPTION_SIGNALS:
-        schema_signals(w);
-        break;
-    case OPTION_NOTICES:
-        schema_notices(w);
-        break;
-    default:
-        break;
-    }
+    char text[FRAGMENT_BYTES] = "", notices[FRAGMENT_BYTES], signals[256], choices[256], rules[128];
+    char words[256], min[24], max[24], steps[24], code[24];
+    const struct str_part parts[] = {
+        {"{min}", min},         {"{max}", max},     {"{steps}", steps},     {"{code}", code},
+        {"{choices}", choices}, {"{rules}", rules}, {"{signals}", signals}, {"{notices}", notices},
+        {"{words}", words},     {NULL, NULL},
+    };
+    snprintf(min, sizeof min, "%" PRId64, option->min);
+    snprintf(max, sizeof max, "%" PRId64, option->max);
+    snprintf(steps, sizeof steps, "%d", CONFIG_EVERY_MAX);
+    snprintf(code, sizeof code, "%d", VALUE_CODES_MAX - 1);
+    schema_words(option->choices, false, choices, sizeof choices);
+    schema_words(option->choices, true, words, sizeof words);
+    schema_words(rule_names, false, rules, sizeof rules);
+    signal_pattern(signals, sizeof signals);
+    notice_schemas(notices, sizeof notices);
+    str_fill_in(text, sizeof text, limits[option->type], parts);
+    schema_put(w, "{%s}", text);
 }
 
 static void schema_member(struct writer *w, const struct option *option,
@@ -220,9 +202,9 @@ static void schema_member(struct writer *w, const struct option *option,
     writer_object(w, leaf(option));
     writer_text(w, "description", option->help);
     if (option->is_nullable)
-        schema_put(w, "{'type': ['%s', %s'null']}", names[value_type(option)->kind], also);
+        schema_put(w, "{'type': ['%s', %s'null']}", names[value_types[option->type].kind], also);
     else
-        schema_put(w, "{'type': '%s'}", names[value_type(option)->kind]);
+        schema_put(w, "{'type': '%s'}", names[value_types[option->type].kind]);
     schema_limits(w, option);
     value_write(option, config, w, "default");
     writer_end(w);
@@ -260,4 +242,133 @@ bool show_schema(const struct config *config, FILE *out, struct err *err)
     schema_put(&w, "{" CLOSED "}");
     writer_end(&w);
     return show_finish(&w, out, err);
+}
+
+/* ---- the options as the mdoc source of a part of pchrun.json(5) ---- */
+
+/* Prints mdoc source: breaks long lines of text between words, but not macro lines. No word of ours
+ * begins with a dot or an apostrophe, so no broken line becomes a macro. */
+static void print_text(const char *text, FILE *out)
+{
+    bool is_macro = false;
+    size_t column = 0;
+    for (; *text; text++) {
+        if (column == 0)
+            is_macro = *text == '.';
+        size_t word = *text == ' ' ? strcspn(text + 1, " \n") : 0;
+        bool breaks = *text == '\n' || (word > 0 && !is_macro && column + 1 + word > LINE_WIDTH);
+        fputc(breaks ? '\n' : *text, out);
+        column = breaks ? 0 : column + 1;
+    }
+    fputc('\n', out);
+}
+
+static void print_range(const struct option *option, FILE *out)
+{
+    const char *wanted = value_types[option->type].wanted;
+    char min[32], max[32];
+    value_number_text(option, option->min, min, sizeof min);
+    value_number_text(option, option->max, max, sizeof max);
+    if (option->type == OPTION_INT || option->type == OPTION_DURATION ||
+        option->type == OPTION_SIZE)
+        fprintf(out, "%s, %s to %s", wanted, min, max);
+    else if (option->type == OPTION_EVERY)
+        fprintf(out, "%s; 1 to %d, or %s to %s", wanted, CONFIG_EVERY_MAX, min, max);
+    else if (option->type == OPTION_CHOICE || option->type == OPTION_CHOICES)
+        for (int i = 0; option->choices[i]; i++) {
+            const char *before = i == 0 ? "" : option->choices[i + 1] ? ", " : " or ";
+            fprintf(out, "%s%s", before, option->choices[i]);
+        }
+    else
+        fprintf(out, "%s", wanted);
+    if (option->is_nullable)
+        fprintf(out, ", or null");
+}
+
+/* Prints the values, the default ("Default: 42.") and the option's other names. */
+static void print_facts(const struct option *option, FILE *out)
+{
+    char variable[OPTION_NAME_MAX];
+    fprintf(out, "Value: ");
+    print_range(option, out);
+    fprintf(out, ".\n");
+    if (!option->fallback)
+        fprintf(out, "Default: null.\n");
+    else if (!option->fallback[0])
+        fprintf(out, "Default: none.\n");
+    else
+        fprintf(out, "Default:\n.Li %s .\n", option->fallback);
+    if (option->letter || option->also)
+        fprintf(out, "Also\n");
+    if (option->letter)
+        fprintf(out, ".Fl %c %s\n", option->letter, option->also ? "," : ".");
+    if (option->also)
+        fprintf(out, ".Fl -%s\nand\n.Ev %s .\n", option->also,
+                option_variable(option->also, variable));
+    if (option->is_binding)
+        fprintf(out, "Must be the same on all nodes.\n");
+}
+
+/* Prints "Sets grace to 25s and signals to USR1=preempt:55s." */
+static void print_settings(const struct preset_row *preset, FILE *out)
+{
+    const struct preset_setting *at = preset->settings;
+    if (preset->source != CONFIG_NOTICE_AUTO)
+        fprintf(out, "In\n.Cm notices\nits\n.Li auto\nis\n.Li %s .\n",
+                notice_kind_names[preset->source]);
+    if (!at->key)
+        return;
+    fprintf(out, "Sets");
+    for (; at->key; at++) {
+        const char *after = !at[1].key ? "." : !at[2].key ? "\nand" : ",";
+        fprintf(out, "\n.Cm %s\nto\n.Li %s %s", at->key, at->text, after);
+    }
+    fprintf(out, "\n");
+}
+
+static void print_presets(FILE *out)
+{
+    print_text(presets_manual, out);
+    fprintf(out, ".Bl -tag -width Ds\n");
+    for (int i = 0; i < PRESET__COUNT; i++) {
+        fprintf(out, ".It Li %s : No %s\n", preset_names[i], presets[i].title);
+        print_text(presets[i].manual, out);
+        print_settings(&presets[i], out);
+    }
+    fprintf(out, ".El\n");
+}
+
+static void print_discovery(FILE *out)
+{
+    print_text(discover_manual_head, out);
+    fprintf(out, ".Bl -tag -width Ds\n");
+    for (int from = 0; from < DISCOVER__COUNT; from++) {
+        fprintf(out, ".It Li %s\n", discover_names[from]);
+        print_text(discover_manual((enum discover_from)from), out);
+    }
+    fprintf(out, ".El\n");
+}
+
+void show_manual(FILE *out)
+{
+    for (size_t g = 0; g < option_groups_count; g++) {
+        const struct option_group *group = &option_groups[g];
+        fprintf(out, ".Ss %s\n", group->title);
+        if (group->manual)
+            print_text(group->manual, out);
+        fprintf(out, ".Bl -tag -width Ds\n");
+        for (size_t i = 0; i < options_count; i++) {
+            if (option_group(&options[i]) != group)
+                continue;
+            fprintf(out, ".It Cm %s\n", options[i].key);
+            print_text(options[i].manual, out);
+            fprintf(out, ".br\n");
+            print_facts(&options[i], out);
+        }
+        fprintf(out, ".El\n");
+    }
+    fprintf(out, ".Sh PRESETS\n");
+    print_presets(out);
+    fprintf(out, ".Sh DISCOVERY\n");
+    print_discovery(out);
 }

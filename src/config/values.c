@@ -3,11 +3,11 @@
  */
 #include "config/values.h"
 
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "base/value.h"
 #include "config/noticelist.h"
 #include "config/rules.h"
-#include "config/signames.h"
 #include "config/text.h"
 
 #include <errno.h>
@@ -16,17 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct value_type types[OPTION_TYPE__COUNT] = {
+const struct value_type value_types[OPTION_TYPE__COUNT] = {
     [OPTION_BOOL] = {NULL, "true or false", JSON_IS_BOOL},
     [OPTION_INT] = {"N", "a whole number", JSON_IS_INT},
     [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT},
     [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT},
-    [OPTION_EVERY] = {"N|TIME", "a whole number of steps or a duration such as \"10m\"",
+    [OPTION_EVERY] = {"N|TIME|auto", "auto, a whole number of steps or a duration such as \"10m\"",
                       JSON_IS_TEXT},
     [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT},
     [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT},
     [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT},
     [OPTION_CHOICE] = {"WORD", "a string", JSON_IS_TEXT},
+    [OPTION_CHOICES] = {"WORD,...", "words with commas between them, as one string", JSON_IS_TEXT},
     [OPTION_SIGNAL] = {"SIGNAL", "a signal's name as a string", JSON_IS_TEXT},
     [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST},
     [OPTION_CODES] = {"CODE[-CODE],...", "a list of exit codes and of ranges such as \"64-78\"",
@@ -35,11 +36,6 @@ static const struct value_type types[OPTION_TYPE__COUNT] = {
     [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT},
     [OPTION_NOTICES] = {"SOURCE,...", "a list of notice sources", JSON_IS_LIST},
 };
-
-const struct value_type *value_type(const struct option *option)
-{
-    return &types[option->type];
-}
 
 /* ---- from text ---- */
 
@@ -59,53 +55,47 @@ static bool parse_bool(const char *text, bool *field, struct err *err)
 static bool parse_every(const struct option *option, const char *text, struct config_every *field,
                         struct err *err)
 {
-    struct config_every every = {0};
+    struct config_every every = {.is_auto = str_is(text, "auto")};
     bool is_number = str_is_whole(text);
     if (is_number && !str_to_i64(text, 1, CONFIG_EVERY_MAX, &every.steps))
         return err_set(err, ERR_USAGE, 0, "%.80s steps are out of range (1 to %d)", text,
                        CONFIG_EVERY_MAX);
-    if (!is_number && !str_to_duration(text, &every.ns))
+    bool is_time = !is_number && !every.is_auto;
+    if (is_time && !str_to_duration(text, &every.ns))
         return err_set(err, ERR_USAGE, 0,
-                       "\"%.80s\" is neither a whole number of steps nor a duration, which is a "
-                       "number and its unit (ms, s, m, h or d), as in \"10m\"",
+                       "\"%.80s\" is neither auto, nor a whole number of steps, nor a duration, "
+                       "which is a number and its unit (ms, s, m, h or d), as in \"10m\"",
                        text);
-    if (!is_number && !value_duration(text, option->min, option->max, &every.ns, err))
+    if (is_time && !value_duration(text, option->min, option->max, &every.ns, err))
         return false;
     *field = every;
     return true;
 }
 
-/* Texts go into JSON files and to other nodes, so they must be UTF-8; paths may be any bytes. */
-static bool parse_text(const struct option *option, const char *text, char **field, struct err *err)
-{
-    if (!text_check(text, option->min, option->max, err))
-        return false;
-    if (!str_is_utf8(text))
-        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);
-    return text_keep(field, strdup(text), err);
-}
-
-static bool parse_path(const struct option *option, const char *text, const char *folder,
-                       char **field, struct err *err)
-{
-    if (!text_check(text, option->min, option->max, err))
-        return false;
-    if (!text_keep(field, text_absolute(folder, text), err))
-        return err_wrap(err, "cannot make \"%.80s\" an absolute path", text);
-    return true;
-}
-
-static bool parse_template(const struct option *option, const char *text, const char *folder,
-                           char **field, struct err *err)
+static bool check_template(const char *text, struct err *err)
 {
     for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{'))
         if (!str_starts(p, "{state_dir}") && !str_starts(p, "{node_rank}"))
             return err_set(err, ERR_USAGE, 0,
                            "\"%.80s\" holds a { that begins neither {state_dir} nor {node_rank}",
                            text);
-    /* The value of {state_dir} is already an absolute path. */
-    return str_starts(text, "{state_dir}") ? parse_text(option, text, field, err)
-                                           : parse_path(option, text, folder, field, err);
+    return true;
+}
+
+/* Texts go into JSON files and to other nodes, so they must be UTF-8; paths may be any bytes. The
+ * value of {state_dir} is already an absolute path. */
+static bool parse_text(const struct option *option, const char *text, const char *folder,
+                       char **field, struct err *err)
+{
+    bool is_template = option->type == OPTION_TEMPLATE;
+    bool is_whole = option->type == OPTION_TEXT || (is_template && str_starts(text, "{state_dir}"));
+    if ((is_template && !check_template(text, err)) ||
+        !text_check(text, option->min, option->max, err))
+        return false;
+    if (is_whole && !str_is_utf8(text))
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);
+    return text_keep(field, is_whole ? strdup(text) : text_absolute(folder, text), err) ||
+           (!is_whole && err_wrap(err, "cannot make \"%.80s\" an absolute path", text));
 }
 
 static bool add_item(const struct option *option, const char *text, char ***list, struct err *err)
@@ -128,25 +118,37 @@ static bool begin_list(char ***list, struct err *err)
     return *list || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
 }
 
-static bool parse_item(const struct option *option, char *item, const char *folder,
-                       struct config *config, struct err *err)
+static bool add_choice(const struct option *option, const char *item, unsigned *field,
+                       struct err *err)
+{
+    int choice;
+    if (!value_choice(item, option->choices, &choice, err))
+        return false;
+    *field |= 1U << choice;
+    return true;
+}
+
+static bool parse_item(const struct option *option, char *item, struct config *config,
+                       struct err *err)
 {
     if (option->type == OPTION_SIGNALS)
         return rules_add_text(item, config, err);
     item += strspn(item, " ");
+    if (option->type == OPTION_CHOICES)
+        return add_choice(option, item, value_field(option, config), err);
     return option->type == OPTION_NOTICES
-               ? noticelist_add_text(item, folder, config, err)
+               ? noticelist_add_text(item, NULL, config, err)
                : add_item(option, item, value_field(option, config), err);
 }
 
 /* Reads the items of "a,b". */
-static bool parse_items(const struct option *option, const char *text, const char *folder,
-                        struct config *config, struct err *err)
+static bool parse_items(const struct option *option, const char *text, struct config *config,
+                        struct err *err)
 {
     char *copy = strdup(text), *rest = copy, *item;
     bool ok = copy || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
     while (ok && (item = strsep(&rest, ",")))
-        ok = parse_item(option, item, folder, config, err);
+        ok = parse_item(option, item, config, err);
     free(copy);
     return ok;
 }
@@ -155,20 +157,21 @@ static bool parse_list(const struct option *option, const char *text, struct con
                        struct err *err)
 {
     return begin_list(value_field(option, config), err) &&
-           (!*text || parse_items(option, text, NULL, config, err));
+           (!*text || parse_items(option, text, config, err));
 }
 
-static bool parse_notices(const struct option *option, const char *text, const char *folder,
-                          struct config *config, struct err *err)
+static bool parse_notices(const struct option *option, const char *text, struct config *config,
+                          struct err *err)
 {
     if (!*text) /* usually an unset shell variable */
         return err_set(err, ERR_USAGE, 0, "the value is empty; write none for no source");
     bool is_none = config->nnotices == 0 && str_is(text, "none");
-    return is_none || parse_items(option, text, folder, config, err);
+    return is_none || parse_items(option, text, config, err);
 }
 
-/* An empty text is usually an unset shell variable. If it counted as null, the job would run
- * without, for example, its checkpoint directory. */
+/* `folder`: of a path in the file; lists in the file are not read here. An empty text is usually an
+ * unset shell variable. If it counted as null, the job would run without, for example, its
+ * checkpoint directory. */
 static bool values_parse(const struct option *option, const char *text, const char *folder,
                          struct config *config, struct err *err)
 {
@@ -187,90 +190,80 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_EVERY:
         return parse_every(option, text, field, err);
     case OPTION_TEXT:
-        return parse_text(option, text, field, err);
     case OPTION_PATH:
-        return parse_path(option, text, folder, field, err);
     case OPTION_TEMPLATE:
-        return parse_template(option, text, folder, field, err);
+        return parse_text(option, text, folder, field, err);
     case OPTION_CHOICE:
         return value_choice(text, option->choices, field, err);
     case OPTION_SIGNAL:
         return signame_parse(text, field, err);
     case OPTION_COMMAND:
-        command_clear(field); /* a command of another source is replaced as a whole */
-        return command_from_text(text, folder, field, err);
+        return command_from_text(text, NULL, field, err);
+    case OPTION_CHOICES:
+        *(unsigned *)field = 0;
+        return parse_items(option, text, config, err);
     case OPTION_SIGNALS:
-        return parse_items(option, text, folder, config, err);
+        return parse_items(option, text, config, err);
     case OPTION_NOTICES:
-        return parse_notices(option, text, folder, config, err);
+        return parse_notices(option, text, config, err);
     default:
         return parse_list(option, text, config, err);
     }
 }
 
-bool value_from_text(const struct option *option, const char *text, const char *folder,
-                     struct config *config, struct err *err)
+bool value_from_text(const struct option *option, const char *text, struct config *config,
+                     struct err *err)
 {
     if (!option->is_nullable || !str_is(text, "null"))
-        return values_parse(option, text, folder, config, err);
+        return values_parse(option, text, NULL, config, err);
     value_clear(option, config);
     return true;
 }
 
 /* ---- from JSON ---- */
 
-/* The item as text. An exit code may be a JSON number: `number` gets its digits. */
-static const char *item_text(const struct option *option, const struct json *item, char number[24])
+/* A text as it is, a number or a truth value as text in `number`. So each type is checked in one
+ * place. NULL: a value of another kind. */
+static const char *scalar_text(const struct json *json, char number[24])
 {
     int64_t value;
-    number[0] = '\0';
-    if (option->type == OPTION_CODES && json_int(item, &value) &&
-        str_addf(number, 24, "%" PRId64, value))
-        return number;
-    return json_text(item);
+    bool flag;
+    if (json_int(json, &value))
+        snprintf(number, 24, "%" PRId64, value);
+    else if (json_bool(json, &flag))
+        str_copy(number, 24, flag ? "true" : "false");
+    else
+        return json_text(json);
+    return number;
 }
 
 static bool list_from_json(const struct option *option, const struct json *json, char ***field,
                            struct err *err)
 {
+    bool is_codes = option->type == OPTION_CODES;
     if (!begin_list(field, err))
         return false;
     for (const struct json *item = json_first(json); item; item = json_next(item)) {
         char number[24];
-        const char *text = item_text(option, item, number);
-        if (!text)
+        enum json_kind kind = json_kind(item);
+        if (kind != JSON_IS_TEXT && !(is_codes && kind == JSON_IS_INT))
             return json_unwanted(item,
-                                 option->type == OPTION_CODES
-                                     ? "an exit code or a range such as \"64-78\" is wanted"
-                                     : "a string is wanted",
+                                 is_codes ? "an exit code or a range such as \"64-78\" is wanted"
+                                          : "a string is wanted",
                                  err) ||
                    err_wrap(err, "item %zu", str_count(*field) + 1);
-        if (!add_item(option, text, field, err))
+        if (!add_item(option, scalar_text(item, number), field, err))
             return false;
     }
     return true;
 }
 
-/* Turns a scalar into text, so each type is checked in one place. */
-static bool scalar_from_json(const struct option *option, const struct json *json,
-                             const char *folder, struct config *config, struct err *err)
-{
-    char number[24] = "";
-    int64_t value;
-    bool flag;
-    const char *text = json_text(json);
-    if (json_int(json, &value))
-        str_addf(number, sizeof number, "%" PRId64, value);
-    else if (json_bool(json, &flag))
-        str_copy(number, sizeof number, flag ? "true" : "false");
-    return values_parse(option, text ? text : number, folder, config, err);
-}
-
 bool value_from_json(const struct option *option, const struct json *json, const char *folder,
                      struct config *config, struct err *err)
 {
-    const struct value_type *type = value_type(option);
+    const struct value_type *type = &value_types[option->type];
     void *field = value_field(option, config);
+    char number[24];
     if (json_kind(json) == JSON_IS_NULL && option->is_nullable) {
         value_clear(option, config);
         return true;
@@ -284,14 +277,13 @@ bool value_from_json(const struct option *option, const struct json *json, const
     case OPTION_CODES:
         return list_from_json(option, json, field, err);
     case OPTION_COMMAND:
-        command_clear(field);
         return command_from_json(json, folder, field, err);
     case OPTION_SIGNALS:
         return rules_from_json(json, config, err);
     case OPTION_NOTICES:
         return noticelist_from_json(json, folder, config, err);
     default:
-        return scalar_from_json(option, json, folder, config, err);
+        return values_parse(option, scalar_text(json, number), folder, config, err);
     }
 }
 
@@ -310,7 +302,7 @@ void value_clear(const struct option *option, struct config *config)
         memset(field, 0, sizeof config->signals);
     } else if (option->type == OPTION_NOTICES) {
         noticelist_clear(config);
-    } else if (types[option->type].kind == JSON_IS_LIST) {
+    } else if (value_types[option->type].kind == JSON_IS_LIST) {
         command_clear(field);
     } else if (is_text(option)) {
         free(*(char **)field);
@@ -325,13 +317,13 @@ void value_clear(const struct option *option, struct config *config)
 static bool value_is_null(const struct option *option, const struct config *config)
 {
     const void *field = value_field(option, config);
+    const struct config_every *every = field;
     if (is_text(option))
         return !*(char *const *)field;
     if (option->type == OPTION_COMMAND)
         return !*(char **const *)field;
     if (option->type == OPTION_EVERY)
-        return !((const struct config_every *)field)->steps &&
-               !((const struct config_every *)field)->ns;
+        return !every->steps && !every->ns && !every->is_auto;
     return option->is_nullable && option->type == OPTION_INT && *(const int *)field < 0;
 }
 
@@ -343,6 +335,13 @@ char *value_number_text(const struct option *option, int64_t number, char *text,
         return str_duration(number, text, size);
     snprintf(text, size, "%" PRId64, number);
     return text;
+}
+
+static void format_choices(const struct option *option, unsigned chosen, char *text, size_t size)
+{
+    for (int i = 0; option->choices[i]; i++)
+        if (chosen & (1U << i))
+            str_addf(text, size, "%s%s", text[0] ? "," : "", option->choices[i]);
 }
 
 char *value_format(const struct option *option, const struct config *config, char *text,
@@ -363,12 +362,16 @@ char *value_format(const struct option *option, const struct config *config, cha
         value_number_text(option, *(const int64_t *)field, text, size);
     else if (option->type == OPTION_EVERY && every->steps)
         snprintf(text, size, "%" PRId64, every->steps);
+    else if (option->type == OPTION_EVERY && every->is_auto)
+        str_copy(text, size, "auto");
     else if (option->type == OPTION_EVERY)
         str_duration(every->ns, text, size);
     else if (option->type == OPTION_CHOICE)
         str_copy(text, size, option->choices[*(const int *)field]);
+    else if (option->type == OPTION_CHOICES)
+        format_choices(option, *(const unsigned *)field, text, size);
     else if (option->type == OPTION_SIGNAL)
-        str_copy(text, size, signame(*(const int *)field));
+        str_copy(text, size, sigabbrev(*(const int *)field));
     return text;
 }
 
@@ -383,7 +386,7 @@ void value_write(const struct option *option, const struct config *config, struc
         rules_write(config, writer, key);
     else if (option->type == OPTION_NOTICES)
         noticelist_write(config, writer, key);
-    else if (types[option->type].kind == JSON_IS_LIST)
+    else if (value_types[option->type].kind == JSON_IS_LIST)
         command_write(*(char **const *)field, writer, key);
     else if (option->type == OPTION_BOOL)
         writer_bool(writer, key, *(const bool *)field);
@@ -395,4 +398,39 @@ void value_write(const struct option *option, const struct config *config, struc
         writer_text(writer, key, *(char *const *)field);
     else
         writer_text(writer, key, value_format(option, config, text, sizeof text));
+}
+
+/* ---- the origins ---- */
+
+bool origin_set(struct config *config, const struct option *option, enum origin_from from,
+                const char *text, struct err *err)
+{
+    struct config_origin *origin = &config->origins[option - options];
+    bool is_merged = option->type == OPTION_SIGNALS && origin->from != from;
+    char *whole;
+    if (asprintf(&whole, "%s%s%s", is_merged ? origin_text(config, option->key) : "",
+                 is_merged ? ", " : "", text) < 0)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the configuration");
+    bool is_list = value_types[option->type].kind == JSON_IS_LIST;
+    if (is_list && (origin->from != from || option->type == OPTION_COMMAND))
+        value_clear(option, config);
+    free(origin->text);
+    *origin = (struct config_origin){.from = from, .text = whole};
+    return true;
+}
+
+enum origin_from origin_from(const struct config *config, const char *key)
+{
+    return config->origins[option_by_key(key) - options].from;
+}
+
+const char *origin_text(const struct config *config, const char *key)
+{
+    const char *text = config->origins[option_by_key(key) - options].text;
+    return text ? text : "default";
+}
+
+bool origin_is_given(const struct config *config, const char *key)
+{
+    return origin_from(config, key) != FROM_DEFAULT;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * values: one option's value, from text, from JSON, and back. The caller adds the option's name to
- * errors. Main thread.
+ * values: one option's value, from text, from JSON, and back; and where it came from. The caller
+ * adds the option's name to errors. Main thread.
+ *
+ * Sources are applied from the weakest to the strongest, each through origin_set(), so the last one
+ * wins. Discovery (sources.h) and the preset (presets.h) come last, and only replace defaults.
  */
 #pragma once
 
@@ -15,12 +18,12 @@ struct value_type {
     const char *metavar, *wanted; /* "TIME" and "a duration such as \"25s\"" */
     enum json_kind kind;
 };
-const struct value_type *value_type(const struct option *option);
+extern const struct value_type value_types[OPTION_TYPE__COUNT];
 
 /* Sets the field. The word null sets it to null if allowed. Lists, signals and notices are
- * appended. Relative paths are relative to `folder`, which is absolute; NULL: the current one. On
- * failure the field is unchanged, except that a list may have other items. */
-MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
+ * appended. Relative paths are relative to the current folder, those of JSON to `folder`, which is
+ * absolute. On failure the field is unchanged, except that a list may have other items. */
+MUST_CHECK bool value_from_text(const struct option *option, const char *text,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
                                 const char *folder, struct config *config, struct err *err);
@@ -40,3 +43,26 @@ static inline void *value_field(const struct option *option, const struct config
 {
     return (char *)config + option->offset;
 }
+
+/* Weakest first. */
+enum origin_from {
+    FROM_DEFAULT,
+    FROM_PRESET,
+    FROM_DISCOVERY,
+    FROM_FILE,
+    FROM_ENVIRONMENT,
+    FROM_FLAG
+};
+
+struct config_origin {
+    enum origin_from from;
+    char *text; /* "flag --grace", "environment PCHRUN_GRACE", "file run7.json"; NULL: default */
+};
+
+/* Call before a source sets the option. Empties a command, and a list that another source had set.
+ * Signals of several sources are merged, so the names of all these sources are kept. */
+MUST_CHECK bool origin_set(struct config *config, const struct option *option,
+                           enum origin_from from, const char *text, struct err *err);
+enum origin_from origin_from(const struct config *config, const char *key);
+const char *origin_text(const struct config *config, const char *key);
+bool origin_is_given(const struct config *config, const char *key); /* not the default */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/chief/chief.h"
+#include "core/common/slowness.h"
 #include "core/node/node_state.h"
 
 #include <assert.h>
@@ -53,16 +54,12 @@ void core_free(struct core *core)
     free(core);
 }
 
-/* A timer that comes later than this means that pchrun, or the machine, stood still. */
-static int64_t away_limit(const struct core *core)
-{
-    return clock_min(core->params.heartbeat_timeout_ns, core->params.reconnect_ns) / 4;
-}
-
+/* A timer that comes later than the limit means that pchrun, or the machine, stood still. */
 static void forgive_absence(struct core *core)
 {
     int64_t now = core->out.now;
-    if (core->wake_at == CLOCK_NEVER || now - core->wake_at <= away_limit(core))
+    int64_t limit = clock_min(core->params.heartbeat_timeout_ns, core->params.reconnect_ns) / 4;
+    if (core->wake_at == CLOCK_NEVER || now - core->wake_at <= limit)
         return;
     int64_t away = now - core->wake_at;
     char text[32];
@@ -102,7 +99,8 @@ static void settle(struct core *core)
     for (int i = 0; !is_quiet; i++) {
         is_quiet = true;
         if (i == ROUNDS_MAX) {
-            out_log(&core->out, LOG_ERROR, "bug", "node 0 and its chief send messages without end");
+            out_log(&core->out, LOG_ERROR, "bug",
+                    "this pchrun sends itself messages without end; please report this");
             return;
         }
         end_for_broken(core);
@@ -119,14 +117,10 @@ static void settle(struct core *core)
     }
 }
 
-static bool is_for_chief(const struct core *core, const struct event *event)
-{
-    return core->is_chief && event->peer.conn != CONN_CHIEF;
-}
-
 static void dispatch(struct core *core, const struct event *event)
 {
-    if (event->type == EV_PEER_MESSAGE && is_for_chief(core, event)) {
+    bool is_for_chief = core->is_chief && event->peer.conn != CONN_CHIEF;
+    if (event->type == EV_PEER_MESSAGE && is_for_chief) {
         chief_message(&core->chief, event->peer.conn, event->peer.msg, event->peer.from);
     } else if (event->type == EV_PEER_MESSAGE) {
         node_message(&core->node, event->peer.msg);
@@ -194,6 +188,7 @@ static void report_job(const struct core *core, struct core_report *ret)
     uint64_t told = chief_last_step(&core->chief);
     ret->job.last_step = told > ret->last_step ? told : ret->last_step;
     ret->job.has_ranks = chief_has_ranks(&core->chief);
+    ret->job.save_every_ns = chief_saves_every(&core->chief);
     ret->uncommitted_step = chief_uncommitted(&core->chief);
 }
 
@@ -214,6 +209,8 @@ void core_report(const struct core *core, struct core_report *ret)
         ret->exit_code = node->gen.end.exit_code;
         str_copy(ret->why, sizeof ret->why, node->gen.end.why);
     }
+    ret->stops_given_up = node->stops_given_up;
+    str_copy(ret->why_given_up, sizeof ret->why_given_up, node->why_given_up);
     report_round(core, ret);
     report_notice(core, ret);
     report_job(core, ret);
@@ -252,7 +249,9 @@ static struct core_rank_report report_of(const struct core *core, const struct p
                                      .saved_step = m->saved_step,
                                      .step = last_step_of(m),
                                      .phase = m->stand.phase,
-                                     .since = m->stand.since};
+                                     .since = m->stand.since,
+                                     .own_ns = m->slot >= 0 ? m->pace.own_ns : 0,
+                                     .slow = slowness_of(m, core->node.gen.own_ns)};
 }
 
 /* If each command is one rank, commands that have not attached are listed, too. Only with

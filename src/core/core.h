@@ -3,11 +3,13 @@
  * core: one supervisor's decisions, as a state machine: events in, actions out.
  *
  * It does no I/O, reads no clock, starts no thread, and allocates only in core_new(). The same code
- * runs in pchrun (src/run drives it) and in the simulator (tests/sim). Its parts: node (the life of
- * this supervisor), round (this node's part in an agreed save), chief (on node 0: the join, the
- * agreement, the end), uplink (the connection to the chief), grace (notices and deadlines), ranks
- * (the attached processes), stride (the steps at which all ranks can stop), ladder (how to stop
- * processes), verdict (outcome and exit code). One thread.
+ * runs in pchrun (src/run drives it) and in the simulator (tests/sim). One thread.
+ *
+ * node     the life of this supervisor, with round (its part in an agreed save), uplink (its
+ *          connection to the chief) and ladder (how to stop processes)
+ * chief    on node 0: the join, the agreement, the end
+ * common   grace (notices and deadlines), ranks (the attached processes), stride (the steps at
+ * which all ranks can stop), verdict (outcome and exit code)
  */
 #pragma once
 
@@ -33,7 +35,7 @@ int64_t core_wake_at(const struct core *core);
 struct core_rank_report {
     int slot, rank, local_rank, pid;
     bool is_attached, is_done;
-    bool is_counting;    /* it only tells its steps */
+    bool is_counting;    /* this process only tells its steps */
     bool is_victim;      /* it ended badly, but another failure is the cause */
     int64_t start_until; /* until when it may attach; 0: it has attached, or need not */
     uint64_t saved_step;
@@ -41,6 +43,9 @@ struct core_rank_report {
     uint64_t step;
     enum page_phase phase;
     int64_t since; /* CLOCK_MONOTONIC */
+    /* its own part of a step, 0: unknown; and if it is slow, in hundredths of the median, else 0 */
+    uint64_t own_ns;
+    uint16_t slow;
 };
 struct core_report {
     enum node_state state;
@@ -57,15 +62,18 @@ struct core_report {
     uint64_t commit_step;
     uint64_t uncommitted_step;        /* on node 0: a save above the commit that failed; 0: none */
     int64_t commit_at;                /* CLOCK_MONOTONIC, 0: not in this attempt */
-    uint64_t resumed_step, last_step; /* last: the highest known on this node */
+    uint64_t resumed_step, last_step; /* last_step: the highest that this node knows */
     int ranks_expected;               /* on this node; -1: not known yet */
     struct {                          /* on node 0, of all nodes */
         uint64_t last_step;
-        bool has_ranks; /* a process has attached */
+        bool has_ranks;        /* a process has attached */
+        int64_t save_every_ns; /* the time between two saves without a notice; 0: not by time */
     } job;
     /* Of the job; until that is known, of this node. Only its wall_ns is a valid time. */
     struct peer_cause first_cause;
-    bool is_cause_here; /* it was on this node */
+    bool is_cause_here;      /* the first cause was on this node */
+    uint32_t stops_given_up; /* requests to this node to save and end the job */
+    char why_given_up[256];  /* the newest of them */
     char why[PEERMSG_WHY_SIZE];
 };
 void core_report(const struct core *core, struct core_report *ret);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See ask.h.
+ * See ctl.h.
  */
-#include "ctl/ask.h"
+#include "ctl/ctl.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "json/writer.h"
 
 #include <errno.h>
@@ -30,7 +29,7 @@ static bool talk_is_ours(int fd, struct err *err)
     struct ucred who;
     socklen_t len = sizeof who;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot tell whose socket it is");
+        return err_set(err, ERR_SYSTEM, errno, "cannot find out which user owns the socket");
     return who.uid == geteuid() || geteuid() == 0 ||
            err_set(err, ERR_SYSTEM, 0, "its socket belongs to user %d", (int)who.uid);
 }
@@ -41,11 +40,10 @@ void talk_denied(const char *dir, struct err *err)
     char whose[32] = "another user";
     if (stat(dir, &st) == 0)
         snprintf(whose, sizeof whose, "user %u", (unsigned)st.st_uid);
-    err_set(
-        err, ERR_SYSTEM, 0,
-        "cannot enter %s: Permission denied; it is the pchrun of %s: run pchctl as that user, or "
-        "as root",
-        dir, whose);
+    err_set(err, ERR_SYSTEM, 0,
+            "cannot enter %s: Permission denied; it belongs to the pchrun of %s: run pchctl as "
+            "that user, or as root",
+            dir, whose);
 }
 
 static bool talk_connect(const char *dir, struct talk *ret, struct err *err)
@@ -85,6 +83,8 @@ static bool talk_send(struct talk *talk, enum control_verb verb, const struct ct
         writer_bool(&w, "all", true);
     if (verb == CONTROL_EVENTS)
         writer_bool(&w, "follow", options->follows);
+    if (verb == CONTROL_STOP && options->saves)
+        writer_bool(&w, "save", true);
     if (verb == CONTROL_DRAIN && options->in_ns >= 0)
         writer_int(&w, "left_ms", options->in_ns / NS_PER_MS);
     if (verb == CONTROL_DRAIN && options->text)
@@ -101,7 +101,7 @@ static bool talk_send(struct talk *talk, enum control_verb verb, const struct ct
 bool talk_open(const char *dir, enum control_verb verb, const struct ctl_options *options,
                struct talk *ret, struct err *err)
 {
-    *ret = (struct talk)TALK_NONE;
+    *ret = (struct talk){.fd = -1};
     return talk_connect(dir, ret, err) && talk_send(ret, verb, options, err);
 }
 
@@ -167,9 +167,9 @@ bool ask(const char *dir, enum control_verb verb, const struct ctl_options *opti
     *ret = (struct answer){0};
     bool ok = talk_open(dir, verb, options, &talk, err) && await_answer(&talk, ret, err);
     talk_close(&talk);
-    if (!ok || answer_bool(ret->root, "ok"))
+    if (!ok || json_bool_at(ret->root, "ok"))
         return ok;
-    return err_set(err, ERR_PEER, 0, "%s", answer_text(ret->root, "error"));
+    return err_set(err, ERR_PEER, 0, "%s", json_text_at(ret->root, "error"));
 }
 
 bool ask_found_nobody(const struct err *err)
@@ -183,47 +183,4 @@ void answer_free(struct answer *answer)
     json_free(answer->root);
     free(answer->text);
     *answer = (struct answer){0};
-}
-
-const struct json *answer_find(const struct json *object, const char *path)
-{
-    char copy[64], *rest = copy;
-    str_copy(copy, sizeof copy, path);
-    while (rest)
-        object = json_find(object, strsep(&rest, "."));
-    return object;
-}
-
-const struct json *answer_items(const struct json *object, const char *path)
-{
-    return json_first(answer_find(object, path));
-}
-
-const char *answer_text(const struct json *object, const char *path)
-{
-    const char *found = json_text(answer_find(object, path));
-    return found ? found : "";
-}
-
-bool answer_is(const struct json *object, const char *path, const char *text)
-{
-    return str_is(answer_text(object, path), text);
-}
-
-int64_t answer_int(const struct json *object, const char *path, int64_t missing)
-{
-    int64_t value;
-    return json_int(answer_find(object, path), &value) ? value : missing;
-}
-
-double answer_real(const struct json *object, const char *path, double missing)
-{
-    double value;
-    return json_number(answer_find(object, path), &value) ? value : missing;
-}
-
-bool answer_bool(const struct json *object, const char *path)
-{
-    bool value;
-    return json_bool(answer_find(object, path), &value) && value;
 }

@@ -4,10 +4,8 @@
 #include "ctl/ctl.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
-#include "ctl/ask.h"
-#include "ctl/find.h"
-#include "ctl/show.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,15 +19,17 @@
 /* How long to wait until node 0 withdraws a notice. */
 #define CANCEL_WAIT_NS (3 * NS_PER_S)
 
+/* Exit codes. */
+enum {
+    CTL_DONE,
+    CTL_FAILED, /* refused, failed, or not in time */
+    CTL_USAGE,  /* a wrong command line, or no job or several jobs fit */
+};
+
 struct ctl {
     const struct ctl_options *options;
     char dir[FIND_DIR_MAX];
 };
-
-void ctl_complain(const struct err *err)
-{
-    fprintf(stderr, "pchctl: %s\n", err->text);
-}
 
 static bool flush_out(struct err *err)
 {
@@ -49,10 +49,10 @@ static void pause_for(int64_t ns)
 /* True if the speed of an attached rank is still unknown. */
 static bool lacks_pace(const struct answer *answer)
 {
-    const struct json *rank = answer_items(answer->root, "ranks");
+    const struct json *rank = json_items_at(answer->root, "ranks");
     for (; rank; rank = json_next(rank))
-        if (answer_bool(rank, "attached") && !answer_bool(rank, "done") &&
-            answer_real(rank, "steps_per_second", 0) <= 0)
+        if (json_bool_at(rank, "attached") && !json_bool_at(rank, "done") &&
+            json_real_at(rank, "steps_per_second", 0) <= 0)
             return true;
     return false;
 }
@@ -113,25 +113,26 @@ static bool look_at_save(const struct json *now, const struct json *before, bool
 {
     /* Round numbers start again in each generation. If the request came between two generations,
      * the next one makes the save. */
-    bool was_between = answer_is(before, "was.state", "restarting");
+    bool was_between = json_is_at(before, "was.state", "restarting");
     int64_t later =
-        answer_int(now, "report.generation", 0) - answer_int(before, "was.generation", 0);
+        json_int_at(now, "report.generation", 0) - json_int_at(before, "was.generation", 0);
     bool is_newer =
-        later > 0 || answer_int(now, "report.round.id", 0) > answer_int(before, "was.round", 0);
-    bool has_failed = answer_is(now, "report.round.phase", "failed");
-    *ret_done = answer_int(now, "report.commit.step", 0) > answer_int(before, "was.commit_step", 0);
+        later > 0 || json_int_at(now, "report.round.id", 0) > json_int_at(before, "was.round", 0);
+    bool has_failed = json_is_at(now, "report.round.phase", "failed");
+    *ret_done =
+        json_int_at(now, "report.commit.step", 0) > json_int_at(before, "was.commit_step", 0);
     if (*ret_done)
         return true;
-    if (is_newer && (has_failed || answer_is(now, "report.round.phase", "aborted")))
+    if (is_newer && (has_failed || json_is_at(now, "report.round.phase", "aborted")))
         return err_set(err, ERR_PEER, 0, "the save at step %" PRId64 " %s: nothing is committed",
-                       answer_int(now, "report.round.save_step", 0),
+                       json_int_at(now, "report.round.save_step", 0),
                        has_failed ? "has failed" : "was called off");
     if (later > was_between)
         return err_set(err, ERR_PEER, 0,
                        "the job was restarted in place before the save was committed; ask again");
-    return answer_is(now, "report.outcome", "unknown") ||
+    return json_is_at(now, "report.outcome", "unknown") ||
            err_set(err, ERR_PEER, 0, "the job ends before the save is committed: %s",
-                   answer_text(now, "report.why"));
+                   json_text_at(now, "report.why"));
 }
 
 /* *ret gets the last answer in place of the first. */
@@ -153,7 +154,7 @@ static bool await_save(const struct ctl *ctl, struct answer *ret, struct err *er
     answer_free(&before);
     if (ok && !is_done)
         err_set(err, ERR_PEER, 0,
-                "nothing was committed within %s; it is still asked for: see pchctl status",
+                "nothing was committed within %s; the request stays in force: see pchctl status",
                 str_about(ctl->options->wait_ns, about, sizeof about));
     return ok && is_done;
 }
@@ -167,7 +168,8 @@ static bool run_checkpoint(const struct ctl *ctl, struct err *err)
     if (ok && ctl->options->is_json)
         printf("%s\n", answer.text);
     else if (ok && waits)
-        printf("step %" PRId64 " is committed\n", answer_int(answer.root, "report.commit.step", 0));
+        printf("step %" PRId64 " is committed\n",
+               json_int_at(answer.root, "report.commit.step", 0));
     else if (ok)
         printf("asked for\n");
     answer_free(&answer);
@@ -176,9 +178,25 @@ static bool run_checkpoint(const struct ctl *ctl, struct err *err)
 
 /* --- the end --- */
 
-/* Reads events until the connection is closed; keeps the job's "exit" event. */
-static bool await_end(const struct ctl *ctl, struct talk *events, struct answer *ret,
-                      struct err *err)
+/* Keeps the job's "exit" event in *ret. False: a request after `before` was given up. */
+static bool take_event(struct answer *event, int64_t before, struct answer *ret, struct err *err)
+{
+    bool goes_on = json_is_at(event->root, "event", "stop_given_up") &&
+                   json_int_at(event->root, "number", 0) > before;
+    if (goes_on)
+        err_set(err, ERR_PEER, 0, "%s", json_text_at(event->root, "text"));
+    if (json_is_at(event->root, "event", "exit")) {
+        answer_free(ret);
+        *ret = *event;
+    } else {
+        answer_free(event);
+    }
+    return !goes_on;
+}
+
+/* Reads events until the connection is closed, or until a request after `before` is given up. */
+static bool await_end(const struct ctl *ctl, struct talk *events, int64_t before,
+                      struct answer *ret, struct err *err)
 {
     int64_t until = clock_now_ns() + ctl->options->wait_ns;
     char *line, about[24];
@@ -186,12 +204,10 @@ static bool await_end(const struct ctl *ctl, struct talk *events, struct answer 
     enum talk_result result;
     while ((result = talk_read(events, until, &line, &len, err)) == TALK_LINE) {
         struct answer event;
-        if (answer_read(&event, line, len, err) && answer_is(event.root, "event", "exit")) {
-            answer_free(ret);
-            *ret = event;
-        } else {
+        if (!answer_read(&event, line, len, err))
             answer_free(&event);
-        }
+        else if (!take_event(&event, before, ret, err))
+            return false;
     }
     if (result == TALK_LATE)
         return err_set(err, ERR_PEER, 0,
@@ -207,21 +223,22 @@ static void tell_end(const struct ctl *ctl, const struct answer *end)
     if (ctl->options->is_json)
         printf("%s\n", end->text);
     else
-        printf("%s, exit code %" PRId64 ": %s\n", answer_text(end->root, "outcome"),
-               answer_int(end->root, "exit_code", -1), answer_text(end->root, "text"));
+        printf("%s, exit code %" PRId64 ": %s\n", json_text_at(end->root, "outcome"),
+               json_int_at(end->root, "exit_code", -1), json_text_at(end->root, "text"));
 }
 
 /* Waits until node 0 has withdrawn the notice. It keeps a notice that was given on another node.
  * *ret_had: the job had a notice of pchctl. */
 static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_had, struct err *err)
 {
-    *ret_had = answer_is(ret->root, "was.notice", CONTROL_SOURCE);
+    *ret_had = json_is_at(ret->root, "was.notice", CONTROL_SOURCE);
     int64_t until = clock_now_ns() + CANCEL_WAIT_NS;
-    while (answer_is(ret->root, "report.notice.source", CONTROL_SOURCE)) {
-        int64_t node = answer_int(ret->root, "report.notice.node_rank", 0);
+    while (json_is_at(ret->root, "report.notice.source", CONTROL_SOURCE)) {
+        int64_t node = json_int_at(ret->root, "report.notice.node_rank", 0);
         if (clock_now_ns() >= until)
             return err_set(err, ERR_PEER, 0,
-                           "the notice holds: it was given on node %" PRId64 "; take it back there",
+                           "the notice is still in force: it was given on node %" PRId64
+                           "; withdraw it there",
                            node);
         pause_for(LOOK_NS);
         answer_free(ret);
@@ -233,10 +250,10 @@ static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_ha
 
 static void ctl_tell_notice(const struct json *answer, bool is_withdrawn)
 {
-    const char *job = answer_text(answer, "report.job");
-    if (answer_int(answer, "report.notice.node_rank", -1) >= 0)
-        printf("job %s has a notice, of %s: it saves and leaves\n", job,
-               answer_text(answer, "report.notice.source"));
+    const char *job = json_text_at(answer, "report.job");
+    if (json_int_at(answer, "report.notice.node_rank", -1) >= 0)
+        printf("job %s has a notice from %s: it saves and ends\n", job,
+               json_text_at(answer, "report.notice.source"));
     else
         printf("job %s has no notice%s\n", job,
                is_withdrawn ? " any more: it was withdrawn, and the job goes on" : "");
@@ -245,7 +262,7 @@ static void ctl_tell_notice(const struct json *answer, bool is_withdrawn)
 static bool run_end(const struct ctl *ctl, struct err *err)
 {
     struct answer answer = {0}, end = {0};
-    struct talk events = TALK_NONE;
+    struct talk events = {.fd = -1};
     struct ctl_options follow = {.follows = true};
     bool cancels = ctl->options->verb == CONTROL_CANCEL, had_notice = false;
     bool waits = ctl->options->wait_ns > 0 && !cancels;
@@ -259,15 +276,11 @@ static bool run_end(const struct ctl *ctl, struct err *err)
     else if (ok && !waits)
         printf("asked for\n");
     if (ok && waits) {
-        struct err lost;
-        bool is_told = flush_out(&lost); /* a failed write does not end the wait */
-        ok = await_end(ctl, &events, &end, err);
+        fflush(stdout); /* a failed write does not end the wait; ctl_main() sees it */
+        int64_t before = json_int_at(answer.root, "was.stops_given_up", 0);
+        ok = await_end(ctl, &events, ctl->options->saves ? before : INT64_MAX, &end, err);
         if (ok)
             tell_end(ctl, &end);
-        if (ok && !is_told) {
-            *err = lost;
-            ok = false;
-        }
     }
     talk_close(&events);
     answer_free(&answer);
@@ -287,30 +300,118 @@ static bool run_events(const struct ctl *ctl, struct err *err)
     bool ok = talk_open(ctl->dir, CONTROL_EVENTS, ctl->options, &talk, err);
     while (ok && (result = talk_read(&talk, until, &line, &len, err)) == TALK_LINE) {
         printf("%s\n", line);
-        ok = flush_out(err); /* a program that reads the events needs each at once */
+        ok = flush_out(err); /* a program that reads the events needs each event at once */
     }
     talk_close(&talk);
     return result == TALK_END;
 }
 
-/* --- all --- */
+/* --- the command line --- */
 
-static bool (*const commands[CONTROL__COUNT])(const struct ctl *ctl, struct err *err) = {
-    [CONTROL_STATUS] = run_status, [CONTROL_SAVE] = run_checkpoint, [CONTROL_DRAIN] = run_end,
-    [CONTROL_CANCEL] = run_end,    [CONTROL_STOP] = run_end,        [CONTROL_EVENTS] = run_events,
+static const struct command {
+    enum control_verb verb;
+    int64_t wait_ns; /* how long the command waits without --wait */
+    const char *help, *options;
+    ctl_fn *run;
+} commands[] = {
+    {CONTROL_STATUS, 0, "the state of the job", " json watch interval ", run_status},
+    {CONTROL_SAVE, 60 * NS_PER_S, "make the job save and go on; wait for the commit", " json wait ",
+     run_checkpoint},
+    {CONTROL_DRAIN, 0, "give a notice by hand: save and leave", " json wait in text cancel ",
+     run_end},
+    {CONTROL_STOP, 60 * NS_PER_S, "end the job for good", " json wait save ", run_end},
+    {CONTROL_EVENTS, 0, "the events so far, as lines of JSON", " follow ", run_events},
 };
 
-int ctl_run(const struct ctl_options *options)
+static struct args_word ctl_word(size_t i)
 {
-    struct ctl ctl = {.options = options};
-    struct err err;
-    if (!find_dir(options, ctl.dir, &err)) {
-        ctl_complain(&err);
-        return CTL_USAGE;
+    if (i >= ARRAY_LEN(commands))
+        return (struct args_word){0};
+    return (struct args_word){.name = control_name(commands[i].verb),
+                              .help = commands[i].help,
+                              .options = commands[i].options};
+}
+
+#define AT(field)   offsetof(struct ctl_options, field)
+#define TIME_MAX_NS (365 * 24 * 3600 * NS_PER_S)
+
+static const struct args_row rows[] = {
+    {"help", 'h', NULL, "this text", ARGS_HELP},
+    {"version", 'V', NULL, "the version", ARGS_VERSION},
+    {"job", 'j', "NAME", "the job of this name", ARGS_TEXT, AT(job)},
+    {"node", 'n', "N", "its node of this number", ARGS_NUMBER, AT(node), .max = INT32_MAX},
+    {"run-dir", 0, "DIR", "where its socket is: run_dir of pchrun.json(5)", ARGS_TEXT, AT(run_dir)},
+    {"json", 0, NULL, "print the answer as JSON", ARGS_FLAG, AT(is_json), true},
+    {"watch", 'w', NULL, "repeat the output until the job ends", ARGS_FLAG, AT(watches), true},
+    {"interval", 0, "TIME", "how often [1s]", ARGS_TIME, AT(interval_ns), true, 1, TIME_MAX_NS},
+    {"wait", 0, "TIME", "how long to wait, 0: not at all [checkpoint, stop: 60s; drain: 0]",
+     ARGS_TIME, AT(wait_ns), true, 0, TIME_MAX_NS},
+    {"in", 0, "TIME", "time until the end [grace of pchrun.json(5)]", ARGS_TIME, AT(in_ns), true, 0,
+     TIME_MAX_NS},
+    {"text", 0, "TEXT", "why, for people", ARGS_TEXT, AT(text), true, .max = CONTROL_TEXT_MAX},
+    {"cancel", 0, NULL, "withdraw the notice", ARGS_FLAG, AT(cancels), true},
+    {"save", 0, NULL, "save first; without a commit the job goes on", ARGS_FLAG, AT(saves), true},
+    {"follow", 'f', NULL, "also new events, until the job ends", ARGS_FLAG, AT(follows), true},
+};
+
+static struct args_row ctl_row(size_t i)
+{
+    return i < ARRAY_LEN(rows) ? rows[i] : (struct args_row){0};
+}
+
+const struct args ctl_args = {
+    .program = "pchctl",
+    .version = PCHRUN_VERSION,
+    .head = "Usage: pchctl [options] COMMAND [options]\n\nShow the state of a job that runs under "
+            "pchrun, and control it. See pchctl(1).\n\nCommands:\n",
+    .tail =
+        "TIME is a number and its unit: ms, s, m, h or d. Without --job, --node and --run-dir the "
+        "job is\nthat of PCH_SOCKET, else the only one of this user on this machine.\n"
+        "\nExamples:\n"
+        "  pchctl status --watch\n"
+        "  pchctl checkpoint && cp -r /scratch/run7 /archive\n"
+        "  pchctl --job run7 drain --in 2m --text \"the rack goes down\"\n"
+        "  pchctl events --follow | jq -r 'select(.event == \"committed\").step'\n",
+    .left = 21,
+    .row = ctl_row,
+    .word = ctl_word,
+    .word_kind = "command",
+};
+
+static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, struct err *err)
+{
+    struct args_reading reading = {.options = ret, .out = stdout};
+    *ret = (struct ctl_options){.node = -1, .interval_ns = NS_PER_S, .wait_ns = -1, .in_ns = -1};
+    enum args_end end = args_read(&ctl_args, argv, &reading, err);
+    if (end != ARGS_RUN)
+        return end;
+    if (ret->cancels && (ret->in_ns >= 0 || ret->text)) {
+        err_set(err, ERR_USAGE, 0,
+                "--cancel withdraws the notice; use it without other options of drain");
+        return ARGS_BAD;
     }
-    bool ok = (options->watches ? run_watch : commands[options->verb])(&ctl, &err);
-    if (ok && flush_out(&err))
+    const struct command *command = &commands[reading.word];
+    if (ret->wait_ns < 0)
+        ret->wait_ns = command->wait_ns;
+    ret->verb = ret->cancels ? CONTROL_CANCEL : command->verb;
+    ret->run = ret->watches ? run_watch : command->run;
+    return ARGS_RUN;
+}
+
+int ctl_main(char **argv)
+{
+    struct ctl_options options;
+    struct ctl ctl = {.options = &options};
+    struct err err;
+    unsigned opened;
+    enum args_end end = ARGS_BAD;
+    if (fd_fill_standard(&opened, &err))
+        end = ctl_read_options(argv, &options, &err);
+    if (end == ARGS_SHOWN)
         return CTL_DONE;
-    ctl_complain(&err);
-    return CTL_FAILED;
+    bool is_found = end == ARGS_RUN && find_dir(&options, ctl.dir, &err);
+    if (is_found && options.run(&ctl, &err) && flush_out(&err))
+        return CTL_DONE;
+    fprintf(stderr, "pchctl: %s\n", err.text);
+    return !is_found && err.code == ERR_USAGE ? CTL_USAGE : CTL_FAILED;
 }

@@ -1,17 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ctl: what each command of pchctl does. Main thread.
+ * ctl: pchctl in four parts. ctl has the commands and the options, in two tables, and what each
+ * command does. find looks for the supervisor, ask talks to it, and show prints its answer as text
+ * for people. Every wait has a deadline. Main thread.
  */
 #pragma once
 
-#include "ctl/options.h"
+#include "base/args.h"
+#include "base/buf.h"
+#include "wire/control.h"
+#include "json/json.h"
 
-enum {
-    CTL_DONE,
-    CTL_FAILED, /* refused, failed, or not in time */
-    CTL_USAGE,  /* a wrong command line, or no job or several jobs fit */
+struct ctl;
+/* Carries out a command. False: *err. */
+typedef bool ctl_fn(const struct ctl *ctl, struct err *err);
+
+/* Not given: NULL, -1 or false; times get the command's default. */
+struct ctl_options {
+    enum control_verb verb;
+    ctl_fn *run;
+    const char *job, *run_dir; /* which job is meant */
+    int node;
+    bool is_json, watches, follows, cancels, saves;
+    int64_t interval_ns, wait_ns;
+    int64_t in_ns; /* of a notice: the time until its deadline */
+    const char *text;
 };
 
-/* Returns the exit code; prints errors on standard error. */
-int ctl_run(const struct ctl_options *options);
-void ctl_complain(const struct err *err);
+/* --- ask.c --- */
+
+/* A connection: owns its descriptor and memory. */
+struct talk {
+    int fd; /* -1: none */
+    struct lines in;
+};
+
+enum talk_result {
+    TALK_LINE,
+    TALK_END,    /* the supervisor has closed the connection */
+    TALK_LATE,   /* no line came in time; *err says so */
+    TALK_FAILED, /* *err */
+};
+
+/* Sets *err: this user may not enter `dir`. Names its owner, and the users that may. */
+void talk_denied(const char *dir, struct err *err);
+/* Connects, and sends the request `verb` with its options. `dir` is the supervisor's private
+ * directory. options NULL: only the state of this pchrun, without the other nodes. False: no
+ * process of this user listens there. Call talk_close() in either case. */
+MUST_CHECK bool talk_open(const char *dir, enum control_verb verb,
+                          const struct ctl_options *options, struct talk *ret, struct err *err);
+void talk_close(struct talk *talk);
+/* Reads the next line. `until`: the deadline, CLOCK_MONOTONIC. *ret_line ends with a NUL instead of
+ * the newline, and is valid until the next call. */
+enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
+                           struct err *err);
+
+struct answer {
+    struct json *root; /* an object, whose texts have no control characters */
+    char *text;        /* the received line, without its newline */
+};
+
+/* Connects, sends the request, reads the answer; options as for talk_open(). False: no answer, a
+ * malformed one, or a refusal; see *err. Free the answer with answer_free(). */
+MUST_CHECK bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
+                    struct answer *ret, struct err *err);
+/* True if ask() failed because no pchrun runs there any more. */
+bool ask_found_nobody(const struct err *err);
+/* Parses a received line and keeps it. False: it is malformed. Free the answer in either case. */
+MUST_CHECK bool answer_read(struct answer *ret, const char *line, size_t len, struct err *err);
+void answer_free(struct answer *answer);
+
+/* --- find.c --- */
+
+#define FIND_DIR_MAX 108 /* bytes of a Unix socket's path */
+
+/* Finds the directory of the supervisor that fits the options: among private directories of this
+ * user (root: of all users) in the usual places. Asks each supervisor for its job and node. False:
+ * none or several fit. *err names the searched places, or the options to choose by; a table of
+ * those found is on standard error. */
+MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX],
+                         struct err *err);
+
+/* --- show.c --- */
+
+/* Prints the answer to CONTROL_STATUS. */
+void show_status(const struct json *answer);
+
+/* --- ctl.c --- */
+
+extern const struct args ctl_args;
+
+/* The whole program; argv ends with NULL. Returns the exit code. */
+int ctl_main(char **argv);

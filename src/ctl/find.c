@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See find.h.
+ * See ctl.h.
  */
-#include "ctl/find.h"
+#include "ctl/ctl.h"
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "ctl/ask.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +20,7 @@ enum { FOUND_MAX = 64, BASES_MAX = 6 };
 
 struct found {
     char dir[FIND_DIR_MAX];
-    char job[64], host[64], state[16];
-    int node, nnodes, pid;
+    struct answer answer; /* lives as long as the process */
 };
 
 struct search {
@@ -46,27 +44,20 @@ static bool is_candidate(int base, const char *name)
 
 static void find_take(struct search *search, const char *dir)
 {
-    struct answer answer;
+    struct found *f = &search->found[search->n];
     struct err err;
-    struct found f = {0};
-    if (search->n == FOUND_MAX || !str_copy(f.dir, sizeof f.dir, dir))
+    if (search->n == FOUND_MAX || !str_copy(f->dir, sizeof f->dir, dir))
         return;
-    bool ok = ask(dir, CONTROL_STATUS, NULL, &answer, &err);
+    const struct ctl_options *o = search->options;
+    bool ok = ask(dir, CONTROL_STATUS, NULL, &f->answer, &err);
     if (!ok && !ask_found_nobody(&err))
         str_addf(search->silent, sizeof search->silent, "%s%s: %s", search->silent[0] ? "; " : "",
                  dir, err.text);
-    if (ok) {
-        str_copy(f.job, sizeof f.job, answer_text(answer.root, "report.job"));
-        str_copy(f.state, sizeof f.state, answer_text(answer.root, "report.state"));
-        str_copy(f.host, sizeof f.host, answer_text(answer.root, "host"));
-        f.node = (int)answer_int(answer.root, "report.node_rank", -1);
-        f.nnodes = (int)answer_int(answer.root, "report.nnodes", 0);
-        f.pid = (int)answer_int(answer.root, "pid", 0);
-    }
-    answer_free(&answer);
-    const struct ctl_options *o = search->options;
-    if (ok && (!o->job || str_is(o->job, f.job)) && (o->node < 0 || o->node == f.node))
-        search->found[search->n++] = f;
+    if (ok && (!o->job || json_is_at(f->answer.root, "report.job", o->job)) &&
+        (o->node < 0 || o->node == json_int_at(f->answer.root, "report.node_rank", -1)))
+        search->n++;
+    else
+        answer_free(&f->answer);
 }
 
 /* TMPDIR and /tmp may be the same. */
@@ -142,11 +133,13 @@ static void print_list(const struct search *search)
     fprintf(stderr, "%-16s %-6s %-8s %-16s %-9s %s\n", "JOB", "NODE", "PID", "HOST", "STATE",
             "RUN-DIR");
     for (int i = 0; i < search->n; i++) {
-        const struct found *f = &search->found[i];
+        const struct json *answer = search->found[i].answer.root;
         char node[24];
-        snprintf(node, sizeof node, "%d/%d", f->node, f->nnodes);
-        fprintf(stderr, "%-16s %-6s %-8d %-16s %-9s %s\n", f->job, node, f->pid, f->host, f->state,
-                f->dir);
+        snprintf(node, sizeof node, "%d/%d", (int)json_int_at(answer, "report.node_rank", -1),
+                 (int)json_int_at(answer, "report.nnodes", 0));
+        fprintf(stderr, "%-16s %-6s %-8d %-16s %-9s %s\n", json_text_at(answer, "report.job"), node,
+                (int)json_int_at(answer, "pid", 0), json_text_at(answer, "host"),
+                json_text_at(answer, "report.state"), search->found[i].dir);
     }
 }
 
@@ -164,7 +157,7 @@ static bool say_none(const struct search *search, struct err *err)
     char node[32] = "";
     if (o->node >= 0)
         str_addf(node, sizeof node, ", node %d,", o->node);
-    return err_set(err, ERR_USAGE, 0, "no pchrun%s%s%s%s is to be found in %s; %s",
+    return err_set(err, ERR_USAGE, 0, "no pchrun%s%s%s%s was found in %s; %s",
                    o->job ? " of job " : "", o->job ? o->job : "", node,
                    geteuid() == 0 ? "" : " of this user", search->looked, find_advice(o));
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See show.h.
+ * See ctl.h.
  */
-#include "ctl/show.h"
+#include "ctl/ctl.h"
 
 #include "base/clock.h"
-#include "base/date.h"
 #include "base/str.h"
-#include "ctl/ask.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,27 +17,27 @@ enum { CELL = 48 };
 static int64_t between(const struct json *answer, const char *from, const char *to)
 {
     int64_t from_ns, to_ns;
-    if (!date_parse(answer_text(answer, from), &from_ns) ||
-        !date_parse(answer_text(answer, to), &to_ns))
+    if (!date_parse(json_text_at(answer, from), &from_ns) ||
+        !date_parse(json_text_at(answer, to), &to_ns))
         return -1;
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
 static char *age(const struct json *object, const char *key, bool is_least, char text[CELL])
 {
-    double seconds = answer_real(object, key, -1);
+    double seconds = json_real_at(object, key, -1);
     char about[24];
     if (seconds < 0 || seconds > 1e9)
         snprintf(text, CELL, "-");
     else
         snprintf(text, CELL, "%s%s", is_least ? ">" : "",
-                 str_about((int64_t)(seconds * 1e3) * NS_PER_MS, about, sizeof about));
+                 str_about((int64_t)(seconds * 1e9), about, sizeof about));
     return text;
 }
 
 static char *pace(const struct json *object, char text[CELL])
 {
-    double steps = answer_real(object, "steps_per_second", 0);
+    double steps = json_real_at(object, "steps_per_second", 0);
     if (steps > 0)
         snprintf(text, CELL, "%.3g", steps);
     else
@@ -49,8 +47,8 @@ static char *pace(const struct json *object, char text[CELL])
 
 static char *counted(const struct json *node, char text[CELL])
 {
-    int64_t expected = answer_int(node, "ranks_expected", -1);
-    int64_t attached = answer_int(node, "ranks_attached", 0);
+    int64_t expected = json_int_at(node, "ranks_expected", -1);
+    int64_t attached = json_int_at(node, "ranks_attached", 0);
     if (expected < 0)
         snprintf(text, CELL, "%" PRId64 "/?", attached);
     else
@@ -60,7 +58,7 @@ static char *counted(const struct json *node, char text[CELL])
 
 static char *range(const struct json *node, char text[CELL])
 {
-    int64_t low = answer_int(node, "lowest_step", 0), high = answer_int(node, "highest_step", 0);
+    int64_t low = json_int_at(node, "lowest_step", 0), high = json_int_at(node, "highest_step", 0);
     if (low == high)
         snprintf(text, CELL, "%" PRId64, high);
     else
@@ -74,44 +72,48 @@ static void show_head(const struct json *answer)
 {
     printf("job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
            ": %s\n",
-           answer_text(answer, "report.job"), answer_int(answer, "report.node_rank", 0),
-           answer_int(answer, "report.nnodes", 0), answer_int(answer, "report.attempt", 0),
-           answer_int(answer, "report.generation", 0), answer_text(answer, "report.state"));
-    if (!answer_is(answer, "report.outcome", "unknown"))
-        printf("ending    %s, exit code %" PRId64 ": %s\n", answer_text(answer, "report.outcome"),
-               answer_int(answer, "report.exit_code", -1), answer_text(answer, "report.why"));
+           json_text_at(answer, "report.job"), json_int_at(answer, "report.node_rank", 0),
+           json_int_at(answer, "report.nnodes", 0), json_int_at(answer, "report.attempt", 0),
+           json_int_at(answer, "report.generation", 0), json_text_at(answer, "report.state"));
+    if (!json_is_at(answer, "report.outcome", "unknown"))
+        printf("ending    %s, exit code %" PRId64 ": %s\n", json_text_at(answer, "report.outcome"),
+               json_int_at(answer, "report.exit_code", -1), json_text_at(answer, "report.why"));
 }
 
 static void show_notice(const struct json *answer)
 {
     char about[24];
-    int64_t node = answer_int(answer, "report.notice.node_rank", -1);
+    int64_t node = json_int_at(answer, "report.notice.node_rank", -1);
     if (node < 0) {
         printf("notice    none\n");
         return;
     }
-    const char *text = answer_text(answer, "report.notice.text");
+    const char *text = json_text_at(answer, "report.notice.text");
     int64_t left = between(answer, "now", "report.notice.deadline");
     printf("notice    %s%s%s on node %" PRId64 ", %s left\n",
-           answer_text(answer, "report.notice.source"), *text ? " " : "", text, node,
+           json_text_at(answer, "report.notice.source"), *text ? " " : "", text, node,
            left < 0 ? "any time" : str_about(left, about, sizeof about));
 }
 
 static void show_saves(const struct json *answer)
 {
     char about[24];
-    int64_t step = answer_int(answer, "report.commit.step", -1);
-    if (answer_int(answer, "report.round.id", 0) > 0)
+    int64_t step = json_int_at(answer, "report.commit.step", -1);
+    if (json_int_at(answer, "report.round.id", 0) > 0)
         printf("save      round %" PRId64 ", step %" PRId64 ": %s\n",
-               answer_int(answer, "report.round.id", 0),
-               answer_int(answer, "report.round.save_step", 0),
-               answer_text(answer, "report.round.phase"));
+               json_int_at(answer, "report.round.id", 0),
+               json_int_at(answer, "report.round.save_step", 0),
+               json_text_at(answer, "report.round.phase"));
+    int64_t every = json_int_at(answer, "report.save_every_ms", 0);
+    if (every > 0)
+        printf("saves     every %s, if no notice comes\n",
+               str_about(every * NS_PER_MS, about, sizeof about));
     if (step < 0) {
         printf("commit    none\n");
         return;
     }
     int64_t ago = between(answer, "report.commit.at", "now");
-    const char *path = answer_text(answer, "report.commit.path");
+    const char *path = json_text_at(answer, "report.commit.path");
     if (ago >= 0)
         printf("commit    step %" PRId64 ", %s ago\n", step, str_about(ago, about, sizeof about));
     else
@@ -124,60 +126,65 @@ static void show_saves(const struct json *answer)
 
 static void show_nodes(const struct json *answer)
 {
-    const struct json *node = answer_items(answer, "nodes");
+    const struct json *node = json_items_at(answer, "nodes");
     char cells[5][CELL];
     if (!node || !json_next(node)) /* for a single node the table of ranks is enough */
         return;
     printf("\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS", "STEP",
            "STEPS/S", "AGE", "HEARD");
     for (; node; node = json_next(node)) {
-        const char *why = answer_text(node, "why"), *state = answer_text(node, "state");
+        const char *why = json_text_at(node, "why"), *state = json_text_at(node, "state");
         bool is_cut =
-            !answer_bool(node, "connected") && !str_is(state, "missing") && !str_is(state, "gone");
+            !json_bool_at(node, "connected") && !str_is(state, "missing") && !str_is(state, "gone");
         printf("%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
-               answer_int(node, "node_rank", 0), answer_text(node, "host"), state,
+               json_int_at(node, "node_rank", 0), json_text_at(node, "host"), state,
                counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
                age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
-               answer_bool(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
+               json_bool_at(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
                *why ? ": " : "", why);
     }
 }
 
 static void show_rank(const struct json *rank, bool has_nodes)
 {
-    char cells[2][CELL], saved[CELL] = "counts only";
-    const char *word = answer_bool(rank, "attached") ? "phase" : "state";
-    printf("%-5" PRId64 " ", answer_int(rank, "rank", 0));
+    char cells[3][CELL], saved[CELL] = "counts only";
+    double slow = json_real_at(rank, "slow", 0);
+    const char *word = json_bool_at(rank, "attached") ? "phase" : "state";
+    printf("%-5" PRId64 " ", json_int_at(rank, "rank", 0));
     if (has_nodes)
-        printf("%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
-    if (!answer_bool(rank, "counts_only"))
-        snprintf(saved, sizeof saved, "%" PRId64, answer_int(rank, "saved_step", 0));
-    printf("%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
-           answer_text(rank, word), answer_int(rank, "step", 0), pace(rank, cells[0]),
-           age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
+        printf("%-5" PRId64 " ", json_int_at(rank, "node_rank", 0));
+    if (!json_bool_at(rank, "counts_only"))
+        snprintf(saved, sizeof saved, "%" PRId64, json_int_at(rank, "saved_step", 0));
+    printf("%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %-9s %s", json_int_at(rank, "pid", 0),
+           json_text_at(rank, word), json_int_at(rank, "step", 0), pace(rank, cells[0]),
+           age(rank, "own_seconds", false, cells[2]),
+           age(rank, "step_age", json_bool_at(rank, "step_age_is_least"), cells[1]), saved);
+    if (slow > 0)
+        printf(", slow: %.3g x the median", slow);
+    printf("\n");
 }
 
 /* Prints the nodes with unknown ranks and the reason, or which node knows all ranks. */
 static void show_unknown(const struct json *answer)
 {
-    if (answer_is(answer, "ranks_of", "node"))
-        printf("\nonly the ranks of this node; pchctl on node 0, which is %s, tells of all\n",
-               answer_text(answer, "chief"));
-    for (const struct json *node = answer_items(answer, "nodes"); node; node = json_next(node))
-        if (!answer_bool(node, "ranks_known"))
-            printf("node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0),
-                   answer_text(node, "ranks_unknown_why"));
+    if (json_is_at(answer, "ranks_of", "node"))
+        printf("\nonly the ranks of this node; pchctl on node 0, which is %s, shows all\n",
+               json_text_at(answer, "chief"));
+    for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
+        if (!json_bool_at(node, "ranks_known"))
+            printf("node %" PRId64 ": %s\n", json_int_at(node, "node_rank", 0),
+                   json_text_at(node, "ranks_unknown_why"));
 }
 
 static void show_ranks(const struct json *answer)
 {
-    const struct json *rank = answer_items(answer, "ranks");
-    bool has_nodes = answer_int(answer, "report.nnodes", 1) > 1;
+    const struct json *rank = json_items_at(answer, "ranks");
+    bool has_nodes = json_int_at(answer, "report.nnodes", 1) > 1;
     if (!rank)
         printf("\nno process has attached\n");
     else
-        printf("\n%-5s %s%-8s %-12s %-17s %-8s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "", "PID",
-               "PHASE", "STEP", "STEPS/S", "AGE", "SAVED");
+        printf("\n%-5s %s%-8s %-12s %-17s %-8s %-9s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "",
+               "PID", "PHASE", "STEP", "STEPS/S", "OWN", "AGE", "SAVED");
     for (; rank; rank = json_next(rank))
         show_rank(rank, has_nodes);
     show_unknown(answer);

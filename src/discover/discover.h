@@ -4,14 +4,58 @@
  * an operator. No packet is sent and no program is run; of files only /etc/hosts is read, inside a
  * Kubernetes Job.
  *
- * Each source is a row of the table in discover.c; its finder is a pure function of the
+ * Each source is a row of the table in sources.c; its finder is a pure function of the
  * environment. A source with a missing variable is an error, and so are two contradicting sources:
  * a guess could start two jobs, or none. Owns nothing. Any thread.
  */
 #pragma once
 
+#include "base/address.h"
 #include "base/err.h"
-#include "discover/found.h"
+
+/* The sources, from the third on, are in the order of the search. */
+enum discover_from {
+    DISCOVER_NONE, /* do not look */
+    DISCOVER_AUTO, /* look at all sources below */
+    DISCOVER_SLURM,
+    DISCOVER_TORCHRUN,
+    DISCOVER_KUBEFLOW,
+    DISCOVER_TF_CONFIG,
+    DISCOVER_MPI,
+    DISCOVER_LWS,
+    DISCOVER_JOBSET,
+    DISCOVER_AWS_BATCH,
+    DISCOVER_TPU,
+    DISCOVER_KUBERNETES,
+    DISCOVER__COUNT,
+    /* As DISCOVER_AUTO, if the user did not ask: an incomplete source without several nodes gives
+     * only a warning. */
+    DISCOVER_UNASKED = DISCOVER__COUNT,
+};
+
+/* Ends with NULL. */
+extern const char *const discover_names[];
+
+enum { DISCOVER_TEXT_MAX = 160, DISCOVER_WHY_MAX = 512, DISCOVER_NODES_MAX = 4096 };
+
+/* Ports made from a job's id: above those of JAX and torchrun, below the kernel's ephemeral
+ * ones. */
+enum { DISCOVER_PORT_FIRST = 20000, DISCOVER_PORTS = 8192 };
+
+/* The discovered nodes. Each text names the variable ("SLURM_PROCID is 3"). */
+struct discovery {
+    enum discover_from from;      /* DISCOVER_NONE: nothing */
+    int nnodes;                   /* 0: unknown */
+    int node_rank;                /* -1: unknown */
+    char chief[ADDRESS_HOST_MAX]; /* where node 0 is; "": unknown, or only one node */
+    char bind[ADDRESS_HOST_MAX];  /* another address for node 0 to listen on; "": none */
+    int port;                     /* for this job alone, if jobs may share a machine; 0: none */
+    char nnodes_why[DISCOVER_TEXT_MAX], node_rank_why[DISCOVER_TEXT_MAX];
+    char chief_why[DISCOVER_TEXT_MAX], port_why[DISCOVER_TEXT_MAX];
+    char why[DISCOVER_WHY_MAX];     /* the sources found, the variables missing, or why there was no
+                                       search */
+    char warning[DISCOVER_WHY_MAX]; /* why there may be other nodes, without proof; "": none */
+};
 
 /* Manual text (mdoc) about one source, and about all. */
 const char *discover_manual(enum discover_from from);
@@ -22,13 +66,15 @@ extern const char discover_manual_head[];
 MUST_CHECK bool discover(char **env, const char *root, enum discover_from from,
                          struct discovery *ret, struct err *err);
 
-/* Looks at all sources when the user did not ask for discovery. An incomplete source without
- * several nodes gives only a warning (ret->warning). */
-MUST_CHECK bool discover_unasked(char **env, const char *root, struct discovery *ret,
-                                 struct err *err);
+struct job_name {
+    char name[64], why[DISCOVER_TEXT_MAX];
+};
 
-/* True if this pchrun runs below another one. The variables may then belong to the outer one. */
-bool discover_is_inner(char **env);
-/* True if, in addition, the socket of the outer pchrun is missing. Either the outer pchrun has
- * ended, and this batch script inherited its variables; or it runs outside of this container. */
-bool discover_outer_is_gone(char **env);
+/* A name for a job that its user has not named: by the scheduler, the pod, or the current folder.
+ * On another node, and at the next start, it may differ. `host`: this machine's name. Pure. */
+void discover_job_name(char **env, const char *folder, const char *host, struct job_name *ret);
+
+/* The socket of the outer pchrun, if this pchrun runs below another; else NULL. The variables may
+ * then belong to the outer pchrun. If the socket is missing, the outer pchrun has ended, and this
+ * batch script inherited its variables; or the outer one runs outside of this container. */
+const char *discover_outer(char **env);

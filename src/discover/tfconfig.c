@@ -20,7 +20,7 @@ static int count_tasks(const struct json *cluster, const char *type)
 {
     int n = 0;
     const struct json *tasks = json_find(cluster, type);
-    for (const struct json *at = tasks ? json_first(tasks) : NULL; at; at = json_next(at))
+    for (const struct json *at = json_first(tasks); at; at = json_next(at))
         n++;
     return n;
 }
@@ -63,45 +63,28 @@ static bool take_chief(const struct json *tasks, struct discovery *ret, struct e
     return true;
 }
 
-struct task {
-    const char *type;
-    int index;
-};
-
-static bool read_task(const struct json *root, struct task *ret, struct err *err)
-{
-    const struct json *task = json_find(root, "task");
-    ret->type = task ? json_text(json_find(task, "type")) : NULL;
-    if (!ret->type)
-        return err_set(err, ERR_USAGE, 0,
-                       NAME " has a \"cluster\", but no \"task\" with a \"type\"");
-    return read_index(task, &ret->index) ||
-           err_set(err, ERR_USAGE, 0, NAME ": the \"index\" of the \"task\" is not a whole number");
-}
-
-static bool place_task(const struct json *cluster, const struct task *task, struct discovery *ret,
-                       struct err *err)
+static bool place_task(const struct json *cluster, const char *type, int index,
+                       struct discovery *ret, struct err *err)
 {
     const char *head = count_tasks(cluster, "chief") > 0 ? "chief" : "master";
     int heads = count_tasks(cluster, head), workers = count_tasks(cluster, "worker");
-    bool is_worker = str_is(task->type, "worker");
-    if (!is_worker && !str_is(task->type, head))
+    bool is_worker = str_is(type, "worker");
+    if (!is_worker && !str_is(type, head))
         return err_set(err, ERR_USAGE, 0,
                        NAME ": the task's type is \"%.40s\", which is not in "
                             "the cluster",
-                       task->type);
-    if (task->index >= (is_worker ? workers : heads) || heads > 1 ||
-        heads + workers > DISCOVER_NODES_MAX)
+                       type);
+    if (index >= (is_worker ? workers : heads) || heads > 1 || heads + workers > DISCOVER_NODES_MAX)
         return err_set(err, ERR_USAGE, 0,
                        NAME ": the task is \"%s\" %d, but the cluster has %d \"%s\" and %d "
                             "\"worker\"",
-                       task->type, task->index, heads, head, workers);
+                       type, index, heads, head, workers);
     ret->nnodes = heads + workers;
-    ret->node_rank = task->index + (is_worker ? heads : 0);
+    ret->node_rank = index + (is_worker ? heads : 0);
     snprintf(ret->nnodes_why, sizeof ret->nnodes_why, NAME " has %d \"%s\", %d \"worker\"", heads,
              head, workers);
-    snprintf(ret->node_rank_why, sizeof ret->node_rank_why, NAME "'s task is \"%s\" %d", task->type,
-             task->index);
+    snprintf(ret->node_rank_why, sizeof ret->node_rank_why, NAME "'s task is \"%s\" %d", type,
+             index);
     return ret->nnodes == 1 ||
            take_chief(json_find(cluster, heads > 0 ? head : "worker"), ret, err);
 }
@@ -128,22 +111,28 @@ static bool check_kinds(const struct json *root, const struct json *cluster, str
 static bool read(const struct json *root, struct discovery *ret, struct err *err)
 {
     const struct json *cluster = json_find(root, "cluster");
-    struct task task = {NULL, 0};
+    const struct json *task = json_find(root, "task");
+    const char *type = json_text(json_find(task, "type"));
+    int index;
     if (!check_kinds(root, cluster, err))
         return false;
-    if (!cluster || !json_first(cluster)) /* TensorFlow itself runs alone in this case */
+    if (!cluster || !json_first(cluster)) /* without a cluster TensorFlow itself runs alone */
         return true;
-    if (!read_task(root, &task, err))
-        return false;
-    if (str_is(task.type, "evaluator")) {
+    if (!type)
+        return err_set(err, ERR_USAGE, 0,
+                       NAME " has a \"cluster\", but no \"task\" with a \"type\"");
+    if (!read_index(task, &index))
+        return err_set(err, ERR_USAGE, 0,
+                       NAME ": the \"index\" of the \"task\" is not a whole number");
+    if (str_is(type, "evaluator")) {
         ret->nnodes = 1;
         str_copy(ret->nnodes_why, sizeof ret->nnodes_why, NAME "'s task is \"evaluator\"");
         return true;
     }
-    if (str_is(task.type, "ps") || count_tasks(cluster, "ps") > 0)
+    if (str_is(type, "ps") || count_tasks(cluster, "ps") > 0)
         return err_set(err, ERR_USAGE, 0,
                        NAME " has parameter servers (\"ps\"), which save at no common step");
-    return place_task(cluster, &task, ret, err);
+    return place_task(cluster, type, index, ret, err);
 }
 
 bool find_tf_config(const struct place *place, struct discovery *ret, struct err *err)

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 const char *vars_get(const struct place *place, const char *name)
 {
@@ -93,18 +92,6 @@ bool vars_take_chief(struct discovery *ret, const char *text, const char *variab
     str_copy(ret->chief, sizeof ret->chief, address.host);
     snprintf(ret->chief_why, sizeof ret->chief_why, "%s is %.100s", variable, text);
     return true;
-}
-
-bool vars_need_chief(const struct place *place, const char *name, const char *with,
-                     struct discovery *ret, struct err *err)
-{
-    const char *text = vars_need(place, name, with, err);
-    return text && vars_take_chief(ret, text, name, err);
-}
-
-void vars_bind_to_pod(const struct place *place, struct discovery *ret)
-{
-    str_copy(ret->bind, sizeof ret->bind, vars_get(place, "HOSTNAME"));
 }
 
 void vars_take_loopback(struct discovery *ret, const char *why)

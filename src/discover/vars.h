@@ -12,13 +12,15 @@
 #pragma once
 
 #include "base/err.h"
-#include "discover/found.h"
+#include "discover/discover.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct place {
     char **env;
     const char *root; /* is put before /etc/hosts */
+    bool is_typed;    /* a user has typed the command in a shell at a terminal */
 };
 
 typedef bool finder_fn(const struct place *place, struct discovery *ret, struct err *err);
@@ -50,13 +52,22 @@ MUST_CHECK bool vars_take_nodes(const struct place *place, const char *count, co
 /* Takes the address of node 0 from the text of `variable`, which may have a port. */
 MUST_CHECK bool vars_take_chief(struct discovery *ret, const char *text, const char *variable,
                                 struct err *err);
-/* The same from a variable that is necessary, see vars_need(). */
-MUST_CHECK bool vars_need_chief(const struct place *place, const char *name, const char *with,
-                                struct discovery *ret, struct err *err);
-/* In a pod node 0 listens on its short name, which resolves before the full name is in the DNS. */
-void vars_bind_to_pod(const struct place *place, struct discovery *ret);
 /* All nodes are on this machine; `why` is the reason. */
 void vars_take_loopback(struct discovery *ret, const char *why);
 /* Derives a port of the job from a number that no other job on this machine should have. The number
  * comes from `variable`, with the value `id`. */
 void vars_take_port(struct discovery *ret, uint64_t number, const char *variable, const char *id);
+
+#define HOSTLIST_NAME_MAX 256
+
+struct hostlist {
+    char first[HOSTLIST_NAME_MAX]; /* the first host */
+    size_t n;
+};
+
+/* Reads Slurm's short form of many hosts: "node[001-003,007],gpu1". A part in brackets stands for
+ * each of its numbers, which keep their leading zeros. Of several parts the rightmost changes
+ * fastest. A host that is named twice counts twice. No text may follow the last bracket of a name.
+ * The expanded list can be far longer than its text, so the hosts are only counted. False: the list
+ * is malformed, a name is too long, or there are more than DISCOVER_NODES_MAX hosts. */
+MUST_CHECK bool hostlist_read(const char *text, struct hostlist *ret, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See ask.h.
+ * See doctor.h.
  */
-#include "doctor/ask.h"
+#include "doctor/doctor.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -69,7 +69,8 @@ static bool ask_run(char **argv, const struct patience *patience, char *text, si
         return false;
     bool is_whole = ask_read_all(from, patience, text, size);
     bool is_run = spawn_result(report, argv[0], err) != SPAWN_FAILED;
-    proc_kill_group(pid, SIGKILL); /* it is not reaped, so no other process can have the pid */
+    proc_kill_group(pid, SIGKILL); /* the program is not reaped, so no other process can have the
+                                    * pid */
     fd_close(&report);
     if (!is_run)
         return false;

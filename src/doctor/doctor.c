@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/presets.h"
-#include "doctor/finding.h"
 #include "os/helper.h"
 #include "os/signals.h"
 
@@ -21,14 +20,16 @@
 /* A check that itself waits (for names, other nodes) has a shorter deadline. */
 #define ANSWER_WAIT_NS (8 * NS_PER_S)
 
-static const struct {
+static const struct doctor_check {
     const char *name;
     check_fn *check;
 } checks[] = {
     {"command", check_command},
     {"programs", check_programs},
+    {"attach", check_attach},
     {"pid 1", check_pid1},
     {"batch script", check_batch},
+    {"pipeline", check_pipeline},
     {"grace", check_grace},
     {"KillWait", check_kill_wait},
     {"sources", check_sources},
@@ -48,18 +49,15 @@ static const struct {
 };
 enum { CHECKS = ARRAY_LEN(checks) };
 
-struct doctor_check {
-    check_fn *fn;
-    const struct patient *patient;
-};
+static struct patient patient;
 
-/* If the doctor dies, the child gets SIGTERM, so that it can end its program first (ask.h). */
+/* If the doctor dies, the child gets SIGTERM, so that it can end its program first (ask.c). */
 static void run_check(const void *arg, int answer)
 {
     const struct doctor_check *check = arg;
     struct finding finding = {.verdict = FINDING_NONE};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    check->fn(check->patient, &finding);
+    check->check(&patient, &finding);
     if (!fd_write_all(answer, &finding, sizeof finding))
         _exit(1);
 }
@@ -75,7 +73,9 @@ static void doctor_take_finding(struct helper *helper, int64_t until, struct fin
     if (news == HELPER_LATE)
         finding_advise(
             ret, "a file system or a server that it needs does not answer; repair that first");
-    str_printable(ret->seen); /* it may quote a variable or a path */
+    if (ret->verdict == FINDING_BAD || ret->verdict == FINDING_WARN)
+        config_explain(patient.config, ret->seen, sizeof ret->seen);
+    str_printable(ret->seen); /* the text may quote a variable or a path */
     str_printable(ret->advice);
     helper_end(helper, true, until);
 }
@@ -89,17 +89,15 @@ static void print(const char *name, const struct finding *finding, FILE *out)
         fprintf(out, "%-8s %-14s -> %s\n", "", "", finding->advice);
 }
 
-static bool doctor_make_checks(const struct patient *patient, struct finding findings[CHECKS],
-                               struct err *err)
+static bool doctor_make_checks(struct finding findings[CHECKS], struct err *err)
 {
     struct helper helpers[CHECKS];
     struct reap reap = {0};
     int started = 0;
     bool ok = true;
     while (ok && started < CHECKS) {
-        struct doctor_check check = {checks[started].check, patient};
         helpers[started] = (struct helper){.reap = &reap, .keeps_dir = true};
-        ok = helper_ask(&helpers[started], run_check, &check, err);
+        ok = helper_ask(&helpers[started], run_check, &checks[started], err);
         started += ok;
     }
     int64_t until = clock_now_ns() + ANSWER_WAIT_NS;
@@ -115,13 +113,13 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
     char *state_dir;
     bool is_bad = false;
     log_init(&(struct log_options){.level = LOG_ERROR,
-                                   .node_rank = -1}); /* findings say what warnings would */
+                                   .node_rank = -1}); /* the findings replace the warnings */
     signals_restore(true); /* no command runs: a Ctrl-C ends pchrun as usual */
     if (!presets_settle_notices(config, "", err) || !paths_state_dir(config, &state_dir, err))
         return -1;
     fflush(out);
-    bool ok = doctor_make_checks(&(struct patient){config, state_dir, getpid(), getppid()},
-                                 findings, err);
+    patient = (struct patient){config, state_dir, getpid(), getppid()};
+    bool ok = doctor_make_checks(findings, err);
     free(state_dir);
     if (!ok)
         return -1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: the command, pchrun's parent processes, and the time that a notice leaves.
+ * See doctor.h: the command, pchrun's parent processes, and the time that a notice leaves.
  */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "commands/env.h"
-#include "config/origin.h"
-#include "config/platform.h"
+#include "config/values.h"
 #include "core/common/grace.h"
-#include "doctor/finding.h"
+#include "doctor/doctor.h"
 #include "notices/inbox.h"
+#include "os/above.h"
 #include "os/proc.h"
 #include "os/program.h"
 #include "record/history.h"
@@ -22,25 +22,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The part of a script that is searched. */
+enum { SCRIPT_MAX = 1024 * 1024 };
+
 bool patient_is_in_slurm(const struct patient *patient)
 {
     return patient->config->platform.preset == PRESET_SLURM;
-}
-
-static bool is_shell(const char *name)
-{
-    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"};
-    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
-        if (str_is(name, shells[i]))
-            return true;
-    return false;
-}
-
-/* "/usr/bin/torchrun": "torchrun" */
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 void check_command(const struct patient *patient, struct finding *ret)
@@ -49,7 +36,7 @@ void check_command(const struct patient *patient, struct finding *ret)
     struct err err;
     if (!program_find(patient->config->command[0], getenv("PATH"), path, sizeof path, &err))
         finding_set(ret, FINDING_BAD, "%s", err.text);
-    else if (!str_is(last_part(path), "srun"))
+    else if (!str_is(basename(path), "srun"))
         finding_set(ret, FINDING_OK, "%s", path);
     else {
         finding_set(ret, FINDING_WARN,
@@ -79,33 +66,6 @@ void check_programs(const struct patient *patient, struct finding *ret)
             finding_set(ret, FINDING_BAD, "%s: %s", names[i], err.text);
 }
 
-/* Reads the name of the executable: if a script runs, `comm` is its name, not the shell's. */
-static void read_program(const struct proc *proc, char *ret, size_t size)
-{
-    char link[32], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)proc->pid);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = '\0';
-    str_copy(ret, size, n > 0 ? last_part(path) : proc->comm);
-}
-
-/* With a terminal, a shell above pchrun is normal. */
-static bool is_interactive(void)
-{
-    FD_CLEANUP int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    return terminal >= 0;
-}
-
-/* True if a shell is between process 1 and pchrun, and there is no terminal. */
-static bool is_below_shell(const struct patient *patient, struct proc *ret)
-{
-    char program[32];
-    if (!proc_read(patient->parent, ret) || ret->ppid != 1 || is_interactive())
-        return false;
-    read_program(ret, program, sizeof program);
-    return is_shell(program);
-}
-
 /* The container or the service sends its SIGTERM to the process that it started: process 1 or its
  * child. Slurm signals its own processes, so skip the check there. */
 void check_pid1(const struct patient *patient, struct finding *ret)
@@ -118,15 +78,15 @@ void check_pid1(const struct patient *patient, struct finding *ret)
         finding_set(ret, FINDING_UNKNOWN, "/proc does not show process 1");
         return;
     }
-    read_program(&first, program, sizeof program);
-    if (!str_is(first.comm, program) && !is_shell(first.comm))
+    above_read_program(&first, program, sizeof program);
+    if (!str_is(first.comm, program) && !above_is_shell(first.comm))
         snprintf(name, sizeof name, " (%.20s)", program);
-    if (patient->self != 1 && is_shell(program)) {
+    if (patient->self != 1 && above_is_shell(program)) {
         finding_set(ret, FINDING_BAD, "process 1 is %s, a shell%s, which hands no signal on",
                     first.comm, name);
         finding_advise(ret, "in a container: let pchrun be the command itself, as a list of words, "
                             "or write exec before it");
-    } else if (patient->self != 1 && is_below_shell(patient, &parent)) {
+    } else if (patient->self != 1 && above_find_shell(patient->parent, &parent)) {
         finding_set(ret, FINDING_WARN,
                     "process 1 is %s; below it a shell (%s, process %d) has started this one",
                     first.comm, parent.comm, (int)parent.pid);
@@ -153,9 +113,9 @@ static bool find_shell_above(const struct patient *patient, struct proc *ret)
     for (int depth = 0; depth < DEPTH_MAX && proc_read(at.ppid, &at); depth++) {
         char program[32];
         if (str_is(at.comm, SLURMSTEPD))
-            return ret->pid && !is_interactive();
-        read_program(&at, program, sizeof program);
-        if (str_is(at.comm, SLURM_SCRIPT) || (!ret->pid && is_shell(program)))
+            return ret->pid && !above_has_terminal();
+        above_read_program(&at, program, sizeof program);
+        if (str_is(at.comm, SLURM_SCRIPT) || (!ret->pid && above_is_shell(program)))
             *ret = at;
         if (str_is(at.comm, SLURM_SCRIPT))
             return true;
@@ -200,8 +160,8 @@ static void look_for_waiting_shell(struct finding *ret)
                     "wait for srun");
         return;
     }
-    read_program(&batch, program, sizeof program);
-    if (!str_is(batch.comm, SLURM_SCRIPT) && !is_shell(program)) {
+    above_read_program(&batch, program, sizeof program);
+    if (!str_is(batch.comm, SLURM_SCRIPT) && !above_is_shell(program)) {
         finding_set(ret, FINDING_OK, "no shell of the batch script waits for srun");
         return;
     }
@@ -233,6 +193,19 @@ void check_batch(const struct patient *patient, struct finding *ret)
     }
 }
 
+/* The doctor's own output may be read by other programs than the job's will be. */
+void check_pipeline(const struct patient *patient, struct finding *ret)
+{
+    struct proc reader;
+    if (above_has_terminal() || !above_find_reader(patient->self, patient->parent, &reader))
+        return;
+    finding_set(ret, FINDING_WARN,
+                "standard output goes to %s (process %d): the exit code is that of the pipeline's "
+                "last command, and a notice may end that before the job",
+                reader.comm, (int)reader.pid);
+    finding_advise(ret, "--logs-dir instead of tee; or in bash set -o pipefail");
+}
+
 /* The least time that a configured notice leaves. */
 static int64_t job_least_grace(const struct config *config)
 {
@@ -247,7 +220,7 @@ static int64_t job_least_grace(const struct config *config)
 
 int64_t patient_saves(const struct patient *patient, struct err *err)
 {
-    struct history history = {.job = patient->config->job};
+    struct history history = {.job = config_job_identity(patient->config)};
     char path[PATH_MAX] = "";
     if (patient->state_dir)
         snprintf(path, sizeof path, "%s/" HISTORY_FILE, patient->state_dir);
@@ -285,12 +258,42 @@ void check_grace(const struct patient *patient, struct finding *ret)
             str_about(need, needed, sizeof needed));
 }
 
+/* The command's Python script; NULL: none is seen. */
+static const char *find_script(char *const *command)
+{
+    for (; *command; command++) {
+        size_t len = strlen(*command);
+        if (len > 3 && str_is(*command + len - 3, ".py"))
+            return *command;
+    }
+    return NULL;
+}
+
+/* A module that the script imports may attach, so this is no more than a hint. A job that has saved
+ * before does attach. */
+void check_attach(const struct patient *patient, struct finding *ret)
+{
+    static char text[SCRIPT_MAX];
+    const struct config *config = patient->config;
+    const char *script = find_script(config->command);
+    struct err err;
+    bool must_attach = config->save.mode == SAVE_ATTACH && !config->instrument;
+    if (!must_attach || !script || patient_saves(patient, &err) != 0 ||
+        fd_read_text(script, text, sizeof text) <= 0 || strstr(text, "pch"))
+        return;
+    finding_set(ret, FINDING_UNKNOWN,
+                "%.300s does not name pch: unless a module of it attaches, a notice saves nothing",
+                script);
+    finding_advise(ret, "--instrument for Trainer, Lightning and Keras; pch.attach(); or "
+                        "--save-mode signal");
+}
+
 /* Also finds torchrun under other names: "env A=1 torchrun", "python -m torch.distributed.run",
  * "accelerate launch". */
 static bool has_torchrun(char *const *command)
 {
     for (; *command; command++) {
-        const char *name = last_part(*command);
+        const char *name = basename(*command);
         if (str_is(name, "torchrun") || str_is(name, "torch.distributed.run") ||
             str_is(name, "torch.distributed.launch") ||
             (str_is(name, "accelerate") && command[1] && str_is(command[1], "launch")))

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: the directories, the key, and what the system allows.
+ * See doctor.h: the directories, the key, what the system allows, and the other nodes.
  */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/keyfile.h"
 #include "base/str.h"
 #include "base/value.h"
-#include "doctor/finding.h"
+#include "discover/discover.h"
+#include "doctor/doctor.h"
 #include "os/cgroup.h"
 #include "peers/cluster.h"
 #include "procs/rundir.h"
@@ -23,12 +25,13 @@
 #define MIB (INT64_C(1) << 20)
 #define GIB (1024 * MIB)
 
+#define REACH_WAIT_NS (5 * NS_PER_S)
+
 enum { PROBE_BYTES = 64 * 1024 };
 
 /* --- directories --- */
 
-/* Makes a file without a name. Where that is impossible, makes a named one and removes it at once.
- */
+/* Makes a file without a name, or, if that is impossible, a named one that it removes at once. */
 static int open_probe(const char *dir)
 {
     char path[PATH_MAX];
@@ -71,7 +74,8 @@ static void place_check_dir(const char *dir, int64_t wanted_bytes, struct findin
         return;
     place_find_dir(dir, there);
     if (!can_write(there, &err)) {
-        finding_set(ret, FINDING_BAD, "%s", err.text);
+        bool is_it = str_is(there, dir);
+        finding_set(ret, FINDING_BAD, "%.300s%s%s", is_it ? "" : dir, is_it ? "" : ": ", err.text);
         finding_advise(ret, err.sys_errno == ENOENT
                                 ? "make that directory, or mount its file system"
                                 : "make room, or correct its owner, its mode or its mount");
@@ -84,7 +88,7 @@ static void place_check_dir(const char *dir, int64_t wanted_bytes, struct findin
     int64_t left = (int64_t)(fs.f_bavail * fs.f_frsize);
     left -= left % (left < 10 * GIB ? MIB : GIB);
     finding_set(ret, left < wanted_bytes ? FINDING_WARN : FINDING_OK,
-                "%.400s can be written; %s are left there", there,
+                "%.400s can be written; it has %s free", there,
                 value_size_text(left, room, sizeof room));
     if (left < wanted_bytes)
         finding_advise(ret, "make room");
@@ -193,4 +197,52 @@ void check_core(const struct patient *patient, struct finding *ret)
     finding_set(ret, FINDING_WARN,
                 "a rank that crashes writes all of its memory to the disk before it ends");
     finding_advise(ret, "ulimit -c 0, unless the dumps are wanted");
+}
+
+/* --- the other nodes --- */
+
+/* True if the environment names other nodes, but the user has turned discovery off. */
+static bool may_miss_some(const struct config *config, struct discovery *ret)
+{
+    struct err err;
+    return config->cluster.nnodes == 1 && config->cluster.discovery == DISCOVER_NONE &&
+           discover(environ, "", DISCOVER_AUTO, ret, &err) && ret->nnodes > 1;
+}
+
+void check_nodes(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    struct discovery found;
+    if (config->found.warning[0]) {
+        finding_set(ret, FINDING_WARN, "%s", config->found.warning);
+    } else if (may_miss_some(config, &found)) {
+        finding_set(ret, FINDING_WARN, "this one runs alone, but %s (%s)", found.nnodes_why,
+                    discover_names[found.from]);
+        finding_advise(ret, "if they train together, set cluster.discovery to auto: else each node "
+                            "saves at its own step");
+    } else if (config->cluster.nnodes > 1) {
+        finding_set(ret, FINDING_OK, "%d, and this is node %d", config->cluster.nnodes,
+                    config->cluster.node_rank);
+        if (config->found.from != DISCOVER_NONE)
+            str_addf(ret->seen, sizeof ret->seen, " (%.200s)", config->found.why);
+    }
+}
+
+void check_peers(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    struct err err;
+    if (config->cluster.nnodes == 1)
+        return;
+    bool is_chief = config->cluster.node_rank == 0;
+    if (cluster_reach(config, REACH_WAIT_NS, &err))
+        finding_set(ret, FINDING_OK,
+                    is_chief ? "this is node 0, and it can listen at its address"
+                             : "a program listens at the address of node 0");
+    else if (!is_chief && err.sys_errno == ECONNREFUSED)
+        finding_set(ret, FINDING_OK, "the machine of node 0 answers; its pchrun is not there yet");
+    else
+        finding_set(ret, FINDING_BAD, "%s", err.text);
+    if (ret->verdict == FINDING_BAD && !is_chief)
+        finding_advise(ret, "check its name, the routes and the firewalls from each node");
 }

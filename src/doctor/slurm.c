@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: how much time Slurm leaves, and what it does with the exit code.
+ * See doctor.h: how much time Slurm leaves, and what it does with the exit code.
  *
  * Most answers come from scontrol, which may be missing, hang or print garbage: then the finding is
  * "unknown", or has less detail.
  */
 #include "base/clock.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "config/noticelist.h"
-#include "doctor/ask.h"
-#include "doctor/finding.h"
-#include "doctor/sbatch.h"
+#include "config/rules.h"
+#include "doctor/doctor.h"
 #include "os/program.h"
 
 #include <limits.h>
@@ -24,7 +24,10 @@
 #define LEAST_NS  (2 * NS_PER_S) /* a shorter KillWait leaves no time to count on */
 #define SCONTROL  "scontrol show config"
 #define LINUXPROC "proctrack/linuxproc"
+#define SBATCH    "#SBATCH"
+#define OPTION    "--signal"
 
+enum { LEAD_S = 60 }; /* of --signal; Slurm's default, if no time is given */
 enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128, COMMAND_MAX = 4096 };
 
 /* --- the answers of Slurm's programs --- */
@@ -66,16 +69,13 @@ static bool ask_setting(const char *name, char ret[VALUE_MAX], struct err *err)
     return find_value(config, name, "\n", ret, VALUE_MAX);
 }
 
-/* "30 sec" */
-static bool doctor_read_seconds(const char *text, int64_t *ret_ns)
+/* "30 sec", "5 min": the number in that unit. -1: not such a text. */
+static int64_t doctor_read_time(const char *text, int64_t unit_ns)
 {
     char number[16];
-    int64_t seconds;
+    int64_t units;
     snprintf(number, sizeof number, "%.*s", (int)strcspn(text, " \n"), text);
-    if (!str_to_i64(number, 0, UINT16_MAX, &seconds))
-        return false;
-    *ret_ns = seconds * NS_PER_S;
-    return true;
+    return str_to_i64(number, 0, UINT16_MAX, &units) ? units * unit_ns : -1;
 }
 
 /* Reads a setting of the job's partition. False: none, or unknown. */
@@ -88,12 +88,11 @@ static bool find_of_partition(const char *name, char ret[VALUE_MAX])
     return text && find_value(text, name, " \n", ret, VALUE_MAX);
 }
 
-/* 0: none, or unknown. */
+/* 0 or less: none, or unknown. */
 static int64_t partition_grace(void)
 {
     char value[VALUE_MAX];
-    int64_t grace = 0;
-    return find_of_partition("GraceTime", value) && doctor_read_seconds(value, &grace) ? grace : 0;
+    return find_of_partition("GraceTime", value) ? doctor_read_time(value, NS_PER_S) : 0;
 }
 
 /* The GraceTime of the job's QOS, from the accounting database: "00:02:00", "1-00:00:00". 0: none,
@@ -116,24 +115,119 @@ static int64_t qos_grace(void)
 }
 
 /* How long Slurm lets a job run beyond its time limit: the partition's value, else the general one.
- * CLOCK_NEVER: without a limit. */
+ * CLOCK_NEVER: without a limit; 0 or less: not at all, or unknown. */
 static int64_t over_time(void)
 {
     char value[VALUE_MAX] = "";
-    int64_t minutes = 0;
     struct err err;
     bool is_own = find_of_partition("OverTimeLimit", value) && !str_is(value, "NONE");
     if (!is_own && !ask_setting("OverTimeLimit", value, &err))
         return 0;
     if (str_is(value, "UNLIMITED"))
         return CLOCK_NEVER;
-    value[strcspn(value, " ")] = '\0'; /* "5 min" */
-    return str_to_i64(value, 0, UINT16_MAX, &minutes) ? minutes * 60 * NS_PER_S : 0;
+    return doctor_read_time(value, 60 * NS_PER_S);
 }
 
 static bool is_task(void)
 {
     return getenv("SLURM_STEP_NODELIST");
+}
+
+/* --- sbatch(1): the early signal (--signal) that the user asks Slurm for --- */
+
+/* In the #SBATCH lines of a batch script, on the command line of sbatch, or in its environment. The
+ * text was written for Slurm, so unknown parts are no error here. */
+struct sbatch_signal {
+    const char *where; /* "the batch script has" */
+    char text[64];     /* "B:USR1@120", as written; "": none */
+    int number;        /* 0: not a signal that pchrun can handle */
+    bool is_to_shell;  /* B: to the batch script's process only; else to srun's tasks only */
+    int64_t lead_s;    /* how long before the end of the job's time */
+};
+
+/* "USR1", or its number */
+static int read_signal(const char *name)
+{
+    struct err err;
+    int64_t number;
+    int ret = 0;
+    if (str_to_i64(name, 1, SIGRTMAX, &number))
+        return sigabbrev((int)number) ? (int)number : 0;
+    return signame_parse(name, &ret, &err) ? ret : 0;
+}
+
+static void read_value(const char *value, size_t len, struct sbatch_signal *ret)
+{
+    char name[sizeof ret->text];
+    snprintf(ret->text, sizeof ret->text, "%.*s", (int)len, value);
+    const char *colon = strchr(ret->text, ':');
+    ret->is_to_shell = colon && memchr(ret->text, 'B', (size_t)(colon - ret->text));
+    str_copy(name, sizeof name, colon ? colon + 1 : ret->text);
+    char *at = strchr(name, '@');
+    ret->lead_s = LEAD_S;
+    if (at && !str_to_i64(at + 1, 0, UINT16_MAX, &ret->lead_s))
+        ret->lead_s = 0;
+    if (at)
+        *at = '\0';
+    ret->number = read_signal(name);
+}
+
+/* The value follows "=" or spaces, perhaps in quotes. */
+static void read_options(const char *options, size_t len, struct sbatch_signal *ret)
+{
+    char text[4096];
+    snprintf(text, sizeof text, "%.*s", (int)len, options);
+    const char *at = strstr(text, " " OPTION);
+    if (!at)
+        return;
+    at += sizeof " " OPTION - 1;
+    if (!strchr("= \t", *at))
+        return;
+    at += strspn(at, "= \t\"'");
+    size_t end = strcspn(at, " \t\"'\r");
+    if (end > 0)
+        read_value(at, end, ret);
+}
+
+/* Returns the length of sbatch's own options, which end before the script. */
+static size_t find_arguments(const char *command, const char *script)
+{
+    size_t len = strlen(script);
+    for (const char *at = command; len > 0 && (at = strstr(at, script)); at++)
+        if (at > command && strchr(" /", at[-1]) && strchr(" \n", at[len]))
+            return (size_t)(at - command);
+    return strlen(command);
+}
+
+/* "sbatch --signal=B:TERM@70 /home/me/job.sh its arguments"; `script` is "job.sh", or "" if
+ * unknown. */
+static void sbatch_read_command(const char *command, const char *script, struct sbatch_signal *ret)
+{
+    *ret = (struct sbatch_signal){.where = "sbatch was given"};
+    read_options(command, find_arguments(command, script), ret);
+}
+
+/* "B:TERM@70" */
+static void sbatch_read_signal(const char *value, struct sbatch_signal *ret)
+{
+    *ret = (struct sbatch_signal){.where = "SBATCH_SIGNAL has"};
+    read_value(value, strlen(value), ret);
+}
+
+/* Searches the #SBATCH lines. The last --signal counts, as for Slurm. */
+static void sbatch_find_signal(const char *script, struct sbatch_signal *ret)
+{
+    *ret = (struct sbatch_signal){.where = "the batch script has"};
+    for (const char *line = script; *line;) {
+        size_t len = strcspn(line, "\n");
+        size_t blank = strspn(line, " \t\r");
+        if (blank < len && line[0] != '#') /* a command: Slurm reads no further */
+            return;
+        const char *comment = memmem(line, len, " #", 2);
+        if (len > sizeof SBATCH && str_starts(line, SBATCH))
+            read_options(line, comment ? (size_t)(comment - line) : len, ret);
+        line += len + (line[len] == '\n');
+    }
 }
 
 /* --- what announces the end --- */
@@ -155,8 +249,7 @@ static void find_script_name(const char *job, char ret[VALUE_MAX])
     const char *text = ASK_SLURM(&err, "scontrol", "show", "job", job);
     if (text)
         (void)find_value(text, "Command", " \n", path, sizeof path);
-    const char *slash = strrchr(path, '/');
-    str_copy(ret, VALUE_MAX, slash ? slash + 1 : path);
+    str_copy(ret, VALUE_MAX, basename(path));
 }
 
 /* Only the accounting database knows the command line of sbatch, and only after a while. False:
@@ -178,7 +271,7 @@ static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
 }
 
 /* The command line overrides the environment of sbatch, which overrides the script. *ret_is_sure:
- * all of them are known. */
+ * all three are known. */
 static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
 {
     const char *job = getenv("SLURM_JOB_ID"), *variable = getenv("SBATCH_SIGNAL");
@@ -234,21 +327,22 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
     int64_t lead = signal->lead_s * NS_PER_S;
     struct err err;
     if (signal->number == 0)
-        return "it is none that pchrun can take for a notice";
+        return "pchrun cannot take it as a notice";
     if (kills_tasks(signal))
         return "it goes to the batch script, and srun in its place kills this task at once";
     if (signal->is_to_shell && is_task())
         return signal->number == SIGUSR1 || signal->number == SIGUSR2
-                   ? "it goes to the batch script, and on to this task only if that is exec srun"
-                   : "it goes to the batch script alone, and this is a task of srun";
+                   ? "it goes to the batch script, and on to this task only if the script ends in "
+                     "exec srun"
+                   : "it goes to the batch script alone, and this process is a task of srun";
     if (!signal->is_to_shell && !is_task())
-        return "it goes to tasks of srun alone, and this is none";
+        return "it goes to tasks of srun alone, not to this process";
     if (grace < 0)
         return "pchrun does not take it as a notice (signals); a rank that gets it dies of it, "
                "unless it "
                "catches it";
     if (grace > lead)
-        return "pchrun counts on more time after it than that";
+        return "pchrun expects more time after it";
     if (patient_need(patient_saves(patient, &err), grace) > grace)
         return "a save needs more than the grace of that signal";
     if (kills)
@@ -342,7 +436,7 @@ static void say_unknown(const char *value, const struct err *err, struct finding
     finding_set(ret, FINDING_UNKNOWN, "KillWait is not known: %.300s",
                 err->text[0] ? err->text
                 : value[0]   ? value
-                             : SCONTROL " does not tell of it");
+                             : SCONTROL " does not show it");
     finding_advise(ret, "it is 30 s at most sites: see " SCONTROL ", and set --grace to 5 s less");
 }
 
@@ -397,11 +491,13 @@ static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, in
 void check_kill_wait(const struct patient *patient, struct finding *ret)
 {
     char value[VALUE_MAX] = "", text[32];
-    int64_t kill_wait, grace = config_grace(patient->config, SIGTERM);
+    int64_t kill_wait = -1, grace = config_grace(patient->config, SIGTERM);
     struct err err = {.text = ""};
     if (!patient_is_in_slurm(patient))
         return;
-    if (!ask_setting("KillWait", value, &err) || !doctor_read_seconds(value, &kill_wait)) {
+    if (ask_setting("KillWait", value, &err))
+        kill_wait = doctor_read_time(value, NS_PER_S);
+    if (kill_wait < 0) {
         say_unknown(value, &err, ret);
         return;
     }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: do the notice sources answer? pchrun-watch asks them as in a run, but once
+ * See doctor.h: do the notice sources answer? pchrun-watch asks them as in a run, but once
  * (--check), and answers in one line: "verdict: what". The doctor does not start the user's own
  * programs.
  */
 #include "base/clock.h"
 #include "base/str.h"
 #include "config/noticelist.h"
-#include "config/origin.h"
-#include "doctor/ask.h"
-#include "doctor/finding.h"
+#include "config/values.h"
+#include "doctor/doctor.h"
 #include "notices/inbox.h"
 
 #include <stdio.h>
@@ -18,6 +17,13 @@
 #define ONE_NS (4 * NS_PER_S)
 
 enum { ARGS_MAX = 4, LINE_MAX_SIZE = 640 };
+
+/* The words of the verdicts; pchrun-watch prints them, too. */
+const char *const finding_names[FINDING__COUNT] = {[FINDING_NONE] = "",
+                                                   [FINDING_OK] = "ok",
+                                                   [FINDING_UNKNOWN] = "unknown",
+                                                   [FINDING_WARN] = "warn",
+                                                   [FINDING_BAD] = "bad"};
 
 /* Runs the source with its own arguments and --check. */
 static bool ask_source(const struct source *source, int64_t until, char *line, struct err *err)
@@ -75,8 +81,7 @@ static void doctor_ask_one_source(const struct source *source, bool is_own, int6
     finding_make_worse(ret, verdict);
 }
 
-/* The process ends afterwards, so nothing is freed. A missing program is a finding of "programs".
- */
+/* The process ends afterwards: nothing is freed. A missing program is a finding of "programs". */
 void check_sources(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;

@@ -57,7 +57,7 @@ static struct json *json_fill(struct json **next_free, json_t *value, const char
 static const char *json_advice(const char *data, size_t len, enum json_error_code code)
 {
     static const char *const texts[] = {
-        [json_error_stack_overflow] = "too many lists and objects lie in each other",
+        [json_error_stack_overflow] = "lists and objects are nested too deeply",
         [json_error_invalid_utf8] = "save it as UTF-8 text",
         [json_error_premature_end_of_input] =
             "it is empty or cut off: write at least {}, and close each quote and bracket",
@@ -160,25 +160,28 @@ bool json_make_printable(struct json *root, struct err *err)
     return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot read a text");
 }
 
+static const struct {
+    enum json_kind kind;
+    const char *name;
+} kinds[] = {
+    [JSON_OBJECT] = {JSON_IS_OBJECT, "an object"},
+    [JSON_ARRAY] = {JSON_IS_LIST, "a list"},
+    [JSON_STRING] = {JSON_IS_TEXT, "a string"},
+    [JSON_INTEGER] = {JSON_IS_INT, "a number"},
+    [JSON_REAL] = {JSON_IS_REAL, "a number with a fraction or exponent"},
+    [JSON_TRUE] = {JSON_IS_BOOL, "a boolean"},
+    [JSON_FALSE] = {JSON_IS_BOOL, "a boolean"},
+    [JSON_NULL] = {JSON_IS_NULL, "null"},
+};
+
 enum json_kind json_kind(const struct json *value)
 {
-    static const enum json_kind kinds[] = {
-        [JSON_OBJECT] = JSON_IS_OBJECT, [JSON_ARRAY] = JSON_IS_LIST, [JSON_STRING] = JSON_IS_TEXT,
-        [JSON_INTEGER] = JSON_IS_INT,   [JSON_REAL] = JSON_IS_REAL,  [JSON_TRUE] = JSON_IS_BOOL,
-        [JSON_FALSE] = JSON_IS_BOOL,    [JSON_NULL] = JSON_IS_NULL,
-    };
-    return kinds[json_typeof(value->value)];
+    return kinds[json_typeof(value->value)].kind;
 }
 
 const char *json_kind_name(const struct json *value)
 {
-    static const char *const names[] = {
-        [JSON_IS_NULL] = "null",        [JSON_IS_BOOL] = "a boolean",
-        [JSON_IS_INT] = "a number",     [JSON_IS_REAL] = "a number with a fraction or exponent",
-        [JSON_IS_TEXT] = "a string",    [JSON_IS_LIST] = "a list",
-        [JSON_IS_OBJECT] = "an object",
-    };
-    return names[json_kind(value)];
+    return kinds[json_typeof(value->value)].name;
 }
 
 const struct json *json_first(const struct json *parent)
@@ -244,4 +247,50 @@ const char *json_need_text(const struct json *value, struct err *err)
     if (!text)
         json_unwanted(value, "a string is wanted", err);
     return text;
+}
+
+/* --- by path --- */
+
+const struct json *json_at(const struct json *object, const char *path)
+{
+    char copy[64], *rest = copy;
+    str_copy(copy, sizeof copy, path);
+    while (rest)
+        object = json_find(object, strsep(&rest, "."));
+    return object;
+}
+
+const struct json *json_items_at(const struct json *object, const char *path)
+{
+    const struct json *list = json_at(object, path);
+    return list && json_kind(list) == JSON_IS_LIST ? list->first : NULL;
+}
+
+const char *json_text_at(const struct json *object, const char *path)
+{
+    const char *found = json_text(json_at(object, path));
+    return found ? found : "";
+}
+
+bool json_is_at(const struct json *object, const char *path, const char *text)
+{
+    return str_is(json_text_at(object, path), text);
+}
+
+int64_t json_int_at(const struct json *object, const char *path, int64_t missing)
+{
+    int64_t value;
+    return json_int(json_at(object, path), &value) ? value : missing;
+}
+
+double json_real_at(const struct json *object, const char *path, double missing)
+{
+    double value;
+    return json_number(json_at(object, path), &value) ? value : missing;
+}
+
+bool json_bool_at(const struct json *object, const char *path)
+{
+    bool value;
+    return json_bool(json_at(object, path), &value) && value;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * json: a strict reader. An error of the syntax names the file, the line and the column where the
- * reader stopped: the end of the text that it does not understand. For an error in a value that was
- * read, its user names the key.
+ * reader stopped: the end of the text that it does not understand. For an error in a value, the
+ * module that uses the value names the key.
  *
  * A struct json is one value: an object, a list, or a scalar. The root owns all the others and the
  * texts inside them: json_free() ends it. Duplicate keys, NULs, bytes that are not UTF-8 and
@@ -31,7 +31,7 @@ struct json;
  * is wrong and what to do, after "name:line:column: ". */
 MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len, struct err *err);
 /* As json_read(), for a regular file of at most `max` bytes. A file that is missing, unreadable, of
- * another type or too long is an error; a long one is not read. */
+ * another type or too long is an error; of a file that is too long nothing is read. */
 MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
 void json_free(struct json *root);
 /* Replaces the control characters in all texts by '?', because a terminal would obey them. */
@@ -68,3 +68,15 @@ MUST_CHECK bool json_bool(const struct json *value, bool *ret);
 bool json_unwanted(const struct json *value, const char *wanted, struct err *err);
 /* The text of a string; for any other kind NULL, and the error of json_unwanted(). */
 MUST_CHECK const char *json_need_text(const struct json *value, struct err *err);
+
+/* A value inside an object by its path, "report.round.id"; NULL: none. `object` may be NULL. */
+const struct json *json_at(const struct json *object, const char *path);
+/* The first item of the list at `path`; NULL: there is none. */
+const struct json *json_items_at(const struct json *object, const char *path);
+/* A missing value, or one of another kind, gives "", false or `missing`. */
+const char *json_text_at(const struct json *object, const char *path);
+/* True if the text at `path` equals `text`. */
+bool json_is_at(const struct json *object, const char *path, const char *text);
+int64_t json_int_at(const struct json *object, const char *path, int64_t missing);
+double json_real_at(const struct json *object, const char *path, double missing);
+bool json_bool_at(const struct json *object, const char *path);

@@ -44,12 +44,11 @@ static void new_line(struct writer *w)
 
 static void put_char(struct writer *w, const char *s, unsigned len)
 {
-    static const char replacement[] = "\xef\xbf\xbd";
     char escape[8];
     unsigned char c = (unsigned char)*s;
     if (len == 0) {
         w->has_replaced = true;
-        puts_raw(w, replacement);
+        puts_raw(w, "\xef\xbf\xbd"); /* U+FFFD */
     } else if (c == '"' || c == '\\') {
         writer_put(w, (char[]){'\\', *s}, 2);
     } else if (c == '\n') {

@@ -51,7 +51,7 @@ void writer_int_if(struct writer *w, const char *key, int64_t value, bool is_kno
 void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
-/* Copies a value with all inside it. Not for untrusted texts, which may be nested too deeply. */
+/* Copies a value with its contents. Not for untrusted texts, which may be nested too deeply. */
 void writer_json(struct writer *w, const char *key, const struct json *value);
 
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the

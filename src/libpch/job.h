@@ -31,18 +31,33 @@ enum live_state {
     LIVE_LEAVING, /* every pch_step returns PCH_EXIT */
 };
 
+/* The marked waits of this process; see waits.c. Under the lock. */
+struct waits {
+    bool is_waiting;
+    int64_t since;    /* when the last wait ended, or this one began; 0: none was marked yet */
+    uint64_t step;    /* the finished steps when `own_ns` began */
+    int64_t began_at; /* the same moment */
+    int64_t own_ns;   /* outside of waits since then */
+    struct waits_sum {
+        int64_t sum_ns, longest_ns;
+    } own, whole;       /* of the steps of this window */
+    int n;              /* steps in this window */
+    int64_t earlier_ns; /* a step's own time in the window before, 0: unknown */
+};
+
 struct live {
     _Atomic uint32_t mark;                    /* 1; 0 in a forked child */
     _Atomic uint32_t state;                   /* enum live_state */
     const struct page_supervisor *supervisor; /* never changed while attached */
     struct page_process *process;
     /* the training thread's */
-    uint32_t served_tag;   /* of the last round with a PCH_SAVE; changed under the lock */
-    bool has_begun;        /* pch_step was called */
-    bool counts;           /* PCH_NO_SAVE: only reports steps; never changed while attached */
-    bool is_serving;       /* the last pch_step returned PCH_SAVE; no pch_saved yet */
-    bool is_held;          /* that round ends the run; pchrun has not answered yet */
-    uint64_t served_step;  /* changed under the lock */
+    uint32_t served_tag;  /* of the last round with a PCH_SAVE; changed under the lock */
+    bool has_begun;       /* pch_step was called */
+    bool counts;          /* PCH_NO_SAVE: only reports steps; never changed while attached */
+    bool is_serving;      /* the last pch_step returned PCH_SAVE; no pch_saved yet */
+    bool is_held;         /* that round ends the run; pchrun has not answered yet */
+    uint64_t served_step; /* changed under the lock */
+    struct waits waits;
     _Atomic bool is_lost;  /* the connection to the supervisor has ended */
     _Atomic bool has_said; /* a warning was printed: a fork cannot attach, or two threads train */
 };

@@ -34,6 +34,13 @@ void line_ask_in_waits(line_is_over_fn *is_over)
     wait_is_over = is_over;
 }
 
+static line_page_fn *show_page;
+
+void line_show_page(line_page_fn *fn)
+{
+    show_page = fn;
+}
+
 static bool is_given_up(void)
 {
     return wait_is_over && wait_is_over();
@@ -60,7 +67,7 @@ void line_lost(struct pch *job, const char *how)
     char who[32] = "";
     if (atomic_exchange(&live->is_lost, true))
         return;
-    if (live->counts) { /* it only reports steps: the training goes on */
+    if (live->counts) { /* this process only reports steps: the training goes on */
         atomic_store(&live->state, LIVE_OFF);
         return;
     }
@@ -289,7 +296,7 @@ static bool receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct e
 static void *map_page(int fd, int prot, struct err *err)
 {
     if (fd < 0 || lseek(fd, 0, SEEK_END) < PAGE_SIZE_BYTES) {
-        err_set(err, ERR_PROTOCOL, 0, "the shared memory that came is not what it must be");
+        err_set(err, ERR_PROTOCOL, 0, "the shared memory that it sent is missing or too small");
         return NULL;
     }
     void *page = mmap(NULL, PAGE_SIZE_BYTES, prot, MAP_SHARED, fd, 0);
@@ -356,6 +363,8 @@ static bool take_welcome(struct pch *job, struct err *err)
     int fds[FDS] = {-1, -1};
     bool ok = line_wait_for_answer(job->fd, err) && receive_with_fds(job->fd, &msg, fds, err) &&
               line_is_welcome(&msg, err) && map_pages(job, fds, err);
+    if (ok && show_page)
+        show_page(fds[1]);
     fd_close(&fds[0]);
     fd_close(&fds[1]);
     if (!ok)

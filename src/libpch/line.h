@@ -35,6 +35,11 @@ MUST_CHECK bool line_ask(struct pch *job, unsigned connection, const struct proc
 typedef bool line_is_over_fn(void);
 void line_ask_in_waits(line_is_over_fn *is_over);
 
+/* Called while the process attaches, with the descriptor of its page, which is closed afterwards.
+ * Set it once, before any attach. */
+typedef void line_page_fn(int fd);
+void line_show_page(line_page_fn *fn);
+
 /* Prints how the supervisor was lost. From now on every pch_step returns PCH_EXIT. */
 void line_lost(struct pch *job, const char *how);
 /* Calls line_lost() if the supervisor has died or ended the connection. */

@@ -258,6 +258,15 @@ void pch_error(pch_t *job, int code, const char *text)
         line_send(job, &msg);
 }
 
+void pch_collective_timeout(pch_t *job, uint64_t milliseconds)
+{
+    NOT_CANCELLED;
+    bool is_finite = milliseconds <= INT64_MAX;
+    struct procmsg msg = {.type = PROCMSG_TIMEOUT, .number = is_finite ? (int64_t)milliseconds : 0};
+    if (pch_supervised(job))
+        line_send(job, &msg);
+}
+
 void pch_done(pch_t *job)
 {
     NOT_CANCELLED;

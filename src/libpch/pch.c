@@ -35,9 +35,9 @@ static struct pch the_job = {.live = &nobody,
 /* Opening and closing */
 
 /* In the child of a fork: closes the job, so that pch_open may attach the child as its own process.
- * The kernel may have zeroed the page already. But it does not close the copy of the socket, which
- * would keep the connection open after the parent's end. It also does not free locks of threads
- * that do not exist in the child. */
+ * The kernel may have zeroed the page already. But the copy of the socket is then still open, and
+ * would keep the connection open after the parent's end. And locks of threads that do not exist in
+ * the child are still held. */
 static void on_fork_child(void)
 {
     struct pch *job = &the_job;
@@ -217,7 +217,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
             shield_raise(job, job->notices | UINT64_C(1) << (SIGTERM - 1));
     } else if (err.code == ERR_PEER) {
         job->rank = msg.rank;
-        str_addf(how, sizeof how, "pchrun is gone: %.200s", err.text);
+        str_addf(how, sizeof how, "pchrun has died: %.200s", err.text);
         line_lost(job, how);
     } else {
         line_say("cannot attach to pchrun at %s: %s%s; this process trains unsupervised", path,

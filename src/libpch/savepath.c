@@ -12,11 +12,6 @@
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
 
-static bool has_scheme(const char *path)
-{
-    return str_starts(path + strspn(path, LETTERS DIGITS "+.-"), "://") && path[0] != ':';
-}
-
 /* False: the path is too long, or the working directory was removed. */
 static bool savepath_make_absolute(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
 {
@@ -25,13 +20,13 @@ static bool savepath_make_absolute(char ret[PROCMSG_PATH_MAX], const char *path,
     /* If the directory is unreachable, the path from getcwd does not begin with a slash. */
     if (!is_absolute && (!getcwd(ret, PROCMSG_PATH_MAX) || ret[0] != '/'))
         return err_set(err, ERR_USAGE, 0,
-                       "the working directory is gone, so the relative path %.100s leads nowhere: "
-                       "pass an absolute one",
+                       "the working directory was removed, so the relative path %.100s cannot be "
+                       "found: pass an absolute one",
                        path);
     if (str_addf(ret, PROCMSG_PATH_MAX, "%s%s", is_absolute || !ret[1] ? "" : "/", path))
         return true;
     return err_set(err, ERR_USAGE, 0,
-                   "the path of the checkpoint is too long (4095 letters at most)");
+                   "the path of the checkpoint is too long (4095 bytes at most)");
 }
 
 bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
@@ -39,7 +34,9 @@ bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err
     ret[0] = '\0';
     if (!path || !path[0])
         return true;
-    if (has_scheme(path) && str_copy(ret, PROCMSG_PATH_MAX, path))
+    bool has_scheme =
+        str_starts(path + strspn(path, LETTERS DIGITS "+.-"), "://") && path[0] != ':';
+    if (has_scheme && str_copy(ret, PROCMSG_PATH_MAX, path))
         return true;
     return savepath_make_absolute(ret, path, err);
 }

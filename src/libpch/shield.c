@@ -23,7 +23,7 @@ static struct {
     uint64_t raised;                       /* bit n - 1: signal n */
     uint8_t frames[SIGNALS][NOTICE_BYTES]; /* of signal n: n - 1 */
     pid_t supervisor;                      /* 0: not visible from here */
-    pid_t process;                         /* where it was raised */
+    pid_t process;                         /* the process that raised the shield */
     pid_t forker;                          /* in a helper: its parent; 0: not a helper */
     pid_t owner; /* in a helper: the process that it serves, often its parent */
     struct sigaction covered[SIGNALS]; /* of signal n: n - 1; all zero: the default */

@@ -8,8 +8,8 @@
  * helper (a data loader, a checkpoint writer) has no connection to the supervisor. It takes the
  * default action for signals from its parent, its owner (the process that it serves), the
  * supervisor or itself. Any other sender means the whole job, so the helper ignores the signal. A
- * fork is a helper; a program started by exec must declare itself one. One shield per process. It
- * owns the disposition of those signals as long as its handler is installed.
+ * fork is a helper; a program started by exec must declare itself a helper. One shield per process.
+ * It owns the disposition of those signals as long as its handler is installed.
  */
 #pragma once
 

@@ -4,23 +4,37 @@
  * and the log process that reads them (tee/tee.h).
  *
  * Each generation has its own pipes, files and log process, which ends with it. A log process that
- * ends early is replaced; a stopped one is continued. A failure of it delays a command only
- * briefly. Without logs.dir all calls do nothing. Main thread.
+ * ends early is replaced; a stopped one is continued. A failure of the log process delays a command
+ * only briefly. Without logs.dir all calls do nothing. Main thread.
  */
 #pragma once
 
-#include "logs/logs_run.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "core/common/params.h"
+#include "loop/loop.h"
 #include "os/dirlock.h"
 #include "json/writer.h"
 
+enum { LOGS_ERROR_MAX = 8200 };
+
+enum logs_stream { LOGS_STDOUT, LOGS_STDERR, LOGS_STREAM__COUNT };
+
 struct logs {
+    const struct config *config;
+    const struct core_params *params;
+    struct reap *reap;
+    struct loop *loop;
+    unsigned closed; /* standard descriptors that pchrun was started without */
+    /* private from here on */
     bool is_on;
-    struct logs_world world;
-    struct dirlock dir;   /* its helper has checked the directory */
+    int out; /* a copy of pchrun's standard output; -1: none */
+    struct log_limit limit;
+    struct dirlock dir;   /* logs.dir; its helper has checked the directory */
     struct logs_run *run; /* the newest generation's, then older ones that still run; NULL: none */
 };
 
-/* Set the public fields of `world` first. False: the directory cannot hold files. */
+/* Set the public fields first. False: the directory cannot hold files. */
 MUST_CHECK bool logs_open(struct logs *logs, struct err *err);
 void logs_free(struct logs *logs);
 
@@ -30,6 +44,9 @@ MUST_CHECK bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generat
 /* The standard output and error for a command that is started now; without logs, *ret is unchanged.
  */
 void logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT]);
+/* The path of the files of PyTorch's flight recorder in this generation, up to the number of the
+ * rank. NULL: there are no logs, or the path is too long. */
+const char *logs_traces(const struct logs *logs, char *path, size_t size);
 /* All commands are started: closes pchrun's ends of the pipes. */
 void logs_begun(struct logs *logs);
 /* The job has ended. The log process keeps what is left in the pipes, until `deadline` at the
@@ -40,7 +57,8 @@ bool logs_is_busy(const struct logs *logs);
 /* When a command last printed something (CLOCK_MONOTONIC); 0: never, or unknown. */
 int64_t logs_last_at(const struct logs *logs);
 /* The last lines of this command's standard error, with '\n' between them; "": none. They may hold
- * any byte but NUL. Waits up to `wait_ns` for output that is still in the pipe. Returns text. */
+ * any byte but NUL. As many lines as are set, or all that are kept if `size` is LOGS_ERROR_MAX.
+ * Waits up to `wait_ns` for output that is still in the pipe. Returns text. */
 char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text,
                        size_t size);
 

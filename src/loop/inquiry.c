@@ -59,7 +59,7 @@ bool inquiry_start(struct inquiry *inquiry, struct err *err)
 {
     struct helper *helper = &inquiry->helper;
     if (helper->watch.pid)
-        return err_set(err, ERR_SYSTEM, 0, "the process of the last time has not ended");
+        return err_set(err, ERR_SYSTEM, 0, "the process of the previous query has not ended");
     buf_free(&inquiry->text);
     buf_init(&inquiry->text, inquiry->max);
     watch_init(&inquiry->readable, inquiry->base, inquiry_on_readable, inquiry);

@@ -45,9 +45,9 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
         return true;
     if (out->what && !statefile_resolve(path, &target, err))
         return err_wrap(err, "no %s can be kept at '%s' (%s)", out->what, path, out->option);
-    out->is_wanted = statefile_init(&out->file, target ? target : path, reap, err);
+    bool ok = statefile_init(&out->file, target ? target : path, reap, err);
     free(target);
-    if (!out->is_wanted)
+    if (!ok)
         return false;
     out->file.fn = outfile_on_written;
     out->file.ctx = out;
@@ -59,7 +59,6 @@ void outfile_free(struct outfile *out)
 {
     watch_end(&out->deadline);
     statefile_free(&out->file);
-    out->is_wanted = false;
 }
 
 bool outfile_write(struct outfile *out, const void *text, size_t len)
@@ -81,7 +80,7 @@ void outfile_touch(struct outfile *out)
 
 void outfile_flush(struct outfile *out)
 {
-    if (!out->is_dirty || !out->is_wanted || statefile_is_busy(&out->file))
+    if (!out->is_dirty || !out->file.path || statefile_is_busy(&out->file))
         return;
     out->is_dirty = false;
     out->write(out->ctx);

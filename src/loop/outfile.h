@@ -15,8 +15,8 @@ struct outfile {
     const char *what;  /* "report"; NULL: the path is pchrun's own, and its folder may be missing */
     const char *option;
     const char *loss; /* what a failed write means for the job; NULL: nothing */
-    bool is_wanted, has_complained;
-    struct statefile file;
+    bool has_complained;
+    struct statefile file; /* its path is NULL: no file is wanted */
     struct watch deadline;
     /* Composes the contents and calls outfile_write(). NULL: the user calls it directly. */
     void (*write)(void *ctx);
@@ -32,8 +32,8 @@ MUST_CHECK bool outfile_open(struct outfile *out, const char *path, struct reap 
                              struct event_base *base, struct err *err);
 void outfile_free(struct outfile *out);
 
-/* Call when no write is under way. `text` NULL: it could not be composed. False: in that case, or
- * if the write failed at once. The failure is logged, and on_written is not called. */
+/* Call when no write is under way. `text` NULL: the contents could not be composed. False: in that
+ * case, or if the write failed at once. The failure is logged, and on_written is not called. */
 bool outfile_write(struct outfile *out, const void *text, size_t len);
 /* The contents have changed; outfile_flush() writes them, at the latest when the write that is
  * under way has ended. */

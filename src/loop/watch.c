@@ -107,7 +107,7 @@ void watch_at(struct watch *watch, int64_t at_ns)
     int64_t left = at_ns - clock_now_ns();
     if (left < 0)
         left = 0;
-    /* Round up: if it fired early, the core would ask for the same time again. */
+    /* Round up: after an early end of the timer the core would ask for the same time again. */
     int64_t us = (left + 999) / 1000;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
     /* If memory for the timer is missing, fire at once: too early is better than never. */

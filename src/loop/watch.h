@@ -20,7 +20,7 @@ typedef void watch_fn(void *ctx);
 struct watch {
     watch_fn *fn;
     void *ctx;
-    int64_t at; /* when the clock fires; CLOCK_NEVER: it does not */
+    int64_t at; /* when the clock fires; CLOCK_NEVER: never */
     bool is_open;
     _Alignas(max_align_t) char event[128]; /* libevent's struct event */
 };
@@ -38,8 +38,7 @@ void watch_at(struct watch *watch, int64_t at_ns);
 /* Call after watch_init() or watch_end(). Now the watch is no clock: it calls fn whenever the
  * descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, int fd, struct err *err);
-/* The same for writing: after each watch_arm(), calls fn once when the descriptor can be written
- * to. */
+/* As watch_fd(), for writing: after each watch_arm(), calls fn once when bytes can be written. */
 void watch_writable(struct watch *watch, int fd);
 MUST_CHECK bool watch_arm(struct watch *watch);
 void watch_end(struct watch *watch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See dial.h. One event waits first for the look-up, then for the socket. One timer bounds each of
- * these steps.
+ * See dial.h. One event waits first for the look-up, then for the socket of each attempt, and
+ * bounds each of these steps.
  */
 #include "net/dial.h"
 
@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,58 +22,50 @@ struct dial {
     struct dial_options options;
     struct address where;
     bool is_numeric; /* no name to look up */
-    int64_t deadline;
+    int64_t wait_ns, deadline;
     int lookup; /* of the look-up; -1: none */
     struct netaddr_list list;
-    size_t next;         /* of the list */
-    int fd;              /* of the attempt at list.all[next - 1] */
-    struct event wait;   /* for lookup or fd */
-    struct event expiry; /* of the current step */
-    struct err err;      /* of the last attempt */
+    size_t next;       /* of the list */
+    int fd;            /* of the attempt at list.all[next - 1]; -1: none */
+    struct event wait; /* for lookup, fd, or the first attempt */
+    struct err err;    /* of the last attempt */
 };
 
-static void try_next(struct dial *dial);
-
-static void stop_waiting(struct dial *dial)
+void dial_stop(struct dial *dial)
 {
     event_del(&dial->wait);
-    evtimer_del(&dial->expiry);
+    fd_close(&dial->lookup);
+    fd_close(&dial->fd);
 }
 
 void dial_free(struct dial *dial)
 {
-    if (!dial)
-        return;
-    stop_waiting(dial);
-    fd_close(&dial->lookup);
-    fd_close(&dial->fd);
+    if (dial)
+        dial_stop(dial);
     free(dial);
 }
 
+/* Copies what it reports, since the callee may dial again. */
 static void dial_finish(struct dial *dial)
 {
-    struct dial_options options = dial->options;
     int fd = fd_take(&dial->fd);
     struct err err = dial->err;
     union netaddr peer = {.any.sa_family = AF_INET};
     if (dial->next > 0)
         peer = dial->list.all[dial->next - 1];
-    dial_free(dial);
-    options.on_done(options.arg, fd, &peer, &err);
+    dial_stop(dial);
+    dial->options.on_done(dial->options.arg, fd, &peer, &err);
 }
 
-static bool dial_wait_for(struct dial *dial, int fd, short what, event_callback_fn fn)
-{
-    return event_assign(&dial->wait, dial->options.base, fd, what, fn, dial) == 0 &&
-           event_add(&dial->wait, NULL) == 0;
-}
+static void on_wait(evutil_socket_t fd, short what, void *arg);
 
-static void dial_arm(struct dial *dial, int64_t ns)
+/* Calls on_wait() when the descriptor is ready, or after this time. */
+static bool dial_wait_for(struct dial *dial, int fd, short what, int64_t ns)
 {
-    if (ns < 0)
-        ns = 0;
+    ns = ns > 0 ? ns : 0;
     struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
-    evtimer_add(&dial->expiry, &tv);
+    return event_assign(&dial->wait, dial->options.base, fd, what, on_wait, dial) == 0 &&
+           event_add(&dial->wait, &tv) == 0;
 }
 
 static void attempt_failed(struct dial *dial, int error)
@@ -100,22 +93,14 @@ static bool is_to_itself(int fd)
            memcmp(&own, &peer, own_size) == 0;
 }
 
-static void on_connected(evutil_socket_t fd, short what, void *arg)
+/* 0: the attempt has succeeded; else an errno. */
+static int error_of(int fd)
 {
-    struct dial *dial = arg;
-    stop_waiting(dial);
     int error = 0;
     socklen_t size = sizeof error;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
-        error = errno;
-    if (error == 0 && is_to_itself(fd))
-        error = ECONNREFUSED;
-    if (error != 0) {
-        attempt_failed(dial, error);
-        try_next(dial);
-        return;
-    }
-    dial_finish(dial);
+        return errno;
+    return error == 0 && is_to_itself(fd) ? ECONNREFUSED : error;
 }
 
 /* Starts a connection to the next address. False: it failed at once. */
@@ -126,18 +111,16 @@ static bool try_one(struct dial *dial)
     dial->fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (dial->fd >= 0) {
         stream_tune(dial->fd, dial->options.silence_ns);
+        int64_t left_ns = dial->deadline - clock_now_ns();
         /* The loop also reports a connection that succeeds at once. */
         is_under_way =
             (connect(dial->fd, &to->any, netaddr_size(to)) == 0 || errno == EINPROGRESS) &&
-            dial_wait_for(dial, dial->fd, EV_WRITE, on_connected);
+            dial_wait_for(dial, dial->fd, EV_WRITE,
+                          left_ns / (int64_t)(dial->list.n - dial->next + 1));
     }
-    if (!is_under_way) {
+    if (!is_under_way)
         attempt_failed(dial, errno);
-        return false;
-    }
-    int64_t left_ns = dial->deadline - clock_now_ns();
-    dial_arm(dial, left_ns / (int64_t)(dial->list.n - dial->next + 1));
-    return true;
+    return is_under_way;
 }
 
 static void try_next(struct dial *dial)
@@ -148,51 +131,56 @@ static void try_next(struct dial *dial)
     dial_finish(dial);
 }
 
-static void on_resolved(evutil_socket_t fd, short what, void *arg)
+/* A step that is done in time counts, even if the loop sees it after its time. With a numeric
+ * address the first attempt starts here. */
+static void on_wait(evutil_socket_t fd, short what, void *arg)
 {
     struct dial *dial = arg;
-    stop_waiting(dial);
-    if (resolve_take(&dial->lookup, &dial->list, &dial->err))
-        try_next(dial);
-    else
-        dial_finish(dial);
-}
-
-/* The current step took too long. With a numeric address the first attempt starts here. */
-static void on_expiry(evutil_socket_t fd, short what, void *arg)
-{
-    struct dial *dial = arg;
-    stop_waiting(dial);
-    if (dial->lookup >= 0) {
-        char text[32];
+    struct pollfd p = {.fd = fd, .events = dial->fd >= 0 ? POLLOUT : POLLIN};
+    bool is_late = poll(&p, 1, 0) <= 0;
+    char text[32];
+    if (dial->fd >= 0) {
+        int error = is_late ? ETIMEDOUT : error_of(dial->fd);
+        if (error == 0) {
+            dial_finish(dial);
+            return;
+        }
+        attempt_failed(dial, error);
+    } else if (dial->lookup >= 0 && is_late) {
         err_set(&dial->err, ERR_PEER, 0, "cannot look up '%s': no answer within %s",
-                dial->where.host, str_duration(dial->options.wait_ns, text, sizeof text));
-        dial_finish(dial);
-        return;
+                dial->where.host, str_duration(dial->wait_ns, text, sizeof text));
+    } else if (dial->lookup >= 0 && !resolve_take(&dial->lookup, &dial->list, &dial->err)) {
+        dial->list.n = 0;
     }
-    if (dial->fd >= 0)
-        attempt_failed(dial, ETIMEDOUT);
     try_next(dial);
 }
 
-struct dial *dial_start(const struct dial_options *options, const struct address *where)
+struct dial *dial_new(const struct dial_options *options)
 {
     struct dial *dial = calloc(1, sizeof *dial);
     if (!dial)
         return NULL;
     dial->options = *options;
-    dial->where = *where;
     dial->fd = dial->lookup = -1;
-    dial->deadline = clock_now_ns() + options->wait_ns;
-    evtimer_assign(&dial->wait, options->base, on_expiry, dial); /* not in use yet */
-    evtimer_assign(&dial->expiry, options->base, on_expiry, dial);
+    evtimer_assign(&dial->wait, options->base, on_wait, dial);
+    return dial;
+}
+
+void dial_start(struct dial *dial, const struct address *where, int64_t wait_ns)
+{
+    dial->where = *where;
+    dial->wait_ns = wait_ns;
+    dial->deadline = clock_now_ns() + wait_ns;
+    dial->next = dial->list.n = 0;
     dial->is_numeric = netaddr_numeric(where, &dial->list);
     if (!dial->is_numeric)
         dial->lookup = resolve_start(where, &dial->err);
-    if (dial->lookup >= 0 && !dial_wait_for(dial, dial->lookup, EV_READ, on_resolved)) {
-        dial_free(dial);
-        return NULL;
-    }
-    dial_arm(dial, dial->lookup >= 0 ? options->wait_ns : 0);
-    return dial;
+    if (dial->lookup >= 0 && dial_wait_for(dial, dial->lookup, EV_READ, wait_ns))
+        return;
+    if (dial->lookup >= 0)
+        err_set(&dial->err, ERR_SYSTEM, ENOMEM, "cannot look up '%s'", where->host);
+    fd_close(&dial->lookup);
+    /* If memory for the timer is missing, begin at once. */
+    if (!dial_wait_for(dial, -1, 0, 0))
+        event_active(&dial->wait, EV_TIMEOUT, 0);
 }

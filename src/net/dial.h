@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dial: makes one outgoing TCP connection: looks the name up and tries its addresses in turn, all
- * within one deadline.
+ * dial: makes one outgoing TCP connection at a time: looks the name up and tries its addresses in
+ * turn, all within one deadline.
  *
- * on_done is called once, from the loop, never from inside dial_start(). The dial is freed before
- * that call. Main thread.
+ * on_done is called once for each dial_start(), from the loop, never from inside it. Main thread.
  */
 #pragma once
 
@@ -20,13 +19,16 @@ typedef void dial_done_fn(void *arg, int fd, const union netaddr *peer, const st
 
 struct dial_options {
     struct event_base *base;
-    int64_t wait_ns;    /* deadline of the whole dial */
     int64_t silence_ns; /* see stream_tune() */
     dial_done_fn *on_done;
     void *arg;
 };
 
 /* NULL: memory is short. */
-struct dial *dial_start(const struct dial_options *options, const struct address *where);
-/* Gives up; on_done is not called. */
+struct dial *dial_new(const struct dial_options *options);
 void dial_free(struct dial *dial);
+/* Begins; `wait_ns` bounds the whole. Call it when no other connection is under way: before the
+ * first, from on_done or after dial_stop(). */
+void dial_start(struct dial *dial, const struct address *where, int64_t wait_ns);
+/* Gives up; on_done is not called. */
+void dial_stop(struct dial *dial);

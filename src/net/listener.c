@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See listener.h.
+ * See listener.h. To tell which process has a port, finds the inode of the port's socket in
+ * /proc/net/tcp and tcp6, then the process that has this inode in /proc/PID/fd.
  */
 #include "net/listener.h"
 
@@ -7,11 +8,13 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "net/portowner.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,7 +83,7 @@ static bool accept_one(struct listener *listener, int on)
     union netaddr peer;
     int fd = accept_from(on, &peer);
     /* on_short() has closed a connection: accept only one in its place. Without a free descriptor
-     * accept() fails even if none waits, and on_short() would close another one. */
+     * accept() fails even if no connection waits, and on_short() would close another. */
     bool is_tight =
         fd < 0 && is_shortage(errno) && options->on_short && options->on_short(options->arg);
     if (is_tight)
@@ -95,7 +98,7 @@ static bool accept_one(struct listener *listener, int on)
         return false;
     }
     /* Any other error is the network error of one connection, which broke before it was accepted.
-     * Others may wait. */
+     * Other connections may wait. */
     return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
@@ -104,6 +107,99 @@ static void listener_on_readable(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < ACCEPTS_PER_WAKE && accept_one(arg, fd); i++)
         ;
 }
+
+/* --- the process that has a port --- */
+
+/* Reads a line's local address: 8 or 32 hexadecimal digits, as words in the host's byte order. */
+static bool parse_host(const char *hex, union netaddr *ret)
+{
+    size_t words = strlen(hex) / 8;
+    uint32_t raw[4] = {0};
+    if (words != 1 && words != 4)
+        return false;
+    for (size_t i = 0; i < words; i++)
+        if (sscanf(hex + 8 * i, "%8" SCNx32, &raw[i]) != 1)
+            return false;
+    memset(ret, 0, sizeof *ret);
+    ret->any.sa_family = words == 1 ? AF_INET : AF_INET6;
+    if (words == 1)
+        memcpy(&ret->v4.sin_addr, raw, 4);
+    else
+        memcpy(&ret->v6.sin6_addr, raw, 16);
+    return true;
+}
+
+static bool is_any(const union netaddr *a)
+{
+    return a->any.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
+                                       : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
+}
+
+/* The inode of the socket; 0: not found. Prefers a listening socket to a connection. */
+static uint64_t find_inode(const char *path, const union netaddr *where)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    uint64_t best = 0;
+    bool is_listening = false;
+    char line[512];
+    while (!is_listening && fgets(line, sizeof line, file)) {
+        char host[40];
+        unsigned port, state;
+        uint64_t inode;
+        union netaddr there;
+        if (sscanf(line, " %*d: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %" SCNu64, host, &port,
+                   &state, &inode) != 4)
+            continue;
+        if ((int)port != netaddr_port(where) || inode == 0 || !parse_host(host, &there))
+            continue;
+        if (!is_any(&there) && !is_any(where) && !netaddr_same_host(&there, where))
+            continue;
+        best = inode;
+        is_listening = state == 0x0a; /* TCP_LISTEN */
+    }
+    fclose(file);
+    return best;
+}
+
+static bool find_process(uint64_t inode, char *text, size_t size)
+{
+    char socket[64], target[64], path[64], name[64];
+    glob_t all;
+    bool found = false;
+    snprintf(socket, sizeof socket, "socket:[%" PRIu64 "]", inode);
+    if (glob("/proc/[1-9]*/fd/*", GLOB_NOSORT, NULL, &all) != 0)
+        return false;
+    for (size_t i = 0; !found && i < all.gl_pathc; i++) {
+        ssize_t n = readlink(all.gl_pathv[i], target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        found = str_is(target, socket);
+        if (!found)
+            continue;
+        int pid = atoi(all.gl_pathv[i] + strlen("/proc/"));
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
+        if (!fd_read_line(path, name, sizeof name))
+            str_copy(name, sizeof name, "?");
+        snprintf(text, size, "pid %d (%s) holds it", pid, name);
+    }
+    globfree(&all);
+    return found;
+}
+
+/* "pid 4711 (python3) holds it", or that the process cannot be seen. Only root sees other users'
+ * processes. Other network namespaces are invisible. Returns text. */
+static char *portowner_of(const union netaddr *where, char *text, size_t size)
+{
+    uint64_t inode = find_inode("/proc/net/tcp", where);
+    if (!inode)
+        inode = find_inode("/proc/net/tcp6", where);
+    if (!inode || !find_process(inode, text, size))
+        str_copy(text, size, "no permission to see which process holds it");
+    return text;
+}
+
+/* --- making sockets --- */
 
 static bool listener_set_up(int fd, const union netaddr *where)
 {

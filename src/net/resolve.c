@@ -85,7 +85,7 @@ int resolve_start(const struct address *where, struct err *err)
     pthread_t thread;
     int rc = thread_start(&thread, STACK_BYTES, resolve_run, request);
     if (rc != 0) {
-        err_set(err, ERR_SYSTEM, rc, "cannot look up '%s': no thread", where->host);
+        err_set(err, ERR_SYSTEM, rc, "cannot start a thread to look up '%s'", where->host);
         resolve_end(request);
         fd_close(&ends[0]);
         return -1;

@@ -28,8 +28,9 @@ struct tls_session;
 struct stream_kind {
     /* Call before the first read or write. 1: done. NULL: not needed. */
     ssize_t (*handshake)(struct stream *stream, struct err *err);
-    /* Return the number of bytes. After WANT_READ or WANT_WRITE repeat the same call; a write must
-     * begin with the same bytes. */
+    /* Return the number of bytes. When the descriptor is ready again, repeat the same call; a write
+     * must begin with the same bytes. After the handshake a read waits only for bytes to read, and
+     * a write only for room: TLS 1.3 does not negotiate again. */
     ssize_t (*read)(struct stream *stream, void *data, size_t size, struct err *err);
     ssize_t (*write)(struct stream *stream, const void *data, size_t size, struct err *err);
     /* True if received bytes are buffered; the descriptor may not show them as readable. Call after

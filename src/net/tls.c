@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
-#define SUITE          "TLS_AES_128_GCM_SHA256" /* its hash must be the one in tls_secret() */
+#define SUITE          "TLS_AES_128_GCM_SHA256" /* tls_secret() uses the same hash */
 #define GROUPS         "X25519:P-256"
 #define IDENTITY       "pchrun/1 " /* then the name of the job */
 #define IDENTITY_MAX   128
@@ -111,7 +110,7 @@ static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, 
                       SSL_SESSION **ret)
 {
     struct tls_session *session = session_of(ssl);
-    *ret = !md || tlslib.EVP_MD_is_a(md, "SHA256") ? new_psk(session) : NULL;
+    *ret = new_psk(session); /* fits every `md`: it can only be the hash of SUITE */
     *ret_id = (const unsigned char *)session->tls->identity;
     *ret_len = *ret ? strlen(session->tls->identity) : 0;
     return 1;
@@ -222,34 +221,45 @@ static bool explain_handshake(const struct tls_session *session, int code, const
     return err_set(err, ERR_PEER, 0, "the TLS handshake failed: %.60s", reason);
 }
 
-/* Turns an OpenSSL result without bytes into a stream_result. */
-static ssize_t result_of(struct tls_session *session, int n, struct err *err)
+/* As ERR_GET_REASON(), which differs between the versions of OpenSSL. In each version the reasons
+ * of TLS fit into these bits. */
+static int tls_code(unsigned long error)
 {
-    switch (tlslib.SSL_get_error(session->ssl, n)) {
-    case SSL_ERROR_WANT_READ:
-        return STREAM_WANT_READ;
-    case SSL_ERROR_WANT_WRITE:
-        return STREAM_WANT_WRITE;
-    case SSL_ERROR_ZERO_RETURN:
-        return STREAM_END;
-    default:
-        break;
-    }
-    unsigned long error = tlslib.ERR_peek_error();
+    return (int)(error & 0xfff);
+}
+
+static const char *tls_reason(unsigned long error)
+{
     const char *reason = error ? tlslib.ERR_reason_error_string(error) : NULL;
-    session->is_broken = true;
-    if (!reason)
-        reason = "OpenSSL gives no reason";
-    if (session->is_ready &&
-        session->is_ended) /* closed without an alert: just a lost connection */
+    return reason ? reason : "OpenSSL gives no reason";
+}
+
+/* Turns an OpenSSL result without bytes into a stream_result. `at_end`: what an end means; NULL: an
+ * end is no failure. */
+static ssize_t result_of(struct tls_session *session, int n, const char *at_end, struct err *err)
+{
+    int code = tlslib.SSL_get_error(session->ssl, n);
+    if (code == SSL_ERROR_WANT_READ)
+        return STREAM_WANT_READ;
+    if (code == SSL_ERROR_WANT_WRITE)
+        return STREAM_WANT_WRITE;
+    unsigned long error = tlslib.ERR_peek_error();
+    const char *reason = tls_reason(error);
+    /* Closed without an alert: just a lost connection. */
+    bool is_end = code == SSL_ERROR_ZERO_RETURN || (session->is_ready && session->is_ended);
+    session->is_broken = session->is_broken || code != SSL_ERROR_ZERO_RETURN;
+    if (is_end && !at_end)
         return STREAM_END;
-    if (session->failure.code != ERR_NONE && !session->is_ended)
+    if (is_end)
+        tls_fail(err, at_end);
+    else if (session->failure.code != ERR_NONE && !session->is_ended)
         *err = session->failure;
     else if (!session->is_ready)
-        explain_handshake(session, ERR_GET_REASON(error), reason, err);
+        explain_handshake(session, tls_code(error), reason, err);
     else
         err_set(err, ERR_PEER, 0, "%s was damaged on the way: %.60s",
-                ERR_GET_REASON(error) > SSL_AD_REASON_OFFSET ? "what was sent" : "what came",
+                tls_code(error) > SSL_AD_REASON_OFFSET ? "data sent to it"
+                                                       : "data received from it",
                 reason);
     return STREAM_FAILED;
 }
@@ -270,31 +280,18 @@ static ssize_t become_plain(struct stream *stream)
     return STREAM_FOREIGN;
 }
 
-/* An old error in the queue would look like the cause of the next failure. Peeking is cheaper than
- * clearing.
- */
-static void forget_errors(void)
-{
-    if (tlslib.ERR_peek_error() != 0)
-        tlslib.ERR_clear_error();
-}
-
 static ssize_t tls_handshake(struct stream *stream, struct err *err)
 {
     struct tls_session *session = stream->session;
-    forget_errors();
+    tlslib.ERR_clear_error(); /* an old error would look like the cause of the next failure */
     int n = tlslib.SSL_do_handshake(session->ssl);
     if (session->is_plain)
         return become_plain(stream);
-    if (n != 1) {
-        ssize_t result = result_of(session, n, err);
-        if (result != STREAM_END)
-            return result;
-        tls_fail(err, "closed by the other side during the handshake");
-        return STREAM_FAILED;
-    }
+    if (n != 1)
+        return result_of(session, n, "closed by the other side during the handshake", err);
     session->is_ready = true;
-    /* The settings below ensure this. It is checked because all security depends on it. */
+    /* The settings below make sure of the key and the version. The check stays, because all
+     * security depends on both. */
     if (tlslib.SSL_session_reused(session->ssl) == 1 &&
         tlslib.SSL_version(session->ssl) == TLS1_3_VERSION)
         return 1;
@@ -306,23 +303,17 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
 static ssize_t tls_read(struct stream *stream, void *data, size_t size, struct err *err)
 {
     struct tls_session *session = stream->session;
-    forget_errors();
+    tlslib.ERR_clear_error();
     int n = tlslib.SSL_read(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
-    return n > 0 ? n : result_of(session, n, err);
+    return n > 0 ? n : result_of(session, n, NULL, err);
 }
 
 static ssize_t tls_write(struct stream *stream, const void *data, size_t size, struct err *err)
 {
     struct tls_session *session = stream->session;
-    forget_errors();
+    tlslib.ERR_clear_error();
     int n = tlslib.SSL_write(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
-    if (n > 0)
-        return n;
-    ssize_t result = result_of(session, n, err);
-    if (result != STREAM_END)
-        return result;
-    tls_fail(err, "closed by the other side");
-    return STREAM_FAILED;
+    return n > 0 ? n : result_of(session, n, "closed by the other side", err);
 }
 
 static bool tls_has_more(const struct stream *stream)
@@ -337,7 +328,7 @@ static void tls_end(struct stream *stream)
     struct tls_session *session = stream->session;
     if (!session->is_ready || session->is_broken)
         return;
-    forget_errors();
+    tlslib.ERR_clear_error();
     (void)tlslib.SSL_shutdown(session->ssl);
 }
 
@@ -446,10 +437,8 @@ static bool tls_set_up(struct tls *tls, const struct key *key, const char *job, 
     tls->context = tlslib.SSL_CTX_new(tlslib.TLS_method());
     if (tls->context && set_up_context(tls) && set_up_transport(tls))
         return true;
-    unsigned long error = tlslib.ERR_peek_error();
-    const char *reason = error ? tlslib.ERR_reason_error_string(error) : NULL;
     return err_set(err, ERR_SYSTEM, 0, "cannot set up TLS 1.3 (%s): %s", SUITE,
-                   reason ? reason : "OpenSSL gives no reason");
+                   tls_reason(tlslib.ERR_peek_error()));
 }
 
 struct tls *tls_new(const struct key *key, const char *job, struct err *err)

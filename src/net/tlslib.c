@@ -12,7 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAJOR = 3 };
+/* As OpenSSL numbers its versions. The next major version may change what a function means. */
+enum { OLDEST = 0x10101000, TOO_NEW = 0x40000000 };
 
 struct tlslib tlslib;
 
@@ -20,7 +21,8 @@ struct tlslib tlslib;
  * because a forked child would run it, too. */
 static bool init(struct err *err)
 {
-    if (tlslib.OpenSSL_version_num() >> 28 != MAJOR)
+    unsigned long version = tlslib.OpenSSL_version_num();
+    if (version < OLDEST || version >= TOO_NEW)
         return err_set(err, ERR_SYSTEM, 0, "%.150s is %.60s",
                        library_file((void *)tlslib.OpenSSL_version_num),
                        tlslib.OpenSSL_version(OPENSSL_VERSION));
@@ -33,34 +35,20 @@ static bool init(struct err *err)
 
 bool tlslib_load(struct err *err)
 {
-    static const struct library_function functions[] = {
-#define TLSLIB_ROW(name) {#name, (void **)&tlslib.name},
-        TLSLIB_FUNCTIONS(TLSLIB_ROW)
-#undef TLSLIB_ROW
-    };
+    static const char *const names[] = {TLSLIB_FUNCTIONS(LIBRARY_NAME)};
     static struct library openssl = {
-        .need = "a key (cluster.key_file) needs OpenSSL 3",
+        .need = "a key (cluster.key_file) needs OpenSSL 3 or 1.1.1",
         .package = "libssl3",
-        .files = {"libssl.so.3"},
-        .functions = functions,
-        .nfunctions = ARRAY_LEN(functions),
+        .files = {"libssl.so.3", "libssl.so.1.1"},
+        .names = names,
+        .pointers = (void **)&tlslib,
+        .n = ARRAY_LEN(names),
         .check = init,
     };
     return library_load(&openssl, err);
 }
 
 /* ---- giving memory back ---- */
-
-static bool holds(const struct dl_phdr_info *object, const void *address)
-{
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        uintptr_t at = (uintptr_t)address - object->dlpi_addr - part->p_vaddr;
-        if (part->p_type == PT_LOAD && at < part->p_memsz)
-            return true;
-    }
-    return false;
-}
 
 /* True if the dynamic linker has changed read-only pages, which must then stay in memory. */
 static bool has_changed_text(const struct dl_phdr_info *object)
@@ -78,12 +66,13 @@ static bool has_changed_text(const struct dl_phdr_info *object)
     return false;
 }
 
-/* Skips writable segments: the dynamic linker has written into them. A locked segment (mlockall(2))
- * stays. */
+/* `arg` has the library's files. Skips writable segments: the dynamic linker has written into them.
+ * A locked segment (mlockall(2)) stays. */
 static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    bool is_ours = holds(object, (void *)tlslib.SSL_new) || holds(object, (void *)tlslib.HMAC);
+    const char *const *files = arg;
+    bool is_ours = str_is(object->dlpi_name, files[0]) || str_is(object->dlpi_name, files[1]);
     if (!is_ours || has_changed_text(object))
         return 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -99,5 +88,6 @@ static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
 
 void tlslib_let_go(void)
 {
-    dl_iterate_phdr(let_go_of, NULL);
+    const char *files[] = {library_file((void *)tlslib.SSL_new), library_file((void *)tlslib.HMAC)};
+    dl_iterate_phdr(let_go_of, files);
 }

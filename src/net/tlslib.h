@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tlslib: OpenSSL 3, loaded when the first key is used and never before.
+ * tlslib: OpenSSL 3 or 1.1.1, loaded when the first key is used and never before.
  *
  * One table holds its functions, so a pchrun without a key neither needs nor loads the library.
- * Once loaded it stays. Only tls.c uses this. Main thread.
+ * Both versions have all these functions. A loaded library stays. Only tls.c uses this. Main
+ * thread.
  */
 #pragma once
 
-#include "base/err.h"
+#include "base/library.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -23,7 +24,6 @@
     F(ERR_peek_error)                        \
     F(ERR_reason_error_string)               \
     F(EVP_sha256)                            \
-    F(EVP_MD_is_a)                           \
     F(HMAC)                                  \
     F(BIO_meth_new)                          \
     F(BIO_meth_free)                         \
@@ -69,16 +69,13 @@
     F(SSL_SESSION_set_protocol_version)
 
 struct tlslib {
-/* A field cannot stand in parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
-#define TLSLIB_FIELD(name) __typeof__(&name) name;
-    TLSLIB_FUNCTIONS(TLSLIB_FIELD)
-#undef TLSLIB_FIELD
+    TLSLIB_FUNCTIONS(LIBRARY_POINTER)
 };
 
 /* Filled by tlslib_load(), and constant from then on. */
 extern struct tlslib tlslib;
 
-/* Loads once, then does nothing. False: OpenSSL 3 is missing or not usable; the error says what to
+/* Loads once, then does nothing. False: OpenSSL is missing or not usable; the error says what to
  * install. */
 MUST_CHECK bool tlslib_load(struct err *err);
 /* Frees the library's file-backed pages. An open connection needs a tenth of the pages that start

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 enum { CHUNK = 16 * 1024 };
@@ -88,7 +89,7 @@ static void feed_on_readable(void *ctx)
     if (take_piece(feed, &is_end))
         (void)feed_go_on(feed);
     else if (is_end)
-        watch_end(&feed->readable); /* source.c learns by itself when the writer ends */
+        watch_end(&feed->readable); /* source.c learns of the writer's end by other means */
 }
 
 static void on_resume(void *ctx)
@@ -99,17 +100,22 @@ static void on_resume(void *ctx)
         pause_reading(feed); /* and try again */
 }
 
-bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err)
+bool feed_open(struct feed *feed, struct event_base *base, int *ret_writer, struct err *err)
 {
-    feed->fd = fd;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe for it");
+    feed->fd = ends[0];
+    *ret_writer = ends[1];
     watch_init(&feed->readable, base, feed_on_readable, feed);
     watch_init(&feed->resume, base, on_resume, feed);
     lines_init(&feed->lines, feed->options.line_max, CHUNK);
     begin_second(feed);
-    bool ok = fd_set_nonblock(fd, err) && watch_fd(&feed->readable, fd, err);
-    if (!ok)
-        feed_close(feed);
-    return ok;
+    if (fd_set_nonblock(feed->fd, err) && watch_fd(&feed->readable, feed->fd, err))
+        return true;
+    feed_close(feed);
+    fd_close(ret_writer);
+    return false;
 }
 
 void feed_drain(struct feed *feed)

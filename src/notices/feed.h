@@ -3,12 +3,12 @@
  * feed: lines from a pipe with an untrusted writer.
  *
  * Lines and bytes per second are bounded. At the bound, reading pauses for the rest of the second,
- * and the writer blocks when its pipe is full. Nothing here blocks. Owns the descriptor and its
+ * and the writer blocks when its pipe is full. Nothing here blocks. Owns the reading end and its
  * memory: feed_close() ends it. Main thread.
  */
 #pragma once
 
-#include "base/lines.h"
+#include "base/buf.h"
 #include "loop/watch.h"
 
 struct feed_options {
@@ -35,8 +35,9 @@ struct feed {
     size_t nbytes;
 };
 
-/* Takes the descriptor. On failure *feed is closed. */
-MUST_CHECK bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err);
+/* Makes a pipe; *ret_writer is the caller's. On failure *feed is closed. */
+MUST_CHECK bool feed_open(struct feed *feed, struct event_base *base, int *ret_writer,
+                          struct err *err);
 /* Call after the writers have ended: hands out the last lines, at most as many as in one second. A
  * last line without a newline counts. */
 void feed_drain(struct feed *feed);

@@ -59,7 +59,7 @@ static bool inbox_add_sources(struct inbox *inbox, const struct config *config, 
 {
     inbox->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *inbox->sources);
     if (!inbox->sources)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start the notice sources");
     for (size_t i = 0; i < config->nnotices; i++)
         if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
             !add_source(inbox, &config->notices[i], err))
@@ -78,8 +78,9 @@ static bool recall(struct inbox *inbox, const struct config *config, const char 
     if (!pastnotices_read(&inbox->pastnotices, path, clock_real_ns(), err))
         log_warn(TOPIC, "starting with an empty list of notices that have ended an attempt: %s",
                  err->text);
-    inbox->memory = (struct outfile){
-        .topic = TOPIC, .loss = "pchrun forgets that this notice has ended an attempt"};
+    inbox->memory = (struct outfile){.topic = TOPIC,
+                                     .loss = "pchrun will not know that this notice has ended an "
+                                             "attempt; it may end the next one, too"};
     return outfile_open(&inbox->memory, path, inbox->reap, inbox->loop->base, err);
 }
 
@@ -99,9 +100,9 @@ static void remember(struct inbox *inbox)
 static void inbox_refuse(const struct inbox *inbox, const struct notice *notice, int count)
 {
     log_warn(TOPIC,
-             "%s: the notice \"%s\" has ended %d attempt%s of this job, and this node is still "
-             "there, so it ends no other: the job saves before its deadline, and goes on; if it is "
-             "to end the job, raise notices_repeat, or remove %s",
+             "%s: the notice \"%s\" has ended %d attempt%s of this job, but this node still runs. "
+             "So the job saves before the deadline and goes on. To let the notice end the job "
+             "again, raise notices_repeat or remove %s",
              notice->source, notice->id, count, count == 1 ? "" : "s", inbox->memory.file.path);
 }
 
@@ -110,7 +111,7 @@ static void inbox_on_notice(void *ctx, const struct notice *notice)
     struct inbox *inbox = ctx;
     int count;
     enum pastnotices_result result =
-        inbox->memory.is_wanted
+        inbox->memory.file.path
             ? pastnotices_take(&inbox->pastnotices, notice, clock_real_ns(), &count)
             : HANDLED_NEW;
     if (result == HANDLED_ENOUGH)
@@ -150,8 +151,8 @@ static void add_auto(struct inbox *inbox, struct config *config)
             log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
 }
 
-/* `level`: of the log line that past notices are not remembered. It is lower for "auto", because
- * the user did not name these sources. */
+/* `level`: of the log line which says that past notices are not remembered. It is lower for "auto",
+ * because the user did not name these sources. */
 static bool recall_if_needed(struct inbox *inbox, const struct config *config,
                              const char *state_dir, enum log_level level, struct err *err)
 {
@@ -159,17 +160,17 @@ static bool recall_if_needed(struct inbox *inbox, const struct config *config,
         return true;
     if (state_dir)
         return recall(inbox, config, state_dir, err);
-    log_line(
-        level, TOPIC,
-        "without state_dir pchrun forgets which notices have ended an attempt; a notice that is "
-        "repeated ends every attempt");
+    log_line(level, TOPIC,
+             "without state_dir pchrun forgets which notices have ended an attempt; a repeated "
+             "notice ends every attempt");
     return true;
 }
 
 bool inbox_init(struct inbox *inbox, const struct config *config, const char *state_dir,
                 struct err *err)
 {
-    inbox->pastnotices = (struct pastnotices){.job = config->job, .limit = config->notices_repeat};
+    inbox->pastnotices =
+        (struct pastnotices){.job = config_job_identity(config), .limit = config->notices_repeat};
     return inbox_add_sources(inbox, config, err) &&
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
@@ -179,14 +180,13 @@ static bool make_env(struct inbox *inbox)
 {
     struct source_world *world = &inbox->world;
     size_t n = str_count(environ);
-    snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64, (int)getpid(),
+    snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64 "=1", (int)getpid(),
              clock_now_ns());
-    snprintf(inbox->mark_text, sizeof inbox->mark_text, "%s=1", world->mark);
     world->env = malloc((n + 2) * sizeof *world->env);
     if (!world->env)
         return false;
     memcpy(world->env, environ, n * sizeof *world->env);
-    world->env[n] = inbox->mark_text;
+    world->env[n] = world->mark;
     world->env[n + 1] = NULL;
     return true;
 }
@@ -226,7 +226,7 @@ void inbox_end(struct inbox *inbox, const struct notice *by)
     watch_at(&inbox->start, CLOCK_NEVER);
     if (by && !is_there(inbox, by->source)) /* a person gave the notice, not a source */
         by = NULL;
-    if (inbox->memory.is_wanted && pastnotices_end(&inbox->pastnotices, by, clock_real_ns()))
+    if (inbox->memory.file.path && pastnotices_end(&inbox->pastnotices, by, clock_real_ns()))
         remember(inbox);
     for (size_t i = 0; i < inbox->count; i++)
         source_end(&inbox->sources[i]);

@@ -19,7 +19,6 @@ struct inbox {
     size_t count;
     /* private from here on */
     struct source_world world;
-    char mark_text[80];
     struct watch start;
     struct pastnotices pastnotices;
     struct outfile memory; /* the file of pastnotices; not wanted: nothing is remembered */

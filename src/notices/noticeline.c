@@ -4,7 +4,6 @@
 #include "notices/noticeline.h"
 
 #include "base/clock.h"
-#include "base/date.h"
 #include "base/str.h"
 #include "json/json.h"
 
@@ -12,11 +11,6 @@
 #include <string.h>
 
 /* --- texts --- */
-
-static bool is_control(char c)
-{
-    return (unsigned char)c < 0x20 || c == 0x7f;
-}
 
 static void noticeline_take_text(struct notice *notice, const char *text)
 {
@@ -34,7 +28,7 @@ static void take_id(struct notice *notice, const char *id)
     const size_t max = sizeof notice->id - 1;
     bool is_plain = true;
     for (const char *p = id; *p; p++)
-        is_plain = is_plain && !is_control(*p);
+        is_plain = is_plain && (unsigned char)*p >= 0x20 && *p != 0x7f;
     if (is_plain && strlen(id) <= max) {
         str_copy(notice->id, sizeof notice->id, id);
         return;

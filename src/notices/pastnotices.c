@@ -82,7 +82,7 @@ static bool pastnotices_read_root(struct pastnotices *pastnotices, const char *p
     int64_t schema;
     if (!job || !list || json_kind(list) != JSON_IS_LIST ||
         !json_int(json_find(root, "schema"), &schema) || schema != SCHEMA)
-        return err_set(err, ERR_USAGE, 0, "%s is not what pchrun writes", path);
+        return err_set(err, ERR_USAGE, 0, "%s does not have the form that pchrun writes", path);
     if (!str_is(job, pastnotices->job))
         return err_set(err, ERR_USAGE, 0, "%s belongs to job \"%s\"", path, job);
     size_t n = 1;

@@ -49,8 +49,7 @@ enum pastnotices_result {
 enum pastnotices_result pastnotices_take(struct pastnotices *pastnotices,
                                          const struct notice *notice, int64_t real_now_ns,
                                          int *ret_count);
-/* The attempt has ended; `by`: the notice that ended it, or NULL. False: there is nothing to write.
- */
+/* The attempt has ended; `by`: the notice that ended it, or NULL. False: nothing to write. */
 bool pastnotices_end(struct pastnotices *pastnotices, const struct notice *by, int64_t real_now_ns);
 /* Writes the whole file. */
 void pastnotices_write(const struct pastnotices *pastnotices, struct writer *w);

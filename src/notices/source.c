@@ -12,13 +12,9 @@
 #include "os/proc.h"
 #include "os/program.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define TOPIC "source"
 
@@ -37,7 +33,7 @@ static const struct feed_options err_limits = {480, 200, 256 * 1024};
 /* A run of this length resets the wait. */
 #define GOOD_NS (60 * NS_PER_S)
 
-#define TOO_LATE "it took too long, and was ended"
+#define TOO_LATE "it took too long and was killed"
 
 enum { LINES_FEW = 10, WORDS_MAX = 20 }; /* lines of each kind in the log, within some seconds */
 
@@ -92,16 +88,12 @@ static bool source_read_line(struct source *source, const char *line, size_t len
     struct err err;
     struct noticeline_reader reader = {
         .source = source->name, .real_now_ns = clock_real_ns(), .is_termination = is_poll(source)};
-    switch (noticeline_read(&reader, line, len, ret, &err)) {
-    case NOTICELINE_BAD:
-        source_complain(source, "not a notice", &err, line);
-        return false;
-    case NOTICELINE_PART:
-        source_complain(source, "not understood as a whole", &err, line);
-        return true;
-    default:
-        return true;
-    }
+    enum noticeline_result result = noticeline_read(&reader, line, len, ret, &err);
+    if (result != NOTICELINE_OK)
+        source_complain(source,
+                        result == NOTICELINE_BAD ? "not a notice" : "understood only in part", &err,
+                        line);
+    return result != NOTICELINE_BAD;
 }
 
 static void source_on_line(void *ctx, const char *line, size_t len)
@@ -130,7 +122,7 @@ static void on_too_long(void *ctx)
     struct source *source = ctx;
     struct err err;
     err_set(&err, ERR_PROTOCOL, 0, "it is longer than %d bytes", NOTICELINE_MAX);
-    source_complain(source, "a line is left out", &err, "");
+    source_complain(source, "a line is skipped", &err, "");
 }
 
 static void on_flood(void *ctx)
@@ -141,7 +133,9 @@ static void on_flood(void *ctx)
     source->flooded_at = now;
     if (!is_new)
         return;
-    log_warn(TOPIC, "%s prints more than %u lines or %zu bytes in a second; it is made to wait",
+    log_warn(TOPIC,
+             "%s prints more than %u lines or %zu bytes in a second; pchrun reads it no faster "
+             "than that",
              source->name, out_limits.lines_per_s, out_limits.bytes_per_s);
     change(source);
 }
@@ -161,17 +155,6 @@ static void on_long_word(void *ctx)
 
 /* --- its process --- */
 
-/* Both ends close at exec; before it the child copies the writer's end to a standard stream. */
-static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
-    *ret_read = ends[0];
-    *ret_write = ends[1];
-    return true;
-}
-
 static bool source_spawn(struct source *source, int out, int words, struct err *err)
 {
     struct spawn_request request = {.argv = source->argv,
@@ -186,17 +169,14 @@ static bool source_spawn(struct source *source, int out, int words, struct err *
     return source->watch.pid != 0;
 }
 
+/* The pipes close at exec; before it the child copies the writing ends to standard streams. */
 static bool start(struct source *source, struct err *err)
 {
+    struct event_base *base = source->world->loop->base;
     FD_CLEANUP int out = -1;
-    FD_CLEANUP int out_writer = -1;
     FD_CLEANUP int words = -1;
-    FD_CLEANUP int words_writer = -1;
-    if (!open_pipe(&out, &out_writer, err) || !open_pipe(&words, &words_writer, err) ||
-        !feed_open(&source->out, source->world->loop->base, fd_take(&out), err) ||
-        !feed_open(&source->err, source->world->loop->base, fd_take(&words), err))
-        return false;
-    return source_spawn(source, out_writer, words_writer, err);
+    return feed_open(&source->out, base, &out, err) && feed_open(&source->err, base, &words, err) &&
+           source_spawn(source, out, words, err);
 }
 
 static void plan_next(struct source *source, const char *why);
@@ -237,7 +217,7 @@ static void plan_restart(struct source *source, const char *why)
     log_line(wait == source->wait_ns ? LOG_DEBUG : LOG_WARN, TOPIC,
              "%s: %s; it is started again in %s%s", source->name, why,
              str_duration(wait, text, sizeof text),
-             wait == WAIT_MAX_NS ? ", and so each time from now on" : "");
+             wait == WAIT_MAX_NS ? ", and so after each later failure" : "");
     source->wait_ns = wait;
     source->phase = SOURCE_DOWN;
     source->restarts++;
@@ -270,32 +250,17 @@ static void plan_next(struct source *source, const char *why)
 
 /* --- its end --- */
 
-/* A poll that repeats its notice must not postpone the deadline. So the first notice stays valid,
- * unless the new notice differs or leaves less time. */
-static bool source_is_news(const struct source *source, const struct notice *notice,
-                           int64_t deadline)
-{
-    const struct notice *given = &source->given;
-    return !source->gave_notice || notice->type != given->type || !str_is(notice->id, given->id) ||
-           !str_is(notice->text, given->text) || deadline < source->given_deadline - NS_PER_S;
-}
-
+/* A poll repeats its notice. The core knows the notice by its id; a repeat postpones no deadline.
+ */
 static void source_tell_notice(struct source *source)
 {
     struct notice notice = {.type = NOTICE_TERMINATE, .left_ns = NOTICE_LEFT_UNKNOWN};
-    int64_t now = clock_now_ns(), deadline = CLOCK_NEVER;
     str_copy(notice.source, sizeof notice.source, source->name);
     if (source->has_said)
         notice = source->said;
-    if (notice.left_ns != NOTICE_LEFT_UNKNOWN) {
-        deadline = source->said_at + notice.left_ns;
-        notice.left_ns = deadline - now;
-    }
-    if (!source_is_news(source, &notice, deadline))
-        return;
+    if (notice.left_ns != NOTICE_LEFT_UNKNOWN)
+        notice.left_ns = source->said_at + notice.left_ns - clock_now_ns();
     source->gave_notice = true;
-    source->given = notice;
-    source->given_deadline = deadline;
     source_post(source, &notice);
 }
 
@@ -314,14 +279,14 @@ static void source_describe(const struct source *source, int status, char *text,
     if (source->is_late)
         str_addf(text, size, TOO_LATE);
     else if (status == REAP_LOST)
-        str_addf(text, size, "its exit code is unknown: another process took it");
+        str_addf(text, size, "its end was missed, so its exit code is unknown");
     else if (WIFSIGNALED(status))
         str_addf(text, size, "it was killed by %s", SIGTEXT(WTERMSIG(status)));
     else
         str_addf(text, size, "it ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* Exit code 0: the end is coming; 1: it is not. Any other result changes nothing. */
+/* Exit code 0: the end is coming; 1: no end is coming. Any other result changes nothing. */
 static void judge_poll(struct source *source, int status, const char *why)
 {
     bool is_exit = !source->is_late && status != REAP_LOST && WIFEXITED(status);
@@ -333,7 +298,7 @@ static void judge_poll(struct source *source, int status, const char *why)
         take_back(source);
         why = NULL;
     } else if (is_exit && WEXITSTATUS(status) == 0) {
-        why = "it says cancel, and exits with 0, which is a notice";
+        why = "it prints a cancel, but its exit code 0 means a notice";
     }
     if (source->phase == SOURCE_RUNNING)
         plan_next(source, why);
@@ -383,7 +348,7 @@ static void on_end_clock(struct source *source)
     }
     log_warn(TOPIC, "%s, process %d, does not die after SIGKILL; pchrun leaves it behind",
              source->name, (int)source->watch.pid);
-    source->phase = SOURCE_GIVEN_UP;
+    source->phase = SOURCE_OFF;
 }
 
 static void source_on_clock(void *ctx)

@@ -26,7 +26,7 @@ struct source_world {
     struct reap *reap;
     char *dir;     /* working directory; NULL: ours */
     char **env;    /* with the variable `mark` */
-    char mark[64]; /* variable by which reap_strays() finds them */
+    char mark[64]; /* variable and value by which reap_strays() finds them */
     void (*notice)(void *ctx, const struct notice *notice);
     void *ctx;
 };
@@ -36,7 +36,6 @@ enum source_phase {
     SOURCE_RUNNING,
     SOURCE_DOWN,
     SOURCE_ENDING, /* source_end() was called, and the process is still there */
-    SOURCE_GIVEN_UP,
 };
 
 /* Set the first fields before source_open(). */
@@ -60,15 +59,13 @@ struct source {
     struct notice said;
     int64_t said_at;
     bool is_failing;  /* a poll: its last run gave no answer */
-    bool gave_notice; /* a poll: `given` is still valid */
-    struct notice given;
-    int64_t given_deadline; /* CLOCK_NEVER: unknown */
+    bool gave_notice; /* a poll: its last answer was a notice */
     struct log_limit bad_lines, own_words, logs, failures;
     char last_error[160]; /* "": none */
 };
 
 void source_open(struct source *source, const struct source_world *world);
-/* Kills it if it still runs. */
+/* Kills the program if it still runs. */
 void source_free(struct source *source);
 void source_start(struct source *source);
 /* Ends the source for good: SIGTERM now, SIGKILL after half a second. After two more seconds pchrun

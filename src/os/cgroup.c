@@ -20,7 +20,7 @@
 
 /* A group is named "pchrun.PID.XXXXXX". */
 #define PREFIX "pchrun."
-#define RANDOM "XXXXXX" /* mkdtemp() replaces it by letters and digits */
+#define RANDOM "XXXXXX" /* mkdtemp() replaces each X */
 
 enum { RANDOM_LETTERS = sizeof RANDOM - 1 };
 enum { TRIES = 20, GROUPS_MAX = 4096 };
@@ -38,7 +38,7 @@ static void each_in(int dir, found_fn *fn, void *ctx)
     FILE *list = fd < 0 ? NULL : fdopen(fd, "r");
     if (!list)
         return;
-    fd_take(&fd); /* the stream closes it */
+    fd_take(&fd); /* the stream closes the descriptor */
     int pid;
     while (fscanf(list, "%d", &pid) == 1)
         fn(ctx, pid);
@@ -145,8 +145,8 @@ static bool is_mount(const char *point)
     return statfs(point, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* Tries the usual mount points. False: our group is not there. A mount that shows only a part of
- * all groups has it at another path. */
+/* Tries the usual mount points. False: our group is not there. A mount may show only a part of all
+ * groups; then our group has another path there. */
 static bool find_usual(const char *root, struct cgroup_place *place)
 {
     char full[PATH_MAX];
@@ -176,7 +176,7 @@ static void look_for_us(void *ctx, pid_t pid)
     *is_here = *is_here || pid == getpid();
 }
 
-/* Extends `path` to our group. False: we are not there or below. `left` limits the search. */
+/* Extends `path` to our group. False: our group is not there or below. `left` limits the search. */
 static bool search(char *path, size_t size, int *left)
 {
     size_t length = strlen(path);
@@ -226,7 +226,7 @@ static void each_below(int dir, bool removes, found_fn *fn, void *ctx)
     DIR *list = again < 0 ? NULL : fdopendir(again);
     if (!list)
         return;
-    fd_take(&again); /* the stream closes it */
+    fd_take(&again); /* the stream closes the descriptor */
     for (struct dirent *entry; (entry = readdir(list));) {
         FD_CLEANUP int inner = entry->d_type == DT_DIR && entry->d_name[0] != '.'
                                    ? openat_dir(dir, entry->d_name)
@@ -268,8 +268,8 @@ static bool cgroup_hold(struct cgroup *cgroup)
     return true;
 }
 
-/* Another supervisor's sweep may remove the directory before we lock it. So there are several
- * tries. */
+/* Another supervisor's sweep may remove the directory before we lock it. So it tries several times.
+ */
 static bool cgroup_make(struct cgroup *cgroup, struct err *err)
 {
     size_t length = strlen(cgroup->path);
@@ -378,7 +378,7 @@ void cgroup_sweep(const struct cgroup *cgroup, struct cgroup_left *ret)
     DIR *parent = above < 0 ? NULL : fdopendir(above);
     if (!parent)
         return;
-    fd_take(&above); /* the stream closes it */
+    fd_take(&above); /* the stream closes the descriptor */
     for (struct dirent *entry; (entry = readdir(parent));)
         if (cgroup_is_name(entry->d_name))
             sweep_one(dirfd(parent), entry->d_name, ret);

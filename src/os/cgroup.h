@@ -14,7 +14,6 @@
 #include "base/err.h"
 
 #include <limits.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 struct cgroup {
@@ -55,8 +54,9 @@ struct cgroup_place {
     char name[PATH_MAX]; /* as /proc/<pid>/cgroup has it */
     char dir[PATH_MAX];
 };
-/* Finds both; pid 0: our own group. `root` is a prefix of /proc and /sys, but not of place->dir,
- * for tests; normally "". False: not named there, or no visible mount. */
+/* Finds name and dir; pid 0: our own group. `root` is a prefix of /proc and /sys, but not of
+ * place->dir, for tests; normally "". False: /proc names no group, or no mount shows it.
+ */
 MUST_CHECK bool cgroup_find(const char *root, pid_t pid, struct cgroup_place *place);
 /* Finds only the name. */
 bool cgroup_name(const char *root, pid_t pid, struct cgroup_place *place);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NODES "/sys/devices/system/node"
 #define CPU   "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list"

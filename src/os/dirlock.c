@@ -55,7 +55,7 @@ static bool make_dir(const char *path, struct err *err)
         return err_set(err, ERR_SYSTEM, 0,
                        "cannot make the directory '%s': its file system does not allow it", path);
     return err_set(err, ERR_SYSTEM, 0,
-                   "cannot make the directory '%s': the one above it is missing; is its file "
+                   "cannot make the directory '%s': its parent directory is missing; is its file "
                    "system mounted?",
                    path);
 }

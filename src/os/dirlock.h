@@ -33,7 +33,7 @@ struct dirlock_request {
 enum dirlock_result {
     DIRLOCK_OK,
     DIRLOCK_NONE,   /* the directory is usable, but cannot be locked: *err says why */
-    DIRLOCK_HELD,   /* another holder still has it; *err is not set */
+    DIRLOCK_HELD,   /* another holder still has the lock; *err is not set */
     DIRLOCK_SIGNAL, /* a signal of `end` has come; *err is not set */
     DIRLOCK_FAILED, /* see *err */
 };

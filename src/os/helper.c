@@ -22,7 +22,7 @@ bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *ar
         _exit(0);
     }
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");
+        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper process");
     reap_keep(reap, pid);
     return true;
 }
@@ -40,7 +40,7 @@ bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct er
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a process for it: no socket");
+        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper process: no socket");
     FD_CLEANUP int ours = ends[0];
     FD_CLEANUP int theirs = ends[1];
     if (!fd_set_nonblock(ours, err))
@@ -56,7 +56,7 @@ bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct er
         _exit(0);
     }
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a process for it");
+        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper process");
     helper->answer = fd_take(&ours);
     helper->watch.pid = pid;
     helper->watch.kind = REAP_HELPER;

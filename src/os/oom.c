@@ -51,11 +51,6 @@ void oom_watch(struct oom *oom, pid_t pid)
 
 /* v2 still lists a dead process in its group, and a group's counter includes the groups below. v1
  * does neither, so any group may count the death. */
-static bool concerns(const struct oom_group *group, const char *name)
-{
-    return !group->is_v2 || cgroup_below(name, group->name);
-}
-
 enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group)
 {
     struct cgroup_place place = {.is_v2 = true};
@@ -63,7 +58,8 @@ enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret
     cgroup_name(oom->root, pid, &place);
     for (int i = 0; i < oom->n; i++) {
         struct oom_group *group = &oom->groups[i];
-        int64_t kills = concerns(group, place.name) ? read_kills(oom, group) : -1;
+        bool may_count = !group->is_v2 || cgroup_below(place.name, group->name);
+        int64_t kills = may_count ? read_kills(oom, group) : -1;
         if (kills < 0)
             continue;
         answer = answer == OOM_UNKNOWN ? OOM_NO : answer;

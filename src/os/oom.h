@@ -32,8 +32,8 @@ struct oom {
 void oom_watch(struct oom *oom, pid_t pid);
 
 enum oom_answer {
-    OOM_UNKNOWN, /* its group is not watched */
-    OOM_NO,      /* nothing was killed in it */
+    OOM_UNKNOWN, /* the group of the process is not watched */
+    OOM_NO,      /* no process of the group was killed */
     OOM_YES,     /* a kill that no earlier death explains */
 };
 /* For a dead process that is not reaped yet. `takes`: the OOM killer may have killed it, so this

@@ -9,10 +9,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,11 +100,8 @@ bool proc_read(pid_t pid, struct proc *ret)
 
 bool proc_is_ours(void)
 {
-    char text[24], pid[24];
-    ssize_t len = readlink("/proc/self", text, sizeof text - 1);
-    text[len > 0 ? len : 0] = '\0';
-    snprintf(pid, sizeof pid, "%d", (int)getpid());
-    return str_is(text, pid);
+    char text[24] = "";
+    return readlink("/proc/self", text, sizeof text - 1) > 0 && atoi(text) == (int)getpid();
 }
 
 bool proc_is_dead(const struct proc *proc)
@@ -199,6 +198,39 @@ bool proc_has_env(pid_t pid, const char *what)
     return has_it;
 }
 
+bool proc_program(pid_t pid, char *ret, size_t size)
+{
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    str_copy(ret, size, basename(path));
+    return n > 0;
+}
+
+bool proc_runs(pid_t pid, const char *name)
+{
+    char program[NAME_MAX + 1];
+    size_t len = strlen(name);
+    return proc_program(pid, program, sizeof program) && str_starts(program, name) &&
+           strspn(program + len, STR_DIGITS ".") == strlen(program + len);
+}
+
+bool proc_has_open(pid_t pid, uint64_t device, uint64_t inode)
+{
+    char path[32];
+    struct stat st;
+    bool has_it = false;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *files = opendir(path);
+    for (const struct dirent *entry; files && !has_it && (entry = readdir(files));)
+        has_it = fstatat(dirfd(files), entry->d_name, &st, 0) == 0 && st.st_dev == device &&
+                 st.st_ino == inode;
+    if (files)
+        closedir(files);
+    return has_it;
+}
+
 char *proc_wchan(pid_t pid, char *text, size_t size)
 {
     if (!proc_read_file(pid, 0, "wchan", text, size) || str_is(text, "0"))
@@ -227,7 +259,7 @@ bool proc_kill_group(pid_t pgid, int number)
 
 void proc_stop_us(bool with_group)
 {
-    /* We block SIGTSTP, so it stops only the others. SIGCONT discards our pending one. */
+    /* We block SIGTSTP, so it stops only other processes. SIGCONT discards our pending SIGTSTP. */
     if (with_group)
         kill(0, SIGTSTP);
     raise(SIGSTOP);
@@ -240,7 +272,7 @@ bool proc_signal(const struct proc *proc, int number)
     if (!proc->started)
         return proc_kill(proc->pid, number);
     FD_CLEANUP int pidfd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
-    /* The pidfd refers to the pid's present process: check that it is still the same one. */
+    /* The pidfd refers to the pid's present process: check that this is still the same process. */
     struct proc now;
     if (!proc_read(proc->pid, &now) || now.started != proc->started)
         return false;
@@ -248,6 +280,45 @@ bool proc_signal(const struct proc *proc, int number)
         return true;
     bool has_ended = pidfd >= 0 && errno == ESRCH;
     return !has_ended && proc_kill(proc->pid, number);
+}
+
+/* --- handlers --- */
+
+/* `set`: a set of signals in the file "status". False also if it is unknown. */
+static bool has_signal(pid_t pid, pid_t tid, const char *set, int number)
+{
+    int64_t signals = status_field(pid, tid, set, 16);
+    return signals != -1 && (uint64_t)signals >> (number - 1) & 1;
+}
+
+bool proc_handles(pid_t pid, int number)
+{
+    return has_signal(pid, 0, "\nSigCgt:", number);
+}
+
+pid_t proc_ready_thread(pid_t pid, int number)
+{
+    struct proc thread;
+    pid_t tid = 0;
+    DIR *threads = open_threads(pid);
+    bool is_ready = false;
+    while (threads && !is_ready && (tid = next_thread(threads)))
+        is_ready = read_stat(pid, tid, &thread) && strchr("RS", thread.state) &&
+                   !has_signal(pid, tid, "\nSigBlk:", number);
+    if (threads)
+        closedir(threads);
+    return tid;
+}
+
+bool proc_is_busy_with(pid_t pid, pid_t tid, int number)
+{
+    return has_signal(pid, tid, "\nSigPnd:", number) || has_signal(pid, tid, "\nSigBlk:", number);
+}
+
+bool proc_signal_thread(pid_t pid, pid_t tid, int number)
+{
+    return pid > 1 && tid > 1 && proc_handles(pid, number) &&
+           syscall(SYS_tgkill, pid, tid, number) == 0;
 }
 
 /* --- threads --- */

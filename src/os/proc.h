@@ -37,6 +37,12 @@ bool proc_is_traced(pid_t pid);
 bool proc_is_descendant(pid_t pid);
 /* True if the process started with this name, or this "NAME=value", in its environment. */
 bool proc_has_env(pid_t pid, const char *what);
+/* The name of its program's file; "" and false: unknown. */
+bool proc_program(pid_t pid, char *ret, size_t size);
+/* True if the file of its program is named so, or so and a version ("python3.11"). */
+bool proc_runs(pid_t pid, const char *name);
+/* True if it has this file open. */
+bool proc_has_open(pid_t pid, uint64_t device, uint64_t inode);
 /* The kernel function in which it waits ("nfs_wait_bit_killable"), or "". Returns text. */
 char *proc_wchan(pid_t pid, char *text, size_t size);
 /* Writes lines for people about at most `max` threads, the first thread first: state, wait channel,
@@ -56,6 +62,14 @@ bool proc_kill_group(pid_t pgid, int number);
 /* Stops us. `with_group`: also the rest of our group, for a signal that did not come from the
  * keyboard. Returns after SIGCONT. */
 void proc_stop_us(bool with_group);
-/* Signals a process that is not our child. Sends nothing if the pid now belongs to another
- * process. */
+/* Signals a process that is not our child. Sends nothing if another process now has the pid. */
 bool proc_signal(const struct proc *proc, int number);
+
+/* True if the process has a handler for the signal. Else the signal may end the process. */
+bool proc_handles(pid_t pid, int number);
+/* A thread that can run its handler of the signal now, the first thread if possible. 0: none. */
+pid_t proc_ready_thread(pid_t pid, int number);
+/* True if the thread has the signal pending or blocked, as within its handler. */
+bool proc_is_busy_with(pid_t pid, pid_t tid, int number);
+/* Signals this thread, if the process has a handler for the signal. */
+bool proc_signal_thread(pid_t pid, pid_t tid, int number);

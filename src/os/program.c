@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns 0, or an errno why it cannot be run. */
-static int try(const char *path)
+/* Returns 0, or an errno why the file cannot be used as `mode` (R_OK, X_OK) says. */
+static int try(const char *path, int mode)
 {
     struct stat st;
     if (stat(path, &st) != 0)
@@ -23,14 +23,7 @@ static int try(const char *path)
         return EISDIR;
     if (!S_ISREG(st.st_mode))
         return EACCES;
-    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
-}
-
-static bool is_readable(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-           faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
+    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 static bool program_refuse(const char *path, int why, struct err *err)
@@ -58,14 +51,16 @@ static bool program_make_absolute(const char *path, char *ret, size_t size, stru
     char here[PATH_MAX];
     ret[0] = '\0';
     if (!getcwd(here, sizeof here))
-        return err_set(err, ERR_SYSTEM, errno, "cannot find '%s' from here", path);
+        return err_set(err, ERR_SYSTEM, errno,
+                       "cannot find '%s': the working directory is gone; give an absolute path",
+                       path);
     return str_addf(ret, size, "%s/%s", here, path) || program_refuse(path, ENAMETOOLONG, err);
 }
 
 bool program_find(const char *name, const char *path, char *ret, size_t size, struct err *err)
 {
     char candidate[PATH_MAX], kept[PATH_MAX] = "";
-    int why = *name ? try(name) : ENOENT;
+    int why = *name ? try(name, X_OK) : ENOENT;
     if (strchr(name, '/'))
         return why == 0 ? program_make_absolute(name, ret, size, err)
                         : program_refuse(name, why, err);
@@ -73,7 +68,7 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
         path = PROGRAM_PATH;
     for (const char *at = path; at && *name;) {
         at = program_next(at, name, candidate, sizeof candidate);
-        why = try(candidate);
+        why = try(candidate, X_OK);
         if (why == 0)
             return program_make_absolute(candidate, ret, size, err);
         if (why == EACCES)
@@ -110,25 +105,15 @@ void program_args_free(char **args)
     free(args);
 }
 
-/* The folder of our own executable, with a slash; "" if unknown. */
-static void own_folder(char ret[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
-    ret[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(ret, '/');
-    if (slash)
-        slash[1] = '\0';
-}
-
 /* `place` is absolute, or relative to our executable's folder. "" if unknown or too long. */
 static void path_of(const char *place, char *ret, size_t size)
 {
-    char folder[PATH_MAX] = "";
-    if (place[0] != '/')
-        own_folder(folder);
-    bool is_known = place[0] == '/' || folder[0];
+    char ours[PATH_MAX] = "";
+    bool is_known = place[0] == '/' || readlink("/proc/self/exe", ours, sizeof ours - 1) > 0;
+    const char *slash = strrchr(ours, '/');
+    int folder = slash ? (int)(slash + 1 - ours) : 0;
     ret[0] = '\0';
-    if (!is_known || !str_addf(ret, size, "%s%s", folder, place))
+    if (!is_known || !str_addf(ret, size, "%.*s%s", folder, ours, place))
         ret[0] = '\0';
 }
 
@@ -144,7 +129,7 @@ static bool is_of_our_owner(const char *path)
 bool program_beside(const char *name, char *ret, size_t size)
 {
     path_of(name, ret, size);
-    return try(ret) == 0 && is_of_our_owner(ret);
+    return try(ret, X_OK) == 0 && is_of_our_owner(ret);
 }
 
 bool program_file_near(const char *const *places, char *ret, size_t size)
@@ -152,7 +137,7 @@ bool program_file_near(const char *const *places, char *ret, size_t size)
     const char *const *place = places;
     do {
         path_of(*place, ret, size);
-        if (is_readable(ret) && is_of_our_owner(ret))
+        if (try(ret, R_OK) == 0 && is_of_our_owner(ret))
             return true;
     } while (*++place);
     path_of(places[0], ret, size);

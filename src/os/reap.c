@@ -3,7 +3,6 @@
  */
 #include "os/reap.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "os/tree.h"
 
@@ -11,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { HELPERS_MAX = 256, KNOWN_MAX = 1024 };
 
@@ -29,8 +27,6 @@ static bool add_own_watch(struct reap *reap, pid_t pid, enum reap_kind kind)
 void reap_begin(struct reap *reap)
 {
     siginfo_t info;
-    int list = tree_open_list();
-    reap->children = list > 0 ? list : 0;
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return;
     struct tree tree = {0};
@@ -59,8 +55,6 @@ void reap_end(struct reap *reap)
         if (is_own_watch(watch))
             free(watch);
     }
-    if (reap->children)
-        close(reap->children);
     *reap = (struct reap){0};
 }
 
@@ -105,8 +99,6 @@ static int wait_status(const siginfo_t *info)
     case CLD_STOPPED:
     case CLD_TRAPPED:
         return W_STOPCODE(info->si_status);
-    case CLD_CONTINUED:
-        return 0xffff;
     default:
         return info->si_status;
     }
@@ -116,11 +108,10 @@ static void reap_stops(struct reap *reap)
 {
     siginfo_t info;
     pid_t pid;
-    while ((pid = wait_for(P_ALL, 0, WSTOPPED | WCONTINUED, &info)) > 0) {
+    while ((pid = wait_for(P_ALL, 0, WSTOPPED, &info)) > 0) {
         struct reap_watch *watch = reap_find(reap, pid);
         if (watch && watch->fn)
-            watch->fn(watch->ctx, info.si_code == CLD_CONTINUED ? REAP_CONTINUED : REAP_STOPPED,
-                      wait_status(&info));
+            watch->fn(watch->ctx, REAP_STOPPED, wait_status(&info));
     }
 }
 
@@ -136,8 +127,8 @@ static void reap_release(struct reap *reap, struct reap_watch *watch, reap_fn *f
         free(watch);
 }
 
-/* Calls the function of the watch while the watch still has the pid. But a helper's function is
- * called later: returns it. */
+/* Calls the function of the watch while the watch still has the pid. A helper's function is called
+ * later: returns that function. */
 static reap_fn *reap_tell(const struct reap_watch *watch, int status)
 {
     if (!watch->fn || watch->kind == REAP_HELPER)
@@ -178,12 +169,6 @@ void reap_all(struct reap *reap)
         give_up_lost(reap);
 }
 
-static bool has_only(const struct reap *reap, const pid_t *known, size_t n)
-{
-    FD_CLEANUP int own = reap->children ? -1 : tree_open_list();
-    return tree_has_only(reap->children ? reap->children : own, known, n);
-}
-
 bool reap_is_empty(const struct reap *reap)
 {
     siginfo_t info;
@@ -191,7 +176,7 @@ bool reap_is_empty(const struct reap *reap)
         return true;
     pid_t helpers[HELPERS_MAX];
     size_t n = reap_helpers(reap, helpers, HELPERS_MAX);
-    return n > 0 && has_only(reap, helpers, n);
+    return n > 0 && tree_has_only(helpers, n);
 }
 
 bool reap_is_last(const struct reap *reap, pid_t pid)
@@ -199,7 +184,7 @@ bool reap_is_last(const struct reap *reap, pid_t pid)
     pid_t known[HELPERS_MAX];
     size_t n = reap_helpers(reap, known + 1, HELPERS_MAX - 1);
     known[0] = pid;
-    return has_only(reap, known, n + 1);
+    return tree_has_only(known, n + 1);
 }
 
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max)
@@ -220,7 +205,7 @@ static bool kill_round(struct reap *reap, const char *mark)
     size_t n = 0;
     for (const struct reap_watch *watch = reap->first; watch && n < KNOWN_MAX; watch = watch->next)
         known[n++] = watch->pid;
-    if (has_only(reap, known, n))
+    if (tree_has_only(known, n))
         return false;
     struct tree tree = {0};
     bool has_found = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reap: the only caller of wait. It handles every child that has ended, stopped or continued:
- * watched children, and adopted orphans, which are logged at debug.
+ * reap: the only caller of wait. It handles every child that has ended or stopped: watched
+ * children, and adopted orphans, which are logged at debug.
  *
  * A struct reap is a list of watches. Their owner keeps the memory; a watch leaves the list when
  * its process has been reaped. Before reap_end() each owner takes its watches out. Main thread,
@@ -23,7 +23,7 @@ enum reap_kind {
     REAP_KEPT,     /* a helper that no owner waits for */
     REAP_STRANGER, /* a child from before our exec */
 };
-enum reap_what { REAP_EXITED, REAP_STOPPED, REAP_CONTINUED };
+enum reap_what { REAP_EXITED, REAP_STOPPED };
 
 /* Instead of a status: the end was missed, so it is unknown. Never treat it as success. */
 #define REAP_LOST (-1)
@@ -42,8 +42,7 @@ struct reap_watch {
 };
 struct reap {
     struct reap_watch *first;
-    int kept;     /* how many children of reap_keep() have not ended */
-    int children; /* the kernel's list of our children; 0: not open */
+    int kept; /* how many children of reap_keep() have not ended */
 };
 
 /* Call before the first child starts: earlier children (`tee log & exec pchrun …`) are not of the
@@ -65,8 +64,8 @@ bool reap_is_last(const struct reap *reap, pid_t pid);
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
 
 /* Kills the processes that one of our own programs has left behind: those with `mark`, a unique
- * name, in their environment, and their descendants. Such orphans become our children, like orphans
- * of the job, and count as helpers until they end. An orphan that has cleared its environment
- * counts as part of the job and ends with it. Costs nothing while each of our children has a
- * reap_watch. */
+ * variable, in their environment, and their descendants. Such orphans become our children, like
+ * orphans of the job, and count as helpers until they end. An orphan that has cleared its
+ * environment counts as part of the job and ends with it. Costs nothing while each of our children
+ * has a reap_watch. */
 void reap_strays(struct reap *reap, const char *mark);

@@ -18,7 +18,7 @@ enum plan {
     PLAN_TAKE_FAULT,      /* the same, unless it has a handler, as of a sanitizer; our own fault
                              still kills us: the kernel unblocks the signal */
     PLAN_LEAVE,           /* harmless, or cannot be caught: untouched */
-    PLAN_IGNORE,          /* a failed write reports the same */
+    PLAN_IGNORE,          /* SIGPIPE: a failed write reports the same, too */
     PLAN_CHILD,           /* SIGCHLD: taken; default here, inherited setting in the command */
 };
 
@@ -42,8 +42,7 @@ static const enum plan plans[32] = {
 };
 
 static struct {
-    bool is_ours[ARRAY_LEN(plans)]; /* we ignore it, but did not inherit that */
-    bool child_was_ignored;         /* SIGCHLD was inherited as ignored */
+    bool pipe_was_ignored, child_was_ignored; /* SIGPIPE, SIGCHLD: inherited as ignored */
     sigset_t inherited_mask, taken;
 } the_signals;
 
@@ -59,7 +58,7 @@ static void begin_one(int number, enum plan plan)
         return;
     if (plan == PLAN_IGNORE) {
         sigaction(number, &ignore, NULL);
-        the_signals.is_ours[number] = !is_off;
+        the_signals.pipe_was_ignored = is_off;
         return;
     }
     if (plan == PLAN_CHILD) {
@@ -112,9 +111,7 @@ void signals_restore(bool is_own)
 {
     sigset_t none;
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
-        if (the_signals.is_ours[number])
-            sigaction(number, &dfl, NULL);
+    sigaction(SIGPIPE, the_signals.pipe_was_ignored ? &ignore : &dfl, NULL);
     sigaction(SIGCHLD, the_signals.child_was_ignored && !is_own ? &ignore : &dfl, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, is_own ? &none : &the_signals.inherited_mask, NULL);

@@ -9,6 +9,7 @@
 #include "os/program.h"
 #include "os/signals.h"
 
+#include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,7 +18,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -39,31 +39,18 @@ struct start {
     pid_t parent;
     int parent_pidfd; /* -1: not supported by the kernel */
     int child_end;    /* of the pipe for the report */
-    char **script;    /* the arguments of sh for a program that is text; [1] is its path */
     bool joins;       /* the child must move itself into its control group */
 };
 
-/* The report of a child that failed. `stage` is a constant: both processes have it. */
+/* The report of a child that failed. */
 struct failure {
-    enum err_code code;
-    int why; /* errno */
-    const char *stage;
+    int why;           /* errno */
+    const char *stage; /* a constant, which both processes have; NULL: exec */
 };
 
-/* sh, room for the path, the arguments, NULL. Made before the fork: another thread may hold the
- * allocator's lock, and clone3(2) does not release it in the child. */
-static char **script_args(char *const *argv)
-{
-    size_t argc = str_count(argv);
-    char **args = calloc(argc + 2, sizeof *args);
-    if (args) {
-        args[0] = shell_path;
-        memcpy(args + 2, argv + 1, argc * sizeof *args);
-    }
-    return args;
-}
-
-/* The functions from here to child_run() run in the child. They take no lock of the C library. */
+/* The functions from here to child_run() run in the child. They take no lock of the C library, so
+ * they allocate nothing: another thread may hold the allocator's lock, and clone3(2) does not
+ * release it in the child. */
 
 /* True if the parent died between fork and prctl: then no signal comes, but getppid() has changed.
  * It is 0 for a parent in another PID namespace (unshare --pid without --fork). */
@@ -96,8 +83,14 @@ static int child_try(const struct start *start, char *path)
         return errno;
     if (!child_is_text(path))
         return ENOEXEC;
-    start->script[1] = path;
-    execve(shell_path, start->script, request->env);
+    /* The kernel limits arguments to a quarter of the stack, so there is room for this copy. */
+    size_t n = str_count(request->argv);
+    /* cppcheck-suppress allocaCalled ; no other memory may be taken after the fork */
+    char **script = alloca((n + 2) * sizeof *script);
+    script[0] = shell_path;
+    script[1] = path;
+    memcpy(script + 2, request->argv + 1, n * sizeof *script);
+    execve(shell_path, script, request->env);
     return errno;
 }
 
@@ -122,10 +115,9 @@ static int child_exec(const struct start *start)
     return kept;
 }
 
-static _Noreturn void child_fail(const struct start *start, enum err_code code, int why,
-                                 const char *stage)
+static _Noreturn void child_fail(const struct start *start, int why, const char *stage)
 {
-    struct failure failure = {.code = code, .why = why, .stage = stage};
+    struct failure failure = {.why = why, .stage = stage};
     ssize_t written = write(start->child_end, &failure, sizeof failure);
     _exit(written == (ssize_t)sizeof failure ? 127 : 125);
 }
@@ -145,9 +137,9 @@ static void child_set_descriptors(const struct start *start)
     for (int fd = 0; fd <= 2; fd++) {
         int stream = request->streams[fd];
         if (stream == SPAWN_NULL && !fd_silence(1U << fd))
-            child_fail(start, ERR_SYSTEM, errno, "/dev/null");
+            child_fail(start, errno, "/dev/null");
         if (stream > 0 && dup2(stream, fd) < 0)
-            child_fail(start, ERR_SYSTEM, errno, "its standard output and error");
+            child_fail(start, errno, "standard output and error");
         if (stream == 0 && request->closed & 1U << fd)
             close(fd);
     }
@@ -164,9 +156,9 @@ static _Noreturn void child_run(const struct start *start)
     if (start->joins)
         child_join(request->cgroup);
     if ((request->new_session ? setsid() : setpgid(0, 0)) < 0)
-        child_fail(start, ERR_SYSTEM, errno, "process group");
+        child_fail(start, errno, "process group");
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        child_fail(start, ERR_SYSTEM, errno, "PR_SET_PDEATHSIG");
+        child_fail(start, errno, "PR_SET_PDEATHSIG");
     if (child_is_orphan(start))
         _exit(125);
     /* SIGTTOU is still blocked, so it does not stop us. May fail: the job needs no terminal. */
@@ -174,13 +166,12 @@ static _Noreturn void child_run(const struct start *start)
         tcsetpgrp(request->tty, getpgrp());
     if (request->own_pid)
         snprintf(request->own_pid, SPAWN_PID_SIZE, "%d", (int)getpid());
-    if (request->cpus) /* may fail: an administrator may have withdrawn them */
+    if (request->cpus) /* may fail: an administrator may have withdrawn these processors */
         sched_setaffinity(0, sizeof *request->cpus, request->cpus->sets);
     child_set_descriptors(start);
     fd_limit_restore();
     signals_restore(request->is_apart);
-    int why = child_exec(start);
-    child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
+    child_fail(start, child_exec(start), NULL);
 }
 
 /* The functions from here on run in the parent. */
@@ -224,19 +215,11 @@ pid_t spawn_start(const struct spawn_request *request, int *ret_report, struct e
     FD_CLEANUP int child_end = ends[1];
     if (!fd_set_nonblock(report, err))
         return 0;
-    struct start start = {.request = request,
-                          .parent = getpid(),
-                          .child_end = child_end,
-                          .script = script_args(request->argv)};
-    if (!start.script) {
-        err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", name);
-        return 0;
-    }
+    struct start start = {.request = request, .parent = getpid(), .child_end = child_end};
     start.parent_pidfd = (int)syscall(SYS_pidfd_open, start.parent, 0);
     pid_t pid = start_child(&start);
     int why = errno;
-    fd_close(&start.parent_pidfd); /* the child has its own */
-    free(start.script);
+    fd_close(&start.parent_pidfd); /* the child has a descriptor of its own */
     if (pid < 0) {
         err_set(err, ERR_SYSTEM, why,
                 "cannot start '%s': fork failed; check the limits on processes and memory", name);
@@ -272,10 +255,13 @@ enum spawn_result spawn_result(int report, const char *name, struct err *err)
     ssize_t n = read(report, &failure, sizeof failure);
     if (n != (ssize_t)sizeof failure)
         return n < 0 && errno == EAGAIN ? SPAWN_PENDING : SPAWN_RUNNING;
-    bool is_exec = failure.code != ERR_SYSTEM;
-    err_set(err, failure.code, 0, "cannot %s '%s'%s%s: %s%s", is_exec ? "execute" : "start", name,
-            is_exec ? "" : ", ", is_exec ? "" : failure.stage, strerror(failure.why),
-            is_exec ? spawn_advice(name, failure.why) : "");
+    if (failure.stage)
+        err_set(err, ERR_SYSTEM, 0, "cannot start '%s', %s: %s", name, failure.stage,
+                strerror(failure.why));
+    else
+        err_set(err, failure.why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, 0,
+                "cannot execute '%s': %s%s", name, strerror(failure.why),
+                spawn_advice(name, failure.why));
     err->sys_errno = failure.why;
     return SPAWN_FAILED;
 }

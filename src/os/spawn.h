@@ -15,7 +15,6 @@
 
 #include "base/err.h"
 
-#include <stddef.h>
 #include <sys/types.h>
 
 struct spawn_request {
@@ -25,7 +24,7 @@ struct spawn_request {
     char *own_pid; /* in env: gets the child's pid in decimals (SPAWN_PID_SIZE); NULL: none */
     bool new_session;
     int cgroup;      /* directory of the control group to run in; 0: ours */
-    int streams[3];  /* its descriptors 0, 1 and 2: each is 3 or more, SPAWN_NULL, or 0: ours */
+    int streams[3];  /* the child's descriptors 0 to 2: 3 or more, SPAWN_NULL, or 0: as ours */
     unsigned closed; /* (1 << fd) for each of ours that the child must not have */
     int tty;         /* a terminal, to make the child's group its foreground group; -1: none */
     const struct cpus *cpus; /* to run on; NULL: the same as ours */

@@ -54,7 +54,7 @@ static bool check_folder_of(const char *path, struct err *err)
     strrchr(dir, '/')[1] = '\0';
     if (stat(dir, &st) == 0)
         return true;
-    return err_set(err, ERR_USAGE, errno, "the directory '%s' must be there already", dir);
+    return err_set(err, ERR_USAGE, errno, "the directory '%s' must exist already", dir);
 }
 
 bool statefile_resolve(const char *path, char **ret, struct err *err)
@@ -91,7 +91,7 @@ static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
         return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
     strrchr(dir, '/')[dir[0] == '/' && !strchr(dir + 1, '/')] = '\0';
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Another writer may make it at the same time. */
+    /* Another writer may make the directory at the same time. */
     if (fd < 0 && errno == ENOENT && (mkdir(dir, 0777) == 0 || errno == EEXIST))
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

@@ -8,13 +8,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+/* The kernel's list of our children. Only the main thread has children. If /proc is of another pid
+ * namespace, the list has other numbers. */
+#define OUR_CHILDREN "/proc/thread-self/children"
 
 bool tree_adopt(struct err *err)
 {
@@ -121,7 +123,7 @@ static void list_all(struct tree *all)
     for (struct dirent *entry; dir && (entry = readdir(dir));)
         if (str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, &proc) &&
             tree_add(all, &proc, -1))
-            all->is_unsure = false; /* sure only if /proc lists a process: ours at least */
+            all->is_unsure = false; /* sure, as /proc lists a process (at least ours) */
     if (dir)
         closedir(dir);
 }
@@ -163,25 +165,6 @@ static void scan_group(struct tree *tree, const struct tree_job *job)
         tree->is_unsure = true;
 }
 
-int tree_open_list(void)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* Reads the list as text. False: unreadable or too long. It usually names one child. */
-static bool tree_read_list(int list, char *text, size_t size)
-{
-    size_t len = 0;
-    ssize_t n = -1;
-    while (list >= 0 && len < size - 1 &&
-           (n = pread(list, text + len, size - 1 - len, (off_t)len)) > 0)
-        len += (size_t)n;
-    text[len] = '\0';
-    return n == 0;
-}
-
 static bool names_only(const char *list, const pid_t *known, size_t n)
 {
     char *end;
@@ -191,12 +174,13 @@ static bool names_only(const char *list, const pid_t *known, size_t n)
     return true;
 }
 
-bool tree_has_only(int list, const pid_t *known, size_t n)
+bool tree_has_only(const pid_t *known, size_t n)
 {
-    char text[4096];
+    char text[4096]; /* the list usually names one child */
     struct tree all = {0};
     bool has_others = false;
-    if (tree_read_list(list, text, sizeof text))
+    ssize_t len = proc_is_ours() ? fd_read_text(OUR_CHILDREN, text, sizeof text) : -1;
+    if (len >= 0 && len < (ssize_t)sizeof text - 1)
         return names_only(text, known, n);
     list_all(&all);
     for (size_t i = 0; i < all.n; i++)
@@ -211,8 +195,7 @@ void tree_scan(struct tree *tree, const struct tree_job *job)
 {
     tree->n = 0;
     tree->is_unsure = false;
-    FD_CLEANUP int list = tree_open_list();
-    if (list < 0) {
+    if (!proc_is_ours() || access(OUR_CHILDREN, R_OK) != 0) {
         (proc_is_ours() ? scan_all : scan_group)(tree, job);
         return;
     }
@@ -261,18 +244,14 @@ static void signal_namespace(const struct tree_job *job, int number)
         kill(-1, SIGCONT);
 }
 
-static bool is_blind(const struct tree_job *job)
-{
-    return !(job->cgroup && job->cgroup->dir) && !proc_is_ours();
-}
-
 size_t tree_signal(const struct tree_job *job, int number)
 {
     /* A list may miss a child while its sibling ends, so two rounds in a row must find nothing new.
      * Processes that fork faster get the next signal. */
     enum { ROUNDS_MAX = 32, QUIET_ROUNDS = 2 };
     struct tree seen = {0};
-    if (getpid() == 1 && is_blind(job)) {
+    bool is_blind = !(job->cgroup && job->cgroup->dir) && !proc_is_ours();
+    if (getpid() == 1 && is_blind) {
         signal_namespace(job, number);
         return 0;
     }
@@ -322,7 +301,7 @@ char *tree_describe(const struct tree_job *job, char *text, size_t size)
         if (*proc_wchan(proc->pid, wchan, sizeof wchan))
             str_addf(text, size, " in %s", wchan);
         if (proc_is_foreign(proc->pid, &user))
-            str_addf(text, size, ", which is user %u's by now, whom we may not kill", user);
+            str_addf(text, size, ", which now runs as user %u, so pchrun may not kill it", user);
     }
     if (tree.n > NAMED_MAX)
         str_addf(text, size, " and %zu more", tree.n - NAMED_MAX);

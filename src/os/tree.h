@@ -38,12 +38,9 @@ struct tree {
  * escape; tell the user. */
 MUST_CHECK bool tree_adopt(struct err *err);
 
-/* Opens the kernel's list of our children, for tree_has_only(): opening takes longer than reading.
- * Close-on-exec; the caller closes it. -1: not supported. */
-int tree_open_list(void);
 /* True if these are all our children, including dead ones. Then every process of the tree is one of
  * them or their descendant. False: there are others, or it is unknown. */
-bool tree_has_only(int list, const pid_t *known, size_t n);
+bool tree_has_only(const pid_t *known, size_t n);
 
 void tree_scan(struct tree *tree, const struct tree_job *job);
 void tree_free(struct tree *tree);

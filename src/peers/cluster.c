@@ -10,15 +10,11 @@
 #include "base/str.h"
 #include "net/dial.h"
 #include "net/tls.h"
-#include "peers/noderank.h"
-#include "peers/peers.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <unistd.h>
 
-/* The longest time to look up names before the job begins. */
-#define LOOK_UP_WAIT_NS (10 * NS_PER_S)
 /* The other side reads the last messages within a round trip or not at all. They say only that this
  * node leaves. */
 #define LAST_WORDS_WAIT_NS NS_PER_S
@@ -30,36 +26,23 @@ enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
 _Static_assert(PEERS_CHIEF == CONN_CHIEF, "peers and core number the connections alike");
 _Static_assert(PEERS_FIRST == CONN_FIRST, "peers and core number the connections alike");
 
-bool cluster_settle_rank(struct config *config, struct err *err)
-{
-    if (config->cluster.node_rank >= 0)
-        return true;
-    size_t n = (size_t)config->cluster.nnodes;
-    config->cluster.node_rank = noderank_find(config->cluster.nodes, n, LOOK_UP_WAIT_NS, err);
-    return config->cluster.node_rank >= 0 ||
-           err_wrap(err, "cannot tell which of the %zu nodes this is", n);
-}
-
 /* --- from peers --- */
 
 static void on_up(void *ctx, int conn)
 {
     struct cluster *cluster = ctx;
-    cluster->was_up = true;
     cluster->has_said_why = false;
-    cluster->down_since = CLOCK_NEVER;
+    cluster->began_at = CLOCK_NEVER;
     loop_post(cluster->loop, &(struct event){.type = EV_CHIEF_UP, .peer = {.conn = conn}});
 }
 
-static void cluster_on_message(void *ctx, int conn, const struct peermsg *msg)
+static void cluster_on_message(void *ctx, int conn, const char *from, const struct peermsg *msg)
 {
     struct cluster *cluster = ctx;
     if (msg->type == PEERMSG_LOOK || msg->type == PEERMSG_RANKS) {
         cluster->on_ranks(cluster->ranks_ctx, conn, msg);
         return;
     }
-    /* Only HELLO needs the name: finding it takes a search. */
-    const char *from = msg->type == PEERMSG_HELLO ? peers_name(cluster->peers, conn) : NULL;
     loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
                                              .peer = {.conn = conn, .msg = msg, .from = from}});
 }
@@ -68,14 +51,14 @@ static void cluster_on_message(void *ctx, int conn, const struct peermsg *msg)
  * while nodes that start together wait for each other. */
 static void log_down(struct cluster *cluster, const char *why)
 {
-    bool is_news = !cluster->has_said_why;
-    if (is_news && cluster->was_up)
+    bool was_up = cluster->began_at == CLOCK_NEVER;
+    if (cluster->has_said_why || (!was_up && clock_now_ns() - cluster->began_at < PATIENCE_NS))
+        return;
+    cluster->has_said_why = true;
+    if (was_up)
         log_info("peers", "no connection to node 0: %s", why);
-    else if (is_news && clock_now_ns() - cluster->down_since >= PATIENCE_NS)
-        log_info("join", "waiting for node 0: %s", why);
     else
-        is_news = false;
-    cluster->has_said_why = cluster->has_said_why || is_news;
+        log_info("join", "waiting for node 0: %s", why);
 }
 
 static void cluster_on_down(void *ctx, int conn, const char *why, bool has_ended)
@@ -92,12 +75,6 @@ static void on_strange(void *ctx, const char *why)
 {
     struct cluster *cluster = ctx;
     loop_post(cluster->loop, &(struct event){.type = EV_PEER_STRANGE, .peer = {.why = why}});
-}
-
-static void on_finished(void *ctx)
-{
-    struct cluster *cluster = ctx;
-    cluster->is_busy = false;
 }
 
 /* --- beginning and end --- */
@@ -120,24 +97,17 @@ static bool take_key(struct cluster *cluster, const struct config *config, struc
         return true;
     if (!keyfile_read(config->cluster.key_file, &key, err))
         return false;
-    cluster->tls = tls_new(&key, config->job, err);
+    cluster->tls = tls_new(&key, config_job_identity(config), err);
     key_wipe(&key);
     return cluster->tls;
 }
 
-/* However many clients connect, the record, the report and the processes must still get
- * descriptors. */
+/* However many clients connect, record, report and processes must still get descriptors. */
 static int guests_max(int nnodes)
 {
     int64_t wanted = nnodes + GUESTS_MORE;
     int64_t room = fd_limit() - nnodes - CLUSTER_DESCRIPTORS_KEPT;
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
-}
-
-/* Leaves time for several attempts before a node counts as lost, even after a short outage. */
-static int64_t reconnect_wait(const struct config *config)
-{
-    return clock_min(config->cluster.heartbeat_timeout_ns, CLUSTER_RECONNECT_NS) / 4;
 }
 
 /* With too few descriptors, node 0 would lose nodes in the middle of the training. */
@@ -149,9 +119,9 @@ static void want_files(const struct config *config)
     fd_limit_raise(need + config->cluster.nnodes + GUESTS_MORE);
     if (fd_limit() < need)
         log_warn("join",
-                 "only %lld descriptors may be open here, and for %d nodes node 0 needs "
-                 "%lld: raise the hard limit (ulimit -Hn, LimitNOFILE)",
-                 (long long)fd_limit(), config->cluster.nnodes, (long long)need);
+                 "for %d nodes node 0 needs %lld open descriptors, but the limit is %lld: raise "
+                 "the hard limit (ulimit -Hn, LimitNOFILE)",
+                 config->cluster.nnodes, (long long)need, (long long)fd_limit());
 }
 
 static bool cluster_begin(struct cluster *cluster, const struct config *config, struct loop *loop,
@@ -161,7 +131,7 @@ static bool cluster_begin(struct cluster *cluster, const struct config *config, 
     if (config->cluster.nnodes == 1)
         return true;
     cluster->loop = loop;
-    cluster->down_since = clock_now_ns();
+    cluster->began_at = clock_now_ns();
     if (!take_addresses(cluster, config, &bind, err) || !take_key(cluster, config, err))
         return false;
     want_files(config);
@@ -171,12 +141,12 @@ static bool cluster_begin(struct cluster *cluster, const struct config *config, 
                                     .on_message = cluster_on_message,
                                     .on_down = cluster_on_down,
                                     .on_strange = on_strange,
-                                    .on_finished = on_finished,
                                     .tls = cluster->tls,
                                     .silence_ns = config->cluster.heartbeat_timeout_ns,
-                                    .reconnect_wait_ns = reconnect_wait(config),
                                     .close_wait_ns = LAST_WORDS_WAIT_NS,
                                     .guests_max = guests_max(config->cluster.nnodes)};
+    /* A node can try to reconnect several times before it counts as lost, also after an outage. */
+    options.reconnect_wait_ns = clock_min(options.silence_ns, CLUSTER_RECONNECT_NS) / 4;
     cluster->peers = peers_new(&options);
     if (!cluster->peers)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
@@ -211,14 +181,14 @@ static void say_duplicate(void *ctx, int conn)
                                     .nnodes = (uint32_t)config->cluster.nnodes,
                                     .pid = (uint32_t)getpid()}};
     if (gethostname(msg.hello.host, sizeof msg.hello.host - 1) == 0 &&
-        str_copy(msg.hello.job, sizeof msg.hello.job, config->job) &&
+        str_copy(msg.hello.job, sizeof msg.hello.job, config_job_identity(config)) &&
         config_binding(config, msg.hello.settings, sizeof msg.hello.settings))
         peers_send(duplicate->peers, conn, &msg);
     else
         event_base_loopbreak(duplicate->base);
 }
 
-static void hear_duplicate(void *ctx, int conn, const struct peermsg *msg)
+static void hear_duplicate(void *ctx, int conn, const char *from, const struct peermsg *msg)
 {
     struct duplicate *duplicate = ctx;
     if (msg->type == PEERMSG_REFUSED)
@@ -263,7 +233,7 @@ void cluster_tell_duplicate(const struct config *config)
     if (duplicate.answer[0])
         log_warn("join",
                  "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
-                 "it is about to end, give each node its own --node-rank",
+                 "that one is about to end, give each node its own --node-rank",
                  cluster.chief.host, cluster.chief.port, duplicate.answer);
     peers_free(duplicate.peers);
     if (duplicate.base)
@@ -282,20 +252,11 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
 
 /* --- can it be reached? --- */
 
-struct reach {
-    struct event_base *base;
-    bool is_reached;
-    struct err *err;
-};
-
+/* No event is left afterwards, so the loop ends. */
 static void on_reached(void *arg, int fd, const union netaddr *peer, const struct err *err)
 {
-    struct reach *reach = arg;
-    reach->is_reached = fd >= 0;
-    if (fd < 0)
-        *reach->err = *err;
+    *(struct err *)arg = fd < 0 ? *err : (struct err){.code = ERR_NONE};
     fd_close(&fd);
-    event_base_loopbreak(reach->base);
 }
 
 static bool reach_chief(const struct config *config, struct event_base *base, int64_t wait_ns,
@@ -303,20 +264,20 @@ static bool reach_chief(const struct config *config, struct event_base *base, in
 {
     struct cluster cluster = {0};
     struct address bind;
-    struct reach reach = {.base = base, .err = err};
     struct dial_options options = {.base = base,
-                                   .wait_ns = wait_ns,
                                    .silence_ns = config->cluster.heartbeat_timeout_ns,
                                    .on_done = on_reached,
-                                   .arg = &reach};
+                                   .arg = err};
     if (!take_addresses(&cluster, config, &bind, err))
         return false;
+    struct dial *dial = dial_new(&options);
     err_set(err, ERR_SYSTEM, ENOMEM, "cannot look for node 0");
-    struct dial *dial = dial_start(&options, &cluster.chief);
     if (!dial)
         return false;
+    dial_start(dial, &cluster.chief, wait_ns);
     event_base_dispatch(base);
-    return reach.is_reached;
+    dial_free(dial);
+    return err->code == ERR_NONE;
 }
 
 bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err)
@@ -342,32 +303,13 @@ void cluster_free(struct cluster *cluster)
     *cluster = (struct cluster){0};
 }
 
-/* --- actions --- */
-
-void cluster_connect(struct cluster *cluster)
-{
-    peers_connect(cluster->peers, &cluster->chief);
-}
-
-void cluster_send(struct cluster *cluster, int conn, const struct peermsg *msg)
-{
-    peers_send(cluster->peers, conn, msg);
-}
-
-void cluster_close(struct cluster *cluster, int conn)
-{
-    peers_close(cluster->peers, conn);
-}
-
 void cluster_finish(struct cluster *cluster)
 {
-    if (!cluster->peers)
-        return;
-    cluster->is_busy = true;
-    peers_finish(cluster->peers);
+    if (cluster->peers)
+        peers_finish(cluster->peers);
 }
 
 bool cluster_is_busy(const struct cluster *cluster)
 {
-    return cluster->is_busy;
+    return cluster->peers && peers_is_busy(cluster->peers);
 }

@@ -1,42 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cluster: the other nodes of the job: the core's connections and messages, over peers.h.
+ * cluster: the other nodes of the job. Turns the reports of peers.h into events of the core. The
+ * core's actions use peers.h directly.
  *
  * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it does
  * nothing. Owns its memory and its sockets: cluster_free(). Main thread.
  */
 #pragma once
 
-#include "base/address.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "loop/loop.h"
-
-struct peers;
-struct tls;
+#include "peers/peers.h"
 
 /* The longest time that a node's connection may stay closed. */
 #define CLUSTER_RECONNECT_NS (2 * NS_PER_S)
 
 struct cluster {
     struct loop *loop;
-    struct peers *peers;  /* NULL: one node */
+    struct peers *peers;  /* for ACT_CONNECT, ACT_SEND, ACT_CLOSE; NULL: one node */
     struct tls *tls;      /* NULL: no key */
     struct address chief; /* where the other nodes find node 0 */
-    bool was_up;
-    int64_t
-        down_since; /* since when this node has no connection to node 0; CLOCK_NEVER: it has one */
-    bool has_said_why; /* logged since down_since */
-    bool is_busy;      /* the last messages are still being sent */
+    int64_t began_at;     /* CLOCK_NEVER: this node had a connection to node 0 */
+    bool has_said_why;    /* logged since the last connection */
     /* Set by the owner of the struct. Called for LOOK and RANKS messages: they serve pchctl, and
      * the core does not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
     void *ranks_ctx;
 };
-
-/* Sets `config->cluster.node_rank` if the user did not: the one entry of cluster.nodes that is
- * local. Looks up names for some seconds at most. False: no entry is local, or several are. */
-MUST_CHECK bool cluster_settle_rank(struct config *config, struct err *err);
 
 /* The descriptors that pchrun needs: on node 0 one for each node, and some for all else. */
 enum { CLUSTER_DESCRIPTORS_KEPT = 128 };
@@ -59,10 +50,6 @@ MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *confi
                              struct loop *loop, struct err *err);
 void cluster_free(struct cluster *cluster);
 
-/* ACT_CONNECT, ACT_SEND (also LOOK and RANKS), ACT_CLOSE. */
-void cluster_connect(struct cluster *cluster);
-void cluster_send(struct cluster *cluster, int conn, const struct peermsg *msg);
-void cluster_close(struct cluster *cluster, int conn);
 /* ACT_EXIT: sends the queued messages and closes; posts nothing more. */
 void cluster_finish(struct cluster *cluster);
 /* True while cluster_finish() still sends: for at most a second. */

@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #define ONE_KEY "all nodes need the same cluster.key_file"
@@ -71,16 +70,21 @@ static void reset_when_closed(const struct conn *conn)
     (void)setsockopt(conn->stream.fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
 }
 
+static void conn_stop(struct conn *conn)
+{
+    event_del(&conn->readable);
+    event_del(&conn->writable);
+    event_del(&conn->deadline);
+    stream_close(&conn->stream);
+}
+
 static void break_off(struct conn *conn)
 {
     if (conn->state == CONN_BROKEN)
         return;
     conn->state = CONN_BROKEN;
-    event_del(conn->readable);
-    event_del(conn->writable);
-    event_del(conn->deadline);
-    stream_close(&conn->stream);
-    conn->rules->on_broken(conn);
+    conn_stop(conn);
+    event_active(&conn->deadline, EV_TIMEOUT, 0);
 }
 
 /* Keeps the first reason. */
@@ -108,11 +112,7 @@ void conn_fail(struct conn *conn, const char *fmt, ...)
 
 void conn_free(struct conn *conn)
 {
-    struct event *events[] = {conn->readable, conn->writable, conn->deadline};
-    for (size_t i = 0; i < ARRAY_LEN(events); i++)
-        if (events[i])
-            event_free(events[i]);
-    stream_close(&conn->stream);
+    conn_stop(conn);
     buf_free(&conn->in);
     buf_free(&conn->out);
     free(conn);
@@ -130,7 +130,6 @@ static void stop_writing(struct conn *conn, const struct err *err)
 
 static void start_lingering(struct conn *conn)
 {
-    conn->state = CONN_LINGERING;
     if (conn->stream.kind->end)
         conn->stream.kind->end(&conn->stream);
     shutdown(conn->stream.fd, SHUT_WR);
@@ -146,12 +145,11 @@ static void conn_flush(struct conn *conn)
                                      &err);
         buf_drop(&conn->out, n > 0 ? (size_t)n : 0);
     }
-    conn->writes_when_readable = n == STREAM_WANT_READ;
     if (n == STREAM_WANT_WRITE)
-        event_add(conn->writable, NULL);
-    else if (n < 0 && n != STREAM_WANT_READ)
+        event_add(&conn->writable, NULL);
+    else if (n == STREAM_FAILED)
         stop_writing(conn, &err);
-    if (conn->state == CONN_FLUSHING && buf_len(&conn->out) == 0)
+    if (conn->state == CONN_CLOSING && buf_len(&conn->out) == 0)
         start_lingering(conn);
 }
 
@@ -169,21 +167,21 @@ void conn_send(struct conn *conn, const struct peermsg *msg)
                   buf_len(&conn->out) > 0 ? "does not read: %zu bytes are waiting for it"
                                           : "no memory for a message to it (%zu bytes wait)",
                   buf_len(&conn->out));
-    else if (buf_len(&conn->out) == size) /* else an event will send it */
+    else if (buf_len(&conn->out) == size) /* else an event will send the bytes */
         conn_flush(conn);
 }
 
 static void flush_and_linger(struct conn *conn)
 {
-    conn->state = CONN_FLUSHING;
-    conn_arm(conn->deadline, conn->rules->close_wait_ns);
+    conn->state = CONN_CLOSING;
+    conn_arm(&conn->deadline, conn->rules->close_wait_ns);
     if (buf_len(&conn->out) == 0)
         start_lingering(conn);
 }
 
 void conn_close(struct conn *conn)
 {
-    if (conn->state >= CONN_FLUSHING)
+    if (conn->state >= CONN_CLOSING)
         return;
     if (conn->state != CONN_OPEN || conn->is_stranger || conn->why[0] != '\0') {
         break_off(conn);
@@ -226,11 +224,11 @@ static bool is_from_chief(unsigned type)
 static bool check(struct conn *conn, const struct peermsg *msg)
 {
     if (msg->type != PEERMSG_BYE && is_from_chief(msg->type) != conn->is_ours)
-        conn_fail(conn, "sent %s, which this side must not send", peermsg_name(msg->type));
+        conn_fail(conn, "sent %s, which it must not send", peermsg_name(msg->type));
     else if (conn->is_stranger && msg->type != PEERMSG_HELLO)
         conn_fail(conn, "began with %s instead of HELLO", peermsg_name(msg->type));
     else if (!conn->is_stranger && msg->type == PEERMSG_HELLO)
-        conn_fail(conn, "said HELLO a second time");
+        conn_fail(conn, "sent HELLO a second time");
     return conn->state == CONN_OPEN;
 }
 
@@ -253,14 +251,14 @@ static void take_frame(struct conn *conn, const struct frame *frame)
         return;
     learn_line(conn, &msg);
     if (conn->is_stranger) {
-        event_del(conn->deadline);
+        event_del(&conn->deadline);
         conn->is_stranger = false;
-        conn->rules->on_hello(conn);
     }
     conn->rules->on_message(conn, &msg);
 }
 
-/* This is another protocol. The log shows its first bytes, to help the user identify it. */
+/* The other side speaks another protocol. The log shows its first bytes, to help the user identify
+ * it. */
 static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
 {
     size_t n = 0;
@@ -318,7 +316,7 @@ static void conn_take(struct conn *conn, const uint8_t *data, size_t len)
 static void receive_more_later(struct conn *conn)
 {
     if (conn->stream.kind->has_more && conn->stream.kind->has_more(&conn->stream))
-        event_active(conn->readable, EV_READ, 1);
+        event_active(&conn->readable, EV_READ, 1);
 }
 
 /* After a failed write this side may have caused the end, so the end does not prove a death. */
@@ -346,12 +344,7 @@ static void conn_receive(struct conn *conn)
         conn_end(conn);
     else if (n == STREAM_FAILED)
         conn_fail(conn, "%s", err.text);
-    if (conn->state != CONN_OPEN)
-        return;
-    conn->reads_when_writable = n == STREAM_WANT_WRITE;
-    if (n == STREAM_WANT_WRITE)
-        event_add(conn->writable, NULL);
-    if (n > 0)
+    if (n > 0 && conn->state == CONN_OPEN)
         receive_more_later(conn);
 }
 
@@ -364,7 +357,7 @@ static void handshake(struct conn *conn)
     if (conn->stream.kind->handshake)
         n = conn->stream.kind->handshake(&conn->stream, &err);
     if (n == STREAM_WANT_WRITE)
-        event_add(conn->writable, NULL);
+        event_add(&conn->writable, NULL);
     else if (n == STREAM_FAILED) {
         conn->is_strange = err.code == ERR_USAGE;
         conn_fail(conn, "%s", err.text);
@@ -375,7 +368,7 @@ static void handshake(struct conn *conn)
     conn->state = CONN_OPEN;
     receive_more_later(conn);
     if (conn->is_ours) {
-        event_del(conn->deadline);
+        event_del(&conn->deadline);
         conn->rules->on_up(conn);
     }
 }
@@ -387,27 +380,24 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
         handshake(conn);
     else
         conn_receive(conn);
-    if (conn->writes_when_readable && conn->state != CONN_BROKEN)
-        conn_flush(conn);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
-    if (conn->state == CONN_HANDSHAKE) {
+    if (conn->state == CONN_HANDSHAKE)
         handshake(conn);
-        return;
-    }
-    conn_flush(conn);
-    if (conn->reads_when_writable && conn->state == CONN_OPEN)
-        conn_receive(conn);
+    else
+        conn_flush(conn);
 }
 
 static void conn_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     char text[32];
-    if (conn->is_stranger)
+    if (conn->state == CONN_BROKEN)
+        conn->rules->on_broken(conn);
+    else if (conn->is_stranger)
         conn_fail(conn, "no HELLO within %s",
                   str_duration(conn->rules->hello_wait_ns, text, sizeof text));
     else if (conn->state == CONN_HANDSHAKE)
@@ -417,20 +407,11 @@ static void conn_on_deadline(evutil_socket_t fd, short what, void *arg)
         break_off(conn);
 }
 
-static bool conn_open_stream(const struct conn_rules *rules, int fd, bool is_ours,
-                             struct stream *ret)
-{
-    if (rules->tls)
-        return tls_stream(rules->tls, fd, is_ours, ret);
-    *ret = stream_open(&stream_plain, fd);
-    return true;
-}
-
 struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
                       bool is_ours)
 {
-    struct stream stream;
-    if (!conn_open_stream(rules, fd, is_ours, &stream))
+    struct stream stream = stream_open(&stream_plain, fd);
+    if (rules->tls && !tls_stream(rules->tls, fd, is_ours, &stream))
         return NULL;
     struct conn *conn = calloc(1, sizeof *conn);
     if (!conn) {
@@ -444,11 +425,10 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union netadd
     buf_init(&conn->in, FRAME_MAX + READ_BYTES);
     buf_init(&conn->out, rules->queue_max);
     netaddr_text(peer, conn->name, sizeof conn->name);
-    conn->readable = event_new(rules->base, fd, EV_READ | EV_PERSIST, conn_on_readable, conn);
-    conn->writable = event_new(rules->base, fd, EV_WRITE, on_writable, conn);
-    conn->deadline = evtimer_new(rules->base, conn_on_deadline, conn);
-    if (!conn->readable || !conn->writable || !conn->deadline ||
-        event_add(conn->readable, NULL) != 0) {
+    event_assign(&conn->readable, rules->base, fd, EV_READ | EV_PERSIST, conn_on_readable, conn);
+    event_assign(&conn->writable, rules->base, fd, EV_WRITE, on_writable, conn);
+    evtimer_assign(&conn->deadline, rules->base, conn_on_deadline, conn);
+    if (event_add(&conn->readable, NULL) != 0) {
         conn_free(conn);
         return NULL;
     }
@@ -458,6 +438,6 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union netadd
 void conn_start(struct conn *conn)
 {
     const struct conn_rules *rules = conn->rules;
-    conn_arm(conn->deadline, conn->is_ours ? rules->handshake_wait_ns : rules->hello_wait_ns);
+    conn_arm(&conn->deadline, conn->is_ours ? rules->handshake_wait_ns : rules->hello_wait_ns);
     handshake(conn);
 }

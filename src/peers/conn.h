@@ -3,8 +3,7 @@
  * conn: one connection between supervisors: a stream, its two queues, and the frames on it.
  *
  * Only peers.c uses this: it owns the connections and frees them. A broken connection calls
- * on_broken. The owner frees it later, from the loop, because callers further up may still use it.
- * Main thread.
+ * on_broken later, from the loop, because callers further up may still use it. Main thread.
  */
 #pragma once
 
@@ -13,20 +12,19 @@
 #include "net/stream.h"
 #include "wire/peermsg.h"
 
+#include <event2/event_struct.h>
 #include <sys/queue.h>
 
-struct event;
-struct event_base;
 struct tls;
 struct conn;
 
 enum conn_state {
     CONN_HANDSHAKE,
     CONN_OPEN,
-    CONN_FLUSHING,  /* closed by us; sends the queue and ignores what it reads */
-    CONN_LINGERING, /* all is sent; waits for the other side to close. Closing with unread bytes
-                       resets the connection, and the other side could lose our last message */
-    CONN_BROKEN,    /* to be freed */
+    CONN_CLOSING, /* closed by us; sends the queue, ignores what it reads, and waits for the other
+                     side to close. Closing with unread bytes resets the connection, and the other
+                     side could lose our last message */
+    CONN_BROKEN,  /* to be freed */
 };
 
 /* Shared by all connections of one owner. */
@@ -35,10 +33,9 @@ struct conn_rules {
     struct tls *tls; /* NULL: connections are not encrypted */
     size_t queue_max;
     int64_t handshake_wait_ns, hello_wait_ns, close_wait_ns;
-    void (*on_up)(struct conn *conn);    /* a connection that we made is ready */
-    void (*on_hello)(struct conn *conn); /* the first HELLO; on_message follows */
+    void (*on_up)(struct conn *conn); /* a connection that we made is ready */
     void (*on_message)(struct conn *conn, const struct peermsg *msg);
-    void (*on_broken)(struct conn *conn); /* once; also after conn_close() */
+    void (*on_broken)(struct conn *conn); /* once, from the loop; also after conn_close() */
 };
 
 struct conn {
@@ -47,9 +44,8 @@ struct conn {
     bool is_ours;     /* we made it: the other side is the chief */
     bool is_stranger; /* accepted, and no HELLO yet */
     bool is_strange;  /* a pchrun with another key, job or version */
-    bool reads_when_writable, writes_when_readable;
     struct stream stream;
-    struct event *readable, *writable, *deadline;
+    struct event readable, writable, deadline;
     struct buf in, out;
     char name[NETADDR_TEXT_MAX];
     char why[256]; /* why the connection ends; "": it does not end */
@@ -60,14 +56,11 @@ struct conn {
     LIST_ENTRY(conn) link;
     int id;
     void *owner;
-    TAILQ_ENTRY(conn) guest_link, broken_link;
-    bool is_told;  /* its end must be reported to the owner */
-    bool is_guest; /* may be evicted for a new connection */
-    int64_t guest_since;
+    bool is_forgotten; /* its end is not reported */
+    int64_t since;     /* made or, later, forgotten */
 };
 
 LIST_HEAD(conn_chain, conn);
-TAILQ_HEAD(conn_list, conn);
 
 /* Takes the descriptor of a connected socket; `peer` is its address. Call conn_start() next. NULL:
  * memory is short, and the descriptor is closed. */

@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define HOW_TO_SAY "give --node-rank or PCHRUN_NODE_RANK"
+
+/* The longest time to look up names before the job begins. */
+#define LOOK_UP_WAIT_NS (10 * NS_PER_S)
 
 enum { WINDOW = 8, LISTED = 6 };
 
@@ -64,12 +66,12 @@ static void noderank_end(struct entry *entry, int *fd)
         str_copy(entry->found, sizeof entry->found, "not found");
 }
 
-static bool noderank_look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct err *err)
+static bool noderank_look_at_all(struct entry *entries, size_t n, struct err *err)
 {
     struct pollfd fds[WINDOW]; /* of the look-ups under way */
     struct entry *asked[WINDOW];
     size_t running = 0, next = 0;
-    int64_t deadline = clock_now_ns() + wait_ns;
+    int64_t deadline = clock_now_ns() + LOOK_UP_WAIT_NS;
     bool ok = true;
     for (;;) {
         while (ok && running < WINDOW && next < n) {
@@ -138,20 +140,21 @@ static int choose(const struct entry *entries, size_t n, struct err *err)
     return -1;
 }
 
-int noderank_find(char *const *entries, size_t n, int64_t wait_ns, struct err *err)
+bool noderank_settle(struct config *config, struct err *err)
 {
-    struct entry *known = calloc(n ? n : 1, sizeof *known);
-    if (!known) {
-        err_set(err, ERR_SYSTEM, ENOMEM, "cannot find the node rank");
-        return -1;
-    }
+    size_t n = (size_t)config->cluster.nnodes;
+    if (config->cluster.node_rank >= 0)
+        return true;
+    struct entry *known = calloc(n, sizeof *known);
+    if (!known)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot find the node rank");
     for (size_t i = 0; i < n; i++) {
-        known[i].text = entries[i];
+        known[i].text = config->cluster.nodes[i];
         str_copy(known[i].found, sizeof known[i].found, "no answer");
     }
-    int rank = -1;
-    if (noderank_look_at_all(known, n, wait_ns, err))
-        rank = choose(known, n, err);
+    if (noderank_look_at_all(known, n, err))
+        config->cluster.node_rank = choose(known, n, err);
     free(known);
-    return rank;
+    return config->cluster.node_rank >= 0 ||
+           err_wrap(err, "cannot tell which of the %zu nodes this is", n);
 }

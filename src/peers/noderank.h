@@ -6,12 +6,9 @@
  */
 #pragma once
 
-#include "base/err.h"
+#include "config/config.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
-/* The index of the one entry ("host" or "host:port") that is an address of this machine. Names are
- * looked up, several at a time, for at most wait_ns in all. -1: no entry matches, or several do;
- * the error lists them. */
-MUST_CHECK int noderank_find(char *const *entries, size_t n, int64_t wait_ns, struct err *err);
+/* Sets `config->cluster.node_rank` if the user did not: the one entry of cluster.nodes ("host" or
+ * "host:port") that is an address of this machine. Looks up names, several at a time, for some
+ * seconds at most. False: no entry is local, or several are; the error lists them. */
+MUST_CHECK bool noderank_settle(struct config *config, struct err *err);

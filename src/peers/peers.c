@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See peers.h.
- *
- * A broken connection goes to a list; on_later() reports and frees it, from the loop. So callers
- * further up can still use it, and no callback runs inside a call.
+ * See peers.h. A guest is an accepted connection that belongs to no node: before its HELLO, or once
+ * this side closes it.
  */
 #include "peers/peers.h"
 
@@ -21,9 +19,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define NO_MEMORY "no memory for the connection"
-
-#define STRANGER_PAUSE_MAX_NS (16 * NS_PER_S)
+/* Neither a port scan nor a node with a wrong key may fill the log. */
+#define STRANGER_LINES 2
 /* When descriptors run out, a new connection has at least this time to send HELLO. */
 #define GUEST_CHANCE_NS (100 * NS_PER_MS)
 
@@ -34,20 +31,12 @@ struct peers {
     struct conn_rules rules;
     struct listener *listener;
     struct dial *dial;
-    struct event *later;
     struct conn_chain buckets[BUCKETS]; /* zeroed means empty, so unused pages stay untouched */
-    struct conn_list broken;
-    struct conn_list guests; /* connections without HELLO, and closing ones; oldest first */
-    int next_id;
-    int conns, n_guests;
+    int next_id, conns;
     bool is_finishing;
-    bool has_reached_chief;
-    union netaddr chief_at;   /* address of the last connection to node 0 */
-    bool was_direct;          /* whether the last welcomed connection was direct */
-    bool is_chief_lost;       /* no memory for the dial: on_later() reports it */
-    int64_t stranger_said_at; /* when the log last mentioned a stranger; 0: never */
-    int64_t stranger_pause;   /* for this time the log mentions no other stranger */
-    unsigned strangers_unsaid;
+    union netaddr chief_at; /* of the last connection to node 0; zeroed: there was none */
+    bool was_direct;        /* whether the last welcomed connection was direct */
+    struct log_limit limit; /* of lines about strangers */
 };
 
 /* ---- connections ---- */
@@ -62,31 +51,27 @@ static struct conn *peers_find(const struct peers *peers, int id)
     return NULL;
 }
 
-static void add_guest(struct peers *peers, struct conn *conn)
+static bool is_guest(const struct conn *conn)
 {
-    conn->is_guest = true;
-    conn->guest_since = clock_now_ns();
-    peers->n_guests++;
-    TAILQ_INSERT_TAIL(&peers->guests, conn, guest_link);
+    bool is_stranger = conn->is_stranger && conn->state != CONN_BROKEN;
+    return !conn->is_ours && (is_stranger || conn->state == CONN_CLOSING);
 }
 
-static void remove_guest(struct peers *peers, struct conn *conn)
+/* A node sends HELLO at once, so a flood evicts its own connections first. False: there are fewer
+ * guests than `from`, or the oldest is not that old. */
+static bool put_out_oldest_guest(struct peers *peers, int from, int64_t age_ns)
 {
-    if (!conn->is_guest)
-        return;
-    conn->is_guest = false;
-    peers->n_guests--;
-    TAILQ_REMOVE(&peers->guests, conn, guest_link);
-}
-
-/* A node says HELLO at once, so a flood evicts its own connections first. False: no guest is that
- * old. */
-static bool put_out_oldest_guest(struct peers *peers, int64_t age_ns)
-{
-    struct conn *conn = TAILQ_FIRST(&peers->guests);
-    if (!conn || clock_now_ns() - conn->guest_since < age_ns)
+    struct conn *conn, *oldest = NULL;
+    int guests = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (conn = LIST_FIRST(&peers->buckets[i]); conn; conn = LIST_NEXT(conn, link))
+            if (is_guest(conn)) {
+                guests++;
+                oldest = oldest && oldest->since <= conn->since ? oldest : conn;
+            }
+    if (!oldest || guests < from || clock_now_ns() - oldest->since < age_ns)
         return false;
-    conn_fail(conn, "no HELLO yet, and too many others wait");
+    conn_fail(oldest, "no HELLO yet, and newer connections need its place");
     return true;
 }
 
@@ -94,14 +79,8 @@ static void on_conn_up(struct conn *conn)
 {
     struct peers *peers = conn->owner;
     peers->options.on_up(peers->options.arg, conn->id);
-    if (peers->options.tls) /* a member makes no other connection */
+    if (peers->options.tls) /* a member makes no other connection soon */
         tls_rest(peers->options.tls);
-}
-
-static void on_conn_hello(struct conn *conn)
-{
-    conn->is_told = true;
-    remove_guest(conn->owner, conn);
 }
 
 static void on_conn_message(struct conn *conn, const struct peermsg *msg)
@@ -109,22 +88,14 @@ static void on_conn_message(struct conn *conn, const struct peermsg *msg)
     struct peers *peers = conn->owner;
     if (msg->type == PEERMSG_WELCOME)
         peers->was_direct = conn->is_direct;
-    peers->options.on_message(peers->options.arg, conn->id, msg);
-}
-
-static void on_conn_broken(struct conn *conn)
-{
-    struct peers *peers = conn->owner;
-    LIST_REMOVE(conn, link);
-    TAILQ_INSERT_TAIL(&peers->broken, conn, broken_link);
-    remove_guest(peers, conn);
-    event_active(peers->later, 0, 0);
+    peers->options.on_message(peers->options.arg, conn->id, conn->name, msg);
 }
 
 static void own(struct peers *peers, struct conn *conn, int id)
 {
     conn->owner = peers;
     conn->id = id;
+    conn->since = clock_now_ns();
     peers->conns++;
     LIST_INSERT_HEAD(&peers->buckets[(unsigned)id % BUCKETS], conn, link);
 }
@@ -140,16 +111,15 @@ static void peers_on_accept(void *arg, int fd, const union netaddr *peer)
     struct conn *conn = conn_new(&peers->rules, fd, peer, false);
     if (!conn)
         return;
-    if (peers->n_guests >= peers->options.guests_max)
-        put_out_oldest_guest(peers, 0);
+    if (peers->conns >= peers->options.guests_max)
+        put_out_oldest_guest(peers, peers->options.guests_max, 0);
     own(peers, conn, peers->next_id++);
-    add_guest(peers, conn);
     conn_start(conn);
 }
 
 static bool peers_on_short(void *arg)
 {
-    return put_out_oldest_guest(arg, GUEST_CHANCE_NS);
+    return put_out_oldest_guest(arg, 1, GUEST_CHANCE_NS);
 }
 
 /* Node 0 listens as long as it lives, and on a direct route its own kernel refuses. So a refusal
@@ -164,7 +134,6 @@ static bool peers_is_gone(const struct peers *peers, const union netaddr *tried,
 static void on_dialled(void *arg, int fd, const union netaddr *peer, const struct err *err)
 {
     struct peers *peers = arg;
-    peers->dial = NULL;
     if (fd < 0) {
         peers->options.on_down(peers->options.arg, PEERS_CHIEF, err->text,
                                peers_is_gone(peers, peer, err));
@@ -172,76 +141,39 @@ static void on_dialled(void *arg, int fd, const union netaddr *peer, const struc
     }
     struct conn *conn = conn_new(&peers->rules, fd, peer, true);
     if (!conn) {
-        peers->options.on_down(peers->options.arg, PEERS_CHIEF, NO_MEMORY, false);
+        peers->options.on_down(peers->options.arg, PEERS_CHIEF, "no memory for the connection",
+                               false);
         return;
     }
     peers->chief_at = *peer;
-    peers->has_reached_chief = true;
     own(peers, conn, PEERS_CHIEF);
-    conn->is_told = true;
     conn_start(conn);
 }
 
 /* ---- reports to the owner ---- */
 
-/* Logs at most one line a second, and fewer while strangers keep connecting. Neither a port scan
- * nor a node with a wrong key may fill the log. */
-static void log_stranger(struct peers *peers, const char *why)
+static void on_conn_broken(struct conn *conn)
 {
-    int64_t now = clock_now_ns(), since = now - peers->stranger_said_at;
-    if (peers->stranger_said_at != 0 && since < peers->stranger_pause) {
-        peers->strangers_unsaid++;
-        return;
-    }
-    bool goes_on = peers->stranger_said_at != 0 && since < 2 * peers->stranger_pause;
-    peers->stranger_pause =
-        goes_on ? clock_min(2 * peers->stranger_pause, STRANGER_PAUSE_MAX_NS) : NS_PER_S;
-    peers->stranger_said_at = now;
-    if (peers->strangers_unsaid > 0)
-        log_info("peers", "closed %u more connection%s without a valid HELLO",
-                 peers->strangers_unsaid, peers->strangers_unsaid == 1 ? "" : "s");
-    peers->strangers_unsaid = 0;
-    log_info("peers", "closed a connection: %s", why);
-}
-
-static void bury(struct peers *peers, struct conn *conn)
-{
+    struct peers *peers = conn->owner;
     const struct peers_options *o = &peers->options;
-    if (conn->is_told)
+    bool is_told = !conn->is_stranger && !conn->is_forgotten;
+    LIST_REMOVE(conn, link);
+    if (is_told)
         o->on_down(o->arg, conn->id, conn->why, conn->has_ended);
-    else if (conn->is_stranger && conn->why[0] != '\0')
-        log_stranger(peers, conn->why);
-    if (conn->is_strange && !conn->is_told && o->on_strange)
+    else if (conn->is_stranger && conn->why[0] != '\0' &&
+             log_limit_ok(&peers->limit, "peers", STRANGER_LINES))
+        log_info("peers", "closed a connection: %s", conn->why);
+    if (conn->is_strange && !is_told && o->on_strange)
         o->on_strange(o->arg, conn->why);
     peers->conns--;
     conn_free(conn);
 }
 
-static void on_later(evutil_socket_t fd, short what, void *arg)
-{
-    struct peers *peers = arg;
-    if (peers->is_chief_lost) {
-        peers->is_chief_lost = false;
-        peers->options.on_down(peers->options.arg, PEERS_CHIEF, NO_MEMORY, false);
-    }
-    struct conn *conn;
-    while ((conn = TAILQ_FIRST(&peers->broken))) {
-        TAILQ_REMOVE(&peers->broken, conn, broken_link);
-        bury(peers, conn);
-    }
-    if (!peers->is_finishing || peers->conns > 0)
-        return;
-    peers->is_finishing = false;
-    if (peers->options.on_finished)
-        peers->options.on_finished(peers->options.arg);
-}
-
 /* ---- the module ---- */
 
-static void set_default(int64_t *field, int64_t value)
+static int64_t or_default(int64_t value, int64_t otherwise)
 {
-    if (*field == 0)
-        *field = value;
+    return value ? value : otherwise;
 }
 
 struct peers *peers_new(const struct peers_options *options)
@@ -251,58 +183,41 @@ struct peers *peers_new(const struct peers_options *options)
         return NULL;
     struct peers_options *o = &peers->options;
     *o = *options;
-    set_default(&o->connect_wait_ns, 10 * NS_PER_S);
-    set_default(&o->reconnect_wait_ns, o->connect_wait_ns);
-    set_default(&o->hello_wait_ns, 10 * NS_PER_S);
-    set_default(&o->close_wait_ns, 5 * NS_PER_S);
-    set_default(&o->accept_retry_ns, NS_PER_S);
-    if (o->queue_max == 0)
-        o->queue_max = 64 * 1024;
-    if (o->guests_max == 0)
-        o->guests_max = 256;
+    peers->limit.is_info = true;
+    o->connect_wait_ns = or_default(o->connect_wait_ns, 10 * NS_PER_S);
+    o->guests_max = (int)or_default(o->guests_max, 256);
     peers->rules = (struct conn_rules){.base = o->base,
                                        .tls = o->tls,
-                                       .queue_max = o->queue_max,
+                                       .queue_max = (size_t)or_default(o->queue_max, 64 * 1024),
                                        .handshake_wait_ns = o->connect_wait_ns,
-                                       .hello_wait_ns = o->hello_wait_ns,
-                                       .close_wait_ns = o->close_wait_ns,
+                                       .hello_wait_ns = or_default(o->hello_wait_ns, 10 * NS_PER_S),
+                                       .close_wait_ns = or_default(o->close_wait_ns, 5 * NS_PER_S),
                                        .on_up = on_conn_up,
-                                       .on_hello = on_conn_hello,
                                        .on_message = on_conn_message,
                                        .on_broken = on_conn_broken};
     peers->next_id = PEERS_FIRST;
-    TAILQ_INIT(&peers->broken);
-    TAILQ_INIT(&peers->guests);
-    peers->later = event_new(o->base, -1, 0, on_later, peers);
-    if (!peers->later) {
+    peers->dial = dial_new(&(struct dial_options){
+        .base = o->base, .silence_ns = o->silence_ns, .on_done = on_dialled, .arg = peers});
+    if (!peers->dial) {
         free(peers);
         return NULL;
     }
     return peers;
 }
 
-static void free_conns(struct peers *peers)
+void peers_free(struct peers *peers)
 {
+    if (!peers)
+        return;
+    log_limit_end(&peers->limit, "peers");
+    dial_free(peers->dial);
+    listener_free(peers->listener);
     struct conn *conn;
     for (size_t i = 0; i < BUCKETS; i++)
         while ((conn = LIST_FIRST(&peers->buckets[i]))) {
             LIST_REMOVE(conn, link);
             conn_free(conn);
         }
-    while ((conn = TAILQ_FIRST(&peers->broken))) {
-        TAILQ_REMOVE(&peers->broken, conn, broken_link);
-        conn_free(conn);
-    }
-}
-
-void peers_free(struct peers *peers)
-{
-    if (!peers)
-        return;
-    dial_free(peers->dial);
-    listener_free(peers->listener);
-    free_conns(peers);
-    event_free(peers->later);
     free(peers);
 }
 
@@ -315,7 +230,7 @@ bool peers_listen(struct peers *peers, const struct address *where, struct err *
     struct listener_options options = {
         .base = peers->options.base,
         .topic = "peers",
-        .retry_ns = peers->options.accept_retry_ns,
+        .retry_ns = or_default(peers->options.accept_retry_ns, NS_PER_S),
         .on_accept = peers_on_accept,
         .on_short = peers_on_short,
         .arg = peers,
@@ -332,19 +247,8 @@ int peers_port(const struct peers *peers)
 void peers_connect(struct peers *peers, const struct address *where)
 {
     peers_close(peers, PEERS_CHIEF);
-    struct dial_options options = {
-        .base = peers->options.base,
-        .wait_ns = peers->has_reached_chief ? peers->options.reconnect_wait_ns
-                                            : peers->options.connect_wait_ns,
-        .silence_ns = peers->options.silence_ns,
-        .on_done = on_dialled,
-        .arg = peers,
-    };
-    peers->dial = dial_start(&options, where);
-    if (peers->dial)
-        return;
-    peers->is_chief_lost = true;
-    event_active(peers->later, 0, 0);
+    int64_t again_ns = peers->chief_at.any.sa_family ? peers->options.reconnect_wait_ns : 0;
+    dial_start(peers->dial, where, or_default(again_ns, peers->options.connect_wait_ns));
 }
 
 void peers_send(struct peers *peers, int id, const struct peermsg *msg)
@@ -354,34 +258,22 @@ void peers_send(struct peers *peers, int id, const struct peermsg *msg)
         conn_send(conn, msg);
 }
 
-const char *peers_name(const struct peers *peers, int id)
-{
-    const struct conn *conn = peers_find(peers, id);
-    return conn ? conn->name : NULL;
-}
-
 static void peers_forget(struct conn *conn)
 {
-    conn->is_told = false;
+    if (!is_guest(conn))
+        conn->since = clock_now_ns();
+    conn->is_forgotten = true;
     conn_close(conn);
-    bool is_closing = conn->state == CONN_FLUSHING || conn->state == CONN_LINGERING;
-    if (is_closing && !conn->is_ours && !conn->is_guest)
-        add_guest(conn->owner, conn);
 }
 
 void peers_close(struct peers *peers, int id)
 {
-    struct conn *conn = peers_find(peers, id);
-    if (conn)
-        peers_forget(conn);
-    TAILQ_FOREACH(conn, &peers->broken, broken_link)
+    struct conn *conn;
+    LIST_FOREACH(conn, &peers->buckets[(unsigned)id % BUCKETS], link)
     if (conn->id == id)
-        conn->is_told = false;
-    if (id == PEERS_CHIEF) {
-        dial_free(peers->dial);
-        peers->dial = NULL;
-        peers->is_chief_lost = false;
-    }
+        peers_forget(conn);
+    if (id == PEERS_CHIEF)
+        dial_stop(peers->dial);
 }
 
 void peers_finish(struct peers *peers)
@@ -389,14 +281,14 @@ void peers_finish(struct peers *peers)
     peers_close(peers, PEERS_CHIEF);
     listener_free(peers->listener);
     peers->listener = NULL;
-    struct conn *conn, *next;
+    struct conn *conn;
     for (size_t i = 0; i < BUCKETS; i++)
-        for (conn = LIST_FIRST(&peers->buckets[i]); conn; conn = next) {
-            next = LIST_NEXT(conn, link);
+        for (conn = LIST_FIRST(&peers->buckets[i]); conn; conn = LIST_NEXT(conn, link))
             peers_forget(conn);
-        }
-    for (conn = TAILQ_FIRST(&peers->broken); conn; conn = TAILQ_NEXT(conn, broken_link))
-        conn->is_told = false;
     peers->is_finishing = true;
-    event_active(peers->later, 0, 0);
+}
+
+bool peers_is_busy(const struct peers *peers)
+{
+    return peers->is_finishing && peers->conns > 0;
 }

@@ -14,8 +14,7 @@
  */
 #pragma once
 
-#include "base/err.h"
-#include "net/netaddr.h"
+#include "base/address.h"
 #include "wire/peermsg.h"
 
 #include <stdint.h>
@@ -32,30 +31,29 @@ struct peers_options {
     void *arg; /* for the callbacks */
     /* peers_connect() has succeeded. */
     void (*on_up)(void *arg, int conn);
-    /* `msg` is valid only during the call. */
-    void (*on_message)(void *arg, int conn, const struct peermsg *msg);
+    /* `from`: the address at the other end, for people. It and `msg` are valid only during the
+     * call. */
+    void (*on_message)(void *arg, int conn, const char *from, const struct peermsg *msg);
     /* The connection is closed, or could not be made. Not called for a connection without a HELLO.
      * `has_ended`: the other side's kernel closed it, or refused to connect, and no proxy lies
      * between. Without a BYE the supervisor there has died. */
     void (*on_down)(void *arg, int conn, const char *why, bool has_ended);
     /* A pchrun with another key, job or version was refused before its HELLO. May be NULL. */
     void (*on_strange)(void *arg, const char *why);
-    /* peers_finish() is done. May be NULL. */
-    void (*on_finished)(void *arg);
     /* How connections are encrypted; borrowed. NULL: they are not. */
     struct tls *tls;
     /* The kernel ends a connection when the peer acknowledges nothing for this long. 0: never. */
     int64_t silence_ns;
     /* 0 means the default. */
     int64_t connect_wait_ns; /* name look-up and connection (10 s) */
-    /* The same after an earlier connection; default: connect_wait_ns. Keep it short: after a
-     * network failure a new attempt succeeds at once, but the kernel repeats an old one only after
-     * a second. */
+    /* As connect_wait_ns, after an earlier connection; default: connect_wait_ns. Keep it short:
+     * after a network failure a new attempt succeeds at once, but the kernel repeats an old one
+     * only after a second. */
     int64_t reconnect_wait_ns;
     int64_t hello_wait_ns;   /* for the HELLO of an accepted connection (10 s) */
     int64_t close_wait_ns;   /* for the other side to read the last message (5 s) */
     int64_t accept_retry_ns; /* after running out of descriptors (1 s) */
-    size_t queue_max;        /* unsent bytes per peer (64 KiB) */
+    int64_t queue_max;       /* unsent bytes per peer (64 KiB) */
     /* Accepted connections without a HELLO, and closing ones. At the bound the oldest is evicted.
      * Must exceed the number of nodes, which may all connect at once (256). */
     int guests_max;
@@ -71,18 +69,16 @@ void peers_free(struct peers *peers);
 MUST_CHECK bool peers_listen(struct peers *peers, const struct address *where, struct err *err);
 /* The port in use, if peers_listen() was given 0. */
 int peers_port(const struct peers *peers);
-/* Starts a connection to node 0: on_up(PEERS_CHIEF) or on_down(PEERS_CHIEF) follows. An earlier one
- * is closed as by peers_close(). */
+/* Starts a connection to node 0: on_up(PEERS_CHIEF) or on_down(PEERS_CHIEF) follows. An earlier
+ * connection is closed as by peers_close(). */
 void peers_connect(struct peers *peers, const struct address *where);
 /* Sends, or queues. A broken connection is no error: its on_down follows. A full queue ends the
  * connection. */
 void peers_send(struct peers *peers, int id, const struct peermsg *msg);
-/* The address at the other end, for people; valid as long as the connection. NULL: no such
- * connection. */
-const char *peers_name(const struct peers *peers, int id);
 /* Sends the queue, gives the other side time to read it, then closes. The number is invalid at
  * once. */
 void peers_close(struct peers *peers, int id);
-/* Stops listening, closes all connections as by peers_close(), and calls on_finished after the last
- * one, within close_wait_ns. */
+/* Stops listening, and closes all connections as by peers_close(). */
 void peers_finish(struct peers *peers);
+/* True while connections close after peers_finish(): at most for close_wait_ns. */
+bool peers_is_busy(const struct peers *peers);

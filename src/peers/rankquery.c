@@ -13,31 +13,23 @@
 
 /* A running node answers at once, from its loop. */
 #define WAIT_NS (2 * NS_PER_S)
-/* Node 0 asks this many nodes before it handles other events. */
-enum { ASKED_AT_ONCE = 128 };
 
 /* --- asking --- */
-
-static void ask_some(struct rankquery *call)
-{
-    struct peermsg msg = {.type = PEERMSG_LOOK, .look = {.number = call->number}};
-    for (int i = 0; i < ASKED_AT_ONCE && call->asked < call->nnodes; i++, call->asked++)
-        if (call->nodes[call->asked].conn != CONN_NONE)
-            cluster_send(call->cluster, call->nodes[call->asked].conn, &msg);
-}
 
 static void rankquery_on_clock(void *ctx)
 {
     struct rankquery *call = ctx;
-    ask_some(call);
-    if (call->asked < call->nnodes) {
-        watch_at(&call->clock, clock_now_ns());
-    } else if (call->waits > 0 && clock_now_ns() < call->until) {
-        watch_at(&call->clock, call->until);
-    } else {
+    struct peermsg msg = {.type = PEERMSG_LOOK, .look = {.number = call->number}};
+    if (call->waits == 0 || (call->has_asked && clock_now_ns() >= call->until)) {
         call->is_open = false;
         call->on_over(call->ctx);
+        return;
     }
+    for (int i = 0; i < call->nnodes && !call->has_asked; i++)
+        if (call->nodes[i].conn != CONN_NONE)
+            peers_send(call->cluster->peers, call->nodes[i].conn, &msg);
+    call->has_asked = true;
+    watch_at(&call->clock, call->until); /* again, if the clock was a moment early */
 }
 
 /* Node 0 need not ask itself. */
@@ -147,7 +139,7 @@ void rankquery_answer(struct cluster *cluster, int conn, const struct peer_ranks
         int left = part->total - part->first;
         part->count = (uint8_t)(left < PEERMSG_RANKS_MAX ? left : PEERMSG_RANKS_MAX);
         memcpy(part->list, list + part->first, part->count * sizeof list[0]);
-        cluster_send(cluster, conn, &msg);
+        peers_send(cluster->peers, conn, &msg);
         part->first += part->count;
     } while (part->first < part->total);
 }
@@ -165,7 +157,8 @@ void rankquery_forget(struct rankquery *call)
         free(call->nodes[i].list);
     free(call->nodes);
     call->nodes = NULL;
-    call->asked = call->waits = call->ranks = 0;
+    call->has_asked = false;
+    call->waits = call->ranks = 0;
 }
 
 void rankquery_free(struct rankquery *call)

@@ -2,9 +2,9 @@
  *
  * rankquery: node 0 asks the other nodes about their ranks, for pchctl, and a node answers.
  *
- * Without a request nothing is sent, and the answers decide nothing. Node 0 asks some nodes at a
- * time. Each answer is bounded. After some seconds node 0 goes on without the missing answers. All
- * answers are untrusted. Owns its memory: rankquery_free(). Main thread.
+ * Without a request nothing is sent, and the answers decide nothing. Each answer is bounded. After
+ * some seconds node 0 goes on without the missing answers. All answers are untrusted. Owns its
+ * memory: rankquery_free(). Main thread.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "peers/cluster.h"
 
 struct rankquery_node {
-    int conn; /* the connection it was asked on; CONN_NONE: it has none */
+    int conn; /* the node's connection when it was asked; CONN_NONE: none */
     bool is_over;
     bool is_bad; /* its answer is invalid */
     int total, n;
@@ -28,9 +28,9 @@ struct rankquery {
     void (*on_over)(void *ctx); /* never called from inside these functions */
     void *ctx;
     uint32_t number;
-    bool is_open;
+    bool is_open, has_asked;
     struct rankquery_node *nodes; /* nnodes; kept until rankquery_forget() */
-    int asked, waits, ranks;
+    int waits, ranks;
     int64_t until;
     struct watch clock;
 };

@@ -49,7 +49,7 @@ uint16_t rendezvous_pick(const struct config *config)
     if (port == 0)
         port = free_port(AF_INET);
     if (port == 0)
-        log_warn("start", "there is no free port for the commands to meet: MASTER_PORT is not set");
+        log_warn("start", "no port is free for the commands to meet at, so MASTER_PORT is not set");
     return port;
 }
 

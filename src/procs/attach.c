@@ -55,7 +55,8 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
     struct attach *attach = ctx;
     struct err err;
     if (!helper_start(attach->reap, attach_sweep, what, &err))
-        log_warn("scratch", "scratch directories in '%s' stay: %s", what->dir, err.text);
+        log_warn("scratch", "cannot remove the scratch directories in '%s': %s", what->dir,
+                 err.text);
 }
 
 /* --- start and end --- */
@@ -63,10 +64,6 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
 bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
                  struct reap *reap, struct err *err)
 {
-    struct procs_options options = {.run_dir = config->run_dir,
-                                    .scratch_dir = config->checkpoint.dir,
-                                    .scratch_owner = config->state_dir,
-                                    .node_rank = config->cluster.node_rank};
     struct procs_calls calls = {.news = on_news,
                                 .sweep = on_sweep,
                                 .ctx = attach,
@@ -74,7 +71,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                 .died_ctx = attach->ctx};
     attach->loop = loop;
     attach->reap = reap;
-    attach->procs = procs_new(loop->base, &options, &calls, err);
+    attach->procs = procs_new(loop->base, config, &calls, err);
     return attach->procs != NULL;
 }
 
@@ -90,10 +87,12 @@ void attach_read_steps(struct attach *attach)
 {
     static uint64_t steps[CORE_SLOTS_MAX]; /* static, because the queued event points to it */
     static uint8_t phases[CORE_SLOTS_MAX];
-    procs_look(attach->procs, steps, phases);
+    static struct page_own own[CORE_SLOTS_MAX];
+    procs_look(attach->procs, steps, phases, own);
     loop_post(attach->loop, &(struct event){.type = EV_STEPS,
                                             .steps = {.by_slot = steps,
                                                       .phase_by_slot = phases,
+                                                      .own_by_slot = own,
                                                       .output_at = logs_last_at(attach->logs)}});
 }
 

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,23 +37,35 @@ static int make_memfd(const char *name)
     return fd;
 }
 
-/* One page of shared memory, mapped with `prot`. The seal against writing comes after the mapping
- * and does not affect this mapping. */
-static void *make_page(const char *name, int prot, int seals, int *ret_fd, struct err *err)
+static const struct {
+    const char *name;
+    size_t size;
+    int prot, seals;
+} kinds[PROCPAGE__COUNT] = {
+    [PROCPAGE_SUPERVISOR] = {"pch-supervisor", PAGE_SIZE_BYTES, PROT_READ | PROT_WRITE,
+                             F_SEAL_FUTURE_WRITE},
+    [PROCPAGE_PROCESS] = {"pch-process", PAGE_SIZE_BYTES + PAGE_STACKS_BYTES, PROT_READ, 0},
+};
+
+/* Shared memory that begins with a page. The seal against writing comes after the mapping and does
+ * not affect this mapping. The memory behind the page is not used until a process writes to it. */
+static void *make_page(int kind, int *ret_fd, struct err *err)
 {
-    FD_CLEANUP int fd = make_memfd(name);
-    if (fd < 0 || ftruncate(fd, PAGE_SIZE_BYTES) != 0) {
+    size_t size = kinds[kind].size;
+    FD_CLEANUP int fd = make_memfd(kinds[kind].name);
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0) {
         err_set(err, ERR_SYSTEM, errno, "cannot make a page of shared memory for a process");
         return NULL;
     }
-    void *page = mmap(NULL, PAGE_SIZE_BYTES, prot, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, size, kinds[kind].prot, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         err_set(err, ERR_SYSTEM, errno, "cannot map a page of shared memory for a process");
         return NULL;
     }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals) != 0) {
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | kinds[kind].seals;
+    if (fcntl(fd, F_ADD_SEALS, seals) != 0) {
         err_set(err, ERR_SYSTEM, errno, "cannot seal the shared memory (Linux 5.1 is needed)");
-        munmap(page, PAGE_SIZE_BYTES);
+        munmap(page, size);
         return NULL;
     }
     *ret_fd = fd_take(&fd);
@@ -78,7 +92,7 @@ static bool hold_alive(struct page_supervisor *page, struct err *err)
     if (rc == 0)
         rc = pthread_mutex_lock(alive_mutex(page));
     if (rc != 0)
-        return err_set(err, ERR_SYSTEM, rc, "cannot hold the liveness word of a process");
+        return err_set(err, ERR_SYSTEM, rc, "cannot lock the liveness word of a process");
     if ((atomic_load(&page->alive) & PAGE_ALIVE_MASK) != (uint32_t)syscall(SYS_gettid))
         return err_set(
             err, ERR_SYSTEM, 0,
@@ -101,21 +115,14 @@ static bool fill_pages(struct procpage *page, uint64_t gate, uint64_t step, stru
 bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err)
 {
     struct procpage page = procpage_none;
-    page.supervisor = make_page("pch-supervisor", PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE,
-                                &page.fd[PROCPAGE_SUPERVISOR], err);
+    page.supervisor = make_page(PROCPAGE_SUPERVISOR, &page.fd[PROCPAGE_SUPERVISOR], err);
     if (page.supervisor)
-        page.process = make_page("pch-process", PROT_READ, 0, &page.fd[PROCPAGE_PROCESS], err);
+        page.process = make_page(PROCPAGE_PROCESS, &page.fd[PROCPAGE_PROCESS], err);
     bool ok = page.process && fill_pages(&page, gate, step, err);
     if (!ok)
         procpage_release(&page);
     *ret = page;
     return ok;
-}
-
-static void close_memfds(struct procpage *page)
-{
-    for (int i = 0; i < PROCPAGE__COUNT; i++)
-        fd_close(&page->fd[i]);
 }
 
 int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size)
@@ -135,22 +142,40 @@ int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, s
     head->cmsg_len = CMSG_LEN(sizeof page->fd);
     memcpy(CMSG_DATA(head), page->fd, sizeof page->fd);
     int rc = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
-    close_memfds(page);
+    fd_close(&page->fd[PROCPAGE_SUPERVISOR]);
     return rc;
 }
 
 void procpage_release(struct procpage *page)
 {
-    close_memfds(page);
+    for (int i = 0; i < PROCPAGE__COUNT; i++)
+        fd_close(&page->fd[i]);
     if (page->supervisor) {
         /* Unlock first: the thread's list of robust mutexes must not point to freed memory. */
         if (page_is_alive(page->supervisor))
             pthread_mutex_unlock(alive_mutex(page->supervisor));
-        munmap(page->supervisor, PAGE_SIZE_BYTES);
+        munmap(page->supervisor, kinds[PROCPAGE_SUPERVISOR].size);
     }
     if (page->process)
-        munmap((void *)(uintptr_t)page->process, PAGE_SIZE_BYTES);
+        munmap((void *)(uintptr_t)page->process, kinds[PROCPAGE_PROCESS].size);
     *page = procpage_none;
+}
+
+bool procpage_clear_stacks(const struct procpage *page, struct procpage_stacks *ret)
+{
+    struct stat st;
+    int fd = page->fd[PROCPAGE_PROCESS];
+    uint32_t number = atomic_load(&page->process->stacks_signal);
+    if (number < (uint32_t)SIGRTMIN || number > (uint32_t)SIGRTMAX || fstat(fd, &st) != 0 ||
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PAGE_SIZE_BYTES,
+                  PAGE_STACKS_BYTES) != 0 ||
+        lseek(fd, PAGE_SIZE_BYTES, SEEK_SET) < 0)
+        return false;
+    *ret = (struct procpage_stacks){.number = (int)number,
+                                    .text = (const char *)page->process + PAGE_SIZE_BYTES,
+                                    .device = st.st_dev,
+                                    .inode = st.st_ino};
+    return true;
 }
 
 void procpage_set_notice(struct procpage *page, const char *text, int64_t deadline_ns)

@@ -13,7 +13,6 @@
 #include "loop/watch.h"
 #include "net/listener.h"
 #include "procs/deathwatch.h"
-#include "procs/procpage.h"
 #include "wire/gate.h"
 
 #include <errno.h>
@@ -35,14 +34,12 @@ enum {
 
 struct conn {
     struct procs *procs;
-    int fd;
+    int fd;    /* -1: closed */
     int place; /* the slot; from CORE_SLOTS_MAX on: in the lobby */
     int pid;
-    unsigned serial; /* never used twice */
-    int64_t since;   /* connected */
-    bool is_closed;
-    bool is_cut;      /* shut down; its end is about to be read */
-    bool has_scratch; /* it knows a scratch directory */
+    unsigned serial;  /* never used twice */
+    int64_t since;    /* connected */
+    bool has_scratch; /* the process knows a scratch directory */
     struct watch readable, writable, late;
     struct buf out; /* unsent frames */
     struct procpage page;
@@ -54,7 +51,7 @@ struct procs {
     struct rundir dir;
     struct listener *listener;
     struct conn *conns[PLACES]; /* by place */
-    struct conn *busy;          /* its packets are being handled */
+    struct conn *busy;          /* the connection whose packets are being handled */
     struct log_limit limit;     /* of lines about processes */
     unsigned serial;
     uint64_t gate;
@@ -101,7 +98,8 @@ static void scratch_answer(struct conn *conn)
         conn->has_scratch = true;
     } else {
         msg.path[0] = '\0';
-        str_copy(msg.text, sizeof msg.text, "the path of the scratch directory is too long");
+        str_copy(msg.text, sizeof msg.text,
+                 "the path of the scratch directory is too long; choose a shorter checkpoint.dir");
     }
     procs_send(conn->procs, conn->place, &msg);
 }
@@ -134,7 +132,6 @@ static void procs_conn_close(struct conn *conn)
     buf_free(&conn->out);
     procpage_release(&conn->page);
     fd_close(&conn->fd);
-    conn->is_closed = true;
     if (procs->busy != conn)
         free(conn);
 }
@@ -172,8 +169,8 @@ static bool send_frame(int fd, const uint8_t *data, size_t size)
 /* The next read finds the end of the connection and reports it as gone, from the loop. */
 static void procs_cut_off(struct conn *conn, const char *why)
 {
-    log_about(conn->procs, "process %d is cut off: %s", conn->pid, why);
-    conn->is_cut = true;
+    log_about(conn->procs, "closed the connection of process %d: %s", conn->pid, why);
+    buf_free(&conn->out);
     shutdown(conn->fd, SHUT_RDWR);
 }
 
@@ -199,7 +196,7 @@ static void procs_conn_send(struct conn *conn, const uint8_t *data, size_t size)
     if (buf_len(&conn->out) == 0 && (send_frame(conn->fd, data, size) || !is_full(errno)))
         return;
     if (!buf_add(&conn->out, data, size) || !watch_arm(&conn->writable))
-        procs_cut_off(conn, "it does not read what it is sent");
+        procs_cut_off(conn, "it does not read its messages");
 }
 
 /* WELCOME carries the pages. It is the first message on the socket, so there is room for it.
@@ -221,7 +218,7 @@ void procs_send(struct procs *procs, int slot, const struct procmsg *msg)
     uint8_t frame[FRAME_MAX];
     struct conn *conn = conn_of(procs, slot);
     size_t size = procmsg_encode(msg, frame, sizeof frame);
-    if (!conn || conn->is_cut || size == 0)
+    if (!conn || size == 0)
         return;
     log_debug("procs", "slot %d: %s", slot, procmsg_name(msg->type));
     if (msg->type == PROCMSG_WELCOME && conn->page.fd[0] >= 0)
@@ -245,7 +242,7 @@ static void procs_refuse(struct procs *procs, int fd, const char *why)
     str_copy(msg.text, sizeof msg.text, why);
     size_t size = procmsg_encode(&msg, frame, sizeof frame);
     if (!send_frame(fd, frame, size))
-        log_debug("procs", "cannot tell a process that it is refused: %s", strerror(errno));
+        log_debug("procs", "cannot send a process its refusal: %s", strerror(errno));
     log_about(procs, "a process is refused: %s", why);
 }
 
@@ -276,7 +273,8 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
     struct err err;
     int slot = procs_free_place(procs, 0, CORE_SLOTS_MAX);
     if (slot < 0)
-        err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", CORE_SLOTS_MAX);
+        err_set(&err, ERR_SYSTEM, 0, "this node already has %d processes, its limit",
+                CORE_SLOTS_MAX);
     if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
         refuse_attach(conn, msg, err.text);
         return;
@@ -296,11 +294,11 @@ static bool procs_take_message(struct conn *conn, const struct procmsg *msg, str
 {
     bool is_attach = msg->type == PROCMSG_ATTACH;
     if (msg->type >= PROCMSG_WELCOME)
-        return err_set(err, ERR_PROTOCOL, 0, "it said %s, which is the supervisor's to say",
+        return err_set(err, ERR_PROTOCOL, 0, "it sent %s, which only the supervisor may send",
                        procmsg_name(msg->type));
     if (is_attach == procs_has_slot(conn))
         return err_set(err, ERR_PROTOCOL, 0,
-                       is_attach ? "it said ATTACH a second time" : "it said %s before ATTACH",
+                       is_attach ? "it sent ATTACH a second time" : "it sent %s before ATTACH",
                        procmsg_name(msg->type));
     if (is_attach)
         take_attach(conn, msg);
@@ -317,15 +315,15 @@ static bool decode(const uint8_t *data, size_t n, struct procmsg *ret, struct er
     size_t size;
     enum frame_result result = frame_parse(FRAME_PROC, data, n, &frame, &size);
     if (result == FRAME_BAD_MAGIC)
-        return err_set(err, ERR_PROTOCOL, 0, "%zu bytes that are not libpch's", n);
+        return err_set(err, ERR_PROTOCOL, 0, "it sent %zu bytes that are not from libpch", n);
     if (result != FRAME_OK || size != n)
-        return err_set(err, ERR_PROTOCOL, 0, "a packet of %zu bytes that is not one message", n);
+        return err_set(err, ERR_PROTOCOL, 0, "it sent %zu bytes that are not one message", n);
     if (frame.version != PROCMSG_VERSION)
         return err_set(err, ERR_PROTOCOL, 0, "its libpch speaks version %u of the protocol, not %d",
                        frame.version, PROCMSG_VERSION);
     if (!procmsg_decode(&frame, ret))
-        return err_set(err, ERR_PROTOCOL, 0, "a malformed message of type %u (%s)", frame.type,
-                       procmsg_name(frame.type));
+        return err_set(err, ERR_PROTOCOL, 0, "it sent a malformed message of type %u (%s)",
+                       frame.type, procmsg_name(frame.type));
     return true;
 }
 
@@ -350,8 +348,8 @@ static bool read_packet(struct conn *conn)
         if (procs_take_message(conn, &msg, &err))
             return true;
     }
-    log_about(conn->procs, "process %d is cut off, since it breaks the protocol: %s", conn->pid,
-              err.text);
+    log_about(conn->procs, "closed the connection of process %d, which breaks the protocol: %s",
+              conn->pid, err.text);
     if (!procs_has_slot(conn))
         procs_refuse(conn->procs, conn->fd,
                      "this is not the protocol of this pchrun; use the libpch that came with it");
@@ -365,11 +363,11 @@ static void procs_on_read(void *ctx)
     struct procs *procs = conn->procs;
     procs->busy = conn;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a busy connection is not freed */
-    for (int i = 0; i < AT_ONCE && !conn->is_closed && read_packet(conn); i++)
+    for (int i = 0; i < AT_ONCE && conn->fd >= 0 && read_packet(conn); i++)
         ;
     procs->busy = NULL;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the same */
-    if (conn->is_closed)
+    if (conn->fd < 0)
         free(conn);
 }
 
@@ -481,7 +479,7 @@ static bool procs_listen(struct procs *procs, int fd, struct err *err)
     return procs->listener || err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
 }
 
-struct procs *procs_new(struct event_base *base, const struct procs_options *options,
+struct procs *procs_new(struct event_base *base, const struct config *config,
                         const struct procs_calls *calls, struct err *err)
 {
     struct procs *procs = calloc(1, sizeof *procs);
@@ -494,12 +492,13 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
     procs->gate = GATE_OPEN;
     procs->notice_deadline = CLOCK_NEVER;
     FD_CLEANUP int fd = -1;
-    if (!rundir_make(options->run_dir, &procs->dir, &fd, err)) {
+    if (!rundir_make(config->run_dir, &procs->dir, &fd, err)) {
         free(procs);
         return NULL;
     }
-    const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
-    if (!scratch_init(&procs->scratch, scratch, options->scratch_owner, options->node_rank, err) ||
+    const char *scratch = config->checkpoint.dir ? config->checkpoint.dir : procs->dir.path;
+    if (!scratch_init(&procs->scratch, scratch, config->state_dir, config->cluster.node_rank,
+                      err) ||
         !procs_listen(procs, fd_take(&fd), err)) {
         procs_free(procs);
         return NULL;
@@ -559,12 +558,13 @@ void procs_gate(struct procs *procs, uint64_t word)
 }
 
 void procs_look(const struct procs *procs, uint64_t steps[CORE_SLOTS_MAX],
-                uint8_t phases[CORE_SLOTS_MAX])
+                uint8_t phases[CORE_SLOTS_MAX], struct page_own own[CORE_SLOTS_MAX])
 {
     for (int i = 0; i < CORE_SLOTS_MAX; i++) {
         const struct conn *conn = procs->conns[i];
         steps[i] = conn ? procpage_step(&conn->page) : 0;
         phases[i] = conn ? procpage_phase(&conn->page) : PAGE_START;
+        own[i] = conn ? procpage_own(&conn->page) : (struct page_own){0};
     }
 }
 
@@ -575,4 +575,10 @@ void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)
     for (int i = 0; i < CORE_SLOTS_MAX; i++)
         if (procs->conns[i])
             procpage_set_notice(&procs->conns[i]->page, text, deadline_ns);
+}
+
+bool procs_clear_stacks(const struct procs *procs, int slot, struct procpage_stacks *ret)
+{
+    const struct conn *conn = conn_of(procs, slot);
+    return conn && procpage_clear_stacks(&conn->page, ret);
 }

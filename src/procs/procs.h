@@ -16,10 +16,11 @@
  */
 #pragma once
 
-#include "base/err.h"
+#include "config/config.h"
 #include "core/common/event.h"
 #include "core/common/params.h"
 #include "procs/deathwatch.h"
+#include "procs/procpage.h"
 #include "procs/rundir.h"
 #include "procs/scratch.h"
 #include "wire/procmsg.h"
@@ -45,17 +46,10 @@ struct procs_calls {
     void *died_ctx;
 };
 
-struct procs_options {
-    const char *run_dir; /* where to make the private directory, NULL: see rundir.h */
-    /* For scratch directories: the checkpoints' directory, because processes rename them into it.
-     * NULL: the private directory. */
-    const char *scratch_dir;
-    const char *scratch_owner; /* the directory of the job's records, NULL: the usual one */
-    int node_rank;             /* both are part of scratch names */
-};
-
-/* Listens. NULL: no usable directory, or memory is short. The strings are copied. */
-MUST_CHECK struct procs *procs_new(struct event_base *base, const struct procs_options *options,
+/* Listens. Processes rename scratch directories into checkpoint.dir, so the scratch directories are
+ * there. Without a checkpoint.dir they are in the private directory. NULL: no usable directory, or
+ * memory is short. The strings are copied. */
+MUST_CHECK struct procs *procs_new(struct event_base *base, const struct config *config,
                                    const struct procs_calls *calls, struct err *err);
 /* Removes directories of dead supervisors beside the private one, and scratch directories of this
  * node's earlier starts. Call once, after the commands have started. */
@@ -72,9 +66,10 @@ MUST_CHECK bool procs_mend(struct procs *procs, struct err *err);
 
 /* Stores the word in every process's page, now and at later attaches. */
 void procs_gate(struct procs *procs, uint64_t word);
-/* Loads every process's step and phase; for a free slot 0 and PAGE_START. Untrusted numbers. */
+/* Loads every process's step, phase and time; for a free slot 0 and PAGE_START. Untrusted numbers.
+ */
 void procs_look(const struct procs *procs, uint64_t steps[CORE_SLOTS_MAX],
-                uint8_t phases[CORE_SLOTS_MAX]);
+                uint8_t phases[CORE_SLOTS_MAX], struct page_own own[CORE_SLOTS_MAX]);
 /* Reads pending messages, at most 16 per process. Call it before a death is handled, so that the
  * last message of the process comes first. */
 void procs_hear(struct procs *procs);
@@ -84,6 +79,10 @@ void procs_send(struct procs *procs, int slot, const struct procmsg *msg);
 /* Closes the connection. Earlier messages arrive only if they fit into the socket's buffer. The
  * process sees the end of the supervisor; EV_PROC_GONE does not come. */
 void procs_close(struct procs *procs, int slot);
+/* procpage_clear_stacks() for the process in this slot. False: it shows none, or the slot is free.
+ */
+MUST_CHECK bool procs_clear_stacks(const struct procs *procs, int slot,
+                                   struct procpage_stacks *ret);
 /* Publishes the notice; "": none. The deadline is CLOCK_MONOTONIC; CLOCK_NEVER: none. */
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns);
 /* A save is committed: removes the scratch directories handed out so far. */

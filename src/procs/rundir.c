@@ -77,8 +77,7 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
         str_addf(tried, sizeof tried, "%s%s", tried[0] ? "; " : "", why.text);
     }
     return err_set(err, ERR_SYSTEM, 0,
-                   "no directory for the socket; set --run-dir to one that is writable (%s)",
-                   tried);
+                   "no writable directory for the socket; set --run-dir to one (%s)", tried);
 }
 
 /* False if the directory was removed or replaced. */

@@ -2,9 +2,9 @@
  *
  * rundir: the supervisor's private directory, where its sockets are.
  *
- * `<base>/pchrun.XXXXXX`, mode 0700. Its supervisor holds it locked (flock) as long as it lives. So
+ * `<base>/pchrun.XXXXXX`, mode 0700. The supervisor keeps it locked (flock) as long as it runs. So
  * a directory with a socket and without a lock belongs to a dead supervisor; a reused pid cannot
- * mislead. rundir_remove() ends a struct rundir. Main thread.
+ * mislead. rundir_remove() frees a struct rundir. Main thread.
  */
 #pragma once
 

@@ -33,7 +33,8 @@ bool scratch_init(struct scratch *s, const char *dir, const char *owner, int nod
     uint64_t random;
     *s = (struct scratch){.epochs = 0};
     if (dir[0] != '/' && !getcwd(s->dir, sizeof s->dir - 1))
-        return err_set(err, ERR_SYSTEM, errno, "cannot tell what directory %s is relative to", dir);
+        return err_set(err, ERR_SYSTEM, errno,
+                       "cannot find the working directory, to which %s is relative", dir);
     if (!str_addf(s->dir, sizeof s->dir, dir[0] == '/' ? "%s" : "/%s", dir))
         return err_set(err, ERR_USAGE, 0, "the path of the scratch directory is too long: %s", dir);
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
@@ -78,7 +79,7 @@ void scratch_next_epoch(struct scratch *s)
 
 /* --- removing --- */
 
-/* The entry and all that is in it. */
+/* Removes the entry and all that is in it. */
 static void remove_entry(const char *dir, const char *name, dev_t dev)
 {
     char path[PATH_MAX] = "";

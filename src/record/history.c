@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The files of a state directory need each other, so a start from scratch removes all. */
+/* The files of a state directory need each other, so a start from scratch removes all of them. */
 #define FROM_SCRATCH "to start from scratch, move the state directory away"
 #define CANNOT_READ  "cannot read the record of earlier attempts (" FROM_SCRATCH ")"
 
@@ -92,6 +92,13 @@ static bool read_count(const struct json *root, const char *key, int64_t *ret)
     return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
 }
 
+/* True if the member is missing, or is a number up to `most`. */
+static bool read_optional(const struct json *root, const char *key, int64_t most, int64_t *ret)
+{
+    const struct json *member = json_find(root, key);
+    return !member || (json_int(member, ret) && *ret >= 0 && *ret <= most);
+}
+
 static bool read_commits(struct history *history, const char *path, const struct json *root,
                          struct err *err)
 {
@@ -99,19 +106,21 @@ static bool read_commits(struct history *history, const char *path, const struct
     int64_t attempt;
     if (!read_count(root, "attempt", &attempt) ||
         !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
-        return not_a_record(path, "it does not count its attempts", err);
-    const struct json *steps = json_find(root, "attempts_without_step");
-    if (steps && !read_count(root, "attempts_without_step", &history->attempts_without_step))
+        return not_a_record(path, "it has no valid number of attempts", err);
+    if (!read_optional(root, "attempts_without_step", INT_MAX - 1, &history->attempts_without_step))
         return not_a_record(path, "attempts_without_step is not a number of attempts", err);
-    const struct json *save = json_find(root, "save_ns");
-    if (save && (!json_int(save, &history->save_ns) || history->save_ns < 0))
+    if (!read_optional(root, "save_ns", INT64_MAX, &history->save_ns))
         return not_a_record(path, "save_ns is not the time of a save", err);
+    if (!read_optional(root, "ran_ns", INT64_MAX, &history->ran_ns) ||
+        !read_optional(root, "failures", INT_MAX - 1, &history->failures))
+        return not_a_record(path, "ran_ns and failures are not a time and a number", err);
     if (!list || json_kind(list) != JSON_IS_LIST)
         return not_a_record(path, "it has no list \"commits\"", err);
     for (const struct json *item = json_first(list); item; item = json_next(item))
         if (!read_commit(history, item))
-            return not_a_record(path, "an item of \"commits\" is not a commit, or not a later one",
-                                err);
+            return not_a_record(
+                path, "an item of \"commits\" is not a commit, or not later than the one before it",
+                err);
     history->attempt = attempt + 1;
     history->is_there = true;
     return true;
@@ -215,6 +224,8 @@ void history_write_commits(const struct history *history, enum history_end end, 
     writer_int(w, "attempts_without_commit", without_commit);
     writer_int(w, "attempts_without_step", without_step);
     writer_int(w, "save_ns", history->save_ns);
+    writer_int(w, "ran_ns", history->ran_ns);
+    writer_int(w, "failures", history->failures);
     write_owner(history, w);
     writer_list(w, "commits");
     for (int i = 0; i < history->ncommits; i++) {

@@ -42,6 +42,8 @@ struct history {
     int64_t attempts_without_commit; /* of the attempts before this one */
     int64_t attempts_without_step;   /* of those, preempted before their first step */
     int64_t save_ns;                 /* how long saves take, 0: unknown */
+    int64_t ran_ns;                  /* how long all attempts have run, up to their last commits */
+    int64_t failures;                /* that cost training; the owner's attempt may be one */
     struct history_owner owner;      /* this pchrun */
 };
 
@@ -72,5 +74,6 @@ void history_owner_text(const char *path, const char *job, char *text, size_t si
                         bool *ret_is_others);
 /* The attempt of this job that wrote the file last; 0: none, or unknown. */
 int64_t history_attempt_in(const struct history *history, const char *path);
-/* May this attempt replace the file? False: a later attempt has written it, or that is unknown. */
+/* True if this attempt may replace the file. False: a later attempt has written it, or the writer
+ * is unknown. */
 MUST_CHECK bool history_check(const struct history *history, const char *path, struct err *err);

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define WRITE_WAIT_NS (10 * NS_PER_S)
@@ -167,8 +166,9 @@ static bool check_count(const struct record *record, struct err *err)
     return record->saves.attempt < record->history.attempt ||
            err_set(err, ERR_USAGE, 0,
                    "%s was written by attempt %" PRId64
-                   ", and node 0 counts this one as attempt %" PRId64
-                   ": its commit.json is lost; put it back, or, to start from scratch, move %s",
+                   ", but node 0 counts this attempt as %" PRId64
+                   ": node 0 has lost its commit.json; put that file back, or, to start from "
+                   "scratch, move %s",
                    record->ranks.file.path, record->saves.attempt, record->history.attempt,
                    DIRECTORY_AWAY(record));
 }
@@ -273,8 +273,8 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
     }
     if (!saved || saved->nranks < ranks) {
         err_set(&err, ERR_SYSTEM, 0,
-                "where its ranks saved step %" PRIu64 " is forgotten; pchrun keeps only %d saves "
-                "that are not committed yet",
+                "pchrun no longer knows where the ranks of this node saved step %" PRIu64
+                "; it keeps only %d saves that are not committed yet",
                 step, SAVES_STEPS);
         record_answer(record, EV_PREPARED, &err);
         return;
@@ -313,8 +313,9 @@ static void write_commits(struct record *record, uint64_t tag, enum history_end 
         on_commit_written(record, tag, &err);
 }
 
-void record_commit(struct record *record, uint64_t step, int64_t save_ns)
+void record_commit(struct record *record, const struct action *action)
 {
+    uint64_t step = action->step;
     uint64_t last = history_last_step(&record->history);
     struct err err;
     if (!record->dir) {
@@ -323,8 +324,8 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
     }
     if (step <= last) {
         err_set(&err, ERR_USAGE, 0,
-                "step %" PRIu64 " does not lie above the last commit, step %" PRIu64
-                "; has the training gone back?",
+                "step %" PRIu64 " is not above the last commit, step %" PRIu64
+                "; did the training go back to an earlier step?",
                 step, last);
         record_answer(record, EV_COMMITTED, &err);
         return;
@@ -332,7 +333,9 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
     history_make_room(&record->history, record->keep);
     record->history.commits[record->history.ncommits++] = (struct history_commit){
         .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
-    record->history.save_ns = save_ns;
+    record->history.save_ns = action->save_ns;
+    record->history.ran_ns = action->ran_ns;
+    record->history.failures = action->failures;
     record->commits.step = step;
     write_commits(record, step, HISTORY_COMMITTED);
 }
@@ -392,8 +395,8 @@ static bool check_ranks(void *ctx, struct err *err)
     bool ok = put_back(&record->commits.file, &w, err);
     if (ok && is_emptied)
         err_set(err, ERR_NONE, 0,
-                "%s was emptied under the running job, and is written anew; a start before the "
-                "next commit begins from scratch",
+                "%s was emptied while the job ran, and is written again; a start before the next "
+                "commit begins from scratch",
                 record->dir);
     return ok;
 }
@@ -455,7 +458,7 @@ static bool take_path(void *ctx, int node, const char *path)
     return false;
 }
 
-/* commit.json is written before anything starts. So it was lost if there are only ranks files. */
+/* commit.json is written before anything starts. So ranks files alone mean that it was lost. */
 static bool check_first(const struct record *record, struct err *err)
 {
     char path[PATH_MAX] = "";
@@ -476,7 +479,7 @@ bool record_init(struct record *record, const struct config *config, const char 
                               .node_rank = config->cluster.node_rank,
                               .keep = config->checkpoint.keep_records,
                               .is_shared = config->checkpoint.shared,
-                              .history = {.job = config->job, .attempt = 1}};
+                              .history = {.job = config_job_identity(config), .attempt = 1}};
     if (record->keep > HISTORY_COMMITS_MAX)
         record->keep = HISTORY_COMMITS_MAX;
     if (!dir)

@@ -87,7 +87,7 @@ const char *record_known_path(const struct record *record, uint64_t step);
 /* ACT_PREPARE (action.h explains its fields) and ACT_COMMIT: EV_PREPARED and EV_COMMITTED follow.
  */
 void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own);
-void record_commit(struct record *record, uint64_t step, int64_t save_ns);
+void record_commit(struct record *record, const struct action *action);
 /* On node 0: this attempt no longer counts as one without a commit. With has_no_step it counts as
  * preempted before a step. If the write fails, the attempt counts. */
 void record_uncount(struct record *record, bool has_no_step);

@@ -29,8 +29,8 @@ struct saves_step {
 struct saves {
     struct saves_step steps[SAVES_STEPS]; /* oldest first */
     int n;
-    int64_t attempt;    /* the attempt that wrote the file they were read from, 0: none */
-    uint64_t committed; /* the last committed step; a restart needs it and newer ones */
+    int64_t attempt;    /* the attempt that wrote the file of these saves, 0: none */
+    uint64_t committed; /* the last committed step; a restart needs this step and newer ones */
 };
 
 void saves_free(struct saves *saves);

@@ -23,7 +23,8 @@ static void on_held(void *ctx)
     const struct takeover *takeover = ctx;
     char who[256], wait[32];
     bool is_others;
-    history_owner_text(takeover->record, takeover->config->job, who, sizeof who, &is_others);
+    history_owner_text(takeover->record, config_job_identity(takeover->config), who, sizeof who,
+                       &is_others);
     log_warn("start",
              "%s still holds the state directory '%s'; waiting for its end, for %s at most", who,
              takeover->dir,
@@ -59,13 +60,13 @@ static bool still_held(const struct takeover *takeover, struct err *err)
 {
     char who[256], wait[32];
     bool is_others;
-    history_owner_text(takeover->record, takeover->config->job, who, sizeof who, &is_others);
-    return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
-                   takeover->dir,
-                   str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
-                   is_others ? "give each job a checkpoint.dir or state_dir of its own"
-                             : "end it first, or, if its host is gone for good, remove "
-                               "commit.lock there");
+    history_owner_text(takeover->record, config_job_identity(takeover->config), who, sizeof who,
+                       &is_others);
+    return err_set(
+        err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
+        takeover->dir, str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
+        is_others ? "give each job a checkpoint.dir or state_dir of its own"
+                  : "end it first, or, if its host will not come back, remove commit.lock there");
 }
 
 static bool takeover_judge(struct takeover *takeover, enum dirlock_result result,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * takeover: before anything of the state directory is read and anything is started, makes sure that
- * it exists and is writable. On node 0 it also locks it.
+ * takeover: before the state directory is read and before any start, makes sure that the directory
+ * exists and is writable. On node 0 it also locks the directory.
  *
  * A scheduler may start a job again a little before the old one has ended. So pchrun waits for the
  * attempt that holds the directory, and logs that. Without locks, the record itself stops the older
@@ -23,8 +23,8 @@ struct takeover {
 };
 
 /* *dir NULL: there is no state directory. A notice may come during the wait. If other nodes must
- * hear of it, *dir is freed and becomes NULL: this run writes nothing there. The signal is still
- * pending, so nothing is started. False: nothing can start; *err says why. */
+ * hear of the notice, *dir is freed and becomes NULL: this run writes nothing there. The signal is
+ * still pending, so nothing is started. False: nothing can start; *err says why. */
 MUST_CHECK bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap,
                                struct err *err);
 void takeover_end(struct takeover *takeover);

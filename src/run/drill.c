@@ -23,14 +23,9 @@ enum { UNFIT = 1 };
 
 static void on_tick(void *ctx);
 
-void drill_open(struct drill *drill, const struct config *config, struct attach *attach,
-                const struct core_params *params)
+void drill_open(struct drill *drill, const struct config *config, struct attach *attach)
 {
-    *drill =
-        (struct drill){.grace_ns = config->drill_ns,
-                       .forgoes_restarts = config->restart.max > 0 || config->restart.after_notice,
-                       .params = params,
-                       .attach = attach};
+    *drill = (struct drill){.config = config, .attach = attach};
     watch_init(&drill->tick, attach->loop->base, on_tick, drill);
 }
 
@@ -41,11 +36,12 @@ void drill_free(struct drill *drill)
 
 void drill_start(struct drill *drill)
 {
-    if (drill->grace_ns == 0 || drill->params->node_rank > 0)
+    const struct config *config = drill->config;
+    if (config->drill_ns == 0 || config->cluster.node_rank > 0)
         return;
     drill->started_at = clock_now_ns();
     log_notice("drill", "the notice comes when the training has made %d steps", WARM_STEPS);
-    if (drill->forgoes_restarts)
+    if (config->restart.max > 0 || config->restart.after_notice)
         log_notice("drill", "the job ends afterwards: nothing is restarted in place (restart.*)");
     watch_at(&drill->tick, drill->started_at + TICK_NS);
 }
@@ -57,7 +53,7 @@ static void give_notice(struct drill *drill, const char *why)
     struct notice notice = {.type = NOTICE_TERMINATE,
                             .source = SOURCE,
                             .text = "(not a real one)",
-                            .left_ns = drill->grace_ns};
+                            .left_ns = drill->config->drill_ns};
     drill->notice_at = clock_now_ns();
     log_notice("drill", "%s: the notice comes now", why);
     loop_post(drill->attach->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
@@ -123,7 +119,7 @@ static void note_notice(struct drill *drill, const struct core_report *report)
 void drill_watch(struct drill *drill)
 {
     struct core_report report;
-    if (drill->grace_ns == 0)
+    if (drill->config->drill_ns == 0)
         return;
     core_report(drill->attach->loop->core, &report);
     note_notice(drill, &report);
@@ -178,8 +174,8 @@ static int64_t least_grace(const struct drill *drill, int64_t now)
 static void say_verdict(const struct drill *drill, bool fits, int64_t now)
 {
     char grace[32], left[32], least[32];
-    str_about(drill->grace_ns, grace, sizeof grace);
-    int64_t ends_at = drill->notice_at + drill->grace_ns;
+    str_about(drill->config->drill_ns, grace, sizeof grace);
+    int64_t ends_at = drill->notice_at + drill->config->drill_ns;
     if (drill->nrounds == 0)
         log_warn("drill", "unknown whether a save fits into %s: the ranks agreed on none", grace);
     else if (!fits)
@@ -189,9 +185,11 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
             "last commit; the last line says why",
             grace);
     else
-        log_notice("drill", "the save fits into %s, with %s to spare; one save and the end need %s",
-                   grace, str_about(ends_at - now, left, sizeof left),
-                   str_about(least_grace(drill, now), least, sizeof least));
+        log_notice(
+            "drill",
+            "the save fits into %s, with %s to spare; saving once and ending the job takes %s",
+            grace, str_about(ends_at - now, left, sizeof left),
+            str_about(least_grace(drill, now), least, sizeof least));
 }
 
 /* How much of the grace was training: not the saves, and not the steps after the last save, which
@@ -210,8 +208,10 @@ static void say_use(const struct drill *drill)
     log_notice(
         "drill",
         "%11s of %s, the job trained for %s; the last save is on disk %s before the deadline", "",
-        str_about(drill->grace_ns, grace, sizeof grace), str_about(used, trained, sizeof trained),
-        str_about(drill->notice_at + drill->grace_ns - last->committed_at, left, sizeof left));
+        str_about(drill->config->drill_ns, grace, sizeof grace),
+        str_about(used, trained, sizeof trained),
+        str_about(drill->notice_at + drill->config->drill_ns - last->committed_at, left,
+                  sizeof left));
 }
 
 static void say_end(const struct drill *drill, bool fits, int64_t now)
@@ -225,8 +225,8 @@ static void say_end(const struct drill *drill, bool fits, int64_t now)
 int drill_end(struct drill *drill, enum outcome outcome, int code)
 {
     int64_t now = clock_now_ns();
-    bool is_first = drill->params->node_rank == 0;
-    if (drill->grace_ns == 0)
+    bool is_first = drill->config->cluster.node_rank == 0;
+    if (drill->config->drill_ns == 0)
         return code;
     drill_watch(drill);
     bool is_real = drill->acted_upon[0] && !str_is(drill->acted_upon, SOURCE);
@@ -238,7 +238,7 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
     if (is_real || !drill->notice_at || !verdict_is_preempted(outcome))
         return code;
     bool is_saved = drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at;
-    bool is_in_time = now <= drill->notice_at + drill->grace_ns;
+    bool is_in_time = now <= drill->notice_at + drill->config->drill_ns;
     bool fits = outcome == OUTCOME_PREEMPTED && is_saved && is_in_time;
     if (is_first)
         say_end(drill, fits, now);

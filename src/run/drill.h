@@ -25,24 +25,21 @@ struct drill_round {
 };
 
 struct drill {
-    int64_t grace_ns; /* 0: no drill */
-    bool forgoes_restarts;
-    const struct core_params *params;
+    const struct config *config;
     struct attach *attach;
     struct watch tick;
     int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet; notice_at: when this node heard
                                     * of the notice */
     bool has_ended;
     char acted_upon[32]; /* the source of the notice that the job acted upon; "": none */
-    uint64_t first_step; /* the first one seen: it may include compiling; 0: none */
+    uint64_t first_step; /* the first step seen: it may include compiling; 0: none */
     struct drill_round rounds[DRILL_ROUNDS_MAX];
     int nrounds;
 };
 
-/* With config->drill_ns 0 there is no drill: the other functions do nothing. attach and params must
+/* With config->drill_ns 0 there is no drill: the other functions do nothing. config and attach must
  * outlive it. */
-void drill_open(struct drill *drill, const struct config *config, struct attach *attach,
-                const struct core_params *params);
+void drill_open(struct drill *drill, const struct config *config, struct attach *attach);
 /* Call when the commands are started: waits for their training from now on. */
 void drill_start(struct drill *drill);
 /* Call after each event of the core: notes the rounds of the notice. */

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/value.h"
 #include "commands/evidence.h"
+#include "config/values.h"
 #include "peers/cluster.h"
 
 #include <sys/random.h>
@@ -17,6 +18,15 @@
 
 /* A damaged record must not make a save look longer than this. */
 #define SAVE_MAX_NS (24 * 3600 * NS_PER_S)
+
+/* The same for the time that the job has run, and for its failures. */
+#define RAN_MAX_NS   (10 * 366 * 24 * 3600 * NS_PER_S)
+#define FAILURES_MAX 1000000
+
+/* checkpoint.every auto: the shortest time keeps the cost of quick saves unnoticed. With the
+ * longest a failure costs two hours at most, even if it is the first in months. */
+#define EVERY_LEAST_NS (5 * 60 * NS_PER_S)
+#define EVERY_MOST_NS  (2 * 3600 * NS_PER_S)
 
 /* A drill ends with its one notice, so it has no restarts. */
 static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
@@ -48,8 +58,8 @@ static bool fill_identity(struct core_params *params, const struct config *confi
     if (gethostname(params->host, sizeof params->host) != 0)
         str_copy(params->host, sizeof params->host, "unknown");
     params->host[sizeof params->host - 1] = '\0';
-    if (!str_copy(params->job, sizeof params->job, config->job))
-        return err_set(err, ERR_USAGE, 0, "the name of the job is too long: '%s'", config->job);
+    str_copy(params->job, sizeof params->job, config->job);
+    str_copy(params->identity, sizeof params->identity, config_job_identity(config));
     if (params->nnodes > 1 && !config_binding(config, params->settings, sizeof params->settings))
         return err_set(err, ERR_USAGE, 0,
                        "the settings that must be equal on all nodes are too long together");
@@ -70,7 +80,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .save_mode = config->save.mode,
         .save_signal = config->save.signal,
         .every_steps = (uint64_t)config->checkpoint.every.steps,
-        .every_ns = config->checkpoint.every.ns,
+        .every_ns = config->checkpoint.every.is_auto ? EVERY_LEAST_NS : config->checkpoint.every.ns,
+        .every_most_ns = config->checkpoint.every.is_auto ? EVERY_MOST_NS : 0,
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
@@ -87,6 +98,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
                                   [PAGE_COMPILE] = config->watchdog.compile_ns,
                                   [PAGE_SAVE] = config->watchdog.save_ns},
                      .factor = config->watchdog.factor,
+                     .follows_timeout = !origin_is_given(config, "watchdog.train"),
                      .silence_ns = config->watchdog.silence_ns,
                      .evidence_ns = evidence_time(config)},
         .exit = config->exit.codes,
@@ -103,6 +115,8 @@ void params_of_history(struct core_params *params, const struct history *history
     params->attempt = (uint32_t)history->attempt;
     params->resume_step = history_last_step(history);
     params->save_ns = clock_min(history->save_ns, SAVE_MAX_NS);
+    params->ran_ns = clock_min(history->ran_ns, RAN_MAX_NS);
+    params->failures = (int)clock_min(history->failures, FAILURES_MAX);
     params->attempts_without_commit = (int)history->attempts_without_commit;
     params->attempts_without_step = (int)history->attempts_without_step;
 }

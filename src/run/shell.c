@@ -10,20 +10,29 @@
 #include "base/str.h"
 #include "core/common/grace.h"
 #include "core/common/verdict.h"
+#include "os/above.h"
 #include "os/signals.h"
 #include "os/spawn.h"
+#include "peers/rendezvous.h"
 #include "run/shell_parts.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* How long the end waits for helpers: those that remove scratch directories, for example. */
 #define HELPERS_WAIT_NS (2 * NS_PER_S)
+/* The delay of on_tidying(): until then its work would slow down the start of the commands. */
+#define TIDY_AFTER_NS (100 * NS_PER_MS)
+/* How often the start checks whether a dead pchrun's processes have ended. */
+#define SWEEP_LOOK_NS (2 * NS_PER_MS)
 
 /* --- log lines --- */
 
-/* These repeat if a process or node reconnects endlessly; a job of many ranks needs many lines. */
+/* Lines of these topics repeat if a process or node reconnects endlessly. Many ranks need many
+ * lines. */
 static const char *const limited_topics[LIMITED_TOPICS] = {"attach", "join", "peers"};
 
 /* False: the topic had too many lines, so drop this one. */
@@ -35,6 +44,144 @@ static bool may_log(struct shell *shell, const struct action *action)
         if (str_is(action->log.topic, limited_topics[i]))
             return log_limit_ok(&shell->log_limits[i], limited_topics[i], LINES_MAX);
     return true;
+}
+
+/* --- the start of the commands --- */
+
+/* With -n each command is a rank. Otherwise the ranks of this node are not known yet. */
+static bool can_resume(struct shell *shell, struct err *err)
+{
+    const struct core_params *params = &shell->params;
+    if (params->expected_procs == 0)
+        return true;
+    if (!shell->config->procs.count_is_set)
+        return record_check_rank(&shell->record, RECORD_ANY_RANK, err);
+    bool ok = true;
+    for (int i = 0; ok && i < params->children; i++)
+        ok = record_check_rank(&shell->record, params->node_rank * params->children + i, err);
+    return ok;
+}
+
+static void start_commands(struct shell *shell)
+{
+    const struct action *action = &shell->to_start;
+    struct err err;
+    record_begin(&shell->record, action->start.attempt, action->start.resume_step);
+    if (!can_resume(shell, &err)) {
+        log_error("record", "%s", err.text);
+        children_refuse(&shell->children, &err);
+        return;
+    }
+    jobs_start(&shell->jobs, action);
+    drill_start(&shell->drill);
+    watch_at(&shell->tidying, clock_now_ns() + TIDY_AFTER_NS);
+}
+
+/* --- the processes of a dead pchrun --- */
+
+static void tell_swept(const struct shell *shell, const struct cgroup_left *left, int64_t took_ns)
+{
+    int took_ms = (int)(took_ns / NS_PER_MS);
+    if (left->groups)
+        log_warn("start",
+                 "killed the processes that a dead pchrun had left: %s; after %d ms these have not "
+                 "ended: %s; they may hold memory and ports; the commands start all the same",
+                 shell->swept.text, took_ms, left->text[0] ? left->text : "some that end");
+    else if (shell->swept.text[0])
+        log_warn("start",
+                 "killed the processes that a dead pchrun had left: %s; they ended in %d ms",
+                 shell->swept.text, took_ms);
+}
+
+/* The processes of a dead pchrun hold memory and ports that the commands need. True: they have
+ * ended, or have had kill_wait to do so. */
+static bool is_swept(struct shell *shell)
+{
+    struct cgroup_left left;
+    cgroup_sweep(&shell->children.cgroup, &left);
+    if (left.groups == 0 && !left.text[0] && !shell->swept_from)
+        return true;
+    int64_t now = clock_now_ns();
+    if (!shell->swept_from) {
+        shell->swept_from = now;
+        shell->swept = left;
+    }
+    int64_t took = now - shell->swept_from;
+    if (left.groups && took < shell->params.kill_wait_ns)
+        return false;
+    tell_swept(shell, &left, took);
+    return true;
+}
+
+static void start_swept(struct shell *shell)
+{
+    if (is_swept(shell))
+        start_commands(shell);
+    else
+        watch_at(&shell->starting, clock_now_ns() + SWEEP_LOOK_NS);
+}
+
+static void on_starting(void *ctx)
+{
+    struct shell *shell = ctx;
+    struct err err;
+    if (shell->to_start.start.generation == 0) {
+        start_swept(shell);
+    } else if (procs_mend(shell->attach.procs, &err)) {
+        children_begin_group(&shell->children);
+        start_commands(shell);
+    } else {
+        log_error("start", "%s", err.text);
+        children_refuse(&shell->children, &err);
+    }
+}
+
+/* Does the work of a start that no process waits for. */
+static void on_tidying(void *ctx)
+{
+    struct shell *shell = ctx;
+    children_watch(&shell->children);
+    const struct restart_policy *restart = &shell->params.restart;
+    if (restart->max == 0 && !restart->after_notice) /* a restart inherits from pchrun again */
+        spawn_let_go();
+    procs_clean(shell->attach.procs);
+}
+
+/* On a platform that starts jobs again, the exit code and the signals must reach pchrun itself. A
+ * shell starts the rest of a pipeline after pchrun, so this is found out after the start. */
+static void tell_above(const struct config *config)
+{
+    struct proc proc;
+    if (config->platform.preset == PRESET_NONE || getenv("PCH_SOCKET") || above_has_terminal())
+        return;
+    if (above_find_shell(getppid(), &proc))
+        log_warn("start",
+                 "a shell (%s, process %d) has started this: it dies of a SIGTERM without passing "
+                 "it on, and its exit code counts; write exec before pchrun",
+                 proc.comm, (int)proc.pid);
+    if (above_find_reader(getpid(), getppid(), &proc))
+        log_warn("start",
+                 "standard output goes to %s (process %d): the exit code of a pipeline is that of "
+                 "its last command; use --logs-dir instead, or in bash set -o pipefail",
+                 proc.comm, (int)proc.pid);
+}
+
+/* pchrun may still be reaping the last command before a restart: start the next generation later.
+ */
+static void act_start(struct shell *shell, const struct action *action)
+{
+    shell->to_start = *action;
+    if (!shell->starting.is_open) {
+        watch_init(&shell->starting, shell->loop.base, on_starting, shell);
+        watch_init(&shell->tidying, shell->loop.base, on_tidying, shell);
+    }
+    if (action->start.generation > 0) {
+        watch_at(&shell->starting, clock_now_ns());
+        return;
+    }
+    children_begin_group(&shell->children);
+    start_swept(shell);
+    tell_above(shell->config);
 }
 
 /* --- the end --- */
@@ -69,8 +216,8 @@ static void word_end(struct shell_end *end, enum outcome outcome, const char *wh
 }
 
 /* Of several nodes, node 0 and the node with the failure log the end loudly: the reader looks
- * there. A single node that succeeds logs it at debug level only. shell_finish() logs it, after all
- * other lines. */
+ * there. A single node that succeeds logs its end at debug level only. shell_finish() writes the
+ * line, after all other lines. */
 static void keep_end(struct shell *shell, const struct core_report *report,
                      const struct action *action)
 {
@@ -104,7 +251,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     struct core_report report;
     char left[512];
     core_report(shell->loop.core, &report);
-    if (shell->config->checkpoint.dir && shell->generation.tidying.at != CLOCK_NEVER)
+    if (shell->config->checkpoint.dir && shell->tidying.is_open && shell->tidying.at != CLOCK_NEVER)
         procs_clean(shell->attach.procs); /* pchrun promises this for every run, even a short one */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
@@ -137,8 +284,10 @@ static void perform(struct shell *shell, const struct action *action)
 {
     switch (action->type) {
     case ACT_PORT:
+        *action->port = rendezvous_pick(shell->config);
+        break;
     case ACT_START:
-        generation_act(&shell->generation, action);
+        act_start(shell, action);
         break;
     case ACT_SIGNAL:
         log_debug("signal", "sending %s", SIGTEXT(action->signal.number));
@@ -163,19 +312,19 @@ static void perform(struct shell *shell, const struct action *action)
         record_prepare(&shell->record, action->step, action->ranks, action->own);
         break;
     case ACT_COMMIT:
-        record_commit(&shell->record, action->step, action->save_ns);
+        record_commit(&shell->record, action);
         break;
     case ACT_UNCOUNT:
         record_uncount(&shell->record, action->has_no_step);
         break;
     case ACT_CONNECT:
-        cluster_connect(&shell->cluster);
+        peers_connect(shell->cluster.peers, &shell->cluster.chief);
         break;
     case ACT_SEND:
-        cluster_send(&shell->cluster, action->peer.conn, action->peer.msg);
+        peers_send(shell->cluster.peers, action->peer.conn, action->peer.msg);
         break;
     case ACT_CLOSE:
-        cluster_close(&shell->cluster, action->peer.conn);
+        peers_close(shell->cluster.peers, action->peer.conn);
         break;
     case ACT_NOTICE:
         procs_notice(shell->attach.procs, action->notice.text, action->notice.deadline_ns);
@@ -269,7 +418,8 @@ static void run_hook(struct shell *shell)
                             .notice_id = report.notice.label.id};
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
     shell->wants_hook = false;
-    spawn_let_go(); /* not done yet if the end is early; each hook must inherit the same */
+    spawn_let_go(); /* an early end comes before the other call; every hook inherits the same
+                     * descriptors */
     hook_run(&shell->hook, &facts, deadline, kept_back(&report));
     outfile_touch(&shell->report.out);
 }
@@ -324,10 +474,11 @@ static void shell_give_up(struct shell *shell, const struct err *err)
 }
 
 /* Nothing has been started. A signal that came meanwhile ends pchrun as usual. */
-static void shell_fail(struct shell *shell, const struct err *err)
+static void shell_fail(struct shell *shell, struct err *err)
 {
     int number = shell->takeover.signal;
     if (!number) {
+        config_explain(shell->config, err->text, sizeof err->text);
         *shell->end = shell_end_unstarted(err);
         return;
     }

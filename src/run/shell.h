@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shell: the supervisor around the core: wires the parts of this room together, performs the core's
- * actions, and ends at ACT_EXIT. Main thread.
+ * shell: the supervisor around the core: connects the rooms below it, performs the core's actions,
+ * and ends at ACT_EXIT. Main thread.
  */
 #pragma once
 

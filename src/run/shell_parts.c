@@ -34,6 +34,8 @@ static bool loop_runs(const struct shell *shell)
 
 static void free_loop(struct shell *shell)
 {
+    watch_end(&shell->starting);
+    watch_end(&shell->tidying);
     watch_end(&shell->end_wait);
     loop_free(&shell->loop);
 }
@@ -127,11 +129,11 @@ static bool hook_holds(const struct shell *shell)
 
 static bool open_logs(struct shell *shell, struct err *err)
 {
-    shell->logs.world = (struct logs_world){.config = shell->config,
-                                            .params = &shell->params,
-                                            .reap = &shell->reap,
-                                            .loop = &shell->loop,
-                                            .closed = shell->closed};
+    shell->logs = (struct logs){.config = shell->config,
+                                .params = &shell->params,
+                                .reap = &shell->reap,
+                                .loop = &shell->loop,
+                                .closed = shell->closed};
     return logs_open(&shell->logs, err);
 }
 
@@ -209,22 +211,9 @@ static bool open_answer(struct shell *shell, struct err *err)
     return true;
 }
 
-static bool open_generation(struct shell *shell, struct err *err)
-{
-    shell->generation = (struct generation){.config = shell->config,
-                                            .params = &shell->params,
-                                            .children = &shell->children,
-                                            .jobs = &shell->jobs,
-                                            .record = &shell->record,
-                                            .attach = &shell->attach,
-                                            .drill = &shell->drill};
-    generation_open(&shell->generation, shell->loop.base);
-    return true;
-}
-
 static bool open_drill(struct shell *shell, struct err *err)
 {
-    drill_open(&shell->drill, shell->config, &shell->attach, &shell->params);
+    drill_open(&shell->drill, shell->config, &shell->attach);
     return true;
 }
 
@@ -331,7 +320,6 @@ FREE(attach)
 FREE(journal)
 FREE(metrics)
 FREE(answer)
-FREE(generation)
 FREE(drill)
 FREE(cluster)
 
@@ -342,7 +330,7 @@ static const struct part {
     bool (*open)(struct shell *shell, struct err *err);
     /* True: the end waits for the part, which has its own deadline. NULL: never. */
     bool (*holds)(const struct shell *shell);
-    void (*free)(struct shell *shell); /* also called if it could not be opened */
+    void (*free)(struct shell *shell); /* also called for a part that could not be opened */
 } parts[] = {
     {open_loop, loop_runs, free_loop},
     {open_params, NULL, free_params},
@@ -358,8 +346,7 @@ static const struct part {
     {open_attach, NULL, free_attach},
     {open_journal, NULL, free_journal},
     {open_metrics, NULL, free_metrics},
-    {open_answer, NULL, free_answer}, /* its socket lies in attach's directory */
-    {open_generation, NULL, free_generation},
+    {open_answer, NULL, free_answer}, /* the socket lies in attach's directory */
     {open_drill, NULL, free_drill},
     {open_attempt, NULL, NULL},
     {open_cluster, cluster_holds, free_cluster},

@@ -19,7 +19,6 @@
 #include "record/record.h"
 #include "record/takeover.h"
 #include "run/drill.h"
-#include "run/generation.h"
 #include "status/answer.h"
 #include "status/journal.h"
 #include "status/metrics.h"
@@ -35,7 +34,7 @@ struct shell {
     struct core_params params;
     char *state_dir;   /* NULL: none */
     char *report_path; /* the same */
-    struct loop loop;  /* its callbacks are set before it is opened */
+    struct loop loop;  /* the callbacks are set before the loop is opened */
     struct reap reap;
     struct children children;
     struct jobs jobs;
@@ -54,7 +53,12 @@ struct shell {
     struct evidence evidence;
     struct hook hook;
     struct logs logs;
-    struct generation generation;
+    struct watch starting; /* starts the commands after the current event */
+    struct action to_start;
+    int64_t swept_from; /* since when the start waits for a dead pchrun's processes to end; 0: the
+                         * start does not wait */
+    struct cgroup_left swept; /* the processes found at that time */
+    struct watch tidying;     /* slow work after a start, see on_tidying() */
     struct log_limit log_limits[LIMITED_TOPICS];
     size_t opened;    /* how many parts are open */
     bool has_started; /* the job; then no outcome is "not started" */

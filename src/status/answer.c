@@ -7,10 +7,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
+#include "core/common/watchdog.h"
 #include "status/control.h"
 #include "json/writer.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,6 +35,71 @@ struct answer_text {
     int peer;       /* the next of `peers` to write */
 };
 
+/* A number that is unknown is null. */
+static void add_age(struct writer *w, const char *key, int64_t age_ns)
+{
+    int64_t ms = age_ns / NS_PER_MS;
+    writer_real(w, key, age_ns < 0 ? NAN : (double)ms / 1000);
+}
+
+static void add_steprate(struct writer *w, double steps_per_s)
+{
+    writer_real(w, "steps_per_second", steps_per_s > 0 ? steps_per_s : NAN);
+}
+
+static const char *rank_state(const struct peer_rank *rank)
+{
+    static const char *const names[] = {
+        [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
+    if (rank->attached)
+        return "attached";
+    return rank->done ? "done" : names[rank->life];
+}
+
+/* The rank's data is `ago_ns` old. */
+static void answer_add_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
+                            int64_t ago_ns)
+{
+    writer_object(w, NULL);
+    writer_int(w, "rank", rank->rank);
+    writer_int(w, "node_rank", node_rank);
+    writer_int(w, "local_rank", rank->local_rank);
+    writer_int(w, "pid", rank->pid);
+    writer_text(w, "state", rank_state(rank));
+    writer_bool(w, "attached", rank->attached);
+    writer_bool(w, "done", rank->done);
+    writer_int(w, "step", (int64_t)rank->step);
+    add_steprate(w, (double)rank->pace / 1e6);
+    add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
+    writer_bool(w, "step_age_is_least", rank->is_least);
+    writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
+    writer_int(w, "saved_step", (int64_t)rank->saved_step);
+    writer_bool(w, "counts_only", rank->counts);
+    report_add_own(w, rank->own_ns, rank->slow);
+    writer_end(w);
+}
+
+/* Node 0's last STATUS about itself may be old: take the snapshot instead. */
+static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks)
+{
+    int64_t youngest = -1;
+    for (int i = 0; i < ranks->n; i++) {
+        const struct core_rank_report *rank = &ranks->list[i];
+        uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
+        struct steprate_view view = ranks->rates[i];
+        if (i == 0 || step < own->lowest)
+            own->lowest = step;
+        if (i == 0 || step > own->highest)
+            own->highest = step;
+        if (view.steps_per_s > 0)
+            own->steps_per_s = view.steps_per_s;
+        if (view.age_ns >= 0 && (youngest < 0 || view.age_ns < youngest))
+            youngest = view.age_ns;
+    }
+    own->heard_at = ranks->now;
+    own->moved_at = youngest >= 0 ? ranks->now - youngest : 0;
+}
+
 static void write_head(const struct answer *answer, struct writer *w, const struct err *bad,
                        const struct core_report *was)
 {
@@ -48,12 +115,12 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_int(w, "round", was->round.id);
     writer_int(w, "commit_step", (int64_t)was->commit_step);
     writer_text(w, "notice", was->notice.is_live ? was->notice.label.source : NULL);
+    writer_int(w, "stops_given_up", was->stops_given_up);
     writer_end(w);
     writer_int(w, "pid", answer->params->pid);
     writer_text(w, "host", answer->params->host);
     writer_text(w, "chief", answer->chief);
-    writer_text(w, "events_file",
-                answer->journal->out.is_wanted ? answer->journal->out.file.path : NULL);
+    writer_text(w, "events_file", answer->journal->out.file.path);
     writer_text(w, "now", clock_iso8601(clock_real_ns(), now, sizeof now));
     report_write(answer->report, w, "report");
 }
@@ -69,7 +136,11 @@ static struct answer_text *text_new(struct answer *answer, const struct err *bad
     text->node = has_asked ? 0 : answer->params->node_rank;
     status_look(&text->own, answer->attach);
     text->end = has_asked ? answer->params->nnodes : text->node + 1;
-    text->npeers = status_nodes(answer->report, &text->own, &text->peers);
+    text->peers = calloc((size_t)answer->params->nnodes, sizeof *text->peers);
+    if (text->peers)
+        text->npeers = core_peers(answer->report->core, text->peers, answer->params->nnodes);
+    if (text->npeers > 0)
+        look_at_own(text->peers, &text->own);
     writer_init(&text->w, CONTROL_ANSWER_MAX, WRITER_LINE);
     writer_object(&text->w, NULL);
     write_head(answer, &text->w, bad, was);
@@ -95,22 +166,40 @@ static int write_ranks(const struct answer *answer, struct answer_text *text, in
     if (node == answer->params->node_rank) {
         for (; n < text->own.n; n++) {
             struct peer_rank own = status_rank(&text->own, n);
-            status_write_rank(&text->w, node, &own, 0);
+            answer_add_rank(&text->w, node, &own, 0);
         }
         return n;
     }
     const struct rankquery_node *told = rankquery_told(&answer->call, node, why, sizeof why);
     for (; told && n < told->n; n++)
-        status_write_rank(&text->w, node, &told->list[n], text->own.now - told->told_at);
+        answer_add_rank(&text->w, node, &told->list[n], text->own.now - told->told_at);
     return n;
 }
 
 static void write_node(const struct answer *answer, struct answer_text *text, int node)
 {
+    struct writer *w = &text->w;
+    const struct core_peer_report *peer = &text->peers[node];
     char why[64] = "it was not asked";
     bool is_known = node == answer->params->node_rank ||
                     (text->has_asked && rankquery_told(&answer->call, node, why, sizeof why));
-    status_write_node(&text->w, &text->peers[node], text->own.now, is_known ? NULL : why);
+    writer_object(w, NULL);
+    writer_int(w, "node_rank", peer->node_rank);
+    writer_text(w, "host", peer->host[0] ? peer->host : NULL);
+    writer_text(w, "state", peer->state);
+    writer_bool(w, "connected", peer->is_connected);
+    writer_bool(w, "notice", peer->has_notice);
+    writer_int(w, "ranks_attached", peer->ranks_attached);
+    writer_int_if(w, "ranks_expected", peer->ranks_expected, peer->ranks_expected >= 0);
+    writer_int(w, "lowest_step", (int64_t)peer->lowest);
+    writer_int(w, "highest_step", (int64_t)peer->highest);
+    add_steprate(w, peer->steps_per_s);
+    add_age(w, "step_age", peer->moved_at ? text->own.now - peer->moved_at : -1);
+    add_age(w, "heard_age", peer->heard_at ? text->own.now - peer->heard_at : -1);
+    writer_text(w, "why", peer->why[0] ? peer->why : NULL);
+    writer_bool(w, "ranks_known", is_known);
+    writer_text(w, "ranks_unknown_why", is_known ? NULL : why);
+    writer_end(w);
 }
 
 /* True: the text is complete. */
@@ -145,7 +234,7 @@ static void text_send(struct answer *answer, struct answer_text *text,
     else if (client)
         control_answer(client, line, len);
     else
-        control_answer_waiting(answer->control, line, len);
+        control_answer_all(answer->control, false, line, len);
     text_free(text);
 }
 
@@ -226,15 +315,21 @@ static bool can_ask(const struct answer *answer, const struct core_report *repor
                    report->why);
 }
 
+static bool answer_can_save(const struct answer *answer, struct err *err)
+{
+    return answer->params->save_mode == SAVE_ATTACH ||
+           err_set(err, ERR_USAGE, 0,
+                   "only a program that attaches can save when it is asked by hand (save.mode)");
+}
+
 static bool answer_obey(struct answer *answer, const struct control_request *request,
                         struct err *err)
 {
     char why[128];
     switch (request->verb) {
     case CONTROL_SAVE:
-        if (answer->params->save_mode != SAVE_ATTACH)
-            return err_set(err, ERR_USAGE, 0,
-                           "only a program that attaches can save and go on (save.mode)");
+        if (!answer_can_save(answer, err))
+            return false;
         loop_post(answer->attach->loop, &(struct event){.type = EV_SAVE_ASKED});
         break;
     case CONTROL_DRAIN:
@@ -244,9 +339,13 @@ static bool answer_obey(struct answer *answer, const struct control_request *req
         post_notice(answer, NOTICE_CANCEL, 0, "");
         break;
     case CONTROL_STOP:
+        if (request->saves && !answer_can_save(answer, err))
+            return false;
         snprintf(why, sizeof why, "stopped by pchctl (process %d, user %d)", request->pid,
                  request->uid);
-        loop_post(answer->attach->loop, &(struct event){.type = EV_STOP_ASKED, .why = why});
+        loop_post(
+            answer->attach->loop,
+            &(struct event){.type = EV_STOP_ASKED, .stop = {.why = why, .saves = request->saves}});
         break;
     case CONTROL_STATUS:
     case CONTROL_EVENTS:
@@ -341,7 +440,7 @@ void answer_listen(struct answer *answer)
 void answer_tell(void *ctx, const char *text, size_t len)
 {
     const struct answer *answer = ctx;
-    control_tell(answer->control, text, len);
+    control_answer_all(answer->control, true, text, len);
 }
 
 void answer_free(struct answer *answer)

@@ -63,15 +63,17 @@ static bool take_member(const struct json *member, struct control_request *ret, 
         return take_flag(member, &ret->follows, err);
     if (str_is(key, "all"))
         return take_flag(member, &ret->is_of_all, err);
+    if (str_is(key, "save"))
+        return take_flag(member, &ret->saves, err);
     if (str_is(key, "left_ms")) {
         bool ok = json_int(member, &ms) && ms >= 0 && ms <= LEFT_MAX_MS;
         ret->left_ns = ok ? ms * NS_PER_MS : NOTICE_LEFT_UNKNOWN;
         return ok || err_set(err, ERR_PROTOCOL, 0,
-                             "\"left_ms\" is not a number of milliseconds, of a year at most");
+                             "\"left_ms\" must be a number of milliseconds, at most a year");
     }
     if (str_is(key, "text"))
         return (text && str_copy(ret->text, sizeof ret->text, text) && str_printable(ret->text)) ||
-               err_set(err, ERR_PROTOCOL, 0, "\"text\" is not a text of at most %d bytes",
+               err_set(err, ERR_PROTOCOL, 0, "\"text\" must be a text of at most %d bytes",
                        CONTROL_TEXT_MAX);
     return str_is(key, "version") || str_is(key, "do") ||
            err_set(err, ERR_PROTOCOL, 0, "a request may not have a member \"%.40s\"", key);
@@ -80,17 +82,15 @@ static bool take_member(const struct json *member, struct control_request *ret, 
 /* Checks the version first: a wrong version may be the reason for all other errors. */
 static bool take_members(const struct json *root, struct control_request *ret, struct err *err)
 {
-    int64_t version;
     if (json_kind(root) != JSON_IS_OBJECT)
         return err_set(err, ERR_PROTOCOL, 0, "a request is an object, not %s",
                        json_kind_name(root));
-    if (!json_int(json_find(root, "version"), &version) || version != CONTROL_VERSION)
+    if (json_int_at(root, "version", -1) != CONTROL_VERSION)
         return err_set(err, ERR_PROTOCOL, 0,
                        "this pchrun (" PCHRUN_VERSION ") speaks version %d of the protocol; use "
                        "the pchctl that came with it",
                        CONTROL_VERSION);
-    const char *verb = json_text(json_find(root, "do"));
-    if (!verb || !control_verb_of(verb, &ret->verb))
+    if (!control_verb_of(json_text_at(root, "do"), &ret->verb))
         return err_set(err, ERR_PROTOCOL, 0, "\"do\" names no request that this pchrun knows");
     for (const struct json *member = json_first(root); member; member = json_next(member))
         if (!take_member(member, ret, err))
@@ -179,23 +179,13 @@ void control_wait(struct control_client *client)
     client->waits = true;
 }
 
-static void answer_each(struct control *control, bool follows, const char *text, size_t len)
+void control_answer_all(struct control *control, bool follows, const char *text, size_t len)
 {
     for (int i = 0; control && i < CONTROL_CLIENTS_MAX; i++) {
         struct control_client *client = &control->clients[i];
         if (client->stream && (follows ? client->follows : client->waits))
             control_answer(client, text, len);
     }
-}
-
-void control_answer_waiting(struct control *control, const char *text, size_t len)
-{
-    answer_each(control, false, text, len);
-}
-
-void control_tell(struct control *control, const char *text, size_t len)
-{
-    answer_each(control, true, text, len);
 }
 
 /* --- what clients send --- */
@@ -234,7 +224,7 @@ static void control_take(struct control_client *client, const char *line, size_t
     log_debug("control", "client %d: %s", client->pid, control_name(request.verb));
     client->follows = request.follows && request.verb == CONTROL_EVENTS;
     control->options.asked(control->options.ctx, client, &request);
-    /* From now on the lower limit applies: that for unread events. */
+    /* From now on the smaller maximum applies: that for unread events. */
     if (client->follows)
         client->unread_max = unread_bytes(client) + FOLLOW_MAX;
 }
@@ -302,7 +292,7 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
 
 /* --- begin and end --- */
 
-/* Gets its name only after listen(), so that no client finds a socket that refuses connections. */
+/* The socket gets its name only after listen(): a client that finds the name can connect. */
 static int open_socket(const struct sockaddr_un *addr, struct err *err)
 {
     struct sockaddr_un hidden = *addr;
@@ -351,7 +341,7 @@ static void send_rest(struct control_client *client)
     size_t len = evbuffer_get_length(out);
     if (len > 0 && send(bufferevent_getfd(client->stream), evbuffer_pullup(out, -1), len,
                         MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        log_debug("control", "client %d does not get all of its answer", client->pid);
+        log_debug("control", "cannot send client %d its whole answer", client->pid);
 }
 
 void control_free(struct control *control)

@@ -25,6 +25,7 @@ struct control_request {
     enum control_verb verb;
     bool follows;                    /* CONTROL_EVENTS: also future events */
     bool is_of_all;                  /* CONTROL_STATUS: also of the other nodes */
+    bool saves;                      /* CONTROL_STOP: the job first saves */
     int64_t left_ns;                 /* CONTROL_DRAIN: until the deadline, or NOTICE_LEFT_UNKNOWN */
     char text[CONTROL_TEXT_MAX + 1]; /* CONTROL_DRAIN: the reason, for people; "": none */
     int pid, uid;                    /* the client, from the kernel; the reader leaves them 0 */
@@ -52,9 +53,8 @@ void control_free(struct control *control);
 /* Sends whole lines, or nothing. If the queue is full, the connection ends. It also ends after the
  * answer, unless the client follows the events. */
 void control_answer(struct control_client *client, const char *text, size_t len);
-/* Call instead of control_answer() to answer later: control_answer_waiting() answers all clients
- * that wait. `control` may be NULL. */
+/* Call instead of control_answer() to answer later, by control_answer_all(). */
 void control_wait(struct control_client *client);
-void control_answer_waiting(struct control *control, const char *text, size_t len);
-/* Sends whole lines to all clients that follow the events. `control` may be NULL. */
-void control_tell(struct control *control, const char *text, size_t len);
+/* Sends whole lines to all clients that follow the events, or else to all that wait for an answer.
+ * `control` may be NULL. */
+void control_answer_all(struct control *control, bool follows, const char *text, size_t len);

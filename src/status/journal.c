@@ -24,7 +24,7 @@
 
 /* --- the file --- */
 
-/* The write failed: its lines are dropped, and so is its note of dropped lines. */
+/* A write failed: its lines are dropped, and so is its note of dropped lines. */
 static void count_lost(struct journal *journal)
 {
     journal->dropped += journal->writing;
@@ -63,7 +63,7 @@ static void journal_on_written(void *ctx, bool is_ok)
 
 static void add_to_file(struct journal *journal, const char *text, size_t len)
 {
-    if (!journal->out.is_wanted)
+    if (!journal->out.file.path)
         return;
     /* Leave room for the note of dropped lines. */
     bool fits = buf_len(&journal->pending) + len + 128 <= PENDING_MAX_BYTES;
@@ -123,7 +123,7 @@ static void journal_end(struct journal *journal, struct writer *w)
 /* These topics become events of their own; no other line reports them. All others are "log". */
 static const char *event_of_topic(const char *topic)
 {
-    static const char *const events[] = {"join", "lost", "restart"};
+    static const char *const events[] = {"join", "lost", "restart", "slow"};
     for (size_t i = 0; topic && i < ARRAY_LEN(events); i++)
         if (str_is(topic, events[i]))
             return events[i];
@@ -244,7 +244,7 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
     journal_end(journal, &w);
 }
 
-/* A death may be reported before the process ends. A later change of its text gets a new line. */
+/* A failure may be reported before its process ends. A new line has a text that changes later. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
@@ -262,6 +262,19 @@ static void tell_cause(struct journal *journal, const struct core_report *r)
     journal_end(journal, &w);
 }
 
+/* The number tells a client whether its own request was given up. */
+static void tell_given_up(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    if (journal->seen.stops_given_up == r->stops_given_up)
+        return;
+    journal->seen.stops_given_up = r->stops_given_up;
+    journal_begin(journal, &w, "stop_given_up");
+    writer_int(&w, "number", r->stops_given_up);
+    writer_text(&w, "text", r->why_given_up);
+    journal_end(journal, &w);
+}
+
 void journal_settle(struct journal *journal)
 {
     struct core_report report;
@@ -272,6 +285,7 @@ void journal_settle(struct journal *journal)
     tell_cause(journal, &report);
     journal_tell_notice(journal, &report);
     tell_round(journal, &report);
+    tell_given_up(journal, &report);
     tell_state(journal, &report);
 }
 
@@ -306,7 +320,7 @@ bool journal_open(struct journal *journal, const char *path, struct reap *reap,
     buf_init(&journal->pending, PENDING_MAX_BYTES);
     if (!outfile_open(&journal->out, path, reap, base, err))
         return false;
-    if (journal->out.is_wanted)
+    if (journal->out.file.path)
         watch_init(&journal->gather, base, on_gathered, journal);
     return true;
 }

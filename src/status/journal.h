@@ -26,7 +26,7 @@ struct journal {
     /* private from here on */
     unsigned count;          /* of the kept lines */
     bool is_dirty;           /* the core's report may have changed */
-    struct core_report seen; /* the report that the lines already tell */
+    struct core_report seen; /* the report that the lines already contain */
     struct outfile out;
     struct buf pending;
     unsigned gathered,

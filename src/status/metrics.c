@@ -53,7 +53,7 @@ static void gauge(struct text *text, const char *name, const char *help, double 
 
 static double real_seconds(const struct text *text, int64_t mono_ns)
 {
-    int64_t ns = text->view->real_now - (text->view->now - mono_ns);
+    int64_t ns = text->view->real_now - (text->view->ranks->now - mono_ns);
     int64_t ms = ns / NS_PER_MS;
     return (double)ms / 1000;
 }
@@ -83,7 +83,7 @@ static void put_notice(struct text *text)
     const struct core_report *r = text->view->report;
     gauge(text, "notice", "1 while the job has a notice of its end.", r->notice.is_live);
     if (r->notice.is_live && r->notice.deadline != CLOCK_NEVER)
-        gauge(text, "notice_deadline_timestamp_seconds", "When the time of the notice is up.",
+        gauge(text, "notice_deadline_timestamp_seconds", "The deadline of the notice.",
               real_seconds(text, r->notice.deadline));
 }
 
@@ -107,30 +107,49 @@ static void rank_sample(struct text *text, const char *name, int rank, double va
 /* The format wants the samples of one name together. */
 static void put_ranks(struct text *text)
 {
-    const struct metrics_view *v = text->view;
-    if (v->nranks == 0)
+    const struct status_ranks *ranks = text->view->ranks;
+    if (ranks->n == 0)
         return;
     head(text, "rank_step", "Finished steps.");
-    for (int i = 0; i < v->nranks; i++)
-        rank_sample(text, "rank_step", v->ranks[i].rank, (double)v->ranks[i].step);
-    head(text, "rank_attached", "1 while its process is attached.");
-    for (int i = 0; i < v->nranks; i++)
-        rank_sample(text, "rank_attached", v->ranks[i].rank, v->ranks[i].is_attached);
+    for (int i = 0; i < ranks->n; i++)
+        rank_sample(text, "rank_step", ranks->list[i].rank, (double)ranks->list[i].step);
+    head(text, "rank_attached", "1 while the rank's process is attached.");
+    for (int i = 0; i < ranks->n; i++)
+        rank_sample(text, "rank_attached", ranks->list[i].rank, ranks->list[i].is_attached);
+}
+
+static void put_own(struct text *text)
+{
+    const struct core_rank_report *list = text->view->ranks->list;
+    int n = text->view->ranks->n, known = 0;
+    for (int i = 0; i < n; i++)
+        known += list[i].own_ns > 0;
+    if (known == 0)
+        return;
+    head(text, "rank_own_step_seconds", "Time of a step without the waits that the rank marks.");
+    for (int i = 0; i < n; i++)
+        if (list[i].own_ns > 0)
+            rank_sample(text, "rank_own_step_seconds", list[i].rank, (double)list[i].own_ns / 1e9);
+    head(text, "rank_slow", "1 while that time is far above the median of all ranks.");
+    for (int i = 0; i < n; i++)
+        if (list[i].own_ns > 0)
+            rank_sample(text, "rank_slow", list[i].rank, list[i].slow > 0);
 }
 
 /* The slowest rank sets the pace: the others wait for it. */
 static void put_steps(struct text *text)
 {
-    const struct metrics_view *v = text->view;
-    uint64_t highest = v->report->last_step;
+    const struct core_report *r = text->view->report;
+    const struct status_ranks *ranks = text->view->ranks;
+    uint64_t highest = r->last_step;
     double slowest = 0;
     int64_t youngest = -1;
     int attached = 0;
-    for (int i = 0; i < v->nranks; i++) {
-        struct steprate_view steprate = v->rates[i];
-        if (v->ranks[i].step > highest)
-            highest = v->ranks[i].step;
-        if (v->ranks[i].slot < 0)
+    for (int i = 0; i < ranks->n; i++) {
+        struct steprate_view steprate = ranks->rates[i];
+        if (ranks->list[i].step > highest)
+            highest = ranks->list[i].step;
+        if (ranks->list[i].slot < 0)
             continue;
         attached++;
         if (steprate.steps_per_s > 0 && (slowest == 0 || steprate.steps_per_s < slowest))
@@ -139,24 +158,23 @@ static void put_steps(struct text *text)
             youngest = steprate.age_ns;
     }
     gauge(text, "step", "Finished steps of the rank that is furthest.", (double)highest);
-    gauge(text, "resumed_step", "Where this attempt began.", (double)v->report->resumed_step);
+    gauge(text, "resumed_step", "Where this attempt began.", (double)r->resumed_step);
     if (slowest > 0)
         gauge(text, "steps_per_second", "Steps per second of the slowest rank.", slowest);
     if (youngest >= 0)
         gauge(text, "last_step_timestamp_seconds",
-              "When a rank was last seen to finish a step, or was first looked at.",
-              real_seconds(text, v->now - youngest));
+              "When a rank was last seen to finish a step, or was first seen.",
+              real_seconds(text, ranks->now - youngest));
     gauge(text, "ranks_attached", "Attached processes of this node.", attached);
-    if (v->report->ranks_expected >= 0)
-        gauge(text, "ranks_expected", "Processes that are expected to attach.",
-              v->report->ranks_expected);
+    if (r->ranks_expected >= 0)
+        gauge(text, "ranks_expected", "Processes that are expected to attach.", r->ranks_expected);
 }
 
 static void put_end(struct text *text)
 {
     const struct metrics_view *v = text->view;
     char label[64] = "";
-    if (v->is_up)
+    if (v->exit_code < 0)
         return;
     add_label(label, sizeof label, "outcome", verdict_name(v->report->outcome));
     head(text, "exit_code", "The exit code of pchrun.");
@@ -168,16 +186,17 @@ void metrics_compose(const struct metrics_view *view, FILE *out)
     struct text text = {.out = out, .view = view};
     add_label(text.who, sizeof text.who, "name", view->params->job);
     str_addf(text.who, sizeof text.who, ",node=\"%d\"", view->params->node_rank);
-    gauge(&text, "up", "1 until pchrun has ended.", view->is_up);
+    gauge(&text, "up", "1 until pchrun has ended.", view->exit_code < 0);
     put_info(&text);
     gauge(&text, "attempt", "How often the scheduler has started the job.", view->report->attempt);
-    gauge(&text, "generation", "How often pchrun has started it again in this attempt.",
+    gauge(&text, "generation", "How often pchrun has started the job again in this attempt.",
           view->report->generation);
     put_state(&text);
     put_steps(&text);
     put_commit(&text);
     put_notice(&text);
     put_ranks(&text);
+    put_own(&text);
     put_end(&text);
 }
 
@@ -194,12 +213,8 @@ static void metrics_write_file(void *ctx)
     status_look(&ranks, metrics->attach);
     struct metrics_view view = {.params = metrics->report->params,
                                 .report = &report,
-                                .ranks = ranks.list,
-                                .nranks = ranks.n,
-                                .rates = ranks.rates,
-                                .now = ranks.now,
+                                .ranks = &ranks,
                                 .real_now = clock_real_ns(),
-                                .is_up = !report_is_over(metrics->report),
                                 .exit_code = metrics->report->exit_code};
     FILE *out = open_memstream(&text, &len);
     if (out)
@@ -227,7 +242,7 @@ bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
                                     .ctx = metrics};
     if (!outfile_open(&metrics->out, path, reap, base, err))
         return false;
-    if (metrics->out.is_wanted)
+    if (metrics->out.file.path)
         watch_init(&metrics->clock, base, metrics_on_clock, metrics);
     return true;
 }

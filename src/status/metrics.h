@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics: how the job stands, in the text format of Prometheus (metrics.file), for the textfile
+ * metrics: the state of the job, in the text format of Prometheus (metrics.file), for the textfile
  * collector of its node exporter. The file is replaced at changes of state and every
  * metrics.interval; without a file nothing happens, and no timer runs. A file that cannot be
  * written is logged once. Owns its memory: metrics_free(). Main thread.
@@ -18,12 +18,9 @@
 struct metrics_view {
     const struct core_params *params;
     const struct core_report *report;
-    const struct core_rank_report *ranks;
-    int nranks;
-    const struct steprate_view *rates; /* of the same ranks */
-    int64_t now, real_now;
-    bool is_up; /* pchrun has not ended */
-    int exit_code;
+    const struct status_ranks *ranks;
+    int64_t real_now; /* the wall clock at ranks->now */
+    int exit_code;    /* -1: pchrun has not ended */
 };
 /* Writes the text. */
 void metrics_compose(const struct metrics_view *view, FILE *out);
@@ -32,7 +29,7 @@ struct metrics {
     struct attach *attach;
     const struct report *report; /* knows the core, and the exit code */
     int64_t interval_ns;
-    struct outfile out; /* touch and flush it */
+    struct outfile out; /* the owner touches and flushes this file */
     struct watch clock; /* private; set while the commands run */
 };
 

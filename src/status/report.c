@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -117,6 +118,12 @@ static void report_add_sources(struct writer *w, const struct inbox *inbox)
     writer_end(w);
 }
 
+void report_add_own(struct writer *w, uint64_t own_ns, unsigned slow)
+{
+    writer_real(w, "own_seconds", own_ns ? (double)own_ns / 1e9 : NAN);
+    writer_real(w, "slow", slow ? slow / 100.0 : NAN);
+}
+
 static void report_add_ranks(struct writer *w, const struct core *core)
 {
     static struct core_rank_report ranks[CORE_SLOTS_MAX]; /* too large for the stack */
@@ -131,6 +138,7 @@ static void report_add_ranks(struct writer *w, const struct core *core)
         writer_bool(w, "victim", ranks[i].is_victim);
         writer_int(w, "saved_step", (int64_t)ranks[i].saved_step);
         writer_bool(w, "counts_only", ranks[i].is_counting);
+        report_add_own(w, ranks[i].own_ns, ranks[i].slow);
         writer_end(w);
     }
     writer_end(w);
@@ -140,8 +148,8 @@ void report_write(const struct report *report, struct writer *w, const char *key
 {
     struct core_report r;
     core_report(report->core, &r);
-    /* A commit may reach the disk after the core has decided the end. The next attempt resumes from
-     * it. */
+    /* A commit may reach the disk after the core has decided the end. The next attempt resumes
+     * there. */
     if (report->record->committed > r.commit_step) {
         r.commit_step = report->record->committed;
         r.commit_at = report->record->committed_at;
@@ -162,6 +170,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     writer_text(w, "why", r.why);
     add_notice(w, &r);
     add_round(w, &r);
+    writer_int_if(w, "save_every_ms", r.job.save_every_ns / NS_PER_MS, r.job.save_every_ns > 0);
     add_steps(w, &r, report->record);
     add_cause(w, &r);
     report_add_sources(w, report->inbox);

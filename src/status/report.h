@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report: the file that says how the job stands, replaced at each change of state, so that the
+ * report: the file with the state of the job, replaced at each change of state, so that the
  * outcome can be read after pchrun has ended. Changes during a write go into one later write. A
  * report that cannot be written is logged once, and never stops the job. Main thread.
  */
@@ -23,7 +23,7 @@ struct report {
     const struct hook *hook;         /* knows how the hook ended */
     const struct logs *logs;         /* knows what the commands print */
     const struct evidence *evidence; /* knows the file of a hang */
-    struct outfile out;              /* touch and flush it */
+    struct outfile out;              /* the owner touches and flushes this file */
     int exit_code;                   /* the final exit code; -1: not final, see the core's */
 };
 
@@ -38,11 +38,14 @@ static inline bool report_is_over(const struct report *report)
 {
     return report->exit_code >= 0;
 }
+/* Writes a rank's own part of a step, and how many times the median that is if it is slow. Unknown
+ * is null. */
+void report_add_own(struct writer *w, uint64_t own_ns, unsigned slow);
 /* Writes the contents of the file, as an object. */
 void report_write(const struct report *report, struct writer *w, const char *key);
 
 /* The file that Kubernetes makes and shows in the pod's status. Outside of Kubernetes it may belong
- * to any program, so it is not written there. */
+ * to any program, so pchrun does not write it there. */
 #define REPORT_TERMINATION_LOG "/dev/termination-log"
 
 /* Writes pchrun's last line, when none of its processes run any more. A child overwrites the file

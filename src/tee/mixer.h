@@ -22,18 +22,12 @@ struct mixer {
     struct mixer_stream *open; /* the stream whose line is open in the output; NULL: none */
 };
 
-struct mixer_out {
-    char *bytes;
-    size_t size, len; /* len: how much is in it already */
-};
+/* The length up to the last '\n' or '\r', which it includes. */
+size_t mixer_whole_lines(const char *bytes, size_t n);
 
-struct mixer_in {
-    const char *bytes;
-    size_t n;
-    bool all; /* also take a line that has no end yet */
-};
+/* The most bytes that n bytes can become: each may be a line. */
+#define MIXER_MAX(n) ((n) * (size_t)MIXER_PREFIX_MAX + 1)
 
-/* Takes bytes of `stream` and writes them to out->bytes; returns how many. If `out` is full, it
- * takes fewer. */
-size_t mixer_add(struct mixer *mixer, struct mixer_stream *stream, const struct mixer_in *in,
-                 struct mixer_out *out);
+/* Writes bytes of `stream` to `out`, which has room for MIXER_MAX(n); returns how many it wrote. */
+size_t mixer_add(struct mixer *mixer, struct mixer_stream *stream, const char *bytes, size_t n,
+                 char *out);

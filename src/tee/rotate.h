@@ -22,6 +22,6 @@ struct rotate {
     uint64_t size;
 };
 
-/* Returns how many bytes were written; if not all, errno says why. With n 0 it only opens the file.
+/* Returns how many bytes were written; if not all, errno says why. With n 0: only opens the file.
  */
 size_t rotate_write(struct rotate *file, const char *bytes, size_t n);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,21 +23,13 @@
 #define PARTIAL_WAIT_NS (500 * NS_PER_MS)
 
 enum {
-    IN_MAX = 32 * 1024, /* bytes to take from a ring at once */
-    OUT_MAX = 64 * 1024,
+    IN_MAX = 32 * 1024,         /* bytes to take from a queue at once */
     LINE_MAX_BYTES = 16 * 1024, /* do not wait for the end of a longer line */
     NOTE_MAX = 256,
     STACK_BYTES = 1 << 20 /* enough for sanitizers, too; unused pages cost nothing */
 };
 
 /* --- both sides --- */
-
-static void bell_ring(struct bell *bell)
-{
-    uint64_t one = 1;
-    if (atomic_exchange(&bell->is_awaited, false) && write(bell->event, &one, sizeof one) < 0)
-        return; /* it was signalled already */
-}
 
 static void tell_supervisor(struct bell *bell)
 {
@@ -52,32 +45,36 @@ static size_t word_note(char note[NOTE_MAX], uint64_t bytes, const char *why)
 
 /* --- the reader's side --- */
 
-/* Wakes the sink's thread: bytes were added, or no more will come. */
-static void sink_wake(struct sink *sink)
-{
-    pthread_mutex_lock(&sink->lock);
-    pthread_cond_signal(&sink->work);
-    pthread_mutex_unlock(&sink->lock);
-}
-
-bool branch_init(struct branch *branch, size_t size, struct branch_state *state)
+void branch_init(struct branch *branch, size_t size, struct branch_state *state)
 {
     branch->state = state;
     branch->file.fd = -1;
-    return ring_init(&branch->ring, size, &state->marks);
+    buf_init(&branch->queue, size);
+    atomic_store(&state->waiting, 0);
 }
 
-/* A ring that was full takes bytes again when half of it is free, so that few notes are written. */
-static bool is_free_again(struct branch *branch)
+/* Adds bytes and wakes the sink's thread. False: there is no memory for them. */
+static bool branch_queue(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
 {
-    return ring_used(&branch->ring) <= branch->ring.size / 2;
+    pthread_mutex_lock(&sink->lock);
+    bool ok = buf_add(&branch->queue, bytes, n);
+    atomic_store(&branch->state->waiting, buf_len(&branch->queue));
+    pthread_cond_signal(&sink->work);
+    pthread_mutex_unlock(&sink->lock);
+    return ok;
+}
+
+/* A queue that was full takes bytes again when half of it is free: so few notes are written. */
+static bool is_free_again(const struct branch *branch)
+{
+    return branch->state->waiting <= branch->queue.max / 2;
 }
 
 bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_until)
 {
     if (branch->state->is_full && branch->dropped == 0 && is_free_again(branch))
         branch->state->is_full = false; /* no bytes came meanwhile */
-    if (branch->state->is_full || ring_room(&branch->ring) >= n) {
+    if (branch->state->is_full || branch->queue.max - branch->state->waiting >= n) {
         branch->full_since = 0;
         return true;
     }
@@ -93,32 +90,38 @@ bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_u
     return true;
 }
 
+/* The first dropped bytes are reported; a note in the output counts them all later. */
+static void branch_drop(struct sink *sink, struct branch *branch, size_t n)
+{
+    bool is_new = branch->dropped == 0;
+    branch->state->is_full = true;
+    branch->dropped += n;
+    atomic_fetch_add(&branch->state->lost, n);
+    if (is_new)
+        tell_supervisor(sink->bell);
+}
+
 void branch_add(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
 {
     char note[NOTE_MAX];
-    if (branch->state->is_full && !is_free_again(branch)) {
-        bool is_new = branch->dropped == 0;
-        branch->dropped += n;
-        atomic_fetch_add(&branch->state->lost, n);
-        if (is_new)
+    if (branch->state->is_full && is_free_again(branch)) {
+        size_t len = word_note(note, branch->dropped, "writes took too long");
+        if (branch->dropped == 0 || branch_queue(sink, branch, note, len)) {
+            branch->state->is_full = false;
+            branch->dropped = 0;
             tell_supervisor(sink->bell);
-        return;
+        }
     }
-    if (branch->state->is_full) {
-        branch->state->is_full = false;
-        if (branch->dropped > 0)
-            ring_add(&branch->ring, note,
-                     word_note(note, branch->dropped, "they were not taken in time"));
-        tell_supervisor(sink->bell);
-    }
-    ring_add(&branch->ring, bytes, n);
-    sink_wake(sink);
+    if (branch->state->is_full || !branch_queue(sink, branch, bytes, n))
+        branch_drop(sink, branch, n);
 }
 
 void sink_close(struct sink *sink)
 {
+    pthread_mutex_lock(&sink->lock);
     atomic_store(&sink->is_closing, true);
-    sink_wake(sink);
+    pthread_cond_signal(&sink->work);
+    pthread_mutex_unlock(&sink->lock);
 }
 
 /* --- the sink's own --- */
@@ -187,42 +190,58 @@ static void sink_put(struct sink *sink, struct branch *branch, const char *bytes
     set_trouble(sink, branch, why);
 }
 
+/* Copies the first bytes of the queue, which stay in it until they are written. */
+static size_t branch_copy(struct sink *sink, struct branch *branch, char bytes[IN_MAX])
+{
+    pthread_mutex_lock(&sink->lock);
+    size_t n = buf_len(&branch->queue);
+    n = n < IN_MAX ? n : IN_MAX;
+    memcpy(bytes, buf_bytes(&branch->queue), n);
+    pthread_mutex_unlock(&sink->lock);
+    return n;
+}
+
+static void branch_take(struct sink *sink, struct branch *branch, size_t n)
+{
+    pthread_mutex_lock(&sink->lock);
+    buf_drop(&branch->queue, n);
+    atomic_store(&branch->state->waiting, buf_len(&branch->queue));
+    pthread_mutex_unlock(&sink->lock);
+}
+
 /* Writes bytes as they come. */
 static void deliver_bytes(struct sink *sink, struct branch *branch)
 {
     char bytes[IN_MAX];
-    size_t n = ring_copy(&branch->ring, bytes, sizeof bytes);
+    size_t n = branch_copy(sink, branch, bytes);
     sink_put(sink, branch, bytes, n);
-    ring_take(&branch->ring, n);
+    branch_take(sink, branch, n);
 }
 
 static void deliver_lines(struct sink *sink, struct branch *branch)
 {
-    char bytes[IN_MAX], text[OUT_MAX];
+    char bytes[IN_MAX];
     int64_t now = clock_now_ns();
-    size_t added = atomic_load(&branch->ring.marks->added);
     bool is_due = branch->partial_at > 0 && now >= branch->partial_at;
-    struct mixer_out out = {.bytes = text, .size = sizeof text};
-    struct mixer_in in = {.bytes = bytes, .n = ring_copy(&branch->ring, bytes, sizeof bytes)};
-    in.all = is_due || in.n >= LINE_MAX_BYTES || atomic_load(&sink->is_closing);
-    size_t taken = mixer_add(&sink->mixer, &branch->mixed, &in, &out);
-    bool may_have_more = out.size - out.len < MIXER_PREFIX_MAX + 2 || in.n == sizeof bytes;
-    sink_put(sink, branch, text, out.len);
-    ring_take(&branch->ring, taken);
-    branch->seen = added - may_have_more; /* if so, the branch is ready at once */
-    if (taken == in.n)
+    size_t n = branch_copy(sink, branch, bytes);
+    bool takes_all = is_due || n >= LINE_MAX_BYTES || atomic_load(&sink->is_closing);
+    size_t taken = takes_all ? n : mixer_whole_lines(bytes, n);
+    size_t len = mixer_add(&sink->mixer, &branch->mixed, bytes, taken, sink->text);
+    sink_put(sink, branch, sink->text, len);
+    branch_take(sink, branch, taken);
+    branch->seen = n - taken;
+    if (taken == n)
         branch->partial_at = 0;
     else if (taken > 0 || branch->partial_at == 0)
         branch->partial_at = now + PARTIAL_WAIT_NS;
 }
 
+/* Call with the lock held. */
 static bool is_ready(struct sink *sink, struct branch *branch, int64_t now)
 {
-    if (ring_used(&branch->ring) == 0)
-        return false;
-    return branch->partial_at == 0 || now >= branch->partial_at ||
-           branch->seen != atomic_load(&branch->ring.marks->added) ||
-           atomic_load(&sink->is_closing);
+    size_t n = buf_len(&branch->queue);
+    return n > 0 && (branch->partial_at == 0 || now >= branch->partial_at || branch->seen != n ||
+                     atomic_load(&sink->is_closing));
 }
 
 /* Takes the branches in turn, so that much output in one does not delay the others. */
@@ -278,20 +297,22 @@ static void *sink_run(void *arg)
     open_files(sink);
     while ((branch = wait_for_work(sink))) {
         (sink->by_line ? deliver_lines : deliver_bytes)(sink, branch);
-        bell_ring(sink->bell);
+        eventfd_write(sink->bell->event, 1);
     }
     atomic_store(&sink->is_done, true);
-    bell_ring(sink->bell);
+    eventfd_write(sink->bell->event, 1);
     return NULL;
 }
 
 bool sink_init(struct sink *sink, size_t max, bool by_line, struct bell *bell)
 {
     pthread_condattr_t monotonic;
-    *sink = (struct sink){
-        .branches = calloc(max, sizeof(struct branch *)), .by_line = by_line, .bell = bell};
-    return sink->branches && pthread_mutex_init(&sink->lock, NULL) == 0 &&
-           pthread_condattr_init(&monotonic) == 0 &&
+    *sink = (struct sink){.lock = PTHREAD_MUTEX_INITIALIZER,
+                          .branches = calloc(max, sizeof(struct branch *)),
+                          .by_line = by_line,
+                          .text = by_line ? malloc(MIXER_MAX(IN_MAX)) : NULL,
+                          .bell = bell};
+    return sink->branches && (!by_line || sink->text) && pthread_condattr_init(&monotonic) == 0 &&
            pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
            pthread_cond_init(&sink->work, &monotonic) == 0;
 }

@@ -11,42 +11,42 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "tee/mixer.h"
-#include "tee/ring.h"
 #include "tee/rotate.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* The supervisor may read it at any time. */
 struct branch_state {
-    _Atomic uint64_t lost;   /* bytes */
-    _Atomic int trouble;     /* errno of the last write, 0: it succeeded */
-    _Atomic bool is_full;    /* the place is too slow, so new bytes are dropped */
-    struct ring_marks marks; /* the bytes that wait to be written */
+    _Atomic uint64_t lost;  /* bytes */
+    _Atomic int trouble;    /* errno of the last write, 0: it succeeded */
+    _Atomic bool is_full;   /* the place is too slow, so new bytes are dropped */
+    _Atomic size_t waiting; /* bytes that wait to be written */
 };
 
 struct branch {
-    struct ring ring;
+    struct buf queue; /* under the sink's lock */
     struct branch_state *state;
     /* for the reader's thread */
     int64_t full_since; /* 0: not full */
-    uint64_t dropped;   /* bytes dropped since it was full */
+    uint64_t dropped;   /* bytes dropped since the branch was full */
     /* for the sink's thread */
     struct rotate file; /* the place, if it has a path; else `fd` */
     int fd;
     struct mixer_stream mixed;
     uint64_t missing; /* bytes lost since writes fail */
     int64_t retry_at;
-    size_t seen;        /* `added` when its last line had no end yet */
+    size_t seen;        /* how many bytes waited when its last line had no end yet */
     int64_t partial_at; /* when that line is written without an end; 0: no such line */
 };
 
 /* How a sink reports its progress to the reader and to the supervisor. */
 struct bell {
-    int event; /* an eventfd: signalled when the sink took bytes and is_awaited is set */
-    _Atomic bool is_awaited; /* the reader waits for the event */
-    int supervisor;          /* a socket: gets a byte when a state has changed */
+    int event;      /* an eventfd: signalled when a sink took bytes */
+    int supervisor; /* a socket: gets a byte when a state has changed */
 };
 
 struct sink {
@@ -58,10 +58,12 @@ struct sink {
     size_t count, next;
     bool by_line; /* for descriptors: branches must not interrupt each other's lines */
     struct mixer mixer;
+    char *text; /* a buffer for the lines of one write */
     _Atomic bool is_closing, is_done;
 };
 
-MUST_CHECK bool branch_init(struct branch *branch, size_t size, struct branch_state *state);
+/* At most `size` bytes wait in it. */
+void branch_init(struct branch *branch, size_t size, struct branch_state *state);
 /* True if `n` bytes may be added now. False while there is no room, until *ret_until at the latest.
  * Then true, and branch_add() drops the bytes. The reader's thread. */
 bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_until);

@@ -44,13 +44,6 @@ static void tail_put(struct tail *tail, const char *bytes, size_t n)
         tail->from = tail->end - TAIL_LAST_MAX;
 }
 
-static void put_line_end(struct tail *tail)
-{
-    tail_put(tail, "\n", 1);
-    tail->line = tail->end;
-    tail->has_cr = false;
-}
-
 /* Drops the open line, because its text starts again. It may have overwritten older lines. */
 static void take_line_back(struct tail *tail)
 {
@@ -60,34 +53,22 @@ static void take_line_back(struct tail *tail)
     tail->has_cr = false;
 }
 
-/* Adds a part of one line, without the line's end. */
-static void add_to_line(struct tail *tail, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        const char *cr = memchr(bytes, '\r', n);
-        size_t len = cr ? (size_t)(cr - bytes) : n;
-        if (len > 0 && tail->has_cr)
-            take_line_back(tail);
-        tail_put(tail, bytes, len);
-        if (!cr)
-            return;
-        tail->has_cr = true;
-        bytes += len + 1;
-        n -= len + 1;
-    }
-}
-
 static void add_last(struct tail *tail, const char *bytes, size_t n)
 {
-    while (n > 0) {
-        const char *end = memchr(bytes, '\n', n);
-        size_t len = end ? (size_t)(end - bytes) : n;
-        add_to_line(tail, bytes, len);
-        if (!end)
+    for (size_t done = 0, len; done < n; done += len + 1) {
+        const char *part = bytes + done;
+        for (len = 0; len < n - done && part[len] != '\n' && part[len] != '\r'; len++)
+            ;
+        if (len > 0 && tail->has_cr)
+            take_line_back(tail);
+        tail_put(tail, part, len);
+        if (len == n - done)
             return;
-        put_line_end(tail);
-        bytes += len + 1;
-        n -= len + 1;
+        tail->has_cr = part[len] == '\r';
+        if (tail->has_cr)
+            continue;
+        tail_put(tail, "\n", 1);
+        tail->line = tail->end;
     }
 }
 

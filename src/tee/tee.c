@@ -26,8 +26,8 @@
 
 enum {
     CHUNK = 64 * 1024, /* bytes to read at once */
-    FILE_RING = 512 * 1024,
-    PASS_RING = 256 * 1024,
+    FILE_QUEUE = 512 * 1024,
+    PASS_QUEUE = 256 * 1024,
     TORN_TRIES = 100
 };
 
@@ -83,14 +83,11 @@ void tee_count_left(struct tee_stream_state *states, size_t count)
     for (size_t i = 0; i < count * TEE_BRANCH__COUNT; i++) {
         struct branch_state *branch =
             &states[i / TEE_BRANCH__COUNT].branches[i % TEE_BRANCH__COUNT];
-        atomic_fetch_add(&branch->lost, ring_marks_used(&branch->marks));
-        atomic_store(&branch->marks.taken, 0);
-        atomic_store(&branch->marks.added, 0);
+        atomic_fetch_add(&branch->lost, atomic_exchange(&branch->waiting, 0));
     }
 }
 
-/* With much output, or after a kill, the copy may be inconsistent: its readers must allow for that.
- */
+/* With much output, or after a kill, the copy may be inconsistent: readers must allow for that. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret)
 {
     for (int i = 0; i < TORN_TRIES; i++) {
@@ -171,13 +168,11 @@ static void tee_on_control(struct reader *reader)
     reader->until = clock_now_ns() + LINGER_NS;
 }
 
-/* Set the flag before looking at the rings: later progress then signals the event. */
 static void tee_turn(struct reader *reader)
 {
     int64_t now = clock_now_ns(), until = reader->until;
     size_t n = reader->count;
     uint64_t rings;
-    atomic_store(&reader->bell.is_awaited, true);
     tee_choose(reader, now, &until);
     reader->polls[n] = (struct pollfd){.fd = reader->bell.event, .events = POLLIN};
     reader->polls[n + 1] = (struct pollfd){.fd = reader->control, .events = POLLIN};
@@ -205,7 +200,7 @@ static size_t count_left(struct reader *reader)
 {
     size_t n = 0;
     for (size_t i = 0; i < reader->count * TEE_BRANCH__COUNT; i++)
-        n += ring_used(&reader->routes[i / TEE_BRANCH__COUNT].branches[i % TEE_BRANCH__COUNT].ring);
+        n += reader->routes[i / TEE_BRANCH__COUNT].state->branches[i % TEE_BRANCH__COUNT].waiting;
     return n;
 }
 
@@ -218,7 +213,6 @@ static void wait_for_sinks(struct reader *reader)
         struct pollfd bell = {.fd = reader->bell.event, .events = POLLIN};
         int64_t now = clock_now_ns();
         uint64_t rings;
-        atomic_store(&reader->bell.is_awaited, true);
         size_t left = count_left(reader);
         if (left < before)
             stalls_at = clock_min(now + FLUSH_STALL_NS, until);
@@ -251,7 +245,7 @@ static void go_apart(const struct tee *tee, const int *keep, size_t n)
             unused &= ~(1U << tee->streams[i].to);
     fd_silence(unused);
     if (chdir("/") != 0)
-        errno = 0; /* harmless: it only keeps a directory in use */
+        errno = 0; /* harmless: the process only keeps a directory in use */
 }
 
 /* Two streams to one file share a sink, to keep their order. */
@@ -262,31 +256,28 @@ static bool is_one_file(void)
            out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }
 
-static bool init_route(struct reader *reader, size_t i, const struct tee *tee, bool is_joined)
+static void init_route(struct reader *reader, size_t i, const struct tee *tee, bool is_joined)
 {
     struct route *route = &reader->routes[i];
     const struct tee_stream *stream = &tee->streams[i];
     struct branch *file = &route->branches[TEE_FILE], *pass = &route->branches[TEE_PASS];
-    bool passes_on = stream->to >= 0;
     route->state = &tee->states[i];
     route->fd = stream->fd;
-    if (atomic_load(&route->state->version) % 2 != 0) /* the process before this one was killed */
+    if (atomic_load(&route->state->version) % 2 != 0) /* the last log process was killed */
         atomic_fetch_add(&route->state->version, 1);
     atomic_store(&route->state->is_reading, false);
-    if (!branch_init(file, FILE_RING, &route->state->branches[TEE_FILE]) ||
-        !branch_init(pass, passes_on ? PASS_RING : 1, &route->state->branches[TEE_PASS]))
-        return false;
+    branch_init(file, FILE_QUEUE, &route->state->branches[TEE_FILE]);
+    branch_init(pass, PASS_QUEUE, &route->state->branches[TEE_PASS]);
     file->file.path = stream->path;
     file->file.max_size = tee->max_size;
     file->file.keep = tee->keep;
     sink_put_in(&reader->sinks[SINK_FILES], file);
-    if (!passes_on)
-        return true;
+    if (stream->to < 0)
+        return;
     pass->fd = stream->to;
     pass->mixed.prefix = stream->prefix;
     route->pass = &reader->sinks[!is_joined && stream->to == STDERR_FILENO ? SINK_ERR : SINK_OUT];
     sink_put_in(route->pass, pass);
-    return true;
 }
 
 static bool tee_init(struct reader *reader, const struct tee *tee)
@@ -305,7 +296,7 @@ static bool tee_init(struct reader *reader, const struct tee *tee)
     for (int i = 0; ok && i < SINK__COUNT; i++)
         ok = sink_init(&reader->sinks[i], n, i != SINK_FILES && tee->by_line, &reader->bell);
     for (size_t i = 0; ok && i < n; i++)
-        ok = init_route(reader, i, tee, is_joined);
+        init_route(reader, i, tee, is_joined);
     for (int i = 0; ok && i < SINK__COUNT; i++)
         ok = sink_start(&reader->sinks[i]);
     return ok;
@@ -330,7 +321,7 @@ bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err)
 {
     int *keep = calloc(tee->count + 1, sizeof *keep);
     if (!keep)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep what the commands print");
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the commands' output");
     for (size_t i = 0; i < tee->count; i++)
         keep[i] = tee->streams[i].fd;
     keep[tee->count] = tee->control;
@@ -341,8 +332,8 @@ bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err)
         tee_run(tee);
     }
     free(keep);
-    *ret_pid = pid;
+    if (pid > 0)
+        *ret_pid = pid;
     return pid > 0 || err_set(err, ERR_SYSTEM, why,
-                              "cannot start the process that keeps what the "
-                              "commands print");
+                              "cannot start the process that keeps the commands' output");
 }

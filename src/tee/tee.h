@@ -30,6 +30,7 @@ struct tee_stream_state {
 
 struct tee_stream {
     int fd;                        /* the reading end of a pipe; non-blocking */
+    int writer;                    /* its other end, for a command; -1: closed */
     char *path;                    /* the path of its file; owned */
     char prefix[MIXER_PREFIX_MAX]; /* the prefix of lines that are passed on; "": none */
     int to; /* where to pass it on: STDOUT_FILENO, STDERR_FILENO; -1: nowhere */
@@ -51,8 +52,8 @@ struct tee {
 MUST_CHECK struct tee_stream_state *tee_states_new(size_t count, uint32_t lines);
 void tee_states_free(struct tee_stream_state *states, size_t count);
 
-/* Main thread. The caller reaps the process. Its exit status is 0 if it has read all, or an errno
- * if it could not start. */
+/* Main thread. The caller reaps the process. False: *ret_pid is unchanged. Its exit status is 0 if
+ * it has read all, or an errno if it could not start. */
 MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err);
 
 /* True if all output so far is in the tail. */

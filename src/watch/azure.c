@@ -5,12 +5,11 @@
  * Until the first answer, each poll's timeout is twice the last one's.
  *
  * With --acknowledge instead: approves one event, so that it begins at once on every machine that
- * it names. Use it once, after the checkpoint is committed.
+ * it names. Use this option once, after the checkpoint is committed.
  */
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/endpoint.h"
 #include "watch/watch.h"
 #include "json/writer.h"
 
@@ -29,19 +28,18 @@
 
 static struct azure {
     struct watch_timer timer;
-    char endpoint[ENDPOINT_MAX];
     char name[NAME_MAX_SIZE]; /* "": not known */
     int64_t timeouts;         /* the next poll waits this many times the timeout */
     int64_t began_ns;
     struct trouble name_trouble, events_trouble;
     unsigned acks;
-    char *ack_body;
+    const char *ack_body;
 } azure;
 
 static void azure_ask(enum http_method method, const char *path, int64_t timeouts, http_fn *fn)
 {
     char url[ENDPOINT_MAX + 100];
-    snprintf(url, sizeof url, "%s%s", azure.endpoint, path);
+    snprintf(url, sizeof url, "%s%s", watch.server, path);
     http_start(&(struct http_request){
         .method = method,
         .url = url,
@@ -75,8 +73,8 @@ static void fail_name(const struct err *err)
 {
     watch_failed(&azure.name_trouble, "the name of this machine", err);
     if (azure.name_trouble.times == NAME_TRIES)
-        log_warn("azure", "the name of this machine is unknown (set --name): events "
-                          "of every machine of its set count as its own");
+        log_warn("azure", "the name of this machine is unknown (set --name): events of "
+                          "all machines of its scale set count as its own");
 }
 
 static void on_name(void *ctx, const struct http_answer *answer)
@@ -122,14 +120,14 @@ static void on_ack(void *ctx, const struct http_answer *answer)
         watch_after(&azure.timer, watch.options.interval_ns);
     } else {
         log_error("azure",
-                  "event %s could not be acknowledged in %d attempts: %s; it begins when "
-                  "it is due",
+                  "event %s could not be acknowledged in %d attempts: %s; it begins at "
+                  "its scheduled time",
                   watch.options.acknowledge, ACK_TRIES, err.text);
         watch_finish(EXIT_FAILURE);
     }
 }
 
-/* {"StartRequests": [{"EventId": "…"}]}, kept to the end of the process. */
+/* {"StartRequests": [{"EventId": "…"}]}; kept to the end of the process. */
 static bool make_ack(const char *id, struct err *err)
 {
     static struct writer w;
@@ -141,20 +139,19 @@ static bool make_ack(const char *id, struct err *err)
     writer_end(&w);
     writer_end(&w);
     writer_end(&w);
-    const char *text = writer_done(&w, NULL);
-    azure.ack_body = text ? strdup(text) : NULL;
-    writer_free(&w);
+    azure.ack_body = writer_done(&w, NULL);
     return azure.ack_body || err_set(err, ERR_USAGE, 0, "--acknowledge: the id is too long");
 }
 
+static const struct endpoint_rule azure_rule = {
+    .owner = "Azure's", .fallback = "169.254.169.254", .marks = {{"sys_vendor", "Microsoft"}}};
+
 static bool azure_start(struct err *err)
 {
-    static const struct endpoint_rule rule = {
-        .owner = "Azure's", .fallback = "169.254.169.254", .marks = {{"sys_vendor", "Microsoft"}}};
     const char *id = watch.options.acknowledge;
     azure = (struct azure){.timer = {.fn = id ? acknowledge : azure_poll_once}, .timeouts = 1};
     str_copy(azure.name, sizeof azure.name, watch.options.name);
-    if ((id && !make_ack(id, err)) || !watch_ask_at(&rule, azure.endpoint, err))
+    if (id && !make_ack(id, err))
         return false;
     azure.timer.fn(NULL);
     return true;
@@ -165,8 +162,8 @@ const struct source source_azure = {
              "Azure: scheduled events of this machine; or acknowledges one (--acknowledge)", NULL,
              " acknowledge endpoint name timeout "},
     .interval_ns = NS_PER_S,
-    .lead_ns = 3600 * NS_PER_S,
+    .rule = &azure_rule,
     .topics = 1,
-    .late = "the first answer may take two minutes, since it turns the service on",
+    .late = "the first request turns the service on, which may take two minutes",
     .start = azure_start,
 };

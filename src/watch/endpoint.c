@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
 /* Checks and completes an address. `where` says in errors where it comes from. */
 static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], struct err *err)
@@ -20,8 +18,8 @@ static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], s
     char host[ENDPOINT_MAX];
     struct address address;
     if (str_starts(text, "https://"))
-        return err_set(err, ERR_USAGE, 0,
-                       "%s is \"%.100s\": metadata services are asked by plain http", where, text);
+        return err_set(err, ERR_USAGE, 0, "%s is \"%.100s\": but metadata services need plain http",
+                       where, text);
     bool fits = str_copy(host, sizeof host, text + (str_starts(text, scheme) ? strlen(scheme) : 0));
     size_t len = strlen(host);
     if (len > 0 && host[len - 1] == '/')
@@ -55,8 +53,8 @@ static bool is_here(const struct endpoint_rule *rule, const char *dmi, struct er
     if (!read_dmi(dmi, "sys_vendor", line, sizeof line))
         return true;
     return err_set(err, ERR_NOT_FOUND, 0,
-                   "this machine is none of %s: by %s/sys_vendor it is of \"%s\". To ask anyway, "
-                   "say where: --endpoint http://ADDRESS",
+                   "this machine is not %s: %s/sys_vendor says \"%s\". To ask anyway, give "
+                   "--endpoint http://ADDRESS",
                    rule->owner, dmi, line);
 }
 

@@ -7,12 +7,7 @@
 
 #include "base/err.h"
 
-#include <stddef.h>
-
 #define ENDPOINT_MAX 320
-
-/* A unique id of this boot of this machine. */
-#define ENDPOINT_BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* Where the firmware describes this machine. */
 #define ENDPOINT_DMI "/sys/class/dmi/id"

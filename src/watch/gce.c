@@ -9,12 +9,9 @@
  * their answers or the first failure. After a failure they are requested again, and the notice gets
  * its deadline later.
  */
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/answers/bodytext.h"
-#include "watch/endpoint.h"
 #include "watch/watch.h"
 
 #include <inttypes.h>
@@ -29,29 +26,22 @@
 #define RETRY_FACTOR  5 /* times the interval, at most */
 #define HANG_TIMEOUTS 5 /* times the timeout: how late a hanging request's answer may be */
 
-struct gce_key {
+static struct asker {
     const char *path, *query; /* below instance/ */
     body_fn *read;
-};
-static const struct gce_key keys[] = {
+    struct watch_timer timer;
+    struct trouble trouble;
+    char etag[40];
+    bool is_hanging; /* the request under way is a hanging one */
+    int64_t asked_ns;
+    unsigned bad_hangs, polls_left;
+} askers[] = {
     {"maintenance-event", "", body_gce_maintenance},
     {"preempted", "", body_gce_preempted},
     {"upcoming-maintenance", "alt=json&", body_gce_upcoming},
     {"shutdown-details/stop-state", "", body_gce_stop},
 };
 enum { KEY_STOP = 3 };
-
-struct asker {
-    const struct gce_key *key;
-    struct watch_timer timer;
-    struct trouble trouble;
-    char etag[40];
-    bool is_hanging; /* the request under way is a hanging one */
-    int64_t asked_ns;
-    unsigned bad_hangs, polls_left, absences;
-};
-static struct asker askers[ARRAY_LEN(keys)];
-static char endpoint[ENDPOINT_MAX], boot_id[64];
 
 static struct stop {
     struct watch_timer timer;
@@ -73,7 +63,7 @@ static struct detail {
 static void gce_send(const char *path, int64_t timeout_ns, http_fn *fn, void *ctx)
 {
     char url[ENDPOINT_MAX + 340];
-    snprintf(url, sizeof url, "%s" INSTANCE "%s", endpoint, path);
+    snprintf(url, sizeof url, "%s" INSTANCE "%s", watch.server, path);
     http_start(&(struct http_request){.url = url,
                                       .headers = {"Metadata-Flavor: Google"},
                                       .timeout_ns = timeout_ns,
@@ -93,8 +83,8 @@ static void gce_ask(void *ctx)
     if (asker->is_hanging)
         snprintf(hang, sizeof hang, "wait_for_change=true&timeout_sec=%" PRId64 "&last_etag=%s",
                  hang_s, asker->etag);
-    snprintf(path, sizeof path, "%s%s%s%s", asker->key->path,
-             asker->key->query[0] || hang[0] ? "?" : "", asker->key->query, hang);
+    snprintf(path, sizeof path, "%s%s%s%s", asker->path, asker->query[0] || hang[0] ? "?" : "",
+             asker->query, hang);
     asker->asked_ns = clock_now_ns();
     gce_send(path,
              asker->is_hanging ? HANG_TIMEOUTS * options->timeout_ns + hang_s * NS_PER_S
@@ -109,8 +99,8 @@ static void count_bad_hang(struct asker *asker)
         return;
     asker->bad_hangs = 0;
     asker->polls_left = POLLS;
-    log_debug("gce", "%s: the server does not hold the long-poll requests; pchrun-watch polls it",
-              asker->key->path);
+    log_debug("gce", "%s: the server does not hold long-poll requests; pchrun-watch polls instead",
+              asker->path);
 }
 
 /* The first retry comes soon: a restarting server is away for less than a second, and it often
@@ -123,7 +113,7 @@ static void gce_fail(struct asker *asker, const struct err *err)
     int64_t wait = failures < 10 ? first << failures : most;
     if (asker->is_hanging)
         count_bad_hang(asker);
-    watch_failed(&asker->trouble, asker->key->path, err);
+    watch_failed(&asker->trouble, asker->path, err);
     watch_after(&asker->timer, clock_min(wait, most));
 }
 
@@ -180,10 +170,10 @@ static void settle_stop(void)
     if (stop.events.count == 0)
         return;
     if (ok) {
-        watch_works(&stop.trouble, "when the stop ends");
+        watch_works(&stop.trouble, "the time of the stop");
     } else {
         stop.end_ns = EVENT_AT_UNKNOWN;
-        watch_failed(&stop.trouble, "when the stop ends", &stop.err);
+        watch_failed(&stop.trouble, "the time of the stop", &stop.err);
         watch_after(&stop.timer, RETRY_FACTOR * watch.options.interval_ns);
     }
     tell_stop();
@@ -237,20 +227,19 @@ static void take_stop(const struct events *events)
 static void take_absence(struct asker *asker, unsigned topic)
 {
     int64_t wait = watch.options.interval_ns;
-    asker->absences++;
-    if (topic == KEY_STOP && asker->absences >= LEDGER_ABSENT_WANTED)
-        stop.events.count = 0;
-    if (asker->absences >= LEDGER_ABSENT_WANTED)
+    bool is_believed = watch_absent(topic);
+    if (is_believed)
         wait *= ABSENT_FACTOR;
+    if (is_believed && topic == KEY_STOP)
+        stop.events.count = 0;
     asker->etag[0] = '\0';
-    watch_absent(topic);
     watch_after(&asker->timer, wait);
 }
 
-static void gce_take_value(struct asker *asker, unsigned topic, struct events *events)
+static void gce_take_value(unsigned topic, struct events *events)
 {
-    asker->absences = 0;
-    events_bind(events, boot_id);
+    watch.ledger.absences[topic] = 0; /* a stop is reported later */
+    events_bind(events, watch.boot_id);
     if (topic == KEY_STOP)
         take_stop(events);
     else
@@ -265,31 +254,27 @@ static void gce_on_answer(void *ctx, const struct http_answer *answer)
     unsigned topic = (unsigned)(asker - askers);
     enum said said = gce_judge(answer, &err);
     if (said == SAID_ABSENT) {
-        watch_works(&asker->trouble, asker->key->path);
+        watch_works(&asker->trouble, asker->path);
         take_absence(asker, topic);
-    } else if (said == SAID_NOTHING ||
-               !asker->key->read(answer->body, answer->len, &events, &err)) {
+    } else if (said == SAID_NOTHING || !asker->read(answer->body, answer->len, &events, &err)) {
         gce_fail(asker, &err);
     } else {
-        watch_works(&asker->trouble, asker->key->path);
-        gce_take_value(asker, topic, &events);
+        watch_works(&asker->trouble, asker->path);
+        gce_take_value(topic, &events);
         gce_go_on(asker, answer->etag);
     }
 }
 
+static const struct endpoint_rule gce_rule = {
+    {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"},
+    "169.254.169.254",
+    "Google Compute Engine's",
+    {{"product_name", "Google"}}};
+
 static bool gce_start(struct err *err)
 {
-    static const struct endpoint_rule rule = {
-        {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"},
-        "169.254.169.254",
-        "Google Compute Engine's",
-        {{"product_name", "Google"}}};
-    if (!watch_ask_at(&rule, endpoint, err))
-        return false;
-    (void)fd_read_line(ENDPOINT_BOOT_ID, boot_id, sizeof boot_id);
     stop = (struct stop){.timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        askers[i] = (struct asker){.key = &keys[i]};
+    for (size_t i = 0; i < ARRAY_LEN(askers); i++) {
         askers[i].timer = (struct watch_timer){.fn = gce_ask, .ctx = &askers[i]};
         gce_ask(&askers[i]);
     }
@@ -300,7 +285,7 @@ const struct source source_gce = {
     .word = {"gce", "Google Compute Engine: maintenance, preemption, and a graceful stop", NULL,
              " endpoint hang timeout "},
     .interval_ns = NS_PER_S,
-    .lead_ns = 3600 * NS_PER_S,
-    .topics = ARRAY_LEN(keys),
+    .rule = &gce_rule,
+    .topics = ARRAY_LEN(askers),
     .start = gce_start,
 };

@@ -21,7 +21,6 @@
 #include <sys/socket.h>
 
 #define CONNECT_MAX_NS (2 * NS_PER_S)
-#define FDS_MAX        8
 /* curl_multi_poll() takes an int of milliseconds. */
 #define WAIT_MAX_NS (3600 * NS_PER_S)
 
@@ -34,12 +33,12 @@ struct exchange {
     struct http_answer answer;
     http_fn *fn;
     void *ctx;
+    bool has_failed; /* could not start; fn is called later */
     struct exchange *next;
 };
 static struct {
-    CURLM *multi;            /* NULL: not open, so no request can run */
-    struct exchange *first;  /* under way */
-    struct exchange *failed; /* could not start; fn is called later */
+    CURLM *multi;           /* NULL: not open, so no request can run */
+    struct exchange *first; /* under way, or failed */
 } http;
 
 /* ---- libcurl ---- */
@@ -64,10 +63,7 @@ static struct {
     F(curl_multi_poll)
 
 static struct {
-/* A field cannot stand in parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
-#define CURLLIB_FIELD(name) __typeof__(&name) name;
-    CURLLIB_FUNCTIONS(CURLLIB_FIELD)
-#undef CURLLIB_FIELD
+    CURLLIB_FUNCTIONS(LIBRARY_POINTER)
 } curllib; /* filled by curllib_load(), and constant from then on */
 
 static bool curllib_log(struct err *err)
@@ -78,26 +74,18 @@ static bool curllib_log(struct err *err)
 
 static bool curllib_load(struct err *err)
 {
-    static const struct library_function functions[] = {
-#define CURLLIB_ROW(name) {#name, (void **)&curllib.name},
-        CURLLIB_FUNCTIONS(CURLLIB_ROW)
-#undef CURLLIB_ROW
-    };
+    static const char *const names[] = {CURLLIB_FUNCTIONS(LIBRARY_NAME)};
     /* The second is Debian's build with GnuTLS, which git depends on. */
     static struct library libcurl = {
-        .need = "asking a service needs libcurl 7.66 or newer",
+        .need = "an HTTP request needs libcurl 7.66 or newer",
         .package = "libcurl4",
         .files = {"libcurl.so.4", "libcurl-gnutls.so.4"},
-        .functions = functions,
-        .nfunctions = ARRAY_LEN(functions),
+        .names = names,
+        .pointers = (void **)&curllib,
+        .n = ARRAY_LEN(names),
         .check = curllib_log,
     };
     return library_load(&libcurl, err);
-}
-
-static bool out_of_memory(struct err *err)
-{
-    return err_set(err, ERR_SYSTEM, 0, "out of memory for an HTTP request");
 }
 
 bool http_open(struct err *err)
@@ -107,7 +95,7 @@ bool http_open(struct err *err)
     /* CURL_GLOBAL_NOTHING: most sources need no TLS, which initializes itself on first use. */
     if (curllib.curl_global_init(CURL_GLOBAL_NOTHING) == 0)
         http.multi = curllib.curl_multi_init();
-    return http.multi || out_of_memory(err);
+    return http.multi || err_set(err, ERR_SYSTEM, 0, "out of memory for HTTP requests");
 }
 
 static void exchange_free(struct exchange *exchange)
@@ -121,19 +109,13 @@ static void exchange_free(struct exchange *exchange)
     free(exchange);
 }
 
-static void free_all(struct exchange *list)
-{
-    while (list) {
-        struct exchange *next = list->next;
-        exchange_free(list);
-        list = next;
-    }
-}
-
 void http_close(void)
 {
-    free_all(http.first);
-    free_all(http.failed);
+    while (http.first) {
+        struct exchange *next = http.first->next;
+        exchange_free(http.first);
+        http.first = next;
+    }
     if (http.multi) {
         curllib.curl_multi_cleanup(http.multi);
         curllib.curl_global_cleanup();
@@ -145,7 +127,7 @@ void http_close(void)
 static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 {
     struct exchange *exchange = ctx;
-    return buf_add(&exchange->body, data, size * n) ? size * n : 0; /* 0: ends it */
+    return buf_add(&exchange->body, data, size * n) ? size * n : 0; /* 0: ends the transfer */
 }
 
 static void take_header(const char *line, size_t len, const char *name, char value[HTTP_HEADER_MAX])
@@ -238,22 +220,17 @@ static void set_quick_exit(struct exchange *exchange)
 #endif
 }
 
-/* A certificate is always checked; a URL with http has none. */
-static bool set_trust(struct exchange *exchange, const char *ca_file)
-{
-    return !ca_file || (SET(CURLOPT_CAINFO, ca_file) && SET(CURLOPT_CAPATH, NULL));
-}
-
 static bool http_set_up(struct exchange *exchange, const struct http_request *request)
 {
     int64_t connect_ns = clock_min(request->timeout_ns, CONNECT_MAX_NS);
+    const char *ca_file = request->ca_file; /* a certificate is always checked; http has none */
     exchange->easy = curllib.curl_easy_init();
     if (!exchange->easy)
         return false;
     set_quick_exit(exchange);
     return SET(CURLOPT_URL, request->url) && set_manners(exchange) &&
            set_headers(exchange, request) && set_method(exchange, request) &&
-           set_trust(exchange, request->ca_file) &&
+           (!ca_file || (SET(CURLOPT_CAINFO, ca_file) && SET(CURLOPT_CAPATH, NULL))) &&
            SET(CURLOPT_TIMEOUT_MS, (long)(request->timeout_ns / NS_PER_MS + 1)) &&
            SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_ns / NS_PER_MS + 1)) &&
            SET(CURLOPT_ERRORBUFFER, exchange->why) && SET(CURLOPT_PRIVATE, exchange) &&
@@ -269,19 +246,15 @@ void http_start(const struct http_request *request)
     exchange->fn = request->fn;
     exchange->ctx = request->ctx;
     buf_init(&exchange->body, request->body_max ? request->body_max : HTTP_BODY_MAX);
-    struct exchange **list = &http.first;
-    if (!http_set_up(exchange, request) ||
-        curllib.curl_multi_add_handle(http.multi, exchange->easy) != CURLM_OK) {
-        out_of_memory(&exchange->answer.err);
-        list = &http.failed;
-    }
-    exchange->next = *list;
-    *list = exchange;
+    exchange->has_failed = !http_set_up(exchange, request) ||
+                           curllib.curl_multi_add_handle(http.multi, exchange->easy) != CURLM_OK;
+    exchange->next = http.first;
+    http.first = exchange;
 }
 
 bool http_is_idle(void)
 {
-    return !http.first && !http.failed;
+    return !http.first;
 }
 
 /* ---- answers ---- */
@@ -304,17 +277,21 @@ bool http_is_word(const struct http_answer *answer, size_t size)
 
 /* ---- how it ends ---- */
 
-static void unlink_from(struct exchange **list, const struct exchange *exchange)
+static void http_unlink(const struct exchange *exchange)
 {
-    while (*list != exchange)
-        list = &(*list)->next;
-    *list = exchange->next;
+    struct exchange **link = &http.first;
+    while (*link != exchange)
+        link = &(*link)->next;
+    *link = exchange->next;
 }
 
 static void http_explain(struct exchange *exchange, CURLcode code)
 {
     struct err *err = &exchange->answer.err;
-    if (code == CURLE_WRITE_ERROR)
+    if (exchange->has_failed)
+        err_set(err, ERR_SYSTEM, 0,
+                "libcurl has no memory for a request, or was built without TLS");
+    else if (code == CURLE_WRITE_ERROR)
         err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %zu bytes", exchange->body.max);
     else
         err_set(err, ERR_SYSTEM, 0, "%s",
@@ -333,20 +310,9 @@ static void http_finish(struct exchange *exchange, CURLcode code)
     answer->body = answer->len ? (const char *)buf_bytes(&exchange->body) : "";
     answer->status = (int)status;
     answer->is_late = code == CURLE_OPERATION_TIMEDOUT;
-    unlink_from(&http.first, exchange);
+    http_unlink(exchange);
     exchange->fn(exchange->ctx, answer);
     exchange_free(exchange);
-}
-
-static void tell_failed(void)
-{
-    while (http.failed) {
-        struct exchange *exchange = http.failed;
-        http.failed = exchange->next;
-        exchange->answer.body = "";
-        exchange->fn(exchange->ctx, &exchange->answer);
-        exchange_free(exchange);
-    }
 }
 
 static void tell_ended(void)
@@ -362,32 +328,33 @@ static void tell_ended(void)
         }
 }
 
-/* Waits for the descriptors and for the running requests. */
-static void wait_for_any(const struct pollfd *fds, unsigned n, int timeout_ms)
+_Static_assert(sizeof(struct curl_waitfd) == sizeof(struct pollfd) && CURL_WAIT_POLLIN == POLLIN &&
+                   CURL_WAIT_POLLOUT == POLLOUT,
+               "libcurl waits for descriptors as poll() does");
+
+static struct exchange *first_failed(void)
 {
-    struct curl_waitfd extra[FDS_MAX];
-    int running;
-    for (unsigned i = 0; i < n; i++) {
-        extra[i] = (struct curl_waitfd){.fd = fds[i].fd};
-        if (fds[i].events & POLLIN)
-            extra[i].events |= CURL_WAIT_POLLIN;
-        if (fds[i].events & POLLOUT)
-            extra[i].events |= CURL_WAIT_POLLOUT;
-    }
-    curllib.curl_multi_poll(http.multi, extra, n, timeout_ms, NULL);
-    curllib.curl_multi_perform(http.multi, &running);
-    tell_failed();
-    tell_ended();
+    struct exchange *exchange = http.first;
+    while (exchange && !exchange->has_failed)
+        exchange = exchange->next;
+    return exchange;
 }
 
 void http_wait(struct pollfd *fds, unsigned n, int64_t timeout_ns)
 {
-    timeout_ns = http.failed ? 0 : clock_min(timeout_ns, WAIT_MAX_NS);
-    int timeout_ms = (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
-    if (http.multi)
-        wait_for_any(fds, n, timeout_ms);
+    int running;
+    struct exchange *failed;
+    while ((failed = first_failed()))
+        http_finish(failed, CURLE_FAILED_INIT);
+    int timeout_ms = (int)((clock_min(timeout_ns, WAIT_MAX_NS) + NS_PER_MS - 1) / NS_PER_MS);
+    if (http.multi) {
+        curllib.curl_multi_poll(http.multi, (struct curl_waitfd *)fds, n, timeout_ms, NULL);
+        curllib.curl_multi_perform(http.multi, &running);
+        tell_ended();
+        timeout_ms = 0;
+    }
     /* libcurl reports only readable and writable, not a hangup. */
-    if (poll(fds, n, http.multi ? 0 : timeout_ms) < 0)
+    if (poll(fds, n, timeout_ms) < 0)
         for (unsigned i = 0; i < n; i++)
             fds[i].revents = 0;
 }

@@ -54,7 +54,8 @@ bool http_is_word(const struct http_answer *answer, size_t size);
 MUST_CHECK bool http_open(struct err *err);
 /* Drops running requests; their fn is not called. */
 void http_close(void);
-/* Copies the request, except body and ctx. fn always gets the outcome, after this has returned. */
+/* Copies the request, except body and ctx. fn always gets the outcome, after this has returned.
+ * Aborts if libcurl cannot make a request at all. */
 void http_start(const struct http_request *request);
 /* True if no request is running. */
 bool http_is_idle(void);

@@ -7,7 +7,6 @@
  * Oracle's cloud is missing: its documentation announces preemptions only by its event service, not
  * by the metadata service.
  */
-#include "base/fd.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
 #include "watch/watch.h"
@@ -17,7 +16,7 @@
 
 #define TOKEN_MAX      1024
 #define TOKEN_TTL_S    21600 /* requested, and the maximum */
-#define TOKEN_EARLY_S  15    /* fetch a new one this long before its end, or at half its time */
+#define TOKEN_EARLY_S  15    /* fetch a new one this long before its end, or at half its lifetime */
 #define TOKEN_RETRY_NS (60 * NS_PER_S)
 #define SLOWLY         12 /* slow rows are requested in every 12th poll */
 
@@ -26,7 +25,7 @@
 struct imds_cloud {
     struct endpoint_rule rule;
     const char *token;                     /* "the token (IMDSv2)"; NULL: the cloud has none */
-    const char *without;                   /* the name of requests without it: " (IMDSv1)" */
+    const char *without;                   /* the name of requests without a token: " (IMDSv1)" */
     const char *token_header, *ttl_header; /* the header of a request, and that of the PUT */
     struct imds_path {
         const char *path; /* below latest/meta-data/ */
@@ -39,12 +38,10 @@ struct imds_cloud {
 static struct imds {
     const struct imds_cloud *cloud;
     struct watch_timer timer;
-    char endpoint[ENDPOINT_MAX], boot_id[64];
     char token[TOKEN_MAX];   /* "": none */
-    int64_t token_until_ns;  /* when the token is to be replaced */
-    int64_t token_retry_ns;  /* when a missing token is requested again */
+    int64_t token_at_ns;     /* when the token is to be requested or replaced */
     bool is_refused;         /* this poll's token was refused */
-    bool has_renewed;        /* and the poll is repeated with a new one */
+    bool has_renewed;        /* and the poll is repeated with a new token */
     bool has_answered;       /* a path has answered in this poll */
     unsigned polls, waiting; /* answers that this poll still waits for */
     int64_t began_ns;
@@ -64,7 +61,7 @@ static void keep_token(const struct http_answer *answer)
     int64_t early_ns = clock_min(TOKEN_EARLY_S * NS_PER_S, ttl_s * NS_PER_S / 2);
     memcpy(imds.token, answer->body, answer->len);
     imds.token[answer->len] = '\0';
-    imds.token_until_ns = clock_now_ns() + ttl_s * NS_PER_S - early_ns;
+    imds.token_at_ns = clock_now_ns() + ttl_s * NS_PER_S - early_ns;
 }
 
 static void ask_all(void);
@@ -76,8 +73,8 @@ static const char *reason_of_silence(void)
     if (!imds.is_token_late)
         return "";
     return imds.has_answered
-               ? ", though the service answers: this is a container behind the hop limit of the "
-                 "metadata service; set that to 2"
+               ? ", though the service answers: the hop limit of the metadata service is too small "
+                 "for this container; set it to 2"
                : "; in a container the hop limit of the metadata service may have to be 2";
 }
 
@@ -87,8 +84,8 @@ static void complain_of_token(void)
     struct err err;
     if (!imds.token_err.text[0])
         return;
-    err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; it is asked without one%s", imds.token_err.text,
-            reason_of_silence(), imds.cloud->without);
+    err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; requests are sent without a token%s",
+            imds.token_err.text, reason_of_silence(), imds.cloud->without);
     watch_failed(&imds.token_trouble, imds.cloud->token, &err);
     imds.token_err.text[0] = '\0';
 }
@@ -103,11 +100,11 @@ static void on_token(void *ctx, const struct http_answer *answer)
     } else {
         bool comes_back = answer->status >= 429;
         imds.token[0] = '\0';
-        imds.token_retry_ns = comes_back ? 0 : clock_now_ns() + TOKEN_RETRY_NS;
+        imds.token_at_ns = comes_back ? 0 : clock_now_ns() + TOKEN_RETRY_NS;
         imds.is_token_late = answer->is_late;
         imds.token_err = answer->err;
         if (answer->status != 0)
-            err_set(&imds.token_err, ERR_PROTOCOL, 0, "HTTP %d, and no token", answer->status);
+            err_set(&imds.token_err, ERR_PROTOCOL, 0, "HTTP %d instead of a token", answer->status);
     }
     ask_all();
 }
@@ -115,7 +112,7 @@ static void on_token(void *ctx, const struct http_answer *answer)
 static void ask_token(void)
 {
     char url[ENDPOINT_MAX + 40], ttl[80];
-    snprintf(url, sizeof url, "%s/latest/api/token", imds.endpoint);
+    snprintf(url, sizeof url, "%s/latest/api/token", watch.server);
     snprintf(ttl, sizeof ttl, "%s: %d", imds.cloud->ttl_header, TOKEN_TTL_S);
     http_start(&(struct http_request){.method = HTTP_PUT,
                                       .url = url,
@@ -146,9 +143,9 @@ static bool is_refusal(int status)
 static void refuse_token(int status, struct err *err)
 {
     imds.is_refused = true;
-    imds.token_retry_ns = 0;
-    err_set(err, ERR_PROTOCOL, 0, "HTTP %d: %s%s", status,
-            imds.token[0] ? "not accepted: " : "only with ", imds.cloud->token);
+    imds.token_at_ns = 0;
+    err_set(err, ERR_PROTOCOL, 0, "HTTP %d: the service %s %s", status,
+            imds.token[0] ? "does not accept" : "requires", imds.cloud->token);
 }
 
 static void imds_take_answer(unsigned topic, const struct http_answer *answer)
@@ -164,7 +161,7 @@ static void imds_take_answer(unsigned topic, const struct http_answer *answer)
     } else if (http_is_ok(answer, &err)) {
         ok = path->read(answer->body, answer->len, &events, &err);
         if (ok && path->needs_machine)
-            events_bind(&events, imds.boot_id);
+            events_bind(&events, watch.boot_id);
         if (ok)
             watch_tell(topic, &events);
     } else if (is_refused) {
@@ -190,7 +187,7 @@ static void imds_on_answer(void *ctx, const struct http_answer *answer)
 static void ask_path(unsigned topic)
 {
     char url[ENDPOINT_MAX + 100], token[TOKEN_MAX + 40];
-    snprintf(url, sizeof url, "%s/latest/meta-data/%s", imds.endpoint,
+    snprintf(url, sizeof url, "%s/latest/meta-data/%s", watch.server,
              imds.cloud->paths[topic].path);
     snprintf(token, sizeof token, "%s: %s", imds.cloud->token_header, imds.token);
     imds.waiting++;
@@ -213,11 +210,10 @@ static void ask_all(void)
 static void poll_all(void *ctx)
 {
     int64_t now = clock_now_ns();
-    bool is_old = imds.token[0] && now >= imds.token_until_ns;
     imds.began_ns = now;
     imds.is_refused = false;
     imds.has_answered = false;
-    if (imds.cloud->token && (is_old || (!imds.token[0] && now >= imds.token_retry_ns)))
+    if (imds.cloud->token && now >= imds.token_at_ns)
         ask_token();
     else
         ask_all();
@@ -225,11 +221,7 @@ static void poll_all(void *ctx)
 
 static bool imds_start(struct err *err)
 {
-    const struct imds_cloud *cloud = watch.options.source->cloud;
-    imds = (struct imds){.cloud = cloud, .timer = {.fn = poll_all}};
-    if (!watch_ask_at(&cloud->rule, imds.endpoint, err))
-        return false;
-    (void)fd_read_line(ENDPOINT_BOOT_ID, imds.boot_id, sizeof imds.boot_id);
+    imds = (struct imds){.cloud = watch.options.source->cloud, .timer = {.fn = poll_all}};
     poll_all(NULL);
     return true;
 }
@@ -237,7 +229,6 @@ static bool imds_start(struct err *err)
 /* ---- the clouds ---- */
 
 #define INTERVAL_NS (5 * NS_PER_S) /* as Amazon recommends */
-#define LEAD_NS     (3600 * NS_PER_S)
 
 static const struct imds_cloud amazon = {
     .rule = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT"},
@@ -276,9 +267,9 @@ static const struct imds_cloud tencent = {
     .paths = {{"spot/termination-time", body_tencent_termination, false, false}},
 };
 
-#define CLOUD(which)                                                                             \
-    .interval_ns = INTERVAL_NS, .lead_ns = LEAD_NS, .keeps_earliest = true, .start = imds_start, \
-    .cloud = &(which)
+#define CLOUD(which)                                                                            \
+    .interval_ns = INTERVAL_NS, .keeps_earliest = true, .start = imds_start, .cloud = &(which), \
+    .rule = &(which).rule
 
 const struct source source_aws = {
     .word = {"aws", "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",

@@ -7,11 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
-void ledger_init(struct ledger *ledger, const struct ledger_rules *rules, ledger_fn *tell,
-                 void *ctx)
-{
-    *ledger = (struct ledger){.rules = *rules, .tell = tell, .ctx = ctx};
-}
+#include <string.h>
 
 /* Both times are after 1970, so the difference fits; the sum may overflow. */
 static int64_t to_mono(int64_t at_ns, struct ledger_now now)
@@ -37,14 +33,29 @@ static int64_t near_at(const struct ledger *ledger, const struct ledger_live *li
     return live->deadline_ns - ledger->rules.lead_ns;
 }
 
+void ledger_drop(struct ledger *ledger, unsigned i)
+{
+    ledger->news_count--;
+    memmove(&ledger->news[i], &ledger->news[i + 1],
+            (ledger->news_count - i) * sizeof ledger->news[0]);
+}
+
+/* Adds news in place of older news of the same event. */
 static void ledger_tell(struct ledger *ledger, struct ledger_live *live, enum notice_type type)
 {
     live->told = type;
     live->told_ns = live->deadline_ns;
-    struct ledger_news news = {.type = type, .deadline_ns = live->deadline_ns};
-    str_copy(news.id, sizeof news.id, live->event.id);
-    str_copy(news.text, sizeof news.text, live->event.text);
-    ledger->tell(ledger->ctx, &news);
+    for (unsigned i = 0; i < ledger->news_count; i++)
+        if (str_is(ledger->news[i].id, live->event.id)) {
+            ledger_drop(ledger, i);
+            break;
+        }
+    if (ledger->news_count == LEDGER_NEWS_MAX)
+        ledger_drop(ledger, 0);
+    struct event *news = &ledger->news[ledger->news_count++];
+    *news = live->event;
+    news->type = type;
+    news->at_ns = live->deadline_ns;
 }
 
 /* Reports the changes of a live event. */
@@ -63,18 +74,20 @@ static struct ledger_live *ledger_find(struct ledger *ledger, const char *key)
     return NULL;
 }
 
-static void ledger_add(struct ledger *ledger, unsigned topic, const struct event *event,
-                       struct ledger_now now)
+/* Returns a live event without a deadline, which no topic names yet. NULL: it does not fit. */
+static struct ledger_live *ledger_add(struct ledger *ledger, const struct event *event)
 {
     if (ledger->count == LEDGER_LIVE_MAX) {
         if (log_limit_ok(&ledger->limit, "events", 1))
-            log_warn("events", "%s is not told: there are %d already", event->id, LEDGER_LIVE_MAX);
-        return;
+            log_warn("events", "event %s is not reported: there are %d events already", event->id,
+                     LEDGER_LIVE_MAX);
+        return NULL;
     }
     struct ledger_live *live = &ledger->live[ledger->count++];
-    *live = (struct ledger_live){.event = *event, .topics = 1U << topic, .told = NOTICE_CANCEL};
-    live->deadline_ns = to_mono(event->at_ns, now);
-    tell_changes(ledger, live, now);
+    *live = (struct ledger_live){
+        .event = *event, .deadline_ns = EVENT_AT_UNKNOWN, .told = NOTICE_CANCEL};
+    live->event.at_ns = EVENT_AT_UNKNOWN;
+    return live;
 }
 
 /* Updates a live event, but keeps the reported id. */
@@ -94,39 +107,33 @@ static void refresh(struct ledger *ledger, struct ledger_live *live, const struc
     tell_changes(ledger, live, now);
 }
 
-static void ledger_take(struct ledger *ledger, unsigned topic, const struct event *given,
-                        struct ledger_now now)
+static void ledger_take(struct ledger *ledger, const struct event *given, struct ledger_now now)
 {
     struct event event = *given;
     if (event.is_mild && ledger->rules.mild != NOTICE_CANCEL)
         event.type = ledger->rules.mild;
     struct ledger_live *live = ledger_find(ledger, event.key);
+    if (!live)
+        live = ledger_add(ledger, &event);
     if (live)
         refresh(ledger, live, &event, now);
-    else
-        ledger_add(ledger, topic, &event, now);
 }
 
-/* Notes which live events the topic names. A partial answer removes none. */
-static void mark(struct ledger *ledger, unsigned topic, const struct events *events)
+/* Notes which live events the topic names; an event that no topic names has vanished. A partial
+ * answer removes none. */
+static void ledger_sweep(struct ledger *ledger, unsigned topic, const struct events *events)
 {
+    unsigned kept = 0;
     for (unsigned i = 0; i < ledger->count; i++) {
         struct ledger_live *live = &ledger->live[i];
         if (events_find(events, live->event.key))
             live->topics |= 1U << topic;
         else if (!events->is_partial)
             live->topics &= ~(1U << topic);
-    }
-}
-
-static void ledger_sweep(struct ledger *ledger)
-{
-    unsigned kept = 0;
-    for (unsigned i = 0; i < ledger->count; i++) {
-        if (ledger->live[i].topics == 0)
-            ledger_tell(ledger, &ledger->live[i], NOTICE_CANCEL);
+        if (live->topics == 0)
+            ledger_tell(ledger, live, NOTICE_CANCEL);
         else
-            ledger->live[kept++] = ledger->live[i];
+            ledger->live[kept++] = *live;
     }
     ledger->count = kept;
 }
@@ -136,18 +143,19 @@ void ledger_update(struct ledger *ledger, unsigned topic, const struct events *e
 {
     ledger->absences[topic] = 0;
     for (unsigned i = 0; i < events->count; i++)
-        ledger_take(ledger, topic, &events->list[i], now);
-    mark(ledger, topic, events);
-    ledger_sweep(ledger);
+        ledger_take(ledger, &events->list[i], now);
+    ledger_sweep(ledger, topic, events);
 }
 
-void ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now)
+bool ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now)
 {
     static const struct events none = {0};
     unsigned absences = ledger->absences[topic] + 1;
-    if (absences >= LEDGER_ABSENT_WANTED)
+    bool is_believed = absences >= LEDGER_ABSENT_WANTED;
+    if (is_believed)
         ledger_update(ledger, topic, &none, now);
-    ledger->absences[topic] = absences < LEDGER_ABSENT_WANTED ? absences : 0;
+    ledger->absences[topic] = is_believed ? LEDGER_ABSENT_WANTED : absences;
+    return is_believed;
 }
 
 void ledger_tick(struct ledger *ledger, struct ledger_now now)

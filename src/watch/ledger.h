@@ -8,6 +8,9 @@
  * new deadline is converted to the monotonic clock once, because the wall clock may step. An event
  * further ahead than `lead` is first reported as a log, later with its real type.
  *
+ * The news wait in a queue until they are written. A slow reader delays only lines: of each event
+ * only the newest news waits.
+ *
  * Memory is of a fixed size. Reads no clock: the caller passes the time. One thread.
  */
 #pragma once
@@ -17,6 +20,8 @@
 
 #define LEDGER_TOPICS_MAX 8
 #define LEDGER_LIVE_MAX   64
+/* News of each live event, and as many of vanished ones. */
+#define LEDGER_NEWS_MAX (2 * LEDGER_LIVE_MAX)
 
 /* While a service is down, a proxy may answer that a path does not exist. So an event ends only
  * when two answers in a row say this. */
@@ -28,14 +33,6 @@
 struct ledger_now {
     int64_t real_ns, mono_ns;
 };
-
-/* A report; deadline_ns by the monotonic clock, or EVENT_AT_UNKNOWN. */
-struct ledger_news {
-    enum notice_type type;
-    char id[EVENT_ID_MAX], text[EVENT_TEXT_MAX];
-    int64_t deadline_ns;
-};
-typedef void ledger_fn(void *ctx, const struct ledger_news *news);
 
 struct ledger_rules {
     int64_t lead_ns;
@@ -50,24 +47,27 @@ struct ledger_live {
     int64_t told_ns;       /* the deadline in the last report */
     enum notice_type told; /* and the type */
 };
+
+/* Set rules first; else zeroed. */
 struct ledger {
     struct ledger_rules rules;
-    ledger_fn *tell;
-    void *ctx;
     struct ledger_live live[LEDGER_LIVE_MAX];
     unsigned count;
+    /* Not written yet, oldest first; at_ns is by the monotonic clock. */
+    struct event news[LEDGER_NEWS_MAX];
+    unsigned news_count;
     unsigned absences[LEDGER_TOPICS_MAX];
     struct log_limit limit; /* limits the log lines about events that did not fit */
 };
 
-void ledger_init(struct ledger *ledger, const struct ledger_rules *rules, ledger_fn *tell,
-                 void *ctx);
-/* A valid answer: exactly these events. New ones are reported first, vanished ones last. */
+/* A valid answer: exactly these events. New events are reported first, vanished events last. */
 void ledger_update(struct ledger *ledger, unsigned topic, const struct events *events,
                    struct ledger_now now);
-/* Call if the answer is that this topic does not exist. */
-void ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now);
+/* Call if the answer is that this topic does not exist. True: this is believed. */
+bool ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now);
 /* Reports events that have come within `lead`. */
 void ledger_tick(struct ledger *ledger, struct ledger_now now);
 /* When to call ledger_tick() next, by the monotonic clock; CLOCK_NEVER: not needed. */
 int64_t ledger_next(const struct ledger *ledger);
+/* Removes one entry of the news. */
+void ledger_drop(struct ledger *ledger, unsigned i);

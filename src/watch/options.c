@@ -14,8 +14,9 @@ static struct args_word source_word(size_t i)
     return sources[i] ? sources[i]->word : (struct args_word){0};
 }
 
-#define AT(field)   offsetof(struct watch_options, field)
-#define TIME_MAX_NS (10 * 365 * 86400 * NS_PER_S)
+#define AT(field)     offsetof(struct watch_options, field)
+#define LEAD_USUAL_NS (3600 * NS_PER_S)
+#define TIME_MAX_NS   (10 * 365 * 86400 * NS_PER_S)
 
 static const char *const mild_words[] = {"log", "checkpoint", NULL};
 static const enum notice_type milds[] = {NOTICE_LOG, NOTICE_CHECKPOINT};
@@ -24,29 +25,29 @@ static const struct args_row rows[] = {
     {"help", 'h', NULL, "this text", ARGS_HELP},
     {"version", 'V', NULL, "the version", ARGS_VERSION},
     {"list", 0, NULL, "the names of the sources", ARGS_LIST},
-    {"check", 0, NULL, "ask once, say whether the source answers, and end", ARGS_FLAG,
+    {"check", 0, NULL, "ask once, say whether the source answers, and exit", ARGS_FLAG,
      AT(is_check)},
-    {"lead", 0, "TIME", "tell what is further ahead as a log, and as itself when so near",
-     ARGS_TIME, AT(lead_ns), .max = TIME_MAX_NS},
+    {"lead", 0, "TIME", "report an event as a log entry until it is this near", ARGS_TIME,
+     AT(lead_ns), .max = TIME_MAX_NS},
     {"mild", 0, "TYPE", "type of events that the machine survives: log or checkpoint", ARGS_CHOICE,
      AT(mild), .choices = mild_words},
-    {"interval", 0, "TIME", "between two polls, and before a failure is tried again", ARGS_TIME,
+    {"interval", 0, "TIME", "time between two polls, and before a retry", ARGS_TIME,
      AT(interval_ns), false, NS_PER_MS, TIME_MAX_NS},
-    {"timeout", 0, "TIME", "for one request [2s]", ARGS_TIME, AT(timeout_ns), true, NS_PER_MS,
-     TIME_MAX_NS},
+    {"timeout", 0, "TIME", "time limit of one request [2s]", ARGS_TIME, AT(timeout_ns), true,
+     NS_PER_MS, TIME_MAX_NS},
     {"hang", 0, "TIME", "how long the server may hold a request [60s]", ARGS_TIME, AT(hang_ns),
      true, NS_PER_MS, TIME_MAX_NS},
     {"endpoint", 0, "URL", "where the service is: http://HOST[:PORT]", ARGS_TEXT, AT(endpoint),
      true},
-    {"name", 0, "NAME", "the name of this machine (azure) or pod (pod)", ARGS_TEXT, AT(name), true},
-    {"acknowledge", 0, "ID", "say that this event is expected, so that it begins, and end",
-     ARGS_TEXT, AT(acknowledge), true},
+    {"name", 0, "NAME", "the name of this machine or pod", ARGS_TEXT, AT(name), true},
+    {"acknowledge", 0, "ID", "approve this event, so that it begins at once, and exit", ARGS_TEXT,
+     AT(acknowledge), true},
     {"end-time", 0, "DATE", "the end of the job's time", ARGS_TEXT, AT(end_time), true},
     {"annotation", 0, "KEY", "which annotation [pchrun/notice]", ARGS_TEXT, AT(annotation), true},
     {"value", 0, "TEXT", "the only value of the annotation that is a notice", ARGS_TEXT, AT(value),
      true},
-    {"log-format", 0, "FORMAT", "of errors on standard error: text or json [text]", ARGS_CHOICE,
-     AT(log_format), .choices = log_format_names},
+    {"log-format", 0, "FORMAT", "format of errors on standard error: text or json [text]",
+     ARGS_CHOICE, AT(log_format), .choices = log_format_names},
 };
 
 static struct args_row watch_row(size_t i)
@@ -59,9 +60,8 @@ const struct args watch_args = {
     .version = PCHRUN_VERSION,
     .head = "Usage: pchrun-watch SOURCE [PATH] [options]\n"
             "\n"
-            "Print a line of JSON for each thing that is going to happen to this machine, when it "
-            "is\n"
-            "announced, when it changes, and when it is called off. See pchrun-watch(1).\n"
+            "Print a line of JSON when an end or a disturbance of this machine is announced,\n"
+            "changes or is cancelled. See pchrun-watch(1).\n"
             "\nSources:\n",
     .tail = "TIME is a number and its unit: ms, s, m, h or d.\n",
     .left = 23,
@@ -88,6 +88,6 @@ enum args_end watch_options_read(char **argv, FILE *out, struct watch_options *r
     if (ret->interval_ns < 0)
         ret->interval_ns = ret->source->interval_ns;
     if (ret->lead_ns < 0)
-        ret->lead_ns = ret->source->lead_ns;
+        ret->lead_ns = ret->source->lead_ns ? ret->source->lead_ns : LEAD_USUAL_NS;
     return ARGS_RUN;
 }

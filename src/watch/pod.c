@@ -8,7 +8,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/endpoint.h"
 #include "watch/watch.h"
 
 #include <errno.h>
@@ -28,7 +27,7 @@ static struct pod_source {
     struct watch_timer timer;
     const char *account;
     char ca_file[512];
-    char server[ENDPOINT_MAX], namespace[POD_NAME_MAX], name[POD_NAME_MAX];
+    char namespace[POD_NAME_MAX], name[POD_NAME_MAX];
     struct pod pod;
     int64_t began_ns;
     unsigned polls;
@@ -67,7 +66,7 @@ static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn
         return;
     }
     snprintf(header, sizeof header, "Authorization: Bearer %s", token);
-    snprintf(url, sizeof url, "%s/api/v1/%s%s%s", self.server, path,
+    snprintf(url, sizeof url, "%s/api/v1/%s%s%s", watch.server, path,
              *version ? "?resourceVersion=" : "", version);
     version[0] = '\0';
     http_start(&(struct http_request){.url = url,
@@ -89,7 +88,7 @@ static bool pod_is_ok(const struct http_answer *answer, struct err *err)
     if (answer->status != 403)
         return http_is_ok(answer, err);
     return err_set(err, ERR_PROTOCOL, 0,
-                   "HTTP 403: the pod's service account may not read it (RBAC); see "
+                   "HTTP 403: the pod's service account has no permission to read it (RBAC); see "
                    "contrib/kubernetes/README.md");
 }
 
@@ -172,7 +171,7 @@ static bool find_server(struct err *err)
                        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not an address: "
                        "%.80s and %.20s",
                        host, port ? port : "none");
-    snprintf(self.server, sizeof self.server, "https://%s%s%s:%d", is_v6 ? "[" : "", host,
+    snprintf(watch.server, sizeof watch.server, "https://%s%s%s:%d", is_v6 ? "[" : "", host,
              is_v6 ? "]" : "", (int)number);
     return true;
 }
@@ -210,10 +209,9 @@ static bool pod_start(struct err *err)
 }
 
 const struct source source_pod = {
-    .word = {"pod", "Kubernetes: the end of the pod and taints of its node, as the API server says",
+    .word = {"pod", "Kubernetes: the end of the pod and taints of its node, by the API server",
              "[PATH]", " name timeout "},
     .interval_ns = 5 * NS_PER_S,
-    .lead_ns = 3600 * NS_PER_S,
     .topics = TOPICS,
     .start = pod_start,
 };

@@ -5,7 +5,7 @@
  * not run earlier, because all nodes of a job would run it. No notice comes earlier: every job has
  * an end, and a distant end changes nothing.
  */
-#include "base/date.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -32,7 +32,7 @@ static struct slurm {
     size_t len;
     int64_t end_ns; /* by the wall clock, or EVENT_AT_UNKNOWN */
     const char *job;
-    bool has_told, has_no_limit;
+    bool has_no_limit;
 } slurm;
 
 static void slurm_tell(void)
@@ -46,7 +46,6 @@ static void slurm_tell(void)
     snprintf(event->text, sizeof event->text, "the job's time ends at %s", at);
     event->at_ns = slurm.end_ns;
     watch_tell(0, &events);
-    slurm.has_told = true;
 }
 
 /* Withdraws an earlier notice. */
@@ -57,7 +56,6 @@ static void tell_no_limit(void)
     if (!slurm.has_no_limit)
         log_info("slurm", "job %.40s has no time limit, so there is no end to report", slurm.job);
     slurm.has_no_limit = true;
-    slurm.has_told = false;
     watch_tell(0, &none);
 }
 
@@ -92,7 +90,7 @@ static void slurm_go_on(void)
         int64_t until_near = slurm.end_ns - clock_real_ns() - EARLY_NS - options->lead_ns;
         is_near = until_near <= 0;
         wait = is_near ? wait : until_near;
-        if (is_near || slurm.has_told)
+        if (is_near || watch.ledger.count > 0)
             slurm_tell();
         else
             watch_answered(0);
@@ -127,7 +125,7 @@ static bool slurm_read_answer(const char *text, struct err *err)
         return true;
     }
     if (!date_parse(date, &slurm.end_ns))
-        return err_set(err, ERR_PROTOCOL, 0, "it has %s%.40s%s for the end of job %.40s",
+        return err_set(err, ERR_PROTOCOL, 0, "it prints %s%.40s%s for the end of job %.40s",
                        *end ? "\"" : "", *end ? end : "nothing", *end ? "\"" : "", slurm.job);
     slurm.has_no_limit = false;
     return true;
@@ -149,7 +147,7 @@ static bool read_output(void)
     return true;
 }
 
-static void slurm_on_output(void *ctx)
+static void slurm_on_output(void)
 {
     struct err err;
     if (!read_output())

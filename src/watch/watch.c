@@ -6,11 +6,13 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "json/writer.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -18,8 +20,14 @@
 #define CHECK_NS         (2500 * NS_PER_MS)
 #define CHECK_TIMEOUT_NS NS_PER_S
 
+/* A unique id of this boot of this machine. */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
 /* Time between two log lines about the same failure. */
 #define SAY_AGAIN_NS (60 * NS_PER_S)
+
+/* A deadline below this is written with milliseconds, above in whole seconds. */
+#define FRACTION_NS (1000 * NS_PER_S)
 
 /* Signals that end the watch. All others keep their default action. */
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
@@ -63,10 +71,10 @@ void watch_tell(unsigned topic, const struct events *events)
     ledger_update(&watch.ledger, topic, events, now());
 }
 
-void watch_absent(unsigned topic)
+bool watch_absent(unsigned topic)
 {
     watch_answered(topic);
-    ledger_absent(&watch.ledger, topic, now());
+    return ledger_absent(&watch.ledger, topic, now());
 }
 
 void watch_failed(struct trouble *trouble, const char *what, const struct err *err)
@@ -80,9 +88,9 @@ void watch_failed(struct trouble *trouble, const char *what, const struct err *e
     trouble->said_ns = now_ns;
     trouble->is_said = true;
     if (trouble->times == 1)
-        log_warn(name, "%s: %s; trying on", what, err->text);
+        log_warn(name, "%s: %s; trying again", what, err->text);
     else
-        log_warn(name, "%s: %s; this has failed %u times by now", what, err->text, trouble->times);
+        log_warn(name, "%s: %s; failed %u times so far", what, err->text, trouble->times);
 }
 
 void watch_works(struct trouble *trouble, const char *what)
@@ -112,11 +120,6 @@ void watch_after(struct watch_timer *timer, int64_t ns)
 void watch_poll_again(struct watch_timer *timer, int64_t began_ns)
 {
     watch_call_at(timer, began_ns + watch.options.interval_ns);
-}
-
-bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX], struct err *err)
-{
-    return endpoint_find(rule, watch.options.endpoint, ENDPOINT_DMI, ret, err) && http_open(err);
 }
 
 void watch_finish(int code)
@@ -171,7 +174,7 @@ enum { FD_SIGNALS, FD_OUT, FD_SOURCE, FD__COUNT };
  * reader of standard output has closed it. */
 static bool watch_wait(int64_t until)
 {
-    bool wants_out = watch.say.count > 0 && !watch.options.is_check;
+    bool wants_out = watch.ledger.news_count > 0 && !watch.options.is_check;
     struct pollfd fds[FD__COUNT] = {
         [FD_SIGNALS] = {.fd = watch.signals, .events = POLLIN},
         [FD_OUT] = {.fd = STDOUT_FILENO, .events = wants_out ? POLLOUT : 0},
@@ -185,8 +188,68 @@ static bool watch_wait(int64_t until)
     if (fds[FD_SIGNALS].revents || (fds[FD_OUT].revents & (POLLERR | POLLHUP | POLLNVAL)))
         return false;
     if (n > FD_SOURCE && fds[FD_SOURCE].revents)
-        watch.on_fd(watch.fd_ctx);
+        watch.on_fd();
     run_timers();
+    return true;
+}
+
+/* ---- standard output ---- */
+
+/* Rounds down: the reader must not count on more time than is left. */
+static int64_t in_units(int64_t ns, int64_t unit)
+{
+    return ns / unit - (ns % unit < 0);
+}
+
+static void add_seconds(struct writer *w, int64_t left_ns)
+{
+    if (left_ns >= FRACTION_NS || left_ns <= -FRACTION_NS)
+        writer_int(w, "deadline_seconds", in_units(left_ns, NS_PER_S));
+    else
+        writer_real(w, "deadline_seconds", (double)in_units(left_ns, NS_PER_MS) / 1000);
+}
+
+size_t say_format(const struct event *news, int64_t now_ns, char out[SAY_LINE_MAX])
+{
+    struct writer w;
+    size_t len = 0;
+    writer_init(&w, SAY_LINE_MAX, WRITER_LINE);
+    writer_object(&w, NULL);
+    writer_text(&w, "type", notice_type_name(news->type));
+    if (news->id[0])
+        writer_text(&w, "id", news->id);
+    if (news->at_ns != EVENT_AT_UNKNOWN && news->type != NOTICE_CANCEL)
+        add_seconds(&w, news->at_ns - now_ns);
+    if (news->text[0])
+        writer_text(&w, "text", news->text);
+    writer_end(&w);
+    const char *text = writer_done(&w, &len);
+    if (text)
+        memcpy(out, text, len);
+    writer_free(&w);
+    return text ? len : 0;
+}
+
+static bool say_can_write(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1;
+}
+
+/* Writes the news without blocking. False: the reader has closed standard output (EPIPE), or a
+ * write failed: *err. */
+static bool say_flush(struct ledger *ledger, struct err *err)
+{
+    while (ledger->news_count > 0 && say_can_write()) {
+        char text[SAY_LINE_MAX];
+        size_t len = say_format(&ledger->news[0], clock_now_ns(), text);
+        ssize_t n = write(STDOUT_FILENO, text, len);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            return true;
+        if (n < 0)
+            return err_set(err, ERR_SYSTEM, errno, "cannot write to standard output");
+        ledger_drop(ledger, 0);
+    }
     return true;
 }
 
@@ -196,7 +259,7 @@ static int turn_until_end(void)
 {
     struct err err;
     while (!watch.is_done) {
-        if (!say_flush(&watch.say, &err)) {
+        if (!say_flush(&watch.ledger, &err)) {
             if (err.sys_errno == EPIPE)
                 return EXIT_SUCCESS;
             log_error(NULL, "%s", err.text);
@@ -254,17 +317,25 @@ static int check_until_end(void)
 
 /* ---- both ---- */
 
+static bool find_service(const struct endpoint_rule *rule, struct err *err)
+{
+    return endpoint_find(rule, watch.options.endpoint, ENDPOINT_DMI, watch.server, err) &&
+           http_open(err);
+}
+
 static bool watch_begin(const struct watch_options *options, struct err *err)
 {
-    struct ledger_rules rules = {.lead_ns = options->lead_ns,
-                                 .mild = (enum notice_type)options->mild,
-                                 .keeps_earliest = options->source->keeps_earliest};
+    const struct source *source = options->source;
     watch.options = *options;
     watch.fd = -1;
     if (options->is_check)
         watch.options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
-    ledger_init(&watch.ledger, &rules, say_put, &watch.say);
-    return take_signals(err) && options->source->start(err);
+    watch.ledger.rules = (struct ledger_rules){.lead_ns = options->lead_ns,
+                                               .mild = (enum notice_type)options->mild,
+                                               .keeps_earliest = source->keeps_earliest};
+    (void)fd_read_line(BOOT_ID, watch.boot_id, sizeof watch.boot_id);
+    return take_signals(err) && (!source->rule || find_service(source->rule, err)) &&
+           source->start(err);
 }
 
 int watch_run(const struct watch_options *options)

@@ -17,15 +17,16 @@
 #include "watch/endpoint.h"
 #include "watch/http.h"
 #include "watch/ledger.h"
-#include "watch/say.h"
 
 struct source {
     struct args_word word; /* its name, its help text and its options */
-    int64_t interval_ns, lead_ns;
-    const struct imds_cloud *cloud; /* for imds.c */
-    bool keeps_earliest;            /* struct ledger_rules */
-    unsigned topics;                /* number of topics; they count from 0 */
-    const char *late;               /* why the first answer may be late; NULL: never late */
+    int64_t interval_ns;
+    int64_t lead_ns;                  /* 0: an hour */
+    const struct endpoint_rule *rule; /* where the metadata service is; NULL: it asks none */
+    const struct imds_cloud *cloud;   /* for imds.c */
+    bool keeps_earliest;              /* struct ledger_rules */
+    unsigned topics;                  /* number of topics; they count from 0 */
+    const char *late;                 /* why the first answer may be late; NULL: never late */
     bool (*start)(struct err *err);
 };
 
@@ -37,7 +38,7 @@ struct watch_options {
     const struct source *source;
     const char *path, *endpoint, *end_time, *name, *annotation, *value, *acknowledge;
     int64_t interval_ns, timeout_ns, hang_ns, lead_ns;
-    int mild;       /* enum notice_type; NOTICE_CANCEL: the source's */
+    int mild;       /* enum notice_type; NOTICE_CANCEL: not given */
     int log_format; /* enum log_format */
     bool is_check;
 };
@@ -58,13 +59,13 @@ struct watch_timer {
 
 struct watch {
     struct watch_options options;
+    char server[ENDPOINT_MAX]; /* of the source's rule */
+    char boot_id[64];          /* of this machine; "": unknown */
     struct ledger ledger;
-    struct say say;
     struct watch_timer *timers;
     int signals; /* a signalfd */
     int fd;      /* a source's descriptor to read; -1: none */
-    void (*on_fd)(void *ctx);
-    void *fd_ctx;
+    void (*on_fd)(void);
     char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
     struct log_limit remark_limit;
     unsigned answered;      /* bits: topics with an answer */
@@ -76,14 +77,21 @@ struct watch {
 /* The one watch of this process. */
 extern struct watch watch;
 
+/* A line of standard output, as in pchrun-protocol(7): with its newline, at most SAY_LINE_MAX bytes
+ * (a pipe takes so many in one piece); `now_ns` by the monotonic clock. It is composed only when it
+ * can be written, so that its seconds left are correct. Returns its length. */
+#define SAY_LINE_MAX 2048
+size_t say_format(const struct event *news, int64_t now_ns, char out[SAY_LINE_MAX]);
+
 #define WATCH_EXIT_USAGE 2
 /* The exit status: 0, or 1 or WATCH_EXIT_USAGE after an error that was logged. With is_check: 0,
  * the source answers; 1, it does not; one line on standard output says so. */
 int watch_run(const struct watch_options *options);
 
-/* For sources: a valid answer about a topic; watch_absent(): the topic does not exist. */
+/* For sources: a valid answer about a topic; watch_absent(): the topic does not exist. True: this
+ * is believed. */
 void watch_tell(unsigned topic, const struct events *events);
-void watch_absent(unsigned topic);
+bool watch_absent(unsigned topic);
 /* The failures of one of a source's requests; zeroed at first. */
 struct trouble {
     unsigned times;  /* failures since the last success */
@@ -104,7 +112,4 @@ void watch_after(struct watch_timer *timer, int64_t ns);
 void watch_poll_again(struct watch_timer *timer, int64_t began_ns);
 /* In a forked child: resets the signals to their defaults. Async-signal-safe. */
 void watch_restore_signals(void);
-/* Before the first request to a metadata service: finds its address, and opens http. */
-MUST_CHECK bool watch_ask_at(const struct endpoint_rule *rule, char ret[ENDPOINT_MAX],
-                             struct err *err);
 void watch_finish(int code);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "x86-64 and aarch64 are");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pchrun needs a little-endian machine");
 
 static bool has_room(struct bytes *bytes, size_t n)
 {
@@ -16,7 +16,7 @@ static bool has_room(struct bytes *bytes, size_t n)
     return bytes->ok;
 }
 
-/* One move instruction for each size of a number. Otherwise every field would be a call. */
+/* One move instruction for each size of a number. Otherwise every field would call memcpy(). */
 static inline void copy(void *to, const void *from, size_t n)
 {
     if (n == 8)
@@ -31,7 +31,7 @@ static inline void copy(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
-/* There is room for them. */
+/* Call after has_room(). */
 static inline void move(struct bytes *bytes, void *field, size_t n)
 {
     if (bytes->to)

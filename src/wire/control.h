@@ -12,12 +12,12 @@
 #include "base/err.h"
 
 #define CONTROL_VERSION     1
-#define CONTROL_SOCKET      "ctl" /* no longer than "socket": if that path fits, this does */
+#define CONTROL_SOCKET      "ctl" /* not longer than "socket": fits wherever that path fits */
 #define CONTROL_REQUEST_MAX 1024  /* bytes of a line, without its newline */
 #define CONTROL_ANSWER_MAX  (32 * 1024 * 1024) /* the same; CORE_WORLD_MAX ranks fit */
 #define CONTROL_CLIENTS_MAX 16                 /* connected at a time */
 #define CONTROL_TEXT_MAX    95                 /* bytes of a notice's text */
-#define CONTROL_SOURCE      "pchctl"           /* of its notices */
+#define CONTROL_SOURCE      "pchctl"           /* the source of its notices */
 
 enum control_verb {
     CONTROL_STATUS,
@@ -29,7 +29,7 @@ enum control_verb {
     CONTROL__COUNT
 };
 
-/* "status": as "do" of a request has it. */
+/* "status": the word for "do" of a request. */
 const char *control_name(enum control_verb verb);
 /* False: no request has this name. */
 MUST_CHECK bool control_verb_of(const char *name, enum control_verb *ret);

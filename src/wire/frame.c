@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* As it is sent. The machine is little-endian: see bytes.c. */
+/* The header as bytes. The machine is little-endian: see bytes.c. */
 struct header {
     uint16_t magic;
     uint8_t version, type;

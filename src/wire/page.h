@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * page: the memory that a supervisor and one training process share, two memfds of one page each.
+ * Behind the process's page its memfd has room for the stacks of the process's threads, as text.
  *
  * Only the supervisor writes the first page; its memfd is sealed against new writable mappings. The
  * process writes the second page, so the supervisor must not trust it. Both are sealed against a
@@ -13,9 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PAGE_VERSION    1
-#define PAGE_SIZE_BYTES 4096
-#define PAGE_MAGIC      UINT32_C(0x48435031) /* "1PCH" */
+#define PAGE_VERSION      3
+#define PAGE_SIZE_BYTES   4096
+#define PAGE_STACKS_BYTES (512 * 1024)
+#define PAGE_MAGIC        UINT32_C(0x48435031) /* "1PCH" */
 
 /* Written by the supervisor. */
 struct page_supervisor {
@@ -47,6 +49,10 @@ enum page_holder { PAGE_OPENER, PAGE_TRAINER, PAGE_HOLDS };
 struct page_process {
     _Alignas(64) _Atomic uint64_t step;  /* finished steps */
     _Alignas(64) _Atomic uint32_t phase; /* enum page_phase */
+    /* A step of the last windows with marked waits, see libpch/waits.c; 0: unknown. They change too
+     * seldom to need a cache line of their own. */
+    _Atomic uint64_t own_ns;   /* its time without the waits */
+    _Atomic uint64_t whole_ns; /* all of its time */
     /* The futex words of robust mutexes, each held by one thread of the process: 0, or its thread
      * id with PAGE_WAITERS. The kernel replaces it by PAGE_DIED and wakes the waiters when the
      * thread ends or begins another program. That is before it frees the memory of the process. The
@@ -55,7 +61,16 @@ struct page_process {
         _Alignas(64) _Atomic uint32_t word;
         uint8_t room[64];
     } holds[PAGE_HOLDS];
+    /* A real-time signal. On it, the process and its forks write the stacks of their threads to the
+     * memfd, at its file offset, which the supervisor has put behind the page. 0: they do not. */
+    _Alignas(64) _Atomic uint32_t stacks_signal;
 };
+
+/* The process's time for a step, as its page shows it. */
+struct page_own {
+    uint64_t own_ns, whole_ns; /* 0: unknown */
+};
+#define PAGE_OWN_MAX (INT64_MAX / 1024) /* three months; no product of such times overflows */
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */
 #define PAGE_DIED       UINT32_C(0x40000000) /* set by the kernel (FUTEX_OWNER_DIED) */

@@ -68,6 +68,7 @@ static const struct bytes_field status_fields[] = {
     TEXT(status.roster),
     NUMBER(status.rtt_ns),
     NUMBER(status.checkpoint_asked),
+    NUMBER(status.stop_asked),
     FLAG(status.interrupted),
     FLAG(status.left),
     FLAG(status.has_notice),
@@ -92,6 +93,13 @@ static const struct bytes_field status_fields[] = {
     WITHIN(status.watch.behind_ago_ns, 0, INT64_MAX),
     FLAG(status.watch.behind_stopped),
     NUMBER(status.watch.examined),
+    WITHIN(status.own.median_ns, 0, PAGE_OWN_MAX),
+    NUMBER(status.own.known),
+    NUMBER(status.own.slow),
+    NUMBER(status.own.rank),
+    WITHIN(status.own.rank_ns, 0, PAGE_OWN_MAX),
+    WITHIN(status.watch.patience_ns, 0, INT64_MAX),
+    FLAG(status.watch.gave_up),
 };
 
 static const struct bytes_field order_fields[] = {
@@ -123,6 +131,8 @@ static const struct bytes_field order_fields[] = {
     NUMBER(order.examine),
     NUMBER(order.port),
     WITHIN(order.save_ns, 0, INT64_MAX),
+    WITHIN(order.own_ns, 0, PAGE_OWN_MAX),
+    NUMBER(order.stop_answered),
 };
 
 static const struct bytes_field look_fields[] = {
@@ -137,7 +147,7 @@ static const struct bytes_field ranks_fields[] = {
     WITHIN(ranks.count, 0, PEERMSG_RANKS_MAX),
 };
 
-/* Of the first rank; the other ranks follow it in the struct. */
+/* The fields of the first rank; the other ranks follow it in the struct. */
 static const struct bytes_field rank_fields[] = {
     NUMBER(ranks.list[0].rank),
     NUMBER(ranks.list[0].local_rank),
@@ -152,11 +162,13 @@ static const struct bytes_field rank_fields[] = {
     FLAG(ranks.list[0].is_least),
     FLAG(ranks.list[0].counts),
     WITHIN(ranks.list[0].life, 0, RANK_UNATTACHED),
+    WITHIN(ranks.list[0].own_ns, 0, PAGE_OWN_MAX),
+    NUMBER(ranks.list[0].slow),
 };
 
-/* Of a failure; without one only the first field is sent. */
+/* The fields of a failure; without a failure only the first field is sent. */
 static const struct bytes_field cause_fields[] = {
-    WITHIN(cause.fault, 0, FAULT_BROKEN),
+    WITHIN(cause.fault, 0, FAULT_GAVE_UP),
     NUMBER(cause.node),
     NUMBER(cause.rank),
     NUMBER(cause.pid),
@@ -258,6 +270,5 @@ const char *peermsg_flaw(const struct frame *frame)
     if (!bytes.ok)
         return bytes.at == bytes.size ? "it ends too early"
                                       : "a text in it is too long or holds a NUL";
-    return bytes.at < bytes.size ? "there is more in it than its fields"
-                                 : "a field is out of its range";
+    return bytes.at < bytes.size ? "it has bytes after its fields" : "a field is out of its range";
 }

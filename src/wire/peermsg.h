@@ -5,9 +5,9 @@
  * The protocol is level-triggered: a node sends its state (STATUS), the chief sends the round's
  * state (ORDER). Both are whole snapshots with a rising number, so a lost, repeated or late message
  * does no harm: the next one repeats everything. Proposing, voting, deciding and committing are
- * fields of these two. Times are durations from the moment of sending; clocks of hosts are compared
- * only to find the first of several failures. Pure; any thread. Input from a peer is untrusted
- * until it is decoded.
+ * fields of both. Times are durations from the moment of sending; clocks of hosts are compared only
+ * to find the first of several failures. Pure; any thread. Input from a peer is untrusted until it
+ * is decoded.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 2
+#define PEERMSG_VERSION 3
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -70,7 +70,7 @@ enum peer_life {
     LIFE_RUNNING,  /* has processes */
     LIFE_ENDED,    /* its commands have succeeded; their leftover processes are being ended */
     LIFE_FINISHED, /* all its processes have ended, with success */
-    LIFE_FAILED,   /* a process of it failed: see fault */
+    LIFE_FAILED,   /* a process of this node failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
 };
 enum peer_fault_kind {
@@ -79,14 +79,15 @@ enum peer_fault_kind {
     FAULT_SIGNAL,
     FAULT_START,
     FAULT_RANKS,
-    FAULT_SILENT,   /* it exited with 0, but never called pch_done() */
+    FAULT_SILENT,   /* a process exited with 0, but never called pch_done() */
     FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
     FAULT_LOST,     /* no process failed: the node was lost. Only in an ORDER */
     FAULT_STOPPED,  /* no process failed: a user stopped the job */
     FAULT_BROKEN,   /* no process failed: pchrun broke a promise of its design */
+    FAULT_GAVE_UP,  /* a process gave up its wait for other ranks: the job has hung */
 };
 
-/* A failure. Without one it takes one byte. */
+/* A failure. On the wire it takes one byte if nothing has failed. */
 struct peer_cause {
     uint8_t fault; /* enum peer_fault_kind; FAULT_NONE: no failure, and the rest is empty */
     int32_t node, rank, pid; /* rank -1: unknown; pid 0: not a process */
@@ -103,7 +104,7 @@ struct peer_cause {
 enum peer_motion {
     MOTION_MOVES,  /* a rank moves, or is within its time limit; or the watchdog is off */
     MOTION_RESTS,  /* each rank has ended, or waits for a round */
-    MOTION_ABSENT, /* the same, but not all have attached in the time for that */
+    MOTION_ABSENT, /* as MOTION_MOVES, but a rank has not attached in time */
     MOTION_STANDS, /* no rank moves, and one exceeds its time limit */
     MOTION_SILENT, /* no process has attached, and no output for too long */
 };
@@ -111,16 +112,30 @@ enum peer_motion {
 /* Whether the ranks of a node stand still, as its watchdog sees it. */
 struct peer_watch {
     uint8_t motion;        /* enum peer_motion */
-    int64_t still_ns;      /* no rank has moved for so long */
+    int64_t still_ns;      /* no rank has moved for this long */
     int64_t limit_ns;      /* the longest time limit of its standing ranks */
     uint16_t absent;       /* ranks that have not attached in time */
-    uint16_t behind_count; /* with MOTION_STANDS: ranks in the step and phase of the named one */
-    int32_t behind_rank, behind_pid; /* the rank that is furthest behind, -1: none */
+    uint16_t behind_count; /* ranks in the step and phase of behind_rank */
+    /* The rank that is furthest behind, even if it is within its limit; -1: none. */
+    int32_t behind_rank, behind_pid;
     uint64_t behind_step;
     uint8_t behind_phase;   /* enum page_phase */
     int64_t behind_ago_ns;  /* how long it has stood, or printed nothing */
-    uint8_t behind_stopped; /* by a signal, and not by a debugger */
+    uint8_t behind_stopped; /* stopped by a signal, not by a debugger */
     uint32_t examined;      /* the newest examination that is over, the steps read once more */
+    int64_t
+        patience_ns; /* after which a rank that waits for others gives up by itself, 0: unknown */
+    uint8_t gave_up; /* a rank says that it fails, since it gave up its wait for other ranks */
+};
+
+/* How long a step's own part takes the ranks of a node: the part in which they do not wait for
+ * other ranks, as they mark it. Most of it is 0 if no rank marks its waits. */
+struct peer_own {
+    uint64_t median_ns; /* of an even number of ranks, the lower of the two in the middle */
+    uint16_t known;     /* ranks that mark their waits */
+    uint16_t slow;      /* ranks that are slow */
+    int32_t rank;       /* one of these, the same as long as it is slow */
+    uint64_t rank_ns;   /* that rank's own part */
 };
 
 /* Where a node stands. The counts speak of the round in the stamp. */
@@ -131,13 +146,13 @@ struct peer_status {
     uint8_t vote;        /* enum peer_vote, on the ballot in the stamp */
     uint8_t closed; /* it knows that the round in the stamp has ended, and has opened its gate */
     uint16_t expected, attached; /* ranks of this node; or PEERMSG_UNKNOWN */
-    /* ranks; ended: without having saved in this round; served: have begun the save, or ended */
+    /* ranks; ended: ended without a save in this round; served: began the save, or ended */
     uint16_t saved, ended, failed, served;
     uint8_t mismatch; /* its ranks saved at different steps */
     uint8_t prepared; /* all saved, and the node's own record of it is on disk */
     uint8_t stepped;  /* a rank has finished a step in this generation */
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */
-    uint16_t done;    /* ranks that have trained to the end; without any rank: 1, commands have */
+    uint16_t done;    /* ranks that trained to the end; without ranks: 1, the commands did */
     uint8_t
         all_wait; /* every saving rank waits in pch_saved, so it can be told to leave or to go on */
     uint8_t own_more;         /* own saves are still to be recorded, before or after `own_step` */
@@ -151,21 +166,23 @@ struct peer_status {
     char roster[256];          /* "0-3,8": its ranks, until the chief's ORDER says that it knows */
     uint64_t rtt_ns;           /* from a heartbeat to its answer, 0: not measured */
     uint32_t checkpoint_asked; /* counts requests to save and go on */
+    uint32_t stop_asked;       /* counts requests to save, and then to end the job */
     uint8_t interrupted;       /* it has just got a signal that ends programs, such as INT */
-    uint8_t left;              /* with LIFE_GONE: but for what could not be ended */
+    uint8_t left;              /* with LIFE_GONE: some processes could not be ended */
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns;  /* until its deadline */
-    int64_t notice_lead_ns;  /* a program that does not attach gets the signal so long before it */
-    uint32_t notice_version; /* rises when there is another, or its deadline is another */
-    uint8_t knows_notice;    /* of the job's notice, and has read its steps since */
+    int64_t notice_lead_ns;  /* unattached programs get the signal this long before it */
+    uint32_t notice_version; /* rises with a new notice or a new deadline */
+    uint8_t knows_notice;    /* the node knows the job's notice, and has read its steps since */
     uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
     struct notice_label notice;
-    char save_error[128]; /* why a save failed, "": it has not */
+    char save_error[128]; /* why a save failed, "": no save has failed */
     struct peer_watch watch;
+    struct peer_own own;
 };
 
-#define PEERMSG_WHY_SIZE 640 /* with the text of a cause in it */
+#define PEERMSG_WHY_SIZE 640 /* the text of a cause fits */
 
 enum peer_phase {
     PHASE_IDLE,      /* no round yet */
@@ -201,20 +218,22 @@ struct peer_order {
     uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
     int64_t clock_ns;     /* node 0's CLOCK_MONOTONIC at the moment of sending */
     uint8_t end;          /* enum peer_end */
-    uint8_t restart;      /* with END_STOP: of this generation; another follows when all are gone */
+    uint8_t restart;      /* with END_STOP: the next generation starts when all are gone */
     uint8_t manner;       /* enum peer_manner */
     uint8_t outcome;      /* enum outcome, with END_STOP */
     int32_t exit_code;
     int32_t end_left_ms; /* until the deadline of the stop */
     uint8_t has_notice;  /* the job's live notice, for pch_notice() */
-    uint8_t is_near;     /* it is near: a failure is part of the preemption */
+    uint8_t is_near;     /* the notice is near: a failure is part of the preemption */
     int32_t notice_node;
     int64_t notice_left_ns;
     struct notice_label notice;
-    char why[PEERMSG_WHY_SIZE]; /* of the round's or the job's end */
-    uint32_t examine; /* number of the last examination of all processes, 0: there was none */
-    uint16_t port;    /* on node 0, where the commands of this generation may meet, 0: none */
-    int64_t save_ns;  /* how long a save takes, 0: not known */
+    char why[PEERMSG_WHY_SIZE]; /* why the round or the job ended */
+    uint32_t examine;       /* number of the last examination of all processes, 0: there was none */
+    uint16_t port;          /* on node 0, for the commands of this generation to meet, 0: none */
+    int64_t save_ns;        /* how long a save takes, 0: not known */
+    uint64_t own_ns;        /* the median of the ranks' own part of a step, 0: unknown */
+    uint32_t stop_answered; /* so many of this node's `stop_asked` were given up: see `why` */
 };
 
 /* Question and answer are only for people: they decide nothing, and are sent only on request. */
@@ -222,7 +241,7 @@ struct peer_look {
     uint32_t number; /* which question it is */
 };
 
-#define PEERMSG_RANKS_MAX 24 /* per message: no type may be larger than HELLO */
+#define PEERMSG_RANKS_MAX 20 /* per message: no type may be larger than HELLO */
 
 /* Of a rank whose process is not attached. */
 enum peer_rank_life {
@@ -234,17 +253,19 @@ enum peer_rank_life {
 /* A rank, for people. */
 struct peer_rank {
     uint64_t step, saved_step;
-    uint64_t pace;  /* steps in a million seconds, 0: not known */
-    int64_t age_ns; /* since its last move, before the moment of sending; -1: unknown */
+    uint64_t pace;   /* steps in a million seconds, 0: not known */
+    uint64_t own_ns; /* its own part of a step, 0: unknown */
+    int64_t age_ns;  /* since its last move, before the moment of sending; -1: unknown */
     int32_t rank, local_rank, pid;
     uint8_t phase; /* enum page_phase; of an attached rank */
     uint8_t attached, done;
     uint8_t is_least; /* it has not moved since the first look: age_ns is a lower bound */
     uint8_t counts;   /* it only reports steps, and takes no part in saves */
     uint8_t life;     /* enum peer_rank_life; of a rank that is not attached */
+    uint16_t slow;    /* 160: it is slow, at 1.6 times the median; 0: it is not */
 };
 
-/* The ranks from `first` on, of `total` that the node has. They come in order. */
+/* The ranks from `first` on, of `total` that the node has. The ranks come in order. */
 struct peer_ranks {
     uint32_t number; /* of the LOOK that is answered */
     uint32_t node_rank;
@@ -269,7 +290,7 @@ struct peermsg {
     };
 };
 _Static_assert(sizeof(struct peer_ranks) <= sizeof(struct peer_hello),
-               "messages that are seldom sent do not make room for themselves in all others");
+               "RANKS is rare, so it must not make every struct peermsg larger");
 
 /* Header and payload into `data` (FRAME_MAX is always enough). Returns the size. */
 size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap);

@@ -65,6 +65,7 @@ static const struct {
     [PROCMSG_DONE] = {"DONE", F_STEP},
     [PROCMSG_SCRATCH] = {"SCRATCH", 0},
     [PROCMSG_CLOSE] = {"CLOSE", F_STEP | F_NUMBER},
+    [PROCMSG_TIMEOUT] = {"TIMEOUT", F_NUMBER},
     [PROCMSG_WELCOME] = {"WELCOME",
                          F_RANKS | F_STEP | F_WORD | F_TAG | F_NUMBER | F_GENERATION | F_PATH},
     [PROCMSG_REFUSED] = {"REFUSED", F_TEXT},

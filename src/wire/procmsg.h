@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROCMSG_VERSION  2
+#define PROCMSG_VERSION  3
 #define PROCMSG_PATH_MAX 4096
 #define PROCMSG_UNKNOWN  (-1) /* a rank or size that the process did not state */
 
@@ -25,7 +25,7 @@ enum procmsg_type {
     /* from the process */
     PROCMSG_ATTACH = 1, /* rank, local_rank, world_size, local_world_size, step, first_step, stride,
                            last_step, flags */
-    PROCMSG_WAITING, /* step, word: it stands at this tentative gate; wants LOOK when it changes */
+    PROCMSG_WAITING, /* step, word: it waits at this tentative gate; wants LOOK when it changes */
     PROCMSG_SERVING, /* step, tag: it begins its save in the round with this tag */
     PROCMSG_SAVED,   /* step, tag (0: its own save), wants_answer, path: durable */
     PROCMSG_SAVE_FAILED, /* step, tag, text */
@@ -36,6 +36,7 @@ enum procmsg_type {
     PROCMSG_DONE,    /* step: trained to the end */
     PROCMSG_SCRATCH, /* wants the path of its scratch directory */
     PROCMSG_CLOSE,   /* step, number: it detaches (0), or exits on purpose with this status */
+    PROCMSG_TIMEOUT, /* number: the time-out of its collectives in ms, 0: there is none */
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
                              resume step, path: resume path, tag: of the round that this rank
@@ -44,7 +45,8 @@ enum procmsg_type {
                              supervisor's page, the process's page */
     PROCMSG_REFUSED,      /* text: why; the connection is closed after it */
     PROCMSG_LOOK,         /* the gate has changed */
-    PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: it was */
+    PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: whether
+                     * the step is committed */
     PROCMSG_SCRATCH_DIR, /* path: for the process to make, the supervisor will remove it; or text:
                             why there is none */
 };

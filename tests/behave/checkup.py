@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""checkup: runs pchrun --doctor and reads what it has found."""
+"""checkup: runs pchrun --doctor and reads its findings."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ from harness import CHARLM, DEADLINE
 
 
 def files_below(world):
-    """All but what the test itself keeps of a job: its output, and reports of sanitizers."""
+    """All files except those that the test keeps of a job: its output, and reports of sanitizers."""
     return {path for path in world.root.rglob("*") if not re.match(r"(out|err)\d+|sanitizer|fds", path.name)}
 
 
@@ -23,14 +23,15 @@ INIT = [sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.call(
 
 
 def cannot_enter_a_namespace():
-    """Why not: this is not root, or "/" is no mount point, as in a chroot. Empty: it can."""
+    """The reason: not root, or "/" is no mount point, as in a chroot. Empty: the test can enter one."""
     return subprocess.run([*IN_NAMESPACE, "true"], capture_output=True, text=True).stderr.strip()
 
 
 @functools.cache
 def below_no_shell():
     """The tests may run in a container whose process 1 is a shell, as in `docker run -it debian bash`. --doctor
-    finds that bad, and most tests are about something else: there they run in a namespace with an init."""
+    reports this as bad, and most tests are about something else. In such a container they run in a namespace
+    with an init."""
     try:
         program = os.readlink("/proc/1/exe")
     except OSError:  # another user's
@@ -45,7 +46,7 @@ def below_no_shell():
 
 
 def doctor(world, *options, wanted=0, before=(), command=None, env=None):
-    """Its findings: {name: (verdict, text, advice)}. Nothing was run, and nothing is left."""
+    """The findings of --doctor: {name: (verdict, text, advice)}. No command was run, and nothing is left."""
     there = files_below(world)
     apart = [] if "--pid" in before else below_no_shell()
     job = world.start(*apart, *before, world.pchrun, "--doctor", "--run-dir", world.root, *options, "--",
@@ -63,7 +64,7 @@ def doctor(world, *options, wanted=0, before=(), command=None, env=None):
 
 
 def trained(world, save_ms):
-    """A checkpoint directory with a record of saves that took so long."""
+    """A checkpoint directory with a record of saves that took `save_ms`."""
     folder = world.root / "ckpt"
     world.launch("--checkpoint-dir", folder, "--checkpoint-every", "3", "--", CHARLM, "--steps", "4",
                  "--step-time", "20", "--save-time", save_ms, "--dir", folder, code=0)

@@ -3,8 +3,8 @@
 
     client.py FILE [WAY] [stay]
 
-It attaches, tries in one WAY what a process must not, and tells in FILE what it got and how its
-attempts came out (0: it worked, else the errno). Then it ends with 5, or stays.
+It attaches, tries in one WAY something that a process must not do, and writes into FILE what it
+received and how its attempts ended (0: success, else the errno). Then it ends with 5, or stays.
 
     pages     (if none is named) changes the size of the shared memory, writes the supervisor's page
     nonsense  fills its own page with ones
@@ -24,7 +24,7 @@ import sys
 import time
 
 PAGE = 4096
-MAGIC, VERSION = 0x5050, 2
+MAGIC, VERSION = 0x5050, 3
 ATTACH, WAITING, SERVING, SAVED, SAVE_FAILED, HELD, NOTICE, ERROR, DONE, SCRATCH = range(1, 11)
 WELCOME, REFUSED = 65, 66
 F_ADD_SEALS, F_SEAL_WRITE = 1033, 8
@@ -71,7 +71,7 @@ def receive(sock):
 
 
 def attempt(result):
-    """Of a call of libc: 0, or why it failed."""
+    """The result of a call of libc: 0, or the errno."""
     failed = result in (None, -1, ctypes.c_void_p(-1).value)
     return ctypes.get_errno() if failed else 0
 

@@ -87,7 +87,7 @@ class World:
         return path
 
     def _memcheck(self, program):
-        """A script of the program's name, by which shims and tests go, that runs it in valgrind."""
+        """A script that runs the program in valgrind. It has the program's name, by which shims and tests find it."""
         folder = self.root / "memcheck"
         folder.mkdir(exist_ok=True)
         return str(self.file(f"memcheck/{os.path.basename(program)}", "#!/bin/sh\n"
@@ -101,7 +101,8 @@ class World:
         return path
 
     def start(self, *argv, env=None, code=None, **options):
-        """Starts any program, in a process group of its own, its output in files. With `code` it has ended so."""
+        """Starts any program in a process group of its own, with its output in files. With `code`: waits for its end
+        with this code."""
         n = len(self.jobs)
         out = err = None
         if "stdout" not in options:
@@ -131,14 +132,15 @@ class World:
         return self.start(self.pchrun, *args, **options)
 
     def words(self, *texts):
-        """The words of texts, and those of lists as they are. "hold NAME" is the file that go_on(NAME) creates."""
+        """Splits texts into words; the words of lists stay as they are. "hold NAME" is the file that go_on(NAME)
+        creates."""
         words = [str(word) for text in texts for word in (text.split() if isinstance(text, str) else text)]
         return [self.hold(word) if before == "hold" and "/" not in word else word
                 for before, word in zip(["", *words], words)]
 
     def act(self, *verbs, options=(), ready="ready", above=(), start=None, **more):
         """Starts pchrun over an actor, below the programs `above`, or by a function such as the fixture terminal. Verbs
-        and options: see words(). If the word `ready` is one of the verbs, the actor has said it, or all -n have;
+        and options: see words(). If the word `ready` is one of the verbs, waits until every actor has said it;
         job.actors are their pids, and job.actor the first."""
         verbs, options = self.words(*verbs), self.words(options)
         before = len(self.events.all(ready))
@@ -161,7 +163,7 @@ class World:
         return job
 
     def client(self, commands, stays=False):
-        """The words that run a pchclient through these commands. If it stays, its input does not end."""
+        """The words that run a pchclient through these commands. With `stays` the input of the client does not end."""
         script = self.file(f"script{len(list(self.root.glob('script*')))}")
         script.write_bytes(commands if isinstance(commands, bytes) else commands.encode())
         client = f"{self.helpers}/pchclient"
@@ -193,7 +195,7 @@ class World:
         """The environment that preloads shims for pchrun."""
         program = os.path.basename(self.pchrun)
         paths = ":".join(str(self.helpers / f"shim_{name}.so") for name in names)
-        # They stand before fork() of the C library; into a control group the kernel is asked itself.
+        # The shims replace fork() of the C library. A start in a control group asks the kernel directly.
         return {"LD_PRELOAD": paths, "SHIM_FOR": program, "PCHRUN_STOP_CGROUP": "off",
                 **{key: str(value) for key, value in variables.items()}}
 
@@ -242,7 +244,7 @@ def open_fds():
     for name in os.listdir("/proc/self/fd"):
         try:
             found.add((int(name), os.readlink(f"/proc/self/fd/{name}")))
-        except FileNotFoundError:  # the one that listed them
+        except FileNotFoundError:  # the process that listed them
             pass
     return found
 
@@ -290,7 +292,7 @@ def terminal(world):
 
 @pytest.fixture
 def training(world):
-    """A function that starts pchrun over pchclients. With `train` they have all attached, and trained so far."""
+    """A function that starts pchrun over pchclients. With `train` all have attached, and trained to that step."""
     started = []
 
     def start(*options, train=None, **more):
@@ -316,7 +318,7 @@ class Namespace:
             lambda: [pid for pid in children_of(self.job.pid)
                      if harness.status_of(pid).get("Name") == name[:15]]
             or self.job.process.poll() is not None, "pchrun as PID 1")
-        self.pid = None if found is True else found[0]  # None: it has ended already
+        self.pid = None if found is True else found[0]  # None: the process has ended already
 
     def kill_from_inside(self, number):
         sender = subprocess.run(["nsenter", "--target", str(self.pid), "--pid", "--mount", "kill",

@@ -23,7 +23,7 @@ def call(rc):
 
 
 class DeadFolder:
-    """Raises OSError where it cannot be mounted."""
+    """Raises OSError if the file system cannot be mounted."""
 
     def __init__(self, path):
         self.path = path
@@ -49,7 +49,7 @@ class DeadFolder:
             try:
                 request = os.read(self.fd, 1 << 20)
             except OSError:
-                return  # it is over
+                return  # the file system has ended
             _, opcode, unique = struct.unpack_from("=IIQ", request)
             if opcode == INIT:
                 self._answer(unique, struct.pack("=IIIIHHIIHH8I", 7, 31, 0, 0, 12, 9, 4096, 1, 0, 0,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """harness: how the process tests start pchrun, watch it, and wait for what it does.
 
-Every wait is for an event and has a deadline; nothing here sleeps until it is probably over. Every
-process that a test starts carries a variable of its own in its environment (MARK), by which it is
-found in /proc wherever it has gone: another session, another parent, another PID namespace.
+Every wait is for an event and has a deadline; no wait is a mere sleep. Every process of a test has the test's own
+variable MARK in its environment. So the test finds the process in /proc even in another session, below another parent,
+or in another PID namespace.
 """
 
 import atexit
@@ -29,12 +29,12 @@ MARK = "BEHAVE_MARK"
 # pchrun's exit codes, and the example.
 PREEMPTED, NO_PROGRESS, STOPPED, OWN_ERROR = 42, 43, 44, 125
 CHARLM = os.environ.get("CHARLM", "")
-# Far above any wait, even on a machine with twenty times too much to do: a test that comes near it has failed.
+# Far above any wait, even on a machine with twenty times too much to do: a wait that comes near this limit has failed.
 DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "60"))
-# An event that is due at a certain time may come so much later on a busy machine. An event that shows a fault
-# comes later still, or never.
+# An event that is due at a certain time may come this many seconds later on a busy machine. An event that shows a
+# fault comes later still, or never.
 SLACK = 10
-# The shims are loaded before the sanitizer, which would refuse that.
+# The shims are loaded before the sanitizer, which would refuse this order.
 SANITIZER_OPTIONS = "verify_asan_link_order=0:handle_sigill=1:log_path="
 
 # A fork owns copies of its parent's memory before its exec, so valgrind stays silent for it.
@@ -58,7 +58,7 @@ class Late(AssertionError):
 
 
 def seconds_of(line):
-    """When pchrun said this line: its time of day."""
+    """The time of day of this log line."""
     hours, minutes, rest = re.match(r"pchrun\S* (\d\d):(\d\d):(\d\d\.\d\d\d) ", line).groups()
     return 3600 * int(hours) + 60 * int(minutes) + float(rest)
 
@@ -85,7 +85,7 @@ def read_proc(pid, name):
 
 
 def open_files(pid):
-    """The files that the descriptors of the process lead to; it may close some meanwhile."""
+    """The files that the descriptors of the process lead to; the process may close some meanwhile."""
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
             yield os.readlink(f"/proc/{pid}/fd/{name}")
@@ -137,16 +137,16 @@ def commands_of(pid):
     """The children of a pchrun that are its commands: its helpers are in its own group."""
     groups = {child: stat_fields(child)[2:3] for child in children_of(pid)}
     own = stat_fields(pid)[2:3]
-    return [child for child, group in groups.items() if group and group != own]  # no group: just gone
+    return [child for child, group in groups.items() if group and group != own]  # no group: the process has just ended
 
 
 def wakeups(pid):
-    """How often it has waited, so far."""
+    """How often the process has waited so far."""
     return int(status_of(pid)["voluntary_ctxt_switches"])
 
 
 def at_rest(pid):
-    """Its wakeups() when it is not woken any more: what comes after the start is done."""
+    """The wakeups() of a process at rest: all work after its start is done."""
     def rests():
         before = wakeups(pid)
         time.sleep(0.5)
@@ -155,7 +155,7 @@ def at_rest(pid):
 
 
 def is_blocked(pid):
-    """Does it wait in a system call, and not for its input?"""
+    """Does the process wait in a system call that does not read its input?"""
     return state_of(pid) == "S" and read_proc(pid, "syscall")[:2] not in (b"", b"0 ", b"63 ")
 
 
@@ -186,7 +186,7 @@ WITHOUT_PROC = ["sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
 
 
 def needs_namespace(*kinds):
-    """Skips the test where unshare(1) cannot make these."""
+    """Skips the test where unshare(1) cannot make these namespaces."""
     probe = subprocess.run(["unshare", *kinds, "true"], capture_output=True, text=True)
     if probe.returncode != 0:
         pytest.skip(f"this kernel or user may not make such a namespace: {probe.stderr.strip()}")
@@ -270,22 +270,22 @@ class Job:
         wait_until(lambda: not is_pending(self.pid, number), f"{number!r} to be taken")
 
     def end_by(self, number, code, deadline=DEADLINE):
-        """Sends a signal, by which it ends with that code."""
+        """Sends a signal, and waits until the job has ended with this code."""
         os.kill(self.pid, number)
         assert self.finish(deadline) == code, self.err
 
     def kill(self):
-        """Kills it, and waits for its end."""
+        """Kills the process, and waits for its end."""
         os.kill(self.pid, signal.SIGKILL)
         assert self.finish() == -signal.SIGKILL
 
     def child(self, deadline=DEADLINE):
-        """The pid of its one child."""
+        """The pid of the job's one child."""
         return wait_until(lambda: children_of(self.pid), "a child", deadline)[0]
 
 
 def leave_behind(world, deaf, *options, **more):
-    """A job whose command leaves a daemon, which ignores SIGTERM if it is deaf; job.actor is the daemon. expect_left()
+    """A job whose command leaves a daemon, which with `deaf` ignores SIGTERM; job.actor is the daemon. expect_left()
     sees the end of both."""
     left = "ignore TERM say left pause" if deaf else "record TERM say left until TERM say cleaned"
     waits = ["--stop-term-wait", "300ms" if deaf else "1h", "--stop-kill-wait", "1h"]
@@ -298,7 +298,7 @@ def expect_left(world, job, deaf):
 
 
 def undisturbed_digest(world, *options):
-    """The digest of charlm's weights after a training of so many ranks without pchrun."""
+    """The digest of charlm's weights after a training without pchrun."""
     argv = [str(word) for word in (CHARLM, *options)]
     ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(world)})
@@ -324,7 +324,7 @@ sys.exit(job.wait())
 
 
 def below_silent_names(world, sends=""):
-    """The words before such a command. sends: "TERM", which it gets when it has asked."""
+    """The words before such a command. sends: "TERM", the signal that it gets after its question."""
     needs_namespace("--net", "--mount")
     resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
     return ["unshare", "--net", "--mount", "/usr/bin/python3", "-I", "-c", SILENT, resolv, sends]
@@ -344,8 +344,8 @@ def full_pipe():
 
 
 class Tracer:
-    """A debugger, as the kernel sees it: it is attached to a process, and its parent learns of the end of that
-    when the debugger has."""
+    """A debugger, as the kernel sees it. It is attached to a process. That process's parent learns of the end only
+    after the debugger."""
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
 
     def __init__(self, pid):
@@ -389,13 +389,13 @@ def start_from_defaults():
 
 
 def group_of(pid):
-    """The path of its control group of version 2, as a program sees it."""
+    """The path of the process's control group of version 2, as a program sees it."""
     lines = [line for line in read_proc(pid, "cgroup").decode().splitlines() if line[:3] == "0::"]
     return lines[0][3:] if lines else None
 
 
 def our_group():
-    """The folder of our own control group, None if it is not ours to divide."""
+    """The folder of our own control group, None if the tests may not divide it."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split()
         if " - cgroup2 " in line and fields[3] == "/":
@@ -405,8 +405,8 @@ def our_group():
 
 
 def live_apart():
-    """In a control group of our own, if that can be had: what is left there by a pchrun that was killed is
-    killed by the next one, which is not to be one of another test that runs beside us."""
+    """Moves the tests into a control group of their own, if possible. A pchrun kills the processes that a killed
+    pchrun has left in its group. It must not kill those of other tests that run beside these."""
     before = our_group()
     if not before:
         return
@@ -527,7 +527,7 @@ def shell_command(world, *verbs, options=()):
 
 
 def shell_runs(world, shell, verbs, behind="", options=()):
-    """Types that line, and what stands behind it, into a shell. Returns the actor's pid when it is `ready`."""
+    """Types the actor's words, and `behind`, into a shell. Returns the actor's pid when it is `ready`."""
     shell.type(f"{shell_command(world, verbs, options=options)}{behind}\n")
     return world.events.wait("ready")["pid"]
 

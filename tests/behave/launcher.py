@@ -3,9 +3,9 @@
 
     launcher.py COUNT PATIENCE COMMAND [ARGUMENT ...]
 
-Starts the command COUNT times, each in a session of its own, with RANK and its like. On SIGTERM it
-hands SIGTERM to all and kills those that are left after PATIENCE seconds. It ends with 0 if all did,
-else with 1.
+Starts the command COUNT times, each in a session of its own, with RANK and similar variables. On
+SIGTERM it sends SIGTERM to all and kills those that are left after PATIENCE seconds. It ends with 0
+if all commands did, else with 1.
 """
 
 import os

@@ -29,8 +29,8 @@ class Request:
     query: dict
     headers: dict  # names in lower case
     body: bytes
-    fault: str = ""  # what it got instead of an answer
-    status: int = 0  # what it was answered; 0: not yet
+    fault: str = ""  # the fault that replaced the answer
+    status: int = 0  # the status of the answer; 0: no answer yet
 
 
 @dataclass
@@ -51,7 +51,7 @@ def encode(answer, length=None):
 # connection goes on. ----
 
 def answering(name, change):
-    """A fault that answers with what change(lie) makes of the lie, in whole; the connection goes on."""
+    """A fault that answers with change(lie), in whole; the connection stays open."""
     def fault(_service, connection, lie):
         connection.sendall(encode(change(lie)))
         return True
@@ -62,7 +62,7 @@ def answering(name, change):
 http_503, http_429, http_500 = (
     answering(f"http_{status}", lambda lie, status=status: Answer(status, lie.body, lie.headers))
     for status in (503, 429, 500))
-# A whole answer, which says nothing that can be understood.
+# A whole answer that no client can parse.
 nonsense = answering("nonsense", lambda lie: Answer(200, b'{"what": [\x01', lie.headers))
 empty = answering("empty", lambda lie: Answer(200, b"", lie.headers))
 # The answer of a stand-in for Google's metadata server, without its header.
@@ -147,7 +147,7 @@ FLAVOR_FAULTS = [no_flavor, wrong_flavor, absent_unflavored]
 # ---- services ----
 
 class Service:
-    source = None  # pchrun-watch's word for it
+    source = None  # pchrun-watch's word for the service
 
     def __init__(self, port=0, values=()):
         self.requests = []
@@ -181,7 +181,7 @@ class Service:
         for connection in connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:  # it has gone already
+            except OSError:  # the client has gone already
                 pass
         for thread in self.threads:
             thread.join(DEADLINE)
@@ -237,7 +237,7 @@ class Service:
         return True
 
     def until_gone(self, connection, seconds=DEADLINE):
-        """Waits until the other side has closed; False: it has not, in that time."""
+        """Waits until the other side has closed; False: it has not closed in that time."""
         connection.settimeout(seconds)
         try:
             return not connection.recv(1)
@@ -263,7 +263,7 @@ class Service:
         return None
 
     def wait(self, condition, what):
-        """Waits until condition() is true, which is looked at after each change; returns it."""
+        """Waits until condition() is true, and returns its value. Checks it after each change."""
         end = time.monotonic() + DEADLINE
         with self.changed:
             while not (value := condition()):
@@ -275,11 +275,11 @@ class Service:
         self.wait(lambda: not self.faults, "the faults to be met")
 
     def answered(self, path, since=0):
-        """How many of the requests from this one on have got a true answer on the path."""
+        """How many requests on the path, from number `since` on, have got a true answer."""
         return sum(r.path == path and r.status != 0 for r in self.requests[since:])
 
     def wait_answered(self, *paths, more=2):
-        """Waits until so many new requests on each path are answered: the last but one of them has been acted on."""
+        """Waits for `more` new answers on each path. The client has then acted on the last but one."""
         since = len(self.requests)
         self.wait(lambda: all(self.answered(p, since) >= more for p in paths), f"{more} answers of {paths}")
 
@@ -328,7 +328,8 @@ class Gce(Service):
     NONE_YET = '{ "error": "no notifications have been received yet, try again later" }'
 
     def __init__(self, port=0, event="NONE"):
-        self.holds_s = 0.12  # a request, at most, which is not taken for no holding; None: does not hold
+        self.holds_s = 0.12  # how long a request is held: long enough for a client to count it as held; None: does
+                             # not hold
         self.has_etag = True
         super().__init__(port, {"maintenance-event": event, "preempted": "FALSE", "upcoming-maintenance": None,
                                 "shutdown-details/stop-state": None, "shutdown-details/max-duration": None,
@@ -428,7 +429,7 @@ class Alibaba(Aws):
 
 
 class Tencent(Aws):
-    """It has no tokens."""
+    """Tencent's service has no tokens."""
     source = "tencent"
     PATHS = (Aws.TERMINATION,)
 
@@ -474,7 +475,7 @@ class Azure(Service):
 
 
 class ApiServer(Service):
-    """Kubernetes's, as far as a pod sees it: with TLS, and a token for what it may read."""
+    """Kubernetes's API server, as a pod sees it: with TLS, and a token that limits what the pod may read."""
 
     POD, NODE = "/api/v1/namespaces/train/pods/train-0", "/api/v1/nodes/n1"
     PATHS = (POD,)
@@ -491,7 +492,7 @@ class ApiServer(Service):
         self.context.load_cert_chain(account / "ca.crt", account / "key")
         self.account = account
         self.forbidden = set()
-        self.laggard = None  # the pod and the node as a server has them that lags behind
+        self.laggard = None  # the pod and the node in the answers of a server that lags behind
         self.pod = {"kind": "Pod", "metadata": {"name": "train-0", "uid": "u-1"},
                     "spec": {"nodeName": "n1"}, "status": {}}
         self.node = {"kind": "Node", "metadata": {"uid": "u-2"}, "spec": {}}
@@ -508,7 +509,7 @@ class ApiServer(Service):
             if not ends:
                 wrapped.do_handshake()
                 super()._serve(wrapped)
-        except OSError:  # it does not trust us, or has gone
+        except OSError:  # the client does not trust us, or has gone
             pass
         wrapped.close()
         with self.changed:
@@ -543,7 +544,7 @@ def rfc3339(seconds):
 
 
 def beijing(seconds):
-    """Eight hours ahead, and without saying so."""
+    """The time eight hours ahead, without a time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() + 8 * 3600 + seconds))
 
 

@@ -16,7 +16,7 @@ import pytest
 from harness import DEADLINE, wait_until
 from relay import Relay
 
-# Below the ports that the kernel gives to outgoing connections, so that none of those takes one.
+# Below the ports that the kernel gives to outgoing connections, so that no such connection takes one of them.
 PORTS = range(20000, 29000)
 PORTS_EACH = 150
 # A node under valgrind is silent for seconds if the machine is busy.
@@ -26,8 +26,8 @@ SAVING = ["-n", "2", "--signals", "TERM=preempt,USR2=checkpoint"]
 
 
 def own_ports():
-    """A part of them that no other process of tests has while the lock is held: what is free may be just
-    about to be taken. In turn, since another one of ours may be, too."""
+    """A part of PORTS that no other test process uses while the lock is held: a free port may be about to be
+    taken. The ports come in turn, because our own processes may be about to take one, too."""
     for first in range(PORTS.start, PORTS.stop, PORTS_EACH):
         lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
@@ -71,7 +71,7 @@ def far(nodes):
 
 
 class Nodes:
-    """One job. options: of every node; start() adds those of one."""
+    """One job. options: of every node; start() adds the options of one node."""
 
     def __init__(self, world, count, options=(), port=None):
         self.world = world
@@ -89,7 +89,7 @@ class Nodes:
             **more)
 
     def launch_all(self, *command, **more):
-        """The same command on all nodes."""
+        """Starts the same command on all nodes."""
         for rank in range(self.count):
             self.jobs[rank] = self.launch(rank, *command, **more)
 
@@ -98,9 +98,9 @@ class Nodes:
         self.jobs[rank] = self.launch(rank, self.world.actor, *self.world.words(*verbs), options=options)
         return self.jobs[rank]
 
-    def start_all(self, *verbs, **special):
-        """Starts all nodes over actors; n2="…" are the verbs of node 2. Waits until they run, and do with
-        signals what they are to."""
+    def start_all(self, verbs="", **special):
+        """Starts all nodes over actors; n2="…" are the verbs of node 2. Waits until they run and handle their
+        signals."""
         for rank in range(self.count):
             own = self.world.words(special.get(f"n{rank}", verbs))
             told = 2 if {"record", "ignore"} & {*own[:1]} else 0
@@ -155,7 +155,7 @@ def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0):
 
 
 def preempt(job, rank):
-    """A notice to that node ends a job that trains (see start_training) with a second commit; returns its step."""
+    """A notice to this node ends a training job (see start_training) with a second commit; returns its step."""
     job.jobs[rank].send(signal.SIGTERM)
     assert job.finish() == 42
     return committed(job, 2)

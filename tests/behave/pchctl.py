@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchctl, for the tests of it."""
+"""The fixture that runs pchctl."""
 
 import json
 import os

@@ -42,7 +42,7 @@ class Relay:
         self.there = there
         self.delay_s = 0.0
         self.is_stalled = self.splits = self.refuses = self.changes = False
-        self.heard = {}  # what came from each end; the end that spoke first is the first
+        self.heard = {}  # data from each end; the end that spoke first comes first
         self.lock = threading.Lock()
         self.ends = {}  # by socket
         self.dead = []  # half open: not read, and not closed before the end
@@ -62,7 +62,7 @@ class Relay:
     # --- faults of the connections ---
 
     def cut(self, is_reset=False):
-        """Closes, or resets, both ends of every connection; new ones are relayed."""
+        """Closes, or resets, both ends of every connection; new connections are relayed."""
         with self.lock:
             for end in list(self.ends.values()):
                 self._drop(end, is_reset)
@@ -80,7 +80,7 @@ class Relay:
         self.is_stalled = True
 
     def change(self):
-        """The next bytes that pass are changed in one place; waits until some have."""
+        """Changes one place in the next bytes that pass; waits until this has happened."""
         self.changes = True
         wait_until(lambda: not self.changes, "something to change")
 

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.memcheck
 LAUNCHER = Path(__file__).with_name("launcher.py")
 TERM, USR1 = signal.SIGTERM, signal.SIGUSR1
 
-# A rank with a data loader below it, which has RANK in its environment, too. As loaders do, it ends
-# with its rank.
+# A rank with a data loader below it, which has RANK in its environment, too. Like other loaders, this one ends with
+# its rank.
 LOADER = ["fork", "{", "record", "all", "say", "loader", "until", "TERM", "}"]
 
 
 def saver(world, last="USR1"):
-    """Saves when it gets the signal, as long as the test wants, and ends."""
+    """A rank that saves at the signal, as long as the test wants, and ends."""
     return ["record", "all", *LOADER, "say", "ready", "until", last, "hold", world.hold("save"),
             "say", "saved", "kill", "TERM", "group", "exit", "0"]
 
@@ -62,10 +62,10 @@ def test_ranks_are_asked_by_signal(world, launcher):
 
 @pytest.mark.parametrize("mode, asked, code, is_told", [
     ("signal", "USR1", 3, True), ("forward", "TERM", 3, True), ("signal", "USR1", 0, False),
-    ("attach", "TERM", 3, False),  # which is only told to end
+    ("attach", "TERM", 3, False),  # this rank is only told to end
 ])
 def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, code, is_told):
-    """It has no other way to say that its save has failed; the outcome stays what it is."""
+    """A program has no other way to report that its save has failed. The outcome stays the same."""
     job = world.act(f"record all say ready until {asked} exit {code}",
                     options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"])
     job.end_by(TERM, PREEMPTED)
@@ -86,7 +86,7 @@ def test_the_signal_of_the_notice_is_not_that_of_the_save(world):
 
 
 def test_a_rank_that_does_not_save_in_time(world):
-    """Near the deadline the ladder comes, and its verdict is still told."""
+    """Near the deadline pchrun stops the rank, and still reports the outcome."""
     job = start(world, "--save-mode", "signal", "--grace", "2s", launcher=True, patience=0.1)
     begin = time.monotonic()
     job.end_by(TERM, PREEMPTED)
@@ -97,7 +97,7 @@ def test_a_rank_that_does_not_save_in_time(world):
 
 @pytest.mark.parametrize("mode", ["attach", "forward"])
 def test_the_notice_is_forwarded(world, mode):
-    """To the commands, as it came; a launcher then does what it does with it."""
+    """The commands get the signal as it came. A launcher then handles it in its own way."""
     job = start(world, "--save-mode", mode, "--signals", "USR1=preempt:20s", verbs=saver(world))
     job.send(USR1)
     world.events.wait("signal", name="USR1", count=2)
@@ -107,7 +107,7 @@ def test_the_notice_is_forwarded(world, mode):
 
 
 def test_a_term_forwarded_to_a_launcher(world):
-    """The launcher hands it on, and its patience is what the save gets: why there is save.mode."""
+    """The launcher hands SIGTERM on, and its own patience limits the save. So there is save.mode."""
     job = start(world, "--save-mode", "forward", "--grace", "3s", launcher=True, patience=0.1,
                 verbs=saver(world, "TERM"))
     job.end_by(TERM, PREEMPTED)

@@ -15,7 +15,7 @@ import pytest
 from harness import OWN_ERROR, PREEMPTED, SLACK, commands_of, is_alive, is_blocked, marked, wait_until
 from training import CHILD, CLIENT, GRANDCHILD, LAUNCHER
 
-APART = 1.1  # two signals further apart than this are two
+APART = 1.1  # signals further apart than this are two signals
 
 
 # --- attaching ------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ started = pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHI
 
 @started
 def test_ranks_attach_train_and_end(training, start, n):
-    """Without a notice nothing is asked of them, and nothing is written."""
+    """Without a notice nothing is asked of the ranks, and nothing is written."""
     job = training(n=n, start=start)
     assert job.open() == ["-"] * n
     ours = commands_of(job.job.pid)
@@ -38,7 +38,7 @@ def test_ranks_attach_train_and_end(training, start, n):
 
 @started
 def test_a_notice_saves_commits_and_leaves(training, start, n):
-    """The whole of it: one step on all ranks, each answered when all are durable, exit 42."""
+    """The whole round: all ranks save one step, each gets its answer when all saves are durable, exit code 42."""
     job = training(n=n, start=start, train=7)
     step = job.preempt()
     assert step > 7
@@ -56,7 +56,7 @@ def test_a_notice_saves_commits_and_leaves(training, start, n):
 
 
 def test_a_notice_waits_for_ranks_that_are_still_starting(training):
-    """They attach when they have loaded their data; until then the others train on."""
+    """Ranks attach when they have loaded their data; until then the attached ranks train on."""
     job = training(n=3)
     first, second, last = job.clients
     first.open()
@@ -73,10 +73,10 @@ def test_a_notice_waits_for_ranks_that_are_still_starting(training):
 
 
 def test_a_notice_that_no_save_can_follow(training):
-    """A rank has trained to its end, another goes on. It is said at once, and once."""
+    """One rank has trained to its end, and another goes on. The log says so at once, and only once."""
     job = training("--grace", "20s", n=2, train=10)
     job.clients[0].ask("done", "done")
-    job.clients[0].ask("scratch", "scratch .*")  # is answered after that: pchrun knows
+    job.clients[0].ask("scratch", "scratch .*")  # this answer comes later: pchrun knows by then
     job.notice(said="notice: no save can be agreed on, since a rank has ended on node 0;")
     job.clients[1].train(12)
     job.clients[1].ask("done", "done")
@@ -113,7 +113,7 @@ def test_a_notice_before_the_first_step(training, attached):
 
 
 def test_a_notice_after_some_have_finished(training):
-    """In the last steps of a training there is no step left to save: it just ends."""
+    """In the last steps of a training there is no step left to save: the training just ends."""
     job = training(n=3, train=10)
     for client in job.clients[:2]:
         client.ask("done", "done")
@@ -126,7 +126,7 @@ def test_a_notice_after_some_have_finished(training):
 
 
 def test_the_training_ends_below_the_save_step(training):
-    """Agreed on, and then all say that they are done: completed, not preempted."""
+    """The save step is agreed on, and then all ranks report that they are done: completed, not preempted."""
     job = training(n=2, train=4)
     job.notice()
     assert job.agreed() > 4
@@ -162,7 +162,7 @@ def test_ranks_that_are_forked_after_a_look(training):
         job.clients[0].expect("forkopen")
     assert job.result() == (0, "completed", None)
     job.said(r"attach: rank 1 of 2 is process \d+$")
-    job.said(r"attach: rank \d \(process \d+\) has left at step 1 without pch_done$", count=2)
+    job.said(r"attach: rank \d \(process \d+\) has detached at step 1 without pch_done$", count=2)
 
 
 # --- ends without pch_done or pch_close -----------------------------------------------------------
@@ -177,10 +177,10 @@ def expect_disbelieved(job, rank, step):
 
 @pytest.mark.parametrize("start", [CHILD, GRANDCHILD], ids=["child", "grandchild"])
 def test_a_rank_that_closes_all_descriptors(training, start):
-    """As daemons do. pchrun cannot reach the rank any more; it leaves its loop and ends with 0."""
+    """As daemons do. pchrun cannot reach the rank any more; the rank leaves its loop and ends with 0."""
     job = training(n=2, start=start, train=4)
     job.clients[1].ask("closefds", "closefds")
-    job.said(r"attach: rank 1 \(process \d+\) has gone at step 4, without pch_done or pch_close$")
+    job.said(r"attach: rank 1 \(process \d+\) has ended at step 4 without pch_done or pch_close$")
     job.clients[1].ask("step 5", "step 5 exit")
     job.said("rank 1: this program has closed libpch's connection to pchrun; the training ends")
     job.clients[0].ask("done", "done")
@@ -214,7 +214,7 @@ def test_a_shell_that_hides_the_death_of_its_rank(training):
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["training", "done"])
 def test_a_rank_that_outlives_its_command(training, is_done):
-    """Left to live, as was asked for; but that its command ended with 0 says nothing of it."""
+    """The rank is left alive, as the option asks. The exit code 0 of its command says nothing about the rank."""
     job = training("--stop-leftovers", "leave", start=f"{CLIENT} & sleep 1", train=3)
     pid = job.pid(0)
     if is_done:
@@ -228,10 +228,10 @@ def test_a_rank_that_outlives_its_command(training, is_done):
 
 
 def test_a_launcher_that_starts_a_dead_rank_again(training):
-    """The second process of the rank is the one that counts."""
+    """The second process of the rank counts, not the first."""
     job = training(start=f"{CLIENT}; {CLIENT}", train=3)
     job.kill(0)
-    job.said(r"attach: rank 0 \(process \d+\) has gone at step 3")
+    job.said(r"attach: rank 0 \(process \d+\) has ended at step 3")
     job.open()
     job.complete()
 
@@ -242,8 +242,8 @@ def test_a_rank_that_says_goodbye(training, goodbye):
     job = training(train=3)
     job.clients[0].tell(goodbye)
     assert job.result() == (0, "completed", None)
-    assert "has gone" not in job.job.err
-    early = re.search(r"attach: rank 0 \(process \d+\) has left at step 3 without pch_done$",
+    assert "has ended at step" not in job.job.err
+    early = re.search(r"attach: rank 0 \(process \d+\) has detached at step 3 without pch_done$",
                       job.job.err, re.M)
     assert bool(early) == (goodbye != "done")
 
@@ -251,7 +251,7 @@ def test_a_rank_that_says_goodbye(training, goodbye):
 @pytest.mark.parametrize("start", [CHILD, GRANDCHILD, LAUNCHER],
                          ids=["child", "grandchild", "launcher"])
 def test_a_rank_that_says_why_it_fails(training, start):
-    """That is the cause, and the exit code is the one of the process, or of what started it."""
+    """The rank's reason is the cause. The exit code is that of the process, or of its launcher."""
     job = training(n=2, start=start, train=5)
     job.clients[1].ask("error 9 out of memory", "error 9")
     job.said("process: rank 1 says why it fails: out of memory$")
@@ -272,7 +272,7 @@ def test_a_rank_that_says_why_it_fails_and_does_not(training):
 @pytest.mark.parametrize("hide", [f"{CLIENT} || true", f"{CLIENT} | cat >/dev/null",
                                   f"{CLIENT} & wait"], ids=["or", "pipe", "wait"])
 def test_a_command_that_hides_the_failure_of_its_rank(training, hide):
-    """The process has said what it exits with, whatever its command makes of it."""
+    """The process has reported its exit code. Another code of its command does not replace it."""
     job = training(n=2, start=f'if [ "$PCH_RANK" = 1 ]; then {hide}; '
                               f'else {CLIENT}; fi; exit 0', train=5)
     job.clients[0].ask("done", "done")
@@ -285,10 +285,10 @@ def test_a_command_that_hides_the_failure_of_its_rank(training, hide):
 
 
 def test_a_save_at_a_step_that_no_training_reaches(training):
-    """The program's step overflowed. The user is told; the rank stays connected."""
+    """The program's step overflowed. The log says so; the rank stays connected."""
     job = training(train=3)
     job.clients[0].ask(f"saved {2**64 - 1}", f"saved {2**64 - 1} continue")
-    job.said(f"save: rank 0 could not save step {2**64 - 1}: there is no such step$")
+    job.said(f"save: rank 0 could not save step {2**64 - 1}: this step number is too high$")
     assert job.preempt() > 3
     job.result()
 
@@ -331,7 +331,8 @@ def die_while_waiting_for_the_commit(job, step):
 @pytest.mark.parametrize("until", [die_before_the_gate, die_in_the_save,
                                    die_while_waiting_for_the_commit])
 def test_a_rank_dies_in_a_round(training, until):
-    """A rank dies at any instant of a round: nothing is committed, the last commit stands, and the report names it."""
+    """A rank dies at any instant of a round: nothing is committed, the last commit stands, and the report names the
+    rank."""
     job = training(n=2, train=3)
     job.saved(3, "continue")
     job.notice()
@@ -364,8 +365,8 @@ def test_own_saves_are_committed_when_every_rank_has_reported(training):
 
 
 def test_own_saves_at_different_steps_are_no_commit(training):
-    """A rank waits for the step that another rank has passed: it goes on. Neither rank is kept from the round
-    of a notice."""
+    """A rank that waits for a step that another rank has passed goes on. Neither rank is kept from the round of a
+    notice."""
     job = training(n=2, train=10)
     first, second = job.clients
     second.train(11)
@@ -373,7 +374,7 @@ def test_own_saves_at_different_steps_are_no_commit(training):
     job.expect_waiting(0)
     second.tell(f"saved 11 {job.path(11, 1)}")
     first.expect("saved 10 continue")
-    job.said("step 10 is not committed: rank 1 has not saved it, and waits for its save of step 11")
+    job.said("step 10 is not committed: rank 1 has not saved it; that rank waits for the commit of its step 11")
     job.expect_waiting(1)
     job.notice()
     second.expect("saved 11 continue")
@@ -410,7 +411,7 @@ def test_an_own_save_that_fails(training):
 
 
 def test_a_save_that_fails(training):
-    """It says why, nothing is committed, and all leave with the commit before it."""
+    """The rank says why its save fails. Nothing is committed, and all ranks leave with the earlier commit."""
     job = training(n=2, train=5)
     job.saved(5, "continue")
     step = job.reach_by_notice()
@@ -424,7 +425,7 @@ def test_a_save_that_fails(training):
 
 
 def test_a_save_on_demand(training):
-    """SIGUSR2 as the user set it: saved, committed, and on they go; twice, then a notice."""
+    """SIGUSR2 as the user has set it: the ranks save, commit and go on, twice. Then a notice comes."""
     job = training("--signals", "USR2=checkpoint", n=2, train=3)
     for rounds in (1, 2):
         job.notice(signal.SIGUSR2)
@@ -439,7 +440,7 @@ def test_a_save_on_demand(training):
 
 
 def test_a_notice_while_a_save_on_demand_is_being_made(training):
-    """One save serves both."""
+    """One save serves the request and the notice."""
     job = training("--signals", "USR2=checkpoint", n=2, train=3)
     job.notice(signal.SIGUSR2)
     step = job.agreed()
@@ -484,7 +485,7 @@ def test_a_third_term_does_not_wait_for_the_save(training):
 
 
 def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
-    """Schedulers signal all processes of a step; the program must not die of it before it saved."""
+    """Schedulers signal all processes of a step; the program must not die of the signal before its save."""
     job = training(n=2, start=GRANDCHILD, train=3)
     os.kill(job.pid(1), signal.SIGTERM)
     job.said("notice: SIGTERM sent to a training process")
@@ -523,7 +524,7 @@ def test_the_save_takes_too_long(training):
     assert job.report()["commit"] is None
     assert job.report()["why"] == (
         "the save was not committed in time: not all ranks saved: node 0 (1 of 2 ranks)")
-    assert f" save: rank 1 had reported no save of step {step} by then" in job.job.err
+    assert f" save: rank 1 had not reported a save of step {step}" in job.job.err
 
 
 # --- ranks that do not fit ------------------------------------------------------------------------
@@ -534,11 +535,11 @@ def test_the_save_takes_too_long(training):
     ("rank=0 world=2", "rank=5 world=2", "rank 5 is out of range: the world has 2 ranks"),
     ("rank=0 world=3", "rank=2 world=3", "rank 1 is missing"),
     ("rank=0 world=2", "rank=1 world=2 local_world=4", "says that this node has 4 ranks; 2 are"),
-    ("rank=0 world=2 stride=4", "rank=1 world=2 stride=4 first=2", "no step is common"),
-    ("rank=0 world=2", f"rank=1 world=2 first={2**64 - 1}", "which no training reaches"),
+    ("rank=0 world=2 stride=4", "rank=1 world=2 stride=4 first=2", "can save at none of these"),
+    ("rank=0 world=2", f"rank=1 world=2 first={2**64 - 1}", "which is too high"),
 ], ids=["twice", "other world", "outside", "hole", "other count", "no common step", "no step"])
 def test_ranks_that_do_not_fit_together(training, first, second, text):
-    """They never would, and half a job must not train: it fails, and says which rank and why."""
+    """Such ranks never fit, and half a job must not train. The job fails, and says which rank and why."""
     job = training(n=2)
     job.clients[0].ask(f"open {first}", "open supervised=1 .*")
     job.clients[1].tell(f"open {second}")
@@ -550,7 +551,7 @@ def test_ranks_that_do_not_fit_together(training, first, second, text):
 # --- steps that cannot be -------------------------------------------------------------------------
 
 def test_steps_that_go_backwards(training):
-    """A program may go back to an older state by itself; the save is where it stands."""
+    """A program may go back to an older state by itself; the save is at its present step."""
     job = training(train=10)
     client, = job.clients
     client.step = 3
@@ -577,12 +578,12 @@ def test_a_rank_that_jumps_over_the_save_step(training):
 
 @pytest.mark.parametrize("harm", ["step 1152921504606846976", "scribble"])
 def test_a_step_that_no_training_reaches(training, harm):
-    """The page belongs to the process, and whatever it holds, we do not follow it."""
+    """The page belongs to the process. pchrun does not follow an impossible value in it."""
     job = training(n=2, train=3)
     job.clients[1].ask(harm, ".*")
     job.notice(said="round: 1: called off")
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
-    assert "rank 1" in job.report()["why"] and "its page was overwritten" in job.report()["why"]
+    assert "rank 1" in job.report()["why"] and "has overwritten the memory" in job.report()["why"]
 
 
 # --- without a supervisor -------------------------------------------------------------------------
@@ -608,7 +609,7 @@ def test_grandchildren_end_when_pchrun_is_killed(training, world):
 
 @pytest.mark.killed
 def test_children_end_with_pchrun(training, world):
-    """Without a step of theirs: a rank that hangs in a collective would never make one."""
+    """The ranks end without another step: a rank that hangs in a collective would never make one."""
     job = training(n=2, train=0)
     job.job.kill()
     wait_until(lambda: not marked(world.mark), "the end of all")
@@ -629,7 +630,7 @@ def test_another_users_process_is_told_what_to_do(world):
     client = world.helpers / "pchclient-static"
     if not client.exists():
         pytest.skip("the sanitizers' programs need libraries that the other user may not read")
-    folder = Path(f"/tmp/pchrun-{world.mark}")  # which that user can read
+    folder = Path(f"/tmp/pchrun-{world.mark}")  # a folder that the other user can read
     folder.mkdir()
     try:
         folder.chmod(0o755)

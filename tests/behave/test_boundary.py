@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from client import ATTACH, REFUSED, WELCOME, attach_frame, connect, frame, receive
+from client import ATTACH, REFUSED, VERSION, WELCOME, attach_frame, connect, frame, receive
 from harness import children_of, full_pipe, is_alive, stat_fields, status_of, wait_until
 
 CLIENT = Path(__file__).with_name("client.py")
@@ -140,7 +140,7 @@ def test_line_37_the_socket_is_private(held):
 
 
 def test_line_37_two_jobs_in_one_folder(held):
-    """Neither takes the other's socket."""
+    """Neither job takes the other's socket."""
     one, two = held(), held()
     assert one.socket != two.socket and one.socket.parent.parent == two.socket.parent.parent
     end(one)
@@ -181,19 +181,19 @@ GARBAGE = {
 
 @pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE.keys())
 def test_line_37_garbage_on_the_socket(held, data):
-    """Versions and lengths are checked before anything is looked at."""
+    """Versions and lengths are checked before the content is read."""
     job = held()
     with connect(str(job.socket)) as client:
         client.send(data)
         expect_refused(client)
     if data == GARBAGE["another version"]:
-        assert "its libpch speaks version 99 of the protocol, not 2" in job.err
+        assert f"its libpch speaks version 99 of the protocol, not {VERSION}" in job.err
     end(job)
 
 
 @pytest.mark.parametrize("data", [b"", attach_frame()], ids=["nothing", "ATTACH"])
 def test_line_37_a_process_that_hangs_up(held, data):
-    """It is gone before it could be answered; the next one is welcome all the same."""
+    """The process is gone before its answer; the next process can still attach."""
     job = held()
     with connect(str(job.socket)) as client:
         client.send(data)
@@ -203,8 +203,8 @@ def test_line_37_a_process_that_hangs_up(held, data):
 
 
 def test_line_37_more_connections_than_descriptors(world, held):
-    """accept() fails with EMFILE for as long as they stay: a loop that only tries again burns a
-    whole processor, and one that gives up is deaf."""
+    """accept() fails with EMFILE as long as the connections stay. A loop that only tries again burns a whole
+    processor; a loop that gives up hears no more processes."""
     job = held(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     clients = []
     for _ in range(60):
@@ -244,8 +244,8 @@ def expect_failed(world, job):
 
 
 def test_line_38_an_attached_process_that_does_harm(world, harm):
-    """The page is written by an untrusted, perhaps dead process: it can neither shrink the memory
-    under us (SIGBUS) nor write what is ours."""
+    """An untrusted, perhaps dead process writes the page. It can neither shrink pchrun's memory (SIGBUS) nor write
+    pchrun's page."""
     job, told = harm("pages")
     expect_failed(world, job)
     assert (told["kind"], told["fds"], told["magic"]) == (WELCOME, 2, "1PCH")
@@ -257,7 +257,7 @@ def test_line_38_an_attached_process_that_does_harm(world, harm):
 
 @pytest.mark.parametrize("way", ["nonsense", "liar"])
 def test_line_38_nothing_that_a_process_says_is_believed(world, harm, way):
-    """Steps beyond all bounds in its page, rounds that never were on its socket."""
+    """The page has steps beyond all bounds, and the socket names rounds that never were."""
     job, told = harm(way)
     assert (told["kind"], told["fds"]) == (WELCOME, 2)
     expect_failed(world, job)
@@ -265,18 +265,17 @@ def test_line_38_nothing_that_a_process_says_is_believed(world, harm, way):
 
 
 def test_line_38_a_process_that_speaks_for_the_supervisor(world, harm):
-    """It is cut off at once; what becomes of it is its own affair."""
+    """pchrun cuts the process off at once, and does not care how the process goes on."""
     job, told = harm("rude")
     assert told["ended"]
     expect_failed(world, job)
-    assert ("is cut off, since it breaks the protocol: it said LOOK, which is the supervisor's "
-            "to say") in job.err
+    assert "breaks the protocol: it sent LOOK, which only the supervisor may send" in job.err
 
 
 @pytest.mark.parametrize("way", ["nonsense", "liar"])
 def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
-    """The agreement reads that step. The round fails or ends at its deadline, and so does the
-    job, with nothing committed."""
+    """The agreement reads the process's step. The round fails or ends at its deadline, and so does the job, with
+    nothing committed."""
     job, _ = harm(way, "stay", options=["--grace", "2s", "--stop-term-wait", "300ms",
                                         "--stop-exit-wait", "300ms",
                                         "--exit-preempted-unsaved", "45"])
@@ -286,8 +285,8 @@ def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
 
 
 def test_line_32_a_program_that_cannot_be_killed_at_once(world):
-    """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. Shown with one
-    that a debugger holds: stopped by ptrace, it cannot die of SIGTERM."""
+    """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. A debugger holds the process of
+    this test: stopped by ptrace, the process cannot die of SIGTERM."""
     job = world.act("say ready pause", options="--grace 1s --stop-term-wait 300ms")
     tracer = world.start("strace", "-qq", "-o", "/dev/null", "-p", job.actor)
     wait_until(lambda: status_of(job.actor).get("TracerPid", "0") != "0", "the tracer")

@@ -27,7 +27,7 @@ HURRY = ["--stop-exit-wait", "300ms", "--stop-term-wait", "300ms"]
 
 
 def start(job, codes):
-    """Actors on all nodes; these exit with that code when they get SIGUSR1."""
+    """Starts actors on all nodes. Those in `codes` exit with their code when they get SIGUSR1."""
     for rank in range(job.count):
         ends = f"until USR1 exit {codes[rank]}" if rank in codes else "pause"
         job.start(rank, f"record USR1 say n{rank}", ends)
@@ -62,7 +62,7 @@ def test_every_node_names_the_first_cause(nodes, at_fault):
 
 
 def test_two_failures_at_once_are_told_alike(nodes):
-    """Which of the two is first is a matter of microseconds; but it is the same one for all."""
+    """Microseconds decide which failure is first, but all nodes name the same one."""
     job = nodes(3, "-n", "1")
     start(job, {1: 5, 2: 6})
     for rank in (1, 2):
@@ -75,9 +75,9 @@ def test_two_failures_at_once_are_told_alike(nodes):
 
 
 def test_who_said_it_first_is_the_cause(world, nodes):
-    """A rank finds a fault, reports it, and dies slowly. A rank of another node misses it and dies sooner. That
-    ends the job, but it is only a victim. It waits first: on a busy machine the clocks have been compared only
-    once or twice."""
+    """A rank finds a fault, reports it, and dies slowly. A rank of another node misses the first rank and dies sooner.
+    Its death ends the job, but it is only a victim. The test waits first: on a busy machine the clocks have been
+    compared only once or twice."""
     job = nodes(2, "-n", "1", *HURRY)
     client = Client(world.root, 0)
     try:
@@ -137,7 +137,7 @@ def test_a_reason_of_several_lines_is_one(training):
 
 
 def test_its_last_word_comes_before_its_death(training):
-    """pchrun was busy, or stopped: it finds both at once."""
+    """pchrun was busy, or stopped: it finds the message and the death at once."""
     job = training(train=0)
     pid = job.pid(0)
     job.job.send(signal.SIGSTOP)
@@ -153,8 +153,8 @@ def test_its_last_word_comes_before_its_death(training):
 @pytest.mark.killed
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_lost_node_is_the_cause(nodes, lost):
-    """The node's host has lost power. A process of another node misses it and fails at once. That ends the job,
-    but the cause is the lost node."""
+    """The node's host has lost power. A process of another node misses that node and fails at once. This failure ends
+    the job, but the cause is the lost node."""
     job = nodes(3, "-n", "1")
     start(job, {1: 6})
     supervisor, actor = job.jobs[lost].pid, job.pid(lost)
@@ -169,7 +169,7 @@ def test_a_lost_node_is_the_cause(nodes, lost):
     assert job.agreed("outcome")["outcome"] == "node_lost"
     causes = [job.report(rank)["first_cause"] for rank in others]
     cause = causes[0]
-    if lost != 0:  # else each sees for itself when and how its line is closed
+    if lost != 0:  # else each node sees for itself when and how its connection is closed
         assert causes[1] == cause and job.agreed("why")
     assert (cause["node_rank"], cause["rank"], cause["code"]) == (lost, -1, 42), cause
     assert "the node is lost: " in cause["text"]
@@ -187,7 +187,7 @@ def victims(job):
 
 
 def test_who_is_ended_because_of_another_is_a_victim(training):
-    """Killed by us, or dead of the loss of its peer: neither is named, and both are marked."""
+    """Such ranks are killed by us, or die of the loss of a peer. None is the cause; each is marked as a victim."""
     job = training(*HURRY, n=3, train=2)
     job.clients[1].tell("exit 7")
     assert job.ended() == (7, "failed", None)
@@ -207,11 +207,11 @@ def test_who_leaves_well_is_no_victim(training):
 
 
 def test_said_first_on_one_node(training):
-    """The same among the ranks of one node."""
+    """The first report counts among the ranks of one node, too."""
     job = training(*HURRY, n=2, train=2)
     job.clients[1].ask("error 9 lost a card", "error 9")
     job.said("rank 1 says why it fails: lost a card")
-    os.kill(job.pid(0), signal.SIGABRT)  # not a crash, which may have been before it was seen
+    os.kill(job.pid(0), signal.SIGABRT)  # not a crash: the time of a crash may be before its report
     assert job.ended() == (9, "failed", None)
     cause = job.report()["first_cause"]
     assert cause["rank"] == 1 and cause["text"].endswith(": lost a card")
@@ -219,7 +219,7 @@ def test_said_first_on_one_node(training):
 
 
 def test_commands_that_do_not_attach_are_victims_too(world):
-    """With -n each command is a rank, whatever it knows of pchrun."""
+    """With -n each command is a rank, even if it does not attach."""
     report = world.root / "report.json"
     world.launch("-n", "3", *HURRY, "--report", report, "--", "sh", "-c",
                  'case $RANK in 1) sleep 0.2; exit 4;; 2) trap "exit 0" TERM;; esac; sleep 60 & wait', code=4)
@@ -254,7 +254,7 @@ def run_python(world, reported):
 
 
 def test_an_exception_is_the_cause(run_python):
-    """Its type and its message, not only an exit code that all exceptions share."""
+    """The cause has the exception's type and message, not only an exit code that all exceptions share."""
     before = time.time()
     job, code, cause = run_python("""
 try:
@@ -288,7 +288,7 @@ time.sleep(60)
 
 
 def test_who_wrote_it_first_was_first(run_python):
-    """One process fails and takes its time to die; its neighbour dies of that before it."""
+    """One process fails and takes its time to die; its neighbour dies of the failure earlier."""
     _, code, cause = run_python("""
 if os.environ["RANK"] == "0":
     record(ValueError("the cause"))
@@ -321,7 +321,7 @@ def test_an_old_file_of_the_users_tells_nothing(world, run_python):
 
 
 def test_a_success_leaves_no_cause(run_python):
-    """An exception that was caught and written down is none."""
+    """An exception that was caught and written down is no cause."""
     _, code, cause = run_python('record(ValueError("x"))\n')
     assert (code, cause) == (0, None)
 
@@ -341,7 +341,7 @@ BAD = {
 @pytest.mark.parametrize("whose", ["ours", "users"])
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_no_error_file_does_no_harm(world, run_python, kind, whose):
-    """It is said, and the job ends as it would have without it."""
+    """The log says that the file is invalid, and the job ends as without a file."""
     env = {FILE: str(world.root / "mine")} if whose == "users" else None
     job, code, cause = run_python(f'path = os.environ["{FILE}"]\n{BAD[kind]}\nsys.exit(6)\n', env=env)
     assert code == 6 and cause["text"].endswith("ended with exit code 6"), cause
@@ -357,7 +357,7 @@ def test_control_characters_do_not_reach_the_terminal(run_python):
 
 @pytest.fixture
 def control_group(world):
-    """A real one of 64 MiB, in which a process is killed that wants more."""
+    """A real control group of 64 MiB, in which the kernel kills a process that wants more."""
     for base, limit in ((Path("/sys/fs/cgroup"), "memory.max"),
                         (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")):
         group = base / f"pchrun-{world.mark}"
@@ -366,7 +366,7 @@ def control_group(world):
         except OSError:
             continue
         try:
-            with open(group / limit, "r+") as f:  # where it is not, this is no control group
+            with open(group / limit, "r+") as f:  # a folder without this file is no control group
                 f.write(str(64 << 20))
             break
         except OSError:
@@ -405,7 +405,7 @@ def test_out_of_memory_whoever_dies_first(training, control_group):
         wait_until(lambda: state_of(hog) == "Z", "the kernel to kill it")
         wait_until(lambda: state_of(other) == "", "the end of rank 1")
     finally:
-        tracer.wait()  # now its parent learns of the end
+        tracer.wait()  # now the parent learns of the end of the killed process
     assert job.result() == (137, "failed", None)
     cause = job.report()["first_cause"]
     assert (cause["rank"], cause["signal"]) == (0, signal.SIGKILL)
@@ -423,7 +423,7 @@ def test_a_plain_kill_is_not_out_of_memory(world):
 
 
 def test_the_last_lines_of_standard_error(world):
-    """Where they are kept, they are what people look at first: on every node."""
+    """With logs.dir the report of every node has the last lines, since people look at them first."""
     nodes = Nodes(world, 2, ["--logs-dir", world.root / "logs"])
     nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 1 ] || exec sleep 1000; echo first >&2; "
                      "printf 'Traceback\\n\\377ValueError: 7' >&2; exit 7")

@@ -16,7 +16,7 @@ KILL = signal.SIGKILL
 
 @pytest.fixture
 def folder():
-    """The tests' own, so that others' pchruns do not come into it: live_apart() has made it."""
+    """The control group of the tests, without the pchruns of others; live_apart() has made it."""
     ours = our_group()
     if not ours or not ours.name.startswith("tests."):
         pytest.skip("no control group of version 2 is ours to divide")
@@ -42,7 +42,7 @@ def start_other(world):
     return other
 
 def test_all_that_is_below_the_commands_is_in_it(world, folder):
-    """A daemon in a session of its own, too; pchrun itself is not."""
+    """The group also has a daemon in a session of its own. pchrun itself is outside."""
     job = world.act("daemon { say left pause } say ready hold end exit 6", options=QUICK)
     assert is_in_own(world.events.wait("left")["pid"]) and is_in_own(job.actor)
     assert group_of(job.pid) == group_of("self") and len(groups_in(folder)) == 1
@@ -50,7 +50,7 @@ def test_all_that_is_below_the_commands_is_in_it(world, folder):
     assert groups_in(folder) == []
 
 
-# Each goes on in a child of its own, in a new session, and ends.
+# Each process continues in a child, in a new session, and ends.
 HOPS = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -68,8 +68,8 @@ time.sleep(30)
 
 
 def test_who_forks_without_end_does_not_escape(world, folder):
-    """The processes live for a moment only, in sessions of their own, and ignore SIGTERM. A search finds that
-    they have just gone."""
+    """The processes live for a moment only, in sessions of their own, and ignore SIGTERM. A search always comes too
+    late."""
     job = world.launch(*QUICK, "--grace", "1s", "--", "/usr/bin/python3", "-c", HOPS)
     wait_until(lambda: "hopping" in job.out, "the forks")
     job.end_by(signal.SIGTERM, 42)
@@ -78,7 +78,7 @@ def test_who_forks_without_end_does_not_escape(world, folder):
 
 
 def test_all_that_is_in_it_is_killed(world, folder):
-    """Also what cannot be found by its parents: a service has started it for the job (podman
+    """Also a process that pchrun cannot find by its parents: a service has started it for the job (podman
     --cgroup-parent)."""
     other = start_other(world)
     job = world.act("ignore TERM say ready pause", options=[*QUICK, "--grace", "1s"])
@@ -90,7 +90,7 @@ def test_all_that_is_in_it_is_killed(world, folder):
 
 @pytest.mark.parametrize("options", ["--stop-cgroup off", "--stop-leftovers leave"])
 def test_not_where_it_is_not_wanted(world, folder, options):
-    """stop.cgroup=off; and where what is left is to be left."""
+    """With stop.cgroup=off, or with leftovers that are to be left."""
     job = world.act("say ready hold end", options=options)
     assert groups_in(folder) == []
     world.let_end(job)
@@ -100,7 +100,7 @@ DEAF = "daemon { ignore TERM say left pause } hold end exit 6"
 
 
 def test_not_where_it_cannot_be_had(world, folder):
-    """Read-only, as in most containers: nothing is said of it, and the tree is swept all the same."""
+    """The groups are read-only, as in most containers: pchrun logs nothing about it, and sweeps the tree."""
     script = f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && exec "$@"'
     job = world.act(DEAF, options=QUICK, above=["unshare", "--mount", "sh", "-c", script, "sh"], ready="left")
     assert group_of(job.actor) == group_of("self")
@@ -119,14 +119,14 @@ def test_without_proc(world, folder, deaf):
 
 
 def test_an_older_kernel(world, folder):
-    """Without clone3 a command goes there by itself."""
+    """Without clone3 a command enters the group by itself."""
     job = world.act(DEAF, options=QUICK, above=[world.oldkernel], ready="left")
     assert is_in_own(job.actor)
     world.let_end(job, 6)
     assert not is_alive(job.actor) and groups_in(folder) == []
 
 
-# Takes the port, in a session of its own, and says so.
+# A process that takes the port, in a session of its own, and says so.
 HOLDER = """
 import os, socket, sys, time
 if os.fork():
@@ -163,7 +163,7 @@ def leave_holders(world, n):
 
 def swept(job):
     """The lines in which a start names the processes that it has killed."""
-    return [line for line in job.err.splitlines() if "left running" in line]
+    return [line for line in job.err.splitlines() if "a dead pchrun had left" in line]
 
 
 @pytest.mark.killed
@@ -187,7 +187,7 @@ def test_what_a_killed_pchrun_has_left_has_ended_when_the_next_one_starts(world,
 
 @pytest.mark.killed
 def test_all_that_start_at_once_wait_for_it(world, folder):
-    """As the supervisors of two nodes on one host do: the one that sweeps second waits as well."""
+    """As the supervisors of two nodes on one host start: the second one to sweep waits, too."""
     _, left, ports = leave_holders(world, 1)
     check = f"! grep -s '^State:.[^ZX]' {' '.join(f'/proc/{pid}/status' for pid in left)}"
     jobs = [world.launch("--", "sh", "-c", check) for _ in range(6)]
@@ -197,7 +197,7 @@ def test_all_that_start_at_once_wait_for_it(world, folder):
 
 @pytest.mark.killed
 def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
-    """Empty ones kept its group for ever, and each start said that it had killed what was in it."""
+    """Empty groups once kept the job's group for ever, and each start logged that it had killed their processes."""
     _, left, _ = leave_holders(world, 1)
     below = folder / Path(group_of(left[0])).name / "below"
     (below / "deep").mkdir(parents=True)
@@ -213,7 +213,7 @@ def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
 
 
 def test_another_group_that_begins_with_our_name_is_left_alone(world, folder):
-    """Such as that of a service: systemd has a group "pchrun.service" for a unit of that name."""
+    """Such as the group of a service: systemd has a group "pchrun.service" for a unit of that name."""
     service = folder / "pchrun.service"
     service.mkdir()
     other = start_other(world)

@@ -18,7 +18,7 @@ from harness import (NO_PROGRESS, PREEMPTED, commands_of, is_blocked, marked, ne
 # --- the next start -------------------------------------------------------------------------------
 
 def test_the_next_start_resumes_at_the_commit(training):
-    """Each rank is given its own path; again and again."""
+    """At each of several starts every rank gets its own path."""
     resume = 0
     for attempt in range(3):
         job = training(n=2)
@@ -35,8 +35,8 @@ def test_the_next_start_resumes_at_the_commit(training):
 
 
 def test_ranks_that_report_a_path_before_it_is_there(world, training):
-    """Where rank 0 writes for all, the others may report its path before it has. So only rank 0 looks; a path at which
-    it finds nothing is no checkpoint."""
+    """Where rank 0 writes for all, the other ranks may report its path before rank 0 has written. So only rank 0
+    looks; a path at which it finds nothing is no checkpoint."""
     job = training(n=2, train=4)
     first, second = job.clients
     second.tell(f"saved 4 {world.root}/not-yet")
@@ -53,7 +53,7 @@ def test_ranks_that_report_a_path_before_it_is_there(world, training):
 
 @pytest.mark.memcheck
 def test_a_rank_that_saves_for_all(training):
-    """The others name no path, and are given its."""
+    """The other ranks name no path, and get the path of that rank."""
     job = training(n=3, train=4)
     first, second, last = job.clients
     first.tell("saved 4")
@@ -98,8 +98,8 @@ def test_what_was_not_committed_is_not_offered(training):
 
 
 def test_a_program_that_goes_back_to_an_older_state(training):
-    """A loss that explodes: it loads an earlier checkpoint by itself. Which of the two states it
-    wants at a restart we cannot know: the commit stands until its step is passed."""
+    """After a loss that explodes, the program loads an earlier checkpoint by itself. pchrun cannot know which of the
+    two states it wants at a restart: the commit stands until its step is passed."""
     job = training(train=10)
     job.saved(10, "continue")
     job.clients[0].step = 3
@@ -107,7 +107,7 @@ def test_a_program_that_goes_back_to_an_older_state(training):
     step = job.preempt()
     assert step < 10
     assert job.result() == (PREEMPTED, "preempted_unsaved", 10)
-    assert f"step {step} does not lie above the last commit, step 10" in job.report()["why"]
+    assert f"step {step} is not above the last commit, step 10" in job.report()["why"]
     job = training()
     assert job.open(10) == [job.path(10, 0)]
     job.complete(10)
@@ -166,7 +166,7 @@ def test_another_job_does_not_take_the_record(training, world):
 @pytest.mark.memcheck
 @pytest.mark.parametrize("harm", ["cut", "garbage", "empty"])
 def test_a_damaged_record_is_not_a_fresh_start(training, world, harm):
-    """To begin at step 0 would lose what it stands for: said, and nothing is started."""
+    """A start at step 0 would lose the training so far. The error says so, and nothing is started."""
     job = training(train=2)
     job.saved(2, "continue")
     job.complete(2)
@@ -185,7 +185,7 @@ def test_old_records_are_forgotten(training):
         job.train(step)
         job.saved(step, "continue")
         sizes.append(sum(p.stat().st_size for p in (job.dir / ".pchrun").glob("*.json")))
-    assert max(sizes[4:]) <= sizes[3]
+    assert max(sizes[4:]) <= sizes[3] + 8  # the job's time gets a digit more
     job.complete(19)
 
 
@@ -248,7 +248,7 @@ def make_read_only(job):
                                         (make_read_only, "Read-only file system")],
                          ids=["full", "read-only"])
 def test_the_disk_takes_no_record(small_disk, harm, text):
-    """The commit before it stands, on disk and in the outcome."""
+    """The earlier commit stands, on disk and in the outcome."""
     job = small_disk(n=2)
     job.open()
     job.train(3)
@@ -265,7 +265,7 @@ def test_the_disk_takes_no_record(small_disk, harm, text):
 
 
 def test_a_disk_that_was_full_for_a_while(small_disk):
-    """An own save that was not committed is no end: the next one is."""
+    """An own save that was not committed does not end the job; the next own save is committed."""
     job = small_disk(n=2)
     job.open()
     job.train(3)
@@ -303,7 +303,8 @@ def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training,
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 @pytest.mark.parametrize("first", [5, None], ids=["one before", "none before"])
 def test_a_success_whose_last_saves_were_not_committed(training, name, first):
-    """The last line says so, because the user must know which of the checkpoints counts."""
+    """The last line names the save that was not committed, because the user must know which of the checkpoints
+    counts."""
     job = training(train=5)
     if first:
         job.saved(5, "continue")
@@ -320,8 +321,8 @@ def test_a_success_whose_last_saves_were_not_committed(training, name, first):
 
 
 def test_saves_in_quick_succession(training):
-    """Faster than records can be written. Not each of them is committed, but where those that are lie
-    is not forgotten for all that came after."""
+    """Saves come faster than records can be written. Not every save is committed, but the paths of committed saves
+    stay, whatever saves follow."""
     job = training("--stop-exit-wait", "1s", train=0)
     client, = job.clients
     for step in range(1, 500):
@@ -339,7 +340,7 @@ def test_saves_in_quick_succession(training):
 
 
 def test_the_last_save_of_a_program_that_ends_at_once(training):
-    """Its record takes longer than the end of the program."""
+    """The record of the last save takes longer than the end of the program."""
     job = training(n=2, train=3)
     for client in job.clients:
         for step in range(4, 24):
@@ -354,12 +355,12 @@ def test_the_last_save_of_a_program_that_ends_at_once(training):
 @pytest.mark.parametrize("file, why", [("commit.json", "every rank has saved, but the record is not written"),
                                        ("ranks.0.json", "not all ranks saved: node 0")])
 def test_a_record_that_is_not_written_by_the_deadline(training, world, file, why):
-    """Its file system has died. A write may take 10 s, but not longer than the notice lets it."""
+    """The file system of the record has died. A write may take 10 s, but not longer than the notice lets it."""
     job = training("--grace", "4s", env=world.shim("stuck", SHIM_DIR=world.root,
                                                    SHIM_STUCK=world.root / "checkpoints/.pchrun" / file), train=3)
     (world.root / "stuck").touch()
     step = job.reach_by_notice()
-    job.clients[0].tell(f"saved {step} {job.path(step, 0)}")  # at the deadline it is answered, and killed
+    job.clients[0].tell(f"saved {step} {job.path(step, 0)}")  # at the deadline: answered, then killed
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
     assert why in job.report()["why"]
     lines = job.job.err.splitlines()
@@ -384,7 +385,7 @@ def kill_in_a_save(job, step, delay, world):
     time.sleep(delay)
     job.job.kill()
     wait_until(lambda: not marked(world.mark), "the end of all")
-    # "exit" is what a rank finds out by itself when we are gone.
+    # "exit": the rank has noticed that pchrun is gone
     told = [client.expect(f"saved {step} (continue|exit)")[1] for client in job.clients
             if not client.is_silent()]
     job.close()
@@ -393,7 +394,7 @@ def kill_in_a_save(job, step, delay, world):
 
 @pytest.mark.killed
 def test_the_record_survives_our_death_at_any_instant(training, world):
-    """The record has the old commit or the new one. A commit that a rank was told of stays."""
+    """The record has the old commit or the new one. A commit stays once a rank has learned of it."""
     job = training(n=2, train=1)
     begin = time.monotonic()
     job.saved(1, "continue")
@@ -437,7 +438,7 @@ def test_three_attempts_without_a_commit(training):
 
 
 def test_a_commit_is_progress(training):
-    """The count begins anew, and the commit is what is lost last."""
+    """A commit begins the count anew. Attempts without a commit keep the earlier commit."""
     for _ in range(2):
         assert preempted_unsaved(training)[0] == PREEMPTED
     job = training(train=4)
@@ -449,7 +450,7 @@ def test_a_commit_is_progress(training):
 
 
 def test_attempts_without_a_limit(training):
-    """0 switches it off."""
+    """A limit of 0 switches the count off."""
     for _ in range(4):
         assert preempted_unsaved(training, "--exit-no-progress-after", "0")[0] == PREEMPTED
 
@@ -476,7 +477,7 @@ def test_preemptions_before_the_first_step_do_not_count(training, attaches):
 
 
 def test_a_failure_before_the_first_step_is_a_failure(training, world):
-    """A notice whose deadline is far away makes no preemption of it, however often the job fails."""
+    """A notice whose deadline is far away does not turn a failure into a preemption, however often the job fails."""
     notice = '{"type":"terminate","id":"e-1","deadline_seconds":900}'
     watcher = world.file("watcher", f"#!/bin/sh\necho '{notice}'; exec sleep 1000\n", 0o755)
     codes = []
@@ -489,7 +490,7 @@ def test_a_failure_before_the_first_step_is_a_failure(training, world):
 
 
 def test_a_program_that_does_not_attach_is_not_counted(training, world):
-    """We cannot know of its progress."""
+    """pchrun cannot know the progress of such a program."""
     for _ in range(4):
         job = world.act("record TERM say ready until TERM exit 0",
                         options=["--checkpoint-dir", world.root / "checkpoints"])

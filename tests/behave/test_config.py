@@ -18,7 +18,8 @@ def refused(world, *words, args=None, env=None, text=None):
     world.refused(*words, options=args, env=env)
 
 
-# Reading a FIFO would wait for ever. PCHRUN_* is configuration and nothing else, so a slip there is one, too.
+# Reading a FIFO would wait for ever. PCHRUN_* is configuration and nothing else, so a typing error there is an error,
+# too.
 @pytest.mark.parametrize("args, env, words", [
     (["-c", "/no/such/file.json"], {}, ["configuration file", "/no/such/file.json", "No such file"]),
     ([], {"PCHRUN_CONFIG": "/no/such/file.json"}, ["/no/such/file.json"]),
@@ -29,7 +30,7 @@ def refused(world, *words, args=None, env=None, text=None):
     (["--preset", "kubflow"], {}, ["--preset", "kubflow", "kubeflow", "tensorflow-gce"]),  # all presets are listed
 ], ids=["missing", "missing, by the environment", "folder", "pipe", "grows for ever", "flag", "variable", "preset"])
 def test_a_file_or_name_that_is_none(world, args, env, words):
-    """The path and the reason, as the user wrote it; the nearest of the names that there are."""
+    """The error has the path as the user wrote it and the reason, or the nearest known name."""
     os.mkfifo(world.root / "fifo")
     refused(world, *(word.replace("FOLDER", str(world.root)) for word in words), env=env,
             args=[word.replace("FOLDER", str(world.root)) for word in args])
@@ -48,7 +49,7 @@ def test_a_file_or_name_that_is_none(world, args, env, words):
     ('{\n"job": "a\nb"}', ":2:9: unexpected newline near", "double quotes"),
 ], ids=["comma", "comment", "no comma", "word", "unfinished", "empty", "two values", "escape", "quotes", "line break"])
 def test_not_json(world, text, where, advice):
-    """Line and column, as compilers say it, and what to do."""
+    """The error has line and column, as a compiler's, and says what to do."""
     refused(world, "config.json" + where, advice, text=text)
 
 
@@ -58,8 +59,8 @@ def test_not_text(world, text):
     refused(world, "config.json:1:", text=text)
 
 
-# A file over one mebibyte is no configuration, and must not be read whole to find that out. Nesting must not be a
-# way to the end of the stack.
+# A file over one mebibyte is no configuration, and must not be read whole to find that out. Deep nesting must not
+# overflow the stack.
 @pytest.mark.parametrize("text", ["[]", '"grace"', "3", "null", "true", '{"job": "' + "x" * (1 << 20) + '"}',
                                   "[" * 500_000],
                          ids=["list", "text", "number", "null", "true", "over one mebibyte", "deep"])
@@ -114,7 +115,7 @@ def test_an_empty_value(world, how):
 
 
 def test_null_is_a_word(world):
-    """To take back what the file says."""
+    """null takes back a setting of the file."""
     path = world.file("config.json", '{"checkpoint": {"dir": "/ckpt"}, "report": "/r"}')
     job = world.launch("-c", path, "--checkpoint-dir", "null", "--print-config",
                        env={"PCHRUN_REPORT": "null"}, code=0)
@@ -123,13 +124,13 @@ def test_null_is_a_word(world):
 
 
 def test_a_flag_given_twice_is_the_last(world):
-    """As with other programs: a script adds its own behind the user's."""
+    """As with other programs: a script adds its own flag behind the user's."""
     job = world.launch("--grace", "1s", "--grace", "2s", "--print-config", code=0)
     assert json.loads(job.out)["grace"] == "2s"
 
 
 def test_precedence_and_its_sources(world):
-    """Flag, environment, file, default; --print-config says which it was."""
+    """Flag, environment, file, default; --print-config names the source of each value."""
     path = world.file("config.json",
                       '{"grace": "3s", "stop": {"term_wait": "3s", "exit_wait": "3s"}}')
     job = world.launch("-c", path, "--grace", "1s", "--print-config",
@@ -147,7 +148,7 @@ def test_precedence_and_its_sources(world):
 
 
 def test_what_was_detected_and_why(world):
-    """The values of a platform are many: each one says where it comes from."""
+    """The values of a platform are many: each value says where it comes from."""
     job = world.launch("--print-config", "--exit-hang", "7",
                        env={"PCHRUN_PRESET": "auto", "SLURM_JOB_ID": "17"}, code=0)
     shown = json.loads(job.out)
@@ -183,10 +184,31 @@ def test_a_presets_codes_and_signals(world, options, number, code):
 
 
 def test_a_good_file_is_used(world):
-    """The other side: what is right takes effect, comments on the schema included."""
+    """A correct file takes effect, also with the key "$schema"."""
     path = world.file("config.json", json.dumps({
         "$schema": "pchrun.schema.json", "job": "run7", "procs": {"count": 2},
         "signals": {"USR1": {"do": "preempt", "grace": "20s"}}, "exit": {"preempted": 77,
                                                                      "preempted_unsaved": 77}}))
     job = world.act("record USR1 say ready until USR1", options=["-c", path])
     job.end_by(10, 77)
+
+
+@pytest.mark.parametrize("options,written,where", [
+    ({"cluster": {"nodes": ["a", "b"], "node_rank": 0, "key_file": "key.pem"}}, "key.pem", "key.pem"),
+    ({"checkpoint": {"dir": "./no/such"}}, "./no/such", "no/such"),
+    ({"logs": {"dir": "no/logs"}}, "no/logs", "no/logs"),
+    ({"run_dir": "no/run"}, "no/run", "no/run"),
+    ({"exit": {"hook": ["bin/hook.sh", "now"]}}, "bin/hook.sh", "bin/hook.sh"),
+    ({"notices": [{"name": "rack", "command": ["bin/rack"]}]}, "bin/rack", "bin/rack"),
+], ids=["key", "checkpoints", "logs", "run_dir", "hook", "notices"])
+def test_a_path_that_is_relative_in_the_file(world, options, written, where):
+    """The error has the path that was tried, and the one that the user wrote. Only a relative one has two."""
+    path = world.root / "run7.json"
+    path.write_text(json.dumps(options))
+    job = world.launch("-c", path, "--", "true")
+    assert job.finish() == 125
+    assert str(world.root / where) in job.err
+    assert job.err.rstrip().endswith(f' (file {path} has "{written}", which is relative to it)')
+    path.write_text(json.dumps(options).replace(written, str(world.root / where)))
+    job = world.launch("-c", path, "--", "true")
+    assert job.finish() == 125 and str(world.root / where) in job.err and "which is relative" not in job.err

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchctl: what it tells of a job and makes it do; and the files that tell of it without being asked:
-the journal of events, the metrics, the last line for Kubernetes. Bad clients: test_control.c, too."""
+"""pchctl: what it shows of a job, and what it orders a job to do. Also the files about a job: the journal of events,
+the metrics, the last line for Kubernetes. Bad clients: test_control.c, too."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from harness import CHARLM, DEADLINE, PREEMPTED, STOPPED, is_alive, wait_until
 from nodes import Nodes
 from pchctl import PCHCTL, ctl  # noqa: F401
 
-WITHDRAWN = "job pchrun has no notice any more: it was withdrawn, and the job goes on\n"
+WITHDRAWN = "job cwd has no notice any more: it was withdrawn, and the job goes on\n"
 DONE, FAILED, USAGE = 0, 1, 2
 
 
@@ -70,7 +70,7 @@ def states(ctl):
 
 
 def test_status_of_ranks_that_are_not_attached(training, ctl):
-    """A process that loads its model for minutes is not gone; nor is one that does without us from now on."""
+    """A process that loads its model for minutes is not gone; nor is a process that trains on alone."""
     run = training("--stop-exit-wait", "300ms", n=3)
     run.clients[1].open()
     assert states(ctl) == ["starting", "attached", "starting"]
@@ -88,11 +88,11 @@ def test_status_of_ranks_that_are_not_attached(training, ctl):
 @pytest.mark.parametrize("options", [["--watchdog-start", "1s", "--watchdog-mode", "log"],
                                      ["--save-mode", "forward"]], ids=["late", "never"])
 def test_status_of_a_rank_that_never_attaches(training, world, ctl, options):
-    """When its time to start is over, and at once where no program is to attach."""
+    """pchctl shows this when the rank's time to start is over, or at once if no program is to attach."""
     run = training(*options)
     socket_of(world)
     wait_until(lambda: [rank["state"] for rank in ctl.status()["ranks"]] == ["not attached"], "that to be told")
-    run.clients[0].ask("phase 1", "phase 1")  # it runs by now, and reads its input
+    run.clients[0].ask("phase 1", "phase 1")  # the rank runs by now, and reads its input
     assert run.finish() == 0
 
 
@@ -111,7 +111,7 @@ def test_status_of_a_process_that_writes_nonsense(training, ctl):
 def test_watch_ends_with_the_job(training, ctl):
     run = training(train=3)
     watch = ctl.start("status", "--watch", "--interval", "50ms")
-    wait_until(lambda: watch.out.count("\njob pchrun") >= 2, "several looks")
+    wait_until(lambda: watch.out.count("\njob cwd") >= 2, "several looks")
     run.preempt()
     assert run.finish() == PREEMPTED
     assert watch.finish() == DONE
@@ -138,7 +138,7 @@ def answered(world, ctl, answers, *words):
 
 
 def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
-    """The connection is there, and closed without an answer."""
+    """pchctl is connected, and the connection closes without an answer."""
     answers = [b'{"ok": true}\n', b'{"ok": true}\n', b""]
     code, watch = answered(world, ctl, answers, "status", "--watch", "--json", "--interval", "50ms")
     assert (code, watch.err) == (DONE, "pchctl: the job has ended\n")
@@ -148,13 +148,13 @@ def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
     '', ', "nodes": 5, "ranks": "x", "report": []', ', "nodes": [[]], "ranks": {"a": 1}',
     ', "nodes": [{}, 7], "ranks": [null, []], "report": {"notice": 3}'])
 def test_an_answer_that_says_little(world, ctl, answer):
-    """Of a broken pchrun, or one of another version."""
+    """An answer of a broken pchrun, or of a pchrun of another version."""
     code, asked = answered(world, ctl, [b'{"ok": true}\n', b'{"ok": true%s}\n' % answer.encode()], "status")
     assert (code, asked.err) == (DONE, "") and asked.out.startswith("job , node 0 of 0")
 
 
 def test_status_of_several_nodes(world, ctl):
-    """The ranks of all: test_status.py."""
+    """test_status.py tests the ranks of all nodes."""
     job = Nodes(world, 2, ["--job", "run7"])
     job.launch_all(CHARLM, "--steps", 100000, "--step-time", 20, "--dir", world.root)
     job.say(0, "attach: rank 0")
@@ -217,7 +217,7 @@ def test_a_checkpoint_that_takes_too_long(training, ctl):
     run = training(train=0)
     done = ctl("checkpoint", "--wait", "100ms")
     assert done.returncode == FAILED
-    assert "nothing was committed within 0.1 s; it is still asked for" in done.stderr
+    assert "nothing was committed within 0.1 s; the request stays in force" in done.stderr
     run.save("continue")
     assert ctl("checkpoint", "--wait", "0").stdout == "asked for\n"
     run.agreed(2)
@@ -238,7 +238,7 @@ def test_a_drain_is_a_notice(training, ctl):
     run = training(train=3)
     done = ctl("drain", "--in", "9s", "--text", "the rack goes down")
     assert (done.returncode, done.stdout) == (
-        DONE, "job pchrun has a notice, of pchctl: it saves and leaves\n")
+        DONE, "job cwd has a notice from pchctl: it saves and ends\n")
     step = run.agreed()
     assert re.search(r"^notice +pchctl the rack goes down on node 0, [5-8](\.\d+)? s left$",
                      ctl("status").stdout, re.M)
@@ -264,7 +264,7 @@ def test_a_drain_is_taken_back_where_it_was_given(world, ctl):
     wait_until(lambda: ctl.status("--node", 0)["report"]["notice"], "node 0 to be told")
     done = ctl("drain", "--cancel", "--node", 0)
     assert done.returncode == FAILED
-    assert done.stderr == "pchctl: the notice holds: it was given on node 1; take it back there\n"
+    assert done.stderr == "pchctl: the notice is still in force: it was given on node 1; withdraw it there\n"
     done = ctl("drain", "--cancel", "--node", 1)
     assert (done.returncode, done.stdout) == (DONE, WITHDRAWN)
     assert ctl("stop", "--node", 0).returncode == DONE
@@ -307,6 +307,47 @@ def test_a_stop_after_a_notice(training, ctl):
     run.close()
 
 
+def test_a_stop_after_a_save(training, ctl):
+    """All ranks save one step, which is committed before the end."""
+    run = training(n=2, train=3)
+    asked = ctl.start("stop", "--save")
+    step = run.save("exit")
+    assert run.result() == (STOPPED, "stopped", step)
+    assert asked.finish() == DONE, asked.err
+    assert asked.out == ("stopped, exit code 44: stopped by pchctl on node 0: "
+                         f"saved and committed at step {step}\n")
+
+
+def test_a_stop_whose_save_fails(training, ctl):
+    """The user asked for a save, so the job goes on. A later request is judged anew."""
+    run = training(train=3)
+    asked = ctl.start("stop", "--save")
+    step = run.agreed()
+    run.reach(step)
+    run.clients[0].ask(f"failed {step} no room", "failed .*")
+    assert asked.finish() == FAILED
+    assert asked.err == ("pchctl: the job was to save and end, but goes on: the save failed: node 0: rank 0 could "
+                         f"not save step {step}: no room; pchctl stop ends it without a save\n")
+    asked = ctl.start("stop", "--save")
+    step = run.save("exit", 2)
+    assert run.result() == (STOPPED, "stopped", step)
+    assert asked.finish() == DONE, asked.err
+
+
+def test_a_stop_of_a_program_that_cannot_save(world, ctl):
+    job = waiting(world)
+    done = ctl("stop", "--save")
+    assert done.returncode == FAILED and "no process has attached, so none can be asked to save" in done.stderr
+    end(job)
+
+
+def test_no_saved_stop_of_a_program_that_does_not_attach(world, ctl):
+    job = waiting(world, "--save-mode", "forward")
+    done = ctl("stop", "--save")
+    assert done.returncode == FAILED and "only a program that attaches can save" in done.stderr
+    end(job)
+
+
 def test_a_job_that_is_ending_takes_no_orders(world, ctl):
     job = world.act("record all say ready until TERM hold end exit 0", options="--stop-term-wait 1h")
     socket_of(world)
@@ -324,7 +365,7 @@ def in_a_pause(world, script="exit 7", *options):
     """A job that has failed, and waits for its restart."""
     job = world.launch("--restart-max", "3", "--restart-startup", "0", "--restart-backoff", "1h",
                        "--restart-backoff-max", "1h", *options, "--", "sh", "-c", script)
-    wait_until(lambda: "at the soonest" in job.err, "the pause")
+    wait_until(lambda: "at the earliest" in job.err, "the pause")
     return job
 
 
@@ -346,14 +387,14 @@ def test_a_drain_between_two_generations(world, ctl):
 
 
 def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
-    """With restart.after_notice they come again."""
+    """With restart.after_notice the ranks come again."""
     run = training("--restart-after-notice", n=1, train=1)
     ctl("drain", "--in", "10m")
     run.save("exit")
     run.clients[0].end_input()
     wait_until(lambda: run.report()["state"] == "restarting", "the wait")
     assert ctl("drain", "--cancel").stdout == WITHDRAWN
-    assert ctl("drain", "--cancel").stdout == "job pchrun has no notice\n"
+    assert ctl("drain", "--cancel").stdout == "job cwd has no notice\n"
     run.said("generation 1 begins")
     assert ctl("stop").returncode == DONE
     assert run.job.finish() == STOPPED
@@ -394,7 +435,7 @@ def test_events_are_followed_and_kept(training, ctl):
 
 
 def test_events_without_a_file(world, ctl):
-    """The newest are to be had all the same."""
+    """pchctl still shows the newest events."""
     job = waiting(world)
     told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
     assert names(told) == ["started", "state"] and told[0]["commands"] == 1
@@ -413,7 +454,7 @@ def test_attempts_share_a_journal(world):
 
 
 def test_a_journal_that_cannot_be_written(world, ctl):
-    """It is said once, and the job goes on and ends as ever."""
+    """The log says so once, and the job goes on and ends as usual."""
     folder = world.root / "a/b"
     folder.mkdir(parents=True)
     job = world.act("say ready wait", options=["--events-file", folder / "events"])
@@ -427,7 +468,7 @@ def test_a_journal_that_cannot_be_written(world, ctl):
 
 
 def test_what_a_full_disk_has_not_taken_is_counted(world, ctl):
-    """And it leaves no part of a line. The limit is for a file what the disk is for all."""
+    """A full disk leaves no part of a line. The test limits the size of the file instead of filling a disk."""
     path = world.root / "events"
     job = waiting(world, "--events-file", path)
     wait_until(lambda: path.exists() and path.read_text().count("\n") >= 2, "the first events")
@@ -440,7 +481,7 @@ def test_what_a_full_disk_has_not_taken_is_counted(world, ctl):
     assert ctl("stop").returncode == DONE
     assert job.finish() == STOPPED
     told = [json.loads(line) for line in path.read_text().splitlines()]
-    asked = [event for event in told if event.get("text", "").startswith("asked for")]
+    asked = [event for event in told if "asked for" in event.get("text", "")]
     assert not asked and {"event": "dropped", "count": 1} in told
 
 
@@ -525,13 +566,13 @@ def test_the_last_line_of_a_job_that_does_not_start(world):
 # --- which job -----------------------------------------------------------------------------------
 
 def test_a_job_is_found_by_its_name(world, ctl):
-    """In the usual places, where there may be others."""
+    """pchctl searches the usual places, where other jobs may be, too."""
     name = f"job-{world.mark[:20]}"
     job = waiting(world, "--job", name)
     assert ctl("status", "--job", name, everywhere=True).stdout.startswith(f"job {name}, ")
     done = ctl("status", "--job", name + "x", everywhere=True)
     assert done.returncode == USAGE
-    assert re.search(rf"no pchrun of job {name}x( of this user)? is to be found in .*/tmp", done.stderr)
+    assert re.search(rf"no pchrun of job {name}x( of this user)? was found in .*/tmp", done.stderr)
     assert ctl("status", env={"PCHRUN_RUN_DIR": "/nowhere"}).returncode == DONE
     end(job)
 
@@ -546,7 +587,7 @@ def test_within_a_job_it_is_that_job(world, ctl):
 def test_there_is_no_job(world, ctl):
     done = ctl("status")
     assert done.returncode == USAGE
-    assert re.fullmatch(rf"pchctl: no pchrun( of this user)? is to be found in {world.tmp}; "
+    assert re.fullmatch(rf"pchctl: no pchrun( of this user)? was found in {world.tmp}; "
                         r"has it ended\?\n", done.stderr)
     done = ctl("status", "--run-dir", world.root / "none")
     assert done.returncode == USAGE and done.stderr.endswith("; there is no such directory\n")
@@ -555,7 +596,7 @@ def test_there_is_no_job(world, ctl):
 def test_there_is_no_such_node(world, ctl):
     job = waiting(world)
     done = ctl("status", "--node", 3)
-    assert done.returncode == USAGE and re.search("no pchrun, node 3,( of this user)? is to be found",
+    assert done.returncode == USAGE and re.search("no pchrun, node 3,( of this user)? was found",
                                                   done.stderr)
     end(job)
 
@@ -598,7 +639,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     (["status", "stop"], '"stop" is one argument too many'), (["--loud", "stop"], "unknown flag --loud"),
     (["status", "--wait", "1s"], "status takes no --wait"), (["drain", "--in"], "--in needs a value: --in TIME"),
     (["drain", "--in", "soon"], "--in: "), (["status", "--watch=yes"], "--watch takes no value"),
-    (["drain", "--cancel", "--in", "1s"], "it goes alone"), (["drain", "--text", "x" * 96], "more than 95 bytes"),
+    (["drain", "--cancel", "--in", "1s"], "without other options of drain"), (["drain", "--text", "x" * 96], "more than 95 bytes"),
     (["status", "--node", "x"], "--node: x is not a whole number"), (["status", "--job="], "--job: the value is empty"),
     (["status", "--interval", "0"], '--interval: "0" is out of range'),
 ])
@@ -662,8 +703,8 @@ def test_nonsense_is_answered(world, ctl):
 
 
 def let_others_in(world):
-    """As far as the private directories. The programs may have been built where no other user comes, as in root's
-    home directory."""
+    """Lets other users come as far as the private directories. The programs may have been built where no other user may
+    enter, as in root's home directory."""
     os.chmod(world.root, 0o755)
     shutil.copy(PCHCTL, world.root / "pchctl")
     for path in [world.tmp, *world.tmp.parents]:
@@ -680,7 +721,7 @@ def test_another_user_is_told_whose_pchrun_it_is(world, ctl):
     let_others_in(world)
     nobody = {**NOBODY, "executable": world.root / "pchctl"}
     folder = Path(socket_of(world)).parent
-    advice = (f"cannot enter {folder}: Permission denied; it is the pchrun of user 0: run pchctl as that "
+    advice = (f"cannot enter {folder}: Permission denied; it belongs to the pchrun of user 0: run pchctl as that "
               "user, or as root\n")
     named = ctl("--run-dir", folder, "status", everywhere=True, **nobody)
     assert (named.returncode, named.stderr) == (USAGE, f"pchctl: no pchrun answers: {advice}")

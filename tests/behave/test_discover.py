@@ -4,9 +4,10 @@
 import pytest
 
 from checkup import shown
+from harness import PROMPT
 from nodes import FAST, free_port
 
-PORTS = 20000  # and the job's id modulo 8192
+PORTS = 20000  # the job's id modulo 8192 is added
 AUTO = ["--cluster-discovery", "auto"]
 
 
@@ -37,7 +38,7 @@ def test_two_tasks_of_srun_are_one_job(world):
     assert sorted(two[1].out.splitlines()) == ["0/2 0/4", "0/2 1/4"]
     assert sorted(two[0].out.splitlines()) == ["1/2 2/4", "1/2 3/4"]
     assert f"waiting for 1 other node at 127.0.0.1, port {PORTS + job}" in two[1].err
-    assert "nodes: slurm: SLURM_STEP_NUM_TASKS is 2, SLURM_PROCID is 0 (where each is a job of its own: " in two[1].err
+    assert "nodes: slurm: SLURM_STEP_NUM_TASKS is 2, SLURM_PROCID is 0 (if each pchrun is a job of its own: " in two[1].err
 
 
 def test_tasks_on_one_host_meet_on_its_loopback(world):
@@ -60,6 +61,24 @@ def test_print_config_says_what_was_found_and_by_what(world):
     assert sources["cluster.nnodes"] == "discovery slurm: SLURM_STEP_NUM_TASKS is 2"
     assert sources["cluster.node_rank"] == "discovery slurm: SLURM_PROCID is 1"
     assert sources["cluster.port"] == "discovery slurm: SLURM_JOB_ID is 4711, SLURM_STEP_ID is 0"
+
+
+def test_a_shell_of_srun_pty_is_one_process(world):
+    """srun -n 8 --pty bash: the shell has the variables of task 0, and the other tasks have ended. A
+    command of its script counts as typed, too. A task without the shell is a node as usual."""
+    tasks = {**slurm(0), "SLURM_PTY_PORT": "33897", "PS1": PROMPT, "HISTFILE": ""}
+    shell = world.terminal("bash", "--norc", "--noprofile", "-i", env=tasks)
+    shell.expect(PROMPT)
+    for command in (f"{world.pchrun} -- sh -c 'echo nodes=$PCH_NNODES='",
+                    f"sh -c \"{world.pchrun} -- sh -c 'echo nodes=\\$PCH_NNODES='\""):
+        shell.type(f"{command}\n")
+        shell.expect("typed in a shell of srun --pty, so this pchrun trains alone, although SLURM_STEP_NUM_TASKS is 2")
+        assert shell.expect(r"nodes=(\d+)=")[1] == "1"
+    shell.type("exit 0\n")
+    assert shell.finish() == 0
+    task = world.terminal(world.pchrun, *AUTO, "--print-config", env=tasks)
+    task.expect('"nnodes": 2')
+    assert task.finish() == 0
 
 
 def test_nothing_is_looked_at_if_told_so(world):
@@ -91,7 +110,7 @@ def test_a_socket_that_is_left_over_is_told(world):
     gone = {"PCH_SOCKET": f"{world.root}/gone"}
     job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={**slurm(1), **gone})
     assert job.finish() == 0 and job.out == "1\n"
-    assert len(job.err_lines) == 1 and "unset PCH_SOCKET if it is left over" in job.err
+    assert len(job.err_lines) == 1 and "If PCH_SOCKET is left over" in job.err
     for env in (gone, {**slurm(0, tasks=1, hosts="n7"), **gone}, {**slurm(1), "PCH_SOCKET": str(world.root)}):
         assert "warning" not in shown(world, env=env)["$cluster"]
 
@@ -105,7 +124,7 @@ def test_a_rank_by_address_is_not_replaced_unasked(world):
 
 
 def test_a_pod_that_may_have_others_is_warned(world):
-    """An indexed Job may be many jobs of one node, so unasked it is no error; but it is said, once."""
+    """An indexed Job may be many jobs of one node, so without the option there is no error, but one warning."""
     pod = {"JOB_COMPLETION_INDEX": "2"}
     job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env=pod)
     assert job.finish() == 0 and job.out == "1\n"
@@ -120,7 +139,7 @@ def test_a_variable_of_a_common_name_ends_nothing(world):
     job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={"RANK": "16"})
     assert job.finish() == 0 and job.out == "1\n"
     assert len(job.err_lines) == 1, job.err
-    assert "nodes: torchrun: RANK is set (16), but WORLD_SIZE is not, so it tells nothing" in job.err
+    assert "nodes: torchrun: RANK is set (16), but WORLD_SIZE is not, so this source is ignored" in job.err
     # The complete variables still count, and pchrun reports both sets.
     chief = ["--cluster-chief", f"127.0.0.1:{free_port()}"]
     assert shown(world, *chief, env={**slurm(1), "RANK": "16"})["cluster"]["nnodes"] == 2
@@ -137,14 +156,14 @@ def test_on_one_node_nothing_changes(world):
 
 
 def test_what_the_user_says_wins(world):
-    """Each of the settings alone; what is not said is filled in."""
+    """Each of these settings wins alone; discovery fills in the others."""
     got = shown(world, *AUTO, "--cluster-port", 15000, "--cluster-chief", "127.0.0.9", env=slurm(1))
     assert (got["cluster"]["port"], got["cluster"]["chief"]) == (15000, "127.0.0.9")
     assert (got["cluster"]["nnodes"], got["cluster"]["node_rank"]) == (2, 1)
     got = shown(world, *AUTO, "--cluster-nodes", "127.0.0.3,127.0.0.4", env=slurm(1))
     assert got["cluster"]["nodes"] == ["127.0.0.3", "127.0.0.4"]
     assert got["cluster"]["node_rank"] == 1 and got["cluster"]["chief"] is None
-    # All is said: what is half there does not matter.
+    # All settings are given: incomplete variables do not matter.
     got = shown(world, *AUTO, "--cluster-nodes", "127.0.0.3,127.0.0.4", "--node-rank", 0, env={"RANK": "1"})
     assert got["$cluster"]["why"].startswith("the nodes and this node's rank are given")
     got = shown(world, *AUTO, "--nnodes", 1, env={"RANK": "1"})
@@ -156,7 +175,7 @@ def test_what_the_user_says_wins(world):
     ([], {k: v for k, v in slurm(1).items() if k != "SLURM_STEP_NODELIST"},
      ["SLURM_STEP_NUM_TASKS is set (2), but SLURM_STEP_NODELIST is not"]),
     ([], {**slurm(1), "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "x"},
-     ["slurm (SLURM_STEP_NUM_TASKS is 2), torchrun (WORLD_SIZE is 8)", "set cluster.discovery to the one"]),
+     ["slurm (SLURM_STEP_NUM_TASKS is 2), torchrun (WORLD_SIZE is 8)", "set cluster.discovery to the right one"]),
     (["--cluster-discovery", "slurm"], {"SLURM_JOB_ID": "1"},
      ["cluster.discovery is slurm, but none of its variables is set (SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS)"]),
     (AUTO, {"JOB_COMPLETION_INDEX": "2"},

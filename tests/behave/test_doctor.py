@@ -30,7 +30,7 @@ def test_what_is_missing(world):
                    command=["no-such-command"], wanted=1)
     assert verdicts(found, "bad") == {"command", "state_dir", "checkpoints", "logs"}
     assert "'no-such-command': it is in no directory of PATH" in found["command"][1]
-    assert found["checkpoints"][1:] == (f"no file can be made in {world.root}/a: No such file or directory",
+    assert found["checkpoints"][1:] == (f"{world.root}/a/b: no file can be made in {world.root}/a: No such file or directory",
                                         "make that directory, or mount its file system")
 
 
@@ -66,6 +66,17 @@ def test_a_key_that_others_can_read(world):
     key.chmod(0o644)
     key_of = doctor(world, *nodes, "--node-rank", "1", wanted=1)["key"]
     assert key_of[0] == "bad" and "is open to others (mode 0644); close it: chmod" in key_of[1]
+
+
+def test_a_script_that_may_not_attach(world):
+    """Only a hint, since a module that it imports may attach."""
+    script = world.file("train.py", "import torch\n")
+    assert doctor(world, command=["python3", script])["attach"][:2] == (
+        "unknown", f"{script} does not name pch: unless a module of it attaches, a notice saves nothing")
+    for options in (["--instrument"], ["--save-mode", "forward"]):
+        assert "attach" not in doctor(world, *options, command=["python3", script])
+    script.write_text("import pch\n")
+    assert "attach" not in doctor(world, command=["python3", script])
 
 
 def test_the_way_to_node_0(world):
@@ -116,12 +127,12 @@ def test_which_sources_answer(world, clouds):
 
 
 def test_a_container_behind_the_hop_limit(world, clouds):
-    """The answer to the PUT of the token is lost on the way, and nothing else."""
+    """Only the answer to the PUT of the token is lost on the way."""
     _, aws, env = clouds
     aws.put = "hangs"
     for aws.needs_token, verdict in (False, "warn"), (True, "bad"):
         found = doctor(world, "--notices", "aws", env=env, wanted=int(verdict == "bad"))["sources"]
-        assert found[0] == verdict and "this is a container behind the hop limit" in found[1], found
+        assert found[0] == verdict and "hop limit of the metadata service is too small" in found[1], found
         assert "--http-put-response-hop-limit 2" in found[2]
 
 
@@ -199,7 +210,7 @@ def test_nodes_that_are_not_known_of(world):
 
 
 def test_limits(world):
-    asan = world.env["ASAN_OPTIONS"] + ":disable_coredump=0"  # else it sets that limit itself
+    asan = world.env["ASAN_OPTIONS"] + ":disable_coredump=0"  # else the sanitizer sets that limit itself
     found = doctor(world, before=["prlimit", "--nofile=100", "--core=unlimited"], wanted=1, env={"ASAN_OPTIONS": asan})
     assert found["open files"][0] == "bad" and found["open files"][2] == "ulimit -n 129"
     assert found["core dumps"][0] == "warn"
@@ -232,7 +243,7 @@ def test_a_shell_below_process_1(world):
 
 
 def test_programs_that_a_run_would_miss(world):
-    """Such a run does not start."""
+    """A run without these programs does not start."""
     for options in (["--exit-hook", "/no-hook"], ["--watchdog-diagnose", "/no-hook"], ["--notices", "poll:/no-hook"]):
         programs = doctor(world, *options, wanted=1)["programs"]
         assert programs[0] == "bad" and "cannot execute '/no-hook'" in programs[1]

@@ -72,11 +72,11 @@ def test_all_is_well(site):
     assert found["KillWait"] == ("ok", "Slurm kills 30 s after SIGTERM (KillWait); pchrun counts on 25 s", "")
     assert found["notices"] == ("ok", "pchrun asks Slurm when the job's time ends", "")
     assert found["requeue"] == ("ok", "Slurm puts back a batch job that ends with 42 (RequeueExit is 42)", "")
-    assert "pid 1" not in found  # Slurm signals what it has started, not what its daemon lives below
+    assert "pid 1" not in found  # Slurm signals the processes that it has started, not the parents of its daemon
 
 
 def test_squeue_answers(site):
-    """Also where the end is far, and the watch keeps it for itself."""
+    """Also if the end is far, and pchrun-watch does not report it yet."""
     assert site.doctor()["sources"] == ("ok", "slurm: it answers", "")
     site.is_script("#!/bin/sh\necho 7 NONE\n", "squeue")
     assert site.doctor()["sources"] == ("ok", "slurm: it answers", "")
@@ -139,15 +139,15 @@ def test_grace_time_of_a_preemption(site):
     ('"B:SIGUSR1@300" --nodes=1', {}, "USR1=preempt:115s", None, None),
     ("10@120", TASK, "USR1=preempt:115s", None, None),
     ("USR1", TASK, "USR1=preempt:55s", None, None),
-    ("B:USR1@120", TASK, "USR1=preempt:115s", "on to this task only if that is exec srun", "--signal=USR1@120"),
+    ("B:USR1@120", TASK, "USR1=preempt:115s", "on to this task only if the script ends in exec srun", "--signal=USR1@120"),
     ("B:TERM@120", TASK, "USR1=preempt:115s", "srun in its place kills this task at once", "--signal=USR1@120"),
     ("B:INT@120", TASK, "USR1=preempt:115s", "it goes to the batch script alone", "--signal=USR1@120"),
     ("USR1@120", {}, "USR1=preempt:115s", "it goes to tasks of srun alone", "--signal=B:USR1@120"),
     ("USR2@120", TASK, "USR1=preempt:115s", "pchrun does not take it as a notice", "--signals USR1=preempt:115s"),
-    ("USR1@60", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
-    ("USR1", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
-    ("KILL@120", TASK, "USR1=preempt:115s", "it is none that pchrun can take for a notice", "--signal=USR1@120"),
-    ("WINDOWS@x", TASK, "USR1=preempt:115s", "it is none that pchrun can take for a notice", "--signal=USR1@120"),
+    ("USR1@60", TASK, "USR1=preempt:115s", "pchrun expects more time after it", "--signal=USR1@120"),
+    ("USR1", TASK, "USR1=preempt:115s", "pchrun expects more time after it", "--signal=USR1@120"),
+    ("KILL@120", TASK, "USR1=preempt:115s", "pchrun cannot take it as a notice", "--signal=USR1@120"),
+    ("WINDOWS@x", TASK, "USR1=preempt:115s", "pchrun cannot take it as a notice", "--signal=USR1@120"),
 ])
 def test_the_signal_that_the_script_asks_for(site, signal, where, signals, fault, advice):
     site.is_real(signal=signal)
@@ -209,7 +209,7 @@ def test_a_qos_tells_earlier(site, answer, told):
     found = site.doctor(**TASK, SLURM_JOB_QOS="spare", PATH=f"{site.bin}:/usr/bin:/bin")["KillWait"]
     said = f"; a preemption tells this task {told} earlier (GraceTime of its QOS)" if told else ""
     assert found == ("ok", f"Slurm kills 30 s after SIGTERM (KillWait); pchrun counts on 25 s{said}", "")
-    assert "preemption" not in site.doctor(**TASK)["KillWait"][1]  # of no QOS
+    assert "preemption" not in site.doctor(**TASK)["KillWait"][1]  # the job has no QOS
 
 
 ASKED = "pchrun asks Slurm when the job's time ends"
@@ -276,14 +276,14 @@ def test_scontrol_is_missing(site):
 @pytest.mark.parametrize("script, said", [
     ("exit 1", "scontrol says nothing"),
     ("echo slurm_load_ctl_conf error >&2; exit 1", "scontrol says nothing"),
-    ("echo KillWait", "scontrol show config does not tell of it"),
+    ("echo KillWait", "scontrol show config does not show it"),
     ("echo KillWait = soon", "soon"),
     ("echo 'KillWait = -30 sec'", "-30 sec"),
     ("echo 'KillWait = 99999999999999999999 sec'", "99999999999999999999 sec"),
     (r"printf 'KillWait = \033[31m\377\n'", "?[31m"),
-    ("echo 'NoKillWait = 3 sec'", "does not tell of it"),
+    ("echo 'NoKillWait = 3 sec'", "does not show it"),
     ("exec cat /dev/zero", "scontrol says nothing"),
-    ("exec yes", "does not tell of it"),
+    ("exec yes", "does not show it"),
 ], ids=range(10))
 def test_scontrol_lies(site, script, said):
     site.is_script(f"#!/bin/sh\n{script}\n")
@@ -296,7 +296,7 @@ def test_scontrol_lies(site, script, said):
     (os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL),
 ], ids=["Ctrl-C", "SIGTERM", "SIGKILL"])
 def test_what_scontrol_has_started_ends_with_the_doctor(site, send, number):
-    """It may be a wrapper, whose group no Ctrl-C reaches. Three checks ask it, for no more than 6 s."""
+    """scontrol may be a wrapper, whose group no Ctrl-C reaches. Three checks ask it, for no more than 6 s."""
     pids = site.world.root / "pids"
     site.is_script(f"#!/bin/sh\nsleep 600 &\necho $! >>{pids}\nwait\n")
     job = site.world.start(site.world.pchrun, "--doctor", "--run-dir", site.world.root, "--", "true", env=site.env)
@@ -305,13 +305,13 @@ def test_what_scontrol_has_started_ends_with_the_doctor(site, send, number):
         return pids.read_text().split() if pids.exists() else []
     wait_until(lambda: len(started()) >= 3, "three children of scontrol")
     send(job.pid, number)
-    assert job.finish() in (-number, 0, 1)  # of itself, if that took so long
+    assert job.finish() in (-number, 0, 1)  # by itself, if the checks took too long
     wait_until(lambda: not any(is_alive(int(pid)) for pid in started()), "their end")
     wait_until(lambda: not marked(site.world.mark), "the end of the shells around them")
 
 
 def test_scontrol_hangs(site):
-    """And leaves a process that keeps its output open: nothing is left, which the world asserts."""
+    """scontrol also leaves a process that keeps its output open. The fixture `world` asserts that nothing is left."""
     site.is_script("#!/bin/sh\necho KillWait = 30 sec\nsleep 60 &\nwait\n")
     begin = time.monotonic()
     found = site.doctor()

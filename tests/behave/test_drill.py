@@ -40,7 +40,7 @@ def test_a_drill_that_fits(world):
                         r"the last save is on disk ([\d.]+) s before the deadline", lines[7])
     assert 1 < float(used[1]) < 4.5 and 0.1 < float(used[2]) < 3
     assert lines[8].endswith("  every process has ended")
-    assert re.fullmatch(r"the save fits into 6 s, with \d\.\d+ s to spare; one save and the end need .* s", lines[9])
+    assert re.fullmatch(r"the save fits into 6 s, with \d\.\d+ s to spare; saving once and ending the job takes .* s", lines[9])
     assert re.search(r"end: preempted, exit code 0: saved and committed at step", job.err)
     assert '"exit_code": 0' in report.read_text() and '"source": "drill"' in report.read_text()
 
@@ -84,7 +84,7 @@ def nodes(world):
 
 
 def test_several_nodes(nodes):
-    """One tells what came of it, all end alike."""
+    """One node reports on the drill, and all nodes end alike."""
     job = nodes("4s")
     assert job.finish() == 0
     job.agreed()
@@ -101,7 +101,7 @@ def test_nodes_that_do_not_fit(world):
 
 
 def test_a_notice_before_the_drill(world):
-    """It is a real one: all say so."""
+    """The notice is a real one, and all nodes say so."""
     job = Nodes(world, 2, ["--drill", "20s"])
     job.start_all("wait")
     job.jobs[1].send(signal.SIGTERM)
@@ -111,7 +111,7 @@ def test_a_notice_before_the_drill(world):
 
 @pytest.mark.parametrize("node", [0, 1])
 def test_a_notice_in_the_drill(nodes, node):
-    """It leaves less time, and is acted upon: the job is to be started again."""
+    """A real notice leaves less time, so the job acts on it, and is to be started again."""
     job = nodes("60s", "--grace", "3s", "--save-train-on")
     job.say(0, "the training goes on for")
     job.jobs[node].send(signal.SIGTERM)
@@ -121,7 +121,7 @@ def test_a_notice_in_the_drill(nodes, node):
 
 
 def test_node_0_without_ranks(world):
-    """The steps of the others count."""
+    """The steps of the other nodes count."""
     job = Nodes(world, 2, ["--drill", "4s", "--checkpoint-dir", world.root])
     job.start(0, "wait", options="--procs-per-node 0")
     job.jobs[1] = job.launch(1, *world.client("open rank=0 world=1 local_world=1\ntrain 0 1000000 20 at://ckpt\n"),
@@ -132,11 +132,11 @@ def test_node_0_without_ranks(world):
 
 
 def test_many_saves_in_the_drill(nodes):
-    """The last is what counts. Since each takes two seconds, the last is begun three before its time is
+    """The last save counts. Each save takes two seconds, so the last one begins three seconds before its time is
     up, and may be late."""
     job = nodes("15s", "--save-train-on", save_ms=2000)
     job.say(0, "the training goes on for")
-    before = job.jobs[0].err.count("is durable on every rank")  # one may serve the drill and the notice
+    before = job.jobs[0].err.count("is durable on every rank")  # one save may serve the drill and the notice
     for count in range(1, 3):
         job.jobs[0].send(signal.SIGUSR2)
         committed(job, before + count)
@@ -146,7 +146,8 @@ def test_many_saves_in_the_drill(nodes):
 
 
 def test_who_fails_in_the_drill(training):
-    """It does not say that this took too long. No save can be agreed on before rank 1 has attached."""
+    """The drill does not report that the agreement took too long. No save can be agreed on before rank 1 has
+    attached."""
     job = training("--drill", "60s", n=2)
     first, second = job.clients
     first.open()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How it ends, exec errors and exit codes: CHECKLIST.md lines 6, 7, 12, 13, 16, 22, 39, 40, 45, 46.
+"""How a run ends, exec errors and exit codes: CHECKLIST.md lines 6, 7, 12, 13, 16, 22, 39, 40, 45, 46.
 """
 
 import os
@@ -18,7 +18,7 @@ from nodes import free_port
 
 @pytest.mark.parametrize("code", [0, 1, 2, 41, 42, 43, 124, 125, 126, 127, 128, 143, 255])
 def test_line_39_the_programs_code_is_ours(world, code):
-    """Whatever it is: schedulers, scripts and people look at it."""
+    """Every code is passed on: schedulers, scripts and people look at it."""
     assert world.act(f"exit {code}").finish() == code
 
 
@@ -26,7 +26,7 @@ def test_line_39_the_programs_code_is_ours(world, code):
     ([], 42, True), ([], 41, False), (["--exit-hang", "9"], 9, True),
 ])
 def test_a_code_of_the_program_that_means_a_restart_is_told(world, options, code, is_told):
-    """It stays the program's, and a scheduler would start it again for ever."""
+    """The code stays the program's. The log says so, because a scheduler would start the job again for ever."""
     job = world.act(f"exit {code}", options=options, code=code)
     says = "with this code a scheduler starts the job again, as after a preemption"
     assert job.err_lines[-1].endswith(says) == is_told
@@ -57,7 +57,7 @@ def test_line_39_raised_again_under_a_blocked_signal(world):
 
 
 def test_line_39_reraise_keeps_codes(world):
-    """It is about signals alone."""
+    """exit.reraise is about signals alone."""
     assert world.act("exit 143", options="--exit-reraise").finish() == 143
 
 
@@ -96,7 +96,7 @@ def test_line_13_127_not_found_126_cannot_execute(world, name, code):
 
 
 def test_line_13_exec_fails_for_one_of_many(world):
-    """All commands are the same, so all fail; it is said once, not once per rank."""
+    """All commands are the same, so all fail; the log says so once, not once per rank."""
     job = world.launch("-n", "4", "--", world.root / "none", code=127)
     assert len([line for line in job.err_lines if "cannot execute" in line]) == 1, job.err
 
@@ -115,7 +115,7 @@ def test_line_13_the_path_is_searched_as_execvp_does(world):
 
 
 def test_line_13_a_script_without_an_interpreter_line(world):
-    """Shells and execvp run it by sh; many a job script has no #! line."""
+    """Shells and execvp run such a script by sh; many a job script has no #! line."""
     script = world.file("job", 'exit "$1"\n', 0o755)
     assert world.launch("--", script, "21").finish() == 21
 
@@ -236,14 +236,14 @@ def test_line_46_our_own_failures_are_125(world, args):
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--version", "-V", "--print-config"])
 def test_line_46_what_only_shows_ends_with_0(world, option):
-    """On standard output, with nothing started."""
+    """The text is on standard output, and nothing is started."""
     job = world.launch(option, code=0)
     assert job.out and not job.err
 
 
 @pytest.mark.parametrize("code", [0, 42, 43, 125, 126, 127])
 def test_line_46_the_codes_are_documented(code):
-    """A code that no page names cannot be acted on. The manual lists them with their names."""
+    """A code that no page names cannot be acted on. The manual lists all codes with their names."""
     manual = (Path(__file__).parents[2] / "man" / "pchrun.1").read_text()
     status = manual.partition(".Sh EXIT STATUS")[2].partition("\n.Sh ")[0]
     assert re.search(rf"(?<!\d){code}(?!\d)", status)
@@ -256,7 +256,7 @@ def test_line_46_output_that_cannot_be_written(world):
 
 
 def test_line_45_files_of_ours_are_private(world):
-    """Whatever umask the job has, a report is not for everybody to write."""
+    """Whatever umask the job has, no other user may write a report."""
     world.act("exit 0", options="--report report.json", preexec_fn=lambda: os.umask(0), code=0)
     assert not stat.S_IMODE((world.cwd / "report.json").stat().st_mode) & 0o022
 
@@ -272,15 +272,15 @@ def test_line_45_no_zombie_and_no_child_at_the_end(world):
 # --- too few descriptors --------------------------------------------------------------------------
 
 def low_limit(number):
-    """For preexec_fn: no descriptor from this number on."""
+    """For preexec_fn: forbids descriptors from this number on."""
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
 
 
 @pytest.mark.parametrize("options", [[], ["-n", "8"], ["--checkpoint-dir", "ckpt"]],
                          ids=["one", "many", "records"])
 def test_a_low_limit_on_descriptors(world, options):
-    """It works, or it says in the last line what was tried, the limit, and what to do. With three
-    of them not even the loader can open our libraries."""
+    """pchrun works, or its last line says what was tried, the limit, and what to do. With three descriptors not even
+    the loader can open our libraries."""
     codes = []
     for limit in range(4, 41):
         job = world.launch(*options, "--", "true", preexec_fn=low_limit(limit))
@@ -294,7 +294,7 @@ def test_a_low_limit_on_descriptors(world, options):
 
 
 def test_a_low_limit_on_descriptors_on_node_0(world):
-    """There are some for ourselves, and none for the others."""
+    """There are some for node 0 itself, and none for the other nodes."""
     job = world.launch("--cluster-nodes", "127.0.0.1,127.0.0.2", "--cluster-port", free_port(),
                        "--node-rank", "0", "--cluster-join-timeout", "10s", "--grace", "1s", "--",
                        "true", preexec_fn=low_limit(11))

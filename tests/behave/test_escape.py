@@ -13,12 +13,12 @@ from training import CLIENT
 KILLED = 128 + signal.SIGKILL
 QUICK = ["--grace", "1s", "--stop-term-wait", "300ms"]
 
-# The command waits; what trains is in a session of its own.
+# The command waits; the rank is in a session of its own.
 DAEMON = f"setsid sh -c 'exec {CLIENT}' \"$0\" \"$1\" & exec sleep 1000"
 
 
 def test_a_rank_that_has_become_a_daemon(training, world):
-    """It is a rank like any other: it saves with all, and nothing of it is left."""
+    """The daemon is a rank like any other: it saves with all ranks, and no process of it is left."""
     job = training(*QUICK, n=2, start=DAEMON, train=3)
     pids = [job.pid(rank) for rank in range(2)]
     assert {os.getsid(pid) for pid in pids} == set(pids)
@@ -58,8 +58,8 @@ def test_below_a_reaper_of_its_own(world, number, code):
 
 @pytest.mark.killed
 def test_who_comes_back_to_a_dead_socket(training, world):
-    """A launcher starts its worker again when pchrun is gone: it does not train as if it had never
-    been there."""
+    """A launcher starts its worker again when pchrun is gone: the worker must not train as if there
+    had never been a pchrun."""
     job = training(n=1, start=f"{CLIENT}; exit $?", train=3)
     job.job.kill()
     client = job.clients[0]

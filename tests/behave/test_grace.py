@@ -14,7 +14,7 @@ TRAINS_ON = "--save-train-on"
 
 
 def between(lines, first, last, nth=1):
-    """From the first line with that to the nth with the other."""
+    """The lines from the first one with `first` to the nth one with `last`."""
     begin = next(line for line in lines if first in line)
     end = [line for line in lines if last in line][nth - 1]
     return (seconds_of(end) - seconds_of(begin)) % 86400
@@ -67,10 +67,10 @@ def test_a_training_that_ends_while_a_notice_holds(training, options, goodbye, o
 
 
 def save_slowly(job, step, seconds, then):
-    """It takes so long. So much is left for the next one, then, and so late may we be for it."""
+    """One rank saves in `seconds`. The next save needs as much, and may itself be late by as much."""
     first, second = job.clients
     first.tell(f"saved {step} {job.path(step, 0)}")
-    signal.sigtimedwait([], seconds)  # the save of the other takes so long
+    signal.sigtimedwait([], seconds)  # the save of the other rank takes this long
     second.tell(f"saved {step} {job.path(step, 1)}")
     first.expect(f"saved {step} {then}")
     second.expect(f"saved {step} {then}")
@@ -89,7 +89,7 @@ def saved(training):
 
 
 def test_the_first_save_does_not_end_the_training(saved):
-    """The last begins by itself, and in time."""
+    """The last save begins by itself, and in time."""
     job, step = saved(1, "continue")
     job.said("the training goes on for [0-9.]+ s, and saves once more before the deadline")
     job.train(step + 3)
@@ -97,7 +97,7 @@ def test_the_first_save_does_not_end_the_training(saved):
 
 
 def test_a_last_save_that_takes_too_long(saved):
-    """The first one counts, and it is said what came to nothing."""
+    """The first save counts, and the log names the save that failed."""
     job, step = saved(1, "continue")
     job.train(step + 3)
     last = job.agreed(rounds=2)
@@ -127,13 +127,13 @@ def test_how_long_saves_take_is_remembered(training, saved):
 
 @pytest.mark.parametrize("end", ["signal", "done", "failure"])
 def test_what_ends_the_training_in_the_grace(training, end):
-    """A second signal ends it; a rank that finishes is done. The first save is what the next attempt resumes from, so
-    with a failure it was preempted."""
+    """A second signal ends the training, or a rank finishes or fails. The next attempt resumes from the first save,
+    so even a failed job counts as preempted."""
     job, step = train(training, "--grace", "60s")
     job.serve(step, "continue")
     job.train(step + 3)
     if end == "signal":
-        signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
+        signal.sigtimedwait([], 1.1)  # a sooner signal would be the same one
         job.notice(said="SIGTERM again: saving now, without more training")
         job.leave(2)
     elif end == "done":
@@ -153,7 +153,8 @@ def test_who_shall_not_train_on(training, option):
 @pytest.mark.parametrize("fast, slow", [((400, 5), (420, 1000)), ((20000, 0), (20020, 500))])
 def test_a_pace_that_drops_before_the_notice(world, fast, slow):
     """Steps of 5 ms or of microseconds, then an evaluation or a throttled accelerator, then the notice. Both ranks go
-    on training, so there is a step that both can save. It is near, however late this test hears of the drop."""
+    on training, so there is a step that both can save. The save step is near, however late this test hears of the
+    drop."""
     began = time.monotonic()
     client = world.client(f"open\ntrain 0 {fast[0]} {fast[1]}\nnotice\n"
                           f"train {fast[0]} {slow[0]} {slow[1]} {world.root}\n")

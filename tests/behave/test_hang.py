@@ -22,7 +22,7 @@ def evidence(training, node=0):
 
 
 def test_who_is_behind_is_named(training):
-    """Rank 1 does not come back from its fourth step; rank 0 has finished that, and waits for it."""
+    """Rank 1 does not come back from its fourth step; rank 0 has finished that step, and waits for rank 1."""
     since = time.monotonic()
     job = training(*TRAIN, "--exit-hang", "77", n=2, train=3)
     job.clients[0].train(4)
@@ -57,7 +57,7 @@ def look(world):
 
 
 def test_the_users_program_looks_first(training, world, look):
-    """It is run for every rank while it still hangs, and what it prints is kept with the rest."""
+    """The program runs for every rank that still hangs. Its output is kept with the other evidence."""
     program = look('echo "looking at $1 of rank $2"\nkill -0 $1 && echo alive\necho and more >&2\nexit 3')
     config = world.file("c.json", '{"watchdog": {"train": "1s", "diagnose": ["%s", "{pid}", "{rank}"]}}'
                         % program)
@@ -70,12 +70,12 @@ def test_the_users_program_looks_first(training, world, look):
 
 
 def test_a_program_that_takes_too_long(training, world, look):
-    """It is killed with all that it has started, and the job ends all the same."""
+    """The program is killed with all its processes, and the job ends as usual."""
     mark = world.root / "pid"
     program = look(f"echo begun\nsleep 600 &\necho $! > {mark}\nsleep 600")
     job = training(*TRAIN, "--watchdog-diagnose", program, "--watchdog-diagnose-wait", "500ms", train=2)
     assert job.job.finish() == 42
-    assert f"'{program}' for process {job.pid(0)}: killed, its time was over\nbegun\n" \
+    assert f"'{program}' for process {job.pid(0)}: killed, since its time was over\nbegun\n" \
         in evidence(job)
     wait_until(lambda: not is_alive(int(mark.read_text())), "what it started to be gone")
 
@@ -95,7 +95,7 @@ def test_options_that_cannot_work(world, options, said):
 
 
 def test_one_that_hangs_alone(training):
-    """There are no others that could wait for it."""
+    """No other rank could wait for this one."""
     job = training("--watchdog-start", "400ms", n=1)
     job.clients[0].open()
     assert job.job.finish() == 42
@@ -162,12 +162,12 @@ def trained(world, *options):
         job.jobs[rank] = job.launch(rank, *world.client("open\nstep 1\nstep 2\n", stays=True))
     job.say(1, "attach: rank 1 of 2 is process")
     pid = int(re.search(r"attach: rank 1 of 2 is process (\d+)", job.jobs[1].err)[1])
-    wait_until(lambda: "step 2 " in job.jobs[1].out, "a rank that trains")  # its start may last for an hour
+    wait_until(lambda: "step 2 " in job.jobs[1].out, "a rank that trains")  # a start may last for an hour
     return job, pid
 
 
 def test_a_debugged_rank_has_the_others_looked_at_once(world):
-    """On another node: the job is examined again and again, and stands where it stood."""
+    """The debugged rank is on another node. The job is examined again and again, and makes no step."""
     job, pid = trained(world, "--watchdog-train", "2s")
     debugger = Tracer(pid)
     debugger.stop()
@@ -180,8 +180,8 @@ def test_a_debugged_rank_has_the_others_looked_at_once(world):
 
 
 def test_a_stopped_rank_is_a_hang(world):
-    """No debugger is there that could let it go on: it has the time of a step, and is named on all nodes,
-    though the others stand at the same step."""
+    """No debugger could continue the stopped rank. It has the time of a step, and all nodes name it, though other
+    ranks stand at the same step."""
     job, pid = trained(world, "--watchdog-train", "2s")
     os.kill(pid, signal.SIGSTOP)
     assert job.finish() == 42
@@ -194,7 +194,7 @@ def test_a_stopped_rank_is_a_hang(world):
 
 
 def test_a_restart_in_place(world):
-    """A hang is a failure like any other: the next generation goes on, and each has its evidence."""
+    """A hang is a failure like any other: the next generation goes on, and each hang has its evidence."""
     job = world.launch(*TRAIN, "--restart-max", "1", "--restart-backoff", "0", "--state-dir", world.root / "state",
                        "--", *world.client("open\nstep 1\nstep 2\n", stays=True), code=42)
     assert len(re.findall(FOUND, job.err)) == 2 and "restarting in place" in job.err
@@ -203,7 +203,7 @@ def test_a_restart_in_place(world):
 
 
 def test_a_program_that_falls_silent(world):
-    """It does not attach; that it prints nothing any more is all that can be seen of it."""
+    """The program does not attach. Its missing output is the only sign of the hang."""
     job = world.launch("--logs-dir", world.root / "logs", "--watchdog-silence", "1s",
                        "--watchdog-diagnose-wait", "1s", "--", "sh", "-c", "echo begun; exec sleep 1000", code=42)
     assert re.search(r"end: hang, exit code 42: node 0 .*: its commands have printed nothing for 1(\.\d+)?s$",
@@ -241,7 +241,7 @@ def test_only_told(training):
 
 
 def test_the_first_step_may_take_long(training):
-    """Compiling, reading, resuming: it has a limit of its own."""
+    """Compiling, reading, resuming: the first step has a limit of its own."""
     job = training(*PATIENT, "--watchdog-start", "1m", train=0)
     time.sleep(2.7)
     assert "watchdog" not in job.job.err
@@ -275,7 +275,8 @@ def test_pauses_that_recur(training):
 
 
 def test_stopped_by_a_debugger(training):
-    """Said once, and nothing else happens however long it takes; also where a signal has stopped it, too."""
+    """The log says so once, and nothing else happens, however long it takes. The same holds if a signal has also
+    stopped the process."""
     job = training(*PATIENT, train=2)
     pid = job.pid(0)
     debugger = Tracer(pid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The harness itself: it sees what it is there to see. A tool that cannot fail proves nothing."""
+"""The harness itself: it sees the faults that it looks for. A tool that cannot fail proves nothing."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_mirror_sees_a_change_of_each_kind(world):
 
 
 def test_a_descriptor_left_open_is_seen(world):
-    """Of the program itself, without what it was started with; and pchrun's are counted."""
+    """A program's own descriptors count, those that it inherited do not; pchrun's count, too."""
     read_end, write_end = os.pipe()
     shim = {"LD_PRELOAD": f"{world.helpers}/shim_fds.so", "FDS_OF": "python3",
             "FDS_LOG": str(world.fds)}

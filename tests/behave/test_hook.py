@@ -67,7 +67,7 @@ def test_it_runs_after_the_commit(world, training, hook):
 
 
 def test_without_a_commit(world, hook):
-    """Of a program without libpch nothing is known; no path is made up, not even an inherited one."""
+    """pchrun knows nothing of a program without libpch. It makes up no path, and passes on no inherited one."""
     job = preempted(world, "--exit-hook", hook())
     assert job.finish() == PREEMPTED
     env = told(world)
@@ -136,8 +136,8 @@ def test_one_that_hangs_is_killed_with_its_group(world, hook):
     below = world.events.wait("below")["pid"]
     assert job.finish() == PREEMPTED
     assert not is_alive(hanging) and not is_alive(below)
-    assert "killed; exit.hook_wait gives it no more time" in job.err
-    assert report(world)["signal"] == 9 and report(world)["took_ms"] >= 150  # its start may take some of the 300
+    assert "killed, since exit.hook_wait is over" in job.err
+    assert report(world)["signal"] == 9 and report(world)["took_ms"] >= 150  # its start takes some of these 300 ms
 
 
 def test_never_beyond_the_deadline(world, hanging):
@@ -176,7 +176,7 @@ def test_what_it_leaves_behind_is_killed(world, hook, apart, then, options):
 
 
 def test_its_folder_and_streams(world, hook):
-    """The same however soon the end comes: pchrun holds on to nothing that it inherited."""
+    """Folder and streams are the same, however early the end comes: pchrun keeps nothing that it inherited."""
     job = preempted(world, "--exit-hook", hook('echo "$(pwd; readlink /proc/$$/fd/[01])" >&2\n'
                                                "echo lost\n"))
     assert job.finish() == PREEMPTED
@@ -184,7 +184,7 @@ def test_its_folder_and_streams(world, hook):
 
 
 def test_arguments_come_from_the_file(world, hook):
-    """A path in it is relative to it; PATH is searched for a bare name."""
+    """A path in the file is relative to the file; a bare name is searched in PATH."""
     hook('echo "$0 got $*" >&2\n')
     path = world.file("config.json", '{"exit": {"hook": ["./hook", "a b", ""], "hook_wait": "5s"}}')
     job = preempted(world, "-c", path)
@@ -208,7 +208,7 @@ def test_one_that_cannot_run_is_an_error_at_the_start(world, make, words):
 
 
 def test_one_that_is_gone_meanwhile(world, hook):
-    """It was there at the start; the checkpoint counts more than what is missing now."""
+    """The hook was there at the start, and is missing now. The checkpoint counts more."""
     path = hook()
     job = world.act("say ready pause", options=["--report", world.root / "report.json", "--exit-hook", path])
     path.unlink()

@@ -31,8 +31,8 @@ LONG = int(os.environ.get("TEST_LONG_MINUTES", "0"))
 # --- the system refuses ---------------------------------------------------------------------------
 
 def refused_runs(world, kind, command, lasting):
-    """Runs the command once for each call of a kind that it makes, which fails: (n, job, report).
-    The report is None if none could be written."""
+    """Runs the command once for each of its calls of a kind, and makes this call fail: (n, job, report). The report is
+    None if none could be written."""
     shim = "memory" if kind == "memory" else "refuse"
     for n in range(1, 1000):
         mark, report = world.root / "refused", world.root / "report"
@@ -52,8 +52,7 @@ def refused_runs(world, kind, command, lasting):
 
 
 def expect_truth(n, job, report, codes):
-    """The command's own code, or our own failure, with a reason; and no tale of the end in a report
-    that differs."""
+    """The end is the command's own code, or our failure with a reason. The report must agree."""
     code = job.process.returncode
     assert code in codes, f"call {n}: {code}; it said: {job.err}"
     for line in job.err_lines:
@@ -79,7 +78,7 @@ def test_what_is_refused_at_any_moment(world, kind, lasting):
 
 
 def test_what_is_refused_while_a_process_trains_and_saves(world, kind):
-    """A process attaches and saves by itself: a save that it is told is committed is on record."""
+    """A process attaches and saves by itself: a save that it knows as committed is on record."""
     script = world.file("script", "open\nstep 1\nstep 2\nsaved 2 at:///there\nscratch\nstep 3\ndone\n")
     command = ["-n", "1", "--", "sh", "-c", f"{world.helpers}/pchclient <{script} >/dev/null"]
     for n, job, report in refused_runs(world, kind, command, lasting=False):
@@ -171,7 +170,7 @@ def descriptors(job):
 
 @pytest.fixture
 def lone_chief(world, nodes):
-    """Node 0 of two, which waits for the other one; all that it keeps open is open."""
+    """Node 0 of two, which waits for the other one; all its lasting descriptors are open."""
     two = nodes(2)
     two.start(0, "say n0")
     two.say(0, "waiting for")
@@ -180,7 +179,7 @@ def lone_chief(world, nodes):
 
 
 def test_a_flood_leaves_no_room_for_itself(world, lone_chief, flood_on_node_0):
-    """Memory and descriptors stay bounded, and are there for others when it is over."""
+    """Memory and descriptors stay bounded, and after the flood others can use them."""
     two, job, attack = lone_chief, lone_chief.jobs[0], flood_on_node_0
     before, fds = memory_kb(job), descriptors(job)
     attack.come(2000, b"CP\x01")
@@ -307,7 +306,7 @@ def frames_of(data):
 
 
 def shout(port, data):
-    """Says that to node 0, and returns all that it answers until it closes, or for a second."""
+    """Sends data to node 0. Returns all answers until node 0 closes, or for a second."""
     with socket.create_connection(("127.0.0.1", port), 5) as sock:
         sock.settimeout(1)
         answer = b""
@@ -372,7 +371,7 @@ def test_messages_that_make_no_sense_now(world, recorded):
         assert frames_of(shout(two.port, data + hello)) == []
     assert shout(two.port, status) == b""
     cut = bytearray(hello)
-    cut[4:8] = struct.pack("<I", len(hello) - 9)  # one byte less than it needs
+    cut[4:8] = struct.pack("<I", len(hello) - 9)  # one byte less than HELLO needs
     for bad in (hello[:4] + b"\xff\xff\xff\xff" + hello[8:], bytes(cut[:-1]),
                 hello[:3] + b"\x77" + hello[4:], hello[:-1]):
         assert frames_of(shout(two.port, bad)) == []
@@ -385,7 +384,7 @@ def test_messages_that_make_no_sense_now(world, recorded):
 # --- a hostile environment ------------------------------------------------------------------------
 
 def run_bare(world, argv, env, **options):
-    """Not with the test's environment, but with this and nothing else."""
+    """Starts a program with this environment and nothing else."""
     done = subprocess.run([str(a) for a in argv], env={MARK: world.mark, **env}, timeout=DEADLINE,
                           capture_output=True, **options)
     assert b"runtime error" not in done.stderr and b"Sanitizer" not in done.stderr, done.stderr
@@ -404,8 +403,8 @@ def test_an_environment_that_lacks_everything(world, env):
 
 
 def test_what_is_set_for_somebody_else(world):
-    """pchrun inside of pchrun, in a shell that was started by it: the inner program is the inner
-    one's, and nothing of what the outer one has set for its own misleads it."""
+    """pchrun inside of pchrun, in a shell that the outer one started. The inner program belongs to the inner pchrun.
+    No variable of the outer pchrun misleads it."""
     inner = [world.pchrun, "-n", "2", "--", "/bin/sh", "-c",
              'echo "$PCH_SOCKET" "$PCH_RANK$PCH_WORLD_SIZE$RANK" "$PCH_RESUME_STEP$PCH_RESUME_PATH"']
     outside = {"PCH_SOCKET": "/evil", "PCH_RANK": "77", "PCH_RESUME_STEP": "99",
@@ -418,7 +417,7 @@ def test_what_is_set_for_somebody_else(world):
 
 
 def test_pchrun_in_pchrun_is_preempted(world):
-    """The notice reaches the innermost, and each says what is true of its own."""
+    """The notice reaches the innermost, and each pchrun tells the truth about its own command."""
     job = world.launch("--grace", "20s", "--", world.pchrun, "--grace", "10s", "--", world.actor,
                        "record", "TERM", "say", "ready", "until", "TERM", "exit", "0")
     world.events.wait("ready")
@@ -452,8 +451,8 @@ def test_any_bytes_in_the_log_and_the_report(world):
 # --- a clock that is set --------------------------------------------------------------------------
 
 def test_the_clock_is_set_in_mid_job(world, training):
-    """NTP finds that the host was years off, or an operator thinks so. Deadlines, rounds and the
-    ages of files depend on no clock that can be set: only what people read does."""
+    """NTP finds that the host was years off, or an operator thinks so. Deadlines, rounds and the ages of files depend
+    on no clock that can be set; only times for people do."""
     clock = world.root / "clock"
     job = training("--grace", "20s", n=2, env=world.shim("clock", SHIM_CLOCK=clock), train=3)
     for jump in (400_000_000, -900_000_000, 0):
@@ -498,7 +497,7 @@ LEGAL = {0: {"completed"}, 42: {"preempted", "preempted_unsaved", "preempted_unk
 
 
 def check_end(job, report, checkpoints, killed):
-    """One of the legal ends; what the report says of the commit is on record."""
+    """The end is a legal one, and the reported commit is on record."""
     code = job.process.returncode
     assert report["state"] == "done" and report["exit_code"] == code, report
     assert code in LEGAL and report["outcome"] in LEGAL[code], (code, report["outcome"], job.err)
@@ -525,9 +524,9 @@ def spree(world, n, *before, ranks=3, options=()):
 
 
 def kill_one(world, n, delay, notice):
-    """One rank is killed after `delay` seconds; with a notice there is one under way."""
+    """One rank is killed after `delay` seconds; with `notice` a notice is under way."""
     job, checkpoints, report, pids = spree(world, n)
-    time.sleep(delay)  # the moment is what is tried
+    time.sleep(delay)  # the test tries different moments
     if notice:
         os.kill(job.pid, signal.SIGTERM)
         time.sleep(delay / 7)
@@ -549,8 +548,8 @@ def kill_many(world, runs):
 
 
 def test_a_rank_is_killed_at_any_moment(world):
-    """At its start, between two steps, at the gate, during the report of its save: the other ranks do not wait
-    for it, and there is no false success or commit."""
+    """The kill comes at the start, between two steps, at the gate, or during the report of a save. The other ranks do
+    not wait for the dead rank, and there is no false success or commit."""
     ends = kill_many(world, range(30))
     assert len({code for code, _, _ in ends}) > 1, ends
 
@@ -589,7 +588,7 @@ def test_somebody_says_that_he_is_node_0(world, recorded):
 
 
 def test_refused_and_does_not_go(world, recorded, flood):
-    """A stranger sends HELLO, is refused, and keeps the connection: it counts as one that sends nothing."""
+    """A stranger sends HELLO, is refused, and keeps the connection: the connection counts as one that sends nothing."""
     two, there, _ = recorded
     false = there[0][1][:40] + struct.pack("<I", 0) + there[0][1][44:]
     chief = two.jobs[0]
@@ -619,8 +618,8 @@ def soft_limit(pid):
 
 
 def test_node_0_takes_the_descriptors_it_needs(world, nodes, few_files):
-    """The soft limit is raised for node 0, which has a connection to each node; the commands have
-    what was given to it."""
+    """The soft limit is raised for node 0, which has a connection to each node; the commands get the limit that node 0
+    was given."""
     two = nodes(2)
     for rank in range(2):
         two.start(rank, f"say n{rank} hold end")
@@ -638,8 +637,7 @@ def set_descriptors(job, limit):
 
 
 def test_no_descriptor_for_the_record(training):
-    """The record cannot be written now: the save is not called committed, all train on, and the
-    next one is."""
+    """The record cannot be written now: this save is not committed, all train on, and the next save is."""
     job = training("--grace", "10s", "--signals", "USR2=checkpoint", n=2, train=3)
     set_descriptors(job.job, 3)
     job.notice(signal.SIGUSR2)
@@ -652,8 +650,8 @@ def test_no_descriptor_for_the_record(training):
 
 
 def test_no_descriptor_for_a_connection(world, far):
-    """A member's connection breaks just when it has no descriptor left for a new one: it is lost,
-    like any other that does not come back, and says why."""
+    """A member's connection breaks just when it has no descriptor left for a new one: the member is lost, like any that
+    does not come back, and says why."""
     if world.has_sanitizer():
         pytest.skip("a sanitizer needs descriptors at the end; the plain build runs this test")
     two, proxy = far
@@ -688,4 +686,4 @@ def test_a_look_up_under_a_limit_of_the_stack(world):
     job = world.start(world.pchrun, "--cluster-nodes", f"localhost:{free_port()},127.0.0.1", "--node-rank", 1,
                       "--cluster-join-timeout", "1s", "--", "true",
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)), code=125)
-    assert "cannot connect to localhost" in job.err and "no thread" not in job.err, job.err
+    assert "cannot connect to localhost" in job.err and "cannot start a thread" not in job.err, job.err

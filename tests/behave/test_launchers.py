@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launchers that people use: pchrun before them, whose workers attach as its grandchildren, and below
-them, where what they set tells it of the nodes."""
+"""Launchers that people use. pchrun runs before them, and their workers attach as its grandchildren. Or pchrun runs
+below them, and their variables tell it of the nodes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 from harness import CHARLM, PREEMPTED, commands_of, descendants_of, wait_until
 from nodes import FAST, free_port
 
-LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: it ends with 1 if a worker did not with 0
+LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: ends with 1 if a worker did not end with 0
 TERM = signal.SIGTERM
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MPIRUN = ["mpirun", "--oversubscribe", "--mca", "plm_rsh_agent", "false"]
@@ -54,14 +54,14 @@ def preempted(job, ranks):
 
 @needs_mpirun
 def test_before_mpirun(world):
-    """The ranks know theirs by Open MPI's variables. mpirun hears nothing of the notice."""
+    """The ranks know their numbers by Open MPI's variables. mpirun hears nothing of the notice."""
     job = train(world, [*MPIRUN, "-n", 3], env=ROOT)
     job.send(TERM)
     preempted(job, 3)
 
 
 def test_before_a_launcher_of_torchruns_kind(world):
-    """A worker that leaves with 42 makes it end with 1, which is not the job's outcome."""
+    """A worker that leaves with 42 makes the launcher end with 1, which is not the job's outcome."""
     job = train(world, [sys.executable, LAUNCHER, 2, 30], env={"LEAVE": "42"})
     job.send(TERM)
     preempted(job, 2)
@@ -69,8 +69,8 @@ def test_before_a_launcher_of_torchruns_kind(world):
 
 @pytest.mark.parametrize("code", [42, 7])
 def test_a_workers_own_exit_code(world, code):
-    """TensorFlow's handler ends a worker with 42, a job that must not be started again with another code: the
-    launcher makes 1 of all of them."""
+    """TensorFlow's handler ends a worker with 42. A job that must not start again ends with another code. The launcher
+    turns all of them into 1."""
     program = f"printf 'open\\nstep 1\\nexit {code}\\n' | \"$0\""
     job = world.launch("--", sys.executable, LAUNCHER, 2, 30, "sh", "-c", program, world.pchclient)
     assert job.finish() == code, job.err
@@ -78,8 +78,8 @@ def test_a_workers_own_exit_code(world, code):
     assert re.search(said + r"process \d+, with 1(;.*)?$", job.err, re.M), job.err
 
 
-# As torch.multiprocessing.spawn: no variable tells the ranks theirs, and when one has failed the launcher ends the
-# others, waits for that, and says why the one has failed.
+# As torch.multiprocessing.spawn: no variable tells a rank its number. When one rank has failed, the launcher ends the
+# others, waits for their end, and says why that rank has failed.
 SPAWNER = """
 import subprocess, sys
 
@@ -100,7 +100,7 @@ sys.exit(f"rank 1 has failed with {code}")
 
 @pytest.mark.parametrize("env", [{}, {"RANK": "0"}], ids=["nameless", "launcher is called rank 0"])
 def test_a_launcher_that_ends_the_others_is_not_ended(world, env):
-    """It alone knows what its worker has died of: what the others are sent, it is not."""
+    """Only the launcher knows why its worker died. So the launcher does not get the signals for the other ranks."""
     job = world.launch("--cluster-discovery", "none", "--", sys.executable, "-c", SPAWNER, world.pchclient, env=env)
     assert job.finish() == 3, job.err
     assert job.out.endswith(f"rank 0 has ended with {-TERM}\n")
@@ -127,7 +127,7 @@ def below_a_shell(world):
 
 
 def test_a_scheduler_that_tells_the_shell_too(world):
-    """The shells die of it, and the rank saves all the same."""
+    """The shells die of the signal, and the rank still saves."""
     job, below = below_a_shell(world)
     for pid in (*below, job.pid):
         os.kill(pid, TERM)
@@ -135,7 +135,7 @@ def test_a_scheduler_that_tells_the_shell_too(world):
 
 
 def test_a_shell_that_is_killed_alone(world):
-    """That is no notice: the job has failed, and its rank is ended."""
+    """A shell that is killed alone is no notice: the job has failed, and its rank is ended."""
     job, below = below_a_shell(world)
     os.kill(below[0], TERM)
     assert job.finish() == 128 + TERM, job.err
@@ -144,8 +144,8 @@ def test_a_shell_that_is_killed_alone(world):
 
 @needs_mpirun
 def test_below_mpirun(world):
-    """One pchrun for each of its processes: the size and the ranks are Open MPI's, and all are on this
-    machine, so that they meet on loopback, at a port that no other mpirun's have."""
+    """One pchrun for each of mpirun's processes. Size and ranks are Open MPI's. All are on this machine, so they meet
+    on loopback, at a port that no other mpirun's processes use."""
     show = "echo $PCH_NODE_RANK/$PCH_NNODES $OMPI_COMM_WORLD_RANK"
     job = world.start(*MPIRUN, "-n", 3, world.pchrun, *FAST, "--", "sh", "-c", show,
                       env=ROOT)
@@ -163,3 +163,36 @@ def test_below_a_launcher_of_torchruns_kind(world):
     assert job.finish() == 0, job.err
     assert sorted(job.out.splitlines()) == ["0/2", "1/2"]
     assert f"port {20000 + port % 8192}\n" in job.err
+
+
+IN_SLURM = {"PCHRUN_PRESET": "slurm", "SLURM_JOB_ID": "7", "PCHRUN_NOTICES": "none"}
+SHELL_WARNING = "has started this: it dies of a SIGTERM without passing it on"
+PIPE_WARNING = "standard output goes to tee (process "
+
+
+@pytest.mark.parametrize("script, shell, pipe", [
+    ("{} -- true; exit $?", True, False),
+    ("{} -- true | tee log; exit 0", True, True),
+    ("exec {} -- true", False, False),
+    ("trap : TERM; {} -- true; exit $?", False, False),  # the script knows of the signal
+], ids=["shell", "tee", "exec", "trap"])
+def test_what_stands_between_a_scheduler_and_pchrun(world, script, shell, pipe):
+    """On a platform that starts jobs again, the shell's code counts, or that of tee. The doctor sees both, too.
+    Elsewhere, and at a terminal, scripts and pipelines are normal."""
+    def run(env, options=""):
+        job = world.start("setsid", "-w", "bash", "-c", script.format(f"{world.pchrun} {options}"), env=env)
+        job.finish()
+        return job
+    job = run(IN_SLURM)
+    assert (SHELL_WARNING in job.err, PIPE_WARNING in job.err) == (shell, pipe), job.err
+    assert not run({}).err
+    run({}, "--doctor")
+    log = world.cwd / "log"
+    if pipe:
+        assert "warn     pipeline       standard output goes to tee (process " in log.read_text()
+
+
+def test_a_shell_at_a_terminal_is_normal(world):
+    shell = world.terminal("bash", "-c", f"{world.pchrun} -- echo trained; exit 0", env=IN_SLURM)
+    shell.expect("trained")
+    assert shell.finish() == 0 and SHELL_WARNING not in shell.text

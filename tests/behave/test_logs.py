@@ -73,7 +73,7 @@ def test_off_by_default(world):
 
 
 def test_all_bytes_are_kept_and_passed_on(logs):
-    """Whatever they are, and with no newline at the end."""
+    """All bytes are kept, whatever they are, also without a newline at the end."""
     out, err = random.Random(1).randbytes(300000), random.Random(2).randbytes(70000)
     program = ("import random, sys\n"
                "sys.stderr.buffer.write(random.Random(2).randbytes(70000))\n"
@@ -94,12 +94,12 @@ def test_kept_only(logs):
 def test_the_command_sees_pipes_and_nothing_else(logs):
     job = logs.start("import os\nprint(sorted(os.listdir('/proc/self/fd')), os.isatty(1),"
                      " *(os.readlink(f'/proc/self/fd/{fd}')[:5] for fd in (1, 2)))", code=0)
-    assert job.out == "['0', '1', '2', '3'] False pipe: pipe:\n"  # 3 lists them
+    assert job.out == "['0', '1', '2', '3'] False pipe: pipe:\n"  # 3 is the descriptor that lists them
 
 
 def test_a_flood_is_not_cut(world):
-    """A command that prints faster than the disk or the reader blocks, as usual; no byte is dropped. It blocks
-    for half a second at most; a machine that stands still for longer gets another try."""
+    """A command that prints faster than the disk or the reader blocks, as usual; no byte is dropped. The command
+    blocks for half a second at most; a machine that stands still for longer gets another try."""
     for attempt in range(5):
         (world.root / f"try{attempt}").mkdir()
         logs = Logs(world, world.root / f"try{attempt}")
@@ -128,7 +128,7 @@ def flood(logs):
 
 
 def test_files_are_bounded(logs):
-    """The last ones are kept, and joined they are the end of the stream."""
+    """The last files are kept; joined, they are the end of the stream."""
     logs.start(WRITE + "for i in range(100000): w(b'%09d\\n' % i)", "--logs-max-size",
                "64K", "--logs-keep", "3", "--no-logs-tee", code=0)
     folder = logs.dir / "attempt.1/gen.0"
@@ -141,7 +141,7 @@ def test_files_are_bounded(logs):
 
 
 def test_a_second_attempt_has_its_own_files(logs):
-    """Without a record each is the first: what was there is added to."""
+    """Without a record each attempt counts as the first, and appends to the files."""
     for n in (1, 2):
         logs.start(f"print({n})", code=0)
     assert logs.read() == b"1\n2\n"
@@ -167,8 +167,8 @@ def lines_of(rank):
 
 
 def test_lines_of_several_ranks_stay_whole(logs):
-    """Each is written in two pieces, which would mix on a terminal that they share. Only a line whose
-    second half takes half a second to come may be interrupted; of those there are few."""
+    """Each line is written in two pieces, which would mix on a terminal that they share. Only a line whose second
+    half takes half a second to come may be interrupted; of those there are few."""
     job = logs.start(LINES, "-n", "3", code=0)
     passed = job.out.splitlines()
     for rank in range(3):
@@ -199,8 +199,8 @@ LINE = 8000
 
 
 def test_at_a_terminal(logs, terminal):
-    """Its keys still reach the command, and what that says comes out there and in the file, its last
-    words included."""
+    """The terminal's keys still reach the command. Its output, to the last line, appears on the terminal and in the
+    file."""
     shown = terminal("--logs-dir", logs.dir, "--", sys.executable, "-c",
                      "import sys, time\ntry:\n    print('ready', sys.stdin.isatty(), flush=True)\n"
                      "    while True: time.sleep(0.02)\n"
@@ -227,8 +227,8 @@ def printed(world):
 
 
 def test_a_full_disk(logs):
-    """The training goes on; what is missing is said in the log and in the file; when there is room,
-    it goes on."""
+    """The training goes on; what is missing is said in the log and in the file; when there is room, the output goes
+    on."""
     world = logs.world
     logs.dir.mkdir()
     job = world.start("unshare", "--mount", "sh", "-c",
@@ -250,7 +250,7 @@ def test_a_full_disk(logs):
         try:
             with open(f"{inside}/{NODE}.stdout", "rb") as file:
                 kept = file.read()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             return True
     wait_until(lambda: look() or job.process.poll() is not None, "the end")
     assert job.finish() == 0
@@ -267,7 +267,7 @@ def test_nobody_reads_our_output(logs):
     assert "cannot be passed on" in job.err
     reader = job.process.stdout
     text = b""
-    while b"bytes of output are missing here: they were not taken in time]\n" not in text:
+    while b"bytes of output are missing here: writes took too long]\n" not in text:
         data = os.read(reader.fileno(), 65536)
         assert data
         text += data
@@ -303,15 +303,15 @@ def stuck(logs):
 
 
 def test_a_dead_disk(logs):
-    """A write to it does not return: not while the job runs, nor at its end."""
+    """A write to a dead disk does not return: not while the job runs, nor at its end."""
     job = logs.start(printing(logs.world), "--no-logs-tee", env=stuck(logs))
     wait_until(lambda: printed(logs.world) > 1000, "the first lines")
     (logs.world.root / "stuck").touch()
     wait_until(lambda: printed(logs.world) > 3000000, "3 MB to be printed")
-    assert "cannot be kept" in job.err and "nothing is taken" in job.err
+    assert "cannot be kept" in job.err and "writes do not finish" in job.err
     logs.world.let_end(job, name="enough")
     lost = logs.lines("stdout")["lost"]
-    assert lost > 1000000 and f"{lost} bytes of what the commands printed were not kept" in job.err
+    assert lost > 1000000 and f"{lost} bytes of the commands' output were not kept" in job.err
     assert logs.lines("stdout")["last"][-1].endswith(str(printed(logs.world) // LINE - 1))
 
 
@@ -322,7 +322,7 @@ def test_a_disk_that_comes_back(logs):
     (logs.world.root / "stuck").unlink()
     wait_until(lambda: "bytes are missing" in job.err, "the disk to be used again")
     logs.world.let_end(job, name="enough")
-    kept, note = logs.read(), b"bytes of output are missing here: they were not taken in time]\n"
+    kept, note = logs.read(), b"bytes of output are missing here: writes took too long]\n"
     assert kept.count(note) >= 1
     before, _, after = kept.rpartition(note)
     whole = b"".join(b"%0*d\n" % (LINE - 1, i) for i in range(printed(logs.world) // LINE))
@@ -332,20 +332,20 @@ def test_a_disk_that_comes_back(logs):
 # --- the process that keeps it, and ends -----------------------------------------------------------
 
 def test_it_is_killed(logs):
-    """Another takes its place, and the command does not notice."""
+    """Another log process takes its place, and the command does not notice."""
     job = logs.start(WRITE + "print('before', flush=True)\n" + until(logs, "killed") + "print('after')")
     tee = tee_of(job)
     wait_until(lambda: logs.read() == b"before\n" and job.out == "before\n", "the first line")
     os.kill(tee, signal.SIGKILL)
-    wait_until(lambda: "another takes its place" in job.err, "its end to be seen")
+    wait_until(lambda: "pchrun starts another one" in job.err, "its end to be seen")
     logs.world.let_end(job, name="killed")
     assert logs.read() == b"before\nafter\n" and job.out == "before\nafter\n"
     assert logs.lines("stdout")["last"] == ["before", "after"]
 
 
 def test_what_it_held_when_it_was_killed_is_counted(logs):
-    """The disk has died, so that what it has read waits in its memory; what is still in the pipe the
-    next one reads."""
+    """The disk has died, so the log process holds in memory what it has read. The next log process reads the rest
+    from the pipe."""
     root = logs.world.root
     job = logs.start(WRITE + "print('before', flush=True)\n" + until(logs, "print") +
                      f"w(b'x' * 199999 + b'\\n')\nsys.stdout.flush()\nopen('{root}/all', 'w').close()\n" +
@@ -356,7 +356,7 @@ def test_what_it_held_when_it_was_killed_is_counted(logs):
     wait_until((root / "all").exists, "all to be printed")
     wait_until(lambda: is_blocked(tee_of(job)), "all to be read: what it was just reading is not counted")
     os.kill(tee_of(job), signal.SIGKILL)
-    wait_until(lambda: "another takes its place" in job.err, "its end to be seen")
+    wait_until(lambda: "pchrun starts another one" in job.err, "its end to be seen")
     (root / "stuck").unlink()
     logs.world.let_end(job)
     lost = logs.lines("stdout")["lost"]
@@ -373,7 +373,7 @@ def test_it_cannot_be_replaced(logs):
     os.kill(tee_of(job), signal.SIGKILL)
     logs.world.let_end(job, name="killed")
     assert "cannot start the process that keeps" in job.err
-    assert "bytes of what the commands printed were not kept" in job.err
+    assert "bytes of the commands' output were not kept" in job.err
 
 
 def test_the_limit_of_the_stack_is_no_matter(logs):
@@ -386,13 +386,13 @@ def test_the_limit_of_the_stack_is_no_matter(logs):
 
 
 def test_it_cannot_begin(logs):
-    """For want of a descriptor; why is said, and it goes on when there is one again."""
+    """The log process lacks a descriptor. The log says so, and the process begins when there is one again."""
     job = logs.start(WRITE + until(logs, "killed") + "print('hi')")
     tee = tee_of(job)
     wait_until(lambda: is_blocked(job.pid), "pchrun to have opened all that it needs")
     limits = resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     os.kill(tee, signal.SIGKILL)
-    wait_until(lambda: "cannot begin: Too many open files" in job.err, "the reason to be said")
+    wait_until(lambda: "cannot start: Too many open files" in job.err, "the reason to be said")
     resource.prlimit(job.pid, resource.RLIMIT_NOFILE, limits)
     logs.world.go_on("killed")
     wait_until(lambda: logs.read() == b"hi\n", "what was printed to be kept")
@@ -400,7 +400,7 @@ def test_it_cannot_begin(logs):
 
 
 def test_it_is_stopped(logs):
-    """A user stops it; pchrun continues it before its pipes are full."""
+    """A user stops the log process; pchrun continues it before its pipes are full."""
     job = logs.start(printing(logs.world), "--no-logs-tee")
     for _ in range(3):
         os.kill(tee_of(job), signal.SIGSTOP)
@@ -410,11 +410,11 @@ def test_it_is_stopped(logs):
 
 
 def test_it_is_killed_again_and_again(logs):
-    """Each takes over the pipes as they are."""
+    """Each new log process takes over the pipes as they are."""
     job = logs.start(printing(logs.world))
     for count in (1, 2):
         os.kill(tee_of(job), signal.SIGKILL)
-        wait_until(lambda: job.err.count("another takes its place") == count, "its end to be seen")
+        wait_until(lambda: job.err.count("pchrun starts another one") == count, "its end to be seen")
         before = printed(logs.world)
         wait_until(lambda: printed(logs.world) > before + 20 * LINE, "more than a pipe holds")
     logs.world.let_end(job, name="enough")
@@ -442,7 +442,7 @@ DAEMON = ("import os, sys, time, signal\nsignal.signal(signal.SIGPIPE, signal.SI
 
 
 def test_a_daemon_that_stays(logs):
-    """It holds its end of the pipe for as long as it likes, and we do not wait for it."""
+    """The daemon holds its end of the pipe as long as it likes. pchrun does not wait for it."""
     logs.start(DAEMON, "--stop-leftovers", "leave", "--no-logs-tee", code=0)
     assert logs.read().startswith(b"started\ndaemon\n")
     wait_until(lambda: "daemon" in str(logs.lines("stdout")["last"]), "the report")
@@ -455,7 +455,7 @@ def test_a_daemon_that_is_ended(logs):
 
 
 def test_streams_that_are_closed_early(logs):
-    """It has nothing to do any more, and the job goes on."""
+    """The log process has nothing to do any more, and the job goes on."""
     logs.start("import os, time\nprint('out', flush=True)\nos.close(1)\nos.close(2)\n"
                "time.sleep(0.3)\nos._exit(5)", code=5)
     assert logs.read() == b"out\n"
@@ -472,7 +472,7 @@ def test_the_first_and_last_lines_are_in_the_report(logs):
 
 
 def test_lines_that_are_none(logs):
-    """Bytes that are no UTF-8, a line of 10 MB, NULs, what a terminal would obey, a progress bar."""
+    """Bytes that are no UTF-8, a line of 10 MB, NULs, control characters for a terminal, a progress bar."""
     logs.start(WRITE + "e = sys.stderr.buffer.write\n"
                "e(b'a\\xff\\xfe b\\xed\\xa0\\x80\\n'); e(b'\\0nul\\n'); e(b'\\x1b[31mred\\n')\n"
                "e(b'x' * 10000000 + b'END\\n')\n"
@@ -509,7 +509,7 @@ def test_each_generation_has_its_own(logs):
 # --- several nodes -----------------------------------------------------------------------------------
 
 def test_nodes_that_share_the_directory(logs):
-    """Files have the names of ranks, of which there is one each in the job."""
+    """Files have the names of ranks, which are unique in the job."""
     nodes = Nodes(logs.world, 2, ["-n", "2", "--logs-dir", str(logs.dir)])
     for node in range(2):
         nodes.jobs[node] = nodes.launch(node, "sh", "-c", "echo rank $RANK of node $PCH_NODE_RANK")
@@ -522,7 +522,7 @@ def test_nodes_that_share_the_directory(logs):
 # --- the start -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("make,said", [
-    (lambda path: None, "the one above it is missing"),
+    (lambda path: None, "its parent directory is missing"),
     (lambda path: (path.parent.mkdir(), path.write_text("")), "Not a directory"),
 ], ids=["no-parent", "a-file"])
 def test_a_directory_that_cannot_be(logs, make, said):
@@ -534,13 +534,13 @@ def test_a_directory_that_cannot_be(logs, make, said):
 
 
 def test_too_few_descriptors(logs):
-    """Two pipes for each command: it is said what is missing, and nothing is started."""
+    """Two pipes for each command: the error says what is missing, and nothing is started."""
     job = logs.start("print('started')", "-n", "60", preexec_fn=lambda: resource.setrlimit(
         resource.RLIMIT_NOFILE, (100, 100)), code=OWN_ERROR)
     assert "Too many open files" in job.err and job.out == ""
 
 
 def test_output_that_we_do_not_have(logs):
-    """Started with standard output closed: the command has one, and it is kept."""
+    """Started with standard output closed: the command has a standard output, which is kept."""
     logs.start("print('kept')", preexec_fn=lambda: os.close(1), code=0)
     assert logs.read() == b"kept\n"

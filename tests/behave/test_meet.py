@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ranks of -n meet: MASTER_ADDR, MASTER_PORT, and what else torchrun would have told them."""
+"""Where the ranks of -n meet: MASTER_ADDR, MASTER_PORT, and other variables that torchrun would set."""
 
 import os
 import socket
@@ -52,7 +52,8 @@ def test_ranks_of_one_node(world):
 
 @pytest.mark.parametrize("port", ["70000", "29500x", "0"])
 def test_a_port_of_the_user_s_that_is_none(world, port):
-    """It stays, and is said; a port of ours would be another than the one that these commands have."""
+    """The user's value stays, and the log says so. A port of pchrun's choice would not be the one that these commands
+    use."""
     job = world.launch("-n", 1, "--", "sh", "-c", SHOW, env={"MASTER_PORT": port}, code=0)
     assert lines(job) == [f"0 0/1  {port}"]
     assert f"MASTER_PORT is '{port}', which is not a port" in job.err
@@ -121,7 +122,7 @@ def test_a_port_that_is_set_on_node_0_is_told_to_all(world):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 def test_each_has_its_share_of_the_processors(world):
-    """All of them, none twice; without the option each has all."""
+    """The shares hold all processors, and none twice. Without the option each command has all."""
     show = "import os; print(*sorted(os.sched_getaffinity(0)))"
     job = world.launch("-n", 2, "--procs-cpus", "spread", "--", "/usr/bin/python3", "-c", show, code=0)
     shares = [set(map(int, line.split())) for line in job.out.splitlines()]

@@ -84,7 +84,7 @@ def test_something_else_listens_where_node_0_should(nodes):
     with socket.create_server(("127.0.0.1", two.port)):
         job = two.launch(1, "true")
         assert job.finish() == OWN_ERROR
-    assert "nothing there let this node in within" in job.err and "heard" not in job.err
+    assert "nothing there accepted this node within" in job.err and "no message" not in job.err
 
 
 @pytest.mark.parametrize("option,value,words", [
@@ -95,7 +95,7 @@ def test_something_else_listens_where_node_0_should(nodes):
     ("-n", "2", ["procs.count=2", "procs.count=1"]),
 ], ids=["setting", "job", "time", "count"])
 def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, words):
-    """Both values are named, on both sides; and the right one may still come."""
+    """Both sides name both values, and the right node may still come."""
     two = nodes(2)
     two.start(0)
     stranger = two.launch(1, "true", options=[option, value])
@@ -168,9 +168,9 @@ def test_two_nodes_with_rank_0(world, nodes, where):
 
 @pytest.mark.killed
 def test_a_node_is_started_anew(nodes):
-    """Its supervisor was killed, and its scheduler starts it again at once, while the others still
-    end theirs. The job cannot go on without it, nor with it; all are to be started again, and it
-    must not be the one that says otherwise."""
+    """A node's supervisor was killed, and its scheduler starts it again at once, while the other nodes still end.
+    The job cannot go on with or without it: all nodes are to be started again. The new supervisor must not report
+    anything else."""
     three = nodes(3, "--stop-term-wait", "10s")
     three.start_all("pause", n2="ignore TERM pause")
     three.jobs[1].kill()
@@ -180,9 +180,9 @@ def test_a_node_is_started_anew(nodes):
     assert three.finish() == NODE_LOST
     agreed = three.agreed("outcome", "exit_code", "why")
     assert agreed["outcome"] == "node_lost"
-    # A line that was reset, and not closed, tells only that another supervisor has come.
-    assert re.fullmatch(rf"node 1 \({re.escape(HOST)}\) is lost: its supervisor (has ended without a word|"
-                        r"ended in mid-job, and another was started, pid \d+ at [\d.:]+)", agreed["why"])
+    # A connection that was reset, and not closed, tells only that another supervisor has come.
+    assert re.fullmatch(rf"node 1 \({re.escape(HOST)}\) is lost: its supervisor (has ended without reporting it|"
+                        r"ended during the job, and another was started, pid \d+ at [\d.:]+)", agreed["why"])
     for job in three.jobs.values():
         assert agreed["why"] in job.err
     assert not three.world.events.all("anew")
@@ -190,7 +190,7 @@ def test_a_node_is_started_anew(nodes):
 
 @pytest.mark.killed
 def test_a_node_that_is_started_anew_waits_for_the_next_attempt(nodes):
-    """The others have gone because of its end, and are started again, too."""
+    """The other nodes have gone because of that node's end, and are started again, too."""
     three = nodes(3)
     three.start_all("pause")
     three.jobs[1].kill()
@@ -223,7 +223,7 @@ def test_node_0_does_not_wait_for_them_for_ever(nodes, grace, notices):
     two.jobs[0].send(signal.SIGTERM)
     two.say(0, "node 1 is missing; node 0 passes the notice on when it joins")
     for _ in range(1, notices):
-        time.sleep(1.1)  # what comes sooner is the same notice
+        time.sleep(1.1)  # a sooner signal is the same notice
         two.jobs[0].send(signal.SIGTERM)
     two.say(0, " end: ")
     assert time.monotonic() - begin < (2 + SLACK if notices == 1 else 30)
@@ -232,7 +232,7 @@ def test_node_0_does_not_wait_for_them_for_ever(nodes, grace, notices):
 
 @pytest.mark.killed
 def test_a_node_is_started_anew_before_the_start(nodes):
-    """Nothing is lost yet: the new one takes the place."""
+    """Nothing is lost yet: the new supervisor takes the place."""
     three = nodes(3, *DEBUG)
     three.start(0)
     three.start(1)
@@ -321,7 +321,7 @@ def test_who_is_done_waits_for_the_others(world, nodes):
     ("exit 7", 7, "exit code 7"), ("die SEGV", 139, "signal 11"), ("exit 42", 42, "exit code 42"),
 ], ids=["7", "SEGV", "42"])
 def test_a_failure_ends_all_with_its_code(world, nodes, rank, end, code, how):
-    """Whichever node's exit code the scheduler looks at, it is the cause."""
+    """Whichever node's exit code the scheduler looks at, it has the code of the cause."""
     three = nodes(3)
     three.start_all("pause", **{f"n{rank}": f"hold fail {end}"})
     world.let_end(three, code, name="fail")
@@ -345,7 +345,7 @@ def test_a_command_that_is_not_there_ends_all(world, nodes):
 @pytest.mark.memcheck
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_notice_on_one_node_is_all_nodes_notice(nodes, rank):
-    """The program does not attach: it is handed the signal, on every node."""
+    """The program does not attach: it gets the signal, on every node."""
     three = nodes(3)
     three.start_all("record TERM until TERM exit 0")
     three.jobs[rank].send(TERM)
@@ -359,7 +359,7 @@ def test_a_notice_on_one_node_is_all_nodes_notice(nodes, rank):
 
 @pytest.mark.memcheck
 def test_all_ranks_save_one_step(world, nodes):
-    """The promise: whatever their skew, all save at the same step; and resume from it, together."""
+    """Promise 1: whatever their skew, all ranks save at the same step, and resume from it together."""
     three = nodes(3)
     first = start_training(world, three)
     last = preempt(three, 1)
@@ -385,7 +385,7 @@ def test_a_rank_that_cannot_save_holds_nobody_for_ever(world, nodes):
 # --- hosts that are lost -------------------------------------------------------------------------
 
 def expect_lost(three, rank, began):
-    """The others have known within seconds, and ended."""
+    """The other nodes knew of the loss within seconds, and ended."""
     assert three.finish() == NODE_LOST
     assert time.monotonic() - began < LOST_WITHIN
     for job in three.jobs.values():
@@ -395,7 +395,7 @@ def expect_lost(three, rank, began):
 @pytest.mark.killed
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_supervisor_is_killed(nodes, rank):
-    """Its processes die with it."""
+    """The processes of a supervisor die with it."""
     three = nodes(3)
     three.start_all("pause")
     began = time.monotonic()
@@ -408,7 +408,7 @@ def test_a_supervisor_is_killed(nodes, rank):
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_supervisor_hangs(nodes, rank):
-    """A host that swaps itself to death. When it comes to its senses it ends, too."""
+    """A host that swaps itself to death. When the host works again, its supervisor ends, too."""
     three = nodes(3)
     three.start_all("pause")
     hung = three.jobs.pop(rank)
@@ -460,8 +460,8 @@ def test_a_notice_during_an_outage(world, far):
 
 
 @pytest.mark.parametrize("way,theirs,ours", [
-    ("stall", "node 0 is lost: nothing was heard of it for 2s", "nothing was heard of it for 2s"),
-    ("refuse", "node 0 is lost: ", "its connection is closed and it did not come back"),
+    ("stall", "node 0 is lost: no message from it for 2s", "no message from it for 2s"),
+    ("refuse", "node 0 is lost: ", "its connection is closed, and it did not connect again"),
 ])
 def test_a_partition(far, way, theirs, ours):
     """A network that delivers nothing, and says so or not: both sides end by themselves."""
@@ -481,7 +481,7 @@ GARBAGE = {"nothing": b"", "text": b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", "zeros
 
 @pytest.mark.memcheck
 def test_garbage_on_the_port(world, nodes):
-    """A port scan, a health check: closed, said, and nothing else happens."""
+    """A port scan, a health check: closed and logged, and nothing else happens."""
     two = nodes(2)
     two.start_all("hold end")
     scanners = []
@@ -490,7 +490,7 @@ def test_garbage_on_the_port(world, nodes):
         try:
             scanners[-1].sendall(data)
         except OSError:
-            assert len(data) > 1000  # it was closed before all was out
+            assert len(data) > 1000  # the connection was closed before all was sent
     for name, scanner in zip(GARBAGE, scanners):
         scanner.settimeout(DEADLINE)
         try:
@@ -518,7 +518,7 @@ def test_a_notice_while_the_state_directory_is_waited_for(world):
     job.start(0, "say started")
     job.say(0, "still holds the state directory")
     job.jobs[0].send(signal.SIGTERM)
-    job.start(2, "say started")  # it comes late
+    job.start(2, "say started")  # this node comes late
     assert job.finish() == 42
     assert not world.events.all("started")
     assert "SIGTERM came while pchrun waited for the state directory; nothing is started" in job.jobs[0].err

@@ -23,7 +23,7 @@ STAY = "while :; do sleep 1000; done"
 
 
 class Source:
-    """A script. `gate` in it waits for go(); `flag NAME` says that it has come there."""
+    """A script. `gate` in it waits for go(); `flag NAME` says that the script has come there."""
 
     def __init__(self, world, text, kind="command", name="watcher", **more):
         self.world = world
@@ -38,7 +38,7 @@ gate() {{ read -r _ <&9; }}
 flag() {{ echo $$ >>"$ROOT/{name}.$1"; }}
 {text}
 """, 0o755)
-        # One save, and out: what else is done with the time is test_grace.py's.
+        # One save, then the end: test_grace.py tests other uses of the time.
         config = {"notices": [{kind: [str(self.path)], **more}], "save": {"train_on": False}}
         self.options = ["-c", world.file(f"{name}.json", json.dumps(config))]
 
@@ -46,7 +46,7 @@ flag() {{ echo $$ >>"$ROOT/{name}.$1"; }}
         os.write(self.fd, b"\n" * times)
 
     def flagged(self, name, count=1):
-        """The pids of the runs that have come there, as soon as there are so many."""
+        """The pids of the runs that have reached this flag, as soon as there are `count`."""
         path = self.world.root / f"{self.name}.{name}"
         return wait_until(lambda: path.exists() and len(path.read_text().split()) >= count
                           and [int(pid) for pid in path.read_text().split()],
@@ -70,7 +70,7 @@ def source(world):
 
 
 def train_to_the_end(job):
-    """As if there were no source: every step at once, no save, success; then how the source was."""
+    """Trains as without a source: every step at once, no save, success. Returns the report's entry of the source."""
     job.train(30)
     job.complete()
     return job.report()["sources"][0]
@@ -82,12 +82,13 @@ def save_and_leave(job):
 
 
 def expect_withdrawn(job):
-    job.said("notice: withdrawn: no notice holds for this node any more")
+    job.said("notice: withdrawn: this node has no notice any more")
     wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
 
 
 def half(training, *options, train=1):
-    """A job of two ranks, of which only the first has attached, so that no save can be agreed on; and the second."""
+    """A job of two ranks, of which only the first has attached, so that no save can be agreed on. Also returns the
+    second rank."""
     job = training(*options, n=2)
     first, second = job.clients
     first.open()
@@ -106,7 +107,7 @@ def shown(job, **wanted):
 # --- what it says ---------------------------------------------------------------------------------
 
 def test_a_line_is_a_notice(training, source):
-    """The whole of it: the line, one save on all ranks, exit 42."""
+    """The whole way of a notice: the line, one save on all ranks, exit 42."""
     watcher = source(f"gate; echo '{NOTICE}'; {STAY}")
     job = training(*watcher.options, n=2, train=3)
     watcher.go()
@@ -138,7 +139,7 @@ gate; echo '{{"type":"cancel","id":"e-1"}}'; {STAY}""", name="moira")
 
 
 @pytest.mark.parametrize("text", [
-    f"printf '%s' '{NOTICE}'",                        # without a newline, and gone
+    f"printf '%s' '{NOTICE}'",                        # no newline, and the source ends
     f"echo 'hello'; echo '{{}}'; echo; echo '{NOTICE}'; {STAY}",
     f"printf '\\377\\000\\n%s\\n' '{NOTICE}'; {STAY}",
     "echo '{\"type\":\"terminate\",\"deadline_seconds\":\"soon\"}';" + STAY,
@@ -151,7 +152,7 @@ def test_a_notice_is_found_in(training, source, text):
 
 
 def test_a_notice_that_is_taken_back(training, source):
-    """Before anything is agreed: the job trains on as if nothing had been."""
+    """The notice is withdrawn before any agreement: the job trains on as without a notice."""
     watcher = source(f"gate; echo '{NOTICE}'; gate; echo '{{\"type\":\"cancel\"}}'; flag done; {STAY}")
     job, second = half(training, *watcher.options, train=2)
     watcher.go()
@@ -199,7 +200,7 @@ head -c 1048576 /dev/zero | tr '\\0' x; echo '"}'; """ + STAY,
 
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
 def test_it_does_no_harm(training, source, text):
-    """The training neither waits nor saves, and it ends at once when the training does."""
+    """The training neither waits nor saves, and the job ends at once when the training does."""
     watcher = source(text)
     job = training(*watcher.options, train=0)
     watcher.flagged("there")
@@ -214,13 +215,13 @@ def test_a_flood_costs_little(training, source, world):
 echo '{NOTICE}'; exec yes '{{"type":"log"}}'""")
     job = training(*watcher.options, train=3)
     report = save_and_leave(job)
-    assert job.job.err.count("it is made to wait") == 1
+    assert job.job.err.count("pchrun reads it no faster") == 1
     assert report["sources"][0]["last_line"]
     assert job.job.err.count("\n") < 60
 
 
 def test_a_flood_of_advice_is_not_said_for_ever(world, source):
-    """Each with an id of its own; after some of them the log has had enough."""
+    """Each with an id of its own; after some of them the log drops the rest."""
     watcher = source("""i=0; while [ $i -lt 60 ]; do
 echo "{\\"type\\":\\"checkpoint\\",\\"id\\":$i}"; i=$((i + 1)); sleep 0.02; done
 echo '{"type":"terminate","id":"e-1","deadline_seconds":900}'; """ + STAY)
@@ -229,7 +230,7 @@ echo '{"type":"terminate","id":"e-1","deadline_seconds":900}'; """ + STAY)
     world.go_on("end")
     job.finish()
     assert job.err.count("notice: watcher checkpoint: save and go on") == 1
-    assert job.err.count("a moment ago") == 10
+    assert job.err.count("has just saved for such a notice") == 10
 
 
 def cpu_of(pid):
@@ -277,7 +278,8 @@ def test_its_notice_stands_while_it_is_down(training, source):
 
 
 def test_it_is_apart_from_the_job(training, source, world):
-    """A group of its own, nothing of ours or the job's, no signal blocked; and where we were."""
+    """A source has a group of its own, nothing of ours or the job's, and no blocked signal. It runs in our
+    directory."""
     watcher = source("""grep SigBlk /proc/self/status >"$ROOT/mask"; pwd >"$ROOT/pwd"
 flag there; """ + STAY)
     job = training(*watcher.options, wrap=["sh", "-c", 'exec "$@" 5</dev/null', "sh", "env",
@@ -285,7 +287,7 @@ flag there; """ + STAY)
     (pid,) = watcher.flagged("there")
     assert int(stat_fields(pid)[2]) == pid, "it leads its group"
     assert (world.root / "mask").read_text().split() == ["SigBlk:", 16 * "0"]
-    script = {"9", "10"}  # its FIFO, and itself
+    script = {"9", "10"}  # the script's FIFO, and the script itself
     assert set(os.listdir(f"/proc/{pid}/fd")) - script == {"0", "1", "2"}
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
     assert (world.root / "pwd").read_text().strip() == str(world.cwd)
@@ -311,7 +313,7 @@ def test_it_dies_with_us(training, source, world):
     wait_until(lambda: not is_alive(pid), "the source's end")
     for client in job.clients:
         client.end_input()
-    for left in marked(world.mark):  # its own child, of which it did not live to hear
+    for left in marked(world.mark):  # the source's own child, whose end the source did not see
         os.kill(left, signal.SIGKILL)
     wait_until(lambda: not marked(world.mark), "the end of all")
 
@@ -372,7 +374,7 @@ def test_a_poll_may_say_more(training, source, world):
 
 
 def test_a_poll_that_takes_it_back(training, source, world):
-    """0, then 1; what is unknown between them changes nothing."""
+    """The poll answers 0, then 1; unknown answers between them change nothing."""
     answer(world, 1)
     watcher = poll(source)
     job, second = half(training, *watcher.options)
@@ -394,7 +396,7 @@ def deadline(job):
 
 
 def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
-    """It counts its seconds anew each time; the end stays where it was."""
+    """Each poll counts its seconds anew; the deadline stays the same."""
     answer(world, 1)
     watcher = poll(source, """echo '{"id":"7","deadline_seconds":900}'; """ + POLL)
     job, second = half(training, *watcher.options)
@@ -413,15 +415,15 @@ def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
 UNKNOWN = {
     "another code": ("exit 2", "it ended with exit code 2"),
     "a signal": ("kill -KILL $$", "it was killed by SIGKILL"),
-    "too late": ("sleep 1000", "it took too long, and was ended"),
+    "too late": ("sleep 1000", "it took too long and was killed"),
     "a contradiction": ("echo '{\"type\":\"cancel\"}'; exit 0",
-                        "it says cancel, and exits with 0, which is a notice"),
+                        "it prints a cancel, but its exit code 0 means a notice"),
 }
 
 
 @pytest.mark.parametrize("text, why", UNKNOWN.values(), ids=UNKNOWN)
 def test_a_poll_that_says_nothing(training, source, text, why):
-    """Anything else is not known, and never a notice."""
+    """Any other answer is unknown, and never a notice."""
     watcher = poll(source, f"flag ran; {text}", timeout="200ms")
     job = training(*watcher.options, train=0)
     job.said(rf"source: watcher gave no answer: {re.escape(why)}$")
@@ -436,18 +438,19 @@ def test_a_poll_that_says_nothing(training, source, text, why):
     (0o644, "Permission denied; is it a file with permission to execute (chmod +x)?"),
 ], ids=["missing", "no permission"])
 def test_one_that_cannot_be_run_is_an_error_at_the_start(world, mode, why):
-    """With its path; a path is relative to the file that names it."""
+    """The error has the program's path; a path is relative to the configuration file."""
     if mode:
         world.file("watch", "", mode)
     config = world.file("c.json", '{"notices": [{"poll": ["./watch"], "name": "mine"}]}')
     world.refused("not_started, exit code 125: the notice source mine: cannot execute "
-                  f"'{world.root}/watch': {why}\n", options=["-c", config])
+                  f"'{world.root}/watch': {why} (file {config} has \"./watch\", which is relative to it)\n",
+                  options=["-c", config])
 
 
 @pytest.mark.parametrize("place", ["beside", "behind a link", "path"])
 def test_ours_are_run_by_pchrun_watch(training, world, place):
-    """It is looked for beside pchrun, then in PATH; the source's word and its path follow. An installer (uv, with
-    --link-mode=symlink) may leave a wheel's programs in its cache and link to them."""
+    """pchrun-watch is looked for beside pchrun, then in PATH; the source's word and its path follow. An installer
+    (uv, with --link-mode=symlink) may leave a wheel's programs in its cache and link to them."""
     for name in ("beside", "link", "path"):
         (world.root / name).mkdir()
     world.pchrun = shutil.copy(world.pchrun, world.root / "beside" / "pchrun")
@@ -466,7 +469,7 @@ def test_ours_are_run_by_pchrun_watch(training, world, place):
 
 
 def test_a_file_that_appears_and_vanishes(training, world):
-    """With the pchrun-watch that was built: from the file to the training, and back."""
+    """The built pchrun-watch reports the file, and later that the file has gone."""
     job, second = half(training, "--notices", "file:leave")
     (world.cwd / "leave").write_text("the operator says so\n")
     job.said("notice: file the operator says so, 25 s left$")
@@ -486,7 +489,7 @@ def test_without_pchrun_watch_ours_are_an_error(world):
 # --- a notice that stands at the start --------------------------------------------------------------
 
 def standing(seconds):
-    """Its source tells it from the first moment on."""
+    """A notice that its source gives from the first moment on."""
     notice = {"type": "terminate", "id": "e-1", "deadline_seconds": seconds, "text": "upcoming"}
     return f"echo '{json.dumps(notice)}'; {STAY}"
 
@@ -606,7 +609,7 @@ def memory(job):
 
 
 def test_a_notice_that_stays_ends_two_attempts(training, source):
-    """The third one trains on, says why, and saves once before the deadline."""
+    """The third attempt trains on, says why, and saves once before the deadline."""
     watcher = source(f"gate; echo '{NOTICE}'; echo '{NOTICE}'; flag said; {STAY}")
     job, step = preempted_by(training, watcher)
     assert [(one["source"], one["id"], one["attempts"]) for one in memory(job)] == [
@@ -617,9 +620,9 @@ def test_a_notice_that_stays_ends_two_attempts(training, source):
     job.clients[0].open(resume=step)
     job.clients[0].train(step + 1)
     watcher.go()
-    said = job.said(r'source: watcher: the notice "e-1" has ended 2 attempts of this job, and this '
-                    r'node is still there, so it ends no other: the job saves before its deadline, and '
-                    r'goes on; if it is to end the job, raise notices_repeat, or remove (\S+)$')
+    said = job.said(r'source: watcher: the notice "e-1" has ended 2 attempts of this job, but this '
+                    r'node still runs. So the job saves before the deadline and goes on. To let the '
+                    r'notice end the job again, raise notices_repeat or remove (\S+)$')
     assert said[1] == str(job.dir / ".pchrun" / "notices.0.json")
     watcher.flagged("said", 3)
     job.train(step + 9)
@@ -658,7 +661,7 @@ def test_without_a_state_directory_it_is_said_once(world, source):
 
 def test_one_node_is_warned_and_all_save(world, source):
     """One node gets the notice, and tells all."""
-    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, and so one reader of three
+    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, so only one of three readers gets it
     job = Nodes(world, 3)
     first = start_training(world, job, *watcher.options)
     watcher.go()
@@ -673,7 +676,7 @@ def test_one_node_is_warned_and_all_save(world, source):
 
 def test_a_notice_ends_two_attempts_of_the_job_not_of_each_node(world, source):
     """One node of three gets the word in each attempt, by chance. The third attempt saves and goes on."""
-    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, and so one reader of three
+    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, so only one of three readers gets it
     step = 0
     for attempt in range(2):
         job = Nodes(world, 3)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves without a notice: so many steps, or so long, after the last commit."""
+"""Saves without a notice: after a number of steps, or a time, since the last commit."""
 
+import json
 import re
 import signal
 import time
 
 from harness import DEADLINE, PREEMPTED, at_rest, seconds_of, wait_until, wakeups
 from nodes import Nodes, committed, saved_steps, start_training
+from pchctl import ctl  # noqa: F401
 from training import LAUNCHER
 
 
@@ -15,8 +17,8 @@ def committed_step(job):
 
 
 def save(job, step, rounds):
-    """The ranks come to that step, and find that it is one to be saved. Before they begin pchrun knows
-    when to look: where it does not, their next step would show it, and here there is none."""
+    """The ranks come to that step, and are asked to save it. Before, pchrun must know when to look:
+    these ranks make no further step that would show it."""
     job.settle()
     job.train(step - 1)
     assert job.agreed(rounds) == step
@@ -50,7 +52,7 @@ def test_nobody_looks_before_a_save_is_due(training):
 
 
 def train_until_asked(client):
-    """One step after another, until it is to save; returns that step."""
+    """Trains step by step until the client is asked to save; returns that step."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         client.step += 1
@@ -78,8 +80,8 @@ def test_by_time(training):
 
 
 def test_nothing_is_saved_while_nobody_trains(training):
-    """A long evaluation at the end, or before the first step: what time passes there costs nothing,
-    and the job's end has no save to tell of that came to nothing."""
+    """A long evaluation at the end, or before the first step. Time passes without cost, and the job's
+    end reports no failed save."""
     job = training("--checkpoint-every", "50ms", n=2, train=0)
     time.sleep(0.3)
     assert "round:" not in job.job.err
@@ -98,7 +100,7 @@ def test_what_the_program_saves_by_itself_counts(training):
 
 
 def test_one_that_fails_ends_nothing(training):
-    """The next one is made a period later."""
+    """The next save is made a period later."""
     job = training("--checkpoint-every", "10", n=2)
     first, second = job.clients
     job.open()
@@ -114,7 +116,7 @@ def test_one_that_fails_ends_nothing(training):
 
 
 def test_a_notice_while_one_is_being_made(training):
-    """It is the notice's own: saved once."""
+    """The save under way becomes the notice's own: there is one save."""
     job = training("--checkpoint-every", "10", n=2, train=0)
     job.settle()
     job.train(9)
@@ -125,7 +127,7 @@ def test_a_notice_while_one_is_being_made(training):
 
 
 def test_a_program_that_attaches_far_into_its_training(training):
-    """It has resumed from something of its own, so nothing is lost yet."""
+    """The program has resumed from a checkpoint of its own, so nothing is lost yet."""
     job = training("--checkpoint-every", "10")
     job.clients[0].ask("open first=1000", "open supervised=1 same=1 resume=0 path=-")
     job.clients[0].step = 1000
@@ -133,9 +135,40 @@ def test_a_program_that_attaches_far_into_its_training(training):
     job.complete(1010)
 
 
+def record(job):
+    return json.loads((job.dir / ".pchrun/commit.json").read_text())
+
+
+def test_a_time_that_pchrun_chooses(training, ctl):  # noqa: F811
+    """It is shown before and after the first save, and follows from the record at the next start. An attempt
+    that ends without its last save is a failure; one that is preempted, and saves, is none."""
+    options = ["--checkpoint-every", "auto", "--signals", "TERM=preempt,USR2=checkpoint"]
+    job = training(*options, train=4)
+    assert "saves     every 5 min, if no notice comes" in ctl("status").stdout
+    assert "auto: every" not in job.job.err
+    job.job.send(signal.SIGUSR2)
+    job.serve(job.agreed(), "continue")
+    job.said(r"save: checkpoint\.every auto: every 5 min \(a save takes .* and a failure comes every 12 h\)")
+    assert job.report()["save_every_ms"] == 300_000
+    assert (record(job)["failures"], record(job)["ran_ns"] > 0) == (1, True)
+    job.kill(0)
+    assert job.result()[1] == "failed"
+
+    (job.dir / ".pchrun/commit.json").write_text(json.dumps(
+        record(job) | {"save_ns": 40 * 10**9, "ran_ns": 84 * 3600 * 10**9, "failures": 15}))
+    job = training(*options, n=1)
+    job.open(5)
+    job.said(r"save: checkpoint\.every auto: every 21 min \(a save takes 40 s, and a failure comes every 6 h\)")
+    assert re.search(r"^saves     every 21(\.\d)? min, if no notice comes$", ctl("status").stdout, re.M)
+    job.train(8)
+    job.preempt()
+    assert job.result()[1] == "preempted"
+    assert record(job)["failures"] == 15
+
+
 def test_on_all_nodes_at_one_step(world):
-    """Free-running ranks, and a save every 20 steps, which take so long that no supervisor is kept from
-    running for as many; what a later attempt resumes from is not far behind."""
+    """Free-running ranks, and a save every 20 steps. Steps are so slow that every supervisor runs in
+    time. A later attempt resumes not far behind."""
     job = Nodes(world, 3)
     start_training(world, job, "--checkpoint-every", "20", step_ms=20)
     steps = [committed(job, count) for count in range(1, 5)]

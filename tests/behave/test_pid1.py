@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from harness import (WITHOUT_PROC, children_of, expect_left, is_alive, leave_behind, leaks_unseen, needs_namespace,
-                     skip_if_it_needs_proc, state_of, wait_until)
+from harness import (PREEMPTED, WITHOUT_PROC, children_of, expect_left, is_alive, leave_behind, leaks_unseen,
+                     needs_namespace, skip_if_it_needs_proc, state_of, wait_until)
 
 TERM = signal.SIGTERM
 
@@ -22,9 +22,8 @@ def test_line_25_the_code_of_the_program(world, namespace, code):
 @pytest.mark.parametrize("number,code", [(TERM, 42), (signal.SIGINT, 130), (signal.SIGHUP, 129),
                                          (signal.SIGUSR1, 138)], ids=["TERM", "INT", "HUP", "USR1"])
 def test_line_25_signals_to_pid_1(world, namespace, number, code, where):
-    """The kernel drops signals with the default action that PID 1 gets from inside, so a wrapper
-    without a plan for each is deaf. From outside siginfo shows pid 0, which must not be taken for
-    the keyboard."""
+    """The kernel drops signals with the default action that PID 1 gets from inside, so a wrapper must handle each of
+    them. From outside siginfo shows pid 0, which must not be taken for the keyboard."""
     box = world.act("say ready pause", start=namespace)
     if where == "inside":
         box.kill_from_inside(number)
@@ -43,8 +42,8 @@ def test_line_25_orphans_are_reaped(world, namespace):
 
 @pytest.mark.parametrize("who", ["program", "stranger"])
 def test_line_25_leftovers_are_asked_first(world, namespace, who):
-    """When PID 1 ends, the kernel kills the rest of the namespace. They get their SIGTERM and
-    their time before."""
+    """When PID 1 ends, the kernel kills the rest of the namespace. Before that, these processes get SIGTERM and their
+    time."""
     box = world.act("daemon { record TERM say left until TERM spin 50 say cleaned } hold end", start=namespace,
                     ready="left")
     if who == "stranger":  # a process that came by nsenter, not below pchrun
@@ -106,3 +105,16 @@ def test_without_a_proc_of_its_own(world, within, deaf):
     needs_namespace(*apart)
     job = leave_behind(world, deaf, "--stop-cgroup", "off", above=["unshare", *apart, *within], env=leaks_unseen(world))
     expect_left(world, job, deaf)
+
+
+def test_the_save_signal_with_anothers_proc(world):
+    """/proc has the numbers of another namespace. pchrun took the ranks there for its own, and asked none of its own."""
+    apart = ["--pid", "--fork", "--kill-child"]
+    needs_namespace(*apart)
+    other = world.start(world.actor, "pause", env={"RANK": "0"})
+    job = world.act("record USR1 say ready until USR1 exit 0", above=["unshare", *apart], env=leaks_unseen(world),
+                    options="--stop-cgroup off --save-mode signal --save-signal USR1")
+    os.kill(children_of(job.pid)[0], TERM)
+    world.events.wait("signal", name="USR1")
+    assert job.finish() == PREEMPTED
+    other.kill()

@@ -32,7 +32,7 @@ def test_it_goes_before_what_is_there(world):
 
 
 def test_off_and_on_again(world):
-    """A pchrun within one with it is its own: nothing is hooked there, unless it is asked for."""
+    """An inner pchrun does not inherit the option: nothing is hooked there, unless its own user asks for it."""
     assert shown(world, env={"PYTHONPATH": "/theirs", "PCH_INSTRUMENT": "1", "PCH_CHECKPOINT_DIR": "/x"})[1] == [
         "/theirs", "unset", "unset"]
     code, lines = shown(world, "--instrument", command=(world.pchrun, "--", *SHOW))
@@ -41,7 +41,7 @@ def test_off_and_on_again(world):
 
 @pytest.mark.parametrize("what", ["alone", "as a whole", "in a wheel"])
 def test_where_it_is_looked_for(world, what):
-    """From pchrun itself, wherever that has been put; not found, nothing is started."""
+    """pchrun looks beside itself, wherever it is installed. If the file is missing, nothing is started."""
     pchrun = world.root / "usr/scripts/pchrun" if what == "in a wheel" else world.root / "usr/bin/pchrun"
     pchrun.parent.mkdir(parents=True)
     shutil.copy(world.pchrun, pchrun)

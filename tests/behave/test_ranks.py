@@ -108,7 +108,7 @@ def test_line_39_a_late_failure_counts(world):
 
 
 def test_line_31_a_notice_reaches_every_rank_once(world):
-    """By pid, once each; and the outcome holds for all."""
+    """Each rank gets the signal once, by its pid; the outcome holds for all."""
     job = world.act("record TERM say ready until TERM spin 50 exit 1", options="-n 4 --grace 20s")
     job.end_by(signal.SIGTERM, 42)
     assert len(world.events.all("signal", name="TERM")) == 4
@@ -125,7 +125,7 @@ def test_line_31_one_rank_that_ends_first_does_not_cut_the_others_short(world):
 
 
 def test_line_27_other_signals_reach_every_rank_once(world):
-    """Forwarding is for all commands."""
+    """Every command gets a forwarded signal."""
     job = world.act("record all say ready until USR1 spin 30 exit 0", options="-n 4")
     job.end_by(signal.SIGUSR1, 0)
     assert world.events.signals() == ["USR1"] * 4
@@ -133,5 +133,5 @@ def test_line_27_other_signals_reach_every_rank_once(world):
 
 @pytest.mark.parametrize("count", ["0", "-1", "257", "1000000000000", "2x"])
 def test_line_46_a_count_that_cannot_be(world, count):
-    """Said, with nothing started."""
+    """The error says so, and nothing is started."""
     world.refused(options=["-n", count])

@@ -17,7 +17,7 @@ IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
 
 
 class Run:
-    """One start of the job: pchrun over `count` pchclients, each on a string."""
+    """One start of the job: pchrun over `count` pchclients, which the test leads."""
 
     def __init__(self, world, count, options, before):
         self.folder = world.root / f"run{len(world.jobs)}"
@@ -28,7 +28,7 @@ class Run:
         self.job = world.launch("-n", count, *options, "--", "sh", "-c", script, world.pchclient, self.folder)
 
     def all(self, *lines):
-        """One command to each rank (or one for all), and all that comes of it."""
+        """Gives each rank its command (or one command to all), and returns all answers."""
         for rank, client in enumerate(self.clients):
             client.tell(lines[rank % len(lines)])
         return [client.line() for client in self.clients]
@@ -76,7 +76,8 @@ class Records:
         return run
 
     def saved(self, *saves, **more):
-        """A run that saves so: each is one command to each rank, or one for all; and completes."""
+        """A run that makes these saves and completes. A save is one command for all ranks, or a list with a command
+        for each."""
         run = self.begun(**more)
         for lines in saves:
             run.all(*([lines] if isinstance(lines, (str, bytes)) else lines))
@@ -106,7 +107,7 @@ def records(world, request):
     yield records
     for run in records.runs:
         run.close()
-    if records.state.is_dir() and not request.node.get_closest_marker("killed"):  # later ones sweep it
+    if records.state.is_dir() and not request.node.get_closest_marker("killed"):  # later pchruns sweep it
         assert not list(records.state.glob("*.tmp")), "a temporary file is left"
 
 
@@ -122,7 +123,7 @@ def preempted(records, *options, step=1):
 
 
 def test_the_next_start_resumes_at_the_last_commit(records):
-    """On every rank, with the path that this rank has named, in libpch and in the environment."""
+    """Every rank resumes with its own path, in libpch and in the environment."""
     run = records.run()
     assert run.begin() == ["open supervised=1 same=1 resume=0 path=-"] * 2
     run.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
@@ -136,7 +137,7 @@ def test_the_next_start_resumes_at_the_last_commit(records):
 
 
 def test_one_rank_saves_for_all(records):
-    """The others report no path, and get the path of the one that does."""
+    """The others report no path, and get the path of the rank that does."""
     records.saved(["saved 10 at:///ckpt/all", "saved 10"])
     run = records.begun()
     assert [run.resume_path(rank) for rank in (0, 1)] == ["at:///ckpt/all"] * 2
@@ -164,7 +165,7 @@ def two_nodes(records, *ranks):
 
 
 def complete(runs):
-    """Those of one job, which end together."""
+    """Completes the runs of one job, which end together."""
     for run in runs:
         run.all("done")
         run.clients[0].end_input()
@@ -205,10 +206,10 @@ def remove(first, state):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_directory_that_is_removed_within_a_save(records, first):
-    """One node has recorded what its rank saved, and the directory is removed before the other one has. The next
-    start would miss the first one's file."""
+    """One node has recorded what its rank saved, and the directory is removed before the other node has. The next
+    start would miss the first node's file."""
     runs = commit_on_two(records, remove, first)
-    emptied = f"{records.state} was emptied under the running job, and is written anew"
+    emptied = f"{records.state} was emptied while the job ran, and is written again"
     assert runs[0].job.err.count(emptied) == (first != 0)
     runs, told = two_nodes(records, 0, 1)
     assert told == ["at:///ckpt/rank0", "at:///ckpt/rank1"]
@@ -246,7 +247,7 @@ def test_a_node_without_its_file_does_not_start_from_scratch(records, what):
 
 @pytest.mark.parametrize("node", [0, 1], ids=["its own", "another node's"])
 def test_saves_without_the_record_of_commits(records, node):
-    """Which of them were committed is lost; to train over them from step 0 is not for us to decide."""
+    """It is unknown which of these saves were committed. pchrun must not decide to train over them from step 0."""
     commit_on_two(records)
     (records.state / "commit.json").unlink()
     (records.state / f"ranks.{1 - node}.json").unlink()
@@ -255,7 +256,7 @@ def test_saves_without_the_record_of_commits(records, node):
 
 
 def test_a_member_with_saves_of_attempts_that_node_0_knows_nothing_of(records):
-    """Its disk was replaced, and the others have theirs of their own."""
+    """Node 0's disk was replaced, and the other nodes have disks of their own."""
     commit_on_two(records)
     (records.state / "commit.json").unlink()
     (records.state / "ranks.0.json").unlink()
@@ -266,12 +267,12 @@ def test_a_member_with_saves_of_attempts_that_node_0_knows_nothing_of(records):
                         *(away if rank else away[:1]), count=1) for rank in (0, 1)]
     (chief, member), told = refused_by_all(runs)
     assert "ranks.1.json was written by attempt 1" in member
-    assert "its commit.json is lost; put it back" in chief, "long paths cut the middle out"
+    assert "has lost its commit.json; put that file back" in chief, "long paths cut the middle out"
     assert told == ["", ""]
 
 
 def test_a_rank_of_a_launcher_whose_save_is_lost(records):
-    """Which rank it is comes out when it attaches; it does not train either."""
+    """pchrun learns the rank when it attaches; such a rank does not train either."""
     commit_on_two(records)
     file = records.state / "ranks.1.json"
     file.write_text(file.read_text().replace('"rank": 1', '"rank": 0'))
@@ -302,7 +303,7 @@ def test_a_rank_that_is_new_finds_the_save_for_all(records):
     (2, ["saved 10 at:///ckpt", "saved 10 at:///ckpt"], "at:///ckpt"),
 ], ids=["one rank", "each its own", "one name"])
 def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, path):
-    """Of several paths none is the whole; without one the program sees that it cannot resume."""
+    """None of several paths is the whole save. Without a path the program sees that it cannot resume."""
     records.saved(lines, count=count)
     run = records.run(count=3)
     told = run.begin()
@@ -329,7 +330,7 @@ def test_a_path_is_any_bytes(records, path):
 
 
 def test_a_save_that_one_rank_lacks_is_not_committed(records):
-    """Half of a checkpoint is none."""
+    """Half a checkpoint does not count."""
     run = records.begun("--grace", "400ms", *IMPATIENT)
     run.all("saved 10 at:///ckpt/a", "saved 10 at:///ckpt/b")
     run.clients[0].tell("saved 20 at:///ckpt/c")
@@ -352,7 +353,7 @@ def test_as_many_records_are_kept_as_were_asked_for(records):
 
 
 def test_fewer_records_than_there_were(records):
-    """A smaller keep_records applies to what is there already."""
+    """A smaller keep_records applies to the records that are there already."""
     records.saved(*(f"saved {step} at:///ckpt/{step}" for step in range(10, 60, 10)), count=1)
     assert records.steps() == [10, 20, 30, 40, 50]
     run = records.begun("--checkpoint-keep-records", "1", count=1)
@@ -420,14 +421,14 @@ def test_files_are_replaced_as_a_whole(records):
 
 
 def test_directories_that_are_missing(records):
-    """The checkpoints' directory is made if only it is missing, and so is ours in it."""
+    """The checkpoints' directory is made if its parent exists, and so is the state directory in it."""
     assert not records.dir.exists()
     records.saved("saved 10 at:///a", count=1)
     assert records.steps() == [10]
 
 
 def test_without_a_directory_nothing_is_recorded(records):
-    """It is said once, when a process takes part, and the end does not speak of a commit."""
+    """The log says so once, when a process attaches, and the end names no commit."""
     run = records.begun("--grace", "20s", count=1, has_dir=False)
     run.all("saved 1 at:///a")
     assert run.job.err.count("no checkpoint.dir is set") == 1
@@ -454,7 +455,7 @@ def test_a_directory_that_cannot_be_made(records):
 
 
 def test_a_member_that_cannot_write(records):
-    """Every node has a part in the record; on this one nothing is started either."""
+    """Every node has a part in the record; so this node starts nothing either."""
     records.refused("mounted", options=["--cluster-nodes", "127.0.0.1,127.0.0.2", "--node-rank", "1",
                                         "--checkpoint-dir", records.dir / "run7"])
 
@@ -485,7 +486,7 @@ def held_by(run):
 
 
 def test_a_replacement_waits_for_the_old_one(records):
-    """A scheduler starts it a little too early. It resumes at what the old one saved last."""
+    """A scheduler starts the replacement too early. The replacement resumes at the old run's last save."""
     old = records.begun(count=1)
     new = records.run(count=1)
     wait_until(lambda: "waiting for its end" in new.job.err, "the new one to wait")
@@ -499,7 +500,7 @@ def test_a_replacement_waits_for_the_old_one(records):
 
 
 def test_a_second_start_gives_up(world, records):
-    """By mistake, for example. The second start names the first, and leaves the record alone."""
+    """A user starts a job twice, by mistake. The second start names the first, and leaves the record alone."""
     old = records.begun(count=1)
     job = world.act("say started", options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"],
                     code=125)
@@ -616,7 +617,7 @@ def test_a_damaged_record_stops_the_start(records, name, data):
     assert {path.name for path in records.state.iterdir()} <= {name, "commit.lock"}
 
 
-# A record without a name is no other job's: the advice for that, a directory for each job, would not help.
+# A record without a name belongs to no other job. The advice to give each job its own directory would not help.
 @pytest.mark.parametrize("name, content, text", [
     ("commit.json", "{}", "names no job; it is damaged"), ("commit.json", None, "commit.json"),
     ("ranks.0.json", None, "ranks.0.json")], ids=["no name", "a directory", "ranks, a directory"])
@@ -676,7 +677,7 @@ def small_disk(world, records):
 
 
 def test_no_room_for_the_record(small_disk):
-    """It fails, nothing is committed, it is said why, and no half-written file takes the rest."""
+    """The save fails, nothing is committed, the log says why, and no half-written file fills the disk."""
     records = small_disk
     run = records.begun("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
                       before=f"cat /dev/zero >'{records.dir}/fill' 2>&-")

@@ -38,7 +38,7 @@ class Reports:
                 self.seen.append(json.loads(self.path.read_text()))
 
     def wait_for(self, is_wanted, what):
-        """The newest of such reports, when there is one."""
+        """Waits for a report that is wanted, and returns the newest."""
         return wait_until(lambda: self.take(0.05) or [r for r in self.seen if is_wanted(r)], what)[-1]
 
     def wait(self, **fields):
@@ -55,7 +55,7 @@ def reports(world):
 @pytest.mark.parametrize("verbs, code, outcome", [
     ("exit 0", 0, "completed"), ("exit 7", 7, "failed"), ("die SEGV", 139, "failed"), ("exit 42", 42, "failed")])
 def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, outcome):
-    """A scheduler that loses the exit code finds it here."""
+    """A scheduler that loses the exit code finds the outcome in the report."""
     world.act(verbs, options=["--report", reports.path], code=code)
     last = json.loads(reports.path.read_text())
     assert TOP <= set(last)
@@ -87,7 +87,7 @@ def test_line_42_written_by_rename_at_each_change(world, reports):
 
 @pytest.mark.killed
 def test_line_42_the_state_survives_our_death(world, reports):
-    """Killed with the whole control group by the OOM killer: the file still says what was."""
+    """Killed with the whole control group by the OOM killer: the file still has the last state."""
     job = world.act("say ready pause", options=["--report", reports.path])
     reports.wait(state="running")
     job.kill()
@@ -123,7 +123,7 @@ def test_line_40_exec_errors_are_in_the_report(world, reports):
 
 
 def test_line_36_a_report_that_cannot_be_written(world):
-    """It is said, and the job runs: losing a report is no reason to lose the training."""
+    """The log says so, and the job runs: losing a report is no reason to lose the training."""
     job = world.act("say started exit 5", options="--report /proc/report.json", code=5)
     assert world.events.all("started")
     assert "report" in job.err
@@ -131,7 +131,7 @@ def test_line_36_a_report_that_cannot_be_written(world):
 
 @pytest.mark.parametrize("path", ["folder/report.json", "file/report.json"])
 def test_a_folder_that_is_missing_is_not_made(world, path):
-    """It is a slip of the pen more often than not, and is found before the training."""
+    """A missing folder is most often a typing error. pchrun finds it before the training."""
     world.file("file")
     world.refused(world.root / path, "directory", options=["--report", world.root / path])
     assert not (world.root / "folder").exists()
@@ -163,7 +163,7 @@ def test_what_is_no_regular_file_is_not_replaced(world, kind, way):
 
 @pytest.mark.parametrize("has_target", [True, False], ids=["there", "dangling"])
 def test_behind_a_link_the_target_is_replaced(world, has_target):
-    """The link stays one."""
+    """The link stays a link."""
     (world.root / "far").mkdir()
     target = world.root / "far" / "report.json"
     if has_target:

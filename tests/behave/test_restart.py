@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 
 import pytest
 
@@ -17,7 +18,7 @@ from test_train import Attempt, digest
 
 INT, TERM, KILL, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR2
 QUICK = ["--restart-max", "3", "--restart-backoff", "20ms"]
-TRAINED = [*QUICK, "--restart-startup", "0"]  # no failure is one of the start
+TRAINED = [*QUICK, "--restart-startup", "0"]  # no failure counts as one at the start
 PAUSING = [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"]
 
 
@@ -29,8 +30,9 @@ def run(world, script, *options, **more):
     return world.launch(*options, "--", "sh", "-c", script, **more)
 
 
-def test_a_failed_command_is_started_again(world):
-    job = run(world, "echo $PCH_GENERATION $PCH_ATTEMPT; [ $PCH_GENERATION = 2 ] || exit 7", *QUICK)
+@pytest.mark.parametrize("options", [QUICK, ["--preset", "unreliable"]], ids=["options", "preset"])
+def test_a_failed_command_is_started_again(world, options):
+    job = run(world, "echo $PCH_GENERATION $PCH_ATTEMPT; [ $PCH_GENERATION = 2 ] || exit 7", *options)
     assert job.finish() == 0
     assert job.out == "0 1\n1 1\n2 1\n"
     assert generations(job) == [1, 2]
@@ -52,8 +54,8 @@ def test_without_the_option_nothing_is_started_again(world):
     ([*TRAINED, "--restart-window", "1ms"], 5, None),
 ])
 def test_budget(world, options, starts, says):
-    """When it is spent, the job ends as the last failure says. Restarts that lie before the window
-    do not count: there the fifth start is made to be the last."""
+    """When the budget is spent, the job ends as the last failure says. Restarts before the window do not count:
+    in that case the test ends the job at the fifth start."""
     job = run(world, "echo start; sleep 0.01; [ $PCH_GENERATION = 4 ] && exit 0; exit 9", *options)
     assert job.finish() == (9 if says else 0)
     assert job.out == "start\n" * starts
@@ -79,6 +81,84 @@ def test_a_command_that_is_no_longer_there(world):
 def test_death_by_signal_counts_as_well(world):
     job = run(world, "[ $PCH_GENERATION = 1 ] || kill -SEGV $$", *QUICK)
     assert job.finish() == 0
+
+
+# A framework's exception is known by its class, and a fault of the GPU by its text.
+REPEATS = [
+    ("import no_such_module", "ModuleNotFoundError"),
+    ("from os import no_such_name", "ImportError"),
+    ("def f(:", "SyntaxError"),
+    ("if True:\npass", "IndentationError"),
+    ("class MisconfigurationException(Exception): pass\nraise MisconfigurationException('no such strategy')",
+     "MisconfigurationException"),
+    ("raise type('ValidationError', (ValueError,), {})('1 validation error for Config\\nlr\\n  Field required')",
+     "ValidationError"),
+    ("raise type('ConfigAttributeError', (AttributeError,), {})('Key lr')", "ConfigAttributeError"),
+    ("raise RuntimeError('CUDA error: no kernel image is available for execution on the device\\nCUDA kernel errors')",
+     '"no kernel image is available for execution on the device"'),
+    ("raise OSError('gpt-22 is not a local folder and is not a valid model identifier listed on')",
+     '"is not a local folder and is not a valid model identifier"'),
+]
+
+
+def launch_python(world, source, *options):
+    script = world.file("train.py", source)
+    return world.launch(*QUICK, *options, "--", sys.executable, script)
+
+
+@pytest.mark.parametrize("source, what", REPEATS, ids=[what for _, what in REPEATS])
+def test_a_failure_that_repeats_is_not_tried_again(world, source, what):
+    """It is known by the end of the program's standard error."""
+    job = launch_python(world, source, "--logs-dir", world.root / "logs")
+    assert job.finish() == 1
+    assert generations(job) == []
+    assert f"; not restarted: {what} repeats at each start" in job.err
+
+
+@pytest.mark.parametrize("source", [
+    "import argparse; argparse.ArgumentParser().parse_args(['--no-such-flag'])",
+    "import sys; sys.exit(2)",
+])
+def test_a_wrong_argument_is_not_tried_again(world, source):
+    job = launch_python(world, source)
+    assert job.finish() == 2
+    assert generations(job) == []
+    assert "; not restarted: exit code 2 before any process had attached, a wrong argument, repeats" in job.err
+
+
+@pytest.mark.parametrize("source", [
+    "try: import no_such_module\nexcept ImportError: import traceback; traceback.print_exc()\nraise OSError('late')",
+    "import os; print('ImportError: no traceback', file=__import__('sys').stderr, flush=True); os.abort()",
+    "raise RuntimeError('ImportError: of another process')",
+], ids=["caught", "killed", "quoted"])
+def test_a_failure_that_may_be_chance_is_tried_again(world, source):
+    job = launch_python(world, source, "--logs-dir", world.root / "logs")
+    assert job.finish() != 0
+    assert generations(job) == [1, 2], job.err
+
+
+def test_a_failure_that_repeats_by_the_error_file(world):
+    """torchrun's workers write it; pchrun need not read what they print."""
+    job = launch_python(world, """
+import json, os, sys, time
+with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
+    json.dump({"message": {"message": "ModuleNotFoundError: No module named 'apex'",
+                           "extraInfo": {"timestamp": str(int(time.time()))}}}, file)
+sys.exit(1)
+""")
+    assert job.finish() == 1
+    assert "; not restarted: ModuleNotFoundError repeats at each start" in job.err
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_an_import_that_fails_after_a_step_may_be_chance(world, step):
+    """Before the first step it repeats."""
+    steps = [f"step {n}" for n in range(1, step + 1)]
+    script = "\n".join(["open", *steps, "error 1 ImportError: no apex", "exit 1", ""])
+    job = world.launch(*QUICK, "-n", "1", "--", *world.client(script))
+    assert job.finish() == 1
+    assert (generations(job) == []) == (step == 0), job.err
+    assert ("not restarted: ImportError repeats at each start" in job.err) == (step == 0)
 
 
 def test_nothing_of_the_last_generation_is_left(world):
@@ -142,7 +222,7 @@ def shell(world):
 def test_a_pause_can_be_stopped_by_a_key(world, shell):
     """There is no command that could stop; the shell gets its prompt all the same."""
     script = world.file("script", "[ $PCH_GENERATION = 2 ] || exit 1; read line; echo got $line")
-    shell.ask(f"{world.pchrun} {' '.join(TRAINED)} --restart-backoff 1s -- sh {script}\n", "at the soonest")
+    shell.ask(f"{world.pchrun} {' '.join(TRAINED)} --restart-backoff 1s -- sh {script}\n", "at the earliest")
     shell.ask("\x1a", "Stopped")
     shell.expect(PROMPT)
     shell.ask("fg\n", "generation 2 begins")
@@ -177,7 +257,7 @@ def checkpoint(t, step):
 
 
 def resumed(t, step, to):
-    """The next generation begins at that step, each rank with its own path, and trains on; its report."""
+    """The next generation begins at that step, each rank with its own path, and trains on; returns its report."""
     t.said("generation 1 begins")
     for client in t.clients:
         assert client.open(resume=step) == t.path(step, client.rank)
@@ -197,7 +277,8 @@ def test_ranks_resume_from_the_last_commit(training):
 
 @pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])
 def test_the_private_directory_was_removed(training, world, what):
-    """A job that cleans /tmp removed it. The next generation must not train without the connection to pchrun."""
+    """A job that cleans /tmp removed the directory. The next generation must not train without the connection to
+    pchrun."""
     t = training(*TRAINED, "-v", n=1, train=3)
     for path in world.tmp.glob(what):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -222,7 +303,7 @@ def test_a_private_directory_that_cannot_be_made_again(training, world):
 
 
 def test_who_waits_for_a_save_hears_of_a_restart(training, ctl):  # noqa: F811
-    """Its rounds count from 1 again: the one that failed is not waited for in vain."""
+    """In the next generation rounds count from 1 again: pchctl does not wait in vain for the failed round."""
     t = training(*TRAINED, "-v", n=2, train=4)
     first = ctl.start("checkpoint")
     step = t.save("continue")
@@ -269,7 +350,7 @@ def test_what_was_saved_and_not_committed_can_be_saved_again(training):
     wait_until(lambda: t.clients[0].has_read() and is_blocked(t.pid(0)), "rank 0 to be in pch_saved")
     t.kill(1)
     t.said("generation 1 begins")
-    t.clients[0].rest()  # it may have been answered before it was ended
+    t.clients[0].rest()  # the rank may have been answered before it was ended
     t.open()
     t.train(4)
     t.job.send(USR2)
@@ -295,7 +376,7 @@ def test_generations_without_a_commit_come_to_an_end(training):
 # --- after a notice ------------------------------------------------------------------------------
 
 def test_a_job_goes_on_when_the_notice_is_over(training):
-    """Its deadline has passed, and the machine is still there. The next notice counts anew."""
+    """The notice's deadline has passed, and the machine is still there. The next notice counts anew."""
     t = training("--restart-after-notice", "--grace", "2s", "-v", n=2, train=3)
     step = t.preempt()
     assert resumed(t, step, step + 3)["notice"] is None
@@ -303,7 +384,7 @@ def test_a_job_goes_on_when_the_notice_is_over(training):
 
 
 def test_a_notice_that_is_withdrawn_is_over_at_once(training, world):
-    """Until then no command is started. A notice that the source repeats for ever counts once."""
+    """Until the notice is withdrawn no command is started. A notice that the source repeats for ever counts once."""
     source = world.file("source", f"""#!/bin/sh
 while [ ! -e {world.root}/open ]; do sleep 0.05; done
 echo '{{"type":"terminate","id":"e","deadline_seconds":600,"text":"host maintenance"}}'
@@ -363,8 +444,8 @@ def test_a_node_that_is_lost_in_the_pause_ends_the_job(world, count, lost):
 
 
 def test_a_training_ends_with_the_same_weights(world, digest):
-    """A rank of four is killed after a commit: the job goes on from there, and what it has learned
-    in the end is what it learns undisturbed."""
+    """A rank of four is killed after a commit: the job goes on from the commit, and ends with the same weights as
+    undisturbed."""
     world.env |= {"PCHRUN_RESTART_MAX": "1", "PCHRUN_RESTART_STARTUP": "0"}
     attempt = Attempt(world, nnodes=2, options=["--save-every", "10"], pace=5)
     for node in attempt.nodes.jobs.values():

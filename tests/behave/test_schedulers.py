@@ -122,7 +122,7 @@ def test_a_key_of_the_environment_becomes_a_file(world):
 
 
 def test_pages_name_what_there_is(world):
-    """Every PCHRUN_ variable in contrib is a setting; every flag that a page names for pchrun is one, too."""
+    """Every PCHRUN_ variable in contrib is a setting; every flag that a page names for pchrun is a flag of pchrun."""
     schema = subprocess.run([world.pchrun, "--print-schema"], capture_output=True, text=True, check=True).stdout
 
     def keys(node, prefix=""):
@@ -140,7 +140,7 @@ def test_pages_name_what_there_is(world):
     others = {"nodes", "gpus-per-node", "cpus-per-task", "job-name", "signal", "open-mode", "no-requeue", "now",
               "kill-on-bad-exit", "from-file", "cli-input-json", "name", "secret-string", "stop-timeout",
               "entrypoint", "restart", "network", "secret", "its", "ignore-signal", "array", "batch", "full",
-              "jobid", "no-kill", "ntasks", "overlap"}
+              "jobid", "no-kill", "ntasks", "overlap", "from", "target"}
     for folder in FOLDERS:
         named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", (CONTRIB / folder / "README.md").read_text()))
         assert named - others <= flags, (folder, named - others - flags)
@@ -148,7 +148,7 @@ def test_pages_name_what_there_is(world):
 
 # --- one pchrun per host -------------------------------------------------------------------------
 
-# A process on another host has neither this one's environment nor its ignored signals.
+# A process on another host has neither the environment nor the ignored signals of this host's processes.
 STAND_IN = """#!/bin/sh
 shift {skip}
 exec env -i --default-signal PATH="$PATH" TMPDIR="$TMPDIR" BEHAVE_MARK="$BEHAVE_MARK" ASAN_OPTIONS="$ASAN_OPTIONS" "$@"
@@ -156,7 +156,7 @@ exec env -i --default-signal PATH="$PATH" TMPDIR="$TMPDIR" BEHAVE_MARK="$BEHAVE_
 
 
 class Place:
-    """Two hosts, 127.0.0.1 and .2, under a scheduler of which nothing but its variables is there."""
+    """Two hosts, 127.0.0.1 and .2, under a scheduler of which only the variables exist."""
 
     def __init__(self, world, script, starter, skip, **env):
         self.world, self.script = world, script
@@ -212,7 +212,7 @@ def test_lsf(world, number):
 
 
 def test_grid_engine(world):
-    """It wants 99; its signals reach all processes of the job."""
+    """Grid Engine wants the code 99; its signals reach all processes of the job."""
     place = Place(world, "sge/train.sge", "qrsh", 4, JOB_NAME="train", CKPT=f"{world.root}/ckpt")
     place.env |= {"JOB_ID": str(place.number), "PE_HOSTFILE": str(place.hosts)}
     first = place.preempted(signal.SIGUSR2, 99, place.train, everybody=True)
@@ -220,7 +220,7 @@ def test_grid_engine(world):
 
 
 def test_pbs(world):
-    """It puts nothing back: the job submits itself, once."""
+    """PBS requeues nothing: the job submits itself, once."""
     place = Place(world, "pbs/train.pbs", "pbs_tmrsh", 1, PBS_JOBNAME="train", CKPT=f"{world.root}/ckpt",
                   PBS_O_WORKDIR=str(CONTRIB / "pbs"))
     place.env |= {"PBS_JOBID": f"{place.number}.server", "PBS_NODEFILE": str(place.hosts)}

@@ -12,7 +12,7 @@ from harness import (DEADLINE, PREEMPTED, SLACK, children_of, is_alive, leaks_un
 from nodes import free_port
 
 TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
-APART = 1.1  # two signals further apart than this are two
+APART = 1.1  # signals further apart than this are two signals
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_line_02_a_notice_before_the_fork_is_kept(world):
 
 @pytest.mark.parametrize("gate", ["child-after-fork", "child-before-setpgid", "before-exec"])
 def test_line_03_a_signal_to_the_child_before_exec_reaches_the_program(world, gate):
-    """With evsignal a signal that hit the forked child before its exec ran the parent's callback:
-    the two share a socket pair. It must wait for the new program."""
+    """With evsignal a signal that hit the forked child before its exec ran the parent's callback: the two share a
+    socket pair. The signal must wait for the new program."""
     job = world.act("say started pause", env=world.gates(gate))
     world.reached(gate)
     os.kill(job.child(), TERM)
@@ -81,12 +81,12 @@ def test_line_05_standard_error_without_a_reader(world):
 FORWARDED = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "POLL",
              "PWR", "STKFLT", "WINCH"]
 FAULTS = ["ABRT", "TRAP", "SYS", "SEGV", "BUS", "FPE", "ILL"]
-OF_SANITIZERS = FAULTS[3:]  # they have handlers before main()
+OF_SANITIZERS = FAULTS[3:]  # sanitizers have handlers for these before main()
 
 
 @pytest.fixture
 def number(world, name):
-    """That of the test's parameter."""
+    """The signal number of the test's parameter."""
     if name in OF_SANITIZERS and world.has_sanitizer():
         pytest.skip("a sanitizer takes it")
     return signal.Signals[f"SIG{name}"]
@@ -102,7 +102,7 @@ def test_line_27_forwarded_signals(world, name, number):
 
 
 def test_line_27_real_time_signals_are_forwarded(world):
-    """Some programs save on a real-time signal. The two that libc keeps for itself are let be."""
+    """Some programs save on a real-time signal. The two that libc keeps for itself are left alone."""
     world.act("record all say ready until RTMIN+3 exit 5").end_by(signal.SIGRTMIN + 3, 5)
 
 
@@ -168,7 +168,7 @@ def test_line_27_the_programs_own_code_is_kept(world, number, code):
 @pytest.mark.parametrize("rule,seen,code", [("ignore", [], 5), ("forward", ["TERM"], 5),
                                             ("preempt", ["TERM"], PREEMPTED)])
 def test_line_27_the_users_rule_wins(world, rule, seen, code):
-    """The table of signals is the user's to change: signals.TERM in the file."""
+    """The user may change the table of signals: signals.TERM in the file."""
     config = world.file("config.json", '{"signals": {"TERM": "%s"}}' % rule)
     job = world.act("record all say ready until USR2 exit 5", options=["-c", config])
     job.send(TERM)
@@ -202,7 +202,7 @@ def test_line_26_equal_signals_within_a_second_are_one(recorder, world, number):
 
 
 def test_line_26_different_signals_are_not_collapsed(recorder, world):
-    """Only equal ones are one."""
+    """Only equal signals count as one."""
     job = recorder()
     for number in (USR1, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR2):
         job.send(number)

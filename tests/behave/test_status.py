@@ -27,7 +27,8 @@ def leave(job):
 
 
 def run_dir(world, ctl, node):  # noqa: F811
-    """Of this node's pchrun: to look for it, pchctl would have to ask all that are on this machine."""
+    """The directory of this node's pchrun. To find it, pchctl would have to ask all pchruns on this
+    machine."""
     found = [path.parent for path in world.tmp.glob("pchrun.*/ctl")]
     return next(path for path in found
                 if ctl.status("--run-dir", path)["report"]["node_rank"] == node)
@@ -70,12 +71,13 @@ def test_another_node_tells_of_itself_and_who_knows_more(world, ctl):  # noqa: F
     chief = job.entries.split(",")[0]
     assert told["chief"] == chief
     assert ctl("status", "--node", 1).stdout.endswith(
-        f"\nonly the ranks of this node; pchctl on node 0, which is {chief}, tells of all\n")
+        f"\nonly the ranks of this node; pchctl on node 0, which is {chief}, shows all\n")
     leave(job)
 
 
 def test_a_node_that_does_not_answer(world, ctl):  # noqa: F811
-    """node 0 waits briefly for it, then shows the others; so it does for further requests meanwhile."""
+    """node 0 waits briefly for this node, then shows the others. Further requests meanwhile get the
+    same."""
     job = trained(world)
     chief = run_dir(world, ctl, 0)
     job.jobs[2].send(signal.SIGSTOP)

@@ -59,8 +59,7 @@ def test_line_19_the_program_is_on_the_terminal(world, terminal):
 
 
 def test_line_10_the_program_is_in_the_foreground(world, terminal):
-    """In a group of its own it would be stopped by its first read (SIGTTIN), and Ctrl-C would not
-    reach it."""
+    """A program in another group would be stopped by its first read (SIGTTIN), and Ctrl-C would not reach it."""
     pty = world.act("say ready read exit 3", start=terminal)
     greet(world, pty)
     assert pty.finish() == 3
@@ -161,7 +160,7 @@ def test_line_26_ctrl_c_ends_the_program_with_its_own_code(world, shell):
 
 
 def test_line_26_ctrl_c_with_several_programs(world, terminal):
-    """Each of -n programs sees it once, though only one group can be in the foreground."""
+    """Each of -n programs sees Ctrl-C once, though only one group can be in the foreground."""
     pty = world.act("record all say ready until INT spin 100 exit 0", options="-n 3", start=terminal)
     pty.type(CTRL_C)
     pty.finish()
@@ -169,7 +168,7 @@ def test_line_26_ctrl_c_with_several_programs(world, terminal):
 
 
 def test_line_27_a_new_window_size_reaches_the_program_once(world, terminal):
-    """The kernel tells the foreground group; forwarding it as well makes two redraws."""
+    """The kernel signals the foreground group; with a forwarded signal the program would redraw twice."""
     pty = world.act("record all say ready until WINCH spin 50 say asked until USR1", start=terminal)
     pty.resize(50, 90)
     world.events.wait("asked")
@@ -220,7 +219,7 @@ def test_line_28_ctrl_z_again_and_again(world, shell):
 
 
 def test_line_28_bg_lets_the_program_go_on(world, shell):
-    """In the background it trains on, and the shell keeps the terminal."""
+    """In the background the program trains on, and the shell keeps the terminal."""
     actor = start_and_stop(world, shell, "record USR1 until USR1 say done exit 0")
     go_on(shell, actor, "bg")
     assert shell.foreground() == int(stat_fields(shell.job.pid)[2])
@@ -230,7 +229,7 @@ def test_line_28_bg_lets_the_program_go_on(world, shell):
 
 
 def test_line_28_a_stopped_job_can_be_ended(world, shell):
-    """`kill %1` of a stopped job: the notice is heard in spite of the stop (line 30)."""
+    """`kill %1` of a stopped job: the notice takes effect in spite of the stop (line 30)."""
     actor = start_and_stop(world, shell, "pause", options="--grace 20s")
     shell.type("kill %1\n")
     shell.type("bg\n")
@@ -282,7 +281,7 @@ def test_line_28_a_script_in_front(world, bash):
 
 
 def test_line_28_several_programs_stop_together(world, bash):
-    """None of them can have the foreground for all."""
+    """No program can have the foreground for all."""
     shell_runs(world, bash, "record INT say ready until INT exit 0", options="-n 3")
     world.events.wait("ready", count=3)
     pids = [event["pid"] for event in world.events.all("ready")]

@@ -10,6 +10,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_a_job_is_preempted(world, nodes, count):
 
 
 def test_the_key_stays_where_it_is(world, nodes, key):
-    """Neither the command nor what pchrun shows, writes or logs has it; only its path."""
+    """Neither the command nor any output of pchrun has the key, only its path."""
     two = held_nodes(world, nodes, "--log-level", "debug")
     digits = key.read_text().strip().split(":")[1]
     needles = [digits.encode(), bytes.fromhex(digits)]
@@ -123,7 +124,7 @@ def test_the_key_is_forgotten(world, nodes, key):
     """The job's secrets are derived from the key: a reader of one job's memory cannot join another job."""
     two = held_nodes(world, nodes)
     digits = key.read_text().strip().split(":")[1]
-    if not world.has_sanitizer():  # which keeps what is freed
+    if not world.has_sanitizer():  # a sanitizer keeps freed memory
         for rank in (0, 1):
             for piece in readable_memory(two.jobs[rank].pid):
                 assert digits.encode() not in piece and bytes.fromhex(digits) not in piece
@@ -171,7 +172,7 @@ def test_the_protocol_is_what_the_manual_says(world, nodes, key):
 # --- without the key -----------------------------------------------------------------------------
 
 def refused(world, two, stranger, theirs, ours):
-    """A stranger that gets nowhere, while the node that belongs there still comes."""
+    """A stranger gets nowhere, and the node that belongs there can still come."""
     assert stranger.finish() == OWN_ERROR
     assert theirs in stranger.err
     two.say(0, ours)
@@ -192,7 +193,7 @@ def test_another_key(world, nodes):
                      port=two.port).launch(1, world.actor, "say", "stranger")
     theirs = f"node 0 has another key; {ONE_KEY}"
     refused(world, two, stranger, theirs, f"it has another key; {ONE_KEY}")
-    # The node logs it once before it gives up, for a user who waits for the job.
+    # The node logs the reason once before it gives up, for a user who waits for the job.
     assert len(re.findall(f"waiting for node 0: .*{theirs}", stranger.err)) == 1
     assert 1 <= two.jobs[0].err.count("it has another key") <= 3  # of some seven attempts
 
@@ -254,7 +255,7 @@ GARBAGE = {
 
 
 def test_garbage_on_the_port(world, nodes):
-    """A port scan, a health check, a fuzzer: closed, said, and nothing else happens."""
+    """A port scan, a health check, a fuzzer: closed and logged, and nothing else happens."""
     two = held_nodes(world, nodes)
     idle = [socket.create_connection(("127.0.0.1", two.port)) for _ in range(2)]
     idle[0].sendall(bytes.fromhex("16030100510100004d0303"))  # how a ClientHello begins
@@ -305,7 +306,8 @@ def test_a_client_with_no_key_but_all_else(world, nodes):
 
 @pytest.fixture
 def stands_in(world, nodes):
-    """A function: a server has node 0's port, and node 1 comes to it so many times. Node 1 gives up, and runs nothing."""
+    """A function: a server has node 0's port, and node 1 connects to it several times. Node 1 gives up, and runs
+    nothing."""
     def serve(answer, times=1):
         two = nodes(2, *STRANGER)
         with socket.create_server(("127.0.0.1", two.port)) as listener:
@@ -335,7 +337,7 @@ def test_a_server_with_a_certificate(world, stands_in):
 
 @pytest.mark.parametrize("fault, rank", [("change", 1), ("cut", 0)])
 def test_a_connection_that_ends_on_the_way_is_made_again(far, fault, rank):
-    """One bit is changed, again and again, or the connection is cut wherever in a record: the job goes on."""
+    """One bit is changed, again and again, or the connection is cut at any place in a record: the job goes on."""
     two, proxy = far
     first = start_training(two.world, two)
     for count in range(1, 6):
@@ -347,7 +349,7 @@ def test_a_connection_that_ends_on_the_way_is_made_again(far, fault, rank):
 
 
 def test_what_was_recorded(world, far):
-    """Said again to the chief it is nothing, and the words of the job are not in it."""
+    """A recording that is sent to the chief again has no effect, and shows no text of the job."""
     two, proxy = far
     two.start_all("hold end")
     member, chief = list(proxy.heard.values())[:2]
@@ -407,17 +409,42 @@ def test_a_key_file_that_cannot_be_used(world, text, mode, words):
         assert word in line
 
 
-def test_openssl_is_not_there(world, key):
-    """A container without it; and another library under its name."""
-    folder = world.root / "lib"
+@pytest.fixture
+def without(world):
+    """The environment of a container without OpenSSL: the files under its names are empty."""
+    folder = world.root / "none"
     folder.mkdir()
-    (folder / LIBRARIES[0]).write_bytes(b"")
-    line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
+    for name in (LIBRARIES[0], "libssl.so.1.1"):
+        (folder / name).write_bytes(b"")
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def test_openssl_is_not_there(world, key, without):
+    """A container without OpenSSL; and another library under its name."""
+    line = start_with(world, key, env=without)
     for word in ("needs OpenSSL 3", "file too short", "libssl3", "unset LD_LIBRARY_PATH"):
         assert word in line
-    shutil.copy(libm_of(world.pchrun), folder / LIBRARIES[0])
-    line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
+    shutil.copy(libm_of(world.pchrun), Path(without["LD_LIBRARY_PATH"], LIBRARIES[0]))
+    line = start_with(world, key, env=without)
     assert "needs OpenSSL 3" in line and "undefined symbol" in line
+
+
+@pytest.mark.parametrize("place", ["Conda", "venv"])
+def test_the_openssl_of_the_environment(world, nodes, without, place):
+    """Conda has an OpenSSL of its own. A virtual environment may be made with Conda's Python."""
+    conda, environment = world.root / "conda", world.root / ("conda" if place == "Conda" else "env")
+    for folder in {conda / "lib", environment / "bin"}:
+        folder.mkdir(parents=True)
+    if place == "venv":
+        (environment / "pyvenv.cfg").write_text(f"home = {conda}/bin\nversion = 3.12.1\n")
+        (conda / "bin").mkdir()
+    listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    shutil.copy(re.search(rf"{LIBRARIES[0]} .*=> (\S+)", listed)[1], conda / "lib")
+    world.pchrun = shutil.copy(world.pchrun, environment / "bin")
+    two = nodes(2, "-v")
+    two.launch_all("true", env=without)
+    assert two.finish() == 0
+    assert re.search(rf"tls: OpenSSL 3\.\S+ .*, in {conda}/\S*/libssl.so.3 and ", two.jobs[0].err)
 
 
 def test_which_openssl_was_loaded(world, nodes):
@@ -438,7 +465,7 @@ def test_which_openssl_was_loaded(world, nodes):
 
 
 def test_openssl_cnf_is_not_asked(world, nodes):
-    """It may demand other protocols, or load what is not there."""
+    """openssl.cnf may demand other protocols, or load modules that are missing."""
     config = world.file("openssl.cnf", "openssl_conf = x\n[x]\nssl_conf = y\n[y]\nsystem_default = z\n"
                                        "[z]\nMaxProtocol = TLSv1.2\nCiphersuites = none\n")
     two = nodes(2)
@@ -447,7 +474,7 @@ def test_openssl_cnf_is_not_asked(world, nodes):
 
 
 def test_no_core_dump_shows_the_secret(world, nodes):
-    """The page that holds it is marked so, and is not copied into our children."""
+    """The page with the secret is kept out of core dumps, and is not copied into our children."""
     two = held_nodes(world, nodes)
     flags = [line.split()[1:] for line in read_proc(two.jobs[0].pid, "smaps").decode().splitlines()
              if line.startswith("VmFlags:")]

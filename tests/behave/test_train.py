@@ -42,7 +42,7 @@ class Attempt:
         self.log = self.nodes.jobs[0]
 
     def wait_step(self, step):
-        """Rank 0 has finished it."""
+        """Waits until rank 0 has finished the step."""
         wait_until(lambda: f"\nstep {step} " in self.log.out or self.log.process.poll() is not None,
                    f"step {step}")
         assert f"\nstep {step} " in self.log.out, self.said()
@@ -130,7 +130,7 @@ def test_directories_of_the_nodes_own(attempt, digest, nnodes, victim, world):
 
 
 def test_preempted_again_and_again(attempt, digest):
-    """Each attempt brings it a little further."""
+    """Each attempt brings the training a little further."""
     resumed = 0
     for victim in (2, 0, 3):
         job = attempt()
@@ -161,7 +161,7 @@ def test_own_saves_and_a_notice(attempt, digest):
 
 
 def test_a_checkpoint_of_another_step(attempt, digest, world):
-    """An older checkpoint was copied over it: the training does not start from there."""
+    """An older checkpoint was copied over the committed one: the training does not start from there."""
     step = preempted_beside_own_saves(attempt, 4)
     folder = world.root / "checkpoints"
     shutil.copy(folder / f"step-00000004.rank-2-of-{WORLD}",
@@ -198,7 +198,7 @@ def test_a_node_is_killed(attempt, digest, victim, world):
 @pytest.fixture
 def pair(world):
     """Two nodes with a rank each, which the test leads; a node that stands still meanwhile is not lost."""
-    nodes = Nodes(world, 2, ["--cluster-heartbeat-timeout", "60s"])
+    nodes = Nodes(world, 2, ["--cluster-heartbeat-timeout", "60s", "-v"])
     jobs = start_pair(world, nodes)
     for job in jobs:
         job.open()
@@ -225,20 +225,20 @@ def saved(pair, step, then):
 
 
 def results(pair):
-    """Of the job, when the ranks come to their end."""
+    """The results of the job, when the ranks come to their end."""
     for job in pair:
         job.clients[0].end_input()
     return [job.result() for job in pair]
 
 
 def hold_at_the_gate(pair):
-    """Node 1 cannot answer; the rank of node 0 stands at the proposed step. The commit of a save of
-    their own shows that the chief has heard of both ranks, without whom it proposes nothing."""
+    """Node 1 cannot answer; the rank of node 0 stands at the proposed step. The commit of their own save shows
+    that the chief knows both ranks. Without that, the chief would propose nothing."""
     saved(pair, 3, "continue")
     os.kill(pair[1].job.pid, STOP)
     pair[0].notice()
     step = int(pair[0].said(r"round: 1: proposing to save at step (\d+)")[1])
-    pair[0].settle()  # said a moment before the gate is there
+    pair[0].settle()  # the log says this a moment before the gate is there
     client, = pair[0].clients
     client.train(step - 1)
     client.tell(f"step {step}")
@@ -263,7 +263,7 @@ def test_a_rank_waits_at_the_gate(pair):
 
 
 def test_saved_in_the_background(pair):
-    """The step after the save waits for the commit, and all leave at the same one."""
+    """The step after the save waits for the commit, and all leave at the same step."""
     pair[0].notice()
     step = pair[0].agreed()
     (first,), (second,) = (job.clients for job in pair)
@@ -306,8 +306,8 @@ def test_a_rank_dies_at_the_gate(pair):
 
 
 def test_one_node_has_lost_its_records(world):
-    """Local disks, and node 0 has got a new one: all begin where it does, and it says so. The other
-    one has been node 0 before, so it knows of a commit."""
+    """Local disks, and node 0 has a new one. All ranks begin where node 0 does, and node 0 says so. The other
+    node was node 0 before, so it knows of a commit."""
     for fresh, resume in ((False, 0), (False, 3), (True, 0)):
         nodes = Nodes(world, 2, ["--checkpoint-shared=false"])
         dirs = [world.root / name for name in (("new", "old") if fresh else ("old", "other"))]

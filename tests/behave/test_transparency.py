@@ -16,7 +16,7 @@ import pytest
 from harness import DOCUMENTED, DOCUMENTED_RANKS
 from nodes import Nodes
 
-# Its own identity, its place under pchrun, and the death signal that ends it with pchrun.
+# The process's own identity, its place under pchrun, and the death signal that ends it with pchrun.
 MAY_DIFFER = {"pid", "ppid", "pgid", "pdeathsig"}
 IGN = signal.SIG_IGN
 
@@ -46,7 +46,7 @@ class Pictures:
 
 @pytest.fixture
 def mirrored(world):
-    """mirrored(*before, …): what mirror sees when that starts it, below pchrun or not."""
+    """mirrored(*before, …): what mirror sees when these words start it, below pchrun or not."""
     def mirrored(*before, arguments=(), **more):
         path = world.root / "picture"  # the same each time: it is in argv
         world.start(*before, world.mirror, path, *arguments, code=0, **more)
@@ -114,9 +114,9 @@ CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 @pytest.mark.parametrize("numbers", [[n] for n in (1, 2, 3, 13, 15, 17, 17 + 3, 21, 22)] + [CATCHABLE],
                          ids=lambda n: "all" if len(n) > 1 else signal.Signals(n[0]).name)
 def test_line_11_ignored_signals_stay_ignored(world, look, numbers):
-    """nohup, background jobs of a shell and Python (SIGPIPE) hand ignored signals down. A launcher
-    that resets them kills the job at logout; one that leaks its own ignores breaks `yes | head`."""
-    if world.has_sanitizer():  # it catches these before main, whatever was inherited
+    """nohup, background jobs of a shell and Python (SIGPIPE) hand ignored signals down. A launcher that resets them
+    kills the job at logout; a launcher that leaks its own ignores breaks `yes | head`."""
+    if world.has_sanitizer():  # a sanitizer catches these signals before main, whatever was inherited
         numbers = [n for n in numbers if n not in CRASHES]
 
     def ignore():
@@ -246,7 +246,7 @@ def test_line_20_listen_pid_follows_the_program(world, mirrored):
 
 
 def test_line_20_anothers_listen_pid_is_left_alone(look):
-    """If it did not name us, it is not ours to change."""
+    """A LISTEN_PID that does not name pchrun stays unchanged."""
     pictures = look(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"})
     pictures.check()
     assert "LISTEN_PID=1" in pictures.under["env"]
@@ -283,5 +283,5 @@ def test_line_45_arguments_are_passed_as_they_are(look):
 @pytest.mark.parametrize("args", [["", " ", "-n", "--grace", "--", "*", "$HOME", "a\nb"], []],
                          ids=["odd", "none"])
 def test_line_45_odd_arguments(world, mirrored, args):
-    """Behind the command's name nothing is ours, not even a second "--"."""
+    """All words behind the command's name belong to the command, even a second "--"."""
     assert mirrored(world.pchrun, arguments=args)["argv"] == [world.mirror, str(world.root / "picture"), *args]

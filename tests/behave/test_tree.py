@@ -35,8 +35,8 @@ def test_line_08_a_notice_in_the_window_is_not_lost(world, gate):
 
 @pytest.mark.parametrize("gate", ["parent-after-fork", "parent-before-setpgid"])
 def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
-    """It has execed, run and ended before the parent's next instruction: setpgid gives ESRCH or
-    EACCES, SIGCHLD came early, and its code must still be seen."""
+    """The child has execed, run and ended before the parent's next instruction: setpgid gives ESRCH or EACCES, SIGCHLD
+    came early, and its code must still be seen."""
     job = world.act("say done exit 9", env=world.gates(gate), ready="done")
     world.reached(gate)
     world.go(gate)
@@ -67,9 +67,8 @@ def test_line_43_the_program_dies_with_us(world):
     ("child-after-fork", False), ("child-after-fork", True), ("before-pdeathsig", False), ("before-pdeathsig", True),
     ("after-pdeathsig", False)])
 def test_line_14_our_death_around_the_setting_of_the_death_signal(world, gate, old_kernel):
-    """The classic race: the parent dies first, the signal is asked for too late and never comes.
-    Comparing getppid() with 1 does not help where a subreaper adopts the child, as here. Once it is set, the kernel
-    sees to it."""
+    """The classic race: the parent dies first, the signal is asked for too late and never comes. Comparing getppid()
+    with 1 does not help where a subreaper adopts the child, as here. Once the signal is set, the kernel delivers it."""
     above = [world.oldkernel] if old_kernel else []
     job = world.act("say started pause", above=above, env=world.gates(gate))
     world.reached(gate)
@@ -116,7 +115,7 @@ def test_line_23_orphans_are_reaped(world):
 def test_line_24_orphans_come_to_us(world):
     """Without PR_SET_CHILD_SUBREAPER a daemon of the job would go to init and be out of reach."""
     job = world.act("daemon { say adopted pause } hold end exit 4", options=QUICK, ready="adopted")
-    wait_until(lambda: job.actor in children_of(job.pid), "the adoption")  # its parent may be about to end only now
+    wait_until(lambda: job.actor in children_of(job.pid), "the adoption")  # the parent may end only now
     world.let_end(job, 4)
 
 
@@ -170,7 +169,7 @@ def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
 
 
 def test_line_44_leftovers_that_go_on_forking(world):
-    """A process that forks and ends again and again is somewhere else each time one looks."""
+    """A process that forks and ends again and again has another pid at each look."""
     job = world.act("daemon { say left " * 12, "pause", "} spin 3 " * 11, "} hold end exit 6", options=QUICK)
     world.events.wait("left", count=12)
     world.let_end(job, 6, deadline=12)

@@ -49,12 +49,12 @@ class Watcher:
         return [line["type"] for line in self.lines]
 
     def has(self, count):
-        """Waits until so many lines have been printed."""
+        """Waits until `count` lines have been printed."""
         wait_until(lambda: len(self.lines) >= count, f"{count} lines")
         assert len(self.lines) == count, self.lines
 
     def listens(self):
-        """Waits until it watches a directory."""
+        """Waits until pchrun-watch watches a directory."""
         wait_until(lambda: "inotify" in str(list(open_files(self.pid))), "inotify")
 
     def wait(self, *types):
@@ -67,7 +67,7 @@ class Watcher:
         wait_until(lambda: text in self.job.err, f"{text!r} on standard error")
 
     def end(self):
-        """As pchrun ends it; the exit status is 0, and standard output holds nothing but lines."""
+        """Ends pchrun-watch as pchrun does; the exit status is 0, and standard output holds nothing but lines."""
         os.kill(self.pid, signal.SIGTERM)
         assert self.job.finish() == 0
         assert self.lines is not None
@@ -128,8 +128,8 @@ def azure(serving):
 @dataclass
 class Case:
     make: type
-    event: Callable  # what set() takes when something happens, and
-    none: tuple  # when it is over
+    event: Callable  # the argument of set() for an event
+    none: tuple  # the arguments of set() for its end
     lies_of_event: Callable
     lies_of_none: object
     options: tuple = ()
@@ -167,8 +167,8 @@ FAULTY = [(source, fault) for source in CASES
 
 @pytest.mark.parametrize("source, fault", FAULTY, ids=lambda x: getattr(x, "__name__", x))
 def test_fault_changes_nothing(ask, serving, source, fault):
-    """Where nothing happens, a fault that says otherwise is not believed; nor, while something does, one
-    that says that nothing does. From the first request on, and with every other answered truly."""
+    """A fault that announces an event is not believed. During an event, a fault that denies the event is not believed
+    either. Faults come from the first request on, at every other request."""
     case = CASES[source]
     service = serving(case.make())
     service.lies = case.lies_of_event()
@@ -193,7 +193,7 @@ def test_fault_changes_nothing(ask, serving, source, fault):
 
 
 def test_service_that_comes_and_goes(ask, gce):
-    """It is away at the start, and comes; it goes while something is announced, and comes again."""
+    """The service is away at the start, and comes. It goes while an event is announced, and comes again."""
     gce.close()
     watcher = ask(gce)
     watcher.said("maintenance-event: ")
@@ -231,7 +231,7 @@ def test_gce_migration_that_asks(ask, gce):
 
 
 def test_gce_first_request_asks_for_the_value(ask, gce):
-    """It arms the server's warning; only behind it are requests held."""
+    """The first request arms the server's warning; the server holds only later requests."""
     ask(gce)
     gce.wait_answered(*gce.PATHS)
     for path in gce.PATHS:
@@ -270,7 +270,7 @@ def test_gce_polls_where_requests_are_not_held(ask, gce, what):
 
 
 def test_gce_upcoming(ask, gce):
-    """Days ahead it is for the record; as itself when it is near; moved, over."""
+    """Days ahead the event is a log line. When it is near, it has its real type. Then it is moved, and ends."""
     body = {"type": "SCHEDULED", "maintenance_status": "PENDING", "can_reschedule": "TRUE",
             "window_start_time": rfc3339(7 * 86400), "window_end_time": rfc3339(8 * 86400)}
     gce.set("upcoming-maintenance", json.dumps(body))
@@ -325,7 +325,7 @@ STOP = "shutdown-details/"
 
 
 def test_gce_graceful_stop(ask, gce):
-    """The notice says when it ends, from the first line on; the end of the wait changes nothing."""
+    """The notice has its deadline from the first line on; the end of the wait changes nothing."""
     gce.set(STOP + "stop-state", "UNSPECIFIED")
     gce.set(STOP + "request-timestamp", rfc3339(-100))
     gce.set(STOP + "max-duration", "700")
@@ -349,11 +349,11 @@ def test_gce_graceful_stop_whose_end_is_told_later(ask, gce):
     watcher = ask(gce)
     line = watcher.wait("terminate")
     assert "deadline_seconds" not in line
-    watcher.said("when the stop ends: shutdown-details/max-duration: HTTP 404")
+    watcher.said("the time of the stop: shutdown-details/max-duration: HTTP 404")
     gce.set(STOP + "max-duration", "700s")
     line = watcher.wait("terminate", "terminate")
     assert 590 < line["deadline_seconds"] <= 600 and line["id"] == watcher.lines[0]["id"]
-    watcher.said("when the stop ends: it works again")
+    watcher.said("the time of the stop: it works again")
 
 
 def test_told_when_it_comes_near(ask, gce):
@@ -392,7 +392,7 @@ def test_aws_token_that_is_refused_is_replaced(ask, aws):
 
 
 def test_aws_token_is_replaced_before_its_end(ask, aws):
-    aws.ttl_s = 1  # it counts for half a second
+    aws.ttl_s = 1  # the token is valid for half a second
     aws.needs_token = True
     watcher = ask(aws)
     aws.wait(lambda: sum(r.path == aws.TOKEN for r in aws.requests) >= 3, "two new tokens")
@@ -401,13 +401,13 @@ def test_aws_token_is_replaced_before_its_end(ask, aws):
 
 @pytest.mark.parametrize("put", ["hangs", "403"])
 def test_aws_without_tokens(ask, watch, aws, put):
-    """Behind one hop too many the PUT is never answered; there may also be none."""
+    """Behind one hop too many the PUT is never answered; the service may also have no tokens."""
     aws.put = put
     aws.set(aws.ACTION, spot_action(120))
     watcher = ask(aws, waits=HASTY)
     watcher.wait("terminate")
-    watcher.said("though the service answers: this is a container behind the hop limit" if put == "hangs"
-                 else "the token (IMDSv2): HTTP 403, and no token; it is asked without one (IMDSv1)")
+    watcher.said("though the service answers: the hop limit of the metadata service is too small" if put == "hangs"
+                 else "the token (IMDSv2): HTTP 403 instead of a token; requests are sent without a token (IMDSv1)")
     assert put == "hangs" or "hop limit" not in watcher.job.err
     aws.wait_answered(aws.ACTION, more=5)
     # none, if pchrun-watch gave up before the service accepted the connection
@@ -418,7 +418,7 @@ def test_aws_without_tokens_where_they_are_needed(ask, aws):
     aws.put, aws.needs_token = "hangs", True
     aws.set(aws.ACTION, spot_action(120))
     watcher = ask(aws, waits=HASTY)
-    watcher.said("only with the token (IMDSv2)")
+    watcher.said("the service requires the token (IMDSv2)")
     assert watcher.lines == []
     with aws.changed:
         aws.put = "ok"
@@ -496,7 +496,7 @@ def test_aws_deadline_that_moves_away_is_not_believed(ask, aws):
 
 
 def test_deadline_keeps_its_fraction(ask, aws):
-    """Whole seconds would take up to one of the few that are left."""
+    """Whole seconds would lose up to one of the few seconds that are left."""
     at = time.time() + 2.87
     text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}Z"
     aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": text}))
@@ -507,7 +507,7 @@ def test_deadline_keeps_its_fraction(ask, aws):
 
 
 def test_aws_is_asked_every_five_seconds(watch, aws):
-    """As its documentation wants it."""
+    """As Amazon's documentation asks."""
     watch("aws", "--endpoint", aws.url)
     aws.wait(lambda: aws.answered(aws.ACTION) >= 1, "the first poll")
     begun = time.monotonic()
@@ -520,7 +520,7 @@ def test_aws_is_asked_every_five_seconds(watch, aws):
     ("2026/11/23 03:04:05", True, 'termination-time is "2026/11/23 03:04:05", which is not a time'),
 ])
 def test_aws_termination_time_that_cannot_be_read(ask, aws, value, notice, said):
-    """It is said, once. A word means no notice; what looks like a time is one without a deadline."""
+    """The log shows such a value once. A word means no notice; a value like a time is a notice without a deadline."""
     aws.set(aws.TERMINATION, value)
     watcher = ask(aws)
     watcher.said(said)
@@ -536,7 +536,7 @@ def test_aws_termination_time_that_cannot_be_read(ask, aws, value, notice, said)
 
 @pytest.mark.parametrize("when", [rfc3339, beijing])
 def test_times_of_other_clouds(ask, serving, when):
-    """The one writes UTC, the other UTC+8 without a zone; each asks for its path with its own token."""
+    """One cloud writes UTC, the other UTC+8 without a zone. Each is asked at its own path, with its own token."""
     service = serving(Alibaba() if when is rfc3339 else Tencent())
     service.needs_token = when is rfc3339
     service.set(service.TERMINATION, when(120))
@@ -573,7 +573,7 @@ def test_azure_events(ask, azure):
 
 
 def test_azure_time_that_cannot_be_read(ask, azure):
-    """The notice has no deadline then, which is said; an empty one is normal once it has begun."""
+    """The notice then has no deadline, and the log says so. An empty time is normal once the event has begun."""
     azure.set({**azure_event("Reboot", "R", None), "EventStatus": "Started"},
               {**azure_event("Preempt", "P", 30), "NotBefore": "in 30 s"})
     watcher = ask(azure)
@@ -617,7 +617,7 @@ def test_failures_that_come_and_go_are_told_once(ask, azure):
 
 
 def test_azure_acknowledgement(ask, azure):
-    """It is sent once, through faults, and never by the watch of itself."""
+    """The acknowledgement is sent once, in spite of faults, and never without the option."""
     azure.set(azure_event())
     watcher = ask(azure)
     watcher.wait("terminate")
@@ -668,7 +668,7 @@ def test_deadlines(ask, aws, time_text, low, high):
 
 
 def test_clock_that_steps(world, ask, aws):
-    """A live event stays what it is, and where it is, when the clock is set; a new one counts from it."""
+    """A live event keeps its type and deadline when the clock is set; a new event counts from the new clock."""
     clock = world.root / "clock"
     at = rfc3339(120)
     aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": at}))
@@ -716,7 +716,7 @@ def test_slurm_end(watch, options, env):
 
 
 def test_slurm_far_end_is_told_later(watch):
-    """Every job has an end: nothing is said of one from which nothing follows yet."""
+    """Every job has an end, so a distant end is not reported yet."""
     watcher = watch("slurm", "--end-time", rfc3339(7200), "--lead", "7188s")
     assert 7150 < watcher.wait("log")["deadline_seconds"] <= 7198
     near = watch("slurm", "--end-time", rfc3339(7200), "--lead", "3h")
@@ -724,7 +724,7 @@ def test_slurm_far_end_is_told_later(watch):
 
 
 def test_slurm_squeue(world, watch):
-    """It is asked where the environment does not say, and again: the limit may be changed."""
+    """squeue is asked if the environment does not have the end, and again later: the limit may change."""
     at = rfc3339(300)
     env = fake_squeue(world, f"echo 77 {at.rstrip('Z')}")
     watcher = watch("slurm", "--interval", "20ms", env=env)
@@ -738,7 +738,7 @@ def test_slurm_squeue(world, watch):
     line = watcher.wait("terminate", "terminate")
     assert 480 < line["deadline_seconds"] <= 500 and line["id"] == watcher.lines[0]["id"]
     assert "--noheader --format=%A %e --jobs=77" in (world.root / "squeue.log").read_text()
-    fake_squeue(world, f"echo 77 {rfc3339(5000).rstrip('Z')}")  # raised: nothing is near any more
+    fake_squeue(world, f"echo 77 {rfc3339(5000).rstrip('Z')}")  # the limit was raised: no end is near any more
     assert watcher.wait("terminate", "terminate", "log")["id"] == line["id"]
 
 
@@ -781,7 +781,7 @@ def test_slurm_without_an_end(world, watch):
 
 
 def test_slurm_without_a_limit(world, watch):
-    """It is no failure, and said once. A job may get a limit, and lose it again."""
+    """A job without a limit is no failure, and is logged once. A job may get a limit, and lose it again."""
     env = fake_squeue(world, "echo 77 NONE")
     watcher = watch("slurm", "--interval", "20ms", "--lead", "200ms", env=env)
     wait_until(lambda: asked_squeue(world) >= 3, "squeue")
@@ -802,11 +802,11 @@ def test_slurm_end_that_squeue_does_not_know_yet(world, watch, answer):
     fake_squeue(world, f"echo 77 {rfc3339(300).rstrip('Z')}")
     watcher.wait("terminate")
     watcher.end()
-    assert len(re.findall(r"squeue: it has (\"N/A\"|nothing) for the end of job 77", watcher.job.err)) == 1
+    assert len(re.findall(r"squeue: it prints (\"N/A\"|nothing) for the end of job 77", watcher.job.err)) == 1
 
 
 def test_slurm_signals_every_process_of_the_job(world, watch):
-    """With proctrack/linuxproc --signal reaches the watch, too, which is to tell what comes after that."""
+    """With proctrack/linuxproc --signal reaches the watch, too, which must still report the end."""
     env = fake_squeue(world, f"echo 77 {rfc3339(300).rstrip('Z')}")
     watcher = watch("slurm", "--interval", "20ms", env=env)
     watcher.wait("terminate")
@@ -947,7 +947,7 @@ def test_kubernetes_volume_that_is_away_changes_nothing(volume, watch):
     watcher = watch("kubernetes", volume.root / "annotations")
     watcher.wait("terminate")
     (volume.root / "..data").unlink()
-    watcher.said("it is not there")
+    watcher.said("the file is missing")
     assert watcher.types == ["terminate"]
 
 
@@ -980,8 +980,8 @@ def test_pod_that_is_disrupted(watch, api):
 
 
 def test_pod_that_an_older_server_answers_for(watch, api):
-    """Behind one address are several API servers, each with a memory of its own, and one lags behind. An
-    answer of its that is older than the last is no withdrawal; it is not asked for one."""
+    """Several API servers share one address. Each has its own memory, and one lags behind. Its older answer is no
+    withdrawal; the watch does not ask for a newer one there."""
     api.set()
     older = api.pod, api.node
     watcher = start_pod(watch, api)
@@ -1013,10 +1013,10 @@ def test_pod_whose_node_is_tainted(watch, api):
 
 
 def test_pod_that_may_not_read_its_node(watch, api):
-    """That is said once; the pod is asked all the same, and the node now and then."""
+    """The log says so once; the pod is still asked, and the node now and then."""
     api.forbidden = {api.NODE}
     watcher = start_pod(watch, api)
-    watcher.said("the node: HTTP 403: the pod's service account may not read it (RBAC)")
+    watcher.said("the node: HTTP 403: the pod's service account has no permission to read it (RBAC)")
     api.wait_answered(api.NODE, more=2)
     api.set([DISRUPTED])
     watcher.wait("terminate")
@@ -1033,7 +1033,7 @@ def test_pod_that_may_not_read_its_node(watch, api):
 def test_pod_that_may_read_nothing(watch, api):
     api.forbidden = {api.NODE, api.POD}
     watcher = start_pod(watch, api)
-    watcher.said("the pod: HTTP 403: the pod's service account may not read it (RBAC)")
+    watcher.said("the pod: HTTP 403: the pod's service account has no permission to read it (RBAC)")
     code, line = checked(watch, "pod", api.account, env=api.env)
     assert code == 1 and line.startswith("bad: it does not answer: the pod: HTTP 403")
     assert watcher.lines == []
@@ -1048,7 +1048,7 @@ def test_pod_of_another_name(watch, api):
 
 
 def test_pod_trusts_no_other_server(world, watch, serving, api):
-    """Its token does not go to a server whose certificate is not the account's."""
+    """The pod's token does not go to a server whose certificate is not the account's."""
     other = serving(metadata.ApiServer(world.root / "other"))
     watcher = start_pod(watch, api, KUBERNETES_SERVICE_PORT=str(other.port))
     watcher.said("the pod: ")
@@ -1123,7 +1123,7 @@ def test_no_packet_goes_elsewhere(world, serving, source):
                                        ("GCE_METADATA_ROOT", "GCE_METADATA_IP"), ("GCE_METADATA_IP",)],
                          ids=lambda variables: variables[0])
 def test_gce_address_of_the_environment(watch, gce, variables):
-    """The first of them wins."""
+    """The first of the variables wins."""
     env = {name: f"127.0.0.1:{gce.trap.port}" for name in variables}
     watch("gce", *QUICK, env={**env, variables[0]: f"127.0.0.1:{gce.port}"})
     gce.wait_answered(*gce.PATHS)
@@ -1143,7 +1143,7 @@ def test_aws_address_of_the_environment(watch, aws):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_ends_on_a_signal(world, watch, number):
-    """Also one that was inherited blocked or ignored."""
+    """Also on a signal that was inherited blocked or ignored."""
     watcher = watch("file", world.root / "notice", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
     watcher.listens()
     os.kill(watcher.pid, number)
@@ -1177,14 +1177,14 @@ def test_ends_when_nobody_reads_while_a_request_is_held(ask, gce):
 
 @pytest.mark.looks_up
 def test_ends_while_a_name_is_looked_up(world):
-    """By a name server that never answers: that may take libc minutes."""
+    """The name server never answers, so libc may take minutes."""
     job = world.start(*below_silent_names(world, "TERM"), PROGRAM, "gce", "--endpoint", "http://metadata.test",
                       "--timeout", "100ms")
     assert job.finish(10) == 0, job.err
 
 
 def test_reader_that_does_not_read(world, watch):
-    """It is not waited for, and finds the newest of each event."""
+    """pchrun-watch does not wait for the reader, who later finds the newest news of each event."""
     ours, its = full_pipe()
     room = fcntl.fcntl(its, fcntl.F_GETPIPE_SZ)
     path = world.file("notice", '{"type": "terminate", "id": "a"}')
@@ -1208,7 +1208,7 @@ def test_reader_that_does_not_read(world, watch):
 
 
 def test_dies_with_its_parent(world):
-    """The signal that a parent's death sends ends it as any other."""
+    """The signal that a parent's death sends ends pchrun-watch as any other signal does."""
     script = ("import ctypes, os, signal, subprocess, sys\n"
               "set_it = lambda: ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)\n"
               "print(subprocess.Popen(sys.argv[1:], preexec_fn=set_it).pid, flush=True)\n"
@@ -1228,7 +1228,7 @@ def test_dies_with_its_parent(world):
 @pytest.mark.parametrize("args, said", [
     ([], "which source?"),
     (["gcp"], 'unknown source "gcp"; the nearest is "gce"'),
-    (["zzzzzzzz"], "pchrun-watch --help shows all"),
+    (["zzzzzzzz"], "pchrun-watch --help lists all"),
     (["gce", "--intervall", "1s"], "unknown flag --intervall; the nearest is --interval"),
     (["gce", "--interval", "0"], "out of range"),
     (["gce", "--interval", "soon"], "is not a duration"),
@@ -1241,7 +1241,7 @@ def test_dies_with_its_parent(world):
     (["gce", "-x"], "unknown flag -x"),
     (["gce", "--check=1"], "--check takes no value"),
     (["file"], "file needs its PATH"),
-    (["gce", "--endpoint", "https://x"], "by plain http"),
+    (["gce", "--endpoint", "https://x"], "need plain http"),
     (["gce", "--endpoint", "http://user@x"], "which is not an address"),
     (["slurm", "--end-time", "tomorrow"], "which is not a time"),
 ])
@@ -1299,14 +1299,14 @@ def test_check_behind_the_hop_limit(watch, aws):
     aws.put = "hangs"
     code, line = checked(watch, "aws", "--endpoint", aws.url)
     assert code == 0 and line.startswith("warn: it answers: the token (IMDSv2): ")
-    assert "this is a container behind the hop limit of the metadata service; set that to 2" in line
+    assert "the hop limit of the metadata service is too small for this container; set it to 2" in line
     aws.needs_token = True
     code, line = checked(watch, "aws", "--endpoint", aws.url)
     assert code == 1 and line.startswith("bad: it does not answer: the token (IMDSv2): ") and "hop limit" in line
 
 
 def test_check_of_a_service_that_says_nothing(watch, aws):
-    """Not even to the paths: the hop limit is one of the reasons that there may be."""
+    """The service answers on no path; the hop limit is one possible reason."""
     aws.spoil(metadata.silent, 6)
     code, line = checked(watch, "aws", "--endpoint", aws.url)
     assert code == 1 and "in a container the hop limit of the metadata service may have to be 2" in line
@@ -1335,8 +1335,7 @@ def test_check_of_what_is_no_service(world, watch):
 @pytest.mark.parametrize("source, root", [("gce", "computeMetadata"), ("aws", "latest"),
                                           ("azure", "metadata")])
 def test_external_emulator(watch, source, root):
-    """Each says 200 to something that it is asked, more than once, and to nothing does it say a thing that
-    cannot be understood."""
+    """Each emulator answers 200 to several requests. pchrun-watch understands all its answers."""
     address = os.environ.get(f"PCHRUN_TEST_{source.upper()}")
     if not address:
         pytest.skip(f"PCHRUN_TEST_{source.upper()} is not set: HOST:PORT of an emulator")

@@ -16,16 +16,16 @@ PATIENT = ["--interval", "10m"]
 
 
 def looks_and_says(watcher, *types):
-    """Several times, whatever the first of them are for."""
+    """Waits until the watcher has looked several times; the first waits may have other reasons."""
     before = wakeups(watcher.pid)
     wait_until(lambda: wakeups(watcher.pid) >= before + 6 or watcher.types != list(types), "looks")
     assert watcher.types == list(types), watcher.lines
-    assert "trying on" not in watcher.job.err
+    assert "trying again" not in watcher.job.err
 
 
 @pytest.mark.parametrize("half, rest", [('{"type": "log", "id', '": "c"}'), ('{\n', '"type": "log", "id": "c"}\n')])
 def test_rewritten_in_place(world, watch, half, rest):  # noqa: F811
-    """Empty it would be a notice to terminate, by half none at all."""
+    """An empty file would be a notice to terminate, a half-written one no notice at all."""
     path = world.file("notice", '{"type": "checkpoint", "id": "c"}\n')
     watcher = watch("file", path, *PATIENT)
     watcher.wait("checkpoint")
@@ -37,7 +37,7 @@ def test_rewritten_in_place(world, watch, half, rest):  # noqa: F811
         file.write(rest)
         file.flush()
         watcher.wait("checkpoint", "log")
-    assert "trying on" not in watcher.job.err
+    assert "trying again" not in watcher.job.err
 
 
 def test_words_without_their_end(world, watch):  # noqa: F811

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchrun-watch loads libcurl when it asks a service: what it does where there is none, or another."""
+"""pchrun-watch loads libcurl when it asks a service: what it does without libcurl, or with another
+library in its place."""
 
 import re
 import subprocess
@@ -15,7 +16,7 @@ NAMES = ("libcurl.so.4", "libcurl-gnutls.so.4")
 
 @pytest.fixture
 def folder(world):
-    """Looked at before the system's own, with what is no library under both names."""
+    """A folder that is searched before the system's. The files under both names there are no libraries."""
     folder = world.root / "lib"
     folder.mkdir()
     for name in NAMES:
@@ -24,7 +25,7 @@ def folder(world):
 
 
 def libcurl():
-    """Where the system has it."""
+    """Where the system has libcurl."""
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     return Path(re.search(rf"{NAMES[0]} .*=> (\S+)", listed)[1])
 
@@ -33,7 +34,7 @@ def libcurl():
 def test_a_service_is_not_asked_without_it(watch, folder, source):  # noqa: F811
     one = watch(source, "--endpoint", "http://127.0.0.1:1", env={"LD_LIBRARY_PATH": str(folder)})
     assert one.job.finish() == 1 and not one.lines
-    for word in (f"{source}: asking a service needs libcurl", "file too short", "apt-get install libcurl4",
+    for word in (f"{source}: an HTTP request needs libcurl", "file too short", "apt-get install libcurl4",
                  "unset LD_LIBRARY_PATH"):
         assert word in one.job.err
 
@@ -54,7 +55,7 @@ def test_a_file_is_watched_without_it(watch, folder, world):  # noqa: F811
 
 
 def test_debians_other_build_does(watch, gce, folder):  # noqa: F811
-    """That with GnuTLS, which comes with git, where there is none with OpenSSL."""
+    """Debian's libcurl with GnuTLS, which comes with git, works if the build with OpenSSL is missing."""
     (folder / NAMES[1]).unlink()
     (folder / NAMES[1]).symlink_to(libcurl())
     gce.set("preempted", "TRUE")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training processes that a test leads step by step: pchrun over pchclients.
 
-Each rank takes its commands from a FIFO of its own and answers into another one; what it can do is
-listed in tests/helpers/pchclient.c. The test holds both ends of both open, so that nothing blocks
-here, and a client whose test has gone comes to the end of its input and ends.
+Each rank takes its commands from a FIFO of its own and answers into another one; its commands are listed in
+tests/helpers/pchclient.c. The test holds both ends of both FIFOs open, so that nothing blocks here. A client
+whose test has gone reads the end of its input and ends.
 """
 
 import fcntl
@@ -64,7 +64,7 @@ class Client:
         return self.expect(pattern)
 
     def is_silent(self):
-        """Has it not answered (yet)?"""
+        """Has the client not answered yet?"""
         return not self.text and not select.select([self.fds[-1]], [], [], 0)[0]
 
     def has_read(self):
@@ -84,13 +84,13 @@ class Client:
         return self.ask(f"open {options}", rf"open supervised=1 same=1 resume={resume} path=(.*)")[1]
 
     def train(self, to):
-        """Steps at which nothing is asked of it."""
+        """Makes steps at which pchrun asks nothing of the client."""
         while self.step < to:
             self.step += 1
             self.ask(f"step {self.step}", f"step {self.step} continue")
 
     def reach(self, save_step):
-        """Trains to the save step, and finds that it is the one."""
+        """Trains to the save step, and is asked to save there."""
         self.train(save_step - 1)
         self.step = save_step
         self.ask(f"step {save_step}", f"step {save_step} save")
@@ -122,8 +122,9 @@ class Training:
             *options, "--", "sh", "-c", start, world.pchclient, self.folder, n, env=env)
 
     def path(self, step, rank):
-        """The path of a checkpoint that exists, because a report of another one counts as a failed save. It is
-        beside the records, whose folder tests remove. With `shelf` it is there, and the test makes the file."""
+        """The path of a checkpoint that exists, because a report of a missing one counts as a failed save. The
+        file is beside the records, whose folder tests remove. With `shelf` the file is in that folder, and the
+        test makes it."""
         path = (self.shelf or self.folder.parent) / f"step-{step}.rank-{rank}"
         if not self.shelf:
             path.touch()
@@ -135,7 +136,7 @@ class Training:
         return json.loads(self.report_path.read_text())
 
     def said(self, pattern, count=1, deadline=DEADLINE):
-        """Waits until pchrun has said it so often, and returns the last match."""
+        """Waits until the log has matched the pattern `count` times, and returns the last match."""
         try:
             return wait_until(
                 lambda: len(list(re.finditer(pattern, self.job.err, re.M))) >= count
@@ -192,7 +193,7 @@ class Training:
         self.saved(step, then)
 
     def save(self, then, rounds=1):
-        """The round of that number, from its decision to its end; returns the save step."""
+        """Saves in the round of that number, from its decision to its end; returns the save step."""
         step = self.agreed(rounds)
         self.serve(step, then)
         return step

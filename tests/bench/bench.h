@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STAMP_FD = 200 }; /* where stamp writes; high, for launchers that use the low ones */
+enum { STAMP_FD = 200 }; /* where stamp writes; a high number, since launchers use low ones */
 
 static inline int64_t bench_now(void)
 {

@@ -41,7 +41,7 @@ def variables(bench):
 
 
 def ddpstep(bench):
-    """a step of four ranks of a DDP training, beside what Lightning and Megatron do in each to learn of a SIGTERM"""
+    """a step of four ranks of a DDP training, beside the checks of Lightning and Megatron for a SIGTERM"""
     rounds = bench.lines(command(bench, RANKS, [], "step", CALLS, max(20, bench.rounds // 10)), env=variables(bench))
     for side, peer, target in ((1, "Lightning's broadcast", "< 1 µs"), (2, "an all-gather as Megatron's", "")):
         yield paired(f"DDP, {RANKS} ranks, `job.step()`", [(took[0], took[side]) for took in rounds], peer, target,
@@ -52,7 +52,7 @@ def ddpstep(bench):
 
 
 def lines_of(folder, number):
-    """Waits until all ranks have written this line, and returns it of each."""
+    """Waits until all ranks have written this line, and returns each rank's line."""
     end = time.monotonic() + PATIENCE
     while True:
         texts = [path.read_text(encoding="ascii") for path in Path(folder).glob("rank-*")]
@@ -81,7 +81,7 @@ def ddpnotice(bench):
                         steps.append(sum(end > begin for end in ends))
                         lengths += [after - before for before, after in zip(ends, ends[1:])]
                     took = max(rank[1] for rank in ranks) - min(rank[0] for rank in ranks)
-                    save = max(took, (save + took) // 2)  # as pchrun has it
+                    save = max(took, (save + took) // 2)  # as pchrun estimates it
                     source.write(json.dumps({"type": "cancel", "id": str(number)}) + "\n")
     yield Figure(f"notice → a DDP rank saves, {RANKS} ranks", *spread_of(times))
     yield Figure("the same, steps that end in between", f"{statistics.median(steps):g} steps",
@@ -107,7 +107,7 @@ class Attempt:
         self.at, self.steps, self.digest = {}, [], None
 
     def read(self, until=None):
-        """Reads up to the end of this step, or to the end."""
+        """Reads up to the end of this step, or to the end of the attempt."""
         for line in self.process.stdout:
             what, *more, at = line.split()
             self.at[what] = int(at)
@@ -134,7 +134,7 @@ class Attempt:
 
 
 def whole(bench, preemptions):
-    """The attempts of a training that is preempted so often, at random instants."""
+    """The attempts of a training with this many preemptions, at random instants."""
     attempts = []
     cuts = sorted(random.sample(range(STEPS // 20, STEPS - STEPS // 20), preemptions))
     with tempfile.TemporaryDirectory(prefix="bench.") as folder, contextlib.ExitStack() as stack:

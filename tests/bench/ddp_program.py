@@ -32,7 +32,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 WARM_UP = 5
-FEWER = 1000  # one slow call for so many quick ones
+FEWER = 1000  # one slow call for this many quick ones
 
 
 class Training:

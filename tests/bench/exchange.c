@@ -42,7 +42,7 @@ static struct {
     SSL_CTX *tls; /* NULL: plain */
     int max, n, epoll, listener;
     enum stage stage;
-    int heard; /* in this stage */
+    int heard; /* frames in this stage */
 } exchange;
 
 static void make(struct made *made, const struct peermsg *msg)
@@ -112,7 +112,7 @@ static void lose(struct conn *conn)
         exit(0); /* swarm has finished */
     if (conn != exchange.conns)
         bench_die("a node has gone before it said hello");
-    epoll_ctl(exchange.epoll, EPOLL_CTL_DEL, conn->fd, NULL); /* its first try */
+    epoll_ctl(exchange.epoll, EPOLL_CTL_DEL, conn->fd, NULL); /* swarm's first try */
 }
 
 static ssize_t receive_some(struct conn *conn)

@@ -55,7 +55,7 @@ class Ranks:
         return Word(what, *map(int, numbers))
 
     def wait_for(self, what, count, but=None):
-        """Waits for this line of so many nodes; skips other lines, and those of node `but`."""
+        """Waits for this line of `count` nodes; skips other lines, and those of the node `but`."""
         found = {}
         while len(found) < count:
             word = self.next()

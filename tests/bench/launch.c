@@ -78,7 +78,7 @@ static void open_stamps(struct launch *launch)
     launch->stamps = ends[0];
 }
 
-/* The commands begin behind each lone ",", which becomes the end of the one before. */
+/* The commands begin behind each lone ",", which also ends the command before it. */
 static void split(struct launch *launch, char **args)
 {
     for (; *args; args++) {

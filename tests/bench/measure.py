@@ -139,8 +139,8 @@ def told_options(folder):
 
 
 def chief_options(size, port, run_dir, *more):
-    """Node 0 of a job of so many nodes. No process attaches to it, so that only the nodes are measured. bench-swarm sends
-    no heartbeats while it measures, which takes longer than the usual timeout where the machine is busy."""
+    """Node 0 of a job of `size` nodes. No process attaches to it, so that only the nodes are measured. bench-swarm
+    sends no heartbeats while it measures. On a busy machine this takes longer than the usual timeout."""
     return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
             "--cluster-port", str(port), "--cluster-heartbeat-timeout", "1h", "--procs-per-node", "0", "--run-dir", run_dir,
             *more, "--", "sleep", "1000"]
@@ -148,7 +148,7 @@ def chief_options(size, port, run_dir, *more):
 
 @contextlib.contextmanager
 def running(command, end=signal.SIGKILL, **more):
-    """Ends it with the signal. The processes of a killed pchrun die with it (PR_SET_PDEATHSIG)."""
+    """Ends the process with the signal. The processes of a killed pchrun die with it (PR_SET_PDEATHSIG)."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, **more) as process:
         try:
             yield process

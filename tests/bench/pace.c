@@ -17,7 +17,7 @@ static struct {
     bool has_saved;
 } pace;
 
-/* A step lasts from one call to the next; the round's save is not one. */
+/* A step lasts from one call to the next; the round's save is not a step. */
 enum pch_action pch_step(pch_t *job, uint64_t finished)
 {
     if (!pace.step)

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
         node = getenv("GROUP_RANK");
     if (argc != 2)
         bench_die("usage: rank FIFO");
-    /* If its launcher is killed, this process must end, too. torchrun does not see to that. */
+    /* If its launcher is killed, this process must end, too. torchrun does not end it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int fd = bench_open_fifo(argv[1]);
     bench_tell(fd, "up", node ? node : "0", now);

@@ -5,8 +5,8 @@
  *
  *     pchrun -- bench-step ROUNDS
  *
- * Prints a line for each round: nanoseconds for CALLS calls, of pch_step and of the bare pair, in
- * random order.
+ * Prints a line for each round: nanoseconds for CALLS calls, measured in an order that changes. The
+ * numbers are of pch_step, of the bare pair, and of pch_step with one marked wait.
  */
 #include "bench/bench.h"
 
@@ -41,9 +41,22 @@ static int64_t measure_bare(pch_t *job, uint64_t step)
     return bench_now() - from;
 }
 
+static int64_t measure_waits(pch_t *job, uint64_t step)
+{
+    int64_t from = bench_now();
+    for (int i = 0; i < CALLS; i++) {
+        pch_wait_begin(job);
+        pch_wait_end(job);
+        if (pch_step(job, ++step) != PCH_CONTINUE)
+            bench_die("asked to save or to leave");
+    }
+    return bench_now() - from;
+}
+
 int main(int argc, char **argv)
 {
-    int64_t (*const measure[])(pch_t *, uint64_t) = {measure_pch, measure_bare};
+    enum { KINDS = 3 };
+    int64_t (*const measure[KINDS])(pch_t *, uint64_t) = {measure_pch, measure_bare, measure_waits};
     if (argc != 2)
         bench_die("usage: step ROUNDS");
     pch_t *job = pch_open(NULL);
@@ -51,12 +64,14 @@ int main(int argc, char **argv)
         bench_die("there is no pchrun");
     srandom((unsigned)bench_now());
     for (int round = 0; round < WARM_UP + atoi(argv[1]); round++) {
-        int64_t took[2];
-        long first = random() % 2;
-        took[first] = measure[first](job, (uint64_t)round * CALLS);
-        took[1 - first] = measure[1 - first](job, (uint64_t)round * CALLS);
+        int64_t took[KINDS];
+        long first = random() % KINDS;
+        for (long i = 0; i < KINDS; i++) {
+            long kind = (first + i) % KINDS;
+            took[kind] = measure[kind](job, (uint64_t)round * CALLS);
+        }
         if (round >= WARM_UP)
-            bench_print(took, 2);
+            bench_print(took, KINDS);
     }
     pch_done(job);
     pch_close(job);

@@ -41,13 +41,13 @@ enum { HIGHEST = 100, EVENTS = 256, PATIENCE_MS = 60000, QUIET_MS = 30 };
 
 struct node {
     struct stream stream;
-    bool is_up;       /* its handshake is done */
-    bool is_attached; /* its rank is */
+    bool is_up;       /* the handshake is done */
+    bool is_attached; /* its rank is attached */
     uint8_t in[FRAME_MAX];
     size_t used;
     uint64_t seq, seen;
     bool has_notice;
-    struct peermsg status; /* the last one sent */
+    struct peermsg status; /* the last STATUS sent */
     struct peer_order order;
 };
 

@@ -241,7 +241,7 @@ class Attempt:
                 for match in re.findall(pattern, job.out + job.err, re.M)]
 
 
-# Each fault of plan.KINDS as a function. It returns False if there is nothing to do it to.
+# Each fault of plan.KINDS as a function. It returns False if the fault has no target.
 FAULTS = {
     "kill_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGKILL),
     "segv_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGSEGV),

@@ -30,7 +30,7 @@ from attempt import Attempt  # noqa: E402
 from place import Place, Programs  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
-lab = None  # of this worker
+lab = None  # the lab of this worker process
 
 
 def make_lab(root):
@@ -139,8 +139,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] + " Reads PCHRUN_BIN, "
                                      "PCHRUN_HELPERS and CHARLM, like the tests of behave.")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first (default 1)")
-    parser.add_argument("--runs", type=int, default=200, metavar="N", help="so many (default 200)")
-    parser.add_argument("--long", type=float, metavar="MIN", help="run for so many minutes instead")
+    parser.add_argument("--runs", type=int, default=200, metavar="N", help="the number of runs (default 200)")
+    parser.add_argument("--long", type=float, metavar="MIN", help="run for this many minutes instead")
     parser.add_argument("--trace", type=int, metavar="SEED", help="run this seed and show what happens")
     parser.add_argument("--plan", type=int, metavar="SEED", help="show the plan of the seed and run nothing")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1), metavar="N",

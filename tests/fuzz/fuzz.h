@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz.h: what the fuzzers share. Each is one function that libFuzzer calls with any bytes; it must
- * come back, whatever they are. FUZZ_MUST ends the program where a promise is broken, and libFuzzer
- * keeps the bytes.
+ * fuzz.h: the common parts of the fuzzers. Each fuzzer is one function that libFuzzer calls with
+ * any bytes. The function must return, whatever the bytes are. FUZZ_MUST ends the program if a
+ * promise is broken, and libFuzzer keeps the bytes.
  */
 #pragma once
 

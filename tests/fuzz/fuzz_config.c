@@ -46,7 +46,7 @@ static char *print(const void *data, size_t size)
     return NULL;
 }
 
-/* To run with it is allowed more rarely; nothing is left then, either. */
+/* A run accepts fewer files; it must leave no memory, either. */
 static void run(const void *data, size_t size)
 {
     char name[32], binding[4096];
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     char *again = print(first, strlen(first));
     FUZZ_MUST(again);
-    /* Between what was found, and where each value came from. */
+    /* Compares the part between the findings and the origins of the values. */
     char *begin = strstr(first, "\"job\""), *begin_again = strstr(again, "\"job\"");
     char *end = strstr(first, "\"$sources\""), *end_again = strstr(again, "\"$sources\"");
     FUZZ_MUST(begin && begin_again && end && end_again);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as a stream of frames. A frame that is cut out lies within the bytes, and its header
- * matches its fields. Of a part of a frame, more is wanted. The first byte selects the protocol.
+ * matches its fields. For a part of a frame, the parser asks for more. The first byte selects the
+ * protocol.
  */
 #include "fuzz.h"
 

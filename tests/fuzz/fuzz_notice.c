@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "base/lines.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "notices/noticeline.h"
 
@@ -47,7 +47,7 @@ static uint64_t read_one(const char *line, size_t len, bool is_poll)
     return add(notice.type + 2, notice.id, strlen(notice.id));
 }
 
-/* A number for all that came out. */
+/* A hash of all results. */
 static uint64_t read_all(const uint8_t *data, size_t size, size_t piece)
 {
     struct lines lines;

@@ -37,7 +37,7 @@ static void begin(void)
     atexit(remove_all);
 }
 
-/* Up to a NUL; returns how many bytes it took, with the NUL. */
+/* Writes the bytes up to a NUL; returns how many bytes that were, with the NUL. */
 static size_t put(const char *name, const uint8_t *data, size_t size)
 {
     char path[256];

@@ -3,8 +3,8 @@
 """run: builds the fuzzers with clang and libFuzzer, and lets each of them run for a while.
 
 It begins with the inputs that are kept in tests/fuzz/corpus and those that earlier runs found (in
-build-fuzz/corpus). An input that breaks something is kept in build-fuzz/found, named after its
-fuzzer. Exit status: 0 if none did, 1 if one did, 2 if the fuzzers could not be built.
+build-fuzz/corpus). An input that breaks something is kept in build-fuzz/found, named after its fuzzer.
+Exit status: 0 if no input broke anything, 1 if one did, 2 if the fuzzers could not be built.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def build():
 
 
 def dictionary(name, path):
-    """libFuzzer's option for it: the texts of kept JSON, for no key is found by chance."""
+    """libFuzzer's option for a dictionary: the texts of kept JSON, since chance finds no key."""
     words = set()
     for kept in (HERE / "corpus" / name).iterdir():
         words.update(re.findall(rb'"[A-Za-z0-9_$.\[\]:{}-]{1,40}"', kept.read_bytes()))
@@ -51,7 +51,7 @@ def dictionary(name, path):
 
 
 def fuzz(name, seconds, folder):
-    """Runs one fuzzer; returns (ok, what to say of it)."""
+    """Runs one fuzzer; returns (ok, its report)."""
     corpus = BUILD / "corpus" / name
     corpus.mkdir(parents=True, exist_ok=True)
     before = set(FOUND.iterdir())

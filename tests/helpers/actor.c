@@ -107,7 +107,7 @@ static int next_signal(void)
 
 static char **run(char **verbs);
 
-/* The verbs up to the "}" that belongs to this "{"; ret: what comes behind it. */
+/* The verbs up to the "}" that belongs to this "{"; returns the words behind it. */
 static char **block_end(char **verbs)
 {
     if (!*verbs || strcmp(*verbs, "{") != 0)
@@ -141,7 +141,7 @@ static char **do_fork(char **args)
     return rest;
 }
 
-/* As daemons do it: fork, setsid, fork; the one in the middle leaves, and the last is an orphan. */
+/* As daemons do it: fork, setsid, fork; the middle process leaves, and the last is an orphan. */
 static char **do_daemon(char **args)
 {
     char **rest = block_end(args);
@@ -320,7 +320,7 @@ static char **do_reap(char **args)
     return args;
 }
 
-/* env NAME=VALUE … -- COMMAND …: as they stand, duplicates and all, in front of the others. */
+/* env NAME=VALUE … -- COMMAND …: puts these variables, even duplicates, before the others. */
 static char **do_env(char **args)
 {
     size_t added = 0, old = 0;

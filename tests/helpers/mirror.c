@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mirror: prints what a process sees of the world it was started in, as one JSON object.
+ * mirror: prints the state in which a process was started, as one JSON object.
  *
  *     mirror FILE      ("-": standard output)
  *
- * The tests start it with and without pchrun and compare. It looks before it opens anything, so
- * that it does not see itself, and it renames the file into place, so that the file is whole when
- * it appears. Fails with exit code 99 and a line on standard error.
+ * The tests start it with and without pchrun and compare. mirror looks before it opens anything, so
+ * that it does not see itself. It renames the file into place, so the file is whole when it
+ * appears. Fails with exit code 99 and a line on standard error.
  */
 #include <dirent.h>
 #include <errno.h>

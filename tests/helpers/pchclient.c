@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pchclient: a training process on a string. It reads one command per line from standard input,
- * does it through libpch, and prints one line: the command's name and what came of it. At the end
+ * pchclient: a training process that a test leads. It reads one command per line from standard
+ * input, does it through libpch, and prints one line: the command's name and its result. At the end
  * of the input it exits with 0, so a driver that dies leaves nothing behind. An unknown command
  * exits with 2.
  *
@@ -9,9 +9,10 @@
  *        [bare|counts]
  *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
  *   aside COMMAND             does the command in a thread that ends then
+ *   waits FROM TO OWN WAIT    steps of so many milliseconds, each with a marked wait before its end
  *   phase N · notice · error CODE TEXT (`|` begins a line) · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
- *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
+ *   spree TO MS EVERY PATH    trains to that step, saves every EVERY steps by itself; says done
  *   storm N                   every call N times, from four threads, beside N steps and saves
  *   reopen N                  closes and opens, N times, while a thread wants scratch
  *   forkopen [OPTIONS]        a fork that opens the job, trains one step and closes
@@ -23,7 +24,7 @@
  *   raise                     SIGTERM to itself
  *   havoc thread|fork         a thread or a fork now writes nonsense into its page, at full speed
  *   scribble                  writes over all that it can reach of the shared memory
- *   swell MIB                 takes so much memory, and touches all of it
+ *   swell MIB                 takes MIB MiB of memory, and touches all of it
  *   exec                      is cat from now on
  *   closefds                  closes every descriptor but the standard streams
  *   exit CODE, _exit CODE
@@ -50,7 +51,7 @@
 #include <dlfcn.h>
 #define API(f)                                                                                     \
     f(open) f(supervised) f(resume_step) f(resume_path) f(scratch_dir) f(step) f(saved) f(durable) \
-        f(save_failed) f(phase) f(notice) f(error) f(done) f(close)
+        f(save_failed) f(phase) f(wait_begin) f(wait_end) f(notice) f(error) f(done) f(close)
 #define MEMBER(name) __typeof__(&pch_##name) name;
 #define LOAD(name)   load(library, "pch_" #name, &pch.name, sizeof pch.name);
 static struct {
@@ -137,6 +138,8 @@ static void *storm_thread(void *arg)
     char text[300];
     for (unsigned long long i = 1; i <= n; i++) {
         P(phase)(job, PCH_EVAL);
+        P(wait_begin)(job);
+        P(wait_end)(job);
         P(notice)(job, text, sizeof text);
         P(durable)(job, i, "at:///durable");
         P(save_failed)(job, i, "failed");
@@ -205,6 +208,24 @@ static void do_train(char *words)
         }
     }
     printf("train %llu %s\n", step, action_name(action));
+}
+
+/* A second begin within the wait, and a second end, must do nothing. */
+static void do_waits(const char *words)
+{
+    unsigned long long step, to, own_ms, wait_ms;
+    if (sscanf(words, "%llu %llu %llu %llu", &step, &to, &own_ms, &wait_ms) < 4)
+        exit(2);
+    while (step < to) {
+        pause_ms(own_ms);
+        P(wait_begin)(job);
+        pause_ms(wait_ms);
+        P(wait_begin)(job);
+        P(wait_end)(job);
+        P(wait_end)(job);
+        P(step)(job, ++step);
+    }
+    printf("waits %llu\n", step);
 }
 
 static void do_spree(const char *words)
@@ -404,7 +425,7 @@ static void do_reap(void)
     printf("reap %d\n", status);
 }
 
-/* The supervisor's page must neither be writable nor become so, by the mapping or by a new one. */
+/* The supervisor's page must not be writable, nor become writable by this mapping or a new one. */
 static void do_scribble(void)
 {
     unsigned char *own = NULL, *theirs = NULL;
@@ -426,7 +447,7 @@ static void *scribble_for_ever(void *page)
         uint64_t nonsense[2] = {x & 1 ? x % 1000 : x, x};
         memcpy((void *)page, nonsense, sizeof nonsense);
         memcpy((unsigned char *)page + 64, nonsense, sizeof nonsense);
-        for (int at = 128; at <= 192; at += 64) { /* and calls out that something has happened */
+        for (int at = 128; at <= 192; at += 64) { /* and wakes the supervisor */
             memcpy((unsigned char *)page + at, nonsense, 4);
             syscall(SYS_futex, (unsigned char *)page + at, 1, 1, NULL, NULL, 0);
         }
@@ -442,7 +463,7 @@ static void do_havoc(const char *who)
     if (n != 1 || (!strcmp(who, "thread") && pthread_create(&thread, NULL, scribble_for_ever, own)))
         exit(2);
     if (!strcmp(who, "fork")) {
-        if (madvise(own, 4096, MADV_DOFORK) != 0) /* libpch does not let forks have it */
+        if (madvise(own, 4096, MADV_DOFORK) != 0) /* libpch keeps forks from having it */
             exit(2);
         if (fork() == 0)
             scribble_for_ever(own);
@@ -452,7 +473,7 @@ static void do_havoc(const char *who)
 
 static void do_swell(const char *rest)
 {
-    static char *volatile memory; /* reached to the end of the process, so no leak */
+    static char *volatile memory; /* reachable to the end of the process, so no leak */
     size_t size = strtoul(rest, NULL, 10) << 20;
     memory = malloc(size);
     if (!memory)
@@ -552,6 +573,8 @@ static void do_command(const char *name, char *rest)
         do_exec();
     } else if (!strcmp(name, "train")) {
         do_train(rest);
+    } else if (!strcmp(name, "waits")) {
+        do_waits(rest);
     } else if (!strcmp(name, "spree")) {
         do_spree(rest);
     } else if (!strcmp(name, "havoc")) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pchsuper: the smallest supervisor, to be killed. It listens, prints `socket PATH`, welcomes every
- * process (`attached SLOT`, `gone SLOT`), holds all at the tentative gate of the step in its first
- * argument, if there is one, and prints `waiting SLOT`. It ends at the end of its standard input.
+ * process (`attached SLOT`, `gone SLOT`), holds all processes at the tentative gate of the step in
+ * its first argument, if it has one, and prints `waiting SLOT`. It ends at the end of its standard
+ * input.
  */
 #include "base/err.h"
 #include "procs/procs.h"
@@ -50,9 +51,9 @@ int main(int argc, char **argv)
 {
     struct err err;
     struct procs_calls calls = {.news = on_news, .died = on_died, .sweep = on_sweep};
-    struct procs_options options = {.node_rank = 0};
+    struct config config = {.cluster = {.node_rank = 0}};
     struct event_base *base = event_base_new();
-    procs = procs_new(base, &options, &calls, &err);
+    procs = procs_new(base, &config, &calls, &err);
     if (!procs) {
         fprintf(stderr, "pchsuper: %s\n", err.text);
         return 1;

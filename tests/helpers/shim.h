@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shim: what the preloaded shims share. They act in one program alone, the one whose name is in
- * SHIM_FOR (and in what it forks, up to its exec); in all others they hand every call through.
- * Called in a forked child before its exec, so only with calls that are safe there.
+ * shim: the common parts of the preloaded shims. They act only in the program named in SHIM_FOR,
+ * and in its forks up to their exec. In all other programs they hand every call through. They run
+ * in forked children before the exec, so they make only calls that are safe there.
  */
 #pragma once
 

@@ -11,7 +11,7 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 
-static pid_t launcher; /* 0: not this program, or it has no child yet */
+static pid_t launcher; /* 0: not this program, or no child yet */
 
 static void check(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shim_refuse: what the shims that refuse something share. SHIM_REFUSE="fork:17" lets the 17th call
- * of that kind fail, "fork:17+" that and all later ones. Each failure adds a byte to the file
- * SHIM_REFUSED. Children are let be between fork and exec.
+ * shim_refuse: the common parts of the shims that refuse something. SHIM_REFUSE="fork:17" lets the
+ * 17th call of that kind fail, "fork:17+" this call and all later ones. Each failure adds a byte to
+ * the file SHIM_REFUSED. Children between fork and exec are left alone.
  */
 #pragma once
 

@@ -45,7 +45,7 @@ SHIM_API pid_t fork(void)
     return pid;
 }
 
-/* The target is written down before the call: a bad one must be seen even if it does harm. */
+/* The target is written down before the call: a wrong target must be seen even if it does harm. */
 SHIM_API int kill(pid_t pid, int number)
 {
     if (number != 0)

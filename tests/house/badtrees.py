@@ -118,6 +118,7 @@ CASES = [
     ("file-length", {"tests/unit/a.c": c("a", *["int a;"] * 997)}),
     ("file-length", {"src/main.c": c("main", *["int a;"] * 147)}),
     ("parameters", {"src/run/a.c": c("a", function(4, "int f(int a, b, c, void (*d)(int, int), e, g)"))}),
+    ("test-names", {"tests/unit/test_gone.c": c("test_gone", function(4))}),
     ("header-comment", {"src/run/a.c": "int a;\n"}),
     ("header-comment", {"src/run/a.c": "/* a: a comment that does not name the licence. */\n"}),
     ("header-comment", {"src/run/a.c": "/* SPDX-License-Identifier: Apache-2.0 */\nint a;\n"}),

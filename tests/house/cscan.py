@@ -33,8 +33,8 @@ class Include:
 @dataclass
 class Function:
     name: str
-    line: int  # of its name
-    end: int  # of its closing brace
+    line: int  # the line of the name
+    end: int  # the line of the closing brace
     parameters: int  # "..." is not one
     is_static: bool
 

@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-README_LINES_MAX = 120
+README_LINES_MAX = 130
 DESIGN_LINES_MAX = 350
-README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "Failures", "Limits",
-                "Exit codes", "Try it, test it"]
+README_PARTS = ["pchrun", "Eight lines of Python", "A preemption, tried", "Several nodes", "Slurm and Kubernetes",
+                "Failures", "Limits", "Exit codes", "Beside others", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"acknowledge", "cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
                 "open-mode", "shared", "signal"}

@@ -43,7 +43,7 @@ KINDS = {"c": C, "h": C, "inc": C, "pml": C, "py": PYTHON, "md": MARKDOWN, "1": 
 
 
 def blank(match):
-    """Spaces: places and lines stay."""
+    """Spaces in place of the match, so that places and lines stay."""
     return re.sub(r"[^\n]", " ", match[0])
 
 

@@ -73,6 +73,18 @@ END
     exits 0 pchrun -- /tmp/train-static
 }
 
+# Bytecode of what Python imports is removed with the package.
+module_works() {
+    cat >"$root/tmp/train.py" <<END
+import pch
+with pch.attach() as job:
+    for step in job.steps(3):
+        assert job.should_save is False
+    assert job.rank == 0
+END
+    exits 0 pchrun -- python3 /tmp/train.py
+}
+
 # All files except those of dpkg and ldconfig, and the new directories.
 nothing_stays() {
     local path left=()
@@ -93,6 +105,7 @@ inside() {
     in_root sh -c 'dpkg --force-unsafe-io -i /tmp/*.deb'
     programs_work
     library_works
+    module_works
     in_root dpkg --force-unsafe-io --purge "${names[@]}"
     nothing_stays
 }

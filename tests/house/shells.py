@@ -119,7 +119,7 @@ def bash(lines, completions, folder, start=""):
 
 
 def bash_full(lines, completions, folder):
-    """With the functions that Debian's package bash-completion has."""
+    """As bash(), with the functions of Debian's package bash-completion."""
     return bash(lines, completions, folder, ". /usr/share/bash-completion/bash_completion")
 
 

@@ -45,8 +45,8 @@ def schema_rows(node, prefix="-"):
 
 @pytest.fixture(params=sorted(shells.SHELLS))
 def offers(request, tmp_path):
-    """offers(line, ...): what the shell offers at the end of each line. Its folder has two files and a directory;
-    the command probe is in the PATH."""
+    """offers(line, ...): what the shell offers at the end of each line. The shell's folder has two files and a
+    directory; the command probe is in the PATH."""
     if not shells.is_there(request.param):
         pytest.skip(f"{request.param} is not installed")
     for name in ("train.py", "train.json"):
@@ -87,7 +87,7 @@ def words(offered, line):
 def test_values_that_are_words_are_offered(offers):
     rows = dict(schema_rows(json.loads(said("pchrun", "--print-schema"))))
     choices = {name: set(row["enum"]) - {None} for name, row in rows.items() if "enum" in row}
-    assert {"--preset", "--log-format", "--log-level", "--save-mode"} <= set(choices)
+    assert {"--log-format", "--log-level", "--save-mode"} <= set(choices)
     lines = [f"pchrun {name}{between}" for name in choices for between in " ="]
     answers = dict(zip(lines, offers(*lines)))
     for line, offered in answers.items():
@@ -97,7 +97,8 @@ def test_values_that_are_words_are_offered(offers):
 def test_other_values(offers):
     lines = ["pchrun --save-signal ", "pchrun --notices gce,az", "pchrun -c train", "pchrun --config=train",
              "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun --print-options ",
-             "pchrun-watch --log-format ", "pchrun-watch --mild ", "pchctl --run-dir tr"]
+             "pchrun-watch --log-format ", "pchrun-watch --mild ", "pchctl --run-dir tr",
+             "pchrun --preset sge,unr"]
     answers = dict(zip(lines, offers(*lines)))
     of = {line: {word.rpartition(",")[2] for word in words(offered, line)} for line, offered in answers.items()}
     assert {"USR1", "TERM"} <= of[lines[0]]
@@ -108,6 +109,7 @@ def test_other_values(offers):
     assert of[lines[6]] == {"mdoc"}
     assert of[lines[7]] == {"text", "json"}
     assert of[lines[8]] == {"log", "checkpoint"}
+    assert of[lines[10]] == {"unreliable"}
 
 
 def test_nothing_is_offered_for_a_time_or_a_name(offers):

@@ -2,6 +2,7 @@
 """Checks contrib's files for schedulers. Manifests fit the schemas in tests/house/schemas. Scripts are shell and
 end in exec. Each README names all files of its folder. tests/behave/test_schedulers.py runs the scripts."""
 
+import ast
 import copy
 import json
 import os
@@ -16,7 +17,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIB = ROOT / "contrib"
-FOLDERS = ["slurm", "kubernetes", "systemd", "lsf", "htcondor", "pbs", "sge", "aws-batch", "skypilot", "docker"]
+FOLDERS = ["slurm", "kubernetes", "systemd", "lsf", "htcondor", "pbs", "sge", "aws-batch", "skypilot", "docker",
+           "packages"]
 SCRIPTS = [path for name in FOLDERS for path in sorted((CONTRIB / name).iterdir())
            if path.read_text().startswith("#!")]
 SCHEMAS = {}
@@ -64,7 +66,7 @@ def places(node, path=()):
             yield from places(inner, (*path, i))
 
 
-# The user chooses their keys.
+# The user chooses the keys inside these.
 OF_THE_USER = {"limits", "labels", "selector", "envs", "secrets", "volumes", "pytorchReplicaSpecs"}
 
 
@@ -156,8 +158,8 @@ def test_dockerfile():
     assert set(re.findall(r"-D(\w+)=", " ".join(lines))) <= options
 
 
-# Debian names two packages, of which one is enough; the image has the first.
-INSTEAD = {"libcurl-gnutls.so.4"}
+# Of two libraries one is enough; the image has the first.
+INSTEAD = {"libcurl-gnutls.so.4", "libssl.so.1.1"}
 
 
 def libraries(program):
@@ -181,6 +183,48 @@ def test_the_image_has_what_the_programs_need():
     packages = {re.split("[:,]", line)[0] for owner in owners for line in owner.splitlines()}
     packages = {name for name in packages if not re.match(r"libc6|libgcc-s1|lib(a|l|t|ub)san", name)}
     assert {"libssl3", "libcurl4"} <= packages and dockerfile()[2] == packages | {"ca-certificates"}
+
+
+def calls(path):
+    """The calls and names of a Python file: {function: the first arguments that are constant} and {name: the value as
+    syntax}."""
+    tree = ast.parse(path.read_text())
+    texts = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            texts.setdefault(getattr(node.func, "id", ""), []).append(node.args[0].value)
+    own = [node for node in tree.body if isinstance(node, ast.Assign)]
+    values = {node.targets[0].id: node.value for node in own}
+    return texts, values
+
+
+def recipes():
+    """{file: (its version, the names of its dependencies)}"""
+    folder = CONTRIB / "packages"
+    spec = (folder / "pchrun.spec").read_text()
+    conda = yaml.safe_load((folder / "conda.yaml").read_text())
+    spack, _ = calls(folder / "spack.py")
+    _, easybuild = calls(folder / "easybuild.eb")
+    apptainer = (folder / "apptainer.def").read_text()
+    return {
+        "pchrun.spec": (re.search(r"^Version: *(.*)", spec, re.M)[1], re.findall(r"pkgconfig\(([a-z]+)", spec)),
+        "conda.yaml": (conda["context"]["version"], [word.split()[0] for word in conda["requirements"]["host"]]),
+        "spack.py": (spack["version"][0], [word.split("@")[0] for word in spack["depends_on"]]),
+        "easybuild.eb": (easybuild["version"].value,
+                         [entry.elts[0].value.lower() for entry in easybuild["dependencies"].elts]),
+        "apptainer.def": (re.search(r"pchrun-([\d.]+)-cp", apptainer)[1], None),
+    }
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_recipe(name):
+    """A recipe has the version of the build, names the libraries, and gives only options that there are."""
+    version, needs = recipes()[name]
+    assert version == re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text())[1]
+    for library in ("libevent", "jansson", "curl", "openssl"):
+        assert needs is None or any(library in need for need in needs), library
+    options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M))
+    assert set(re.findall(r"-D(\w+)=", (CONTRIB / "packages" / name).read_text())) <= options | {"buildtype", "c_args"}
 
 
 def test_aws_batch_names_who_reads_the_secrets():

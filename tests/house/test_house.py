@@ -93,7 +93,7 @@ def test_documents_faults_are_found():
     readme = (documents.ROOT / "README.md").read_text()
     assert not list(documents.readme_shape(readme))
     assert list(documents.readme_shape(readme + "\n" * documents.README_LINES_MAX))
-    assert list(documents.readme_shape(readme.replace("## Schedulers", "## Schedules")))
+    assert list(documents.readme_shape(readme.replace("## Failures", "## Faults")))
     include = documents.ROOT / "include"
     assert not list(documents.readme_code(readme, include))
     assert list(documents.readme_code(readme.replace("pch_saved(job, step, path)", "pch_saved(job)"), include))

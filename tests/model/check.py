@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the model of the agreement (agreement.pml) with spin.
 
-Three kinds of run: a proof must find no error in any interleaving; a mutant, which leaves out one
-rule, must be caught, and by the property that the rule is there for; a witness asserts that
-something cannot happen and must be refuted, so that no proof holds only because nothing happens.
-Each run has a directory of its own below a temporary one, which is removed. Exit status: 0 all as
-expected, 1 some not, 77 spin is not installed (meson's code for a skipped test).
+There are three kinds of run. A proof must find no error in any interleaving. A mutant leaves out
+one rule, and the property that needs the rule must catch it. A witness asserts that something
+cannot happen, and must be refuted: so no proof holds only because nothing happens. Each run has a
+directory of its own below a temporary one, which is removed. Exit status: 0 all as expected, 1 some
+not, 77 spin is not installed (meson's code for a skipped test).
 """
 
 import argparse
@@ -140,14 +140,14 @@ def small(run):
 @dataclasses.dataclass
 class Result:
     run: Run
-    error: str = ""  # why it is not as expected
+    error: str = ""  # why the result is not as expected
     states: int = 0
     seconds: float = 0.0
     found: str = ""
 
 
 class Tool:
-    """Runs commands in one directory, each in a process group that ends with its time limit."""
+    """Runs commands in one directory, each in a process group that is killed at the time limit."""
 
     def __init__(self, folder, limit):
         self.folder, self.limit = folder, limit
@@ -180,7 +180,7 @@ def pan_build(run):
 
 
 def pan_arguments(run):
-    # -E: who has ended, or waits, at the rest is judged by the model's own assertion.
+    # -E: at rest a process may have ended or still wait; the model's own assertion judges this.
     mode = ["-a", "-f"] if run.live else ["-l"] if run.cycles else []
     return ["./pan", "-m500000", "-E", *mode]
 

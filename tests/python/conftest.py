@@ -54,7 +54,7 @@ class Program:
         return [*prefix, os.environ["PCH_PYTHON"], self.path, *arguments]
 
     def alone(self, *arguments, patience=DEADLINE, **env):
-        """Runs it without a pchrun: (exit code, standard output, standard error)."""
+        """Runs the program without a pchrun: (exit code, standard output, standard error)."""
         job = self.world.start(*self.command(*arguments), env=self.variables(env))
         return job.finish(patience), job.out, job.err
 
@@ -74,13 +74,13 @@ class Program:
         return self
 
     def agreed(self, name="on"):
-        """Waits until no rank can miss the step of the save any more, and lets them go on. Before, the last steps
-        might be over too soon."""
+        """Waits until no rank can miss the step of the save any more, and lets the ranks go on. Earlier, the last
+        steps might be over too soon."""
         self.said(r"every rank saves step \d+")
         self.world.go_on(name)
 
     def agree(self, name="on"):
-        """A notice, and what agreed() waits for."""
+        """Gives a notice, then does as agreed()."""
         self.job.send(signal.SIGTERM)
         self.agreed(name)
 
@@ -96,7 +96,7 @@ class Program:
         return json.loads(self.report_path.read_text())
 
     def said(self, pattern):
-        """Waits until pchrun or a rank has said it, and returns the match."""
+        """Waits until pchrun or a rank has written the pattern, and returns the match."""
         try:
             return wait_until(lambda: re.search(pattern, self.job.err, re.M), pattern)
         except Late as late:

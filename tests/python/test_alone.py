@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package by itself: without a pchrun it does nothing and costs nothing; what cannot be is refused."""
+"""The package by itself: without a pchrun it does nothing and costs nothing; impossible calls are refused."""
 
 import re
 import textwrap
@@ -47,7 +47,7 @@ def test_a_resumed_start_without_libpch(program):
 
 
 def test_the_steps_of_two_threads_are_refused(program):
-    """They counted double. A thread may go on where another one has ended, or has closed the job."""
+    """Such steps once counted double. A thread may go on if the other one has ended, or has closed the job."""
     prints(program, """
         import threading
         job = pch.attach()
@@ -78,7 +78,7 @@ def test_the_steps_of_two_threads_are_refused(program):
 
 @pytest.mark.parametrize("saves, finished", [(True, 10), (False, 20)])
 def test_two_threads_that_step_at_the_same_time(program, saves, finished):
-    """A job that only counts is told of all that is trained, in whatever thread."""
+    """A job that only counts steps counts them in every thread."""
     prints(program, f"""
         import threading
         job = pch.attach(saves={saves})
@@ -110,7 +110,7 @@ def test_attaching_twice_gives_the_same_job(program):
 
 
 def test_strides_and_a_loop_that_is_left(program):
-    """The iteration that was left is not counted: only the program knows what it has done."""
+    """The iteration that was left is not counted: only the program knows how far it came."""
     prints(program, """
         job = pch.attach(stride=4)
         for step in job.steps(20):
@@ -202,7 +202,7 @@ def test_what_cannot_be_is_refused(program, call, error):
 
 
 def test_a_socket_that_is_not_there(program):
-    """It trains unsupervised, as a C program does, unless it asks for a supervisor."""
+    """The program trains unsupervised, as a C program does, unless it asks for a supervisor."""
     one = program("import pch, sys\nprint(pch.attach(required=len(sys.argv) > 1).step())")
     status, out, err = one.alone(PCH_SOCKET="/nowhere/s")
     assert (status, out) == (0, "False\n") and err.startswith("pch: cannot attach to pchrun at /nowhere/s:")
@@ -243,7 +243,7 @@ def test_what_it_shows_of_itself(program):
 
 
 def test_a_subinterpreter_is_refused(program):
-    """Before and after the main interpreter has it; the process goes on."""
+    """The module refuses a subinterpreter before and after the main interpreter has it; the process goes on."""
     code = """
         import _xxsubinterpreters as sub
         def attempt():
@@ -267,7 +267,7 @@ def test_a_subinterpreter_is_refused(program):
 
 
 def test_nothing_leaks(program):
-    """Every call many times, also those that fail; what is allocated stays as it is."""
+    """Every call many times, also those that fail; the amount of allocated memory stays the same."""
     prints(program, """
         import gc, sys
         job = pch.attach()

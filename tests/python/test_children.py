@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Children that a training process starts by multiprocessing, with each start method. A child survives a signal that a
-scheduler sends to every process of the job. It ends when its parent terminates it."""
+scheduler sends to every process of the job. A child ends when its parent terminates it."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def test_a_signal_to_every_process(program, world, short_tmp, kind):
     for pid in (*pids, one.job.pid):
         os.kill(pid, signal.SIGTERM)
     one.said("notice: SIGTERM")
-    # A second signal, the parent's, would be one with the first.
+    # The parent's signal would merge with the first one.
     wait_until(lambda: not any(is_pending(pid, signal.SIGTERM) for pid in pids), "all to have been signalled")
     world.go_on("all")
     assert world.events.wait("terminated")["code"] == -signal.SIGTERM

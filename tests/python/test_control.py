@@ -44,7 +44,7 @@ def answers(program, answer, **env):
 
 @pytest.mark.parametrize("env", [{}, {"PCH_SOCKET": ""}])
 def test_no_pchrun_to_ask(program, env):
-    """Not even a socket of that name in the working directory."""
+    """The program asks no socket, not even one of that name in the working directory."""
     said = "OSError: no pchrun has started this process (PCH_SOCKET is not set)"
     assert answers(program, '{"ok": true}', **env) == [said, said]
 

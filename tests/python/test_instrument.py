@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pchrun --instrument` on programs that know nothing of it. The frameworks here are stand-ins, with just what the hooks
-use of the real ones; what is real is the import system, pchrun, and the package. The real ones: frameworks/.
+"""`pchrun --instrument` on programs that know nothing of it. The frameworks here are stand-ins, with only the parts
+that the hooks use. The import system, pchrun and the package are real. The folder frameworks has the tests of the real
+frameworks.
 """
 
 import json
@@ -20,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 TORCH = {
     "torch/__init__.py": "",
     "torch/optim/__init__.py": "from .optimizer import Optimizer\n",
-    # As PyTorch has it: hooks of all optimizers, called behind each step.
+    # As in PyTorch: hooks of all optimizers, called behind each step.
     "torch/optim/optimizer.py": """
         _hooks = []
         def register_optimizer_step_post_hook(hook):
@@ -44,7 +45,7 @@ TRAIN = textwrap.dedent("""
     """)
 
 
-# Of Hugging Face's Trainer what its callback uses.
+# The parts of Hugging Face's Trainer that its callback uses.
 TRAINER = {
     **TORCH,
     "accelerate.py": "class PartialState:\n    def wait_for_everyone(self): pass\n",
@@ -88,7 +89,7 @@ TRAINER = {
 
 @pytest.fixture
 def fakes(world):
-    """A function that makes files that are on the program's path; returns their folder."""
+    """A function that makes files on the program's path; returns their folder."""
     def make(files):
         for name, text in files.items():
             path = world.root / "fakes" / name
@@ -109,13 +110,13 @@ def trains(program, fakes):
 
 
 def told(run):
-    """How often a process has told what its part is."""
+    """How often a process has reported its part."""
     return run.job.err.count("pch: counts the steps of PyTorch's optimizers")
 
 
 @pytest.fixture
 def counting(ctl):
-    """Waits until as many processes only count, and have come to that step, each; returns what pchctl tells of them."""
+    """Waits until each of these processes only counts, and has come to its step; returns pchctl's entries of them."""
     def wait(n, step):
         def look():
             asked = ctl("--json", "status")
@@ -144,7 +145,7 @@ def test_its_hang_is_found(trains, wrap):
 
 
 def test_a_notice_is_handed_on(trains, counting):
-    """As to any program that has not attached: pchrun does not wait for a save that cannot come."""
+    """pchrun hands the notice on, as to any program that has not attached: no save can come."""
     code = textwrap.dedent("""
         import signal
         from told import say
@@ -195,7 +196,7 @@ def test_all_optimizers_count(trains, counting):
 
 
 def test_what_a_cuda_graph_replays_is_no_hang(trains, ctl):
-    """It calls no hook: so from its capture on nothing is counted, and no step is waited for."""
+    """A CUDA graph calls no hook. So after its capture nothing is counted, and the watchdog waits for no step."""
     cuda = """
         capturing = False
         def is_initialized():
@@ -249,7 +250,7 @@ def test_a_compiled_step_calls_the_hook_and_does_not_compile_it(trains, counting
 
 
 def test_who_does_not_train_takes_no_part(trains, counting):
-    """Workers, compilers, `python -c`: they import what is hooked, and train nothing."""
+    """Workers, compilers, `python -c`: they import hooked modules, and train nothing."""
     run = trains("""
         import multiprocessing, os, subprocess, sys
         from torch.optim import Optimizer
@@ -324,7 +325,7 @@ def test_a_program_that_attaches_is_left_alone(trains, earliest, early):
 
 @pytest.mark.parametrize("option", ["-S", "-E", "-I"])
 def test_a_python_that_looks_at_nothing_is_not_hooked(trains, option, fakes):
-    """And the watchdog does not end what it cannot see."""
+    """Such a program takes no part, and the watchdog does not end what it cannot see."""
     folder = fakes({})
     path = f"import sys\nsys.path[:0] = {[folder, os.path.dirname(__file__)]!r}\n"
     run = trains(path + TRAIN.replace('wait_for("go")', "import time; time.sleep(1.2)"))
@@ -356,7 +357,7 @@ def test_the_hidden_sitecustomize_runs(trains, fakes):
 
 
 def test_below_another_pchrun_that_instruments(trains):
-    """Both look for what the program imports, each by asking all others."""
+    """Both finders look for the program's imports, each by asking all other finders."""
     run = trains("from torch.optim import Optimizer; Optimizer().step(); import sys; print(sys.path)")
     folder = str(run.world.root / "other")
     os.mkdir(folder)
@@ -376,7 +377,7 @@ def test_what_the_hidden_sitecustomize_raises_is_told_as_ever(trains):
 
 
 def test_the_program_sees_what_it_would_have_seen(trains):
-    """Its path, and the loaders of its modules, which tell their source."""
+    """The program sees its usual path, and loaders of its modules that know their source."""
     code = """
         import inspect, sys
         import torch.optim
@@ -428,7 +429,7 @@ FITS = "from transformers import Trainer\nfrom told import say, wait_for\n"
 
 
 def test_a_fit_that_ends_well_is_done(trains):
-    """It was said of it that it has left without pch_done, at each end of a run that was fine."""
+    """Once, the log said at each good end that the rank had left without pch_done."""
     run = trains(FITS + "Trainer().train()", TRAINER).start("--instrument", n=2)
     assert run.result() == (0, "completed", None)
     assert run.job.err.count("Trainer.train takes part") == 1
@@ -437,7 +438,7 @@ def test_a_fit_that_ends_well_is_done(trains):
 
 
 def test_a_fit_that_raises_is_not_done(trains):
-    """Whatever the program makes of it."""
+    """The fit is not done, even if the program catches the exception."""
     run = trains(FITS + """
 def fail(step):
     if step == 2:
@@ -449,12 +450,12 @@ except ValueError:
 """, TRAINER).start("--instrument", n=None)
     assert run.result()[0] == 0
     assert run.report["ranks"][0]["done"] is False
-    assert "has left at step 2 without pch_done" in run.job.err
+    assert "has detached at step 2 without pch_done" in run.job.err
 
 
 def test_a_fit_behind_the_first_is_not_done(trains):
-    """It is counted. A scheduler that tells every process ends it: no success, though the first fit has come to its
-    end."""
+    """The later fit is only counted. A scheduler's signal to every process ends it: no success, though the first fit
+    has come to its end."""
     run = trains(FITS + """
 import signal
 signal.signal(signal.SIGTERM, lambda number, frame: exit(0))

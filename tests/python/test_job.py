@@ -97,7 +97,7 @@ def undisturbed():
 
 @pytest.mark.parametrize("shape", LOOPS)
 def test_a_preemption(program, world, shape):
-    """All ranks save one step and leave; started again they resume at it, and end as if nothing had been."""
+    """All ranks save one step and leave; started again they resume at that step, and end as undisturbed."""
     one = program(BEGIN + LOOPS[shape])
     one.start(n=3, ready="training")
     one.agree()
@@ -109,7 +109,7 @@ def test_a_preemption(program, world, shape):
     assert one.result()[:2] == (0, "completed")
     assert [event["step"] for event in world.events.all("begin")] == [0] * 3 + [step] * 3
     assert [event["state"] for event in world.events.all("end")] == [undisturbed()] * 3
-    assert "pch_done" not in one.job.err, "a rank has left without a word"
+    assert "pch_done" not in one.job.err, "a rank has left without a report"
 
 
 def test_a_stride(program, world):
@@ -123,7 +123,7 @@ def test_a_stride(program, world):
 
 
 def test_nobody_looks_at_should_save(program, world):
-    """The mistake is told, to both sides; the job is not held by it."""
+    """pchrun and the program both report the mistake, and the job goes on."""
     one = program(BEGIN + "job = pch.attach()\nstate = 0\nfor step in job.steps(10**9): train()")
     one.start(ready="training")
     one.job.send(signal.SIGTERM)
@@ -141,7 +141,7 @@ SAVE_RAISES = {
 
 @pytest.mark.parametrize("shape", SAVE_RAISES)
 def test_a_save_that_raises(program, world, shape):
-    """It fails on every rank, and the exception goes on, with its traceback."""
+    """The save fails on every rank, and the exception goes on, with its traceback."""
     code = BEGIN + "def fails(step): raise OSError('disk full: \\udcff')\njob = pch.attach()\nstate = 0\n"
     one = program(code + SAVE_RAISES[shape])
     one.start(n=2, ready="training")
@@ -153,7 +153,7 @@ def test_a_save_that_raises(program, world, shape):
 
 
 def test_its_own_saves(program, world):
-    """Reported before should_save is looked at, a save belongs to the iteration that it is made in."""
+    """A save that is reported before should_save is read belongs to its own iteration."""
     one = program(BEGIN + """
 with pch.attach() as job:
     for step in job.steps(6):
@@ -167,7 +167,7 @@ with pch.attach() as job:
 
 
 def test_a_save_that_is_not_there(program, world):
-    """It was committed, and the next start had nothing to load."""
+    """Once, such a save was committed, and the next start had nothing to load."""
     one = program("""
 import os, pch
 from told import say
@@ -305,7 +305,7 @@ def save_while(other):
 
 
 def start_to_wait(one, world):
-    """Starts two ranks; the pid of the one that waits for the other's save."""
+    """Starts two ranks; returns the pid of the rank that waits for the other's save."""
     one.start(n=2)
     world.events.wait("waits")
     pid = rank_pid(one, 0)
@@ -314,7 +314,7 @@ def start_to_wait(one, world):
 
 
 def test_a_wait_lets_other_threads_run(program, world):
-    """And refuses them what belongs to the training thread."""
+    """Other threads run meanwhile, but the calls of the training thread are refused to them."""
     one = program(WAITS + """
 def other():
     wait_for("waiting")
@@ -332,7 +332,7 @@ save_while(other)
     world.events.wait("ran")
     assert not world.events.all("answered")
     refused = [event["text"] for event in world.events.all("refused")]
-    assert len(refused) == 4 and all(text.startswith("another thread, or what a signal") for text in refused)
+    assert len(refused) == 4 and all(text.startswith("another thread, or the code that") for text in refused)
     one.complete("on")
 
 
@@ -341,7 +341,7 @@ def rank_pid(one, rank):
 
 
 def test_a_keyboard_interrupt_ends_a_wait(program, world):
-    """It is raised in the call that waits. The program may then make the call again."""
+    """The interrupt is raised in the call that waits. The program may then make the call again."""
     one = program(WAITS + """
 say("waits")
 try:
@@ -376,13 +376,14 @@ say("answered")
 """)
     pid = start_to_wait(one, world)
     os.kill(pid, signal.SIGUSR1)
-    assert world.events.wait("handled")["text"].startswith("another thread, or what a signal has interrupted")
+    assert world.events.wait("handled")["text"].startswith("another thread, or the code that a signal has interrupted")
     assert not world.events.all("answered")
     one.complete("on")
 
 
 def test_an_interrupt_of_a_rank_that_is_held(program, world):
-    """Its background save is done, and that of rank 1 is not. Its next step waits, and waits again after a signal."""
+    """Rank 0 has finished its background save, and rank 1 has not. So the next step of rank 0 waits, and waits again
+    after a signal."""
     one = program("""
 import pch
 from told import path_of, save, say, wait_for
@@ -462,7 +463,7 @@ save_while(other)
 
 
 def test_ranks_that_a_program_forks(program, world):
-    """It looks where the job resumes, closes, and forks its ranks, which attach by themselves."""
+    """The program looks where the job resumes, closes, and forks its ranks, which attach by themselves."""
     one = program("""
 import os, pch
 from told import save, say
@@ -498,8 +499,8 @@ def test_a_sigterm_to_a_rank_is_a_notice(program, world):
 
 @pytest.mark.parametrize("options, is_notice", [("", True), ("shield=False", False), ("saves=False", False)])
 def test_sigterm_is_taken_back_as_attach_has_it(program, world, options, is_notice):
-    """TensorFlow's clusters take SIGTERM in C, where Python does not see it, and do nothing with it. The shield came back
-    over it, even if the program had asked for none."""
+    """TensorFlow's clusters take SIGTERM in C, unseen by Python, and do nothing with it. Once, the shield came back
+    even if the program had asked for no shield."""
     one = program(f"""
 import ctypes, pch, signal
 from pch._pch import _take_sigterm
@@ -526,7 +527,7 @@ for step in job.steps(9):
 
 @pytest.mark.killed
 def test_the_loop_ends_when_pchrun_has_died(program, world):
-    """Below a shell, so that the kernel does not end it together with pchrun."""
+    """The program runs below a shell, so that the kernel does not end it together with pchrun."""
     one = program("""
 import pch
 from told import say
@@ -545,13 +546,33 @@ with pch.attach() as job:
     wait_until(lambda: not is_alive(pid), "the end of the rank")
 
 
-def test_the_readme_s_program(program, world):
-    """The example of the manual, as it stands there: preempted, and started again."""
-    readme = (os.path.join(os.path.dirname(__file__), "../../contrib/python/README.md"))
-    with open(readme, encoding="utf-8") as file:
-        code = re.search(r"^```python\n(# train.py\n.*?)^```", file.read(), re.S | re.M)[1]
-    one = program(code)
-    one.start("--drill", "20s", n=2)
+def python_of(readme):
+    """The first Python of a page."""
+    with open(os.path.join(os.path.dirname(__file__), "../..", readme), encoding="utf-8") as file:
+        return re.search(r"^```python\n(.*?)^```", file.read(), re.S | re.M)[1]
+
+
+# The functions that README's eight lines call.
+ROUND_THEM = """
+import os, time
+def load(path):
+    print(f"resumes at step {open(path).read() if path else 0}", flush=True)
+    return path
+def train_one_step(state):
+    time.sleep(0.0003)
+def save(state, path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(str(job.finished))
+    return path
+"""
+
+
+@pytest.mark.parametrize("readme, before", [("contrib/python/README.md", ""), ("README.md", ROUND_THEM)])
+def test_the_readme_s_program(program, world, readme, before):
+    """The first program of a page, as it stands there: preempted, and started again."""
+    one = program(before + python_of(readme))
+    one.start("--drill", "5s", n=2)
     one.job.finish()
     assert one.report["outcome"] == "preempted"
     step = one.report["commit"]["step"]

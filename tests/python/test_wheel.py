@@ -45,7 +45,7 @@ def test_its_programs_are_of_one_version(world, program):
 
 
 def test_one_node(program, world):
-    """As the package's page begins."""
+    """Installs and runs as the package's page begins."""
     one = program(TRAINING)
     world.env |= one.variables({})
     start = ["--checkpoint-dir", one.checkpoints, "--", "python", one.path]
@@ -61,7 +61,7 @@ def test_one_node(program, world):
 
 
 def test_what_python_runs_first(world):
-    """It lies beside the programs, not beside the package."""
+    """The file lies beside the programs, not beside the package."""
     show = 'import os; print(os.environ["PYTHONPATH"])'
     job = world.launch("--instrument", "--", "python", "-c", show)
     assert (job.finish(), job.out) == (0, f"{ENVIRONMENT / 'share/pchrun/python'}\n")

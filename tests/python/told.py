@@ -24,7 +24,8 @@ def wait_for(name, patience=15):
 
 
 def hold(finished, at=5, patience=15):
-    """Where the test gives a notice (NOTICE): tells that this rank has finished so many steps, and waits for it."""
+    """Where the test gives a notice (NOTICE): reports that this rank has finished `at` steps, and waits for the
+    notice."""
     if finished == at and "NOTICE" in os.environ and not int(os.environ.get("PCH_RESUME_STEP", 0)):
         say("training")
         wait_for("on", patience)

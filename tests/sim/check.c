@@ -51,6 +51,20 @@ void check_step(struct world *w, const struct proc *p)
         }
 }
 
+/* The time between two saves without a notice, if it is by time. The core may choose it. */
+static int64_t period_in_force(struct world *w)
+{
+    struct core_report report;
+    if (!w->s.every_most)
+        return w->s.every_ns;
+    core_report(w->hosts[0].core, &report);
+    int64_t every = report.job.save_every_ns;
+    if (every < w->s.every_ns || every > w->s.every_most)
+        fail(w, "node 0 saves every %lld ms, out of %lld to %lld", (long long)(every / NS_PER_MS),
+             (long long)(w->s.every_ns / NS_PER_MS), (long long)(w->s.every_most / NS_PER_MS));
+    return every;
+}
+
 /* Checks the saves without a notice. A crash costs at most the steps of one period, and the steps
  * during the agreement and the save. */
 void check_period(struct world *w, const struct proc *p)
@@ -60,14 +74,15 @@ void check_period(struct world *w, const struct proc *p)
     int64_t save = schedule_longest(&w->s, w->s.save_time);
     int64_t step = schedule_longest(&w->s, w->s.step_time);
     int64_t attached = schedule_longest(&w->s, w->s.attach_at);
-    /* A save of its own may be under way. */
+    /* An own save may be under way. */
     int64_t takes = 8 * w->s.delay_max + 2 * save + 3 * step + 100 * NS_PER_MS;
     uint64_t steps = w->s.stride[p->index] * (4 + 2 * (uint64_t)takes / (uint64_t)step);
     int64_t since = w->record_at ? w->record_at : attached + S;
     if (w->s.every_steps && p->step > w->record + w->s.every_steps + steps)
         fail(w, "process %d has finished step %llu, the last commit is of step %llu", p->index,
              ull(p->step), ull(w->record));
-    if (w->s.every_ns && w->now > since + w->s.every_ns + takes)
+    int64_t every = period_in_force(w);
+    if (every && w->now > since + every + takes)
         fail(w, "process %d trains %lld ms after the last commit", p->index,
              (long long)((w->now - since) / NS_PER_MS));
 }
@@ -111,7 +126,8 @@ static void check_not_too_soon(struct world *w, uint64_t step)
     /* At the end of the training a save may come early: no later step exists. */
     if (w->s.every_steps && step < w->record + w->s.every_steps && step != w->s.declared_last)
         fail(w, "step %llu is committed right after step %llu", ull(step), ull(w->record));
-    if (w->s.every_ns && w->record_at && w->now < w->record_at + w->s.every_ns)
+    int64_t every = period_in_force(w);
+    if (every && w->record_at && w->now < w->record_at + every)
         fail(w, "step %llu is committed %lld ms after the last", ull(step),
              (long long)((w->now - w->record_at) / NS_PER_MS));
 }
@@ -142,43 +158,6 @@ void check_port(struct world *w, int node, uint16_t port)
     if (port != w->port)
         fail(w, "node %d starts its processes with port %u; node 0 has picked %u", node, port,
              w->port);
-}
-
-/* No part of the last generation remains, and all nodes begin from the last commit. */
-void check_generation(struct world *w, int node, uint32_t generation, uint64_t step)
-{
-    if (generation <= w->hosts[node].generation)
-        fail(w, "node %d: generation %u follows %u", node, generation, w->hosts[node].generation);
-    for (int i = 0; i < w->nall; i++)
-        if (proc_is_alive(&w->procs[i]) && w->procs[i].generation < generation)
-            fail(w, "node %d begins generation %u, and process %d of the last one still runs", node,
-                 generation, i);
-    for (int i = 0; i < w->s.nprocs; i++) {
-        const struct proc *p = &w->procs[node * w->s.nprocs + i];
-        if (p->is_connected || p->is_going)
-            fail(w, "node %d begins generation %u, and process %d of the last one is attached",
-                 node, generation, p->index);
-    }
-    if (w->hosts[node].nwriting > 0)
-        fail(w, "node %d begins generation %u, and its record is still being written", node,
-             generation);
-    for (int i = 0; i < w->s.nnodes && !w->s.leaves_leftovers; i++)
-        if (w->hosts[i].is_alive && w->hosts[i].has_leftover && w->hosts[i].generation < generation)
-            fail(w,
-                 "node %d begins generation %u, and what the last one left on node %d still runs",
-                 node, generation, i);
-    if (step != (generation > w->generation ? w->record : w->base_step))
-        fail(w, "node %d begins generation %u from step %llu; the record says %llu", node,
-             generation, ull(step), ull(w->record));
-    int64_t near = check_near_at(w, &w->hosts[node], false);
-    if (generation > w->generation && near < w->now - 2 * S)
-        fail(w, "node %d begins generation %u, and its notice is near since %lld ms", node,
-             generation, (long long)((w->now - near) / NS_PER_MS));
-    if (w->s.restart.after_notice)
-        return;
-    if (w->s.restart.max == 0 || (w->s.restart.window_ns == 0 && w->s.restart.start_max == 0 &&
-                                  generation > (uint32_t)w->s.restart.max))
-        fail(w, "generation %u, and %d restarts are allowed", generation, w->s.restart.max);
 }
 
 static bool has_ended_well(const struct proc *p)
@@ -236,14 +215,15 @@ void check_leftover(struct world *w, int node)
              (long long)((w->now - host->ended_at) / NS_PER_MS));
 }
 
-/* True if it was attached and ended with 0, but never reported its end: the 0 proves nothing. */
+/* True if the process was attached and ended with 0, but never reported its end: the 0 proves
+ * nothing. */
 static bool ended_in_silence(const struct world *w, const struct proc *p)
 {
     bool is_silent = p->is_cut || (w->s.is_mute[p->index] && p->is_attached);
     return p->state == PROC_DEAD && p->ended_well && is_silent && !p->is_done;
 }
 
-/* True if its supervisor waits for it to report its end. */
+/* True if the supervisor waits for the process to report its end. */
 static bool may_stay_attached(const struct world *w, const struct proc *p)
 {
     return w->s.stays_attached[p->index];
@@ -292,7 +272,7 @@ static void check_alone(struct world *w)
     bool has_ended_well = host->ended_at && !host->has_failed && !any_is(w, ended_in_silence);
     int64_t limit = sweep_limit(w, 0) + (any_is(w, may_stay_attached) ? S : 0);
     if (any_is(w, may_stay_attached) && (w->s.restart.max > 0 || w->s.restart.after_notice))
-        limit += (10 + 10 + 5 + 1) * S; /* it may leave yet, and would be started again */
+        limit += (10 + 10 + 5 + 1) * S; /* the node may leave yet, and would be started again */
     limit += w->s.restart.backoff_max_ns + (w->s.restart.after_notice ? w->s.most_grace : 0);
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
@@ -305,7 +285,7 @@ static void check_alone(struct world *w)
         !any_is(w, ended_in_silence))
         fail(w, "failed, and no process had");
     if (any_is(w, ended_in_silence) && host->outcome == OUTCOME_COMPLETED)
-        fail(w, "completed, and a process had ended without a word");
+        fail(w, "completed, and a process had ended without a report");
     check_unattached(w);
 }
 
@@ -415,7 +395,7 @@ static bool hangs(const struct world *w, const struct proc *p)
     return p->hung_at || goes_on_unheard(w, p);
 }
 
-/* True if every node has known long enough that a notice is near. */
+/* Every node has known long enough that a notice is near. */
 static bool is_notice_near(const struct world *w)
 {
     return !w->s.has_loss && !w->s.drop && check_nearest_at(w) < w->end_at - 5 * S;
@@ -445,18 +425,22 @@ static void check_hang(struct world *w, const struct host *host)
 {
     int rank, step;
     if (w->now > w->moved_at + hang_limit(w))
-        fail(w, "the hang was found %lld s after anybody has moved",
+        fail(w, "the hang was found %lld s after the last action of a process",
              (long long)((w->now - w->moved_at) / S));
     if (is_notice_near(w))
         fail(w, "a hang was found while a notice was near: %s", host->why);
     if (!any_is(w, hangs))
         fail(w, "a hang was found, and no process hangs: %s", host->why);
+    if (w->s.patience && strncmp(host->why, "node ", 5) == 0)
+        return; /* all others had ended by then */
     if (sscanf(host->why, "rank %d (process %*d on node %*d, ) is behind: it has stood at step %d",
                &rank, &step) != 2) {
         if (!strstr(host->why, "not attached within"))
             fail(w, "the hang does not name a rank: %s", host->why);
         return;
     }
+    if (w->procs[rank].had_given_up)
+        fail(w, "process %d gave up its wait for another, and is named: %s", rank, host->why);
     /* Compare the steps at the time of the decision. Later, processes that waited for an ended
      * process go on, and a failed restart ends the job much later. */
     for (int i = 0; i < w->nall; i++) {
@@ -532,6 +516,9 @@ void check_exit(struct world *w, int node)
         break;
     case OUTCOME_HANG:
         check_hang(w, host);
+        break;
+    case OUTCOME_FAILED:
+        check_gave_up(w, node);
         break;
     case OUTCOME_STOPPED:
         if (!w->was_stopped)
@@ -715,7 +702,8 @@ static void check_withdrawn(struct world *w)
              verdict_name(w->hosts[0].outcome), w->hosts[0].why);
 }
 
-/* The others miss a dead supervisor within the heartbeat's time-out. All nodes leave soon after. */
+/* The others detect a dead supervisor within the heartbeat's time-out. All nodes leave soon after.
+ */
 static void check_losses(struct world *w)
 {
     static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
@@ -733,8 +721,9 @@ static void check_losses(struct world *w)
  * paused. */
 static bool is_heard_at_once(const struct world *w)
 {
-    static const unsigned others = 1U << DO_CHECKPOINT | 1U << DO_ADVICE | 1U << DO_PARTITION |
-                                   1U << DO_PAUSE | 1U << DO_FREEZE | 1U << DO_BREAK;
+    static const unsigned others = 1U << DO_CHECKPOINT | 1U << DO_SAVE_END | 1U << DO_ADVICE |
+                                   1U << DO_PARTITION | 1U << DO_PAUSE | 1U << DO_FREEZE |
+                                   1U << DO_BREAK;
     bool is = !w->first_notice_at && !w->s.own_every && !w->s.every_steps && !w->s.every_ns &&
               !w->s.drop && !w->s.reorder;
     for (int i = 0; i < w->s.nfaults; i++)
@@ -778,7 +767,8 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
         return;
     core_report(w->hosts[p->node].core, &report);
     if (!report.first_cause.fault || report.first_cause.pid != 1000 + p->index)
-        fail(w, "node %d knows that process %d has died, and does not tell", p->node, p->index);
+        fail(w, "node %d knows that process %d has died, and does not report it", p->node,
+             p->index);
 }
 
 /* The nodes' clocks may differ. A time in a message is right within the error that the message
@@ -844,7 +834,7 @@ static void check_first(struct world *w)
     const struct host *chief = &w->hosts[0];
     const struct core_report *r = &chief->report;
     if (!chief->has_exited || !r->first_cause.fault || r->first_cause.fault == FAULT_LOST ||
-        !r->first_cause.pid) /* it was replaced */
+        !r->first_cause.pid) /* the job was replaced */
         return;
     int node = r->first_cause.node;
     const struct host *named = &w->hosts[node];
@@ -860,7 +850,7 @@ static void check_first(struct world *w)
     if (r->first_cause.pid > 0 && !standstill(w) && all_could_tell(w) &&
         (!w->is_seen_late || knows_times(w)) && w->procs[r->first_cause.pid - 1000].has_missed &&
         !w->procs[r->first_cause.pid - 1000].is_cut)
-        fail(w, "node 0 names process %d, which only missed one that had gone",
+        fail(w, "node 0 names process %d, which failed only because another had ended",
              r->first_cause.pid - 1000);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct told *told = &w->hosts[i].told;
@@ -968,6 +958,7 @@ void check_end(struct world *w)
     check_all_told(w);
     if (w->stop_at)
         check_stop(w);
+    check_saved_end(w);
     check_returned(w);
     if (w->s.is_benign)
         check_benign(w);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The promises of notices that leave just a save, or a long grace, that stand at the start, that
- * are repeated. See sim.h.
+ * are repeated; of a request to save and end the job; and of processes that give up. See sim.h.
  */
 #include "sim.h"
 
 #include "base/clock.h"
 #include "core/common/grace.h"
 #include "core/common/verdict.h"
+
+#include <string.h>
 
 #define S NS_PER_S
 
@@ -180,14 +182,47 @@ void check_unattached(struct world *w)
     const struct host *host = &w->hosts[0];
     bool is_holding = host->held_notice && check_holds_notice(host);
     int64_t until = host->deadlines[NOTICE_OF_SIGNAL];
-    bool may_have_left = any_has_attached(w) || (until && until - w->s.grace <= host->ended_at);
+    bool may_have_left = any_has_attached(w) || host->had_signal;
     bool was_asked = host->signalled_at && host->signalled_at <= host->ended_at;
     bool has_returned = !any_has_attached(w) && !until && !was_asked;
     bool has_ended_well = host->ended_at && !host->has_failed && !any_ended_in_silence(w);
     for (int i = 0; i < w->nall && is_holding && may_have_left; i++)
         if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
-            fail(w, "completed after a notice, and process %d never said that it was done", i);
+            fail(w, "completed after a notice, and process %d did not report that it was done", i);
     if (has_ended_well && has_returned && host->outcome == OUTCOME_PREEMPTED_UNSAVED)
         fail(w, "every command had returned by itself, and the outcome is %s (%s)",
              verdict_name(host->outcome), host->why);
+}
+
+/* A job that was to save and end, and did not give that up, is not started again. */
+void check_saved_end(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    if (w->is_to_save_and_end && verdict_is_restart(chief->outcome))
+        fail(w, "the job was to save and end, and node 0 says %s (%s)",
+             verdict_name(chief->outcome), chief->why);
+    if (!w->s.is_saved_end)
+        return;
+    if (chief->outcome != OUTCOME_STOPPED && chief->outcome != OUTCOME_COMPLETED)
+        fail(w, "the job was only to save and end, and node 0 says %s (%s)",
+             verdict_name(chief->outcome), chief->why);
+    /* A rank that saves in the background is held one step later. */
+    for (int i = 0; i < w->nall; i++)
+        if (chief->outcome == OUTCOME_STOPPED &&
+            w->procs[i].page_step > w->record + (w->s.style == STYLE_ASYNC ? w->s.stride[i] : 0))
+            fail(w, "process %d has finished step %llu, and the job was ended with step %llu", i,
+                 ull(w->procs[i].page_step), ull(w->record));
+}
+
+/* A process that gives up shows that another one hangs. Of a process that has not attached only the
+ * signal is known. */
+void check_gave_up(struct world *w, int node)
+{
+    const struct host *host = &w->hosts[node];
+    bool is_known = true;
+    for (int i = 0; i < w->nall; i++)
+        is_known = is_known && (w->procs[i].is_attached || w->procs[i].is_counting);
+    if (strstr(host->why, SIM_GAVE_UP) || (is_known && strstr(host->why, "signal 6 ")))
+        fail(w, "a process gave up its wait for one that hangs, and node %d says failed: %s", node,
+             host->why);
 }

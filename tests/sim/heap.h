@@ -2,8 +2,8 @@
  *
  * heap: what is to happen in virtual time, first by time, then by order of entry. Its items are all
  * of one type, which begins with the two fields of struct due; `size` is that type's. Owns its
- * memory: heap_free(). Where memory is short the process ends. Inline, since the simulator does
- * this for every event, and with the size known it is as fast as for that type alone.
+ * memory: heap_free(). If memory is short, the process ends. The functions are inline, because the
+ * simulator calls them for every event, and a known size makes them fast.
  */
 #pragma once
 
@@ -53,7 +53,7 @@ static inline void heap_add(struct heap *heap, const void *item, size_t size)
     memcpy(items + i * size, item, size);
 }
 
-/* There is one. */
+/* The heap must have an item. */
 static inline void heap_take(struct heap *heap, void *ret, size_t size)
 {
     char *items = heap->items, *last = items + --heap->n * size;

@@ -19,7 +19,7 @@ static const char usage[] =
     "\n"
     "  SEED ...     run these seeds alone\n"
     "  --seeds N    how many schedules to run (default 10000)\n"
-    "  --minutes N  go on for so long instead\n"
+    "  --minutes N  run for N minutes instead\n"
     "  --from SEED  the first seed (default 1; with --minutes, by the clock)\n"
     "  --trace SEED run this one seed and print what happens\n"
     "  --table[=N]  instead, show how the chief's work grows with the job, from 8 to N nodes\n"
@@ -29,7 +29,7 @@ static const char usage[] =
 
 struct options {
     uint64_t seeds, minutes, from, trace;
-    uint64_t table; /* up to so many nodes, 0: no table */
+    uint64_t table; /* up to this many nodes, 0: no table */
     bool is_quiet;
     char **kept; /* seeds to run alone, nkept of them; 0: all from `from` */
     uint64_t nkept;
@@ -136,8 +136,8 @@ static void show(const struct options *o, const struct sum *sum)
     putchar('\n');
 }
 
-/* Each schedule uses the memory of the last one again. Without this the kernel takes it back each
- * time, which costs a third of the time. */
+/* Each schedule uses the memory of the last one again. Otherwise the kernel takes the memory back
+ * each time, which costs a third of the time. */
 static void keep_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, 32 << 20);

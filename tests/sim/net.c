@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The network between the nodes: one line from each member to the chief. A message takes its time;
- * in a wild schedule it may be lost, doubled or overtaken, which TCP would not do, but which the
- * protocol must bear. A line breaks with all that is in flight; each end learns of it at its own
- * time. See sim.h.
+ * The network between the nodes: one line from each member to the chief. In a wild schedule a
+ * message may be lost, doubled or overtaken. TCP does not do so, but the protocol must bear it. A
+ * line breaks with all messages in flight; each end learns of the break at its own time. See sim.h.
  */
 #include "sim.h"
 
@@ -51,7 +50,7 @@ static int line_of(const struct world *w, int node, int conn)
     return -1;
 }
 
-/* Encoded and decoded, as by src/peers: what the core says must never be refused. */
+/* Encodes and decodes, as src/peers does: no message of the core may ever be refused. */
 static struct peermsg *pass_wire(struct world *w, const struct peermsg *msg)
 {
     static uint8_t data[FRAME_MAX];
@@ -91,8 +90,7 @@ void net_send(struct world *w, int node, const struct action *action)
     int line = line_of(w, node, action->peer.conn);
     if (line < 0 || !w->hosts[line].is_up)
         return;
-    /* The start of a connection is not lost in it: without HELLO there is no connection to speak
-     * of. */
+    /* The first message of a connection is not lost: without HELLO there is no connection. */
     bool is_first =
         msg->type == PEERMSG_HELLO || msg->type == PEERMSG_WELCOME || msg->type == PEERMSG_REFUSED;
     if (!is_first && rng_chance(&w->rng, w->s.drop))
@@ -106,7 +104,7 @@ void net_arrive(struct world *w, const struct happening *h)
 {
     struct host *line = &w->hosts[h->node];
     if (h->epoch != line->line_epoch)
-        return; /* it was in flight when the line broke */
+        return; /* the message was in flight when the line broke */
     if (net_is_cut(w, h->node))
         return;
     if (h->what == H_TO_CHIEF)
@@ -175,7 +173,7 @@ bool net_is_cut(const struct world *w, int node)
     return w->now < w->hosts[node].cut_until || w->now < w->hosts[0].cut_until;
 }
 
-/* The kernel closes what a dead supervisor had open, behind what that had sent. */
+/* The kernel closes the connections of a dead supervisor, after its last messages. */
 static void end_line(struct world *w, int line, int dead)
 {
     struct host *host = &w->hosts[line];

@@ -12,7 +12,7 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
-/* Which of two that failed was first can be told if there is so much between them. */
+/* If two processes fail, the order is known only if the failures are this far apart. */
 #define LARGE_NS (700 * MS)
 
 bool proc_is_alive(const struct proc *p)
@@ -50,7 +50,7 @@ static void say(struct world *w, struct proc *p, const struct procmsg *msg)
     proc_at(w, p, (struct happening){.at = p->said_at, .what = H_FROM_PROC, .data = copy});
 }
 
-/* The supervisor sees the end of the connection behind all that was said before. */
+/* The supervisor sees the end of the connection after all earlier messages. */
 static void hang_up(struct world *w, struct proc *p, int64_t at)
 {
     p->is_connected = false;
@@ -59,7 +59,7 @@ static void hang_up(struct world *w, struct proc *p, int64_t at)
     proc_at(w, p, (struct happening){.at = p->said_at, .what = H_PROC_GONE, .arg = p->page_step});
 }
 
-/* pch_close, or the end of a program that ends as it means to. */
+/* pch_close, or the intended end of a program. */
 static void say_goodbye(struct world *w, struct proc *p, int status)
 {
     say(w, p, &(struct procmsg){.type = PROCMSG_CLOSE, .step = p->page_step, .number = status});
@@ -74,7 +74,7 @@ static bool has_finished(const struct proc *p, uint64_t step)
     return p->step >= step || p->is_done || p->ended_well;
 }
 
-/* Not those of the last generation, whose successors are still to be started. */
+/* False for processes of the last generation, whose successors are still to be started. */
 static bool is_of_now(const struct world *w, const struct proc *p)
 {
     return p->generation == w->generation;
@@ -98,7 +98,7 @@ static int64_t step_time(const struct world *w, const struct proc *p)
 static void next_step(struct world *w, struct proc *p)
 {
     if (w->s.is_lockstep && !peers_have_finished(w, p->step))
-        plan(w, p, PROC_COLLECTIVE, -1);
+        plan(w, p, PROC_COLLECTIVE, w->s.patience ? w->s.patience : -1);
     else
         plan(w, p, PROC_TRAINING, rng_time(&w->rng, step_time(w, p) / 2, step_time(w, p)));
 }
@@ -135,15 +135,15 @@ static void wake_savers(struct world *w)
 /* --- the end --- */
 
 /* The supervisor may learn at once that an attached process has failed. The files of the process
- * are closed, and its end is told, only after its memory has been taken down. Returns how long that
- * takes. */
+ * are closed, and its end is reported, only after its memory has been taken down. Returns how long
+ * that takes. */
 static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
 {
     struct rng r = {w->s.seed + (uint64_t)w->now};
     int64_t teardown = w->s.teardown[p->index], at = w->now + rng_time(&r, 0, MS / 2);
     if (!p->is_attached || !status || teardown < 0)
         return 0;
-    /* Its earlier messages are heard first. */
+    /* The earlier messages of the process are read first. */
     at = p->said_at < at ? at : p->said_at + 1;
     proc_at(w, p, (struct happening){.at = at, .what = H_CHILD_DYING, .arg = (uint64_t)status});
     if (w->s.misses_procs && teardown > LARGE_NS)
@@ -152,7 +152,8 @@ static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
 }
 
 /* A crash may be unknown until the supervisor sees the end of the process, and the supervisor may
- * be kept waiting. The other processes miss it at once. Returns how late the end is seen. */
+ * be kept waiting. The other processes miss the crashed one at once. Returns how late the end is
+ * seen. */
 static int64_t be_missed(struct world *w, const struct proc *p, int status)
 {
     struct rng r = {w->s.seed + (uint64_t)w->now};
@@ -171,7 +172,8 @@ void proc_die(struct world *w, struct proc *p, int status)
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;
-    p->has_missed = p->has_missed && status == p->dies_with; /* or it was killed before it could */
+    p->has_missed = p->has_missed && status == p->dies_with; /* or the process was killed before it
+                                                              * could fail */
     int64_t gone = w->now + tell_of_death(w, p, status) + be_missed(w, p, status);
     if (p->is_connected && status == 0 && (!w->s.is_mute[p->index] || w->s.is_hidden[p->index]))
         say_goodbye(w, p, w->s.is_hidden[p->index]);
@@ -213,7 +215,7 @@ void proc_signal(struct world *w, struct proc *p, int number)
         proc_die(w, p, number);
 }
 
-/* Its own handler ends the training, and the program returns 0. */
+/* The program's own handler ends the training, and the program returns 0. */
 void proc_catch(struct world *w, struct proc *p)
 {
     struct rng r = {w->s.seed + (uint64_t)w->now};
@@ -229,9 +231,29 @@ void proc_confess(struct world *w, struct proc *p, int64_t lingers)
     if (!proc_is_alive(p) || !p->is_attached)
         return;
     trace(w, "process %d: says why it fails", p->index);
-    say(w, p, &(struct procmsg){.type = PROCMSG_ERROR, .number = 3, .text = "out of luck"});
+    struct procmsg msg = {.type = PROCMSG_ERROR, .number = 3};
+    str_copy(msg.text, sizeof msg.text, p->index % 2 ? "out of luck" : SIM_REPEATS);
+    say(w, p, &msg);
     p->dies_with = 3 << 8;
     plan(w, p, PROC_ENDING, lingers);
+}
+
+/* Tells when it will give up. */
+static void say_patience(struct world *w, struct proc *p)
+{
+    if (w->s.patience)
+        say(w, p, &(struct procmsg){.type = PROCMSG_TIMEOUT, .number = w->s.patience / MS});
+}
+
+/* It has waited for the others for too long. */
+static void give_up(struct world *w, struct proc *p)
+{
+    trace(w, "process %d: gives up", p->index);
+    p->gave_up_at = w->now;
+    if (p->is_connected && w->s.says_so)
+        say(w, p, &(struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = SIM_GAVE_UP});
+    p->dies_with = w->s.says_so ? 1 << 8 : SIGABRT;
+    plan(w, p, PROC_ENDING, rng_time(&w->rng, 0, S));
 }
 
 void proc_miss(struct world *w, struct proc *p)
@@ -239,7 +261,7 @@ void proc_miss(struct world *w, struct proc *p)
     bool is_computing = p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE;
     if (!is_computing || p->is_writing || p->dies_with) /* a save needs no peer */
         return;
-    trace(w, "process %d: misses a peer, and fails", p->index);
+    trace(w, "process %d: fails because a peer has ended", p->index);
     p->has_missed = true;
     p->dies_with = 1 << 8;
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS / 10, 100 * MS));
@@ -318,7 +340,8 @@ static void end_save(struct world *w, struct proc *p)
 
 /* --- the gate --- */
 
-/* Closes and attaches anew, as a worker does that its launcher starts again: it remembers no round.
+/* Closes and attaches anew, like a worker that its launcher starts again. The process remembers no
+ * round.
  */
 static void reattach(struct world *w, struct proc *p)
 {
@@ -333,7 +356,8 @@ static void reattach(struct world *w, struct proc *p)
     plan(w, p, PROC_BOOTING, rng_time(&w->rng, MS, 200 * MS));
 }
 
-/* Only where the last round has been served by all: within one it would have to save twice. */
+/* Only after all have served the last round: within a round the process would have to save twice.
+ */
 static bool wants_to_reattach(const struct world *w, const struct proc *p)
 {
     uint64_t word = w->hosts[p->node].gate;
@@ -346,7 +370,7 @@ static bool wants_to_reattach(const struct world *w, const struct proc *p)
     return p->step > w->base_step + 12 && p->step < w->s.last_step;
 }
 
-/* It has closed what it did not open, or was cut off: it finds out at its next step. */
+/* The process has closed a descriptor of libpch, or was cut off. It finds out at its next step. */
 static bool is_cut_now(struct world *w, struct proc *p)
 {
     uint64_t at = w->s.cut_at[p->index];
@@ -416,8 +440,7 @@ static void look(struct world *w, struct proc *p)
         leave(w, p);
         return;
     }
-    if (p->held_run) { /* its background save belongs to a round that ends the run */
-        p->held_run = false;
+    if (p->held_run) { /* the background save belongs to a round that ends the run */
         say(w, p, &(struct procmsg){.type = PROCMSG_HELD, .step = p->step, .tag = p->served_tag});
         plan(w, p, PROC_ANSWER, -1);
         return;
@@ -446,7 +469,7 @@ static void look(struct world *w, struct proc *p)
 /* --- ranks that only count their steps --- */
 
 /* Some of the processes that do not attach only tell their steps, from the first step that they
- * finish. Drawn apart, so that all other schedules stay as they were. */
+ * finish. They are drawn apart, so that all other schedules stay the same. */
 static bool wants_to_count(const struct world *w, const struct proc *p)
 {
     struct rng r = {w->s.seed * 64 + (uint64_t)p->index};
@@ -467,6 +490,7 @@ static void begin_to_count(struct world *w, struct proc *p)
                           .step = w->base_step,
                           .first_step = w->base_step};
     say(w, p, &msg);
+    say_patience(w, p);
 }
 
 static void finish_step(struct world *w, struct proc *p)
@@ -487,7 +511,7 @@ static void finish_step(struct world *w, struct proc *p)
 
 /* --- the start --- */
 
-/* It knows nothing of its predecessor, but for what that has saved. */
+/* The new process knows only its predecessor's saves. */
 static void renew(struct world *w, struct proc *p)
 {
     *p = (struct proc){.index = p->index,
@@ -553,10 +577,11 @@ void proc_told(struct world *w, const struct happening *h)
         return;
     switch (msg->type) {
     case PROCMSG_WELCOME:
-        if (p->is_counting) /* it has not waited */
+        if (p->is_counting) /* such a process has not waited */
             break;
         p->is_attached = true;
         p->served_tag = msg->tag;
+        say_patience(w, p);
         next_step(w, p);
         break;
     case PROCMSG_REFUSED:
@@ -574,15 +599,18 @@ void proc_told(struct world *w, const struct happening *h)
             break;
         if (msg->action == PROC_EXIT)
             leave(w, p);
+        else if (p->held_run) /* it has finished a step, and only now looks at its gate */
+            plan(w, p, PROC_LOOKING, 0);
         else
             go_on(w, p);
+        p->held_run = false;
         break;
     default:
         break;
     }
 }
 
-/* Whatever it does, it does not go on. */
+/* The process makes no further progress, in any state. */
 void proc_hang(struct world *w, struct proc *p)
 {
     if (!proc_is_alive(p) || p->state == PROC_ENDING)
@@ -603,6 +631,9 @@ void proc_move(struct world *w, const struct happening *h)
         break;
     case PROC_TRAINING:
         finish_step(w, p);
+        break;
+    case PROC_COLLECTIVE:
+        give_up(w, p);
         break;
     case PROC_LOOKING:
         look(w, p);

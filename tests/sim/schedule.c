@@ -191,15 +191,16 @@ static void draw_changes(struct schedule *s, int64_t at, struct rng *r)
         s->faults[i].node = s->faults[0].node;
 }
 
-/* A source tells one node, or that of every node at its own pace; says it again, with another
- * deadline; takes it back; gives another. */
+/* The source of one node gives a notice, or each node's source does, at its own pace. A source may
+ * repeat its notice with another deadline, withdraw it, or give another one. */
 static void draw_sources(struct schedule *s, int64_t at, struct rng *r)
 {
     if (rng_chance(r, 150)) {
         draw_changes(s, at, r);
         return;
     }
-    if (s->is_forwarded && rng_chance(r, 500)) /* it is asked late, and has to be there then */
+    if (s->is_forwarded &&
+        rng_chance(r, 500)) /* this process is asked late, and must be there then */
         at = train_for_long(s, r);
     int64_t left = rng_chance(r, 200) ? 0 : rng_time(r, S, rng_chance(r, 500) ? 30 * S : 200 * S);
     int n = rng_chance(r, 300) ? s->nnodes : 1, more = (int)rng_below(r, 4);
@@ -262,7 +263,7 @@ static void draw_faults(struct schedule *s, struct rng *r)
     }
 }
 
-/* Without a debugger it may stay so for ever. */
+/* Without a debugger the process may stay stopped for ever. */
 static void draw_halt(struct schedule *s, struct rng *r)
 {
     add(s, DO_STOP, draw_moment(s, r), r);
@@ -273,8 +274,8 @@ static void draw_halt(struct schedule *s, struct rng *r)
         f->length = SIM_FOR_EVER_NS;
 }
 
-/* One hangs, at any step and in whatever it does; or only looks like it: it is stopped for a while,
- * or evaluates for longer than a step may take. */
+/* One process hangs, at any step and in any activity. Or it only seems to hang: it is stopped for a
+ * while, or evaluates for longer than a step may take. */
 static void draw_hangs(struct schedule *s, struct rng *r)
 {
     s->is_watched = rng_chance(r, 900);
@@ -289,7 +290,7 @@ static void draw_hangs(struct schedule *s, struct rng *r)
         s->eval_proc = (int)rng_below(r, (uint64_t)(s->nnodes * s->nprocs));
         s->eval_step = s->first_step + rng_below(r, 3) * STRIDES;
         s->eval_time = rng_time(r, S, SIM_EVAL_NS - S);
-        if (s->is_silent[s->eval_proc]) /* it cannot say so */
+        if (s->is_silent[s->eval_proc]) /* the process cannot report the phase */
             s->eval_proc = -1;
     }
     if (!rng_chance(r, 200))
@@ -340,7 +341,7 @@ static void find_graces(struct schedule *s)
     }
 }
 
-/* At the worst, from any step to the next at which all can stop. */
+/* The longest way from any step to the next at which all can stop. */
 static int64_t to_common_step(const struct schedule *s, int proc)
 {
     bool is_mixed = false;
@@ -349,7 +350,7 @@ static int64_t to_common_step(const struct schedule *s, int proc)
     return s->step_time[proc] * (is_mixed ? STRIDES / (int64_t)s->stride[proc] : 1);
 }
 
-/* Of its own, so often that several fall between an agreement and its step. */
+/* The process saves so often that several own saves fall between an agreement and its step. */
 static bool saves_all_the_time(const struct schedule *s, int proc)
 {
     int64_t between = (int64_t)(s->own_every / s->stride[proc]) * s->step_time[proc];
@@ -372,7 +373,7 @@ static bool behaves(const struct schedule *s, int64_t save_time)
     return true;
 }
 
-/* And there is time for that. */
+/* As behaves(), and there is time for the save. */
 static bool can_save(const struct schedule *s, int64_t save_time)
 {
     return behaves(s, save_time) && s->least_grace >= 20 * S;
@@ -389,8 +390,8 @@ static bool is_benign(const struct schedule *s)
            !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE | 1U << DO_TWIN));
 }
 
-/* The same, but for a slow disk. The save may come too late, and no node leaves later because of
- * that. */
+/* As is_benign(), but with a slow disk. The save may come too late, and no node leaves later
+ * because of that. */
 static bool is_prompt(const struct schedule *s)
 {
     struct schedule quick = *s;
@@ -398,8 +399,8 @@ static bool is_prompt(const struct schedule *s)
     return s->slow_disk && !s->restart.after_notice && is_benign(&quick);
 }
 
-/* Nothing but the network fails. A node with a notice leaves in time, even if another node is
- * mute. */
+/* Nothing but the network fails. A node with a notice leaves in time, even if another node
+ * sends nothing. */
 static bool is_cut(const struct schedule *s)
 {
     return behaves(s, 2 * S) && s->least_grace >= 3 * S && s->eval_proc < 0 &&
@@ -414,11 +415,14 @@ static bool is_calm(const struct schedule *s)
            s->delay_max <= 20 * MS && !has_fault(s, ~(SIGNALS | 1U << DO_KILL_SAVED));
 }
 
-/* One long notice, and nothing else: nine tenths of it belong to the training. */
+/* One long notice, and nothing else: nine tenths of it belong to the training. The notice must be
+ * long compared to the way from one step at which all can stop to the next. */
 static int64_t uses(const struct schedule *s)
 {
-    int64_t step = schedule_longest(s, s->step_time);
-    if (schedule_longest(s, s->attach_at) > 8 * S) /* the first save waits for it */
+    int64_t step = 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        step = to_common_step(s, i) > step ? to_common_step(s, i) : step;
+    if (schedule_longest(s, s->attach_at) > 8 * S) /* the first save waits for the attach */
         return 0;
     const struct fault *last = &s->faults[s->nfaults ? s->nfaults - 1 : 0];
     bool is_one = s->nfaults == 1 && last->kind == DO_NOTICE;
@@ -453,15 +457,17 @@ static void draw_period(struct schedule *s)
         s->nfaults = 0;
     if (schedule_longest(s, s->save_time) > 2 * S)
         s->restart.after_notice = false; /* no notice ends such a training before the horizon */
-    /* No more rounds than are looked at (save_of_tag). */
+    /* Limits the rounds to those that save_of_tag has room for. */
     if (s->every_steps)
         s->every_steps += (s->last_step - s->first_step) / 50;
     else
         s->every_ns += draw_end(s) / 50;
+    if (s->every_ns && rng_chance(&r, 400))
+        s->every_most = s->every_ns + rng_time(&r, 0, 4 * s->every_ns);
 }
 
-/* Ranks in lockstep: without it, a rank that is ahead waits for none. And equal strides: without
- * them, the way to a common step is long. */
+/* Ranks in lockstep: otherwise a rank that is ahead waits for no other. And equal strides:
+ * otherwise the way to a common step is long. */
 static bool is_regular(const struct schedule *s)
 {
     for (int i = 0; i < s->nnodes; i++)
@@ -474,8 +480,8 @@ static bool is_regular(const struct schedule *s)
            s->eval_proc < 0 && !has_fault(s, ~(1U << DO_CHECKPOINT)) && !s->drop && !s->reorder;
 }
 
-/* Several processes fail at about the same time, on hosts that began to count at another one. From
- * a chance of their own, so that all else stays as it is. */
+/* Several processes fail at about the same time, on hosts whose clocks began at different times.
+ * They are drawn apart, so that all else stays the same. */
 static void draw_failures(struct schedule *s, uint64_t seed)
 {
     struct rng r = {seed * UINT64_C(0x9e3779b97f4a7c15) + 7};
@@ -520,11 +526,26 @@ static void draw_restart(struct schedule *s, struct rng *r)
         draw_kills(s, r);
 }
 
+/* A rank fails at its start for a reason that repeats; another one may fail because of it. */
+static void draw_repeats(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0xc2b2ae3d27d4eb4f) + 3};
+    if (!s->restart.max || !s->attaches || s->restart.after_notice || !rng_chance(&r, 150))
+        return;
+    int64_t at = s->attach_at[0] + rng_time(&r, 0, s->step_time[0] + 50 * MS);
+    s->nfaults = 0;
+    add(s, DO_CONFESS, at, &r);
+    s->faults[0].proc = 0;
+    s->faults[0].length = rng_time(&r, 0, rng_chance(&r, 500) ? 100 * MS : S);
+    if (rng_chance(&r, 500))
+        add(s, DO_KILL_PROC, at + rng_time(&r, 0, 100 * MS), &r);
+}
+
 /* Whatever is killed, the job trains to its end. */
 static bool is_mended(const struct schedule *s)
 {
     const struct restart_policy *p = &s->restart;
-    if (s->every_steps || s->every_ns) /* their saves take their time */
+    if (s->every_steps || s->every_ns) /* their saves take time */
         return false;
     if (has_fault(s, ~(1U << DO_KILL_PROC)) || s->nfaults > p->max || s->nfaults > p->start_max ||
         p->no_progress || p->is_fatal[137] || s->drop || s->bad_disk || s->slow_disk)
@@ -534,7 +555,8 @@ static bool is_mended(const struct schedule *s)
         int64_t save = s->own_every ? s->save_time[i] / (int64_t)s->own_every : 0;
         longest = s->step_time[i] + save > longest ? s->step_time[i] + save : longest;
     }
-    if ((s->nfaults + 2) * steps * longest > 300 * S) /* each may cost all that there was */
+    if ((s->nfaults + 2) * steps * longest >
+        300 * S) /* each fault may cost all the training so far */
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         if (s->ends_early[i] || s->cut_at[i] || s->is_silent[i] || s->is_mute[i] ||
@@ -549,9 +571,16 @@ static void draw_stop(struct schedule *s)
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 77};
     if (rng_chance(&r, 60))
         add(s, DO_END, draw_moment(s, &r), &r);
+    if (!rng_chance(&r, 60))
+        return;
+    if (rng_chance(&r, 400)) { /* and nothing else happens */
+        s->nfaults = 0;
+        s->has_loss = false;
+    }
+    add(s, DO_SAVE_END, draw_moment(s, &r), &r);
 }
 
-/* The same. Large processes have died long before they have ended. */
+/* Drawn apart, too. Large processes have died long before their end. */
 static void draw_teardowns(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 99};
@@ -572,7 +601,7 @@ static void draw_no_faults(struct schedule *s)
     s->is_forwarded = s->is_replaced = s->misses_nodes = s->misses_procs = false;
     s->drop = s->duplicate = s->reorder = s->slow_disk = s->bad_disk = 0;
     s->own_every = s->every_steps = 0;
-    s->every_ns = 0;
+    s->every_ns = s->every_most = 0;
     s->restart = (struct restart_policy){0};
     s->eval_proc = -1;
     for (int i = 0; i < s->nnodes * s->nprocs; i++) {
@@ -612,7 +641,7 @@ static void draw_pace(struct schedule *s)
     s->is_slowed = true;
 }
 
-/* The same: a process is killed or hangs while the deadline of a notice is far away. */
+/* Drawn apart, too: a process is killed or hangs while the deadline of a notice is far away. */
 static void draw_far(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 6543};
@@ -638,7 +667,22 @@ static void draw_far(struct schedule *s)
     s->is_far = true;
 }
 
-/* The same. After a notice that is over such a rank is one that has trained to its end. */
+/* Drawn apart, too. Where one process hangs, those that wait for it give up. No other wait is so
+ * long, but that in pch_saved for the commit of an own save. */
+static void draw_patience(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 8765};
+    bool is_alone =
+        s->nfaults == 1 && s->faults[0].kind == DO_HANG && s->eval_proc < 0 && !s->own_every;
+    int64_t least = 10 * S + 3 * schedule_longest(s, s->save_time) +
+                    2 * schedule_longest(s, s->attach_at) + 10 * s->delay_max;
+    if (!is_alone || !s->is_lockstep || !rng_chance(&r, 700))
+        return;
+    s->patience = least + rng_time(&r, 0, 2 * SIM_STAND_NS);
+    s->says_so = rng_chance(&r, 600);
+}
+
+/* Drawn apart, too. After a notice that is over, such a rank counts as trained to its end. */
 static void draw_handlers(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 4321};
@@ -647,8 +691,8 @@ static void draw_handlers(struct schedule *s)
         s->is_bare[i] = has_some && rng_chance(&r, 500);
 }
 
-/* The same, and only where nothing else happens: a notice stands when the job starts, on one node
- * or on each, and leaves more than the grace. */
+/* Drawn apart, too, and only if nothing else happens: a notice stands when the job starts, on one
+ * node or on each, and leaves more than the grace. */
 static void draw_standing(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0xd6e8feb86659fd93) + 5};
@@ -665,12 +709,13 @@ static void draw_standing(struct schedule *s)
         s->faults[s->nfaults - 1].node = n > 1 ? i : only;
     }
     int64_t begins = rng_chance(&r, 200) ? rng_time(&r, 0, 50 * S) : 0;
-    for (int i = 0; i < s->nnodes * s->nprocs; i++) /* the start may take longer than there is */
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) /* the start may take longer than the notice
+                                                     * leaves */
         s->attach_at[i] += begins;
 }
 
-/* It is trained up to, if there is time to start and to save. The nodes come within 8 s, the ranks
- * in a quarter of the time. */
+/* The job trains up to this notice, if there is time to start and to save. The nodes come within 8
+ * s, the ranks in a quarter of the time. */
 static int64_t stands(const struct schedule *s, enum fault_kind kind)
 {
     int64_t attached = schedule_longest(s, s->attach_at), first = CLOCK_NEVER;
@@ -684,8 +729,16 @@ static int64_t stands(const struct schedule *s, enum fault_kind kind)
     return first;
 }
 
-/* Only where nothing else fails: what shells make of the ends of processes is not known here. And
- * not where only the commands are ended, which are the shells. */
+/* A request to save and end the job, and nothing else: no step is lost. */
+static bool is_saved_end(const struct schedule *s)
+{
+    return behaves(s, 2 * S) && s->eval_proc < 0 && !s->slow_from && !s->own_every &&
+           !s->every_steps && !s->every_ns && !s->drop && has_fault(s, 1U << DO_SAVE_END) &&
+           !has_fault(s, ~(1U << DO_SAVE_END));
+}
+
+/* Only if nothing else fails: this simulator does not know how shells change the ends of processes.
+ * And not if only the commands, here the shells, are ended. */
 static bool draws_shells(const struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1234};
@@ -704,6 +757,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_leftovers(s, &r);
     draw_failures(s, seed);
     draw_restart(s, &r);
+    draw_repeats(s);
     draw_hangs(s, &r);
     draw_period(s);
     draw_stop(s);
@@ -712,6 +766,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_pace(s);
     draw_far(s);
     draw_standing(s);
+    draw_patience(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -724,14 +779,17 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->repeats = stands(s, DO_REPEAT);
     s->is_withdrawn = is_withdrawn(s);
     s->is_mended = is_mended(s);
+    s->is_saved_end = is_saved_end(s);
     s->is_plain_restart =
         has_fault(s, 1U << DO_RESTART) && !has_fault(s, ~(SIGNALS | 1U << DO_RESTART)) && !s->drop;
     int breaks = 0;
     for (int i = 0; i < s->nfaults; i++)
         breaks += s->faults[i].kind == DO_BREAK;
-    /* One break is mended before any node is missed. Several breaks, or one on a slow line, need
-     * not be. */
-    if (breaks > 1 || (breaks == 1 && s->delay_max > 100 * MS))
+    /* One break is mended before any node is missed. Several breaks, or a break on a slow line, may
+     * take longer. A freeze may take all that a short notice leaves: then each node ends by itself.
+     */
+    bool is_short = s->least_grace < 3 * S && has_fault(s, 1U << DO_FREEZE);
+    if (breaks > 1 || is_short || (breaks == 1 && s->delay_max > 100 * MS))
         s->has_loss = true;
     if (s->drop)
         s->has_loss = true;
@@ -739,11 +797,12 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     for (int i = 1; has_late && i < s->nnodes; i++)
         s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
     if (s->uses && s->begins_at[s->faults[s->nfaults - 1].node] > s->faults[s->nfaults - 1].at)
-        s->uses = 0; /* its node has not begun, and gets no notice */
+        s->uses = 0; /* the node of the notice has not begun, and gets no notice */
     s->is_regular = is_regular(s);
-    /* On a slow line the end is seen behind what was sent, and too late to tell it from its
-     * consequences. */
+    /* On a slow line the end is seen after all messages, too late to tell cause and consequences
+     * apart. */
     s->is_direct = s->delay_max <= 100 * MS && rng_chance(&r, 700);
+    s->marks_waits = rng_chance(&r, 300);
 }
 
 const char *fault_text(const struct fault *f, char text[FAULT_TEXT])
@@ -764,6 +823,7 @@ const char *fault_text(const struct fault *f, char text[FAULT_TEXT])
                                                  "lags",
                                                  "says why it fails",
                                                  "is asked for the end of the job",
+                                                 "is asked for a save and the end of the job",
                                                  "its source repeats a notice",
                                                  "its source gives a notice",
                                                  "its source withdraws the notice",
@@ -794,8 +854,12 @@ void schedule_print(const struct schedule *s, FILE *out)
         fprintf(out, "  from step %llu on a step takes %lld times as long\n", ull(s->slow_from),
                 (long long)s->slow_by);
     if (s->every_steps || s->every_ns)
-        fprintf(out, "  a save every %llu steps, %.3f s%s\n", ull(s->every_steps),
-                (double)s->every_ns / S, s->is_regular ? ", regular" : "");
+        fprintf(out, "  a save every %llu steps, %.3f to %.3f s%s\n", ull(s->every_steps),
+                (double)s->every_ns / S, (double)s->every_most / S,
+                s->is_regular ? ", regular" : "");
+    if (s->patience)
+        fprintf(out, "  a process waits %.1f s for the others, and then fails%s\n",
+                (double)s->patience / S, s->says_so ? "" : " in silence");
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         fprintf(out,
                 "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "

@@ -35,12 +35,12 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     w->base_step = a->start.resume_step;
     host->generation = a->start.generation;
     host->failed = (struct told){0};
-    for (int i = 0; node == 0 && i < w->nhosts; i++) /* node 0 forgets what it was told */
+    for (int i = 0; node == 0 && i < w->nhosts; i++) /* node 0 forgets the open requests */
         w->hosts[i].told = (struct told){0};
     host->signalled_at = host->killed_at = host->stopped_at = host->told_leave_at = 0;
     host->nended = 0;
     host->ended_at = 0;
-    host->has_failed = host->had_notice = host->held_notice = false;
+    host->has_failed = host->had_notice = host->held_notice = host->had_signal = false;
     for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
         if (host->deadlines[i] <= w->now)
             host->deadlines[i] = 0;
@@ -49,7 +49,7 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     forget_saves(w, node);
 }
 
-/* Never the same twice. */
+/* Never returns the same port twice. */
 static void act_port(struct world *w, int node, const struct action *a)
 {
     *a->port = ++w->port;
@@ -86,7 +86,7 @@ static void signal_leftover(struct world *w, int node, int number)
 static void act_signal(struct world *w, int node, const struct action *a)
 {
     if (node >= w->s.nnodes)
-        return; /* it has none */
+        return; /* it has no processes */
     trace(w, "node %d: signal %d to its processes", node, a->signal.number);
     check_signal(w, node, a->signal.target);
     if (!w->hosts[node].signalled_at)
@@ -99,14 +99,23 @@ static void act_signal(struct world *w, int node, const struct action *a)
         proc_signal(w, world_proc(w, node, i), a->signal.number);
 }
 
+/* A process that says nothing is known to have given up when it has died. */
+static bool has_told_to_give_up(const struct world *w, const struct proc *p)
+{
+    int64_t wait = 2 * w->s.delay_max + (w->s.says_so ? 0 : S);
+    return p->gave_up_at && w->now > p->gave_up_at + wait;
+}
+
 static void act_gate(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
     host->gate = a->gate;
     if (gate_tag(a->gate) == GATE_TAG_LEAVE && !host->told_leave_at) {
         host->told_leave_at = w->now;
-        for (int i = 0; node == 0 && i < w->nall; i++)
+        for (int i = 0; node == 0 && i < w->nall; i++) {
             w->procs[i].left_step = w->procs[i].page_step;
+            w->procs[i].had_given_up = has_told_to_give_up(w, &w->procs[i]);
+        }
     }
     trace(w, "node %d: gate step %llu tag %u%s%s", node, ull(gate_step(a->gate)), gate_tag(a->gate),
           gate_is_decided(a->gate) ? " decided" : "", gate_ends_run(a->gate) ? " ends run" : "");
@@ -119,7 +128,7 @@ static void act_read_steps(struct world *w, int node, const struct action *a)
                                    .node = node});
 }
 
-/* Most often in time, and sometimes not at all; but that a debugger has stopped one is seen at
+/* Most often in time, sometimes not at all. But a process that a debugger has stopped is seen at
  * once. */
 static void act_examine(struct world *w, int node, const struct action *a)
 {
@@ -206,6 +215,10 @@ static void act_log(struct world *w, int node, const struct action *a)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
     if (node == 0 && !w->end_at && str_is(a->log.topic, "ending"))
         check_ending(w);
+    if (w->s.is_saved_end && strstr(a->log.text, "goes on: the save failed") && !any_is_done(w))
+        fail(w, "node %d: %s", node, a->log.text);
+    if (node == 0 && strstr(a->log.text, "goes on: "))
+        w->is_to_save_and_end = false;
     if (str_is(a->log.topic, "bug"))
         fail(w, "node %d: %s", node, a->log.text);
 }
@@ -214,9 +227,11 @@ static void act_state(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
     struct core_report report;
+    core_report(host->core, &report);
+    if (node == 0)
+        check_cause(w, &report);
     if (host->stopped_at)
         return;
-    core_report(host->core, &report);
     if (report.state != NODE_STOPPING && report.state != NODE_LEAVING)
         return;
     host->stopped_at = w->now;
@@ -238,7 +253,7 @@ static void act_exit(struct world *w, int node, const struct action *a)
         check_exit(w, node);
     else
         check_extra(w);
-    /* Its last messages are still delivered; its connections close behind them. */
+    /* The node's last messages are still delivered; its connections close after them. */
     for (int i = 1; i < w->nhosts; i++)
         if ((i == node || node == 0) && w->hosts[i].conn)
             net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);

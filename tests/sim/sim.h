@@ -27,12 +27,15 @@
 /* Longer than any schedule. */
 #define SIM_FOR_EVER_NS (3600 * NS_PER_S)
 #define SIM_FACTOR      2
+#define SIM_REPEATS     "ImportError: no apex"
+/* The text of a process that gives up its wait for the others. */
+#define SIM_GAVE_UP "Timed out waiting 5000ms for recv operation to complete"
 /* How often a supervisor without other nodes reads the steps, to find a hang. */
 #define SIM_LOOK_NS (SIM_STAND_NS / 8)
 
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
 enum { NOTICE_OF_SIGNAL = 2 };      /* a notice by a signal; sources have 0 and 1 */
-enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last one: the supervisor of DO_RESTART or DO_TWIN */
+enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last host: the supervisor of DO_RESTART or DO_TWIN */
 
 /* --- chance --- */
 struct rng {
@@ -61,6 +64,7 @@ enum fault_kind {
     DO_LAG,        /* a process makes no progress for a while; the system shows no reason */
     DO_CONFESS,    /* a process says why it fails, and dies `length` later */
     DO_END,        /* a user asks a node for the end of the job */
+    DO_SAVE_END,   /* a user asks a node for a save, and then the end of the job */
     DO_REPEAT,     /* a repeated notice: save within `length`, and train on */
     DO_NOTICE,     /* a source: the node will be ended in `length` (0: time unknown) */
     DO_CANCEL,     /* the source withdraws its notice */
@@ -72,7 +76,7 @@ struct fault {
     int64_t at, length;
     int node, proc;
     int id;         /* the notice's, of DO_NOTICE, DO_CANCEL, DO_ADVICE */
-    bool is_traced; /* of DO_STOP: a debugger stops it */
+    bool is_traced; /* of DO_STOP: a debugger stops the process */
 };
 
 /* How the processes that a node's commands leave behind can be ended. */
@@ -108,6 +112,7 @@ struct schedule {
     int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* when its supervisor is started, after node 0's */
     int64_t delay_max;            /* the longest, of a message between nodes */
+    bool marks_waits;             /* the pages show the time for a step */
     bool is_direct; /* no proxy: a node's death is seen, not only a closed connection */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
@@ -115,7 +120,8 @@ struct schedule {
     bool trains_on;
     uint64_t every_steps; /* saves without a notice; 0: none */
     int64_t every_ns;
-    bool is_regular;    /* nothing disturbs them */
+    int64_t every_most; /* the core chooses the time, from every_ns to this; 0: it does not */
+    bool is_regular;    /* nothing disturbs these saves */
     int64_t known_save; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
@@ -125,6 +131,9 @@ struct schedule {
     uint64_t eval_step;
     int64_t eval_time;
     bool is_watched; /* the watchdog is on */
+    /* How long a process waits for the others of a step before it fails; 0: for ever. */
+    int64_t patience;
+    bool says_so; /* it says why; else it only dies of SIGABRT */
     /* From this step on each step takes `slow_by` times as long; 0: the pace never drops. */
     uint64_t slow_from;
     int64_t slow_by;
@@ -144,6 +153,7 @@ struct schedule {
     bool is_calm;        /* only one node dies, after its saves, with time to commit them */
     bool has_loss;       /* some fault may look like a lost node */
     bool is_mended;      /* processes are killed, no more often than the job may be restarted */
+    bool is_saved_end;   /* only a request to save and end the job: no step is lost */
     bool is_plain_restart; /* nothing but DO_RESTART happened: all nodes must end alike */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
@@ -205,7 +215,9 @@ struct proc {
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
     bool is_traced;                             /* a debugger has stopped it */
-    int dies_with;                              /* the status it will end with */
+    bool had_given_up;    /* node 0 knew it when it ended the job or the generation */
+    int64_t gave_up_at;   /* it has waited for longer than its patience */
+    int dies_with;        /* the status it will end with */
     bool has_missed;      /* misses a lost node or process, and fails because of that */
     int64_t confessed_at; /* since when its supervisor knows why it will fail, 0: does not know */
     bool is_going;        /* its supervisor is about to learn that it has ended */
@@ -232,7 +244,7 @@ struct host {
     bool died_heard;          /* node 0 learns of its death behind its last messages */
     char why[192];
     struct told told;          /* as node 0 knows it */
-    struct core_report report; /* the last one */
+    struct core_report report; /* the last report */
     struct told failed;        /* its first failure, or the time at which that was announced */
     int64_t signalled_at;      /* when all its processes got a signal, 0: never */
     int64_t killed_at;         /* when all its processes got SIGKILL, 0: never */
@@ -248,8 +260,8 @@ struct host {
     int nended;                  /* how many of its processes have ended, as its supervisor knows */
     int64_t ended_at;            /* when the last of them ended, 0: not yet */
     bool has_failed, had_notice; /* a process failed; a notice was given before that end */
-    bool held_notice;            /* a notice has held since before that end */
-    int64_t held_notice_at;      /* since when at least one notice holds, 0: none does */
+    bool held_notice, had_signal; /* a notice has held, a signal had come, since before that end */
+    int64_t held_notice_at;       /* since when at least one notice holds, 0: none does */
     int64_t deadlines[3]; /* of the notices that hold here: two sources, and signals; 0: none */
     int64_t end_deadline; /* the earliest deadline when node 0 ended the job */
     uint64_t committed;   /* the step in the last ACT_COMMITTED */
@@ -283,9 +295,9 @@ struct world {
     struct proc procs[MAX_ALL];
     int nall;
     uint32_t last_tag;   /* of the newest round in which a process has saved */
-    uint32_t generation; /* the newest that has begun on some node */
-    uint64_t base_step;  /* the step that it has begun from */
-    uint16_t port;       /* the last that node 0 has picked */
+    uint32_t generation; /* the newest generation that has begun on some node */
+    uint64_t base_step;  /* the step from which that generation began */
+    uint16_t port;       /* the last port that node 0 has picked */
     int next_conn;
     /* the disk */
     uint64_t durable[MAX_ALL][512]; /* the newest steps that each rank has saved */
@@ -297,8 +309,10 @@ struct world {
     uint64_t owed_step; /* this step must be committed, 0: none */
     int64_t stop_at;    /* when the end was requested, before it was decided; 0: never */
     int stop_node;
-    bool was_stopped;    /* a user requested the end, at any time */
-    int64_t repeated_at; /* when a repeated notice was given, 0: none */
+    bool was_stopped;        /* a user requested the end, at any time */
+    bool is_to_save_and_end; /* node 0 was asked to save and end the job, and has not given up */
+    bool repeats;            /* the start has failed for a reason that repeats at each start */
+    int64_t repeated_at;     /* when a repeated notice was given, 0: none */
     int64_t first_notice_at;
     int64_t saved_for_notice_at; /* when the first commit after it was made, 0: none */
     bool is_over;
@@ -414,13 +428,15 @@ void check_gate(struct world *world, const struct proc *p, uint64_t word);
 void check_failed(struct world *world, const struct proc *p);
 /* Called just after the supervisor has learned that the process is dying. */
 void check_dying(struct world *world, const struct proc *proc, const struct core_report *before);
+/* The report of node 0 may have changed. */
+void check_cause(struct world *world, const struct core_report *report);
 /* Called when node 0 learns of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
 /* Since when a notice that holds on the node is near; CLOCK_NEVER: none holds. `is_judged`: node 0
  * knows by now whether the notice came before the first step. */
 int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged);
-/* The same for all nodes: the earliest time. */
+/* As check_near_at(), for all nodes: the earliest time. */
 int64_t check_nearest_at(const struct world *w);
 /* Called when node 0 has just ended the job. */
 void check_ending(struct world *world);
@@ -436,9 +452,12 @@ void check_slowed(struct world *w);
 void check_far(struct world *w);
 void check_use(struct world *w);
 void check_standing(struct world *w);
+/* A node has said that the job failed. */
+void check_gave_up(struct world *w, int node);
 void check_unattached(struct world *w);
 void check_repeated(struct world *w);
 void check_count(struct world *w);
+void check_saved_end(struct world *w);
 void check_exit(struct world *world, int node);
 /* Called when the supervisor of DO_RESTART or DO_TWIN exits. */
 void check_extra(struct world *world);

@@ -3,11 +3,11 @@
  * of jobs of several sizes. See table.h.
  *
  * Every node has its real core, and one process that attaches and trains, one step after another;
- * nothing goes wrong but what is measured. A message takes WIRE_NS, and keeps the chief for SEND_NS
- * or TAKE_NS beside; the other nodes have machines of their own. So virtual time shows what follows
- * from how many messages there are, and in how many rounds; the processor's time, which is real, is
- * that of the chief's core and its encoding. Each size has a process of its own, for its memory.
- * Fails by a line on standard error and exit code 1.
+ * nothing fails but for the measurement. A message takes WIRE_NS, and also keeps the chief busy for
+ * SEND_NS or TAKE_NS; the other nodes have machines of their own. So virtual time shows the effect
+ * of the number of messages and of rounds. The processor's time is real; it is that of the chief's
+ * core and its encoding. Each size has a process of its own, for its memory. Fails by a line on
+ * standard error and exit code 1.
  */
 #include "table.h"
 
@@ -49,14 +49,14 @@ struct happening {
     uint64_t seq, epoch;
     enum what what;
     int node, conn;
-    struct letter *letter; /* HEARD: freed when it is */
+    struct letter *letter; /* HEARD: freed when heard */
 };
 
 struct node {
     struct table *table;
     struct core *core;
     int number;
-    uint64_t gate, epoch; /* of its timer */
+    uint64_t gate, epoch; /* of the node's timer */
     int64_t timer_at, trains_since;
     bool is_started, is_told_to_stop;
 };
@@ -67,15 +67,15 @@ struct table {
     struct heap queue; /* of struct happening */
     uint64_t seq;
     int64_t now;
-    int64_t free_at;         /* the chief has done until then what has come so far */
-    int64_t doing_at;        /* and does this now */
-    struct letter **letters; /* that it has written meanwhile, and to whom */
+    int64_t free_at;         /* by then the chief has handled all letters that have come so far */
+    int64_t doing_at;        /* the time of the event that the chief handles now */
+    struct letter **letters; /* the letters that it has written meanwhile, and their nodes */
     int *readers;
     int nletters;
     int nstarted, ndecided, nstopping;
     /* of the chief */
     uint64_t events, sent, bytes_sent;
-    int64_t cpu_ns, clock_ns; /* clock: what it costs to ask for the time twice */
+    int64_t cpu_ns, clock_ns; /* clock: the cost of asking for the time twice */
     size_t memory;
 };
 
@@ -195,7 +195,7 @@ static void set_timer(struct node *node)
                                            .epoch = node->epoch});
 }
 
-/* The letters of the chief go out one by one, behind its former ones. */
+/* The letters of the chief go out one by one, after its earlier ones. */
 static void send_letters(struct table *t)
 {
     for (int i = 0; i < t->nletters; i++) {
@@ -239,7 +239,8 @@ static void read_steps(struct node *node)
     steps[0] = 0;
     if (node->trains_since && now > node->trains_since)
         steps[0] = (uint64_t)((now - node->trains_since) / STEP_NS);
-    if (!gate_is_bell(node->gate) && steps[0] > gate_step(node->gate)) /* it waits there */
+    if (!gate_is_bell(node->gate) && steps[0] > gate_step(node->gate)) /* the process waits at the
+                                                                        * gate */
         steps[0] = gate_step(node->gate);
     feed(node, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
 }
@@ -298,7 +299,7 @@ static void happen(struct table *t)
     }
 }
 
-/* Until so many have done it; the time that the last of them did. */
+/* Runs until all nodes are counted in `count`; returns the time of the last. */
 static int64_t run_until(struct table *t, const int *count, const char *what)
 {
     int64_t until = t->now + GIVE_UP_NS;
@@ -320,14 +321,14 @@ static void run_for(struct table *t, int64_t ns)
 
 /* --- a job --- */
 
-/* With what makes the chief look at steps all the time, too: a save that is never due. */
+/* Sets a save that is never due, so that the chief looks at the steps all the time. */
 static void fill_params(struct core_params *p, int n)
 {
     *p = (struct core_params){.nnodes = n,
                               .children = 1,
                               .expected_procs = 1,
                               .attempt = 1,
-                              .job = "table",
+                              .identity = "table",
                               .grace_ns = 60 * NS_PER_S,
                               .every_steps = UINT64_C(1) << 32,
                               .join_timeout_ns = 600 * NS_PER_S,
@@ -397,7 +398,7 @@ static void end(struct table *t)
     free(t->readers);
 }
 
-/* Joined, attached, and with its heartbeats going. Returns how long the join has taken. */
+/* Lets the job join, attach and send heartbeats. Returns how long the join has taken. */
 static int64_t begin_training(struct table *t, int n)
 {
     begin(t, n);

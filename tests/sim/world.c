@@ -12,7 +12,7 @@
 #define S  NS_PER_S
 
 /* By then everything that a schedule wants has been done. Nodes that still run are told to stop,
- * and must. */
+ * and must do so. */
 #define HORIZON_NS (400 * S)
 #define END_NS     (HORIZON_NS + 200 * S)
 /* Far more than any schedule needs. */
@@ -104,7 +104,16 @@ struct proc *world_proc(struct world *w, int node, int slot)
 struct page_words {
     uint64_t steps[CORE_SLOTS_MAX];
     uint8_t phases[CORE_SLOTS_MAX];
+    struct page_own own[CORE_SLOTS_MAX];
 };
+
+/* Any rank may look slow for a moment, so that the nodes judge in every way. */
+static struct page_own any_own(struct world *w)
+{
+    if (!w->s.marks_waits)
+        return (struct page_own){0};
+    return (struct page_own){.own_ns = (uint64_t)rng_time(&w->rng, MS, 3 * MS), .whole_ns = 4 * MS};
+}
 
 static void on_read_steps(struct world *w, const struct happening *h)
 {
@@ -112,6 +121,7 @@ static void on_read_steps(struct world *w, const struct happening *h)
     for (int i = 0; i < w->s.nprocs && h->node < w->s.nnodes; i++) {
         words->steps[i] = world_proc(w, h->node, i)->page_step;
         words->phases[i] = world_proc(w, h->node, i)->page_phase;
+        words->own[i] = any_own(w);
     }
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
                                    .what = H_STEPS,
@@ -124,7 +134,9 @@ static void on_steps(struct world *w, const struct happening *h)
     const struct page_words *words = h->data;
     world_event(w, h->node,
                 (struct event){.type = EV_STEPS,
-                               .steps = {.by_slot = words->steps, .phase_by_slot = words->phases}});
+                               .steps = {.by_slot = words->steps,
+                                         .phase_by_slot = words->phases,
+                                         .own_by_slot = words->own}});
 }
 
 static void on_examined(struct world *w, const struct happening *h)
@@ -149,8 +161,8 @@ static uint32_t saved_tag(const struct world *w, int node)
     return 0;
 }
 
-/* Its supervisor has just said that all is saved. When the chief has heard it, the node dies, and
- * the round is to be committed all the same. */
+/* The node's supervisor has just reported that all is saved. When the chief has the report, the
+ * node dies, and the round must still be committed. */
 static void die_when_saved(struct world *w, int node, uint64_t step)
 {
     struct host *host = &w->hosts[node];
@@ -204,7 +216,7 @@ static void on_kill_node(struct world *w, const struct happening *h)
     kill_node(w, h->node);
 }
 
-/* A signal is given once; a source that speaks again of the same can leave less. */
+/* A signal is given once; a source that repeats its notice can leave less time. */
 static void hold(struct world *w, int node, int notice, int64_t left)
 {
     int64_t *deadline = &w->hosts[node].deadlines[notice];
@@ -291,10 +303,22 @@ static void ask_to_stop(struct world *w, int node)
         w->stop_at = w->now;
         w->stop_node = node;
     }
-    world_event(w, node, (struct event){.type = EV_STOP_ASKED, .why = "stopped by hand"});
+    world_event(w, node, (struct event){.type = EV_STOP_ASKED, .stop.why = "stopped by hand"});
 }
 
-/* At the horizon. A job that goes on after its notices is not ended by one. */
+static void ask_to_save_and_end(struct world *w, int node)
+{
+    struct core_report report;
+    core_report(w->hosts[node].core, &report);
+    bool can_save = report.state == NODE_RUNNING || report.state == NODE_SAVING;
+    w->was_stopped = true;
+    w->is_to_save_and_end = w->is_to_save_and_end || (node == 0 && can_save && !w->end_at);
+    world_event(
+        w, node,
+        (struct event){.type = EV_STOP_ASKED, .stop = {.why = "stopped by hand", .saves = true}});
+}
+
+/* At the horizon. A job that goes on after its notices is not ended by a notice. */
 static void tell_to_stop(struct world *w, int node)
 {
     if (w->s.restart.after_notice)
@@ -309,7 +333,8 @@ static void pause_host(struct world *w, int node, int64_t until)
         w->hosts[node].paused_until = until;
 }
 
-/* Before its start, another supervisor may take the place of a node: the unit tests check that. */
+/* Before its start, another supervisor may take the place of a node: the unit tests check this
+ * case. */
 static void start_extra(struct world *w, const struct fault *f)
 {
     if (!w->hosts[f->node].is_started || w->nhosts > w->s.nnodes)
@@ -386,6 +411,9 @@ static void on_fault(struct world *w, const struct happening *h)
     case DO_END:
         ask_to_stop(w, f->node);
         break;
+    case DO_SAVE_END:
+        ask_to_save_and_end(w, f->node);
+        break;
     case DO_REPEAT:
     case DO_NOTICE:
     case DO_CANCEL:
@@ -397,7 +425,7 @@ static void on_fault(struct world *w, const struct happening *h)
     }
 }
 
-/* All that the commands of a node had to say is known to it. */
+/* A node has all reports of its commands. */
 static void note_end(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
@@ -407,6 +435,7 @@ static void note_end(struct world *w, int node)
     host->ended_at = w->now;
     host->had_notice = w->first_notice_at > 0;
     host->held_notice = check_holds_notice(host);
+    host->had_signal = host->deadlines[NOTICE_OF_SIGNAL] > 0;
 }
 
 static void note_gone(struct world *w, const struct happening *h)
@@ -466,7 +495,7 @@ static void miss_process(struct world *w, const struct happening *h)
             proc_miss(w, &w->procs[i]);
 }
 
-/* The end of the last command is told after that of the tree, as src/run does. */
+/* The end of the last command is reported after the end of the tree, as in src/run. */
 static void child_exited(struct world *w, const struct happening *h)
 {
     const struct proc *p = &w->procs[h->proc];
@@ -515,7 +544,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->attempt = 1;
     p->resume_step = s->first_step;
     p->incarnation = 1000 + (uint64_t)node;
-    str_copy(p->job, sizeof p->job, "sim");
+    str_copy(p->identity, sizeof p->identity, "sim");
     for (int i = 0; i < 65; i++)
         p->signals[i].rule = SIGNAL_FORWARD;
     p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace};
@@ -526,6 +555,8 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->save_ns = s->known_save;
     p->every_steps = s->every_steps;
     p->every_ns = s->every_ns;
+    p->every_most_ns = s->every_most;
+    p->failures = s->every_most ? (int)(s->seed % 5) : 0;
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
     p->heartbeat_timeout_ns = 15 * S;
@@ -536,6 +567,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->commit_wait_ns = 30 * S;
     p->watchdog = (struct watchdog_plan){.mode = s->is_watched ? WATCHDOG_ON : WATCHDOG_OFF,
                                          .factor = SIM_FACTOR,
+                                         .follows_timeout = true,
                                          .evidence_ns = 10 * S};
     for (int i = 0; i < PAGE_PHASES; i++)
         p->watchdog.limit_ns[i] = i == PAGE_EVAL ? SIM_EVAL_NS : SIM_STAND_NS;
@@ -645,7 +677,7 @@ static void set_up(struct world *w)
         else
             world_at(w, (struct happening){
                             .at = w->s.begins_at[i], .what = H_BEGIN, .arg = (uint64_t)i});
-    /* Where all stand still, time passes all the same. */
+    /* Time passes even if all nodes stand still. */
     world_at(w, (struct happening){.at = HORIZON_NS + 1, .what = H_TIMER, .epoch = UINT64_MAX});
     for (int i = 0; i < w->s.nfaults; i++)
         world_at(w,
@@ -660,7 +692,7 @@ static bool all_have_exited(const struct world *w)
     return true;
 }
 
-/* Time must pass: a supervisor that has always something to do at once would eat a processor. */
+/* Time must pass: a supervisor with endless immediate work would use a whole processor. */
 static void check_time(struct world *w)
 {
     static const uint64_t limit = 20000;

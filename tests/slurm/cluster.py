@@ -31,7 +31,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-# A job that is requeued waits for so long, and a second more; less than 5 is taken for 120.
+# A requeued job waits for cred_expire and a second more; less than 5 counts as 120.
 AuthInfo=socket={root}/munge/socket,cred_expire=5
 StateSaveLocation={root}/state
 SlurmdSpoolDir={root}/spool/%n
@@ -69,7 +69,7 @@ PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 Priority
 PartitionName=high Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=10 PreemptMode=OFF
 """
 
-# Waits for its network, which the caller makes.
+# A node: waits for its network, which the caller makes.
 NODE = """
 hostname "$1" && read -r && exec slurmd -D -c -N "$1" -f "$2"
 """

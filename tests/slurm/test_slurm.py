@@ -42,7 +42,7 @@ def cluster(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory):
-    """The digest after an undisturbed training of so many ranks."""
+    """A function: the digest after an undisturbed training of `ranks` ranks."""
     known = {}
 
     def digest(ranks):
@@ -226,7 +226,7 @@ def check_told(log, digest):
     assert digest_of(log) == digest
 
 
-# Told of each: the ranks that learn, what the log has, and how often.
+# For each story: the number of ranks, a text of the log, and how often the log has it.
 COMPLETED = {
     # Four nodes with two ranks each. The notice of one node ends all nodes. Every task ends with 42, and srun and the
     # batch script pass that on.
@@ -341,4 +341,4 @@ def test_who_has_configured_nothing(cluster):
                      re.M)
     assert re.search(r"^0: ok +batch script +no shell of the batch script waits for srun$", job.log, re.M)
     assert re.search(r"^script: ok +KillWait .* tells tasks of srun 60 s earlier \(GraceTime\), but not this$", job.log, re.M)
-    assert re.search(r"^script: bad +notices .* it goes to tasks of srun alone, and this is none$", job.log, re.M)
+    assert re.search(r"^script: bad +notices .* it goes to tasks of srun alone, not to this process$", job.log, re.M)

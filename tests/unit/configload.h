@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * configload: calls of config_load() with words, and what they gave. For the tests of the
+ * configload: calls of config_load() with words, and their results. For the tests of the
  * configuration.
  */
 #pragma once
@@ -57,7 +57,7 @@ static inline void load_ok(struct load *ret, const char *args, const char *env)
     cr_assert_eq(ret->result, ARGS_RUN, "%s %s: %s", env, args, ret->err.text);
 }
 
-/* The last of load_l(), which the next one frees, or load_leave(). */
+/* The result of the last load_l(). The next load_l(), or load_leave(), frees it. */
 static struct load l __attribute__((unused));
 
 static inline void load_l(const char *args, const char *env)

@@ -59,6 +59,7 @@ void look(const Job &job)
 pch_action save(const Job &job, std::uint64_t step)
 {
     pch_phase(job.get(), PCH_IN_SAVE);
+    pch_collective_timeout(job.get(), 600000);
     return pch_saved(job.get(), step, ("at://step-" + std::to_string(step)).c_str());
 }
 
@@ -88,6 +89,9 @@ int main(int argc, char **argv)
     const Job job(pch_open(&options));
     require(job != nullptr, "pch_open gives a job always");
     look(job);
+    pch_collective_timeout(job.get(), 0);
+    pch_wait_begin(job.get());
+    pch_wait_end(job.get());
     if (train(job, steps) == PCH_EXIT)
         return 2;
     pch_durable(job.get(), steps, "at://the-end");

@@ -16,8 +16,7 @@ static char folder[64];
 
 static inline void folder_make(void)
 {
-    strcpy(folder,
-           "/tmp/unit_[folder].XXXXXX"); /* which is no pattern for a program that looks for one */
+    strcpy(folder, "/tmp/unit_[folder].XXXXXX"); /* no program may take [folder] for a pattern */
     cr_assert_not_null(mkdtemp(folder));
 }
 

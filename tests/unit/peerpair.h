@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peerpair: both sides of peers in one loop, or one side and a raw socket, for the tests of it.
+ * peerpair: both sides of peers in one loop, or one side and a raw socket, for the tests of peers.
  * Nothing sleeps: each wait runs the loop until something has happened, and fails after a deadline.
  */
 #pragma once
@@ -22,7 +22,7 @@ enum { HISTORY = 64 };
 
 struct side {
     struct peers *peers;
-    int ups, downs, messages, finished;
+    int ups, downs, messages;
     int conns[HISTORY]; /* of the messages */
     struct peermsg last;
     int down_conn;
@@ -35,7 +35,7 @@ struct world {
     struct event_base *base;
     struct side chief, member;
     struct address at;
-    int fds; /* open before it began */
+    int fds; /* open before the test */
 };
 
 HELPER void on_up(void *arg, int conn)
@@ -45,7 +45,7 @@ HELPER void on_up(void *arg, int conn)
     side->ups++;
 }
 
-HELPER void on_message(void *arg, int conn, const struct peermsg *msg)
+HELPER void on_message(void *arg, int conn, const char *from, const struct peermsg *msg)
 {
     struct side *side = arg;
     side->conns[side->messages++ % HISTORY] = conn;
@@ -63,12 +63,6 @@ HELPER void on_down(void *arg, int conn, const char *why, bool has_ended)
     str_copy(side->why, sizeof side->why, why);
 }
 
-HELPER void on_finished(void *arg)
-{
-    struct side *side = arg;
-    side->finished++;
-}
-
 HELPER void side_init(struct world *world, struct side *side, const struct peers_options *limits)
 {
     struct peers_options options = *limits;
@@ -77,7 +71,6 @@ HELPER void side_init(struct world *world, struct side *side, const struct peers
     options.on_up = on_up;
     options.on_message = on_message;
     options.on_down = on_down;
-    options.on_finished = on_finished;
     options.silence_ns = 15 * NS_PER_S;
     side->peers = peers_new(&options);
     cr_assert(side->peers);
@@ -103,7 +96,7 @@ HELPER void end(struct world *world)
     peers_free(world->chief.peers);
     peers_free(world->member.peers);
     event_base_free(world->base);
-    /* The thread of a look-up that was given up closes its descriptor when it gets to it. */
+    /* The thread of an abandoned look-up closes its descriptor at some later time. */
     int64_t deadline = clock_now_ns() + UNIT_DEADLINE_MS * NS_PER_MS;
     while (unit_count_fds() > world->fds && clock_now_ns() < deadline)
         sched_yield();
@@ -125,7 +118,7 @@ static __attribute__((unused)) struct world w;
     }                                 \
     static void suite##_##name(void)
 
-/* The pair anew, with these limits. */
+/* Makes the pair anew, with these limits. */
 HELPER void limit(struct peers_options limits)
 {
     end(&w);
@@ -156,7 +149,7 @@ HELPER struct event *run_start(struct world *world, bool *late)
     return guard;
 }
 
-/* Until nothing is active any more: all that is in the sockets has been handled. */
+/* Runs the loop until no event is active: all bytes in the sockets are handled. */
 HELPER void run_dry(struct world *world)
 {
     for (int i = 0; i < 20; i++)
@@ -185,14 +178,14 @@ HELPER void send_order(struct world *world, uint64_t seq)
     peers_send(world->chief.peers, PEERS_FIRST, &msg);
 }
 
-/* The side goes, as a killed process does. */
+/* Ends the side as a kill would. */
 HELPER void goes(struct side *side)
 {
     peers_free(side->peers);
     side->peers = NULL;
 }
 
-/* Another takes the place of the chief; it does not listen yet. */
+/* A new chief takes the place of the old one, and does not listen yet. */
 HELPER void renew_chief(struct world *world)
 {
     goes(&world->chief);
@@ -244,7 +237,7 @@ HELPER void raw_hello(int fd, uint32_t node_rank)
     raw_send_msg(fd, &msg);
 }
 
-/* A raw client that the chief has heard the HELLO of. */
+/* A raw client whose HELLO the chief has read. */
 HELPER int raw_join(struct world *world, uint32_t node_rank)
 {
     int fd = raw_connect(world), messages = world->chief.messages;

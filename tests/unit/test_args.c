@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * args: how a program with words reads its command line, and what it refuses. That of pchrun, which
- * has none, is in test_config.c and test_config_bad.c.
+ * args: how a program with words reads its command line, and what it refuses. The command line of
+ * pchrun, which has no words, is in test_config.c and test_config_bad.c.
  */
 #include "base/args.h"
 
@@ -98,15 +98,15 @@ Test(args, are_read)
 static const struct {
     const char *line, *why;
 } bad[] = {
-    {"-l", "which word? probe --help shows all that there are"},
+    {"-l", "which word? probe --help lists all"},
     {"sty", "unknown word \"sty\"; the nearest is \"stay\""},
-    {"elsewhere", "unknown word \"elsewhere\"; probe --help shows all that there are"},
+    {"elsewhere", "unknown word \"elsewhere\"; probe --help lists all"},
     {"go", "go needs its PATH"},
     {"go x y", "\"y\" is one argument too many"},
     {"rest x", "\"x\" is one argument too many"},
     {"-f stay", "stay takes no --fast"},
     {"stay --tex x", "unknown flag --tex; the nearest is --text"},
-    {"stay --elsewhere", "unknown flag --elsewhere; probe --help shows all that there are"},
+    {"stay --elsewhere", "unknown flag --elsewhere; probe --help lists all flags"},
     {"stay -lx", "unknown flag -x; the short ones are -f -h -l -n -t"},
     {"stay --text", "--text needs a value: --text TEXT"},
     {"stay --text=", "--text: the value is empty"},

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/str.h"
+#include "base/value.h"
 #include "unit.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 /* ---- buf ---- */
 
-/* Against a plain array, with sizes that make it move and grow. */
+/* Compared with a plain array, with sizes that make the queue move and grow. */
 Test(buf, is_a_queue)
 {
     enum { MAX = 5000 };
@@ -390,7 +390,7 @@ Test(log, limit)
     cr_expect(strstr(line, "t: 2 more lines"), "%s", line);
 }
 
-/* Many at once are all written; many again and again are not. */
+/* Many lines at once are all written; many again and again are not. */
 Test(log, limit_of_a_burst)
 {
     struct log_limit limit = {0};
@@ -407,7 +407,7 @@ Test(log, limit_of_a_burst)
     cr_expect_eq(written[2], 5 + 50);
 }
 
-/* A reader that stands still must not stop us: lines are dropped, counted, and the count is told.
+/* A reader that stands still must not stop us: lines are dropped, counted, and the count is logged.
  */
 Test(log, full_pipe)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * test_cause: which of several failures was the first, in whatever order they are heard of; and how
+ * test_cause: which of several failures was the first, in whatever order they are reported; and how
  * far apart two clocks are.
  */
 #include "base/clock.h"
@@ -43,7 +43,7 @@ Test(cause, the_earliest_is_the_first)
     cr_assert_str_eq(causes_first(&causes)->text, "a");
 }
 
-/* A thousand nodes fail at once, and tell it in the worst order. */
+/* A thousand nodes fail at once, and report it in the worst order. */
 Test(cause, of_many_the_first_is_kept)
 {
     for (int node = 1000; node > 0; node--)
@@ -97,21 +97,22 @@ Test(cause, an_abort_may_be_a_victims)
     }
 }
 
-/* A node that does not know node 0's clock tells how long ago the failure was. It is believed. */
+/* A node that does not know node 0's clock tells how long ago the failure was. Node 0 believes it.
+ */
 Test(cause, without_a_clock)
 {
     struct peer_cause cause = failure(1, 0, -1, "b");
     cause.ago_ns = 100;
     take(NOW, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 100);
-    /* Told again, and sooner on its way: it was before that. */
+    /* A repeated report is faster on its way: so the failure was earlier. */
     cause.ago_ns = 250;
     take(NOW + 100, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 150);
     cause.ago_ns = 300;
     take(NOW + 300, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 150, "this one came late");
-    /* And now it knows. */
+    /* Now the node knows node 0's clock. */
     cause.at_ns = NOW - 170;
     cause.error_ns = 5;
     take(NOW + 400, cause);
@@ -122,7 +123,7 @@ Test(cause, without_a_clock)
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 170, "that was known better");
 }
 
-/* Nothing can have failed after it was told. */
+/* No failure is later than its report. */
 Test(cause, absurd_times)
 {
     struct peer_cause cause = failure(1, INT64_MAX, INT64_MAX, "x");
@@ -135,7 +136,8 @@ Test(cause, absurd_times)
     cr_assert_eq(causes_first(&causes)->at_ns, 0);
 }
 
-/* A node finds that another process of it had failed before, or tells more of the same. */
+/* A node finds that another process of it had failed before, or has more to report about the same
+ * failure. */
 Test(cause, a_node_changes_its_word)
 {
     struct peer_cause told = failure(1, NOW - 5, 0, "exit code 7");
@@ -169,7 +171,7 @@ Test(clockoff, nothing_is_known)
     cr_assert(!clockoff_theirs(&off, NOW, NOW, &theirs, &error), "none of that can be");
 }
 
-/* The true offset is 500 s; the way there and the way back take what they like. */
+/* The true offset is 500 s; each of the two ways may take any time. */
 static void beat(struct clockoff *off, int64_t sent, int64_t there, int64_t back)
 {
     clockoff_take(off, sent, sent + there + back, sent + there + 500 * NS_PER_S);

@@ -65,7 +65,7 @@ Test(cgroup, of_a_path_that_does_not_fit, .init = folder_make, .fini = folder_re
     cr_assert_not(is_found(groups, unified, &place));
 }
 
-/* Only such a group is swept. */
+/* Only groups with such names are swept. */
 Test(cgroup, has_a_name_of_its_own)
 {
     static const char *const others[] = {

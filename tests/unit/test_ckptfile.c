@@ -10,8 +10,8 @@
 
 static const char *const files[] = {
     "step-7/part",     "ckpt-5.index",         "ckpt-5.data-00000-of-00001",  "ckpt-50.index",
-    "ckpt-10.pt.tmp",  "ckpt-11.pt.index.tmp", "ckpt-12.data-00000-of-00001", /* its index was
-                                                                                 removed first */
+    "ckpt-10.pt.tmp",  "ckpt-11.pt.index.tmp", "ckpt-12.data-00000-of-00001", /* the index was
+                                                                               * removed first */
     "ckpt-13.indexes", "\xfc-1.index",
 };
 
@@ -79,7 +79,7 @@ Test(ckptfile, a_path_that_is_too_long)
     cr_expect_eq(ckptfile_look(path), CKPTFILE_ABSENT);
 }
 
-/* Root may look everywhere, so that it becomes another user first. */
+/* Root may look everywhere, so the test becomes another user first. */
 Test(ckptfile, what_cannot_be_looked_at_is_not_called_absent)
 {
     cr_assert_eq(chmod("step-7", 0), 0);

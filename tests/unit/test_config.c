@@ -17,7 +17,8 @@ Test(config, defaults)
 {
     load_l_ok("true", "HOME=/root");
     const struct config *c = &l.config;
-    cr_expect_str_eq(c->job, "pchrun");
+    cr_expect_str_eq(c->job, basename(folder));
+    cr_expect_str_eq(config_job_identity(c), "pchrun");
     cr_expect(c->cluster.nodes && !c->cluster.nodes[0]);
     cr_expect(!c->cluster.chief && !c->cluster.bind && !c->cluster.key_file);
     cr_expect(c->cluster.nnodes == 1 && c->cluster.node_rank == 0 && c->cluster.port == 14242);
@@ -89,14 +90,15 @@ Test(config, precedence)
 {
     static const struct {
         const char *key, *file, *env, *flag;
-        const char *values[4]; /* by default, and then with each source added */
+        const char
+            *values[4]; /* by default (NULL: the folder's name), and then with each source added */
     } rows[] = {
         {"grace",
          "{\"grace\": \"1s\"}",
          "PCHRUN_GRACE=2s",
          "--grace 3s",
          {"25s", "1s", "2s", "3s"}},
-        {"job", "{\"job\": \"a\"}", "PCHRUN_JOB=b", "--job=c", {"pchrun", "a", "b", "c"}},
+        {"job", "{\"job\": \"a\"}", "PCHRUN_JOB=b", "--job=c", {NULL, "a", "b", "c"}},
         {"procs.count",
          "{\"procs\": {\"count\": 2}}",
          "PCHRUN_NPROC_PER_NODE=3",
@@ -112,6 +114,11 @@ Test(config, precedence)
          "PCHRUN_CHECKPOINT_EVERY=10m",
          "--checkpoint-every 70",
          {"null", "500", "10m", "70"}},
+        {"checkpoint.every",
+         "{\"checkpoint\": {\"every\": \"auto\"}}",
+         "PCHRUN_CHECKPOINT_EVERY=null",
+         "--checkpoint-every auto",
+         {"null", "auto", "null", "auto"}},
         {"save.mode",
          "{\"save\": {\"mode\": \"signal\"}}",
          "PCHRUN_SAVE_MODE=forward",
@@ -141,17 +148,18 @@ Test(config, precedence)
                      n >= 3 ? rows[i].flag : "");
             char *value = shown(args, n >= 2 ? rows[i].env : "", rows[i].key, false);
             char *source = shown(args, n >= 2 ? rows[i].env : "", rows[i].key, true);
-            cr_expect_str_eq(value, rows[i].values[n], "%s with %d sources: %s", rows[i].key, n,
-                             value);
+            cr_expect_str_eq(value, rows[i].values[n] ? rows[i].values[n] : basename(folder),
+                             "%s with %d sources: %s", rows[i].key, n, value);
             snprintf(variable, sizeof variable, "environment %.*s", (int)strcspn(rows[i].env, "="),
                      rows[i].env);
             snprintf(line, sizeof line, "flag %.2s", rows[i].flag);
-            const char *want = n == 0   ? "default"
+            const char *want = n == 0   ? rows[i].values[0] ? "default" : "the name of /tmp/"
                                : n == 1 ? "file c.json"
                                : n == 2 ? variable
                                         : line;
-            cr_expect(n == 3 ? str_starts(source, want) : str_is(source, want), "%s: %s, not %s",
-                      rows[i].key, source, want);
+            cr_expect(n == 3 || !rows[i].values[n] ? str_starts(source, want)
+                                                   : str_is(source, want),
+                      "%s: %s, not %s", rows[i].key, source, want);
             free(value);
             free(source);
         }
@@ -285,7 +293,7 @@ Test(config, a_file_in_the_root_directory)
     cr_assert(chdir(folder) == 0);
 }
 
-/* A program and its arguments come from one place: they replace what was there. */
+/* A program and its arguments come from one place: they replace the earlier command. */
 Test(config, a_command)
 {
     char want[128];

@@ -120,15 +120,12 @@ static const struct bad keys[] = {
      "kkk"
      "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\": 1}",
      "c.json: unknown key "
-     "\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
-     "kkkkkkkkkkkk\"; pchrun --print-config shows all that there are"},
-    {"{\"cluster.port\": 1}",
-     "c.json: unknown key \"cluster.port\"; write it as an object in an object"},
-    {"{\"config\": 1}",
-     "c.json: unknown key \"config\"; pchrun --print-config shows all that there are"},
-    {"{\"\": 1}", "c.json: unknown key \"\"; pchrun --print-config shows all that there are"},
-    {"{\"a\\nb\": 1}",
-     "c.json: unknown key \"a?b\"; pchrun --print-config shows all that there are"},
+     "\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"; pchrun "
+     "--print-config shows all keys"},
+    {"{\"cluster.port\": 1}", "c.json: unknown key \"cluster.port\"; write it as a nested object"},
+    {"{\"config\": 1}", "c.json: unknown key \"config\"; pchrun --print-config shows all keys"},
+    {"{\"\": 1}", "c.json: unknown key \"\"; pchrun --print-config shows all keys"},
+    {"{\"a\\nb\": 1}", "c.json: unknown key \"a?b\"; pchrun --print-config shows all keys"},
     {"{\"signals\": {\"TREM\": \"preempt\"}}",
      "c.json: signals: \"TREM\" is not a signal; the nearest is TERM"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"wait\": \"1s\"}}}",
@@ -144,7 +141,6 @@ Test(config_bad, unknown_keys)
 
 static const struct bad types[] = {
     {"{\"job\": 7}", "c.json: job: a string is wanted, not a number"},
-    {"{\"job\": null}", "c.json: job: a string is wanted, not null"},
     {"{\"cluster\": {\"port\": \"14242\"}}",
      "c.json: cluster.port: a whole number is wanted, not a string"},
     {"{\"cluster\": {\"port\": 14242.0}}", "c.json: cluster.port: a whole number is wanted, "
@@ -165,7 +161,7 @@ static const struct bad types[] = {
     {"{\"preset\": \"slum\"}", "c.json: preset: \"slum\" is not one of auto, none, slurm, "
                                "kubernetes, kubeflow, sge, gce, "
                                "gce-gpu, gce-spot, tensorflow-gce, aws, azure, "
-                               "alibaba, tencent"},
+                               "alibaba, tencent, unreliable"},
     {"{\"cluster\": [\"127.0.0.1\"]}", "c.json: cluster: an object is wanted, not a list"},
     {"{\"cluster\": null}", "c.json: cluster: an object is wanted, not null"},
     {"{\"grace\": 25}", "c.json: grace: a duration such as \"25s\" is wanted, not a number"},
@@ -175,11 +171,13 @@ static const struct bad types[] = {
                               "its unit (ms, s, m, h or d), as in \"25s\""},
     {"{\"grace\": \"25sec\"}", "c.json: grace: \"25sec\" is not a duration; write a number and "
                                "its unit (ms, s, m, h or d), as in \"25s\""},
-    {"{\"checkpoint\": {\"every\": 1.5}}", "c.json: checkpoint.every: a whole number of steps "
-                                           "or a duration such as \"10m\" is wanted, "
-                                           "not a number with a fraction or exponent"},
+    {"{\"checkpoint\": {\"every\": 1.5}}",
+     "c.json: checkpoint.every: auto, a whole number of steps "
+     "or a duration such as \"10m\" is wanted, "
+     "not a number with a fraction or exponent"},
     {"{\"checkpoint\": {\"every\": \"1.5\"}}",
-     "c.json: checkpoint.every: \"1.5\" is neither a whole number of steps nor a duration, "
+     "c.json: checkpoint.every: \"1.5\" is neither auto, nor a whole number of steps, nor a "
+     "duration, "
      "which "
      "is a number and its unit (ms, s, m, h or d), as in \"10m\""},
     {"{\"restart\": {\"fatal_codes\": 3}}",
@@ -229,7 +227,7 @@ static const struct bad ranges[] = {
     {"{\"exit\": {\"preempted\": 256}}", "c.json: exit.preempted: 256 is out of range (1 to 255)"},
     {"{\"save\": {\"mode\": \"magic\"}}",
      "c.json: save.mode: \"magic\" is not one of attach, signal, forward"},
-    {"{\"job\": \"\"}", "c.json: job: the value is empty; it must have 1 to 63 bytes"},
+    {"{\"job\": \"\"}", "c.json: job: the value is empty; if none is meant, write null"},
     {"{\"job\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
      "c.json: job: \"0123456789012345678901234567890123456789012345678901234567890123\" has 64 "
      "bytes; allowed are 1 to 63"},
@@ -243,7 +241,7 @@ static const struct bad ranges[] = {
     {"{\"signals\": {\"TERM\": {\"do\": \"ignore\", \"grace\": \"1s\"}}}",
      "c.json: signals: TERM: only preempt takes a grace, not ignore"},
     {"{\"signals\": {\"TERM\": \"preempt\", \"SIGTERM\": \"ignore\"}}",
-     "c.json: signals: TERM is there twice"},
+     "c.json: signals: TERM is given twice"},
     {"{\"signals\": {\"KILL\": \"preempt\"}}",
      "c.json: signals: SIGKILL cannot be used here: no program can handle it"},
     {"{\"signals\": {\"SIGCHLD\": \"ignore\"}}",
@@ -293,7 +291,7 @@ static const struct bad flags[] = {
     {"--no-grace x", "unknown flag --no-grace; the nearest is --grace"},
     {"--no-checkpoint-share x",
      "unknown flag --no-checkpoint-share; the nearest is --no-checkpoint-shared"},
-    {"--foo x", "unknown flag --foo; pchrun --help shows all that there are"},
+    {"--foo x", "unknown flag --foo; pchrun --help lists all flags"},
     {"--grace 999999999999d x", "--grace: \"999999999999d\" is out of range (0s to 7d)"},
     {"-n 99999999999999999999 x", "-n: 99999999999999999999 is out of range (1 to 256)"},
     {"--signals BLAH=preempt x", "--signals: \"BLAH\" is not a signal; write a name, such as TERM"},
@@ -341,7 +339,7 @@ static const struct bad flags[] = {
     {"--config= x", "-c: the value is empty; name a file, or leave it out"},
     {"--make-key=", "--make-key: the value is empty; name a file"},
     {"--print-options=html", "--print-options: \"html\" is not one of mdoc"},
-    {"-c a.json -c b.json x", "-c is there twice (a.json and b.json); one file only"},
+    {"-c a.json -c b.json x", "-c is given twice (a.json and b.json); one file only"},
 };
 
 Test(config_bad, command_lines)
@@ -352,13 +350,13 @@ Test(config_bad, command_lines)
 
 static const struct bad variables[] = {
     {"PCHRUN_GRCE=1s", "unknown environment variable PCHRUN_GRCE; the nearest is PCHRUN_GRACE "
-                       "(PCHRUN_* is kept for configuration)"},
-    {"PCHRUN_=1", "unknown environment variable PCHRUN_; PCHRUN_* is kept for configuration, and "
-                  "pchrun --help shows all that there are"},
+                       "(PCHRUN_* is reserved for configuration)"},
+    {"PCHRUN_=1", "unknown environment variable PCHRUN_; PCHRUN_* is reserved for configuration, "
+                  "and pchrun --help shows all options"},
     {"PCHRUN_PORT=1", "unknown environment variable PCHRUN_PORT; the nearest is "
-                      "PCHRUN_CLUSTER_PORT (PCHRUN_* is kept for configuration)"},
-    {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; PCHRUN_* is kept for "
-                         "configuration, and pchrun --help shows all that there are"},
+                      "PCHRUN_CLUSTER_PORT (PCHRUN_* is reserved for configuration)"},
+    {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; PCHRUN_* is reserved for "
+                         "configuration, and pchrun --help shows all options"},
     {"PCHRUN_GRACE=soon", "PCHRUN_GRACE: \"soon\" is not a duration; write a number and its unit "
                           "(ms, s, m, h or d), as in \"25s\""},
     {"PCHRUN_GRACE=", "PCHRUN_GRACE: \"\" is not a duration; write a number and its unit (ms, s, "
@@ -376,7 +374,7 @@ Test(config_bad, environments)
         expect_bad("x", variables[i].in, variables[i].want);
 }
 
-/* One address that others can reach, and nothing that keeps them out. */
+/* One address that others can reach, without a key that keeps them out. */
 #define NO_KEY                                                                                 \
     ", and the nodes have no key. Make one, copy it to every node, and name it there: pchrun " \
     "--make-key run.key; pchrun --cluster-key-file run.key ...; or, on a network that you "    \
@@ -450,12 +448,12 @@ Test(config_bad, clusters_that_cannot_be)
         expect_bad(clusters[i].in, "", clusters[i].want);
 }
 
-/* A terminal must not be driven by what a file or an argument holds. */
+/* The contents of a file or an argument must not control a terminal. */
 Test(config_bad, control_characters_are_not_repeated)
 {
     folder_put("c.json", "{\"\\u001b[31m\": 1}");
     expect_bad("-c c.json x", "",
-               "c.json: unknown key \"?[31m\"; pchrun --print-config shows all that there are");
-    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help shows all that there are");
+               "c.json: unknown key \"?[31m\"; pchrun --print-config shows all keys");
+    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help lists all flags");
     expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -g -h -n -q -v");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_control: the socket of pchctl, and clients that do what they should not: too many of them,
- * too long a line, no reading. None of it reaches the others, or stops the loop.
+ * too long a line, no reading. No such client disturbs the others, or stops the loop.
  */
 #include "status/control.h"
 
@@ -92,7 +92,7 @@ static int ask(const char *line)
     return fd;
 }
 
-/* All that is there; *ret_ended: and then the end. */
+/* Reads all that is there; *ret_ended: the connection has ended. */
 static char *heard(int fd, bool *ret_ended)
 {
     static char text[4096];
@@ -134,7 +134,7 @@ EndedTest(control, a_line_in_pieces, end)
     assert_answer(fd, "answer\n");
 }
 
-/* One connection, one question: what comes behind it is not looked at. */
+/* One connection, one question: bytes behind the question are ignored. */
 EndedTest(control, two_lines, end)
 {
     int fd = ask("{\"version\":1,\"do\":\"status\"}\n{\"version\":1,\"do\":\"stop\"}\n");
@@ -177,13 +177,13 @@ EndedTest(control, who_follows_hears_all, end)
     int fd = ask(FOLLOW);
     int other = connect_to();
     run();
-    control_tell(control, "one\n", 4);
-    control_tell(control, "two\n", 4);
+    control_answer_all(control, true, "one\n", 4);
+    control_answer_all(control, true, "two\n", 4);
     run();
     cr_assert_str_eq(heard(fd, &has_ended), "one\ntwo\n");
     cr_assert(!has_ended);
     cr_assert_str_eq(heard(other, &has_ended), "", "it has asked for nothing");
-    control_tell(control, "last\n", 5);
+    control_answer_all(control, true, "last\n", 5);
     control_free(control);
     control = NULL;
     cr_assert_str_eq(heard(fd, &has_ended), "last\n");
@@ -192,7 +192,7 @@ EndedTest(control, who_follows_hears_all, end)
     close(other);
 }
 
-/* The others get theirs, and what waits for it is bounded. */
+/* The other clients get their lines. The lines that wait for this client are bounded. */
 EndedTest(control, who_follows_and_does_not_read_is_put_out, end)
 {
     static char line[16 * 1024];
@@ -202,7 +202,7 @@ EndedTest(control, who_follows_and_does_not_read_is_put_out, end)
     line[sizeof line - 1] = '\n';
     size_t told = 0, got = 0;
     for (; told < 64 * sizeof line; told += sizeof line) {
-        control_tell(control, line, sizeof line);
+        control_answer_all(control, true, line, sizeof line);
         run();
     }
     ssize_t n;
@@ -214,7 +214,7 @@ EndedTest(control, who_follows_and_does_not_read_is_put_out, end)
     close(fd);
 }
 
-/* Waits in the loop until it has been put out; libevent has the time. */
+/* Runs the loop until the client is disconnected; libevent has the timeout. */
 static void await_end(int fd)
 {
     char byte;
@@ -278,7 +278,7 @@ EndedTest(control, who_follows_is_not, end)
     serve(50 * NS_PER_MS);
     int fd = ask(FOLLOW);
     await_end(connect_to()); /* a later connection that says nothing is closed */
-    control_tell(control, "one\n", 4);
+    control_answer_all(control, true, "one\n", 4);
     run();
     cr_assert_str_eq(heard(fd, &has_ended), "one\n");
     cr_assert(!has_ended);
@@ -341,10 +341,10 @@ Test(control_request, what_is_wrong_is_told)
          "a request may not have a member \"force\""},
         {"{\"version\":1,\"do\":\"events\",\"follow\":1}", "\"follow\" is not true or false"},
         {"{\"version\":1,\"do\":\"status\",\"all\":\"yes\"}", "\"all\" is not true or false"},
-        {"{\"version\":1,\"do\":\"drain\",\"left_ms\":-1}", "of a year at most"},
-        {"{\"version\":1,\"do\":\"drain\",\"left_ms\":9223372036854775807}", "of a year at most"},
-        {"{\"version\":1,\"do\":\"drain\",\"left_ms\":1.5}", "of a year at most"},
-        {"{\"version\":1,\"do\":\"drain\",\"text\":7}", "not a text"},
+        {"{\"version\":1,\"do\":\"drain\",\"left_ms\":-1}", "at most a year"},
+        {"{\"version\":1,\"do\":\"drain\",\"left_ms\":9223372036854775807}", "at most a year"},
+        {"{\"version\":1,\"do\":\"drain\",\"left_ms\":1.5}", "at most a year"},
+        {"{\"version\":1,\"do\":\"drain\",\"text\":7}", "must be a text"},
         {"{\"version\":1,\"do\":\"stop\",\"do\":\"status\"}", "duplicate object key"},
     };
     struct control_request request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_core_death: walks of commands that have died long before their end, since their memory takes
- * time to be taken down. They check when a death is told, and in which words.
+ * time to be taken down. They check when a death is reported, and in which words.
  */
 #include "walk.h"
 
@@ -12,7 +12,7 @@ static void says_why(struct walk *w, int slot)
     says(w, slot, (struct procmsg){.type = PROCMSG_ERROR, .number = 9, .text = "bad loss"});
 }
 
-/* Its end, and the evidence found meanwhile. */
+/* The end of a command, and the evidence found meanwhile. */
 static void found_killed(struct walk *w, int index)
 {
     struct death found = {.note = "the kernel killed it", .tail = "last words\n"};
@@ -44,7 +44,7 @@ Test(core_death, ends_the_others_at_once)
     cr_assert_gt(now, died_at);
 }
 
-/* It had said why, and that was when it failed; its end brings nothing new. */
+/* The process had said why it fails, and failed at that time. Its end brings nothing new. */
 Test(core_death, of_who_has_said_why)
 {
     struct walk *w = begin_attached(1);
@@ -64,7 +64,7 @@ Test(core_death, of_who_has_said_why)
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
 }
 
-/* It would have failed, and is killed by us before: its own code is told. */
+/* The process had announced its failure, and we kill it before: its own code is reported. */
 Test(core_death, of_our_signals_is_none)
 {
     struct walk *w = begin_alone(2);
@@ -82,6 +82,23 @@ Test(core_death, of_our_signals_is_none)
     cr_assert_eq(report.first_cause.code, 9);
 }
 
+/* Rank 0 misses the killed rank, and says so before the kill is seen. Later our SIGKILL ends rank
+ * 0: that is no crash, so the kill of rank 1 stays the first cause. */
+Test(core_death, of_our_sigkill_is_no_crash)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    says_why(w, 0);
+    now += 10 * MS;
+    dying(w, 1, SIGKILL);
+    now += S;
+    dying(w, 0, SIGKILL);
+    ends(w, SIGKILL);
+    struct core_report report = report_of(w);
+    cr_assert_eq(report.first_cause.pid, 1001);
+    cr_assert_eq(report.first_cause.code, 137);
+}
+
 /* The rank that missed the killed rank ends first. The kill is seen later, and is still the first
  * cause. */
 Test(core_death, comes_before_that_of_who_missed_it)
@@ -96,7 +113,7 @@ Test(core_death, comes_before_that_of_who_missed_it)
     cr_assert_eq(report.first_cause.code, 137);
 }
 
-/* It would not have died of what we send first; of what we send then it would. */
+/* The first of our signals cannot cause this death; our SIGKILL can. */
 Test(core_death, of_our_sigkill_comes_after_all)
 {
     struct core_params params = params_of(0, 1, 2);
@@ -113,7 +130,7 @@ Test(core_death, of_our_sigkill_comes_after_all)
     cr_assert_eq(report.first_cause.code, 1);
 }
 
-/* Node 0 is told of the death at once, and that is no other failure when the end is told. */
+/* Node 0 learns of the death at once. The later report of the end is no other failure. */
 Test(core_death, is_the_first_cause_on_every_node)
 {
     begin_two();
@@ -121,7 +138,7 @@ Test(core_death, is_the_first_cause_on_every_node)
     deliver();
     assert_said(&walks[0], "ending: failed: node 1: rank 1, process 1000 ended with signal 9");
     now += S;
-    exited(&walks[0], 0, 1 << 8); /* it misses rank 1 */
+    exited(&walks[0], 0, 1 << 8); /* rank 0 misses rank 1 */
     tree_empty(&walks[0]);
     gone(&walks[1], 0);
     found_killed(&walks[1], 0);

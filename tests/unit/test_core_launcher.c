@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_core_launcher: walks of one command that is a launcher, whose workers attach from below it:
- * what it does when one of them dies, and who is told to be the cause.
+ * what the launcher does when a worker dies, and which process is reported as the cause.
  */
 #include "walk.h"
 
 TestSuite(core_launcher, .fini = walks_end);
 
-enum { FIRST_SLOT = 10 }; /* none of their pids is the command's */
+enum { FIRST_SLOT = 10 }; /* no pid of a worker is the command's */
 
 static struct walk *begin_launcher(int workers)
 {
@@ -20,7 +20,7 @@ static struct walk *begin_launcher(int workers)
     return w;
 }
 
-/* The launcher has sent it SIGTERM, which its shield has caught. */
+/* The launcher has sent the rank SIGTERM, which the rank's shield has caught. */
 static void is_told_to_end(struct walk *w, int rank)
 {
     says(w, FIRST_SLOT + rank, (struct procmsg){.type = PROCMSG_NOTICE, .number = SIGTERM});
@@ -32,7 +32,8 @@ static void fails_with(struct walk *w, int rank, int status)
     says(w, FIRST_SLOT + rank, msg);
 }
 
-/* It ends the others, as torchrun does; they must not take that for a notice, nor live on. */
+/* The launcher ends the other workers, as torchrun does. They must not take the signal for a
+ * notice, nor live on. */
 Test(core_launcher, ends_its_workers_when_one_has_died)
 {
     struct walk *w = begin_launcher(3);
@@ -66,7 +67,7 @@ Test(core_launcher, ends_its_workers_when_one_has_failed)
     cr_assert_eq(report_of(w).first_cause.rank, 1);
 }
 
-/* As that one said it, and nothing of the launcher's is told in its place. */
+/* The worker's own reason is reported, and nothing of the launcher's replaces it. */
 Test(core_launcher, of_whom_a_worker_says_why)
 {
     struct walk *w = begin_launcher(2);
@@ -94,7 +95,7 @@ Test(core_launcher, does_not_end_them_in_a_preemption)
     assert_did_not(w, "SIGTERM");
 }
 
-/* A scheduler has sent it to all that it has started. */
+/* A scheduler has sent the signal to all its processes. */
 Test(core_launcher, whose_workers_are_told_of_a_preemption)
 {
     struct walk *w = begin_launcher(2);
@@ -103,7 +104,8 @@ Test(core_launcher, whose_workers_are_told_of_a_preemption)
     assert_did_not(w, "SIGTERM to");
 }
 
-/* It has sent it to the shell around them, too, which has died of it: they live on, and save. */
+/* A scheduler has signalled the shell around the ranks, too, and the shell has died. The ranks live
+ * on, and save. */
 Test(core_launcher, that_dies_of_a_notice_to_all)
 {
     struct walk *w = begin_launcher(2);
@@ -113,8 +115,9 @@ Test(core_launcher, that_dies_of_a_notice_to_all)
     passes(w, 2 * S);
     assert_did_not(w, "gate leave");
     assert_said(
-        w, "process 1000 has died of SIGTERM, perhaps a notice to all processes; its ranks live");
-    /* The rank that is left keeps the launcher from having ended. */
+        w,
+        "process 1000 has died of SIGTERM, perhaps a notice to all processes; its ranks still run");
+    /* The launcher does not count as ended while a rank is left. */
     w->acts[0] = '\0';
     closes(w, FIRST_SLOT);
     assert_did_not(w, "SIGTERM to");
@@ -123,7 +126,7 @@ Test(core_launcher, that_dies_of_a_notice_to_all)
     assert_did(w, "SIGTERM to tree");
 }
 
-/* They are not hurried: what they do after their last save is theirs to end. */
+/* The ranks are not hurried: they may finish their work after the last save. */
 Test(core_launcher, whose_death_does_not_hurry_its_ranks)
 {
     struct walk *w = begin_launcher(1);
@@ -168,7 +171,7 @@ Test(core_launcher, that_is_killed)
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with signal 15 (Terminated)");
 }
 
-/* No scheduler makes a notice of that. */
+/* No scheduler uses this signal as a notice. */
 Test(core_launcher, that_is_killed_by_another_signal)
 {
     struct walk *w = begin_launcher(2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_core_nodes: short walks of two nodes, as test_core_walk has them of one.
+ * test_core_nodes: short walks of two nodes, like those of one node in test_core_walk.
  */
 #include "walk.h"
 
@@ -8,14 +8,14 @@
 
 TestSuite(core_nodes, .fini = walks_end);
 
-/* A node's record is written, and the other node hears of it. */
+/* A node's record is written, and the other node learns of it. */
 static void records(int node, enum event_type type)
 {
     written(&walks[node], type);
     deliver();
 }
 
-/* A node reads its steps, and the other node hears of them. */
+/* A node reads its steps, and the other node learns of them. */
 static void reads(int node)
 {
     steps_are_read(&walks[node]);
@@ -38,7 +38,7 @@ static void meet(void)
     deliver();
 }
 
-/* Of another pchrun the number is all that is known: it is named, and what to do. */
+/* Only the version of such a pchrun is known. The log names the version, and says what to do. */
 Test(core_nodes, a_node_of_another_version_is_refused)
 {
     struct core_params p = params_of(0, WALK_NODES, 1);
@@ -55,7 +55,7 @@ Test(core_nodes, a_node_of_another_version_is_refused)
     assert_said(&walks[0], "the job still waits for its nodes");
 }
 
-/* It comes to the chief with the first STATUS, behind the HELLO of the last node. */
+/* The notice comes to the chief with the first STATUS, behind the HELLO of the last node. */
 Test(core_nodes, a_notice_before_the_join_of_the_last_node)
 {
     begin_apart(false);
@@ -81,7 +81,8 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
     assert_both_did("start");
 }
 
-/* It came before every step. Node 0 has trained when node 1 hears of it, which changes nothing. */
+/* The notice came before every step. Node 0 has trained when node 1 learns of it, which changes
+ * nothing. */
 Test(core_nodes, a_notice_before_the_join_is_trained_up_to)
 {
     begin_apart(false);
@@ -118,7 +119,8 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
     }
 }
 
-/* Its ranks are gone, and their last save is still being recorded: the others' is not lonely. */
+/* The ranks of one node are gone, and their last save is still being recorded. The other node's
+ * save can still be committed. */
 Test(core_nodes, the_last_own_save_is_waited_for)
 {
     begin_two();
@@ -192,7 +194,7 @@ static void expect_own_commit(uint64_t step, const char *then)
     assert_acts(&walks[1], text);
 }
 
-/* One is always a save ahead: what both have is committed all the same. */
+/* One node is always a save ahead. A step that both nodes have saved is still committed. */
 Test(core_nodes, nodes_that_save_at_their_own_pace)
 {
     begin_two();
@@ -226,7 +228,8 @@ Test(core_nodes, an_offer_stands_until_node_0_has_answered)
     assert_acts(&walks[1], "committed 10; prepare 30");
 }
 
-/* Both are in one message, normal after a reconnect: the step that all have saved is committed. */
+/* The offer and the failure are in one message, normal after a reconnect: the step that all have
+ * saved is committed. */
 Test(core_nodes, a_failed_save_takes_back_no_older_offer)
 {
     begin_two();
@@ -287,8 +290,8 @@ Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
     assert_acts(w, "0: WELCOME; 1: WELCOME");
     saves_and_waits(w, 1, 30, 0);
     assert_acts(w, "0: go on, not committed");
-    assert_said(
-        w, "step 29 is not committed: rank 1 has not saved it, and waits for its save of step 30");
+    assert_said(w, "step 29 is not committed: rank 1 has not saved it; that rank waits for the "
+                   "commit of its step 30");
     saves_and_waits(w, 0, 30, 0);
     assert_acts(w, "prepare 30");
 }
@@ -302,7 +305,7 @@ Test(core_nodes, own_saves_up_to_the_commit)
     assert_acts(w, "0: WELCOME; prepare 10; commit 10; committed 10; 0: go on, committed");
     saves_and_waits(w, 0, 10, 0);
     assert_acts(w, "0: go on, committed");
-    assert_not_said(w, "gone back");
+    assert_not_said(w, "go back to an earlier step");
     saves_and_waits(w, 0, 7, 0);
     assert_said(w, "rank 0 saves step 7, below the last commit at step 10");
     assert_acts(w, "0: go on, committed");
@@ -380,7 +383,8 @@ Test(core_nodes, absurd_numbers_of_a_peer)
     cr_assert_leq(core_wake_at(walks[0].core), now + 367 * 24 * 3600 * S);
 }
 
-/* Told to start and to stop in one breath: the signals wait for whom they are meant. */
+/* A node gets the orders to start and to stop at once. The signals wait for the start of the
+ * commands. */
 Test(core_nodes, who_is_being_started_is_not_missed)
 {
     struct core_params p = params_of(1, WALK_NODES, 1);
@@ -405,8 +409,8 @@ Test(core_nodes, who_is_being_started_is_not_missed)
     assert_acts(w, "SIGKILL to tree");
 }
 
-/* Its rank has died; that it has gone is seen before the word comes to end the job, how it died
- * only after it. The rank of node 0 has failed later, because of that. */
+/* The rank of node 1 has died. Node 1 sees that the rank is gone before the order to end the job,
+ * and how it died only afterwards. The rank of node 0 has failed later, because of that. */
 Test(core_nodes, a_death_that_is_seen_late_is_the_first_cause)
 {
     begin_two();
@@ -433,7 +437,7 @@ static void line_goes_down(int node, bool has_ended)
     deliver();
 }
 
-/* A broken line may come back; who has ended does not. */
+/* A broken line may come back; a supervisor that has ended does not. */
 Test(core_nodes, who_has_ended_is_lost_at_once)
 {
     begin_two();
@@ -441,7 +445,8 @@ Test(core_nodes, who_has_ended_is_lost_at_once)
     assert_acts(&walks[0], "");
     begin_two();
     line_goes_down(0, true);
-    assert_said(&walks[0], "node_lost: node 1 () is lost: its supervisor has ended without a word");
+    assert_said(&walks[0],
+                "node_lost: node 1 () is lost: its supervisor has ended without reporting it");
 }
 
 Test(core_nodes, a_chief_that_has_ended_is_lost_at_once)
@@ -502,7 +507,7 @@ static void terminates(struct walk *w, int64_t left)
     w->acts[0] = '\0';
 }
 
-/* Time passes for the node, which hears nothing any more, until it does this. */
+/* Time passes for the node, which gets no more messages, until it makes this action. */
 static void wait_unheard(struct walk *w, const char *act, int64_t until)
 {
     lose_letters();
@@ -529,10 +534,10 @@ Test(core_nodes, a_mute_chief_does_not_outlast_a_notice)
     wait_unheard(&walks[1], "SIGTERM", deadline);
     all_ends(&walks[1]);
     wait_unheard(&walks[1], "exit 42 preempted_unsaved", deadline);
-    assert_said(&walks[1], "node 0 is lost: nothing was heard of it for 4.8");
+    assert_said(&walks[1], "node 0 is lost: no message from it for 4.8");
 }
 
-/* Node 0 is still heard, so it is not taken for lost: it may be writing the record. */
+/* Node 0 still answers, so it does not count as lost: it may be writing the record. */
 Test(core_nodes, a_chief_that_is_heard_is_waited_for)
 {
     begin_two();
@@ -548,8 +553,9 @@ Test(core_nodes, a_chief_that_is_heard_is_waited_for)
     assert_not_said(&walks[1], "node 0 is lost");
 }
 
-/* Node 1 has left when node 0 learns of an earlier cause, which node 1 has to hear. It does not
- * come back: it is missed as any other node is, and not waited for until all limits are over. */
+/* Node 1 has left when node 0 learns of an earlier cause, which node 1 should learn, too. Node 1
+ * does not come back. It counts as lost like any other node, and the wait for it does not last
+ * until all limits are over. */
 Test(core_nodes, who_has_left_and_has_another_cause_to_hear_is_missed)
 {
     begin_two();
@@ -558,7 +564,7 @@ Test(core_nodes, who_has_left_and_has_another_cause_to_hear_is_missed)
     exits(&walks[1], 1 << 8);
     deliver();
     assert_said(&walks[0], "ending: failed: node 1: rank 1");
-    now += S / 2; /* what failed did not follow from this */
+    now += S / 2; /* the failure did not follow from this */
     line_goes_down(0, false);
     for (int64_t until = now + 3 * S; now < until; wake(&walks[0]))
         lose_letters();
@@ -587,8 +593,8 @@ Test(core_nodes, a_mute_node_does_not_outlast_a_notice)
     cr_assert_geq(now, deadline - S / 4, "node 1 was given up too soon");
 }
 
-/* Node 1 gets an order that no chief may give. In a run it then saves no more, tells its fault, and
- * the job fails: it is neither committed nor started again. */
+/* Node 1 gets an order that no chief may give. In a run the node then saves no more, reports its
+ * fault, and the job fails. There is no commit and no new start. */
 Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
 {
     struct peermsg order = {.type = PEERMSG_ORDER,
@@ -606,7 +612,7 @@ Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
         walks[i].acts[0] = '\0';
         saves(&walks[i], 0, 9, 1);
     }
-    assert_acts(&walks[1], "gate open"); /* no record of its save */
+    assert_acts(&walks[1], "gate open"); /* node 1 has no record of the save */
     deliver();
     assert_said(&walks[0], "failed: node 1: this is a fault of pchrun: promise 1");
     written(&walks[0], EV_PREPARED);
@@ -614,4 +620,37 @@ Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
     line_closes(&walks[0], true);
     assert_did_not(&walks[0], "commit");
     assert_did(&walks[0], "exit 125 failed");
+}
+
+/* --- slow ranks --- */
+
+/* The next heartbeat of each node reads these times. */
+static void beat(uint64_t own_0, uint64_t own_1)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        own[0] = (struct page_own){.own_ns = i ? own_1 : own_0, .whole_ns = 2 * MS};
+        passes(&walks[i], S);
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+}
+
+Test(core_nodes, a_slow_rank_is_named_by_node_0)
+{
+    begin_two();
+    beat(MS, 0);
+    beat(MS, MS);
+    assert_not_said(&walks[0], "slow");
+    beat(MS, 16 * MS / 10);
+    beat(MS, 16 * MS / 10);
+    assert_said(&walks[0],
+                "rank 1 (node 1, ) is slow: its own part of a step takes 1.6 x the median "
+                "of all ranks (0.0016 s, not 0.001 s)");
+    assert_not_said(&walks[1], "slow");
+    beat(MS, 12 * MS / 10);
+    assert_not_said(&walks[0], "no longer");
+    beat(MS, MS);
+    beat(MS, MS);
+    assert_said(&walks[0], "rank 1 (node 1, ) is no longer slow");
+    lose_letters();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_core_notices: what one node makes of notices: the two saves of a long grace, the one of a
- * short one, deadlines that move, advice, withdrawal.
+ * test_core_notices: how one node handles notices: two saves in a long grace, one save in a short
+ * one, deadlines that move, advice, withdrawal.
  */
 #include "walk.h"
 
@@ -55,7 +55,7 @@ static void decide(struct walk *w)
     steps_are_read(w);
 }
 
-/* A notice that leaves `left`, up to the decision for it. */
+/* A walk up to the decision for a notice that leaves `left`. */
 static struct walk *begin_noticed(bool trains_on, int64_t save, int64_t left)
 {
     struct walk *w = begin(trains_on, save);
@@ -73,7 +73,7 @@ static void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
     committed(w);
 }
 
-/* Until the next gate; returns at which step that is. */
+/* Trains until the next gate; returns its step. */
 static uint64_t train(struct walk *w, int64_t until, int64_t step_time)
 {
     w->acts[0] = '\0';
@@ -184,7 +184,7 @@ Test(core_notices, one_that_is_withdrawn_is_forgotten)
     save(w, 5, 1, S / 2);
     told(w, NOTICE_CANCEL, "8", NOTICE_LEFT_UNKNOWN);
     told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
-    assert_said(w, "withdrawn: no notice holds for this node any more");
+    assert_said(w, "withdrawn: this node has no notice any more");
     w->acts[0] = '\0';
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
     closes(w, 0);
@@ -205,12 +205,12 @@ Test(core_notices, advice_is_a_save_and_no_more)
     assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 0: go on, committed");
     told(w, NOTICE_CHECKPOINT, "7", NOTICE_LEFT_UNKNOWN);
     told(w, NOTICE_CHECKPOINT, "8", NOTICE_LEFT_UNKNOWN);
-    assert_said(w, "there was a save for such a notice a moment ago");
+    assert_said(w, "the job has just saved for such a notice");
     told(w, NOTICE_LOG, "9", NOTICE_LEFT_UNKNOWN);
     assert_acts(w, "");
 }
 
-/* Its deadline has passed by some clock, or is nonsense: it happens now. */
+/* The deadline has passed by some clock, or is nonsense: the notice counts from now. */
 Test(core_notices, a_deadline_that_has_passed_leaves_the_usual_grace)
 {
     struct walk *w = begin(false, 0);
@@ -227,8 +227,8 @@ Test(core_notices, a_deadline_far_away_is_held_to_a_year)
     assert_acts(w, "read; gate 5; read; gate 5 decided");
 }
 
-/* A program that does not attach is told when it has the usual grace, not hours before. But it is
- * told before its time is over, however short that grace is. */
+/* A program that does not attach gets the signal when it has the usual grace, not hours before. But
+ * it gets the signal before its time is over, however short that grace is. */
 Test(core_notices, who_does_not_attach_is_told_in_time)
 {
     static const struct {
@@ -281,7 +281,7 @@ Test(core_notices, one_that_is_withdrawn_before_the_decision_leaves_the_other)
     assert_acts(w, "gate 5 decided");
 }
 
-/* Whatever leaves less time. */
+/* The second signal counts, whichever notice leaves less time. */
 Test(core_notices, a_second_signal_counts_beside_another_notice)
 {
     struct walk *w = begin(true, S / 10);
@@ -321,7 +321,7 @@ Test(core_notices, a_save_is_no_slow_step)
     assert_said(w, "the training goes on for 68");
 }
 
-/* A source that gives and withdraws it all the time does not keep the job saving. */
+/* A source that gives and withdraws a notice all the time does not keep the job saving. */
 Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
 {
     struct walk *w = begin_noticed(true, 0, 100 * S);
@@ -332,7 +332,8 @@ Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
     assert_acts(w, "read");
 }
 
-/* The pace may have dropped since: whatever it was, the step is the next one that all can stop at.
+/* The pace may have dropped since: whatever the pace was, the save step is the next one at which
+ * all can stop.
  */
 Test(core_notices, the_save_step_is_one_above_the_furthest_rank)
 {
@@ -445,7 +446,7 @@ Test(core_notices, a_repeated_notice_has_one_save_before_its_deadline)
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER);
 }
 
-/* It is in time for a save that takes long, as far as there is time. */
+/* The save is early enough for a save that takes long, as far as there is time. */
 Test(core_notices, a_repeated_notice_leaves_time_for_the_save)
 {
     static const struct {
@@ -462,7 +463,7 @@ Test(core_notices, a_repeated_notice_leaves_time_for_the_save)
     }
 }
 
-/* No earlier attempt has told how long a save takes: the first of this one does. */
+/* No earlier attempt has told how long a save takes: the first save of this attempt does. */
 Test(core_notices, a_repeated_notice_leaves_time_for_a_save_as_it_was_seen)
 {
     struct walk *w = begin(true, 0);
@@ -527,7 +528,7 @@ Test(core_notices, a_first_step_is_waited_for_as_long_as_it_can_be_saved)
     }
 }
 
-/* It leaves no more than `grace`: to leave at once costs nothing. */
+/* The notice leaves no more than `grace`: to leave at once costs nothing. */
 Test(core_notices, a_short_notice_before_the_first_step_ends_the_job)
 {
     for (int i = 0; i < 2; i++) {

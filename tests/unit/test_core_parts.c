@@ -143,7 +143,7 @@ Test(core_ladder, comes_before_the_deadline)
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_TREE}, {107 * S, SIGKILL, TARGET_TREE},
                  {111 * S, 0, TARGET_TREE});
     ladder_start(&ladder, MANNER_FORWARD, SIGTERM, 100 * S,
-                 deadline); /* it has the time until then by itself */
+                 deadline); /* the process has the time until then */
     ASSERT_RUNGS(&ladder, {100 * S, SIGTERM, TARGET_CHILDREN}, {107 * S, SIGKILL, TARGET_TREE},
                  {111 * S, 0, TARGET_TREE});
     deadline = 164 * S;
@@ -176,7 +176,7 @@ Test(core_ladder, hurries)
     ASSERT_RUNGS(&ladder, {101 * S, SIGKILL, TARGET_TREE}, {105 * S, 0, TARGET_TREE});
     ladder_start(&ladder, MANNER_STOP, SIGTERM, 100 * S, deadline);
     cr_assert(ladder_climb(&ladder, 100 * S, &rung) && ladder_climb(&ladder, 108 * S, &rung));
-    ladder_hurry(&ladder, 109 * S); /* nothing is left to be sent: who was killed gets its time */
+    ladder_hurry(&ladder, 109 * S); /* no signal is left to send: a killed process gets its time */
     ASSERT_RUNGS(&ladder, {112 * S, 0, TARGET_TREE});
 }
 
@@ -194,7 +194,7 @@ Test(core_ladder, a_later_notice_limits_it)
                  {108 * S + S / 2, 0, TARGET_TREE});
 }
 
-/* After a suspend all rungs are due: each still leaves time for the one before it. */
+/* After a suspend all rungs are due: each rung still leaves time for the rung before. */
 Test(core_ladder, is_patient_when_it_comes_late)
 {
     struct ladder ladder = {.params = &waits};

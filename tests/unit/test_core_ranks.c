@@ -60,7 +60,8 @@ Test(core_ranks, what_is_not_stated_is_worked_out)
     cr_assert_null(ranks_of_slot(&ranks, CORE_SLOTS_MAX));
 }
 
-/* As DeepSpeed's launcher, which tells its workers the world, and not how many of it are here. */
+/* As DeepSpeed's launcher, which tells its workers the world size, but not the number of ranks on
+ * this node. */
 Test(core_ranks, of_a_world_alone_each_node_has_an_equal_part)
 {
     set_up(0, 1, RANKS_UNKNOWN);
@@ -148,7 +149,8 @@ Test(core_ranks, strides_must_have_a_step_in_common)
 {
     set_up(0, 1, 2);
     cr_assert(ATTACH(0, .first_step = 0, .stride = 4));
-    assert_refused(ATTACH(1, .first_step = 1, .stride = 2), ERR_PROTOCOL, "no step is common");
+    assert_refused(ATTACH(1, .first_step = 1, .stride = 2), ERR_PROTOCOL,
+                   "can save at none of these");
     cr_assert(ATTACH(1, .first_step = 2, .stride = 6));
     cr_assert_eq(ranks.stride.period, 12);
     cr_assert_eq(ranks.stride.offset, 8);

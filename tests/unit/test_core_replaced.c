@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_core_replaced: a later attempt has taken over the job, and this one hears of it when its end
- * is told already: it must not be started again.
+ * test_core_replaced: a later attempt has taken over the job, and this attempt learns of it after
+ * its end was reported. The job must not be started again.
  */
 #include "walk.h"
 
@@ -14,7 +14,7 @@ static void replaced(struct walk *w, enum event_type type)
     feed(w, (struct event){.type = type, .unwritten = &err});
 }
 
-/* The record of its own save is being written. */
+/* The record of the rank's own save is being written. */
 static void saves_own(struct walk *w)
 {
     saves(w, 0, 10, 0);
@@ -41,7 +41,7 @@ static void assert_replaced(const struct walk *w)
     cr_assert(strstr(strstr(w->log, "end: "), "attempt 2 has taken over the job"), "%s", w->log);
 }
 
-/* That is the first thing it hears when it wakes, and the deadline has passed. */
+/* The takeover is the first event after a pause, and the deadline has passed. */
 Test(core_replaced, behind_the_deadline)
 {
     struct walk *w = begin_saving();
@@ -63,7 +63,7 @@ Test(core_replaced, while_it_stops)
     assert_replaced(w);
 }
 
-/* A process had failed before that, and the job would have been started again all the same. */
+/* A process had failed before the takeover, and that end would start the job again. */
 Test(core_replaced, after_a_failure_in_a_preemption)
 {
     struct walk *w = begin_attached(2);
@@ -163,7 +163,7 @@ Test(core_replaced, without_a_chief)
     }
 }
 
-/* Node 1 went at the same moment, which is certain only seconds later. */
+/* Node 1 is lost at the same moment, which is certain only seconds later. */
 static void node_1_is_lost(void)
 {
     line_closes(&walks[0], false);
@@ -173,8 +173,8 @@ static void node_1_is_lost(void)
     assert_said(&walks[0], "the cause has changed: node 1");
 }
 
-/* A loss takes the place of the failure that was told first, and a scheduler starts the job again
- * after a loss. */
+/* A loss takes the place of the failure that was reported first, and a scheduler starts the job
+ * again after a loss. */
 Test(core_replaced, a_loss_that_is_found_later_does_not_hide_it)
 {
     begin_two();
@@ -187,7 +187,7 @@ Test(core_replaced, a_loss_that_is_found_later_does_not_hide_it)
     assert_replaced(&walks[0]);
 }
 
-/* The same with node 0's record of commits. */
+/* A loss does not hide a refusal of node 0's record of commits, either. */
 Test(core_replaced, a_loss_does_not_hide_a_commit_that_was_refused)
 {
     begin_two();
@@ -221,7 +221,8 @@ Test(core_replaced, a_failure_that_is_not_judged_yet_does_not_hide_it)
     assert_replaced(&walks[1]);
 }
 
-/* Its rank has failed, and the failure was told. Then it is left alone with its own record's word.
+/* The rank of node 1 has failed, and node 1 has reported it. Then node 0 is lost, and only node 1's
+ * own record tells of the takeover.
  */
 Test(core_replaced, a_failure_before_the_loss_of_node_0_does_not_hide_it)
 {

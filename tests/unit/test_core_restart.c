@@ -34,8 +34,8 @@ static double fail_at(int64_t at, struct restart_failure failure)
     return ok ? (double)pause / S : -1;
 }
 
-static const struct restart_failure crash = {.code = 1, .has_ranks = true};
-static const struct restart_failure start = {.code = 1, .is_start = true};
+static const struct restart_failure crash = {.code = 1, .has_ranks = true, .repeats = ""};
+static const struct restart_failure start = {.code = 1, .is_start = true, .repeats = ""};
 
 TestSuite(restart, .init = set_up);
 
@@ -78,7 +78,7 @@ Test(restart, window_slides)
     for (int i = 0; i < 3; i++)
         cr_expect_geq(fail_at(1000 * i, crash), 0);
     cr_expect_eq(fail_at(3599, crash), -1);
-    cr_expect_geq(fail_at(3600, crash), 0); /* the first of them is an hour ago */
+    cr_expect_geq(fail_at(3600, crash), 0); /* the first failure is an hour ago */
     cr_expect_eq(fail_at(3601, crash), -1);
     cr_expect_geq(fail_at(4600, crash), 0);
 }
@@ -117,6 +117,17 @@ Test(restart, fatal_codes)
     cr_expect_str_eq(text, "3 is one of restart.fatal_codes");
     fatal.code = 300;
     cr_expect_geq(fail_at(3, fatal), 0);
+}
+
+Test(restart, what_repeats)
+{
+    struct restart_failure known = start;
+    known.repeats = "ImportError";
+    cr_expect_eq(fail_at(1, known), -1);
+    cr_expect_str_eq(text, "ImportError repeats at each start");
+    policy.max = 0;
+    cr_expect_eq(fail_at(2, known), -1);
+    cr_expect_str_empty(text, "no restart was wanted");
 }
 
 Test(restart, generations_without_a_commit)

@@ -9,7 +9,7 @@
 
 TestSuite(core_returned, .fini = walks_end);
 
-/* A notice that leaves much time, of which no process is told. */
+/* A notice that leaves much time, of which no process learns. */
 static void cloud_says(struct walk *w)
 {
     noticed(w, "cloud", 600 * S);
@@ -51,7 +51,7 @@ static void save_agreed(struct walk *w)
     committed(w);
 }
 
-/* It returns from main(), and its command ends with 0. */
+/* The rank returns from main(), and its command ends with 0. */
 static void returns(struct walk *w, uint64_t step)
 {
     steps[0] = step;
@@ -59,7 +59,7 @@ static void returns(struct walk *w, uint64_t step)
     exits(w, 0);
 }
 
-/* It has made the save of the notice, and has trained on. */
+/* The rank has made the save of the notice, and has trained on. */
 Test(core_returned, after_a_save)
 {
     static const struct {
@@ -76,7 +76,7 @@ Test(core_returned, after_a_save)
         {{.is_shielded = true}, true, 20, "exit 0 completed"},
         /* The scheduler signals every process, and this one has a handler that ends it. */
         {{.is_shielded = false}, true, 20, "exit 42 preempted_unsaved"},
-        /* It has told which step is its last. */
+        /* The rank has told which step is its last. */
         {{.is_shielded = true, .last_step = 100}, false, 20, "exit 42 preempted_unsaved"},
         {{.is_shielded = true, .last_step = 100}, false, 100, "exit 0 completed"},
     };
@@ -92,7 +92,7 @@ Test(core_returned, after_a_save)
     }
 }
 
-/* A save was asked of it, and it has ended instead. */
+/* A save was asked of the rank, and it has ended instead. */
 Test(core_returned, before_the_step_of_the_round)
 {
     struct walk *w = begin(&(struct attaching){.is_shielded = true});
@@ -103,7 +103,7 @@ Test(core_returned, before_the_step_of_the_round)
     assert_did(w, "exit 42 preempted_unsaved");
 }
 
-/* It was asked for a save, and has ended in the midst of it. */
+/* The rank was asked for a save, and has ended in the middle of it. */
 Test(core_returned, with_a_save_that_it_has_begun)
 {
     struct walk *w = begin(&(struct attaching){.is_shielded = true});
@@ -223,8 +223,8 @@ Test(core_returned, of_a_program_that_does_not_attach)
     }
 }
 
-/* A signal leaves more time than the notice before it, so nothing is asked. But the scheduler may
- * have signalled the program, too. */
+/* A signal leaves more time than the notice before it, so the program is asked nothing. But the
+ * scheduler may have signalled the program, too. */
 Test(core_returned, of_a_program_that_does_not_attach_after_a_signal)
 {
     struct core_params p = params_of(0, 1, 1);

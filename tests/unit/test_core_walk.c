@@ -16,10 +16,30 @@ TestSuite(core_walk, .fini = walks_end);
 Test(core_walk, a_command_that_succeeds)
 {
     struct walk *w = begin_alone(1);
-    cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
     ends(w, 0);
     assert_acts(w, "gate leave; exit 0 completed");
     cr_assert_str_eq(w->log, "", "a wrapper of a success says nothing");
+}
+
+/* Its user learns in time that a notice would save nothing. */
+Test(core_walk, a_command_that_does_not_attach_is_told_of_once)
+{
+    struct walk *w = begin_alone(1);
+    int64_t since = now;
+    wake(w);
+    cr_assert_eq(now - since, 60 * S);
+    assert_said(w, "no process has called pch_open() within 1 min");
+    cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
+}
+
+Test(core_walk, a_command_that_attaches_or_need_not_is_not_told_of)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.save_mode = SAVE_SIGNAL;
+    struct walk *w = begin_started(&p);
+    cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER);
+    w = begin_attached(1);
+    cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER);
 }
 
 Test(core_walk, a_command_that_fails)
@@ -27,7 +47,7 @@ Test(core_walk, a_command_that_fails)
     struct walk *w = begin_alone(2);
     exited(w, 1, 7 << 8);
     assert_acts(w, "gate leave; SIGTERM to tree");
-    assert_said(w, "sending SIGTERM to all that is left");
+    assert_said(w, "sending SIGTERM to all processes that are left");
     ends(w, SIGTERM);
     assert_acts(w, "exit 7 failed");
     struct core_report report = report_of(w);
@@ -122,7 +142,7 @@ Test(core_walk, a_late_notice_limits_the_sweep)
     cr_assert_lt(now - swept_at, 4 * S, "the platform would have come first");
 }
 
-/* `sh -c` dies of the signal that is forwarded to it, and its children do not hear of it. */
+/* `sh -c` dies of the signal that is forwarded to it, and its children do not get it. */
 Test(core_walk, what_a_stopped_command_leaves_is_swept_at_once)
 {
     struct walk *w = begin_alone(1);
@@ -152,7 +172,7 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     assert_acts(w, "read");
     steps_are_read(w);
     assert_acts(w, "gate 5; read");
-    steps[0] = 5; /* it was faster */
+    steps[0] = 5; /* the rank was faster */
     says(w, 0,
          (struct procmsg){
              .type = PROCMSG_WAITING, .step = 5, .word = gate_make(5, 1, false, false)});
@@ -178,7 +198,8 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     assert_acts(w, "exit 42 preempted");
 }
 
-/* A machine is suspended while the killed die: they have the rest of their time when it is back. */
+/* A machine is suspended while killed processes die. After the suspend they have the rest of their
+ * time. */
 Test(core_walk, a_suspended_machine_does_not_give_up_the_killed)
 {
     struct walk *w = begin_alone(1);
@@ -194,7 +215,7 @@ Test(core_walk, a_suspended_machine_does_not_give_up_the_killed)
     assert_said(w, "cannot be killed are left behind");
 }
 
-/* However late it is: it does not leave them behind. */
+/* However late the node is, it does not leave its processes behind. */
 Test(core_walk, who_was_away_ends_its_processes_before_it_leaves)
 {
     struct walk *w = begin_alone(2);
@@ -203,7 +224,7 @@ Test(core_walk, who_was_away_ends_its_processes_before_it_leaves)
     passes(w, 1000 * S);
     assert_acts(w, "SIGKILL to tree");
     passes(w, 1000 * S);
-    assert_acts(w, ""); /* they may have stood still, too, or their end is yet to be seen */
+    assert_acts(w, ""); /* the processes may have stood still, too, or their end is not seen yet */
     tree_empty(w);
     exited(w, 1, SIGKILL);
     assert_acts(w, "exit 134 failed");
@@ -216,7 +237,7 @@ Test(core_walk, a_success_without_a_word_is_none)
     exited(w, 0, 0);
     steps[1] = 3;
     gone(w, 1);
-    assert_said(w, "rank 1 (process 1001) has gone at step 3, without pch_done or pch_close");
+    assert_said(w, "rank 1 (process 1001) has ended at step 3 without pch_done or pch_close");
     assert_acts(w, "0: WELCOME; 1: WELCOME; 0: closed");
     tree_empty(w);
     exited(w, 1, 0);
@@ -236,7 +257,7 @@ Test(core_walk, a_failure_that_the_command_hides_is_one)
     assert_said(w, "rank 0, process 1000 exited with 3 at step 5, and its command with 0");
 }
 
-/* The same, read after the end of the command; and a number that no program exits with. */
+/* As before, but read after the end of the command; and a number that no program exits with. */
 Test(core_walk, a_failure_that_is_told_late)
 {
     struct walk *w = begin_attached(1);
@@ -261,7 +282,7 @@ static void says_why(struct walk *w, int slot, int code, const char *why)
     says(w, slot, msg);
 }
 
-/* Its exit code is its own, and comes when it is ready. */
+/* The process's exit code is its own, and comes with its end. */
 Test(core_walk, a_reason_is_kept_until_the_failure)
 {
     struct walk *w = begin_attached(1);
@@ -346,7 +367,7 @@ Test(core_walk, who_leaves_early_is_told_of)
 {
     struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5});
-    assert_said(w, "attach: rank 0 (process 1000) has left at step 5 without pch_done");
+    assert_said(w, "attach: rank 0 (process 1000) has detached at step 5 without pch_done");
     attaches(w, 0, 0, 1);
     w->log[0] = '\0';
     says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 9});
@@ -357,7 +378,7 @@ Test(core_walk, who_leaves_early_is_told_of)
     assert_acts(w, "gate leave; exit 0 completed");
 }
 
-/* Its end is read a moment after that of its command, or of the shell that started it. */
+/* The rank's end is read a moment after the end of its command, or of the shell that started it. */
 Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
 {
     struct walk *w = begin_attached(1);
@@ -367,8 +388,7 @@ Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
     assert_acts(w, "0: closed; gate leave; exit 0 completed");
 }
 
-/* It may be in the middle of its training: that its command has ended with 0 is no success of its.
- */
+/* The rank may be in the middle of its training: the 0 of its command is not the rank's success. */
 Test(core_walk, who_stays_attached_lives_elsewhere)
 {
     struct walk *w = begin_attached(1);
@@ -392,7 +412,7 @@ Test(core_walk, who_stays_attached_and_is_done_is_left)
     assert_acts(w, "0: WELCOME; read; gate leave; exit 0 completed");
 }
 
-/* Its end is under way: there is time for its word until then. */
+/* The rank is being ended. Until then it may still report that it is done. */
 Test(core_walk, who_is_being_swept_may_still_be_done)
 {
     struct walk *w = begin_attached(1);
@@ -433,7 +453,7 @@ Test(core_walk, a_second_process_for_a_rank_before_the_training)
     assert_acts(w, "exit 125 failed");
 }
 
-/* Its file system may be dead. */
+/* The file system of the evidence may be dead. */
 Test(core_walk, evidence_that_does_not_come_holds_no_hang)
 {
     struct core_params params = params_of(0, 1, 1);
@@ -455,7 +475,7 @@ Test(core_walk, a_checkpoint_waits_for_the_ranks)
 {
     struct walk *w = begin_alone(2);
     signalled(w, SIGUSR2);
-    assert_said(w, "checkpoint: asked for; it is made when every rank has attached");
+    assert_said(w, "checkpoint: a save was asked for; it is made when every rank has attached");
     w->log[0] = '\0';
     attaches(w, 0, 0, 2);
     assert_not_said(w, "checkpoint");
@@ -468,12 +488,13 @@ Test(core_walk, a_checkpoint_that_cannot_be_made)
     struct walk *w = begin_attached(2);
     gone(w, 1);
     signalled(w, SIGUSR2);
-    assert_said(w, "asked for, and not made: a rank has ended");
-    attaches(w, 2, 1, 2); /* its successor is not asked for the forgotten save */
+    assert_said(w, "no save is made, though one was asked for: a rank has ended");
+    attaches(w, 2, 1, 2); /* the successor is not asked for the forgotten save */
     assert_acts(w, "0: WELCOME; 1: WELCOME; 2: WELCOME");
 }
 
-/* The record of one round is written for so long that the next has begun: it is not the next's. */
+/* The record of one round is written for so long that the next has begun: it does not count for the
+ * next. */
 Test(core_walk, a_record_that_comes_after_its_round)
 {
     struct walk *w = begin_attached(1);
@@ -501,7 +522,7 @@ Test(core_walk, an_absurd_save_is_a_failed_one)
     struct walk *w = begin_attached(1);
     saves_and_waits(w, 0, UINT64_MAX, 0);
     assert_acts(w, "0: WELCOME; 0: go on, not committed");
-    assert_said(w, "could not save step 18446744073709551615: there is no such step");
+    assert_said(w, "could not save step 18446744073709551615: this step number is too high");
 }
 
 /* --- ranks that only count their steps --- */

@@ -67,7 +67,7 @@ def test_every_function_is_called():
 
 
 def test_the_list_of_symbols_has_every_function():
-    """Of Debian's package: a function that is not in it has no version there."""
+    """The list of Debian's package: a function that is missing there has no version."""
     declared = set(re.findall(r"^PCH_API [^;(]*?\b(pch_\w+)\(", (ROOT / "include" / "pch.h").read_text(), re.M))
     listed = set(re.findall(r"^ (pch_\w+)@PCH_0 ", (ROOT / "debian" / "libpch0.symbols").read_text(), re.M))
     assert declared == listed

@@ -69,7 +69,7 @@ Test(cpus, a_share_is_of_one_node)
     assert_shares(&all, 4, "0 4 | 2 6 | 1 5 | 3 7 ");
 }
 
-/* A scheduler that gave us some, and a kernel without NUMA. */
+/* A scheduler that gave us some processors, and a kernel without NUMA. */
 Test(cpus, only_those_that_are_allowed)
 {
     struct cpus some = {{{{0}}}};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_deathwatch: procs/deathwatch with libpch's robustlock, of real processes: which ends are
- * told as a death, and which are none. That a death is told early is for
- * tests/behave/test_death.py.
+ * test_deathwatch: procs/deathwatch with libpch's robustlock, of real processes: which ends count
+ * as a death. tests/behave/test_death.py tests that a death is reported early.
  */
 #include "world.h"
 
@@ -19,7 +18,7 @@ static struct world world;
 
 static void needs_the_kernel(void)
 {
-    /* Without it no death is told, which is as it should be. */
+    /* Without futex_waitv no death is reported, as documented. */
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
         cr_skip_test("the kernel has no futex_waitv");
 }
@@ -48,7 +47,7 @@ static void expect_death(const struct client *c, int status)
     cr_expect_eq(world.ndied, 1);
 }
 
-/* We are told of it, as a death and, when its memory is gone, as the end of its connection. */
+/* procs reports the death, and, when the memory is gone, the end of the connection. */
 static void dies_of_a_kill(struct client *c)
 {
     cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
@@ -72,7 +71,7 @@ WorldTest(deathwatch, who_is_killed_has_died)
     dies_of_a_kill(c);
 }
 
-/* It has said goodbye, and its connection is closed before it dies. */
+/* The process has said goodbye, and its connection is closed before it dies. */
 WorldTest(deathwatch, who_exits_with_a_failure_has_died)
 {
     struct client *c = attached_by("open");
@@ -100,7 +99,8 @@ WorldTest(deathwatch, of_a_success_nothing_is_told)
     cr_expect_eq(world.ndied, 0);
 }
 
-/* The lock goes with the thread that holds it. The training thread takes it at its first step. */
+/* A mutex ends with the thread that holds it. The training thread takes its mutex at its first
+ * step. */
 WorldTest(deathwatch, a_thread_that_ends_is_no_death)
 {
     struct client *c = attached_by("aside open");
@@ -120,7 +120,7 @@ WorldTest(deathwatch, another_program_is_no_death)
     cr_expect_eq(world.ndied, 0);
 }
 
-/* The fork lives on, and holds nothing; its own end is none of ours. */
+/* The fork lives on, and holds nothing; its own end is not reported. */
 WorldTest(deathwatch, a_fork_does_not_hold_what_its_parent_held)
 {
     struct client *c = attached_by("open");
@@ -148,7 +148,7 @@ WorldTest(deathwatch, who_opens_again_is_watched_again)
     dies_of_a_kill(c);
 }
 
-/* A process may write into its page what it likes, and claim what it likes. */
+/* A process may write anything into its page, and claim anything. */
 WorldTest(deathwatch, nonsense_is_no_death)
 {
     struct client *c = attached_by("open");
@@ -172,8 +172,8 @@ WorldTest(deathwatch, each_of_several_is_told)
         dies_of_a_kill(c[i]);
 }
 
-/* A thread of its own watches those above the first 63. */
-WorldTest(deathwatch, more_than_one_thread_can_watch_are_watched)
+/* One call of the kernel could wait for 63 processes at most. */
+WorldTest(deathwatch, more_than_one_call_can_watch_are_watched)
 {
     enum { N = 66 };
     static const int killed[] = {N - 1, 0, 62, 63};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Discovery: environments as each scheduler, launcher or operator makes them, and what they tell;
- * then those that are half there, and those that contradict each other.
+ * Discovery: environments as each scheduler, launcher or operator makes them, and the nodes that
+ * follow; then incomplete environments, and contradicting ones.
  */
 #include "discover/discover.h"
 
@@ -76,7 +76,7 @@ static const struct {
     int port;
 } told[] = {
     {"HOME=/root PATH=/bin", DISCOVER_NONE, 0, -1, "", "", 0},
-    /* Set, but empty, is not set. */
+    /* A variable that is set, but empty, counts as not set. */
     {"RANK= WORLD_SIZE= SLURM_STEP_NODELIST=", DISCOVER_NONE, 0, -1, "", "", 0},
     {SLURM_3, DISCOVER_SLURM, 4, 3, "n1", "", 20008},
     {SLURM_0, DISCOVER_SLURM, 4, 0, "n1", "", 20008},
@@ -103,7 +103,7 @@ static const struct {
     {PYTORCHJOB, DISCOVER_KUBEFLOW, 2, 1, "run-master-0", "run-worker-0", 0},
     {TRAINER_V2, DISCOVER_KUBEFLOW, 4, 2, "run-node-0-0.run", "run-node-0-2", 0},
     {"PET_NNODES=1 PET_NPROC_PER_NODE=8", DISCOVER_KUBEFLOW, 1, 0, "", "", 0},
-    /* Workers of the torchrun in such a pod. */
+    /* Workers of a torchrun in a pod of the trainer. */
     {TRAINER_V2 TORCHRUN, DISCOVER_TORCHRUN, 8, 5, "node-a", "", 24925},
     {TF(TF_TWO, "\"type\":\"worker\",\"index\":1"), DISCOVER_TF_CONFIG, 3, 2, "c0", "", 22222},
     {TF(TF_TWO, "\"type\":\"chief\",\"index\":0"), DISCOVER_TF_CONFIG, 3, 0, "c0", "", 22222},
@@ -119,7 +119,7 @@ static const struct {
     {"PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2 MPI_LOCALRANKID=1 PMI_FD=9", DISCOVER_MPI, 2, 1,
      "127.0.0.1", "", 0},
     {"PMI_RANK=1 PMI_SIZE=2 PMI_JOBID=1", DISCOVER_MPI, 2, 1, "", "", 26908},
-    /* srun --mpi=pmi2: both, and they agree. */
+    /* srun --mpi=pmi2: both sources are there, and agree. */
     {SLURM_3 "PMI_RANK=3 PMI_SIZE=4", DISCOVER_SLURM, 4, 3, "n1", "", 20008},
     {LWS, DISCOVER_LWS, 2, 1, "run-0.run.team", "run-0-1", 0},
     {LWS TPU, DISCOVER_LWS, 2, 1, "run-0.run.team", "run-0-1", 0},
@@ -133,7 +133,7 @@ static const struct {
     {"TPU_WORKER_ID=0 TPU_PROCESS_ADDRESSES=t0:8476,t1:8476", DISCOVER_TPU, 2, 0, "t0", "", 0},
     {"TPU_WORKER_ID=0 TPU_WORKER_HOSTNAMES=localhost", DISCOVER_TPU, 1, 0, "", "", 0},
     {TPU MEGASCALE, DISCOVER_TPU, 4, 3, "t0-0", "", 0},
-    /* Its index counts within the slice, and does not contradict. */
+    /* The job's index counts within the slice, and does not contradict. */
     {TPU MEGASCALE "JOB_COMPLETION_INDEX=1", DISCOVER_TPU, 4, 3, "t0-0", "", 0},
     {"TPU_WORKER_ID=0 TPU_WORKER_HOSTNAMES=localhost " MEGASCALE, DISCOVER_TPU, 2, 1, "t0-0", "",
      0},
@@ -181,7 +181,7 @@ Test(discover, two_that_agree_complete_each_other)
     cr_expect_str_eq(got.chief_why, "TPU_WORKER_HOSTNAMES is t0");
 }
 
-/* Half there, or wrong: each by all the words that its error must have. */
+/* Incomplete or wrong environments, each with all the words that its error must have. */
 static const struct {
     const char *env, *words;
 } refused[] = {
@@ -252,9 +252,9 @@ static const struct {
     {SLURM_OF("-1", "0"), "SLURM_JOB_ID is '-1', which is not a whole number"},
     {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2147483648",
      "SLURM_STEP_NUM_TASKS is '2147483648', which is not a whole number from 0 to 2147483647"},
-    /* Two that differ. */
+    /* Two sources that differ. */
     {SLURM_3 TORCHRUN, "slurm (SLURM_STEP_NUM_TASKS is 4), torchrun (WORLD_SIZE is 8); set "
-                       "cluster.discovery to the one that is meant"},
+                       "cluster.discovery to the right one"},
     {SLURM_3 "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4",
      "slurm (SLURM_PROCID is 3), mpi (OMPI_COMM_WORLD_RANK is 2)"},
     {LWS "TPU_WORKER_ID=0 TPU_WORKER_HOSTNAMES=t0,t1",
@@ -277,7 +277,8 @@ Test(discover, half_there_unasked)
         const char *env, *warning;
         int nnodes;
     } rows[] = {
-        {"RANK=16", "torchrun: RANK is set (16), but WORLD_SIZE is not, so it tells nothing", 0},
+        {"RANK=16", "torchrun: RANK is set (16), but WORLD_SIZE is not, so this source is ignored",
+         0},
         {SLURM_3 "RANK=16", "RANK is set (16)", 4},
         {"TPU_WORKER_ID=1", "TPU_WORKER_HOSTNAMES is not", 0},
         {"JOBSET_NAME=run", "REPLICATED_JOB_NAME is not", 0},
@@ -295,14 +296,16 @@ Test(discover, half_there_unasked)
         TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0",
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        cr_assert(discover_unasked(cut(rows[i].env), "/nowhere", &got, &err), "%s", err.text);
+        cr_assert(discover(cut(rows[i].env), "/nowhere", DISCOVER_UNASKED, &got, &err), "%s",
+                  err.text);
         cr_expect_eq(got.nnodes, rows[i].nnodes, "%s", rows[i].env);
         cr_expect(rows[i].warning[0] ? strstr(got.warning, rows[i].warning) != NULL
                                      : !got.warning[0],
                   "%s: %s", rows[i].env, got.warning);
     }
     for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
-        cr_expect(!discover_unasked(cut(errors[i]), "/nowhere", &got, &err), "%s", errors[i]);
+        cr_expect(!discover(cut(errors[i]), "/nowhere", DISCOVER_UNASKED, &got, &err), "%s",
+                  errors[i]);
         cr_expect_eq(err.code, ERR_USAGE);
     }
 }
@@ -327,6 +330,45 @@ Test(discover, one_by_its_name)
     cr_expect(strstr(err.text, "cluster.discovery is slurm, but none of its variables is set "
                                "(SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS)"),
               "%s", err.text);
+}
+
+/* --- the job's name --- */
+
+Test(discover, what_a_job_without_a_name_is_called)
+{
+    static const struct {
+        const char *env, *folder, *host, *name;
+    } rows[] = {
+        {"SLURM_JOB_NAME=run7 SLURM_JOB_ID=9", "/work/a", "n0", "run7"},
+        {"SLURM_JOB_NAME=run7 SLURM_JOB_ID=9 SLURM_ARRAY_TASK_ID=3", "/work/a", "n0", "run7-3"},
+        /* srun without a batch script takes the command's name. */
+        {"SLURM_JOB_NAME=pchrun SLURM_JOB_ID=9", "/work/a", "n0", "a"},
+        {"SLURM_JOB_NAME=run7", "/work/a", "n0", "a"},
+        {"PBS_JOBNAME=run7 PBS_JOBID=9.head", "/work/a", "n0", "run7"},
+        {"JOB_NAME=run7 SGE_ROOT=/sge SGE_TASK_ID=undefined", "/work/a", "n0", "run7"},
+        {"JOB_NAME=a-build-of-jenkins", "/work/a", "n0", "a"},
+        {JOBSET "KUBERNETES_SERVICE_HOST=10.0.0.1", "/", "run-slice-1-3", "run"},
+        {"KUBERNETES_SERVICE_HOST=10.0.0.1", "/app", "train-3", "train"},
+        {"KUBERNETES_SERVICE_HOST=10.0.0.1", "/app", "run-7-x7k2p", "run-7"},
+        {"KUBERNETES_SERVICE_HOST=10.0.0.1", "/app", "run-7-bagel", "run-7-bagel"},
+        {"KUBERNETES_SERVICE_HOST=10.0.0.1", "/app", "run-worker-12", "run"},
+        {"KUBERNETES_SERVICE_HOST=10.0.0.1", "/app", "-3", "-3"},
+        {"HOME=/root", "/work/my run", "n0", "my run"},
+        {"HOME=/root", "/work/\033[1m", "n0", "?[1m"},
+        {"HOME=/root", "/work/\377", "n0", "n0"},
+        {"HOME=/root", "/", "n0", "n0"},
+        {"HOME=/root", "", "n0", "n0"},
+    };
+    struct job_name job;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        discover_job_name(cut(rows[i].env), rows[i].folder, rows[i].host, &job);
+        cr_expect_str_eq(job.name, rows[i].name, "%zu: %s", i, job.name);
+        cr_expect(job.why[0]);
+    }
+    discover_job_name(cut("HOME=/root"),
+                      "/0123456789012345678901234567890123456789012345678901234567890\u00e9\u00e9",
+                      "n0", &job);
+    cr_expect(strlen(job.name) == 63 && str_is_utf8(job.name), "%s", job.name);
 }
 
 /* --- the pod's own name --- */

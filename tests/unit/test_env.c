@@ -61,7 +61,7 @@ Test(env, the_last_duplicate_wins_and_ours_always)
     assert_env(inherited, &f, "B=2\nA=3\n" OURS RANKS);
 }
 
-/* Where the ranks meet is the user's own, if that is set. */
+/* The user's own MASTER_ADDR and MASTER_PORT stay, if they are set. */
 Test(env, the_meeting_point)
 {
     char *inherited[] = {"MASTER_ADDR=there", "MASTER_PORT=9", NULL};
@@ -75,6 +75,18 @@ Test(env, the_meeting_point)
     f.shutdown_s = 45;
     assert_env(inherited, &f,
                "MASTER_ADDR=there\nMASTER_PORT=9\n" OURS "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=45\n");
+}
+
+/* PyTorch's flight recorder writes beside the output; of the user's own values none is replaced. */
+Test(env, the_flight_recorder)
+{
+    char *inherited[] = {"TORCH_NCCL_TRACE_BUFFER_SIZE=9", NULL};
+    struct env_facts f = facts();
+    f.traces = "/logs/trace.";
+    setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "9", 1);
+    assert_env(inherited, &f,
+               "TORCH_NCCL_TRACE_BUFFER_SIZE=9\n" OURS "TORCH_FR_DUMP_TEMP_FILE=/logs/trace.\n"
+               "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/logs/trace.\nTORCH_NCCL_DUMP_ON_TIMEOUT=1\n");
 }
 
 Test(env, keeps_back_what_was_meant_for_us)
@@ -117,7 +129,7 @@ Test(env, listen_pid_follows_if_it_named_us)
     env_free(&env);
 }
 
-/* At the end nothing of a command's is there, and no path of an outer pchrun's. */
+/* The exit hook's program gets no variable of a command, and no path of an outer pchrun. */
 Test(env, of_the_program_at_the_end)
 {
     char *inherited[] = {"A=1", "PCH_COMMIT_PATH=/old", "PCHRUN_EXIT_HOOK=/h", "PCH_SOCKET=/s",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_errorfile: what a program has written of its failure, well or badly.
+ * test_errorfile: the error file of a program that has failed, well-formed or not.
  */
 #include "base/clock.h"
 #include "commands/errorfile.h"
@@ -56,7 +56,7 @@ Test(errorfile, an_empty_message)
     cr_assert_str_eq(got.text, "late");
 }
 
-/* The second is coarse; when the file was written is known to the millisecond. */
+/* The text has whole seconds; the file's own time has milliseconds. */
 Test(errorfile, the_time)
 {
     cr_assert(parse_at(TORCH("x", "\"1700000050\""), BEGIN + 50 * S + 7));
@@ -102,7 +102,7 @@ Test(errorfile, what_it_is_not)
     cr_assert(!errorfile_parse("{\"message\": \"a\0b\"}", 18, &span, &got, &err));
 }
 
-/* It is shown on terminals and goes into messages. */
+/* The text is shown on terminals and goes into messages. */
 Test(errorfile, the_text_is_fit_to_be_shown)
 {
     static char text[600000];

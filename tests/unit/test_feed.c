@@ -116,14 +116,11 @@ static void on_flood(void *ctx)
 
 static void open_feed(struct seen *seen, struct feed_options options)
 {
-    int ends[2];
     struct err err;
     *seen = (struct seen){.base = event_base_new()};
-    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    seen->writer = ends[1];
     seen->feed.options = options;
     seen->feed.calls = (struct feed_calls){on_line, on_too_long, on_flood, seen};
-    cr_assert(feed_open(&seen->feed, seen->base, ends[0], &err), "%s", err.text);
+    cr_assert(feed_open(&seen->feed, seen->base, &seen->writer, &err), "%s", err.text);
 }
 
 static void put(struct seen *seen, const char *text)
@@ -131,7 +128,7 @@ static void put(struct seen *seen, const char *text)
     cr_assert_eq(write(seen->writer, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-/* Runs until so many lines have come. */
+/* Runs until `lines` lines have come. */
 static void run_until(struct seen *seen, unsigned lines)
 {
     struct timeval deadline = {.tv_sec = UNIT_DEADLINE_MS / 1000};
@@ -215,11 +212,11 @@ Test(feed, drain_takes_what_is_left, .fini = close_it)
     feed_drain(&it.feed);
     cr_expect_eq(it.lines, 3);
     cr_expect_str_eq(it.last, "three");
-    feed_drain(&it.feed); /* it is closed */
+    feed_drain(&it.feed); /* the feed is closed */
     cr_expect_eq(it.lines, 3);
 }
 
-/* Also of a program that flooded: at most a second's worth of lines. */
+/* A drain, also of a program that flooded, returns at most a second's worth of lines. */
 Test(feed, drain_is_bounded, .fini = close_it)
 {
     open_feed(&it, (struct feed_options){32, 10, 1 << 20});

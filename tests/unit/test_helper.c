@@ -19,7 +19,7 @@ static void start(void (*fn)(const void *arg), const void *arg)
     cr_assert(helper_start(&reap, fn, arg, &err), "%s", err.text);
 }
 
-/* Takes in one end. */
+/* Handles the end of one helper. */
 static void settle_one(void)
 {
     siginfo_t info;
@@ -71,7 +71,8 @@ Test(helper, each_of_several_counts_until_it_ends)
     cr_assert(unit_no_children());
 }
 
-/* Stuck in a dead file system it would otherwise hold our sockets, pipes and locks. */
+/* A helper that is stuck in a dead file system would otherwise hold our sockets, pipes and locks.
+ */
 Test(helper, keeps_nothing_of_ours_open)
 {
     int ends[2];

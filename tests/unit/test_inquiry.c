@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_inquiry: the whole answer of a helper, or what it has said until it is too late.
+ * test_inquiry: the whole answer of a helper, or its part until the deadline.
  */
 #include "loop/inquiry.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_journal: the lines that follow from what a core does and reports. How they come to their
- * file is told by tests/behave/test_ctl.py.
+ * test_journal: the lines that follow from what a core does and reports. tests/behave/test_ctl.py
+ * tests how they come to their file.
  */
 #include "status/journal.h"
 
@@ -20,7 +20,7 @@ static struct core_params params = {.node_rank = 0,
                                     .children = 1,
                                     .expected_procs = 1,
                                     .attempt = 7,
-                                    .job = "journal",
+                                    .identity = "journal",
                                     .join_timeout_ns = 60 * NS_PER_S,
                                     .heartbeat_interval_ns = NS_PER_S,
                                     .heartbeat_timeout_ns = 15 * NS_PER_S,
@@ -123,7 +123,7 @@ Test(journal, a_start)
     cr_assert_eq(told, (int)journal.count);
 }
 
-/* A state is told when it begins, and not again. */
+/* A state has a line when it begins, and no other. */
 Test(journal, a_notice_is_told_once)
 {
     struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 60 * NS_PER_S};
@@ -150,7 +150,8 @@ Test(journal, a_failure_and_the_end)
     cr_assert(strstr(line_of(journal.count - 1), "\"exit\""));
 }
 
-/* It is dead, and its memory is being taken down; why it died is found meanwhile. */
+/* The process is dead, and the kernel frees its memory. The reason of the death is found meanwhile.
+ */
 Test(journal, a_death_is_told_again_when_more_is_known)
 {
     struct death found = {.note = "the kernel killed it"};
@@ -163,7 +164,7 @@ Test(journal, a_death_is_told_again_when_more_is_known)
     assert_told("failed", 2, "");
 }
 
-/* The newest are kept. */
+/* The newest lines are kept. */
 Test(journal, it_is_bounded)
 {
     char text[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * keyfile: what is a key, who may be able to read it, and what a new one is like.
+ * keyfile: valid keys, the users that may read a key, and new keys.
  */
 #include "base/fd.h"
 #include "base/keyfile.h"
@@ -19,7 +19,7 @@ TestSuite(keyfile, .init = folder_enter, .fini = folder_remove);
 
 static void put(const char *text, mode_t mode)
 {
-    unlink("key"); /* one that may not be written is replaced, not opened */
+    unlink("key"); /* a file that may not be written is replaced, not opened */
     FD_CLEANUP int fd = open("key", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     cr_assert(fd >= 0 && fd_write_all(fd, text, strlen(text)) && fchmod(fd, mode) == 0);
 }
@@ -130,9 +130,9 @@ Test(keyfile, links_are_followed)
 Test(keyfile, what_is_no_file)
 {
     expect_refused("key", "there is no key file key", "pchrun --make-key key");
-    expect_refused(".", ". is not a file", "key file is wanted");
+    expect_refused(".", ". is not a regular file", "name the key file");
     cr_assert(mkfifo("key", 0600) == 0);
-    expect_refused("key", "key is not a file", "key file is wanted"); /* and does not wait */
+    expect_refused("key", "key is not a regular file", "name the key file"); /* and does not wait */
 }
 
 Test(keyfile, a_new_one)

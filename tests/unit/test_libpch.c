@@ -62,8 +62,18 @@ static uint64_t step_of(int slot)
 {
     uint64_t steps[CORE_SLOTS_MAX];
     uint8_t phases[CORE_SLOTS_MAX];
-    procs_look(world.procs, steps, phases);
+    struct page_own own[CORE_SLOTS_MAX];
+    procs_look(world.procs, steps, phases, own);
     return steps[slot];
+}
+
+static struct page_own own_of(int slot)
+{
+    uint64_t steps[CORE_SLOTS_MAX];
+    uint8_t phases[CORE_SLOTS_MAX];
+    struct page_own own[CORE_SLOTS_MAX];
+    procs_look(world.procs, steps, phases, own);
+    return own[slot];
 }
 
 WorldTest(libpch, without_supervisor_all_is_a_no_op)
@@ -99,7 +109,7 @@ WorldTest(libpch, attaches_with_options_and_resumes)
     cr_expect_eq(call->msg.stride, 10);
     cr_expect_eq(call->msg.last_step, 900);
     cr_expect_eq(call->msg.flags, PROCMSG_FLAG_SHIELD);
-    /* Opening twice gives the same, and does not attach twice. */
+    /* Opening twice gives the same job, and does not attach twice. */
     client_ask(c, "open rank=9", "open supervised=1 same=1 resume=70 path=/ckpt/70");
     client_end_well(c);
 }
@@ -116,6 +126,26 @@ WorldTest(libpch, true_step_is_in_the_page_before_it_is_attached)
     client_step(c, 42, "continue");
     cr_expect_eq(step_of(call->slot), 42);
     client_end_well(c);
+}
+
+/* Two windows of 20 steps, after the steps in which the first wait and its end were seen. One long
+ * step in each counts for nothing, and a slow window alone neither. A sleep may take longer than it
+ * was told, but half as long again in most steps of a window is no sleep of this machine. */
+ClientTest(libpch, own_part_of_a_step_is_its_time_without_waits)
+{
+    client_ask(c, "waits 0 30 4 8", "waits 30");
+    client_ask(c, "waits 30 31 300 8", "waits 31");
+    client_ask(c, "waits 31 41 4 8", "waits 41");
+    cr_expect_eq(own_of(0).own_ns, 0);
+    client_ask(c, "waits 41 42 4 8", "waits 42");
+    struct page_own own = own_of(0);
+    cr_expect(own.own_ns >= 4 * NS_PER_MS && own.own_ns < 8 * NS_PER_MS, "%llu", ull(own.own_ns));
+    cr_expect(own.whole_ns >= 12 * NS_PER_MS && own.whole_ns < 24 * NS_PER_MS, "%llu",
+              ull(own.whole_ns));
+    client_ask(c, "waits 42 62 16 1", "waits 62");
+    cr_expect_lt(own_of(0).own_ns, 8 * NS_PER_MS);
+    client_ask(c, "waits 62 82 16 1", "waits 82");
+    cr_expect_geq(own_of(0).own_ns, 14 * NS_PER_MS);
 }
 
 WorldTest(libpch, refusal_is_said_once_and_training_goes_on)
@@ -154,11 +184,11 @@ WorldTest(libpch, ranks_come_from_the_nearest_launcher)
           "OMPI_COMM_WORLD_LOCAL_SIZE=1"}},
         {{2, 0, 3, -1},
          {"SLURM_PROCID=2", "SLURM_LOCALID=0", "SLURM_NTASKS=3", "SLURM_NTASKS_PER_NODE=1(x3)"}},
-        /* pchrun's own ranks win over what it was itself started with, */
+        /* The ranks of pchrun win over those of its own environment, */
         {{9, -1, 16, -1}, {"PCH_RANK=9", "PCH_WORLD_SIZE=16", "SLURM_PROCID=1", "SLURM_NTASKS=2"}},
         {{0, -1, 1, -1}, {"PCH_RANK=0", "PCH_WORLD_SIZE=1", "SLURM_PROCID=0", "SLURM_NTASKS=8"}},
         {{9, -1, 16, -1}, {"PCH_RANK=9", "PCH_WORLD_SIZE=16", "RANK=1", "WORLD_SIZE=2"}},
-        /* but not over torchrun's, below it. */
+        /* but not over those of a torchrun below pchrun. */
         {{13, 5, 16, 8},
          {"PCH_RANK=1", "PCH_WORLD_SIZE=2", "RANK=13", "LOCAL_RANK=5", "WORLD_SIZE=16",
           "LOCAL_WORLD_SIZE=8"}},
@@ -202,7 +232,7 @@ ClientTest(libpch, one_round)
     cr_expect_eq(call->msg.word, gate_make(5, 1, false, false));
     cr_expect_eq(step_of(call->slot), 5);
 
-    /* Proposed again, above it: it goes on, with no other message than LOOK. */
+    /* A proposal above the process's step: it goes on, with no other message than LOOK. */
     struct procmsg look = {.type = PROCMSG_LOOK};
     set_gate(7, 1, false, false);
     procs_send(world.procs, call->slot, &look);
@@ -223,7 +253,7 @@ ClientTest(libpch, one_round)
     answer(call, PROC_CONTINUE);
     client_expect(c, "saved 7 continue");
 
-    /* It has served this round: the gate, still down, does not stop it again. */
+    /* The process has served this round: the gate, still closed, does not stop it again. */
     client_step(c, 8, "continue");
     procs_gate(world.procs, GATE_OPEN);
     client_step(c, 9, "continue");
@@ -247,7 +277,8 @@ ClientTest(libpch, one_round)
     client_step(c, 13, "exit");
 }
 
-/* The gate moves while a process is on its way to it, and no LOOK comes: it looks by itself. */
+/* The gate moves while a process is on its way to it, and no LOOK comes: the process looks by
+ * itself. */
 ClientTest(libpch, a_lost_look_costs_a_second_not_the_run)
 {
     set_gate(1, 1, false, false);
@@ -260,13 +291,13 @@ ClientTest(libpch, a_lost_look_costs_a_second_not_the_run)
 ClientTest(libpch, answers_to_another_question_are_dropped)
 {
     struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
-    /* One without a question, */
+    /* An answer without a question, */
     procs_send(world.procs, 0, &stale);
     client_step(c, 3, "continue");
     client_say(c, "saved 4 at:///a");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 0, "its own save");
-    /* and some for another step, before and after the right one. */
+    /* and answers for another step, before and after the right one. */
     procs_send(world.procs, 0, &stale);
     answer(call, PROC_CONTINUE);
     procs_send(world.procs, 0, &stale);
@@ -286,7 +317,7 @@ ClientTest(libpch, leave_gate_ends_the_loop_without_a_save)
     client_step(c, 2, "exit");
     procs_gate(world.procs, GATE_OPEN);
     client_step(c, 3, "exit");
-    /* It can still say why it goes. */
+    /* The process can still say why it leaves. */
     client_ask(c, "done", "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 2);
 }
@@ -346,7 +377,8 @@ WorldTest(libpch, a_path_that_does_not_fit_is_a_failed_save)
     client_end_well(c);
 }
 
-/* It is told of, once, where a thread comes to a gate: pch_step itself has no time to look. */
+/* The mistake is reported once, when a thread comes to a gate: pch_step itself has no time to look.
+ */
 WorldTest(libpch, two_threads_that_train)
 {
     struct client *c = client_attached(&world);
@@ -440,7 +472,7 @@ static void expect_status(struct client *c, int status)
     cr_expect(world_is_quiet(&world));
 }
 
-/* Its command may hide it. */
+/* The command may hide the exit status. */
 WorldTest(libpch, the_end_tells_the_exit_status)
 {
     expect_status(client_attached(&world), 3);
@@ -524,20 +556,20 @@ WorldTest(libpch, a_fork_is_not_attached)
     client_say(c, "fork");
     client_expect(c, "fork supervised=0 step=continue saved=continue term=ours "
                      "scratch=- sockets=0 pages=0");
-    /* The parent is as it was, */
+    /* The parent is unchanged, */
     client_step(c, 4, "continue");
     cr_expect_eq(step_of(0), 4);
     client_say(c, "saved 4");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     answer(call, PROC_CONTINUE);
     client_expect(c, "saved 4 continue");
-    /* and its end is seen at once, although the fork lives on. */
+    /* and the end of the parent is seen at once, although the fork lives on. */
     cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
     world_expect(&world, CALL_GONE, 0);
     client_end(c);
 }
 
-/* It is a process of its own, beside its parent. */
+/* The fork is a process of its own, beside its parent. */
 ClientTest(libpch, a_fork_may_attach)
 {
     client_step(c, 4, "continue");
@@ -563,7 +595,7 @@ WorldTest(libpch, a_fork_may_attach_after_its_parent_has_left)
     cr_expect_eq(client_end(c), 0);
 }
 
-/* Nothing is known of the locks in it. */
+/* The locks in such a child are in an unknown state. */
 WorldTest(libpch, a_fork_that_cannot_attach_is_told_so_once)
 {
     struct client *c = client_attached(&world);
@@ -624,10 +656,10 @@ WorldTest(libpch, who_only_counts_is_asked_for_nothing)
     set_gate(1, 3, true, true);
     client_step(c, 2, "continue"); /* a save, */
     procs_gate(world.procs, gate_leave());
-    client_step(c, 3, "continue"); /* and an end, none of which is its business */
+    client_step(c, 3, "continue"); /* and an end, none of which concerns this process */
     cr_expect_eq(step_of(0), 3);
     client_ask(c, "saved 3 at:///c/3", "saved 3 continue");
-    client_end_well(c); /* it has sent nothing but its end */
+    client_end_well(c); /* the process has sent nothing but its end */
 }
 
 ClientTest(libpch, scribbling_reaches_only_its_own_page)
@@ -637,7 +669,7 @@ ClientTest(libpch, scribbling_reaches_only_its_own_page)
     client_step(c, 3, "continue");
 }
 
-/* A daemon's habit: it closes all descriptors, and its own files get the numbers. */
+/* A daemon's habit: the program closes all descriptors, and its own files get the numbers. */
 WorldTest(libpch, a_program_that_closes_its_socket_is_told_to_leave)
 {
     struct client *c = client_attached(&world);
@@ -647,7 +679,7 @@ WorldTest(libpch, a_program_that_closes_its_socket_is_told_to_leave)
     client_ask(c, "strangers", "strangers 0");
     cr_expect(strstr(client_stderr(c), "this program has closed libpch's connection"));
     world_expect(&world, CALL_GONE, 0);
-    /* Neither does the shield write into a stranger's file. */
+    /* Nor does the shield write into another file. */
     client_say(c, "raise");
     expect_killed_by_term(c);
 }
@@ -663,7 +695,8 @@ WorldTest(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
     cr_expect_eq(client_end(c), 0);
 }
 
-/* Not by fork(2): no handler of the C library runs in it, but the kernel has wiped the page. */
+/* The clone is not made by fork(2): no handler of the C library runs in it, but the kernel has
+ * wiped the page. */
 ClientTest(libpch, a_clone_is_not_attached)
 {
     client_ask(c, "clone", "clone exit=-1 signal=15");
@@ -779,7 +812,7 @@ WorldTest(libpch, supervisor_killed_before_a_process_attaches)
     kill_super(super);
     client_ask(c, "open rank=0 world=1", "open supervised=0 same=1 resume=0 path=-");
     client_step(c, 1, "exit");
-    cr_expect(strstr(client_stderr(c), "pchrun is gone"));
+    cr_expect(strstr(client_stderr(c), "pchrun has died"));
     cr_expect_eq(client_end(c), 0);
     expect_next_removes_it(socket);
 }

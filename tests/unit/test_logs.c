@@ -50,8 +50,7 @@ static void begin(void)
     watch_init(&children, loop.base, on_child, NULL);
     watch_init(&limit, loop.base, on_limit, NULL);
     cr_assert(watch_fd(&children, signals, &err));
-    logs.world =
-        (struct logs_world){.config = &config, .params = &params, .reap = &reap, .loop = &loop};
+    logs = (struct logs){.config = &config, .params = &params, .reap = &reap, .loop = &loop};
     cr_assert(logs_open(&logs, &err), "%s", err.text);
 }
 
@@ -68,7 +67,7 @@ static void end(void)
 
 TestSuite(logs, .init = begin, .fini = end);
 
-/* Until all is kept; returns how long it took, in milliseconds. */
+/* Waits until all output is kept; returns how long it took, in milliseconds. */
 static int64_t wait_for_end(int64_t deadline)
 {
     int64_t at = clock_now_ns();
@@ -125,7 +124,8 @@ Test(logs, each_generation_has_its_own)
     cr_expect(unit_no_children());
 }
 
-/* A process of the former generation holds the pipe. It is not waited for; its next write fails. */
+/* A process of the former generation holds the pipe. The next generation does not wait for it; its
+ * next write fails. */
 Test(logs, who_stays_does_not_hold_up_the_next)
 {
     int kept = -1;
@@ -141,8 +141,8 @@ Test(logs, who_stays_does_not_hold_up_the_next)
     fd_close(&kept);
 }
 
-/* The time that a notice has left is not used up: without it each of them would take a second. On a
- * busy machine one may take longer than it should. */
+/* The ends do not use up the time of the notice. Without a deadline each end would take a second.
+ * On a busy machine one end may take longer. */
 Test(logs, the_end_keeps_to_its_deadline)
 {
     int64_t took = 900;

@@ -21,10 +21,17 @@ static struct core_report report = {.state = NODE_RUNNING,
                                     .commit_step = 30,
                                     .commit_at = 90 * NS_PER_S,
                                     .outcome = OUTCOME_PREEMPTED};
-static struct core_rank_report ranks[] = {
-    {.slot = 0, .rank = 2, .pid = 10, .step = 44, .is_attached = true},
-    {.slot = -1, .rank = 3, .step = 39}};
-static struct steprate_view rates[] = {{.age_ns = -1}, {.age_ns = -1}};
+static struct status_ranks ranks = {.list = {{.slot = 0,
+                                              .rank = 2,
+                                              .pid = 10,
+                                              .step = 44,
+                                              .is_attached = true,
+                                              .own_ns = 160 * NS_PER_MS,
+                                              .slow = 160},
+                                             {.slot = -1, .rank = 3, .step = 39}},
+                                    .rates = {{.age_ns = -1}, {.age_ns = -1}},
+                                    .n = 2,
+                                    .now = 100 * NS_PER_S};
 
 static char *compose(bool is_up)
 {
@@ -32,13 +39,9 @@ static char *compose(bool is_up)
     size_t len;
     struct metrics_view view = {.params = &params,
                                 .report = &report,
-                                .ranks = ranks,
-                                .nranks = ARRAY_LEN(ranks),
-                                .rates = rates,
-                                .now = 100 * NS_PER_S,
+                                .ranks = &ranks,
                                 .real_now = 1000000 * NS_PER_S,
-                                .is_up = is_up,
-                                .exit_code = 42};
+                                .exit_code = is_up ? -1 : 42};
     FILE *out = open_memstream(&text, &len);
     metrics_compose(&view, out);
     cr_assert_eq(fclose(out), 0);
@@ -135,13 +138,15 @@ Test(metrics, a_strict_reader_takes_it)
 
 Test(metrics, what_is_told)
 {
-    ranks[0].step = 50;
-    rates[0] = (struct steprate_view){.steps_per_s = 3};
+    ranks.list[0].step = 50;
+    ranks.rates[0] = (struct steprate_view){.steps_per_s = 3};
     assert_has(true, "\npchrun_step{" WHO "} 50\n");
     assert_has(true, "\npchrun_steps_per_second{" WHO "} 3\n");
     assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"2\"} 50\n");
     assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"3\"} 39\n");
     assert_has(true, "\npchrun_rank_attached{" WHO ",rank=\"3\"} 0\n");
+    assert_has(true, "\npchrun_rank_own_step_seconds{" WHO ",rank=\"2\"} 0.16\n# HELP");
+    assert_has(true, "\npchrun_rank_slow{" WHO ",rank=\"2\"} 1\n");
     assert_has(true, "\npchrun_ranks_attached{" WHO "} 1\n");
     assert_has(true, "\npchrun_ranks_expected{" WHO "} 2\n");
     assert_has(true, "\npchrun_commit_step{" WHO "} 30\n");

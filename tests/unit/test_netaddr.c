@@ -41,7 +41,7 @@ Test(netaddr, loopback)
         union netaddr a = numeric(no[i], 1);
         cr_assert(!netaddr_is_loopback(&a), "%s", no[i]);
     }
-    /* Set aside for documentation: no machine has them. */
+    /* Addresses for documentation: no machine has them. */
     union netaddr a = numeric("203.0.113.1", 0), b = numeric("2001:db8::1", 0);
     cr_assert(!netaddr_is_local(&a));
     cr_assert(!netaddr_is_local(&b));
@@ -84,9 +84,13 @@ Test(netaddr, a_link_local_address_lacks_its_interface)
     cr_assert_str_eq(netaddr_lacks(&v4), "");
 }
 
+/* -1: none is found. */
 static int find(const char *const *entries, size_t n, struct err *err)
 {
-    return noderank_find((char *const *)entries, n, NS_PER_S, err);
+    struct config config = {.cluster = {.nnodes = (int)n, .node_rank = -1}};
+    config.cluster.nodes = (char **)(uintptr_t)entries;
+    cr_assert_eq(noderank_settle(&config, err), config.cluster.node_rank >= 0);
+    return config.cluster.node_rank;
 }
 
 Test(noderank, the_one_local_entry)
@@ -122,7 +126,8 @@ Test(noderank, several_are_local)
     struct err err;
     const char *entries[] = {"127.0.0.1:1", "203.0.113.1", "127.0.0.1:2"};
     cr_assert_eq(find(entries, 3, &err), -1);
-    cr_assert_str_eq(err.text, "several entries of cluster.nodes are this machine: 127.0.0.1:1 "
+    cr_assert_str_eq(err.text, "cannot tell which of the 3 nodes this is: several entries of "
+                               "cluster.nodes are this machine: 127.0.0.1:1 "
                                "(127.0.0.1), 127.0.0.1:2 (127.0.0.1); give --node-rank or "
                                "PCHRUN_NODE_RANK");
 }
@@ -132,6 +137,7 @@ Test(noderank, an_entry_is_no_address)
     struct err err;
     const char *entries[] = {"127.0.0.1:1", "no such host"};
     cr_assert_eq(find(entries, 2, &err), -1);
-    cr_assert(str_starts(err.text, "cluster.nodes: 'no such host' is not an address"), "%s",
-              err.text);
+    cr_assert(str_starts(err.text, "cannot tell which of the 2 nodes this is: cluster.nodes: "
+                                   "'no such host' is not an address"),
+              "%s", err.text);
 }

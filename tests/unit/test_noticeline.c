@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_noticeline: what a notice source may say, and what becomes of everything else that one can
- * print.
+ * test_noticeline: the lines that a notice source may print, and the result of all other lines.
  */
 #include "notices/noticeline.h"
 
@@ -100,7 +99,7 @@ Test(noticeline, deadlines)
     }
 }
 
-/* A notice that was given carelessly is a notice. */
+/* A notice with careless details is still a notice. */
 Test(noticeline, what_only_describes_it_may_be_wrong)
 {
     static const struct {
@@ -197,7 +196,7 @@ static enum noticeline_result read_id(const char *before, size_t n, const char *
     return result;
 }
 
-/* Two that begin alike are two; one is the same each time that it comes. */
+/* Two ids that begin alike stay two; one id stays the same each time. */
 Test(noticeline, ids_that_do_not_fit_stay_distinct)
 {
     char first[sizeof notice.id];
@@ -214,7 +213,7 @@ Test(noticeline, ids_that_do_not_fit_stay_distinct)
     cr_expect_str_neq(notice.id, first);
     cr_assert_eq(read_id("", 60000, "1"), NOTICELINE_OK);
     cr_expect_str_eq(notice.id, first);
-    /* 45 letters, and one of two bytes: it is not cut in two */
+    /* 45 letters, and one letter of two bytes: it is not cut in two */
     cr_assert_eq(read_id("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\xc3\xa4", 30, ""),
                  NOTICELINE_OK);
     cr_expect_eq(strspn(notice.id, "x"), 45);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The option "notices": what a list of sources may hold, what becomes of it, and every refusal by
- * its exact words. Each test runs in a directory of its own, where its file is sub/c.json.
+ * The option "notices": the lists of sources that it takes, their results, and every refusal by its
+ * exact words. Each test runs in a directory of its own, where its file is sub/c.json.
  */
 #include "config/noticelist.h"
 
@@ -38,7 +38,7 @@ static void try_ok(const char *value, const char *flag, const char *again)
     cr_assert_eq(l.result, ARGS_RUN, "%s: %s", value ? value : flag, l.err.text);
 }
 
-/* Of the source number `at`; `arg` is the first one, "" for none. */
+/* Checks the source number `at`; `arg` is its first argument, "" for none. */
 static void expect_source(size_t at, enum config_notice_kind kind, const char *name,
                           const char *arg)
 {
@@ -148,7 +148,7 @@ static const struct bad flags[] = {
              "tencent, pod, slurm, file, kubernetes, command and poll"},
     {"gce,none", "--notices: none stands alone"},
     {"none,gce", "--notices: none stands alone"},
-    {"gce,aws,gce", "--notices: gce is there twice"},
+    {"gce,aws,gce", "--notices: gce is given twice"},
     {"gce:/x", "--notices: gce takes no path"},
     {"file", "--notices: file needs a path; write file:PATH"},
     {"poll:", "--notices: poll: the value is empty; it must have 1 to 4095 bytes"},
@@ -169,11 +169,9 @@ static const struct bad values[] = {
     {"[1]", "notices: item 1: a string or an object is wanted, not a number"},
     {"[\"gcs\"]", "notices: item 1: there is no notice source \"gcs\"; the nearest is \"gce\""},
     {"[\"gce\", \"none\"]", "notices: item 2: none stands alone"},
-    {"[{}]",
-     "notices: item 1: the key is missing that says what it is: file, kubernetes, command or "
-     "poll"},
-    {"[{\"name\": \"a\"}]", "notices: item 1: the key is missing that says what it is: file, "
-                            "kubernetes, command or poll"},
+    {"[{}]", "notices: item 1: a key must say what it is: file, kubernetes, command or poll"},
+    {"[{\"name\": \"a\"}]",
+     "notices: item 1: a key must say what it is: file, kubernetes, command or poll"},
     {"[{\"fiel\": \"/x\"}]", "notices: item 1: unknown key \"fiel\"; the nearest is \"file\""},
     {"[{\"gce\": \"/x\"}]", "notices: item 1: gce is not an object; write \"gce\""},
     {"[{\"file\": \"/x\", \"poll\": [\"p\"]}]",

@@ -61,7 +61,7 @@ Test(oom, the_group_of_the_dead)
     cr_assert_str_eq(group, "/job/rank");
 }
 
-/* In v1 a dead process is shown in the topmost group, whatever it was in. */
+/* In v1 a dead process is shown in the topmost group, whatever group it was in. */
 Test(oom, version_1)
 {
     const char *group = NULL;
@@ -88,8 +88,8 @@ Test(oom, both_versions)
     cr_assert(!oom.groups[0].is_v2);
 }
 
-/* A rank that dies of our SIGTERM is reaped before the one that the kernel has killed: it hears of
- * that, and leaves the kill to the other. */
+/* A rank that dies of our SIGTERM is reaped before the one that the kernel has killed: the first
+ * rank finds that kill in the counter, and leaves it to the other rank. */
 static void expect_left_alone(const char *file, const char *group_name)
 {
     const char *group = NULL;
@@ -245,6 +245,6 @@ Test(oom, a_real_control_group)
     cr_expect_eq(oom_ask(&oom, hog, true, &group), OOM_YES);
     unit_wait(hog);
     for (int i = 0; i < 1000 && rmdir(dir) != 0; i++)
-        usleep(1000); /* it is busy until the kernel has let go of them */
+        usleep(1000); /* the group is busy until the kernel has freed the processes */
     cr_assert(unit_no_children());
 }

@@ -40,6 +40,39 @@ Test(params, without_n_the_first_process_says_how_many)
     cr_assert_eq(params.expected_procs, -1);
 }
 
+/* Auto is a time that the core chooses within these. */
+Test(params, how_often_to_save)
+{
+    static const struct {
+        const char *args;
+        uint64_t steps;
+        int64_t ns, most_ns;
+    } rows[] = {{"true", 0, 0, 0},
+                {"--checkpoint-every 70 true", 70, 0, 0},
+                {"--checkpoint-every 10m true", 0, 600 * NS_PER_S, 0},
+                {"--checkpoint-every auto true", 0, 300 * NS_PER_S, 7200 * NS_PER_S}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct core_params params;
+        load_l_ok(rows[i].args, "");
+        cr_assert(params_fill(&params, &l.config, &l.err));
+        cr_expect_eq(params.every_steps, rows[i].steps, "%s", rows[i].args);
+        cr_expect_eq(params.every_ns, rows[i].ns, "%s", rows[i].args);
+        cr_expect_eq(params.every_most_ns, rows[i].most_ns, "%s", rows[i].args);
+    }
+}
+
+/* A damaged record must not make the core compute with numbers without bounds. */
+Test(params, the_numbers_of_a_record_are_bounded)
+{
+    struct core_params params = {0};
+    struct history history = {
+        .ran_ns = INT64_MAX, .failures = INT64_MAX, .save_ns = INT64_MAX, .attempt = 1};
+    params_of_history(&params, &history);
+    cr_expect_leq(params.ran_ns, INT64_MAX / 16);
+    cr_expect(params.failures > 0 && params.failures <= 1000000);
+    cr_expect_leq(params.save_ns, 24 * 3600 * NS_PER_S);
+}
+
 static void assert_report_path(const char *args, const char *expected)
 {
     struct err err;

@@ -44,14 +44,14 @@ static void cancel(const char *source, const char *id)
     cr_expect_eq(pastnotices_take(&pastnotices, &notice, NOW, &count), HANDLED_NEW);
 }
 
-/* The end of an attempt, by the notice that is told as source and id; NULL: by none. */
+/* The end of an attempt, by the notice with this source and id; NULL: by none. */
 static bool end_by(const char *source, const char *id, int64_t now)
 {
     struct notice by = notice_of(source, id);
     return pastnotices_end(&pastnotices, source ? &by : NULL, now);
 }
 
-/* That, and the start of the next one. */
+/* The end of an attempt, and the start of the next one. */
 static void pass_on(const char *source, const char *id, int64_t now)
 {
     struct writer w;
@@ -136,7 +136,7 @@ Test(pastnotices, only_terminations_with_an_id_are_known)
     cr_expect_eq(pastnotices.n, 0);
 }
 
-/* Two nodes with one source: whichever is heard first ends the attempt of both. */
+/* Two nodes with one source: the first report ends the attempt of both. */
 Test(pastnotices, what_came_to_another_node_counts)
 {
     begin(2);
@@ -148,7 +148,7 @@ Test(pastnotices, what_came_to_another_node_counts)
     cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
 }
 
-/* Each time that it is heard of counts, also where it is not acted upon. */
+/* Each report of the notice counts, even without effect. */
 Test(pastnotices, it_is_forgotten_after_thirty_days_of_silence)
 {
     begin(1);
@@ -164,7 +164,7 @@ Test(pastnotices, it_is_forgotten_after_thirty_days_of_silence)
     cr_expect_eq(pastnotices.n, 0);
 }
 
-/* A clock that was ahead once does not keep it for ever. */
+/* A clock that was ahead once does not keep a notice for ever. */
 Test(pastnotices, a_time_to_come_is_now)
 {
     begin(1);
@@ -194,10 +194,12 @@ Test(pastnotices, files_that_are_not_ours)
     static const struct {
         const char *text, *want;
     } rows[] = {
-        {"[]", "n.json is not what pchrun writes"},
-        {"{\"schema\":2,\"job\":\"j\",\"notices\":[]}", "n.json is not what pchrun writes"},
+        {"[]", "n.json does not have the form that pchrun writes"},
+        {"{\"schema\":2,\"job\":\"j\",\"notices\":[]}",
+         "n.json does not have the form that pchrun writes"},
         {"{\"schema\":1,\"job\":\"k\",\"notices\":[]}", "n.json belongs to job \"k\""},
-        {"{\"schema\":1,\"job\":\"j\",\"notices\":{}}", "n.json is not what pchrun writes"},
+        {"{\"schema\":1,\"job\":\"j\",\"notices\":{}}",
+         "n.json does not have the form that pchrun writes"},
         {"{\"schema\":1,\"job\":\"j\",\"notices\":[\n1]}",
          "n.json: notices: item 1 is not a notice"},
         {"{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"a\",\"id\":\"b\",\"attempts\":1,"

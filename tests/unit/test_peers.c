@@ -18,7 +18,7 @@
 
 /* ---- names that answer as the tests want them to ---- */
 
-static sem_t stuck_lookups; /* "stuck.test" waits for it */
+static sem_t stuck_lookups; /* "stuck.test" waits for this semaphore */
 
 static int fake_two_addresses(struct addrinfo **ret)
 {
@@ -164,7 +164,7 @@ PairTest(peers, several_frames_in_one_packet)
     run_until(&w, w.chief.downs == 1);
 }
 
-/* Strangers are shown the door; the owner of peers does not hear of them. */
+/* Strangers are disconnected; the owner of peers does not learn of them. */
 PairTest(peers, garbage_is_closed_in_silence)
 {
     static const char *const said[] = {"GET / HTTP/1.1\r\n\r\n", "C", "CPxxxxxxxxxxxxxxx"};
@@ -197,10 +197,10 @@ PairTest(peers, random_bytes_never_crash)
         run_until(&w, w.chief.downs == i + 1);
         close(fd);
     }
-    join(&w); /* and it still works */
+    join(&w); /* and the chief still works */
 }
 
-/* After its HELLO a peer's end is told. */
+/* After a peer's HELLO its end is reported. */
 static void expect_down(const void *bytes, size_t size, const char *why)
 {
     limit((struct peers_options){0});
@@ -240,7 +240,7 @@ PairTest(peers, what_is_wrong_with_a_message_is_said)
     size = peermsg_encode(&msg, frame, sizeof frame) + 1;
     frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, (uint32_t)size - FRAME_HEADER_BYTES,
                  frame);
-    expect_down(frame, size, "there is more in it than its fields");
+    expect_down(frame, size, "it has bytes after its fields");
     frame_header(FRAME_PEER, PEERMSG_VERSION, 99, 0, frame);
     expect_down(frame, FRAME_HEADER_BYTES, "there is no such type");
     expect_down((const uint8_t *)"GET / HTTP/1.1\r\n", 16, "it began with \"GET / HTTP/1.1\"");
@@ -252,7 +252,7 @@ PairTest(peers, another_version_is_named)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, 9, PEERMSG_STATUS, 0, header);
-    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 2");
+    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 3");
 }
 
 PairTest(peers, member_may_not_give_orders)
@@ -260,7 +260,7 @@ PairTest(peers, member_may_not_give_orders)
     uint8_t frame[FRAME_MAX];
     struct peermsg msg = order(1);
     expect_down(frame, peermsg_encode(&msg, frame, sizeof frame),
-                "sent ORDER, which this side must not send");
+                "sent ORDER, which it must not send");
 }
 
 PairTest(peers, first_message_must_be_hello)
@@ -298,7 +298,7 @@ PairTest(peers, silent_stranger_is_closed_after_its_deadline)
     close(fd);
 }
 
-/* Of more than allowed the oldest are put out; a member behind them need not wait. */
+/* Above the limit the oldest strangers are evicted; a member behind them need not wait. */
 PairTest(peers, strangers_are_limited)
 {
     enum { ALLOWED = 3, COME = 20 };
@@ -320,7 +320,7 @@ PairTest(peers, second_hello_ends_the_connection)
     raw_hello(fd, 1);
     run_until(&w, w.chief.downs == 1);
     cr_assert_eq(w.chief.messages, 1);
-    cr_assert(strstr(w.chief.why, "said HELLO a second time"), "%s", w.chief.why);
+    cr_assert(strstr(w.chief.why, "sent HELLO a second time"), "%s", w.chief.why);
     close(fd);
 }
 
@@ -335,14 +335,14 @@ PairTest(peers, who_does_not_read_is_given_up)
     }
     cr_assert_eq(w.chief.downs, 1, "%" PRIu64 " messages were taken", sent);
     cr_assert(strstr(w.chief.why, "does not read"), "%s", w.chief.why);
-    /* A message sent to it from now on is dropped, and nothing more is reported. */
+    /* A message to the member from now on is dropped, and nothing more is reported. */
     send_order(&w, sent);
     run_dry(&w);
     cr_assert_eq(w.chief.downs, 1);
     close(fd);
 }
 
-/* How much has come, and its last `size` bytes. */
+/* The number of bytes that have come, and the last `size` of them. */
 struct tail {
     size_t got, size;
     char last[1024];
@@ -449,7 +449,8 @@ PairTest(peers, a_chief_that_was_reached_is_tried_again_soon)
     int fd = accept(listening, NULL, NULL);
     close(fd);
     run_until(&w, w.member.downs == 1);
-    for (int i = 0; i < 4; i++) { /* its queue is full, and it takes nothing from it */
+    for (int i = 0; i < 4; i++) { /* the queue of the member is full, and the kernel takes no more
+                                   * from it */
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         connect(fds[i], (struct sockaddr *)&at, sizeof at);
     }
@@ -499,7 +500,7 @@ PairTest(peers, close_from_within_a_callback)
     cr_assert_eq(w.chief.downs, 0);
 }
 
-/* It neither reads nor closes: the deadline ends it. */
+/* The other side neither reads nor closes: the deadline ends the connection. */
 PairTest(peers, finish_has_a_deadline)
 {
     limit((struct peers_options){.close_wait_ns = 100 * NS_PER_MS, .queue_max = 32 << 20});
@@ -508,8 +509,8 @@ PairTest(peers, finish_has_a_deadline)
         send_order(&w, 1);
     int64_t start = clock_now_ns();
     peers_finish(w.chief.peers);
-    cr_assert_eq(w.chief.finished, 0);
-    run_until(&w, w.chief.finished == 1);
+    cr_assert(peers_is_busy(w.chief.peers));
+    run_until(&w, !peers_is_busy(w.chief.peers));
     cr_assert_geq(clock_now_ns() - start, 90 * NS_PER_MS);
     cr_assert_eq(w.chief.downs, 0);
     close(fd);
@@ -523,13 +524,13 @@ PairTest(peers, finish_is_at_once_when_the_other_side_closes)
     send_order(&w, 1);
     int64_t start = clock_now_ns();
     peers_finish(w.chief.peers);
-    run_until(&w, w.chief.finished == 1);
+    run_until(&w, !peers_is_busy(w.chief.peers));
     cr_assert_lt(clock_now_ns() - start, 3 * NS_PER_S);
     run_until(&w, w.member.downs == 1);
     cr_assert_eq(w.member.messages, 1);
     /* Nothing to close, nothing to wait for. */
     peers_finish(w.member.peers);
-    run_until(&w, w.member.finished == 1);
+    run_until(&w, !peers_is_busy(w.member.peers));
     close(stranger);
 }
 
@@ -610,7 +611,7 @@ PairTest(peers, stuck_name_server)
     cr_assert_str_eq(w.member.why, "cannot look up 'stuck.test': no answer within 500ms");
     cr_assert_geq(ticks, 3, "the loop stood still");
     event_free(tick);
-    /* Those that never return are counted: their threads cannot pile up. */
+    /* Look-ups that never return are counted: their threads cannot pile up. */
     struct err err = {0};
     for (int i = 1; i < RESOLVE_THREADS_MAX; i++) {
         int fd = resolve_start(&where, &err);
@@ -667,7 +668,8 @@ PairTest(peers, ipv6)
     cr_assert_str_eq(w.member.why, "cannot connect to [::1]:1: Connection refused");
 }
 
-/* Descriptors run out: no spinning, and those that waited are served when there are some again. */
+/* Descriptors run out: peers does not spin, and accepts waiting connections when there are some
+ * again. */
 PairTest(peers, out_of_descriptors)
 {
     const char *preload = getenv("LD_PRELOAD");

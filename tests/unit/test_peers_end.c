@@ -4,7 +4,7 @@
  */
 #include "peerpair.h"
 
-/* Lets the member hear WELCOME, and with it whether anything lies between. */
+/* Lets the member hear WELCOME, and with it whether a proxy lies between. */
 static void let_in(struct world *world)
 {
     struct peermsg msg = {.type = PEERMSG_WELCOME, .stamp = {.attempt = 1}};
@@ -53,7 +53,8 @@ PairTest(peers_end, a_chief_that_closes_has_ended)
 PairTest(peers_end, a_chief_that_is_not_there_any_more_has_ended)
 {
     let_in(&w);
-    struct peermsg bad = order(1); /* what it may not send: the chief gives the connection up */
+    struct peermsg bad = order(1); /* a message that a member may not send: the chief gives the
+                                    * connection up */
     peers_send(w.member.peers, PEERS_CHIEF, &bad);
     run_until(&w, w.member.downs == 1);
     cr_expect(!w.member.has_ended, "it lives: %s", w.member.why);
@@ -63,7 +64,7 @@ PairTest(peers_end, a_chief_that_is_not_there_any_more_has_ended)
     cr_expect(w.member.has_ended, "%s", w.member.why);
 }
 
-/* A member does not know yet what lies between, but the chief does. */
+/* A member does not know yet whether a proxy lies between, but the chief does. */
 PairTest(peers_end, who_gives_up_before_its_welcome_has_not_ended)
 {
     join(&w);
@@ -73,11 +74,11 @@ PairTest(peers_end, who_gives_up_before_its_welcome_has_not_ended)
     cr_expect(!w.chief.has_ended, "%s", w.chief.why);
 }
 
-/* It lives and speaks, but not as it should. */
+/* The other side lives and speaks, but breaks the protocol. */
 PairTest(peers_end, who_gives_a_connection_up_has_not_ended)
 {
     let_in(&w);
-    struct peermsg bad = hello(1); /* nor this one */
+    struct peermsg bad = hello(1); /* nor may the member send this one */
     peers_send(w.chief.peers, last_conn(&w.chief), &bad);
     run_until(&w, w.chief.downs == 1);
     cr_expect(!w.chief.has_ended, "%s", w.chief.why);

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "config/options.h"
-#include "config/origin.h"
 #include "config/presets.h"
 #include "config/values.h"
 #include "configload.h"
@@ -15,7 +14,7 @@
 
 TestSuite(presets, .init = folder_make, .fini = load_leave);
 
-/* Each text of a preset is one that its option takes, and it is then in force. */
+/* Each text of a preset is valid for its option, and takes effect. */
 Test(presets, every_setting_takes_effect)
 {
     for (int i = 0; i < PRESET__COUNT; i++) {
@@ -48,8 +47,8 @@ Test(presets, every_setting_takes_effect)
     cr_expect(!preset_names[PRESET__COUNT]);
 }
 
-/* A preset may be told to the other side of a scheduler that this machine is not part of, and then
- * nothing else is looked at. */
+/* A user may name the preset of a scheduler that is not on this machine. Then nothing else is
+ * examined. */
 Test(presets, a_name_wins_over_what_is_found)
 {
     load_l_ok("--preset=kubeflow x", SLURM);
@@ -78,6 +77,43 @@ Test(presets, one_that_is_found)
     cr_expect_str_eq(origin_text(&l.config, "grace"), "default");
 }
 
+/* It is added to the platform, found or named, and every value of it can be replaced. */
+Test(presets, unreliable_is_added_to_a_platform)
+{
+    static const struct {
+        const char *args, *env;
+        enum preset platform;
+        int restarts;
+    } rows[] = {
+        {"--preset unreliable x", SLURM, PRESET_SLURM, 3},
+        {"--preset unreliable x", "", PRESET_NONE, 3},
+        {"--preset auto,unreliable x", SLURM, PRESET_SLURM, 3},
+        {"--preset none,unreliable x", SLURM, PRESET_NONE, 3},
+        {"--preset unreliable,kubeflow x", SLURM, PRESET_KUBEFLOW, 3},
+        {"--restart-max 0 x", SLURM " PCHRUN_PRESET=sge,unreliable", PRESET_SGE, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        load_l_ok(rows[i].args, rows[i].env);
+        cr_expect_eq(l.config.platform.preset, rows[i].platform, "row %zu", i);
+        cr_expect_eq(l.config.restart.max, rows[i].restarts, "row %zu", i);
+        cr_expect(l.config.checkpoint.every.is_auto, "row %zu", i);
+        cr_expect_eq(l.config.cluster.join_timeout_ns, 3600 * NS_PER_S, "row %zu", i);
+    }
+    load_l_ok("--preset unreliable x", SLURM);
+    cr_expect_str_eq(origin_text(&l.config, "grace"),
+                     "preset slurm, detected: SLURM_JOB_ID is set");
+    cr_expect_str_eq(origin_text(&l.config, "checkpoint.every"),
+                     "preset unreliable, named by flag --preset");
+}
+
+Test(presets, two_platforms)
+{
+    load_l("--preset slurm,aws x", "");
+    cr_assert_eq(l.result, ARGS_BAD);
+    cr_expect_str_eq(l.err.text, "preset, set by the flag --preset, names two platforms; only "
+                                 "unreliable may be beside one");
+}
+
 /* Each field by itself: a value set elsewhere stays, the other values are those of the preset. */
 Test(presets, every_source_wins_over_a_preset)
 {
@@ -94,7 +130,7 @@ Test(presets, every_source_wins_over_a_preset)
     cr_expect_str_eq(origin_text(&l.config, "exit.preempted"), "flag --exit-preempted");
 }
 
-/* A value that is the default's, but was given, is not the preset's. */
+/* A given value stays, even if it equals the default: the preset does not replace it. */
 Test(presets, a_default_that_is_given_stays)
 {
     load_l_ok("--preset=gce --grace=25s x", "");
@@ -113,7 +149,7 @@ Test(presets, signals_are_filled_in_one_by_one)
                      "default, flag --signals, preset sge, named by flag --preset");
 }
 
-/* Without a preset nothing is other than it was. */
+/* Without a preset nothing changes. */
 Test(presets, none_is_the_defaults)
 {
     load_l_ok("--preset=none x", "");
@@ -151,7 +187,7 @@ Test(presets, the_evidence_is_shown)
     found = json_find(root, "$platform");
     cr_expect_str_eq(json_text(json_find(found, "preset")), "sge");
     cr_expect_str_eq(json_text(json_find(found, "why")),
-                     "named by flag --preset, so nothing was looked at");
+                     "named by flag --preset, so pchrun did not detect it");
     cr_expect(!json_find(found, "cloud"));
     cr_expect(json_find(found, "notices"));
     json_free(root);
@@ -196,7 +232,7 @@ Test(presets, auto_in_notices)
     expect_sources(SLURM, "auto", "none", "");
 }
 
-/* Of a preset that is named, whatever machine this is. */
+/* The sources of a named preset, whatever machine this is. */
 Test(presets, auto_in_notices_of_a_named_preset)
 {
     expect_sources(SLURM, "gce-spot", "auto", "gce");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_proc: what /proc tells of a process, and whom kill is refused for.
+ * test_proc: what /proc shows of a process, and which processes kill refuses.
  */
 #include "os/proc.h"
 
@@ -90,7 +90,7 @@ Test(proc, who_runs_has_not_died)
 
 Test(proc, finds_a_name_in_an_environment)
 {
-    char longer[9000]; /* so that it does not come in one read */
+    char longer[9000]; /* so that the text does not come in one read */
     memset(longer, 'R', sizeof longer - 1);
     longer[0] = 'A';
     longer[1] = '=';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * procs against processes that do not use libpch, or not as they should. They are sockets of the
- * test itself: what reaches procs is the same.
+ * procs against processes that do not use libpch, or not as they should. The processes are sockets
+ * of the test itself: procs gets the same bytes.
  */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -93,7 +93,7 @@ static void expect_end(int fd)
 static void expect_refused(int fd, const char *why)
 {
     struct procmsg msg;
-    cr_assert(hear(fd, &msg, NULL), "the end without a word");
+    cr_assert(hear(fd, &msg, NULL), "the end without a message");
     cr_expect_eq(msg.type, PROCMSG_REFUSED);
     cr_expect(strstr(msg.text, why), "%s", msg.text);
     expect_end(fd);
@@ -147,7 +147,7 @@ WorldTest(procs, pages_are_sealed)
         cr_expect(fcntl(fds[i], F_ADD_SEALS, F_SEAL_WRITE) != 0, "page %d can be sealed", i);
     }
     cr_expect_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0), MAP_FAILED);
-    /* Opened anew it is the same file, with the same seals. */
+    /* A page that is opened anew is the same file, with the same seals. */
     char name[64];
     snprintf(name, sizeof name, "/proc/self/fd/%d", fds[0]);
     int again = open(name, O_RDWR | O_CLOEXEC);
@@ -162,7 +162,7 @@ WorldTest(procs, pages_are_sealed)
     cr_expect_eq(p->step, 5);
     procs_gate(world.procs, gate_make(9, 1, true, false));
     cr_expect_eq(s->gate, gate_make(9, 1, true, false));
-    /* Let go: it finds the supervisor gone. */
+    /* The connection is closed: the process finds the supervisor gone. */
     procs_close(world.procs, 0);
     cr_expect(!page_is_alive(s));
     munmap(s, 4096);
@@ -255,7 +255,7 @@ WorldTest(procs, a_process_that_does_not_read_is_cut_off)
         procs_send(world.procs, 0, &msg);
     cr_expect_eq(world_expect(&world, CALL_GONE, 0)->slot, 0);
     close(fd);
-    /* The others do not notice. */
+    /* The close does not affect the others. */
     say(other, &(struct procmsg){.type = PROCMSG_DONE});
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->slot, 1);
     detach(other);
@@ -276,7 +276,7 @@ WorldTest(procs, what_has_to_wait_comes_in_order)
         struct procmsg got;
         cr_assert(hear(fd, &got, NULL), "the end after %d", i);
         cr_assert_eq(atoi(got.text), i);
-        /* There is room again, but others have come before. */
+        /* There is room again, but earlier messages still wait. */
         snprintf(msg.text, sizeof msg.text, "%d", N);
         if (i == 1)
             procs_send(world.procs, 0, &msg);
@@ -292,9 +292,9 @@ WorldTest(procs, places_are_limited_and_free_again)
         fds[i] = attach();
     int fd = dial();
     say_attach(fd);
-    expect_refused(fd, "all 256 places");
+    expect_refused(fd, "has 256 processes, its limit");
     cr_expect_eq(world.nunattached, 1);
-    /* One leaves: its slot is the next one's. */
+    /* One process leaves: the next one gets its slot. */
     close(fds[77]);
     cr_expect_eq(world_expect(&world, CALL_GONE, 0)->slot, 77);
     fds[77] = dial();
@@ -302,15 +302,15 @@ WorldTest(procs, places_are_limited_and_free_again)
     const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
     cr_expect_eq(call->slot, 77);
     cr_assert(hear(fds[77], &msg, NULL));
-    /* calls[] is full; nothing is expected of the end but that it comes. */
+    /* calls[] is full; of the end only its arrival is checked. */
     for (int i = 0; i < CORE_SLOTS_MAX; i++) {
         procs_close(world.procs, i);
         expect_end(fds[i]);
     }
 }
 
-/* Broken programs connect again and again: the oldest makes room, and a process gets in at once. As
- * many as can attach at all may be slow to say so. */
+/* Broken programs connect again and again: the oldest connection makes room, and a process attaches
+ * at once. As many processes as there are slots may be slow to attach. */
 WorldTest(procs, connections_that_say_nothing_make_room)
 {
     enum { LOBBY = 320, MORE = 30 };
@@ -325,7 +325,7 @@ WorldTest(procs, connections_that_say_nothing_make_room)
     world_expect(&world, CALL_ATTACHED, 0);
     cr_expect_lt(clock_now_ns() - begin, 9 * NS_PER_S, "it waited for those that say nothing");
     expect_end(fds[0]);
-    expect_end(fds[MORE]); /* for the one that has attached */
+    expect_end(fds[MORE]); /* in place of the process that has attached */
     say_attach(fds[MORE + 1]);
     world_expect(&world, CALL_ATTACHED, 0);
     detach(fd);
@@ -353,7 +353,7 @@ static void on_over(evutil_socket_t fd, short what, void *arg)
     *(bool *)arg = true;
 }
 
-/* Out of descriptors, it does not spin, and accepts when there are some again. */
+/* Without descriptors procs does not spin, and accepts when there are some again. */
 WorldTest(procs, accepting_waits_out_a_lack_of_descriptors)
 {
     struct rlimit old, tight;
@@ -406,8 +406,8 @@ WorldTest(procs, a_slot_may_be_closed_from_inside_of_a_call)
     struct err err;
     struct procs *mine = NULL, *usual = world.procs;
     struct procs_calls calls = {.news = close_at_once, .sweep = do_sweep, .ctx = &mine};
-    struct procs_options options = {.run_dir = world.dir};
-    mine = world.procs = procs_new(world.base, &options, &calls, &err);
+    struct config config = {.run_dir = world.dir};
+    mine = world.procs = procs_new(world.base, &config, &calls, &err);
     cr_assert(mine, "%s", err.text);
     int fd = dial();
     say_attach(fd);
@@ -426,8 +426,8 @@ static void expect_dir(const char *run_dir, const char *expected)
     struct stat st;
     char path[PATH_MAX];
     struct procs_calls calls = {.sweep = do_sweep};
-    struct procs_options options = {.run_dir = run_dir};
-    struct procs *procs = procs_new(world.base, &options, &calls, &err);
+    struct config config = {.run_dir = (char *)(uintptr_t)run_dir};
+    struct procs *procs = procs_new(world.base, &config, &calls, &err);
     cr_assert(procs, "%s", err.text);
     procs_clean(procs);
     str_copy(path, sizeof path, procs_run_dir(procs)->addr.sun_path);
@@ -438,13 +438,13 @@ static void expect_dir(const char *run_dir, const char *expected)
     procs_free(procs);
 }
 
-/* Nothing is passed over in silence that was asked for by name. */
+/* A directory that the user named is never skipped in silence. */
 static void expect_no_dir(const char *run_dir, const char *why)
 {
     struct err err = {0};
     struct procs_calls calls = {.sweep = do_sweep};
-    struct procs_options options = {.run_dir = run_dir};
-    cr_expect_null(procs_new(world.base, &options, &calls, &err), "%s is taken", run_dir);
+    struct config config = {.run_dir = (char *)(uintptr_t)run_dir};
+    cr_expect_null(procs_new(world.base, &config, &calls, &err), "%s is taken", run_dir);
     cr_expect(str_starts(err.text, "run_dir cannot be used"), "%s", err.text);
     cr_expect(strstr(err.text, run_dir) && strstr(err.text, why), "%s", err.text);
 }
@@ -512,14 +512,14 @@ WorldTest(procs, only_the_directories_of_the_dead_are_removed)
     struct stat st;
     snprintf(dead, sizeof dead, "%s/pchrun.dead00", world.dir);
     snprintf(living, sizeof living, "%s/pchrun.living", world.dir);
-    /* Of the same name, but for its end. */
+    /* A directory of the same name, except for its end. */
     snprintf(path, sizeof path, "%s/pchrun.dead00-logs", world.dir);
     cr_assert(mkdir(dead, 0700) == 0 && mkdir(living, 0700) == 0 && mkdir(path, 0700) == 0);
     snprintf(path, sizeof path, "%s/pch-scratch-0-1", dead);
     cr_assert_eq(mkdir(path, 0700), 0);
     snprintf(path, sizeof path, "%s/socket", dead);
     make_file(path);
-    snprintf(fresh, sizeof fresh, "%s/pchrun.fresh0", world.dir); /* its socket is yet to come */
+    snprintf(fresh, sizeof fresh, "%s/pchrun.fresh0", world.dir); /* the socket is yet to come */
     cr_assert_eq(mkdir(fresh, 0700), 0);
     snprintf(path, sizeof path, "%s/socket", living);
     make_file(path);
@@ -551,8 +551,9 @@ WorldTest(procs, scratch_of_this_node_s_earlier_starts_is_removed)
     snprintf(other, sizeof other, "%s/pch-scratch-10-%s", dir, name);
     cr_assert(mkdir(dir, 0700) == 0 && mkdir(path[0], 0700) == 0 && mkdir(path[1], 0700) == 0 &&
               symlink("/", path[2]) == 0 && mkdir(other, 0700) == 0);
-    struct procs_options options = {.run_dir = world.dir, .scratch_dir = dir, .node_rank = 1};
-    struct procs *procs = procs_new(world.base, &options, &calls, &err);
+    struct config config = {
+        .run_dir = world.dir, .checkpoint = {.dir = dir}, .cluster = {.node_rank = 1}};
+    struct procs *procs = procs_new(world.base, &config, &calls, &err);
     cr_assert(procs, "%s", err.text);
     cr_expect_eq(stat(path[0], &st), 0, "not before it is told to");
     procs_clean(procs);

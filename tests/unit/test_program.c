@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_program: where a program is found, and what is said of one that is not, or cannot be run.
+ * test_program: where a program is found, and the errors for a program that is missing or cannot be
+ * run.
  */
 #include "os/program.h"
 

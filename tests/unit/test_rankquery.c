@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_rankquery: node 0 asks the others for their ranks. The nodes are this file: it stands in the
- * place of peers/cluster and of the core.
+ * test_rankquery: node 0 asks the others for their ranks. The nodes are this file: it replaces
+ * peers/peers and the core.
  */
 #include "peers/rankquery.h"
 
@@ -34,9 +34,9 @@ int core_peers(const struct core *core, struct core_peer_report *ret, int max)
 
 static void (*on_look)(int node);
 
-void cluster_send(struct cluster *to, int conn, const struct peermsg *msg)
+void peers_send(struct peers *to, int conn, const struct peermsg *msg)
 {
-    cr_assert(to == &cluster && msg->type == PEERMSG_LOOK && msg->look.number == call.number);
+    cr_assert(to == cluster.peers && msg->type == PEERMSG_LOOK && msg->look.number == call.number);
     asked++;
     if (on_look)
         on_look(conn - CONN_FIRST);
@@ -57,6 +57,7 @@ static struct peermsg told(int node, int total, int first, int count)
                                     .total = (uint16_t)total,
                                     .first = (uint16_t)first,
                                     .count = (uint8_t)count}};
+    cr_assert(count <= PEERMSG_RANKS_MAX);
     for (int i = 0; i < count; i++)
         msg.ranks.list[i].rank = 1000 * node + first + i;
     return msg;
@@ -123,9 +124,9 @@ Test(rankquery, all_answer)
 
 static void in_pieces(int node)
 {
-    answer(node, 50, 0, 24);
-    answer(node, 50, 24, 24);
-    answer(node, 50, 48, 2);
+    answer(node, 50, 0, 20);
+    answer(node, 50, 20, 20);
+    answer(node, 50, 40, 10);
 }
 
 Test(rankquery, an_answer_in_pieces)
@@ -183,7 +184,7 @@ static void with_another_total(int node)
 
 static void too_many(int node)
 {
-    answer(node, CORE_SLOTS_MAX + 1, 0, 24);
+    answer(node, CORE_SLOTS_MAX + 1, 0, PEERMSG_RANKS_MAX);
 }
 
 static void nothing_of_something(int node)
@@ -191,7 +192,7 @@ static void nothing_of_something(int node)
     answer(node, 5, 0, 0);
 }
 
-/* Node 1 says what cannot be, and node 2 answers. */
+/* Node 1 sends an impossible answer, and node 2 a good one. */
 Test(rankquery, what_cannot_be)
 {
     static void (*const lies[])(int node) = {with_a_hole, with_another_total, too_many,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_record: what a start makes of the files that earlier ones left. That they are written as
- * they must be is shown with the whole program, in tests/behave/test_record.py.
+ * test_record: how a start uses the files that earlier starts left. tests/behave/test_record.py
+ * tests with the whole program that the files are written correctly.
  */
 #include "record/record.h"
 
@@ -106,7 +106,7 @@ Test(record, one_rank_saves_for_all)
         expect_path(rank, 20, "/all");
 }
 
-/* On disks of their own, nodes cannot help each other out. */
+/* Nodes with disks of their own cannot read each other's files. */
 Test(record, what_is_not_shared_is_not_looked_for)
 {
     folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
@@ -132,11 +132,12 @@ Test(record, ranks_may_have_moved_between_nodes)
     expect_path(0, 20, "/zero");
     expect_path(1, 20, "/one");
     expect_path(2, 20, "/two");
-    expect_path(3, 20, NULL); /* it had no part in it, and the others' parts are not its own */
+    expect_path(3, 20, NULL); /* the rank had no part in the save, and the other parts are not its
+                               * own */
 }
 
-/* Saved by an attempt whose commit never came; a later attempt saved the same step elsewhere, and
- * that was committed. The file of a node that had no part in it still tells the old tale. */
+/* An attempt saved a step that was never committed. A later attempt saved the same step elsewhere,
+ * and that save was committed. The file of a node without a part in it still has the old path. */
 Test(record, what_was_never_committed_is_not_offered)
 {
     folder_put("commit.json", COMMITS("3", "0", COMMIT("10", "1") "," COMMIT("20", "3")));
@@ -245,8 +246,8 @@ Test(record, a_damaged_record_of_our_ranks_is_refused)
         expect_refused("ranks.0.json", bad[i], "ranks.0.json");
 }
 
-/* Another node's damage is not ours to judge; its ranks have said what they saved elsewhere, or
- * find nothing. */
+/* A node does not judge the damaged file of another node. It reads the other files, or finds
+ * nothing. */
 Test(record, another_node_s_damaged_record_is_passed_over)
 {
     folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
@@ -256,7 +257,7 @@ Test(record, another_node_s_damaged_record_is_passed_over)
     expect_path(1, 20, "/one");
 }
 
-/* That job may be running. */
+/* The other job may be running. */
 Test(record, another_job_s_record_is_refused_and_not_to_be_moved)
 {
     static const char text[] =
@@ -324,7 +325,7 @@ Test(record, a_rank_whose_save_is_lost_is_told)
     expect_lost(1, NULL);
     expect_lost(2, "ranks.0.json does not tell where rank 2 of 3 saved it");
     expect_path(2, 20, NULL);
-    expect_lost(3, NULL); /* it is new, and had no part */
+    expect_lost(3, NULL); /* this rank is new, and had no part */
     expect_path(3, 20, "/zero");
     folder_put("ranks.1.json", RANKS("1", OF_WORLD("20", "3", RANK("2", "null"))));
     record_free(&record);
@@ -333,7 +334,7 @@ Test(record, a_rank_whose_save_is_lost_is_told)
     expect_path(2, 20, "/zero");
 }
 
-/* The node is new in a smaller or a larger job: what the other files tell must be all. */
+/* The node is new in a smaller or a larger job: the other files must have everything. */
 Test(record, a_node_without_a_file_looks_at_the_others)
 {
     folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
@@ -368,7 +369,8 @@ static void expect_owner(const char *name, const char *text, const char *why)
         cr_expect(strstr(err.text, why), "%s: %s", text, err.text);
 }
 
-/* Two that began at the same instant count the same attempt; the file says which of them has it. */
+/* Two attempts that began at the same instant have the same number. The file says which of them
+ * owns the record. */
 Test(record, a_later_attempt_has_taken_over)
 {
     folder_put("commit.json", COMMITS("4", "0", ""));
@@ -445,13 +447,13 @@ Test(record, ranks_bring_back_the_commits)
     cr_expect_str_eq(err.text, "", "nothing is lost");
     remove_files();
     cr_assert(record.ranks.file.check(&record, &err), "%s", err.text);
-    cr_expect(strstr(err.text, "emptied under the running job"), "%s", err.text);
+    cr_expect(strstr(err.text, "emptied while the job ran"), "%s", err.text);
     record_free(&record);
     start(); /* as if the write had ended here */
     cr_expect_eq(history_last_step(&record.history), 0);
     cr_expect_eq(record.history.attempt, 6);
     remove_files();
-    record.commits.step = 20; /* which writes it */
+    record.commits.step = 20; /* the attempt that writes it */
     cr_assert(record.ranks.file.check(&record, &err), "%s", err.text);
     expect_there("commit.json", false);
 }
@@ -464,7 +466,7 @@ Test(record, only_node_0_writes_the_commits)
     expect_there("commit.json", false);
 }
 
-/* Node 1's file is gone after a commit of attempt 4. Is it written anew? */
+/* Node 1's file is gone after a commit of attempt 4. Is the file written anew? */
 static void expect_put_back(const char *commits, bool is_shared, bool is_put_back)
 {
     config.cluster.node_rank = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * savepath: what becomes of the path that a program reports for its checkpoint.
+ * savepath: how pchrun keeps the path that a program reports for its checkpoint.
  */
 #include "libpch/savepath.h"
 
@@ -83,7 +83,7 @@ Test(savepath, what_is_not_there_is_no_save)
     expect_missing("broken/part");
 }
 
-/* TensorFlow names a checkpoint by what its files' names have in common (test_ckptfile.c). */
+/* TensorFlow names a checkpoint by the common beginning of its files' names (test_ckptfile.c). */
 Test(savepath, a_path_may_be_a_prefix)
 {
     expect_absolute("ckpt-5", "ckpt-5");
@@ -121,7 +121,7 @@ Test(savepath, a_working_directory_that_is_gone)
     cr_assert(mkdir("gone", 0700) == 0 && chdir("gone") == 0 && rmdir("../gone") == 0);
     memset(&err, 0, sizeof err);
     cr_expect_not(savepath_take(taken, "step-7", &err));
-    cr_expect(strstr(err.text, "the working directory is gone"), "%s", err.text);
+    cr_expect(strstr(err.text, "the working directory was removed"), "%s", err.text);
     expect_kept(folder);
     cr_assert_eq(chdir(folder), 0);
 }

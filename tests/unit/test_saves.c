@@ -88,8 +88,8 @@ Test(saves, who_saves_for_all_is_the_lowest_rank_that_names_a_path)
     cr_assert_null(saves_any_path(saves_find(&saves, 20)));
 }
 
-/* A restart needs the last commit, and a newer save may become it. Saves of steps that were never
- * committed must not push it out, however many there are. */
+/* A restart needs the last commit, and a newer save may become the last commit. Saves of steps that
+ * were never committed must not push it out, however many there are. */
 Test(saves, neither_the_committed_step_nor_a_newer_one_is_trimmed)
 {
     for (uint64_t step = 10; step <= 60; step += 10)

@@ -11,7 +11,8 @@ ClientTest(shield, turns_a_term_into_a_notice)
 {
     client_ask(c, "raise", "raise survived");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
-    /* Also while it waits: no byte of it lands in what the training thread says. */
+    /* The shield works while the thread waits, too: no byte of it lands in the thread's messages.
+     */
     client_say(c, "saved 1 at:///c/1");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     client_say(c, "raise");
@@ -37,8 +38,8 @@ static void raise_well(struct client *c, int number)
 
 #define BIT(number) (UINT64_C(1) << ((number)-1))
 
-/* Whatever the supervisor calls a notice: not the signals that no program can catch, and no
- * others. */
+/* The shield covers every signal that the supervisor calls a notice, and no others. No program can
+ * catch some of them. */
 WorldTest(shield, is_over_every_signal_that_is_a_notice)
 {
     world.welcome.word = BIT(SIGUSR1) | BIT(SIGKILL) | BIT(64) | BIT(32);
@@ -117,7 +118,7 @@ static void expect_fork(struct client *c, const char *by, const char *outcome)
     client_expect(c, "%s", outcome);
 }
 
-/* A scheduler signals data loaders as well; their own parent means them. */
+/* A scheduler signals data loaders as well; a signal of their own parent is meant for them. */
 ClientTest(shield, covers_forks)
 {
     expect_fork(c, "other", "forkterm lives");

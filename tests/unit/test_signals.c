@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_signals: what is taken, left alone and given back, and who has sent a signal.
+ * test_signals: what is taken, left alone and given back, and the sender of a signal.
  */
 #include "os/signals.h"
 
@@ -39,7 +39,7 @@ Test(signals, takes_what_it_may)
 
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 
-/* Those of a sanitizer's are replaced. */
+/* Replaces the handlers of a sanitizer. */
 static void begin_with_faults(void (*handler)(int))
 {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
@@ -66,7 +66,7 @@ Test(signals, leaves_faults_to_those_who_handle_them)
                   faults[i]);
 }
 
-/* Although they are blocked. */
+/* The faults end the process although they are blocked. */
 Test(signals, dies_of_a_fault_of_its_own)
 {
     begin_with_faults(SIG_DFL);

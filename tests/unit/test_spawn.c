@@ -20,7 +20,8 @@ static struct spawn_request request_of(char **argv, const char *path)
     return (struct spawn_request){.argv = argv, .path = path, .env = environ, .tty = -1};
 }
 
-/* Starts it, and waits for the outcome of the start and for its end, which `status` has. */
+/* Starts the command, and waits for the outcome of the start and for its end, which `status` has.
+ */
 static enum spawn_result start(const struct spawn_request *request)
 {
     int report;
@@ -79,11 +80,11 @@ Test(spawn, says_what_cannot_be_executed)
     cr_assert_eq(err.code, ERR_NOT_EXEC);
     cr_assert_eq(err.sys_errno, EACCES);
     cr_assert(strstr(err.text, "chmod"), "%s", err.text);
-    /* Found in PATH, but not to be run: that is told, not "not found" … */
+    /* The program is found in PATH but may not be run: the error says this, not "not found" … */
     char *name[] = {"plain", NULL};
     cr_assert_eq(run(name, ".:/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_EXEC);
-    /* … unless it is further on. */
+    /* … unless a later directory has it. */
     cr_assert_eq(mkdir("later", 0755), 0);
     write_file("later/plain", "#!/bin/sh\nexit 3\n", 0755);
     cr_assert_eq(run(name, ".:later"), SPAWN_RUNNING);
@@ -152,7 +153,7 @@ Test(spawn, lets_go_of_what_it_inherited)
             pause();
         _exit(1);
     }
-    /* The child lives and holds the pipe's end neither as a number of its own nor as its output. */
+    /* The child lives, and does not hold the end of the pipe under any number. */
     char byte;
     close(ends[1]);
     cr_assert(unit_readable(ends[0]));
@@ -196,7 +197,7 @@ Test(spawn, apart_from_the_job)
               "%s", text);
 }
 
-/* Its SIGCHLD is not ignored, so it can wait for its own children. */
+/* SIGCHLD is not ignored in the program, so it can wait for its own children. */
 Test(spawn, apart_from_an_ignored_sigchld)
 {
     char *argv[] = {"grep", "SigIgn:", "/proc/self/status", NULL};

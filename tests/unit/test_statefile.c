@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_statefile: that a file is replaced as a whole, and that failures are told.
+ * test_statefile: a file is replaced as a whole, and failures are reported.
  */
 #include "os/statefile.h"
 
@@ -46,7 +46,7 @@ static void end(void)
 
 TestSuite(statefile, .init = begin, .fini = end);
 
-/* Until no writer of it runs. */
+/* Waits until no writer of this file runs. */
 static void settle_of(struct statefile *of)
 {
     while (statefile_is_busy(of)) {
@@ -124,7 +124,7 @@ Test(statefile, says_why_it_failed_and_leaves_no_litter)
     cr_assert_eq(count_names(state), 1);
 }
 
-/* Makes a file in `state` that is as old as that. */
+/* Makes a file in `state` that is `age_s` old. */
 static void make_old(const char *name, time_t age_s)
 {
     char made[160];
@@ -144,7 +144,7 @@ Test(statefile, removes_what_killed_writers_have_left)
     cr_assert_eq(mkdir(state, 0755), 0);
     make_old("report.json.01234567.tmp", 3600);
     make_old("report.json.89abcdef.tmp", 3600);
-    make_old("report.json.aaaaaaaa.tmp", 0); /* may still be at work */
+    make_old("report.json.aaaaaaaa.tmp", 0); /* its writer may still be at work */
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         make_old(others[i], 3600);
     put(1, "one");
@@ -169,7 +169,7 @@ Test(statefile, says_which_directory_is_missing)
     statefile_free(&deep);
 }
 
-/* A program that puts a pipe in its place keeps the pipe. */
+/* A program that puts a pipe in the file's place keeps the pipe. */
 Test(statefile, replaces_nothing_but_regular_files)
 {
     struct stat st;
@@ -212,7 +212,7 @@ Test(statefile, a_writer_that_hangs_is_given_up)
     put(1, "one");
     settle();
     put(2, "two");
-    /* It may have come as far as it likes: it never tells us so. */
+    /* The writer may have come to any point; it never reports. */
     cr_assert_eq(kill(file.writer.watch.pid, SIGSTOP), 0);
     put(3, "three");
     statefile_give_up(&file);

@@ -31,7 +31,7 @@ Test(steprate, a_rank_that_trains)
     cr_assert_float_eq(view.steps_per_s, 10, 0.001);
 }
 
-/* Two looks after each other would show one step or none. */
+/* Two looks in quick succession would show one step or none. */
 Test(steprate, looks_that_are_close_together)
 {
     look(10, 100 * S);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tee's parts: the first and last lines, the ring between two threads, files that are bounded,
+ * tee's parts: the first and last lines, the queue between two threads, files that are bounded,
  * lines of several streams in one. The process itself is tested in tests/behave/test_logs.py.
  */
-#include "tee/mixer.h"
-#include "tee/ring.h"
-#include "tee/rotate.h"
+#include "tee/sink.h"
 #include "tee/tail.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "folder.h"
 
-#include <pthread.h>
+#include <sys/eventfd.h>
 
 /* --- tail --- */
 
@@ -63,7 +62,7 @@ Test(tail, a_line_that_is_begun_anew)
     cr_expect_str_eq(last(5), "kept\nprogress");
 }
 
-/* The last bytes of it are kept, and that it is cut is said. */
+/* The last bytes of such a line are kept, with a mark that it is cut. */
 Test(tail, a_line_that_is_too_long)
 {
     static char big[3 * TAIL_LAST_MAX];
@@ -112,7 +111,7 @@ Test(tail, pieces_do_not_matter)
     }
 }
 
-/* Another process writes it, and may have been met in the middle. */
+/* Another process writes the tail, and may be in the middle of a write. */
 Test(tail, nonsense_is_survived)
 {
     char small[64];
@@ -124,52 +123,6 @@ Test(tail, nonsense_is_survived)
         cr_assert_lt(strlen(tail_last(&tail, 20, small, sizeof small)), sizeof small);
         cr_assert_lt(strlen(last(1000)), sizeof text);
     }
-}
-
-/* --- ring --- */
-
-enum { RING_BYTES = 4 * 1000 * 1000 };
-
-static char pattern(size_t i)
-{
-    return (char)(i * 131 + i / 251);
-}
-
-static void *add_all(void *arg)
-{
-    struct ring *ring = arg;
-    char bytes[700];
-    for (size_t sent = 0; sent < RING_BYTES;) {
-        size_t n = ring_room(ring);
-        n = n < sizeof bytes ? n : sizeof bytes;
-        n = n < RING_BYTES - sent ? n : RING_BYTES - sent;
-        for (size_t i = 0; i < n; i++)
-            bytes[i] = pattern(sent + i);
-        ring_add(ring, bytes, n);
-        sent += n;
-    }
-    return NULL;
-}
-
-Test(ring, two_threads)
-{
-    struct ring ring;
-    struct ring_marks marks;
-    pthread_t adder;
-    size_t got = 0;
-    cr_assert(ring_init(&ring, 1021, &marks));
-    cr_assert_eq(pthread_create(&adder, NULL, add_all, &ring), 0);
-    while (got < RING_BYTES) {
-        char bytes[512];
-        size_t copied = ring_copy(&ring, bytes, sizeof bytes);
-        for (size_t i = 0; i < copied; i++)
-            cr_assert_eq(bytes[i], pattern(got + i));
-        ring_take(&ring, copied);
-        got += copied;
-    }
-    pthread_join(adder, NULL);
-    cr_expect_eq(ring_used(&ring), 0);
-    free(ring.data);
 }
 
 /* --- rotate --- */
@@ -260,16 +213,77 @@ Test(rotate, other_things_are_left_alone)
     cr_expect_eq(access(target, F_OK), -1);
 }
 
+/* --- the queue of a sink --- */
+
+enum { QUEUE_BYTES = 4 * 1000 * 1000, QUEUE_MAX = 1021 };
+
+static char pattern(size_t i)
+{
+    return (char)(i * 131 + i / 251);
+}
+
+static void expect_pattern(void)
+{
+    static char bytes[QUEUE_BYTES + 1];
+    int fd = open(path, O_RDONLY);
+    cr_assert_eq(fd_read_all(fd, bytes, sizeof bytes), QUEUE_BYTES);
+    for (size_t i = 0; i < QUEUE_BYTES; i++)
+        cr_assert_eq(bytes[i], pattern(i), "byte %zu", i);
+    close(fd);
+}
+
+static void add_all(struct sink *sink, struct branch *branch)
+{
+    char bytes[700];
+    for (size_t sent = 0, n; sent < QUEUE_BYTES; sent += n) {
+        int64_t until = CLOCK_NEVER;
+        struct pollfd bell = {.fd = sink->bell->event, .events = POLLIN};
+        uint64_t rings;
+        n = sizeof bytes < QUEUE_BYTES - sent ? sizeof bytes : QUEUE_BYTES - sent;
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = pattern(sent + i);
+        while (!branch_accepts(branch, n, 1, &until)) {
+            cr_assert_eq(poll(&bell, 1, UNIT_DEADLINE_MS), 1);
+            cr_assert_eq(read(bell.fd, &rings, sizeof rings), sizeof rings);
+        }
+        branch_add(sink, branch, bytes, n);
+    }
+}
+
+TestSuite(queue, .init = make_dir, .fini = folder_remove);
+
+Test(queue, two_threads)
+{
+    struct bell bell = {.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .supervisor = -1};
+    struct sink sink;
+    struct branch_state state = {0};
+    struct branch branch = {.file = {.path = path}};
+    branch_init(&branch, QUEUE_MAX, &state);
+    cr_assert(sink_init(&sink, 1, false, &bell));
+    sink_put_in(&sink, &branch);
+    cr_assert(sink_start(&sink));
+    add_all(&sink, &branch);
+    sink_close(&sink);
+    pthread_join(sink.thread, NULL);
+    cr_expect(sink_is_done(&sink));
+    cr_expect_eq(state.waiting, 0);
+    cr_expect_eq(state.lost, 0);
+    expect_pattern();
+    fd_close(&branch.file.fd);
+    close(bell.event);
+    free(sink.branches);
+}
+
 /* --- mixer --- */
 
-static char out_bytes[256];
-static struct mixer_out out;
+static char out_bytes[MIXER_MAX(64) + 1];
+static size_t out_len;
 static struct mixer mixer;
 static struct mixer_stream streams[2];
 
 static void begin_mixer(void)
 {
-    out = (struct mixer_out){.bytes = out_bytes, .size = sizeof out_bytes - 1};
+    out_len = 0;
     memset(out_bytes, 0, sizeof out_bytes);
     mixer = (struct mixer){0};
     streams[0] = (struct mixer_stream){.prefix = "[0] "};
@@ -278,8 +292,9 @@ static void begin_mixer(void)
 
 static size_t mix(int stream, const char *bytes, bool all)
 {
-    struct mixer_in in = {.bytes = bytes, .n = strlen(bytes), .all = all};
-    return mixer_add(&mixer, &streams[stream], &in, &out);
+    size_t n = all ? strlen(bytes) : mixer_whole_lines(bytes, strlen(bytes));
+    out_len += mixer_add(&mixer, &streams[stream], bytes, n, out_bytes + out_len);
+    return n;
 }
 
 TestSuite(mixer, .init = begin_mixer);
@@ -319,19 +334,19 @@ Test(mixer, no_prefix_changes_nothing)
     cr_expect_str_eq(out_bytes, "a\r\n\rb\n\nc\n");
 }
 
-/* Bytes that do not fit are taken the next time. None is lost. */
-Test(mixer, a_full_buffer)
+/* However many lines the bytes are, they fit, also with the longest prefix. */
+Test(mixer, many_lines)
 {
-    static const char bytes[] = "0123456789\n\n\nabc\n";
-    char all[256] = "";
-    out.size = 9;
-    for (size_t at = 0; at < sizeof bytes - 1;) {
-        out.len = 0;
-        size_t n = mix(0, bytes + at, false);
-        cr_assert_gt(n, 0);
-        cr_assert_leq(out.len, out.size);
-        strncat(all, out_bytes, out.len);
-        at += n;
-    }
-    cr_expect_str_eq(all, "[0] 0123456789\n[0] \n[0] \n[0] abc\n");
+    static const char bytes[] = "\n\n\n\n\r\r\ra";
+    char prefix[MIXER_PREFIX_MAX], want[sizeof out_bytes] = "x\n";
+    memset(prefix, 'p', sizeof prefix - 1);
+    prefix[sizeof prefix - 1] = '\0';
+    streams[0].prefix = prefix;
+    streams[1].prefix = "";
+    mix(1, "x", true);
+    for (const char *at = bytes; *at; at++)
+        sprintf(want + strlen(want), "%s%c", prefix, *at);
+    cr_expect_eq(mix(0, bytes, true), sizeof bytes - 1);
+    cr_expect_str_eq(out_bytes, want);
+    cr_expect_eq(out_len, 1 + MIXER_MAX(sizeof bytes - 1));
 }

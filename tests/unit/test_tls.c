@@ -67,7 +67,7 @@ Test(tls, secret_is_derived_as_the_manual_says)
 struct end {
     struct conn *conn;
     struct conn_rules rules;
-    bool greets; /* as soon as it may */
+    bool greets; /* sends HELLO as soon as it may */
     int ups, messages, broken;
     uint64_t seq; /* of the last message; they come in order */
 };
@@ -75,7 +75,7 @@ struct end {
 struct world {
     struct event_base *base;
     struct end ends[ENDS];
-    int fds; /* open before it began */
+    int fds; /* open before the test */
 };
 
 static const struct peermsg hello = {.type = PEERMSG_HELLO, .stamp = {.attempt = 1}};
@@ -86,10 +86,6 @@ static void on_up(struct conn *conn)
     end->ups++;
     if (end->greets)
         conn_send(conn, &hello);
-}
-
-static void on_hello(struct conn *conn)
-{
 }
 
 static void on_message(struct conn *conn, const struct peermsg *msg)
@@ -117,7 +113,6 @@ static struct conn_rules rules_with(struct event_base *base, struct tls *tls)
                                .hello_wait_ns = 60 * NS_PER_S,
                                .close_wait_ns = 60 * NS_PER_S,
                                .on_up = on_up,
-                               .on_hello = on_hello,
                                .on_message = on_message,
                                .on_broken = on_broken};
 }
@@ -206,7 +201,7 @@ KeyTest(much_is_sent_at_once)
     run_until(&w, w.ends[MEMBER].messages == MANY && w.ends[CHIEF].messages == 1 + MANY);
 }
 
-/* It comes with the last bytes of the handshake, and nothing after it wakes the chief. */
+/* The HELLO comes with the last bytes of the handshake, and nothing afterwards wakes the chief. */
 Test(tls, a_hello_that_is_said_at_once_is_heard)
 {
     begin(&w, ours(), ours());
@@ -233,16 +228,17 @@ KeyTest(end_without_a_word)
     cr_assert_str_eq(w.ends[MEMBER].conn->why, "0.0.0.0: closed by the other side");
 }
 
-/* A chief that refuses has closed before the member's next word: the refusal counts, not that. */
+/* A chief that refuses closes before the member's next send. The refusal counts, not the failed
+ * send. */
 KeyTest(what_was_said_is_read_though_sending_fails)
 {
-    event_del(w.ends[MEMBER].conn->readable);
+    event_del(&w.ends[MEMBER].conn->readable);
     send_orders(&w, 3);
     shutdown(w.ends[CHIEF].conn->stream.fd, SHUT_RDWR);
     struct peermsg msg = {.type = PEERMSG_STATUS, .stamp = {.attempt = 1}};
     conn_send(w.ends[MEMBER].conn, &msg);
     cr_assert(strstr(w.ends[MEMBER].conn->why, "cannot write"), "%s", w.ends[MEMBER].conn->why);
-    event_add(w.ends[MEMBER].conn->readable, NULL);
+    event_add(&w.ends[MEMBER].conn->readable, NULL);
     run_until(&w, w.ends[MEMBER].broken);
     cr_assert_eq(w.ends[MEMBER].messages, 3);
 }
@@ -297,7 +293,7 @@ Test(tls, who_does_not_belong_here)
         cr_expect(!rows[i].member_why || strstr(member, rows[i].member_why), "%zu: %s", i, member);
         cr_expect(i == 1 || strstr(chief, same), "%zu: %s", i, chief);
         cr_expect_eq(w.ends[CHIEF].messages, 0);
-        /* One without a key is told by a message, and does not come again. */
+        /* A node without a key gets a message, and does not come again. */
         cr_expect_eq(w.ends[MEMBER].messages, rows[i].member ? 0 : 1);
         cr_expect_eq(w.ends[MEMBER].ups, rows[i].member ? 0 : 1);
         end(&w);
@@ -340,7 +336,7 @@ struct wire {
     struct err err[ENDS];
     bool has_failed[ENDS];
     size_t passed[ENDS]; /* bytes that came from each end */
-    size_t bend[ENDS];   /* which of them is changed; SIZE_MAX: none */
+    size_t bend[ENDS];   /* which byte is changed; SIZE_MAX: none */
     uint8_t said[ENDS][4096];
 };
 
@@ -489,7 +485,7 @@ WireTest(data_is_whole_or_nothing)
     cr_assert_eq(say("changed", heard, sizeof heard), 4);
     cr_assert_arr_eq(heard, "ytes", 4);
     cr_assert_eq(say("more", heard, sizeof heard), STREAM_FAILED);
-    cr_assert(strstr(wire.err[CHIEF].text, "what came was damaged on the way"), "%s",
+    cr_assert(strstr(wire.err[CHIEF].text, "data received from it was damaged on the way"), "%s",
               wire.err[CHIEF].text);
     wire_end(&wire);
     /* Half a record, and then the end. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Starts `sh -c script` and waits for so many lines of it. */
+/* Starts `sh -c script` and waits for `lines` lines of its output. */
 static pid_t start_shell(const char *script, int lines, char *text, size_t size)
 {
     int ends[2];
@@ -42,7 +42,7 @@ Test(tree, holds_who_ran_away)
     char line[64];
     int runaway;
     cr_assert(tree_adopt(&err));
-    /* The middle shell ends; its child has a session of its own and comes to us. */
+    /* The middle shell ends; its child has a session of its own and becomes our child. */
     pid_t pid = start_shell("(setsid sh -c 'echo $$; exec sleep 100' &) ; exec sleep 100", 1, line,
                             sizeof line);
     cr_assert_eq(sscanf(line, "%d", &runaway), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_uplink: which generation a node speaks for, whose connection to the chief came back in the
- * middle of a restart in place; and how long it waits to be taken in.
+ * middle of a restart in place; and how long it waits to be admitted.
  */
 #include "base/clock.h"
 #include "core/node/uplink.h"
@@ -11,7 +11,7 @@
 static const struct core_params params = {.node_rank = 1, .nnodes = 2, .attempt = 1};
 static struct out out;
 static struct uplink uplink;
-static struct peermsg sent; /* the last one */
+static struct peermsg sent; /* the last message */
 
 static void act(void *shell, const struct action *action)
 {
@@ -56,8 +56,8 @@ Test(uplink, the_first_welcome_tells_the_generation)
     cr_expect_eq(generation_of_status(), 3);
 }
 
-/* Between the welcome and the order the node still tells of what it saved in the last generation:
- * the chief must not take that for a save of the next one. */
+/* Between the welcome and the order the node still reports its saves of the last generation: the
+ * chief must not take that for a save of the next one. */
 Test(uplink, a_later_generation_begins_with_its_order)
 {
     uplink_up(&uplink);
@@ -72,7 +72,7 @@ Test(uplink, a_later_generation_begins_with_its_order)
     cr_expect_eq(generation_of_status(), 1);
 }
 
-/* It may take its time until node 0 can say whether we are taken in. */
+/* Node 0 may need time before it can say whether it admits us. */
 Test(uplink, who_hears_that_node_0_is_there_waits_on)
 {
     uplink_up(&uplink);

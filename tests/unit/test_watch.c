@@ -6,9 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/endpoint.h"
-#include "watch/ledger.h"
-#include "watch/say.h"
+#include "watch/watch.h"
 
 #include "folder.h"
 
@@ -388,7 +386,7 @@ Test(body, node_by_tolerations)
     forget_pod();
 }
 
-/* The effect is part of what a taint is: a node may have both, and one of them may go. */
+/* The effect is part of the taint: a node may have both, and one of them may go. */
 Test(body, node_with_a_key_of_two_effects)
 {
     cr_assert_str_eq(read_with(read_pod, POD("", "")), "");
@@ -448,19 +446,25 @@ Test(body, node_that_goes)
 /* ---- the ledger ---- */
 
 static struct ledger ledger;
-static char told[2048];
 
-static void on_news(void *ctx, const struct ledger_news *news)
+/* Takes the news since the last call. */
+static const char *told(void)
 {
-    str_addf(told, sizeof told, "%s%s %s", told[0] ? "; " : "", notice_type_name(news->type),
-             news->id);
-    if (news->deadline_ns != EVENT_AT_UNKNOWN)
-        str_addf(told, sizeof told, "@%" PRId64, news->deadline_ns / NS_PER_S);
+    static char text[2048];
+    text[0] = '\0';
+    for (; ledger.news_count > 0; ledger_drop(&ledger, 0)) {
+        const struct event *news = &ledger.news[0];
+        str_addf(text, sizeof text, "%s%s %s", text[0] ? "; " : "", notice_type_name(news->type),
+                 news->id);
+        if (news->at_ns != EVENT_AT_UNKNOWN)
+            str_addf(text, sizeof text, "@%" PRId64, news->at_ns / NS_PER_S);
+    }
+    return text;
 }
 
 static void begin(struct ledger_rules rules)
 {
-    ledger_init(&ledger, &rules, on_news, NULL);
+    ledger = (struct ledger){.rules = rules};
 }
 
 static const struct ledger_rules usual = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
@@ -481,13 +485,13 @@ static struct ledger_now now_of(int64_t real_s, int64_t mono_s)
 static const char *update(unsigned topic, const char *key, int64_t at_s, struct ledger_now now)
 {
     struct events events = {0};
-    told[0] = '\0';
+    (void)told();
     if (key) {
         struct event *event = events_add(&events, NOTICE_TERMINATE, key);
         event->at_ns = at_s < 0 ? EVENT_AT_UNKNOWN : at_s * NS_PER_S;
     }
     ledger_update(&ledger, topic, &events, now);
-    return told;
+    return told();
 }
 
 Test(ledger, event_comes_and_goes)
@@ -533,26 +537,24 @@ Test(ledger, absence_is_believed_the_second_time_in_a_row)
 {
     struct ledger_now now = now_of(0, 0);
     update(0, "a", -1, now);
-    told[0] = '\0';
     ledger_absent(&ledger, 0, now);
     update(0, "a", -1, now);
     ledger_absent(&ledger, 0, now);
-    cr_expect_str_eq(told, "");
+    cr_expect_str_eq(told(), "");
     ledger_absent(&ledger, 1, now); /* another topic's */
-    cr_expect_str_eq(told, "");
+    cr_expect_str_eq(told(), "");
     ledger_absent(&ledger, 0, now);
-    cr_expect_str_eq(told, "cancel a");
+    cr_expect_str_eq(told(), "cancel a");
 }
 
 Test(ledger, far_events_are_for_the_record)
 {
     cr_expect_str_eq(update(0, "a", 20000, now_of(10000, 0)), "log a@10000");
     cr_expect_eq(ledger_next(&ledger), (10000 - 3600) * NS_PER_S);
-    told[0] = '\0';
     ledger_tick(&ledger, now_of(16399, 6399));
-    cr_expect_str_eq(told, "");
+    cr_expect_str_eq(told(), "");
     ledger_tick(&ledger, now_of(16400, 6400));
-    cr_expect_str_eq(told, "terminate a@10000");
+    cr_expect_str_eq(told(), "terminate a@10000");
     cr_expect_eq(ledger_next(&ledger), CLOCK_NEVER);
     cr_expect_str_eq(update(0, "a", 40000, now_of(16400, 6400)), "log a@30000", "moved away");
 }
@@ -563,10 +565,10 @@ Test(ledger, deadlines_at_the_ends_of_time)
     struct events events = {0};
     events_add(&events, NOTICE_TERMINATE, "first")->at_ns = 0;
     events_add(&events, NOTICE_TERMINATE, "last")->at_ns = INT64_MAX;
-    told[0] = '\0';
     ledger_update(&ledger, 0, &events, now);
-    cr_expect(strstr(told, "terminate first@"), "%s", told);
-    cr_expect(strstr(told, "log last@9223372036"), "%s", told);
+    const char *text = told();
+    cr_expect(strstr(text, "terminate first@"), "%s", text);
+    cr_expect(strstr(text, "log last@9223372036"), "%s", text);
 }
 
 Test(ledger, mild_events_ask_for_what_the_user_says)
@@ -577,9 +579,8 @@ Test(ledger, mild_events_ask_for_what_the_user_says)
     for (int i = 0; i < 2; i++) {
         rules.mild = i ? NOTICE_CHECKPOINT : NOTICE_CANCEL;
         begin(rules);
-        told[0] = '\0';
         ledger_update(&ledger, 0, &events, now_of(0, 0));
-        cr_expect_str_eq(told, i ? "checkpoint m" : "log m");
+        cr_expect_str_eq(told(), i ? "checkpoint m" : "log m");
     }
 }
 
@@ -599,12 +600,11 @@ Test(ledger, answer_that_is_not_whole_ends_nothing)
 {
     struct events events = {.is_partial = true};
     update(0, "a", -1, now_of(0, 0));
-    told[0] = '\0';
     ledger_update(&ledger, 0, &events, now_of(0, 0));
-    cr_expect_str_eq(told, "");
+    cr_expect_str_eq(told(), "");
 }
 
-/* Told twice in one answer, and otherwise, it would be news for ever. */
+/* An event that one answer has twice, with different contents, would be news for ever. */
 Test(event, one_of_each_key)
 {
     struct events events = {0};
@@ -677,7 +677,7 @@ Test(event, ids_are_of_one_machine)
 Test(say, lines)
 {
     char out[SAY_LINE_MAX];
-    struct ledger_news line = {.type = NOTICE_TERMINATE, .deadline_ns = 130 * NS_PER_S - 1};
+    struct event line = {.type = NOTICE_TERMINATE, .at_ns = 130 * NS_PER_S - 1};
     str_copy(line.id, sizeof line.id, "a-1");
     str_copy(line.text, sizeof line.text, "\"x\"\n\xff");
     size_t len = say_format(&line, 100 * NS_PER_S, out);
@@ -685,10 +685,10 @@ Test(say, lines)
     cr_expect_str_eq(out,
                      "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29.999, "
                      "\"text\": \"\\\"x\\\"\\n\xef\xbf\xbd\"}\n");
-    line = (struct ledger_news){.type = NOTICE_CANCEL, .deadline_ns = 5, .id = "a-1"};
+    line = (struct event){.type = NOTICE_CANCEL, .at_ns = 5, .id = "a-1"};
     out[say_format(&line, 0, out)] = '\0';
     cr_expect_str_eq(out, "{\"type\": \"cancel\", \"id\": \"a-1\"}\n");
-    line = (struct ledger_news){.type = NOTICE_LOG, .deadline_ns = 99 * NS_PER_S + 1};
+    line = (struct event){.type = NOTICE_LOG, .at_ns = 99 * NS_PER_S + 1};
     out[say_format(&line, 100 * NS_PER_S, out)] = '\0';
     cr_expect_str_eq(out, "{\"type\": \"log\", \"deadline_seconds\": -1}\n");
 }
@@ -713,7 +713,7 @@ Test(say, seconds)
     };
     char out[SAY_LINE_MAX], wanted[96];
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct ledger_news line = {.type = NOTICE_TERMINATE, .deadline_ns = rows[i].left_ns};
+        struct event line = {.type = NOTICE_TERMINATE, .at_ns = rows[i].left_ns};
         out[say_format(&line, 0, out)] = '\0';
         snprintf(wanted, sizeof wanted, "{\"type\": \"terminate\", \"deadline_seconds\": %s}\n",
                  rows[i].wanted);

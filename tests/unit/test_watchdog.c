@@ -78,7 +78,7 @@ static void begin(void)
 
 TestSuite(watchdog, .init = begin);
 
-/* So much later the pages are read. */
+/* Reads the pages `ns` later. */
 static struct peer_watch look_after(int64_t ns)
 {
     struct event event = {
@@ -162,7 +162,7 @@ Test(watchdog, the_first_step_is_part_of_the_start)
     attach(1);
     phases[0] = phases[1] = PAGE_TRAIN;
     cr_assert_eq(look_after(10 * M - 1).motion, MOTION_MOVES);
-    cr_assert_eq(look_after(S).motion, MOTION_MOVES); /* it had said that it trains */
+    cr_assert_eq(look_after(S).motion, MOTION_MOVES); /* the rank had reported that it trains */
     struct peer_watch view = look_after(10 * M);
     cr_assert(view.motion == MOTION_STANDS && view.behind_phase == PAGE_START);
 }
@@ -187,7 +187,7 @@ Test(watchdog, pauses_are_learned)
     cr_assert_eq(look_after(3 * S).motion, MOTION_STANDS);
 }
 
-/* Longer than its limit it could stand only since another one had more time. */
+/* The rank could stand longer than its limit only because another rank had more time. */
 Test(watchdog, a_pause_that_was_excused_teaches_nothing)
 {
     begin_training();
@@ -228,7 +228,7 @@ Test(watchdog, who_waits_or_has_ended_rests)
     ranks.members[1].is_ended = true;
     cr_assert_eq(look_after(100 * M).motion, MOTION_RESTS);
     ranks.members[0].wait = WAIT_NONE;
-    cr_assert_eq(look_after(0).motion, MOTION_MOVES); /* it has the whole time again */
+    cr_assert_eq(look_after(0).motion, MOTION_MOVES); /* the rank has the whole time again */
     cr_assert_eq(look_after(M).motion, MOTION_STANDS);
     watchdog_ended(&dog, 100);
     cr_assert_eq(look_after(M).motion, MOTION_RESTS);
@@ -244,6 +244,23 @@ Test(watchdog, quiet_and_off)
     cr_assert_eq(look_after(1).motion, MOTION_STANDS);
     params.watchdog.mode = WATCHDOG_OFF;
     cr_assert_eq(look_after(M).motion, MOTION_MOVES);
+    ranks.nconnected = 1;
+    cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
+}
+
+/* On one node, no heartbeat reads the pages of ranks that may be slow. */
+Test(watchdog, looks_for_slow_ranks)
+{
+    params.watchdog.mode = WATCHDOG_OFF;
+    attach(0);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
+    attach(1);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), out.now + 5 * S);
+    look_after(M);
+    cr_assert_eq(watchdog_wake_at(&dog, &node), out.now + M / 2, "no rank marks its waits yet");
+    ranks.members[0].pace.own_ns = 1;
+    cr_assert_eq(watchdog_wake_at(&dog, &node), out.now + 5 * S);
+    params.nnodes = 2;
     cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
 }
 
@@ -285,7 +302,8 @@ Test(watchdog, examinations)
     cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
 }
 
-/* A signal has stopped a rank, and the others wait for it: it is named, though none is ahead of it.
+/* A signal has stopped a rank, and the others wait for it: the stopped rank is named, though no
+ * rank is ahead of it.
  */
 Test(watchdog, a_stopped_rank)
 {
@@ -314,7 +332,7 @@ Test(watchdog, a_stopped_rank)
     cr_assert(view.motion == MOTION_STANDS && !view.behind_stopped, "that is not known any more");
 }
 
-/* Normal for a rank in another PID namespace: its number is not known. Where no process is stopped,
+/* Normal for a rank in another PID namespace: its number is not known. If no process is stopped,
  * that rank is not stopped either. */
 Test(watchdog, a_rank_of_an_unknown_pid_is_not_stopped)
 {
@@ -328,7 +346,7 @@ Test(watchdog, a_rank_of_an_unknown_pid_is_not_stopped)
 Test(watchdog, silence)
 {
     params.watchdog.silence_ns = 2 * M;
-    output_at = 0; /* their output is not seen */
+    output_at = 0; /* the commands' output is not seen */
     cr_assert_eq(look_after(100 * M).motion, MOTION_MOVES);
     output_at = out.now;
     cr_assert_eq(look_after(2 * M - 1).motion, MOTION_MOVES);
@@ -339,7 +357,7 @@ Test(watchdog, silence)
     cr_assert_eq(look_after(100 * M).motion, MOTION_RESTS);
 }
 
-/* A look or two within the shortest limit, and none where no rank has to be looked at. */
+/* One or two looks within the shortest limit, and none if no rank is watched. */
 Test(watchdog, when_it_looks)
 {
     cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
@@ -348,11 +366,11 @@ Test(watchdog, when_it_looks)
     out.now += M / 8;
     watchdog_look(&dog);
     cr_assert(reads == 1 && watchdog_wake_at(&dog, &node) == out.now + M / 8);
-    params.nnodes = 2; /* the heartbeats read them */
+    params.nnodes = 2; /* the heartbeats read the steps */
     cr_assert_eq(watchdog_wake_at(&dog, &node), CLOCK_NEVER);
 }
 
-/* Whatever a page shows. */
+/* A page may show any phase. */
 Test(watchdog, a_phase_that_is_none)
 {
     begin_training();
@@ -426,4 +444,61 @@ Test(watchdog, a_counter_of_nonsense_is_no_news)
     steps[0] = RANKS_STEP_MAX + 1;
     look_after(S); /* no rank fails */
     cr_assert_eq(ranks.counters[0].step, 5);
+}
+
+/* --- collectives that give up --- */
+
+Test(watchdog, the_limit_ends_before_the_collectives_give_up)
+{
+    params.watchdog.follows_timeout = true;
+    params.watchdog.limit_ns[PAGE_TRAIN] = 30 * M;
+    begin_training();
+    for (int rank = 0; rank < 2; rank++)
+        watchdog_take_timeout(&dog, ranks_of_rank(&ranks, rank), 10 * M);
+    cr_assert_eq(look_after(8 * M - 1).motion, MOTION_MOVES);
+    struct peer_watch view = look_after(1);
+    cr_assert(view.motion == MOTION_STANDS && view.limit_ns == 8 * M);
+    cr_assert_eq(view.patience_ns, 12 * M);
+}
+
+/* A pause that a rank came out of is longer than the collectives' time, times the factor. */
+Test(watchdog, a_learned_limit_is_above_theirs)
+{
+    params.watchdog.follows_timeout = true;
+    params.watchdog.limit_ns[PAGE_TRAIN] = 30 * M;
+    begin_training();
+    watchdog_take_timeout(&dog, ranks_of_rank(&ranks, 0), 10 * M);
+    look_after(5 * M);
+    train_to(2);
+    cr_assert_eq(look_after(15 * M).motion, MOTION_MOVES);
+}
+
+/* An evaluation of a process that only counts looks like a long step. */
+Test(watchdog, a_counter_s_limit_stays)
+{
+    params.watchdog.follows_timeout = true;
+    ranks.expected = RANKS_UNKNOWN;
+    watchdog_take_timeout(&dog, count(0, 0), 20 * S);
+    steps[0] = 1;
+    phases[0] = PAGE_TRAIN;
+    look_after(S);
+    struct peer_watch view = look_after(M - 1);
+    cr_assert(view.motion == MOTION_MOVES && view.patience_ns == 0);
+    cr_assert_eq(look_after(1).motion, MOTION_STANDS);
+}
+
+Test(watchdog, a_rank_that_gave_up_is_not_behind)
+{
+    begin_training();
+    struct member *m = ranks_of_rank(&ranks, 0);
+    m->gave_up = true;
+    struct peer_watch view = look_after(S);
+    cr_assert(view.gave_up && view.behind_rank == 1 && view.behind_count == 1);
+    ranks_gone(&ranks, ranks_of_rank(&ranks, 1), 1);
+    ranks_of_rank(&ranks, 1)->gone_at = out.now;
+    view = look_after(S);
+    cr_assert_eq(view.behind_rank, 1, "its launcher has ended it");
+    m->stand.step = 0;
+    view = look_after(S);
+    cr_assert(!view.gave_up, "it goes on");
 }

@@ -81,14 +81,14 @@ Test(bytes, bad_texts)
         size_t len;
     } bad[] = {{"\x04\x00"
                 "abcd",
-                6}, /* no room for its NUL */
+                6}, /* no room for the text's NUL */
                {"\x02\x00"
                 "a\0",
                 4}, /* a NUL inside */
                {"\x03\x00"
                 "ab",
                 4},         /* cut */
-               {"\x03", 1}, /* its length cut */
+               {"\x03", 1}, /* the length is cut */
                {"\xff\xff", 2}};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct sample got = {0};
@@ -183,7 +183,8 @@ static void any_status(struct peer_status *s)
     ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->own_failed),
         ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
-    ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
+    ANY(s->rtt_ns), ANY(s->checkpoint_asked), ANY(s->stop_asked), UP_TO(s->has_notice, 1),
+        ANY(s->notice_left_ns);
     ANY(s->notice_lead_ns), ANY(s->notice_version), UP_TO(s->knows_notice, 1),
         UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice.source), ANY_TEXT(s->notice.id),
         ANY_TEXT(s->notice.text);
@@ -195,11 +196,15 @@ static void any_status(struct peer_status *s)
     ANY(s->watch.behind_pid), ANY(s->watch.behind_step), UP_TO(s->watch.behind_ago_ns, INT64_MAX),
         ANY(s->watch.examined);
     s->watch.behind_stopped = random() % 2;
+    UP_TO(s->own.median_ns, PAGE_OWN_MAX), ANY(s->own.known), ANY(s->own.slow), ANY(s->own.rank);
+    UP_TO(s->own.rank_ns, PAGE_OWN_MAX);
+    s->watch.gave_up = random() % 2;
+    UP_TO(s->watch.patience_ns, INT64_MAX);
 }
 
 static void any_cause(struct peer_cause *c)
 {
-    UP_TO(c->fault, FAULT_BROKEN);
+    UP_TO(c->fault, FAULT_GAVE_UP);
     if (c->fault == FAULT_NONE)
         return;
     ANY(c->node), ANY(c->rank), ANY(c->pid), ANY(c->code), UP_TO(c->at_ns, INT64_MAX);
@@ -218,6 +223,7 @@ static void any_order(struct peer_order *o)
         ANY(o->notice_left_ns);
     ANY_TEXT(o->notice.source), ANY_TEXT(o->notice.id), ANY_TEXT(o->notice.text), ANY_TEXT(o->why);
     ANY(o->examine), ANY(o->port), UP_TO(o->save_ns, INT64_MAX);
+    UP_TO(o->own_ns, PAGE_OWN_MAX), ANY(o->stop_answered);
 }
 
 static void any_ranks(struct peer_ranks *r)
@@ -235,6 +241,7 @@ static void any_ranks(struct peer_ranks *r)
         rank->attached = random() % 2, rank->done = random() % 2, rank->is_least = random() % 2;
         rank->counts = random() % 2;
         rank->life = (uint8_t)(random() % (RANK_UNATTACHED + 1));
+        UP_TO(rank->own_ns, PAGE_OWN_MAX), ANY(rank->slow);
     }
 }
 
@@ -276,10 +283,10 @@ static struct peermsg any_peermsg(uint8_t type)
 }
 
 static const uint8_t proc_types[] = {
-    PROCMSG_ATTACH,      PROCMSG_WAITING, PROCMSG_SERVING, PROCMSG_SAVED,
-    PROCMSG_SAVE_FAILED, PROCMSG_HELD,    PROCMSG_NOTICE,  PROCMSG_ERROR,
-    PROCMSG_DONE,        PROCMSG_SCRATCH, PROCMSG_CLOSE,   PROCMSG_WELCOME,
-    PROCMSG_REFUSED,     PROCMSG_LOOK,    PROCMSG_ANSWER,  PROCMSG_SCRATCH_DIR,
+    PROCMSG_ATTACH,      PROCMSG_WAITING, PROCMSG_SERVING, PROCMSG_SAVED, PROCMSG_SAVE_FAILED,
+    PROCMSG_HELD,        PROCMSG_NOTICE,  PROCMSG_ERROR,   PROCMSG_DONE,  PROCMSG_SCRATCH,
+    PROCMSG_CLOSE,       PROCMSG_WELCOME, PROCMSG_REFUSED, PROCMSG_LOOK,  PROCMSG_ANSWER,
+    PROCMSG_SCRATCH_DIR, PROCMSG_TIMEOUT,
 };
 
 /* The fields of each type, as procmsg.h has them. */
@@ -297,7 +304,8 @@ static void any_proc_fields(struct procmsg *m)
     if (t == PROCMSG_SERVING || t == PROCMSG_SAVED || t == PROCMSG_SAVE_FAILED ||
         t == PROCMSG_HELD || t == PROCMSG_WELCOME)
         ANY(m->tag);
-    if (t == PROCMSG_NOTICE || t == PROCMSG_ERROR || t == PROCMSG_CLOSE || t == PROCMSG_WELCOME)
+    if (t == PROCMSG_NOTICE || t == PROCMSG_ERROR || t == PROCMSG_CLOSE || t == PROCMSG_WELCOME ||
+        t == PROCMSG_TIMEOUT)
         ANY(m->number);
     if (t == PROCMSG_SAVED || t == PROCMSG_ANSWER)
         UP_TO(m->wants_answer, 1), UP_TO(m->action, PROC_EXIT), UP_TO(m->committed, 1);
@@ -309,7 +317,7 @@ static void any_proc_fields(struct procmsg *m)
     if (t == PROCMSG_SAVED || t == PROCMSG_WELCOME || t == PROCMSG_SCRATCH_DIR)
         ANY_TEXT(m->path);
     if (t != PROCMSG_NOTICE && t != PROCMSG_ERROR && t != PROCMSG_SCRATCH && t != PROCMSG_LOOK &&
-        t != PROCMSG_REFUSED && t != PROCMSG_SCRATCH_DIR)
+        t != PROCMSG_REFUSED && t != PROCMSG_SCRATCH_DIR && t != PROCMSG_TIMEOUT)
         ANY(m->step);
 }
 
@@ -385,8 +393,8 @@ static bool decodes_exactly(enum frame_magic magic, struct frame frame, uint32_t
     return ok;
 }
 
-/* Cut anywhere it is no message; with a byte behind it neither; with a byte changed it is refused,
- * or is another message in good form. */
+/* A cut message is refused, and so is a message with a byte behind it. With a changed byte it is
+ * refused, or is another valid message. */
 static void damage(enum frame_magic magic, uint8_t *data, size_t size)
 {
     struct frame frame = parse(magic, data, size);
@@ -502,7 +510,7 @@ Test(peermsg, ranges)
 {
     cr_assert(STATUS(.life = LIFE_GONE) && !STATUS(.life = LIFE_GONE + 1));
     cr_assert(STATUS(.vote = VOTE_NACK) && !STATUS(.vote = VOTE_NACK + 1));
-    cr_assert(CAUSE(.fault = FAULT_BROKEN) && !CAUSE(.fault = FAULT_BROKEN + 1));
+    cr_assert(CAUSE(.fault = FAULT_GAVE_UP) && !CAUSE(.fault = FAULT_GAVE_UP + 1));
     cr_assert(!CAUSE(.fault = FAULT_EXIT, .at_ns = -1) &&
               !CAUSE(.fault = FAULT_EXIT, .ago_ns = -1));
     cr_assert(CAUSE(.fault = FAULT_EXIT, .error_ns = -1) &&
@@ -516,6 +524,7 @@ Test(peermsg, ranges)
     cr_assert(STATUS(.watch.behind_phase = PAGE_SAVE) &&
               !STATUS(.watch.behind_phase = PAGE_SAVE + 1));
     cr_assert(STATUS(.watch.behind_stopped = 1) && !STATUS(.watch.behind_stopped = 2));
+    cr_assert(STATUS(.watch.gave_up = 1) && !STATUS(.watch.gave_up = 2));
     cr_assert(!STATUS(.watch.still_ns = -1) && !STATUS(.watch.limit_ns = -1) &&
               !STATUS(.watch.behind_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
@@ -524,7 +533,7 @@ Test(peermsg, ranges)
     cr_assert(!ORDER(.clock_ns = -1));
     cr_assert(!ORDER(.start = 2) && !ORDER(.ends_run = 2) && !ORDER(.leave = 2));
     cr_assert(!ORDER(.has_notice = 2) && !ORDER(.is_near = 2) && !ORDER(.roster = 2));
-    /* A higher one would lose its upper bits in the gate, and name an earlier step. */
+    /* A higher step would lose its upper bits in the gate, and name an earlier step. */
     cr_assert(ORDER(.save_step = GATE_STEP_MAX) && !ORDER(.save_step = GATE_STEP_MAX + 1));
     cr_assert(ORDER(.bell = GATE_STEP_MAX) && !ORDER(.bell = GATE_STEP_MAX + 1));
 }
@@ -533,8 +542,8 @@ Test(peermsg, ranges_of_ranks)
 {
     struct peer_rank one = {0};
     cr_assert(ranks_are_taken(0, 0, 0, one) && ranks_are_taken(UINT16_MAX, UINT16_MAX, 0, one));
-    cr_assert(ranks_are_taken(24, 0, 24, one) && !ranks_are_taken(23, 0, 24, one));
-    cr_assert(!ranks_are_taken(25, 2, 24, one) && !ranks_are_taken(UINT16_MAX, 0, 25, one));
+    cr_assert(ranks_are_taken(20, 0, 20, one) && !ranks_are_taken(19, 0, 20, one));
+    cr_assert(!ranks_are_taken(21, 2, 20, one) && !ranks_are_taken(UINT16_MAX, 0, 21, one));
     cr_assert(!ranks_are_taken(UINT16_MAX, UINT16_MAX, 1, one));
     cr_assert(RANK(.phase = PAGE_SAVE) && !RANK(.phase = PAGE_SAVE + 1));
     cr_assert(RANK(.attached = 1) && !RANK(.attached = 2) && !RANK(.done = 2));
@@ -608,7 +617,7 @@ Test(procmsg, ranges)
     cr_assert(PROC(PROCMSG_ANSWER, .action = PROC_EXIT) && !PROC(PROCMSG_ANSWER, .action = 2));
     cr_assert(PROC(PROCMSG_ANSWER, .committed = 1) && !PROC(PROCMSG_ANSWER, .committed = 2));
     cr_assert(PROC(PROCMSG_SAVED, .wants_answer = 1) && !PROC(PROCMSG_SAVED, .wants_answer = 2));
-    /* Whether a step can be is the core's to judge, which can say so. */
+    /* The core judges whether a step is possible, because the core can report it. */
     cr_assert(PROC(PROCMSG_SAVED, .step = UINT64_MAX) && PROC(PROCMSG_DONE, .step = UINT64_MAX));
     struct procmsg msg = {.type = PROCMSG_DONE}, got;
     uint8_t data[ENCODED_MAX];
@@ -627,55 +636,58 @@ Test(procmsg, ranges)
 /* Worked out by hand from pchrun-protocol(7), not taken from the encoder. */
 static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_HELLO] =
-        "43500201490000000100000002000000030000000400000005000000000000008877665544332211"
+        "43500301490000000100000002000000030000000400000005000000000000008877665544332211"
         "060000000700000002006e33040072756e370400613d620a0800000000000000090000000300613e62",
     [PEERMSG_WELCOME] =
-        "43500202290000000100000002000000030000000400000005000000000000000600000000000000"
+        "43500302290000000100000002000000030000000400000005000000000000000600000000000000"
         "070000000000000001",
-    [PEERMSG_REFUSED] = "435002031c00000001000000020000000300000004000000050000000000000002006e6f",
+    [PEERMSG_REFUSED] = "435003031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "435002043801000001000000020000000300000004000000050000000000000006000000000000000103"
-        "01010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f0000"
-        "000000000010000000000000002900000000000000110000000000000012000000000000001300000000"
-        "000000140000000300302d33170000000000000018000000010001e7ffffffffffffffe1ffffffffffff"
-        "ff20000000010200000007005349475445524d020065310400736f6f6e040066756c6c032a0000000000"
-        "00002b000000000000002c00022d002e0000002f00000030000000000000003100000000000000013200"
-        "000002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000"
-        "200000000000000003006e323504006469656404004f6f7073",
+        "435003045d010000010000000200000003000000040000000500000000000000060000000000000001030101"
+        "0700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f000000000000"
+        "0010000000000000002900000000000000110000000000000012000000000000001300000000000000140000"
+        "000300302d3317000000000000001800000038000000010001e7ffffffffffffffe1ffffffffffffff20000000"
+        "010200"
+        "000007005349475445524d020065310400736f6f6e040066756c6c032a000000000000002b00000000000000"
+        "2c00022d002e0000002f00000030000000000000003100000000000000013200000033000000000000003400"
+        "350036000000370000000000000038000000000000000102190000001a0000001b000000e4ffffff1d00000000"
+        "0000001e00000000"
+        "0000001f00000000000000200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
-        "435002058c00000001000000020000000300000004000000050000000000000001000201010600000000"
-        "000000070000000000000008000000000000000e0000000000000009000000000000000e000000000000"
-        "0001010203f6ffffff0b00000001010c0000000d000000000000000500636c6f7564020065320400676f6e"
-        "6503007768790e0000000f00100000000000000000",
-    [PEERMSG_BYE] = "4350020618000000010000000200000003000000040000000500000000000000",
-    [PEERMSG_LOOK] = "435002071c00000001000000020000000300000004000000050000000000000006000000",
+        "4350030598000000010000000200000003000000040000000500000000000000010002010106000000000000"
+        "00070000000000000008000000000000000e0000000000000009000000000000000e00000000000000010102"
+        "03f6ffffff0b00000001010c0000000d000000000000000500636c6f7564020065320400676f6e6503007768"
+        "790e0000000f00100000000000000011000000000000001200000000",
+    [PEERMSG_BYE] = "4350030618000000010000000200000003000000040000000500000000000000",
+    [PEERMSG_LOOK] = "435003071c00000001000000020000000300000004000000050000000000000006000000",
     [PEERMSG_RANKS] =
-        "435002085700000001000000020000000300000004000000050000000000000006000000070000000900"
-        "0800010a0000000b0000000c000000010002"
-        "0d000000000000000e000000000000000f00000000000000ffffffffffffffff010102",
+        "4350030861000000010000000200000003000000040000000500000000000000060000000700000009000800"
+        "010a0000000b0000000c0000000100020d000000000000000e000000000000000f00000000000000ffffffff"
+        "ffffffff0101021000000000000000a000",
 };
 
 static const char *const golden_proc[] = {
     [PROCMSG_ATTACH] =
-        "5050020134000000010000000200000003000000ffffffff04000000000000000500000000000000"
+        "5050030134000000010000000200000003000000ffffffff04000000000000000500000000000000"
         "0600000000000000070000000000000001000000",
-    [PROCMSG_WAITING] = "505002021000000004000000000000000800000000000000",
-    [PROCMSG_SERVING] = "505002030c000000040000000000000009000000",
-    [PROCMSG_SAVED] = "505002041600000004000000000000000900000001010005002f636b7074",
-    [PROCMSG_SAVE_FAILED] = "5050020512000000040000000000000009000000040066756c6c",
-    [PROCMSG_HELD] = "505002060c000000040000000000000009000000",
-    [PROCMSG_NOTICE] = "5050020708000000f6ffffffffffffff",
-    [PROCMSG_ERROR] = "505002080e000000f6ffffffffffffff040066756c6c",
-    [PROCMSG_DONE] = "50500209080000000400000000000000",
-    [PROCMSG_SCRATCH] = "5050020a00000000",
-    [PROCMSG_CLOSE] = "5050020b100000000400000000000000f6ffffffffffffff",
+    [PROCMSG_WAITING] = "505003021000000004000000000000000800000000000000",
+    [PROCMSG_SERVING] = "505003030c000000040000000000000009000000",
+    [PROCMSG_SAVED] = "505003041600000004000000000000000900000001010005002f636b7074",
+    [PROCMSG_SAVE_FAILED] = "5050030512000000040000000000000009000000040066756c6c",
+    [PROCMSG_HELD] = "505003060c000000040000000000000009000000",
+    [PROCMSG_NOTICE] = "5050030708000000f6ffffffffffffff",
+    [PROCMSG_ERROR] = "505003080e000000f6ffffffffffffff040066756c6c",
+    [PROCMSG_DONE] = "50500309080000000400000000000000",
+    [PROCMSG_SCRATCH] = "5050030a00000000",
+    [PROCMSG_CLOSE] = "5050030b100000000400000000000000f6ffffffffffffff",
+    [PROCMSG_TIMEOUT] = "5050030c08000000f6ffffffffffffff",
     [PROCMSG_WELCOME] =
-        "5050024137000000010000000200000003000000ffffffff0400000000000000080000000000000009000000"
+        "5050034137000000010000000200000003000000ffffffff0400000000000000080000000000000009000000"
         "f6ffffffffffffff0b00000005002f636b7074",
-    [PROCMSG_REFUSED] = "5050024206000000040066756c6c",
-    [PROCMSG_LOOK] = "5050024300000000",
-    [PROCMSG_ANSWER] = "505002440b0000000400000000000000010100",
-    [PROCMSG_SCRATCH_DIR] = "505002450d000000040066756c6c05002f636b7074",
+    [PROCMSG_REFUSED] = "5050034206000000040066756c6c",
+    [PROCMSG_LOOK] = "5050034300000000",
+    [PROCMSG_ANSWER] = "505003440b0000000400000000000000010100",
+    [PROCMSG_SCRATCH_DIR] = "505003450d000000040066756c6c05002f636b7074",
 };
 
 static struct peer_order sample_order(void)
@@ -707,7 +719,9 @@ static struct peer_order sample_order(void)
                                .why = "why",
                                .examine = 14,
                                .port = 15,
-                               .save_ns = 16};
+                               .save_ns = 16,
+                               .own_ns = 17,
+                               .stop_answered = 18};
 }
 
 static struct peer_cause sample_cause(void)
@@ -744,7 +758,73 @@ static struct peer_ranks sample_ranks(void)
                                          .age_ns = -1,
                                          .is_least = 1,
                                          .counts = 1,
-                                         .life = RANK_UNATTACHED}}};
+                                         .life = RANK_UNATTACHED,
+                                         .own_ns = 16,
+                                         .slow = 160}}};
+}
+
+static struct peer_status sample_status(void)
+{
+    return (struct peer_status){.seen = 6,
+                                .wants_reply = 1,
+                                .life = LIFE_FINISHED,
+                                .vote = VOTE_ACK,
+                                .closed = 1,
+                                .expected = 7,
+                                .attached = 8,
+                                .saved = 9,
+                                .ended = 10,
+                                .failed = 11,
+                                .served = 12,
+                                .mismatch = 1,
+                                .prepared = 1,
+                                .stepped = 0,
+                                .live = 29,
+                                .done = 30,
+                                .all_wait = 1,
+                                .saved_step = 13,
+                                .highest = 14,
+                                .lowest = 15,
+                                .own_step = 16,
+                                .own_failed = 41,
+                                .first_step = 17,
+                                .stride = 18,
+                                .last_step = 19,
+                                .world_size = 20,
+                                .roster = "0-3",
+                                .rtt_ns = 23,
+                                .checkpoint_asked = 24,
+                                .stop_asked = 56,
+                                .interrupted = 1,
+                                .has_notice = 1,
+                                .notice_left_ns = -25,
+                                .notice_lead_ns = -31,
+                                .notice_version = 32,
+                                .knows_notice = 1,
+                                .notice_hurry = 2,
+                                .notice.source = "SIGTERM",
+                                .notice.id = "e1",
+                                .notice.text = "soon",
+                                .save_error = "full",
+                                .watch.motion = MOTION_STANDS,
+                                .watch.still_ns = 42,
+                                .watch.limit_ns = 43,
+                                .watch.absent = 44,
+                                .watch.behind_phase = PAGE_EVAL,
+                                .watch.behind_count = 45,
+                                .watch.behind_rank = 46,
+                                .watch.behind_pid = 47,
+                                .watch.behind_step = 48,
+                                .watch.behind_ago_ns = 49,
+                                .watch.behind_stopped = 1,
+                                .watch.examined = 50,
+                                .own.median_ns = 51,
+                                .own.known = 52,
+                                .own.slow = 53,
+                                .own.rank = 54,
+                                .own.rank_ns = 55,
+                                .watch.patience_ns = 56,
+                                .watch.gave_up = 1};
 }
 
 static struct peermsg sample_peermsg(uint8_t type)
@@ -760,58 +840,7 @@ static struct peermsg sample_peermsg(uint8_t type)
     if (type == PEERMSG_REFUSED)
         m.refused = (struct peer_refused){"no"};
     if (type == PEERMSG_STATUS)
-        m.status = (struct peer_status){.seen = 6,
-                                        .wants_reply = 1,
-                                        .life = LIFE_FINISHED,
-                                        .vote = VOTE_ACK,
-                                        .closed = 1,
-                                        .expected = 7,
-                                        .attached = 8,
-                                        .saved = 9,
-                                        .ended = 10,
-                                        .failed = 11,
-                                        .served = 12,
-                                        .mismatch = 1,
-                                        .prepared = 1,
-                                        .stepped = 0,
-                                        .live = 29,
-                                        .done = 30,
-                                        .all_wait = 1,
-                                        .saved_step = 13,
-                                        .highest = 14,
-                                        .lowest = 15,
-                                        .own_step = 16,
-                                        .own_failed = 41,
-                                        .first_step = 17,
-                                        .stride = 18,
-                                        .last_step = 19,
-                                        .world_size = 20,
-                                        .roster = "0-3",
-                                        .rtt_ns = 23,
-                                        .checkpoint_asked = 24,
-                                        .interrupted = 1,
-                                        .has_notice = 1,
-                                        .notice_left_ns = -25,
-                                        .notice_lead_ns = -31,
-                                        .notice_version = 32,
-                                        .knows_notice = 1,
-                                        .notice_hurry = 2,
-                                        .notice.source = "SIGTERM",
-                                        .notice.id = "e1",
-                                        .notice.text = "soon",
-                                        .save_error = "full",
-                                        .watch.motion = MOTION_STANDS,
-                                        .watch.still_ns = 42,
-                                        .watch.limit_ns = 43,
-                                        .watch.absent = 44,
-                                        .watch.behind_phase = PAGE_EVAL,
-                                        .watch.behind_count = 45,
-                                        .watch.behind_rank = 46,
-                                        .watch.behind_pid = 47,
-                                        .watch.behind_step = 48,
-                                        .watch.behind_ago_ns = 49,
-                                        .watch.behind_stopped = 1,
-                                        .watch.examined = 50};
+        m.status = sample_status();
     if (type == PEERMSG_ORDER)
         m.order = sample_order();
     if (type == PEERMSG_LOOK)
@@ -856,7 +885,7 @@ static void expect_bytes(const char *name, const uint8_t *data, size_t size, con
 
 Test(peermsg, bytes)
 {
-    cr_assert_eq(PEERMSG_VERSION, 2, "a new version needs new bytes here");
+    cr_assert_eq(PEERMSG_VERSION, 3, "a new version needs new bytes here");
     uint8_t data[ENCODED_MAX];
     for (uint8_t type = PEERMSG_HELLO; type < PEERMSG__COUNT; type++) {
         struct peermsg msg = sample_peermsg(type);
@@ -867,7 +896,7 @@ Test(peermsg, bytes)
 
 Test(procmsg, bytes)
 {
-    cr_assert_eq(PROCMSG_VERSION, 2, "a new version needs new bytes here");
+    cr_assert_eq(PROCMSG_VERSION, 3, "a new version needs new bytes here");
     uint8_t data[ENCODED_MAX];
     for (size_t t = 0; t < sizeof proc_types; t++) {
         struct procmsg msg = sample_procmsg(proc_types[t]);
@@ -930,7 +959,7 @@ Test(gate, is_open_without_a_round)
 /* The layout is a protocol between programs that were built apart. */
 Test(page, layout)
 {
-    cr_assert_eq(PAGE_VERSION, 1);
+    cr_assert_eq(PAGE_VERSION, 3);
     cr_assert_eq(offsetof(struct page_supervisor, gate), 64);
     cr_assert_eq(offsetof(struct page_supervisor, alive), 128);
     cr_assert_eq(offsetof(struct page_supervisor, notice_seq), 192);
@@ -939,6 +968,9 @@ Test(page, layout)
     cr_assert_eq(offsetof(struct page_supervisor, notice_text), 208);
     cr_assert_eq(offsetof(struct page_process, step), 0);
     cr_assert_eq(offsetof(struct page_process, phase), 64);
+    cr_assert_eq(offsetof(struct page_process, own_ns), 72);
+    cr_assert_eq(offsetof(struct page_process, whole_ns), 80);
     cr_assert_eq(offsetof(struct page_process, holds[PAGE_OPENER].word), 128);
     cr_assert_eq(offsetof(struct page_process, holds[PAGE_TRAINER].word), 192);
+    cr_assert_eq(offsetof(struct page_process, stacks_signal), 256);
 }

@@ -120,7 +120,7 @@ Test(writer, what_it_writes_is_read_back)
     }
 }
 
-/* Paths and error texts may hold any bytes. The output stays JSON, and the loss is told. */
+/* Paths and error texts may hold any bytes. The output stays JSON, and the loss is reported. */
 Test(writer, replaces_what_is_not_utf8)
 {
     static const struct {

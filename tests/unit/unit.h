@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit: what the unit tests share, with the headers of the C library that most of them need. The
- * other headers of this folder bring it along. Processes that a test starts must exec or _exit; the
- * test runs in a worker process of its own, and asserts at its end that no child is left
+ * unit: the common parts of the unit tests, with the headers of the C library that most of them
+ * need. The other headers of this folder include it. Processes that a test starts must exec or
+ * _exit; the test runs in a worker process of its own, and asserts at its end that no child is left
  * (unit_no_children).
  */
 #pragma once
@@ -29,7 +29,7 @@
     }                                 \
     static void suite##_##name(void)
 
-/* Far above what anything takes, on a machine with much to do. */
+/* Far above the time of any wait, even on a busy machine. */
 #define UNIT_DEADLINE_MS 60000
 
 /* Cuts `text` at its spaces into at most `max` - 1 words, with NULL behind them. */

@@ -16,6 +16,7 @@ enum { QUEUE = 64 };
 struct walk walks[WALK_NODES];
 int64_t now;
 uint64_t steps[CORE_SLOTS_MAX];
+struct page_own own[CORE_SLOTS_MAX];
 static struct letter {
     int to;
     struct peermsg msg;
@@ -66,7 +67,7 @@ static void note_log(struct walk *w, const struct action *a)
         str_addf(w->log, sizeof w->log, "%s: %s\n", a->log.topic, a->log.text);
 }
 
-/* The shell says at last why it ended, alone only of what was no success. */
+/* The last log line says why the node ended, except after a success. */
 static void note_exit(struct walk *w, const struct action *a)
 {
     note(w, "exit %d %s", a->exit.code, verdict_name(a->exit.outcome));
@@ -84,11 +85,17 @@ static void perform(void *shell, const struct action *a)
 {
     static const char *const targets[] = {
         [TARGET_CHILDREN] = "children", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "tree"};
-    static const char *const plain[ACT__COUNT] = {
-        [ACT_START] = "start", [ACT_READ_STEPS] = "read", [ACT_CONNECT] = "connect"};
+    static const char *const plain[ACT__COUNT] = {[ACT_START] = "start",
+                                                  [ACT_READ_STEPS] = "read",
+                                                  [ACT_CONNECT] = "connect",
+                                                  [ACT_EXAMINE] = "examine"};
     static const char *const with_step[ACT__COUNT] = {
         [ACT_PREPARE] = "prepare", [ACT_COMMIT] = "commit", [ACT_COMMITTED] = "committed"};
     struct walk *w = shell;
+    if (a->type == ACT_COMMIT)
+        w->commit = *a;
+    if (a->type == ACT_GATE)
+        w->gate = a->gate;
     if (plain[a->type])
         note(w, "%s", plain[a->type]);
     else if (with_step[a->type])
@@ -160,7 +167,7 @@ struct core_params params_of(int node, int nnodes, int children)
                             .expected_procs = children,
                             .attempt = 1,
                             .incarnation = 7 + (uint64_t)node,
-                            .job = "walk",
+                            .identity = "walk",
                             .grace_ns = 25 * S,
                             .join_timeout_ns = 60 * S,
                             .heartbeat_interval_ns = S,
@@ -286,7 +293,7 @@ void serves(struct walk *w, int slot, uint64_t step, uint32_t tag)
 
 void steps_are_read(struct walk *w)
 {
-    feed(w, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
+    feed(w, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps, .own_by_slot = own}});
 }
 
 void written(struct walk *w, enum event_type type)

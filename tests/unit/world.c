@@ -63,7 +63,7 @@ static void on_news(void *ctx, const struct event *event)
         procs_send(world->procs, event->proc.slot, &world->welcome);
 }
 
-/* It comes at any time before that it is gone. */
+/* The death is reported at any time before the process is gone. */
 static void on_died(void *ctx, int pid, int status)
 {
     struct world *world = ctx;
@@ -85,9 +85,9 @@ void world_init(struct world *world)
         .news = on_news, .sweep = on_sweep, .ctx = world, .died = on_died, .died_ctx = world};
     str_copy(world->dir, sizeof world->dir, "/tmp/pchtest.XXXXXX");
     cr_assert(mkdtemp(world->dir));
-    struct procs_options options = {.run_dir = world->dir, .scratch_dir = NULL, .node_rank = 3};
+    struct config config = {.run_dir = world->dir, .cluster = {.node_rank = 3}};
     world->base = event_base_new();
-    world->procs = procs_new(world->base, &options, &calls, &err);
+    world->procs = procs_new(world->base, &config, &calls, &err);
     cr_assert(world->procs, "%s", err.text);
 }
 
@@ -243,7 +243,7 @@ const char *client_line(struct client *client)
 {
     world_wait(client->world, has_line, client, "a line of a client");
     char *end = strchr(client->said, '\n');
-    cr_assert(end, "the client ended without a word: %s", client_stderr(client));
+    cr_assert(end, "the client ended without a message: %s", client_stderr(client));
     *end = '\0';
     str_copy(client->line, sizeof client->line, client->said);
     client->nsaid -= (size_t)(end + 1 - client->said);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * world: a supervisor's side (link/procs in a libevent loop) inside of a unit test, and training
- * processes on a string (tests/helpers/pchclient). Every wait has a deadline, after which the test
- * fails and says what it was waiting for. One world per test; world_free() fails the test if a
- * process or a file is left, and ends the processes of a test that failed.
+ * world: a supervisor's side (procs in a libevent loop) inside of a unit test, and training
+ * processes that the test leads (tests/helpers/pchclient). Every wait has a deadline, after which
+ * the test fails and says what it was waiting for. One world per test; world_free() fails the test
+ * if a process or a file is left, and ends the processes of a test that failed.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct world {
     int counts[256]; /* by type */
     int ndied, died_pid, died_status;
     int nunattached;        /* processes that said ATTACH and had no place */
-    struct procmsg welcome; /* what it is answered with otherwise */
+    struct procmsg welcome; /* the answer in all other cases */
     struct call calls[512];
     int ncalls, next;
     struct client *clients[72]; /* not ended yet */
@@ -47,7 +47,7 @@ void world_wait(struct world *world, bool (*is_true)(void *arg), void *arg, cons
 /* The next call of procs that no world_expect has returned yet; the test fails if it is another
  * one. `type` with CALL_MESSAGE. */
 const struct call *world_expect(struct world *world, enum call_kind kind, unsigned type);
-/* Has procs called nothing that was not expected? */
+/* True if procs has made no unexpected call. */
 bool world_is_quiet(const struct world *world);
 
 /* Starts a program with a clean environment, PCH_SOCKET and the variables in `env` ("A=b", NULL
@@ -56,9 +56,9 @@ struct client *client_start(struct world *world, const char *const *argv, const 
 /* Starts pchclient, which has attached as the only rank then. */
 struct client *client_attached(struct world *world);
 int client_pid(const struct client *client);
-/* A line to its standard input. */
+/* Writes a line to the client's standard input. */
 void client_say(struct client *client, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Its next line of output, which must be this one. */
+/* Reads the client's next line of output, which must be this one. */
 void client_expect(struct client *client, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Gives a command, and expects its answer. */
@@ -67,17 +67,17 @@ void client_ask(struct client *client, const char *command, const char *answer);
 void client_step(struct client *client, int step, const char *then);
 /* The step of a round that is decided: the client serves the round, and is told to save. */
 void client_reach(struct client *client, int step);
-/* A command that attaches ("open rank=0 world=1"). Returns what procs was told of it. */
+/* A command that attaches ("open rank=0 world=1"). Returns the call of procs for it. */
 const struct call *client_open(struct client *client, const char *command);
-/* Its next line of output. Lives until the next call. */
+/* The client's next line of output. Lives until the next call. */
 const char *client_line(struct client *client);
-/* Its standard error so far. */
+/* The client's standard error so far. */
 const char *client_stderr(struct client *client);
-/* Ends its input, and waits until it and all that hold its output have ended. Returns the status of
- * wait(2), and forgets it. */
+/* Ends the client's input, and waits until the client and all holders of its output have ended.
+ * Returns the status of wait(2), and forgets it. */
 int client_end(struct client *client);
-/* The same of one that has attached: it closes and exits with 0, has nothing to complain of, and
- * procs calls nothing else. */
+/* As client_end(), for an attached client: it closes and exits with 0, its standard error is empty,
+ * and procs makes no other call. */
 void client_end_well(struct client *client);
 
 /* A test in the world of its file, `world`. It is not begun and ended by .init and .fini: Criterion
@@ -92,8 +92,8 @@ void client_end_well(struct client *client);
     }                                 \
     static void suite##_##name(void)
 
-/* Such a test of a client, `c`, that has attached as the only rank, and has nothing to complain of
- * at its end. */
+/* A WorldTest with a client, `c`, that has attached as the only rank. At the end its standard error
+ * is empty. */
 #define ClientTest(suite, name)                        \
     static void suite##_##name##_of(struct client *c); \
     WorldTest(suite, name)                             \

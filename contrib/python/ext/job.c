@@ -224,6 +224,44 @@ static PyObject *job_phase(PyObject *self, PyObject *args)
                         name);
 }
 
+DOC(wait_begin, "($self, /)",
+    "Marks that this rank waits for other ranks from now on, as in a collective, until\n"
+    "wait_end(). The rest of a step's time is its own: pchrun names a rank whose own time is far\n"
+    "above the median. A second wait_begin(), and a wait_end() without one, do nothing.");
+
+static PyObject *job_wait_begin(PyObject *self, PyObject *unused)
+{
+    pch_wait_begin(training.job); /* never waits, so the interpreter's lock is kept */
+    return Py_NewRef(Py_None);
+}
+
+DOC(wait_end, "($self, /)", "Marks the end of that wait.");
+
+static PyObject *job_wait_end(PyObject *self, PyObject *unused)
+{
+    pch_wait_end(training.job);
+    return Py_NewRef(Py_None);
+}
+
+DOC(collective_timeout, "($self, seconds, /)",
+    "Reports after how many seconds the program's collectives give up their wait for another "
+    "rank;\n"
+    "0: never. The watchdog then looks for a hang before that. The time-out of PyTorch's process\n"
+    "groups is reported without this call.");
+
+static PyObject *job_collective_timeout(PyObject *self, PyObject *object)
+{
+    const double most = 1e9; /* a longer one never comes */
+    double seconds = PyFloat_AsDouble(object);
+    if (PyErr_Occurred())
+        return NULL;
+    if (!(seconds >= 0))
+        return PyErr_Format(PyExc_ValueError, "%R is not a number of seconds", object);
+    training_leave(false);
+    pch_collective_timeout(training.job, seconds < most ? (uint64_t)(seconds * 1000) : 0);
+    return none_if(training_return(false), NULL);
+}
+
 DOC(notice, "($self, /)", "The text of the notice that is in force, None without one.");
 
 static PyObject *job_notice(PyObject *self, PyObject *unused)
@@ -378,6 +416,9 @@ static PyMethodDef methods[] = {
     METHOD(save_failed, job_save_failed, METH_VARARGS),
     METHOD(scratch_dir, job_scratch_dir, METH_NOARGS),
     METHOD(phase, job_phase, METH_VARARGS),
+    METHOD(wait_begin, job_wait_begin, METH_NOARGS),
+    METHOD(wait_end, job_wait_end, METH_NOARGS),
+    METHOD(collective_timeout, job_collective_timeout, METH_O),
     METHOD(notice, job_notice, METH_NOARGS),
     METHOD(error, job_error, METH_VARARGS),
     METHOD(done, job_done, METH_NOARGS),

@@ -8,6 +8,7 @@
 #include "types.h"
 
 #include "libpch/shield.h"
+#include "stacks.h"
 
 #include <signal.h>
 
@@ -110,6 +111,23 @@ static PyObject *module_help(PyObject *self, PyObject *args)
     return Py_NewRef(Py_None);
 }
 
+/* For _children.py: the descriptor and the signal by which a child shows its stacks. None: this
+ * process shows none. */
+static PyObject *module_stacks(PyObject *self, PyObject *ignored)
+{
+    int fd, number;
+    return stacks_are_shown(&fd, &number) ? Py_BuildValue("ii", fd, number) : Py_NewRef(Py_None);
+}
+
+static PyObject *module_show_stacks(PyObject *self, PyObject *args)
+{
+    int fd, number;
+    if (!PyArg_ParseTuple(args, "ii:_show_stacks", &fd, &number))
+        return NULL;
+    stacks_help(fd, number);
+    return Py_NewRef(Py_None);
+}
+
 /* Called in a helper that has put handlers over libpch's. */
 static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
 {
@@ -127,13 +145,24 @@ static PyObject *module_take_sigterm(PyObject *self, PyObject *ignored)
     return Py_NewRef(Py_None);
 }
 
+/* For _attach.py. The extension is never unloaded, so the reference stays. */
+static PyObject *module_look_by(PyObject *self, PyObject *function)
+{
+    Py_XDECREF(training.look);
+    training.look = Py_NewRef(function);
+    return Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
     {"attach", (PyCFunction)(void (*)(void))module_attach, METH_VARARGS | METH_KEYWORDS,
      attach_doc},
     {"_shield", module_shield, METH_NOARGS, NULL},
     {"_help", module_help, METH_VARARGS, NULL},
+    {"_stacks", module_stacks, METH_NOARGS, NULL},
+    {"_show_stacks", module_show_stacks, METH_VARARGS, NULL},
     {"_cover_signals", module_cover_signals, METH_NOARGS, NULL},
     {"_take_sigterm", module_take_sigterm, METH_NOARGS, NULL},
+    {"_look_by", module_look_by, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

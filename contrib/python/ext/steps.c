@@ -44,7 +44,8 @@ static void steps_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     if (training.iteration == object)
-        training.iteration = NULL; /* the program has left the loop in the middle of it */
+        training.iteration =
+            NULL; /* the program has left the loop in the middle of this iteration */
     steps_clear(object);
     PyObject_GC_Del(object);
     Py_DECREF(type);
@@ -65,7 +66,7 @@ static PyObject *text_of_exception(void)
     return bytes;
 }
 
-/* Calls the function that was given to steps(). It returns the path, or None. */
+/* Calls the function that was given to steps(). The function returns the path, or None. */
 static bool call_save(struct steps *self)
 {
     PyObject *path = NULL;
@@ -73,7 +74,7 @@ static bool call_save(struct steps *self)
     PyObject *saved = PyObject_CallFunction(self->save, "K", (unsigned long long)step);
     bool ok = saved && (saved == Py_None || PyUnicode_FSConverter(saved, &path));
     if (ok) {
-        /* It may have reported the save by itself. */
+        /* The function may have reported the save by itself. */
         ok = !training.should_save || training_saved(path ? PyBytes_AsString(path) : NULL);
     } else {
         PyObject *why = text_of_exception();
@@ -112,6 +113,8 @@ static PyObject *steps_next(PyObject *object)
             return NULL;
     } else if (!training_is_mine()) {
         return NULL; /* a new iteration would drop the other thread's iteration unreported */
+    } else if (!training_look()) {
+        return NULL;
     }
     if (training.should_exit) {
         struct module *module = PyType_GetModuleState(Py_TYPE(object));

@@ -4,6 +4,7 @@
 #include "training.h"
 
 #include "libpch/line.h"
+#include "stacks.h"
 
 struct training training;
 
@@ -39,6 +40,7 @@ bool training_init(void)
     }
     is_done = true;
     line_ask_in_waits(wait_is_over);
+    stacks_init();
     return true;
 }
 
@@ -47,7 +49,7 @@ bool training_leave(bool is_training_call)
     if (is_training_call && training.is_busy) {
         PyErr_SetString(
             PyExc_RuntimeError,
-            "another thread, or what a signal has interrupted, is in a call of the same "
+            "another thread, or the code that a signal has interrupted, is in a call of the same "
             "job; the training loop belongs to one thread");
         return false;
     }
@@ -85,6 +87,7 @@ bool training_attach(const struct pch_options *options)
     training.stride = options->stride ? options->stride : 1;
     bool resumes = !(options->flags & PCH_NO_SAVE) && options->first_step == 0;
     training.finished = resumes ? pch_resume_step(training.job) : options->first_step;
+    stacks_show(training.job);
     return true;
 }
 
@@ -99,8 +102,8 @@ bool training_close(void)
     return training_return(true);
 }
 
-/* The threading.Thread of that thread. NULL, perhaps with an exception: it has ended, or Python did
- * not start it. */
+/* The threading.Thread of that thread. NULL, perhaps with an exception: the thread has ended, or
+ * Python did not start it. */
 static PyObject *find_thread(pthread_t thread)
 {
     PyObject *found = NULL;
@@ -146,6 +149,14 @@ bool training_take_over(void)
     return true;
 }
 
+bool training_look(void)
+{
+    PyObject *seen = training.look && training.is_attached ? PyObject_CallNoArgs(training.look)
+                                                           : Py_NewRef(Py_None);
+    Py_XDECREF(seen);
+    return seen;
+}
+
 int training_step_slowly(uint64_t finished)
 {
     if (!training_leave(true))
@@ -157,7 +168,7 @@ int training_step_slowly(uint64_t finished)
     training.iteration = NULL;
     training.should_save = action == PCH_SAVE;
     training.should_exit = action == PCH_EXIT;
-    return training.should_save;
+    return training_look() ? training.should_save : -1;
 }
 
 int training_end_iteration(void)

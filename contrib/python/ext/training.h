@@ -24,30 +24,35 @@ struct training {
     pch_t *job; /* never NULL once there is a Job */
     bool is_attached;
     bool is_busy;     /* a thread is in a call that belongs to the training thread */
-    bool counts;      /* it only reports its steps, which any thread may make */
+    bool counts;      /* this process only reports its steps, which any thread may make */
     bool is_shielded; /* libpch may replace default actions by its handlers */
     bool should_save, should_exit;
     pthread_t thread; /* makes the steps; 0: none yet */
     uint64_t finished, stride;
+    PyObject *
+        look; /* a function to call at the first steps, and at the first after a save; NULL: none */
     const void *iteration; /* the Steps in an iteration whose step is unreported; NULL: none */
 };
 
 extern struct training training;
 
-/* Call it first, once in the process. False: no memory. */
+/* Call this first, once in the process. False: no memory. */
 bool training_init(void);
 /* Calls pch_open with these options. Does nothing if the job is attached. */
 bool training_attach(const struct pch_options *options);
 bool training_close(void);
 
 /* Called before and after a call of libpch, which runs without the interpreter's lock.
- * training_leave() is false if this is a call of the training thread and another one is running.
- * training_return() is false if a signal handler has raised an exception. */
+ * training_leave() is false if this is a call of the training thread and another such call is
+ * running. training_return() is false if a signal handler has raised an exception. */
 bool training_leave(bool is_training_call);
 bool training_return(bool is_training_call);
 
-/* The calling thread makes the steps from now on. False: the thread that does so still runs. */
+/* The calling thread makes the steps from now on. False: the thread that makes them now still runs.
+ */
 bool training_take_over(void);
+/* Calls training.look. False: an exception. */
+bool training_look(void);
 /* pch_step, when it may wait. 1: save; 0: go on (or leave: should_exit); -1: an exception. */
 int training_step_slowly(uint64_t finished);
 /* Reports the step of the present iteration, if any. Returns as training_step. */

@@ -39,7 +39,7 @@ class _Loader(object):
         self._loader = loader
 
     def __getattr__(self, name):
-        if name == "_loader":  # while it is being copied
+        if name == "_loader":  # while this object is being copied
             raise AttributeError(name)
         return getattr(self._loader, name)
 
@@ -81,7 +81,7 @@ class _Finder(object):
 
 
 def _run_hidden():
-    """Runs the sitecustomize that this one hides. site handles its exceptions, as it would without this one."""
+    """Runs the sitecustomize that this file hides. site handles its exceptions, as without this file."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     ours = sys.modules.pop("sitecustomize", None)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """attach: connects the process to its job, and reports an uncaught exception to pchrun."""
 
+import functools
 import os
 import sys
 import threading
@@ -8,7 +9,7 @@ import traceback
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from . import _pch
+from . import _collectives, _pch
 
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
@@ -55,6 +56,8 @@ def attach_as(**options: Any) -> _pch.Job:
     if job.supervised:
         from . import _children  # imports multiprocessing, which not every program needs
 
+        _collectives.look(job, is_new=True)
+        _pch._look_by(functools.partial(_collectives.look, job))
         _watch_exceptions(job)
         _children.cover()
     return job
@@ -97,7 +100,7 @@ def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[T
         trace = trace.tb_next
     if not trace:
         return text
-    # traceback's own functions read the source. Since Python 3.13 a module that they import for this evaluates text. After
-    # that Python forgets to end by SIGINT after a KeyboardInterrupt.
+    # For the text, traceback's own functions would read the source and import a module. Since Python 3.13 that module
+    # makes Python forget to end by SIGINT after a KeyboardInterrupt.
     code = trace.tb_frame.f_code
     return f"{text} ({os.path.basename(code.co_filename)}:{trace.tb_lineno}, in {code.co_name})"

@@ -4,12 +4,20 @@ job. Without its data loaders the training would end before it has saved.
 
 A fork inherits libpch's handler. A spawned child, and a child of a fork server, installs the handler when it reads the
 first data from its parent. The fork server installs it in a module that it preloads. PyTorch's loaders put their own
+<<<<<<< HEAD
+handlers over it, so this module installs it once more above theirs. All of this is ready when attach() returns; a fork
+server that was started earlier is not covered. If a part fails, the children run as without pch.
+=======
 handlers over it, so it is installed once more above those. All of this is ready when attach() returns; a fork server
 that was started earlier is not covered. If a part fails, the children run as without pch.
+
+In the same way the children show pchrun their stacks, as their owner does (ext/stacks.h).
+>>>>>>> b6e8bb3e (commands, python: Keep the Python stacks of a hang)
 """
 
 import multiprocessing
 import multiprocessing.process
+import multiprocessing.reduction
 import multiprocessing.spawn
 import os
 import sys
@@ -28,6 +36,16 @@ except ImportError:
 else:
     _children.help_owner({}, {}, {})
 """
+_SHOW = """
+shown = fd.detach()
+try:
+    from pch import _pch
+except ImportError:
+    import os
+    os.close(shown)
+else:
+    _pch._show_stacks(shown, {})
+"""
 
 _prepare = multiprocessing.spawn.get_preparation_data
 _run = multiprocessing.process.BaseProcess.run
@@ -35,11 +53,11 @@ _run = multiprocessing.process.BaseProcess.run
 
 def cover() -> None:
     """Called in an attached process, each time it attaches."""
+    multiprocessing.spawn.get_preparation_data = _prepare_and_tell
     shield = _pch._shield()
     if shield is None:
         return
     _cover_loaders()
-    multiprocessing.spawn.get_preparation_data = _prepare_and_tell
     os.environ[_SHIELD] = "{} {}".format(*shield)
     _preload("pch._forkserver")
 
@@ -54,11 +72,24 @@ class _Told:
         return exec, (self._code, {})
 
 
+class _Shown:
+    """The data by which a child shows its stacks. multiprocessing passes the descriptor."""
+
+    def __init__(self, fd: int, signal: int) -> None:
+        self._fd, self._code = fd, _SHOW.format(signal)
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[str, Dict[str, Any]]]:
+        return exec, (self._code, {"fd": multiprocessing.reduction.DupFd(self._fd)})
+
+
 def _prepare_and_tell(name: str) -> Dict[str, Any]:
     data: Dict[str, Any] = _prepare(name)
     shield = _pch._shield()
     if shield is not None:
         data["pch"] = _Told(*shield)
+    stacks = _pch._stacks()
+    if stacks is not None:
+        data["pch_stacks"] = _Shown(*stacks)
     return data
 
 
@@ -73,13 +104,13 @@ def _preload(module: str) -> None:
 
 
 def help_owner(owner: int, supervisor: int, signals: int) -> None:
-    """Called in a child: makes it a helper of that process."""
+    """Called in a child: makes the child a helper of the process `owner`."""
     _pch._help(owner, supervisor, signals)
     _cover_loaders()
 
 
 def help_parent() -> None:
-    """Called in the fork server: makes it a helper of its parent."""
+    """Called in the fork server: makes the server a helper of its parent."""
     shield = os.environ.get(_SHIELD, "").split()
     if len(shield) == 2:
         help_owner(os.getppid(), int(shield[0]), int(shield[1]))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_forkserver: multiprocessing's fork server loads this module, which makes it a helper; see _children.py."""
+"""_forkserver: multiprocessing's fork server loads this module, which makes the server a helper; see
+_children.py."""
 
 from . import _children
 

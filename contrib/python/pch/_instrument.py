@@ -70,7 +70,7 @@ class _Part:
     # A fit.
 
     def begin_fit(self, **where: int) -> Optional[Job]:
-        """The process becomes a rank. None: it was one already, or there is no pchrun."""
+        """The process becomes a rank. None: the process was a rank already, or there is no pchrun."""
         if self.state not in (_NOT_YET, _COUNTS) or self.has_fitted:
             return None
         self._stop_counting()
@@ -89,8 +89,8 @@ class _Part:
             self.state, self.count = _NOT_YET, self._begin_to_count
 
     def fail_fit(self) -> None:
-        """The fit has raised an exception. If it ends the process, pchrun is still attached and hears of it. If the program
-        trains on, the fit ends at its next step."""
+        """The fit has raised an exception. If the exception ends the process, pchrun still learns of it. If the
+        program trains on, the fit ends at its next step."""
         if self.state == _FITS:
             self.count = self._count_after_failure
 
@@ -135,13 +135,13 @@ def _step() -> None:
         _part.count()
     except Exception as error:
         if _part.state == _COUNTS and isinstance(error, RuntimeError):
-            return  # another thread is in the same call: that one is counted
+            return  # another thread is in the same call, which is counted
         _complain("steps are not counted", error)
         _part.give_up()
 
 
 def hook(name: str) -> None:
-    """That module has been imported, perhaps not for the first time."""
+    """The module `name` has been imported, perhaps not for the first time."""
     if name not in _hooked:
         _hooked[name] = True
         if not _attach.before_attach:
@@ -211,7 +211,7 @@ def _wrap(owner: type, name: str, fit: Callable[[_Wrapped, Any, Dict[str, Any]],
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
         except TypeError:
-            return original(self, *args, **kwargs)  # its own message is better
+            return original(self, *args, **kwargs)  # the original has a better message
 
         def call() -> Any:
             return original(*bound.args, **bound.kwargs)
@@ -223,7 +223,7 @@ def _wrap(owner: type, name: str, fit: Callable[[_Wrapped, Any, Dict[str, Any]],
 
 def _run(call: Callable[[], Any], prepare: Callable[[], None], what: str) -> Any:
     """Runs a fit after prepare(). If prepare() fails, the fit runs as without pchrun."""
-    if _part.state == _FITS:  # a fit within a fit, or after one that has failed
+    if _part.state == _FITS:  # a fit within a fit, or after a fit that has failed
         return call()
     try:
         prepare()
@@ -275,7 +275,7 @@ def _lose(what: str, error: Exception, has_told: bool = False) -> None:
             _complain("a save has failed", error)
             return
     except Exception:
-        pass  # one message is enough; it follows
+        pass  # the message below is enough
     _complain(f"{what} is only counted from here on", error)
     _part.end_fit()
 

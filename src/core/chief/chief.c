@@ -28,6 +28,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
+    chief->every_ns = params->every_ns;
     chief->restart = (struct restart){.policy = &params->restart, .random = params->incarnation};
     memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
     for (int i = 0; i < params->nnodes; i++) {
@@ -75,8 +76,11 @@ static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
         peer->paced_step = highest;
         return;
     }
-    double rate = took > 0 ? (double)(highest - peer->paced_step) / (double)took : 0;
-    bool is_slower = peer->rate <= 0 || rate < peer->rate;
+    uint64_t steps = highest - peer->paced_step;
+    double rate = took > 0 ? (double)steps / (double)took : 0;
+    /* If a rank counts every tenth step, its node seems fast, then slow. */
+    double most = took > 0 ? (double)(steps + chief->gen.stride.period - 1) / (double)took : 0;
+    bool is_slower = peer->rate <= 0 || most < peer->rate;
     if (took >= (is_slower ? PACE_SLOWER_NS : PACE_NS)) {
         peer->rate = is_slower ? rate : (peer->rate + rate) / 2;
         chief->replan_at = is_slower ? 0 : chief->replan_at;
@@ -126,6 +130,7 @@ static void hold_within(struct peer_status *s)
     s->watch.behind_step = step_within(s->watch.behind_step);
     s->watch.still_ns = grace_clamp(s->watch.still_ns);
     s->watch.limit_ns = grace_clamp(s->watch.limit_ns);
+    s->watch.patience_ns = grace_clamp(s->watch.patience_ns);
 }
 
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
@@ -136,10 +141,12 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
     uint64_t highest = s->highest;
+    struct peer_own own = s->own;
     note_pace(chief, peer, step_within(msg->status.highest));
     *s = msg->status;
     hold_within(s);
     chief_note_highest(chief, highest, s->highest);
+    chief_note_slow(chief, peer, &own);
     take_notice(chief, peer, s);
     chief->checkpoints += s->checkpoint_asked - asked;
     chief->gen.own_failed =
@@ -163,7 +170,7 @@ static void on_bye(struct chief *chief, struct peer *peer)
     if (!chief->order.start)
         chief_set_fact(chief, peer, FACT_JOINED, false);
     else if (chief_is_awaited(chief, peer))
-        chief_lose(chief, peer, "its supervisor has left");
+        chief_lose(chief, peer, "its supervisor has reported its own end");
 }
 
 void chief_message(struct chief *chief, int conn, const struct peermsg *msg, const char *from)
@@ -198,7 +205,7 @@ static void on_down(struct chief *chief, const struct event *event)
     if (!chief->order.start)
         chief_unjoin(chief, peer);
     else if (event->peer.has_ended && chief_is_awaited(chief, peer))
-        chief_lose(chief, peer, "its supervisor has ended without a word");
+        chief_lose(chief, peer, "its supervisor has ended without reporting it");
 }
 
 void chief_event(struct chief *chief, const struct event *event)
@@ -212,7 +219,7 @@ void chief_event(struct chief *chief, const struct event *event)
     case EV_PEER_DOWN:
         on_down(chief, event);
         break;
-    case EV_PEER_STRANGE: /* the log has it already */
+    case EV_PEER_STRANGE: /* already logged */
         str_fit(chief->refusal, sizeof chief->refusal, event->peer.why);
         break;
     case EV_COMMITTED:
@@ -227,7 +234,7 @@ void chief_event(struct chief *chief, const struct event *event)
 
 /* A job that is preempted before its start begins again later. A node that has not joined does not
  * know of the notice: its join would end as an error. So node 0 waits for such nodes as long as the
- * notice permits, even if the notice is withdrawn. CLOCK_NEVER: it waits for no node. */
+ * notice permits, even if the notice is withdrawn. CLOCK_NEVER: no wait. */
 static int64_t tells_until(const struct chief *chief)
 {
     if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
@@ -263,6 +270,11 @@ uint64_t chief_last_step(const struct chief *chief)
 bool chief_has_ranks(const struct chief *chief)
 {
     return any_is(chief, FACT_ATTACHED);
+}
+
+int64_t chief_saves_every(const struct chief *chief)
+{
+    return chief->params->save_mode == SAVE_ATTACH ? chief->every_ns : 0;
 }
 
 uint64_t chief_uncommitted(const struct chief *chief)
@@ -333,8 +345,9 @@ static void decide_finished(struct chief *chief)
 static void decide_running(struct chief *chief)
 {
     static void (*const decisions[])(struct chief *) = {
-        chief_decide_round,      decide_finished,   chief_decide_notice,
-        chief_decide_checkpoint, chief_decide_hang, chief_decide_period,
+        chief_decide_round,  decide_finished,         chief_decide_stop,
+        chief_decide_notice, chief_decide_checkpoint, chief_decide_hang,
+        chief_decide_period, chief_decide_slow,       chief_say_unattached,
     };
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
@@ -407,6 +420,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {JOINING, chief->next_word_at},
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
         {JOINING | RUNNING, chief_fault_counts_at(chief)},
+        {RUNNING, chief_unattached_at(chief)},
         {RUNNING, chief_abort_at(chief)},
         {RUNNING, chief_ask_at(chief)},
         {RUNNING, chief_final_at(chief)},
@@ -430,7 +444,7 @@ int64_t chief_wake_at(const struct chief *chief)
 
 void chief_forgive(struct chief *chief)
 {
-    /* A node that is not known to be gone gets time to reconnect and say that it is. */
+    /* A node that has not reported its end gets time to reconnect and report it. */
     int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
     if (chief->gen.leave_deadline < back)
         chief->gen.leave_deadline = back;
@@ -446,7 +460,7 @@ void chief_forgive(struct chief *chief)
 
 /* --- the status report --- */
 
-/* The chief's decision (lost, missing) overrides the state that the node tells. */
+/* The chief's decision (lost, missing) overrides the state that the node reports. */
 static const char *state_of(const struct peer *peer)
 {
     static const char *const lives[] = {

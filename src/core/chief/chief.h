@@ -23,6 +23,8 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
 /* Takes every decision that the facts allow, and sends the order if it has changed. */
 void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
+/* The time between two saves without a notice, as it is now; 0: they are not by time. */
+int64_t chief_saves_every(const struct chief *chief);
 /* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */
 uint64_t chief_uncommitted(const struct chief *chief);
 /* The highest step that any node has told. */

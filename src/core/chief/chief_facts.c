@@ -117,8 +117,9 @@ static void note_own(struct chief *chief, struct peer *peer)
                        !peer_is(peer, FACT_OWN_MORE));
 }
 
-/* A node may have ended its processes for a restart, or for an earlier cause. It is gone only when
- * it has seen the present end. Normal after a reconnect: it has not seen it. */
+/* A node may have ended its processes for a restart, or for an earlier cause. A node is gone only
+ * when it has seen the end that node 0 ordered. Normal after a reconnect: the node has not seen
+ * that end. */
 static bool is_gone(const struct chief *chief, const struct peer *peer)
 {
     return peer->stamp.seq > 0 && peer->status.life == LIFE_GONE &&
@@ -128,7 +129,7 @@ static bool is_gone(const struct chief *chief, const struct peer *peer)
 void chief_note(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
-    bool has = peer->stamp.seq > 0; /* a STATUS has come at all */
+    bool has = peer->stamp.seq > 0; /* at least one STATUS has come */
     bool is_known = has && s->expected != PEERMSG_UNKNOWN;
     chief_set_fact(chief, peer, FACT_HEARD, has);
     chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
@@ -150,6 +151,8 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_MOVES, !has || s->watch.motion == MOTION_MOVES);
     chief_set_fact(chief, peer, FACT_STANDS,
                    has && (s->watch.motion == MOTION_STANDS || s->watch.motion == MOTION_SILENT));
+    chief_set_fact(chief, peer, FACT_STOPS, s->stop_asked != peer->stops_given_up);
+    chief_set_fact(chief, peer, FACT_GAVE_UP, has && s->watch.gave_up);
     note_own(chief, peer);
     note_round(chief, peer);
 }
@@ -200,6 +203,7 @@ void chief_reset(struct chief *chief, struct peer *peer)
     chief_note_highest(chief, highest, 0);
     peer->status.expected = PEERMSG_UNKNOWN;
     peer->stamp = (struct peer_stamp){0};
+    peer->stops_given_up = 0;
 }
 
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer)

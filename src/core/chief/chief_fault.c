@@ -2,9 +2,9 @@
  * The failures of the job, the first of them, and the end because of it. See chief_parts.h.
  *
  * The job ends with the first failure that node 0 hears. An earlier failure may still be on its
- * way. Each node tells its own failure until all nodes leave. So the last order names the first
+ * way. Each node reports its own failure until all nodes leave. So the last order names the first
  * failure of all, as far as the nodes' clocks can be compared. A lost node becomes the cause in the
- * same way: node 0 needs longer to be sure of it.
+ * same way: node 0 needs longer to be sure of a loss.
  */
 #include "core/chief/chief_parts.h"
 
@@ -78,8 +78,8 @@ int64_t chief_fault_counts_at(const struct chief *chief)
     return first ? follows_until(chief, first) : CLOCK_NEVER;
 }
 
-/* A failure near a notice is a preemption. But a job that was replaced or stopped must not start
- * again, nor one for which pchrun broke a promise. */
+/* A failure near a notice is a preemption. But a job must not start again if it was replaced or
+ * stopped, or if pchrun broke a promise. */
 static enum outcome outcome_of(const struct chief *chief)
 {
     uint8_t fault = chief->gen.cause.fault;
@@ -89,19 +89,29 @@ static enum outcome outcome_of(const struct chief *chief)
         return OUTCOME_STOPPED;
     bool is_preempted =
         chief->gen.was_preempted && fault != FAULT_REPLACED && fault != FAULT_BROKEN;
-    return is_preempted ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_FAILED;
+    if (is_preempted)
+        return OUTCOME_PREEMPTED_UNSAVED;
+    return fault == FAULT_GAVE_UP ? OUTCOME_HANG : OUTCOME_FAILED;
+}
+
+static int code_of(const struct chief *chief)
+{
+    const struct peer_cause *cause = &chief->gen.cause;
+    return cause->fault == FAULT_GAVE_UP ? chief->params->exit.hang : cause->code;
 }
 
 static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
 {
     const struct peer_cause *cause = &chief->gen.cause;
     char why[PEERMSG_WHY_SIZE] = "";
+    const char *behind = cause->fault == FAULT_GAVE_UP ? chief_who_is_behind(chief) : "";
+    str_addf(why, sizeof why, "%s%s", behind, behind[0] ? "; " : "");
     str_addf(why, sizeof why, "node %d: ", cause->node);
     if (cause->rank >= 0)
         str_addf(why, sizeof why, "rank %d, ", cause->rank);
     str_addf(why, sizeof why, "%s", cause->text);
     tell_end(chief, &(struct chief_end){.outcome = outcome_of(chief),
-                                        .code = cause->code,
+                                        .code = code_of(chief),
                                         .manner = MANNER_STOP,
                                         .why = why});
 }
@@ -117,7 +127,10 @@ static bool may_restart(const struct chief *chief)
 
 void chief_end_by_fault(struct chief *chief)
 {
-    chief->gen.cause = *first_cause(chief);
+    const struct peer_cause *first = first_cause(chief);
+    if (first->fault == FAULT_GAVE_UP && !chief_notice_is_near(chief) && !chief_has_looked(chief))
+        return;
+    chief->gen.cause = *first;
     chief->gen.was_preempted = chief_notice_is_near(chief);
     tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
 }

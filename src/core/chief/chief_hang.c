@@ -12,20 +12,20 @@
 
 #include <stdio.h>
 
-/* How long the message with the end of an examination may take. */
-#define WORD_NS (5 * NS_PER_S)
+/* By so much one rank may give up later than another that waits for the same rank. */
+#define OTHERS_NS (3 * NS_PER_S)
 
 /* --- the rank that is furthest behind --- */
 
-/* A node whose ranks have not attached is named first. Then the order is that of enum peer_motion.
- * Of ranks at one step, a rank that a signal has stopped comes first. */
+/* A node whose ranks have not attached is named first, a node that only was silent last. Of ranks
+ * at one step, a rank that a signal has stopped comes first. */
 static bool is_further_behind(const struct peer *peer, const struct peer *other)
 {
     const struct peer_watch *a = &peer->status.watch, *b = &other->status.watch;
     if ((a->absent > 0) != (b->absent > 0))
         return a->absent > 0;
-    if (a->motion != b->motion)
-        return a->motion < b->motion;
+    if ((a->behind_rank >= 0) != (b->behind_rank >= 0))
+        return a->behind_rank >= 0;
     if (a->behind_step != b->behind_step)
         return a->behind_step < b->behind_step;
     if (a->behind_stopped != b->behind_stopped)
@@ -38,13 +38,20 @@ static bool is_stuck(const struct peer *peer)
     return peer->status.watch.motion >= MOTION_ABSENT;
 }
 
-/* Only if at least one node is stuck. */
+/* After a rank has given up, any rank that has not may be the one that it waited for. */
+static bool may_be_behind(const struct chief *chief, const struct peer *peer)
+{
+    return chief->gen.hang.gave_up ? peer->status.watch.behind_rank >= 0 : is_stuck(peer);
+}
+
+/* Only if at least one node may be behind. */
 static const struct peer *furthest_behind(const struct chief *chief)
 {
     const struct peer *last = &chief->peers[0];
     for (int i = 1; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        if (is_stuck(peer) && (!is_stuck(last) || is_further_behind(peer, last)))
+        if (may_be_behind(chief, peer) &&
+            (!may_be_behind(chief, last) || is_further_behind(peer, last)))
             last = peer;
     }
     return last;
@@ -56,7 +63,8 @@ static int count_beside(const struct chief *chief, const struct peer *last)
     int n = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        if (is_stuck(peer) && !is_further_behind(peer, last) && !is_further_behind(last, peer))
+        if (may_be_behind(chief, peer) && !is_further_behind(peer, last) &&
+            !is_further_behind(last, peer))
             n += peer->status.watch.behind_count;
     }
     return n;
@@ -131,7 +139,7 @@ static bool all_have_examined(const struct chief *chief)
 }
 
 /* A rank that stays stopped, for example by a debugger, is examined again and again. The log warns
- * of it once. */
+ * once. */
 static bool is_news(struct chief *chief)
 {
     const struct peer *last = furthest_behind(chief);
@@ -146,17 +154,24 @@ static bool is_news(struct chief *chief)
     return !is_known;
 }
 
+static void begin_to_examine(struct chief *chief)
+{
+    chief->gen.hang.is_examined = true;
+    chief->gen.hang.until =
+        chief->out->now + chief->params->watchdog.evidence_ns + WATCHDOG_WORD_NS;
+    chief->order.examine++;
+    chief->is_changed = true;
+}
+
 static void examine(struct chief *chief)
 {
     char text[256];
     tell(chief, text, sizeof text);
     chief->gen.hang.is_news = is_news(chief);
+    chief->gen.hang.is_one = count_beside(chief, furthest_behind(chief)) == 1;
     out_log(chief->out, chief->gen.hang.is_news ? LOG_WARN : LOG_DEBUG, "watchdog",
             "no rank makes progress: %s", text);
-    chief->gen.hang.is_examined = true;
-    chief->gen.hang.until = chief->out->now + chief->params->watchdog.evidence_ns + WORD_NS;
-    chief->order.examine++;
-    chief->is_changed = true;
+    begin_to_examine(chief);
 }
 
 static void conclude(struct chief *chief)
@@ -175,18 +190,73 @@ static void conclude(struct chief *chief)
                 "hang: %s; the job is left as it is (watchdog.mode is log)", why);
 }
 
-/* The hang is due when no rank of the job has moved for the longest limit of any stuck node. */
-static int64_t due_at(const struct chief *chief)
+/* --- ranks that give up --- */
+
+static void look_who_is_behind(struct chief *chief)
 {
-    int64_t moved_at = 0, limit = 0;
+    chief->gen.hang.who[0] = '\0';
+    if (may_be_behind(chief, furthest_behind(chief)))
+        tell(chief, chief->gen.hang.who, sizeof chief->gen.hang.who);
+}
+
+/* Ranks that wait for the same rank give up one after the other. So the others get some time for
+ * it, unless only one is left. */
+static void begin_to_look(struct chief *chief)
+{
+    chief->gen.hang.gave_up = true;
+    chief->gen.hang.others_until = chief->out->now + OTHERS_NS;
+    look_who_is_behind(chief);
+    out_log(chief->out, LOG_WARN, "watchdog", "a rank gave up its wait for other ranks%s%s",
+            chief->gen.hang.who[0] ? ": " : "", chief->gen.hang.who);
+    if (!chief->gen.hang.is_examined)
+        begin_to_examine(chief);
+}
+
+bool chief_has_looked(struct chief *chief)
+{
+    if (chief->params->watchdog.mode == WATCHDOG_OFF)
+        return true;
+    if (!chief->gen.hang.gave_up)
+        begin_to_look(chief);
+    look_who_is_behind(chief);
+    bool is_one = count_beside(chief, furthest_behind(chief)) == 1;
+    bool may_more = !is_one && chief->out->now < chief->gen.hang.others_until;
+    return !may_more && (all_have_examined(chief) || chief->out->now >= chief->gen.hang.until);
+}
+
+const char *chief_who_is_behind(const struct chief *chief)
+{
+    return chief->gen.hang.who;
+}
+
+/* --- the decision --- */
+
+/* The hang is due when no rank of the job has moved for the longest limit of any stuck node.
+ * *ret_patience: when the last rank that waits for others would have given up; 0: unknown. */
+static int64_t due_at(const struct chief *chief, int64_t *ret_patience)
+{
+    int64_t moved_at = 0, limit = 0, patience = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        if (peer->status_at - peer->status.watch.still_ns > moved_at)
-            moved_at = peer->status_at - peer->status.watch.still_ns;
-        if (is_stuck(peer) && peer->status.watch.limit_ns > limit)
-            limit = peer->status.watch.limit_ns;
+        const struct peer_watch *s = &peer->status.watch;
+        if (peer->status_at - s->still_ns > moved_at)
+            moved_at = peer->status_at - s->still_ns;
+        if (is_stuck(peer) && s->limit_ns > limit)
+            limit = s->limit_ns;
+        if (is_stuck(peer) && s->patience_ns > patience)
+            patience = s->patience_ns;
     }
+    *ret_patience = patience ? moved_at + patience : 0;
     return moved_at + limit;
+}
+
+/* Ranks that train together stand at one step, whichever of them is stuck. Those that wait for it
+ * will give up, and so show which one it is. */
+static int64_t concludes_at(const struct chief *chief)
+{
+    int64_t patience;
+    due_at(chief, &patience);
+    return chief->gen.hang.is_one ? 0 : patience;
 }
 
 /* Near a notice there is no hang: the notice's own deadline ends the job as preempted. */
@@ -199,26 +269,34 @@ static bool hangs(struct chief *chief)
     }
     if (chief->gen.hang.is_told)
         return true;
+    int64_t patience;
     bool is_known =
         chief->gen.hang.look_at != CLOCK_NEVER && chief->out->now < chief->gen.hang.look_at;
     if (!is_known)
-        chief->gen.hang.look_at = due_at(chief);
+        chief->gen.hang.look_at = due_at(chief, &patience);
     return chief->out->now >= chief->gen.hang.look_at;
 }
 
 void chief_decide_hang(struct chief *chief)
 {
+    bool gave_up = any_is(chief, FACT_GAVE_UP) && !chief_notice_is_near(chief);
+    if (gave_up && !chief->gen.hang.is_told && !chief_has_looked(chief))
+        return;
     if (!hangs(chief)) {
+        if (gave_up)
+            return;
         if ((chief->gen.hang.is_examined || chief->gen.hang.is_told) &&
             !chief_notice_is_near(chief))
             out_log(chief->out, chief->gen.hang.is_news ? LOG_NOTICE : LOG_DEBUG, "watchdog",
                     "the job is not stuck: it goes on");
-        chief->gen.hang.is_examined = chief->gen.hang.is_told = false;
+        chief->gen.hang.is_examined = chief->gen.hang.is_told = chief->gen.hang.gave_up = false;
+        chief->gen.hang.who[0] = '\0';
     } else if (chief->gen.hang.is_told) {
         return;
     } else if (!chief->gen.hang.is_examined) {
         examine(chief);
-    } else if (all_have_examined(chief) || chief->out->now >= chief->gen.hang.until) {
+    } else if ((all_have_examined(chief) || chief->out->now >= chief->gen.hang.until) &&
+               chief->out->now >= concludes_at(chief)) {
         conclude(chief);
     }
 }
@@ -226,6 +304,12 @@ void chief_decide_hang(struct chief *chief)
 int64_t chief_hang_due_at(const struct chief *chief)
 {
     bool is_to_come = chief->gen.hang.look_at > chief->out->now;
-    return chief->gen.hang.is_examined && !is_to_come ? chief->gen.hang.until
-                                                      : chief->gen.hang.look_at;
+    if (chief->gen.hang.gave_up && chief->gen.hang.others_until > chief->out->now)
+        return chief->gen.hang.others_until;
+    if (chief->gen.hang.gave_up && chief->gen.hang.until > chief->out->now)
+        return chief->gen.hang.until;
+    if (!chief->gen.hang.is_examined || is_to_come)
+        return chief->gen.hang.look_at;
+    int64_t concludes = concludes_at(chief);
+    return concludes > chief->out->now ? concludes : chief->gen.hang.until;
 }

@@ -214,9 +214,9 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
             "%s speaks another version of the protocol; node 0 speaks version %d. Install "
             "the same pchrun everywhere",
             caller->from[0] ? caller->from : "a supervisor", PEERMSG_VERSION);
-    else if (!str_is(h->job, p->job))
+    else if (!str_is(h->job, p->identity))
         refuse_caller(chief, conn, "node %u (%s) belongs to job \"%s\"; node 0 to \"%s\"",
-                      h->node_rank, who, h->job, p->job);
+                      h->node_rank, who, h->job, p->identity);
     else if (h->nnodes != (uint32_t)p->nnodes)
         refuse_caller(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
                       h->node_rank, who, h->nnodes, p->nnodes);
@@ -261,7 +261,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
         return;
     }
     if (peer_is(peer, FACT_LOST)) {
-        refuse_caller(chief, conn, "node %u (%s) was given up as lost", h->node_rank, h->host);
+        refuse_caller(chief, conn, "node %u (%s) was declared lost", h->node_rank, h->host);
         return;
     }
     chief_refuse_duplicate(chief, peer);

@@ -53,12 +53,12 @@ static void lose_silent(struct chief *chief, struct peer *peer)
         str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
     if (duplicate->conn != CONN_NONE)
         snprintf(why, sizeof why,
-                 "its supervisor ended in mid-job, and another was started, pid %u at %.44s",
+                 "its supervisor ended during the job, and another was started, pid %u at %.44s",
                  duplicate->pid, duplicate->from);
     else if (peer->at.conn == CONN_NONE)
-        str_copy(why, sizeof why, "its connection is closed and it did not come back");
+        str_copy(why, sizeof why, "its connection is closed, and it did not connect again");
     else
-        snprintf(why, sizeof why, "nothing was heard of it for %s", text);
+        snprintf(why, sizeof why, "no message from it for %s", text);
     chief_lose(chief, peer, why);
 }
 
@@ -68,7 +68,7 @@ static void silent(struct chief *chief, struct peer *peer)
         lose_silent(chief, peer);
         return;
     }
-    out_log(chief->out, LOG_WARN, "join", "node %d (%s) is silent: it must join again",
+    out_log(chief->out, LOG_WARN, "join", "node %d (%s) sends nothing: it must join again",
             chief_rank_of(chief, peer), peer->at.host);
     out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->at.conn}});
     chief_set_conn(chief, peer, CONN_NONE);
@@ -100,7 +100,7 @@ bool chief_losses_matter(const struct chief *chief)
     return false;
 }
 
-/* Since when the node is taken to be gone: its connection closed, or it missed a heartbeat. */
+/* Since when the node counts as ended: its connection closed, or it missed a heartbeat. */
 static int64_t gone_since(const struct chief *chief, const struct peer *peer)
 {
     int64_t missed = peer->status_at + chief->params->heartbeat_interval_ns;

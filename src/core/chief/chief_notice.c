@@ -46,7 +46,8 @@ void chief_gather_notices(struct chief *chief)
     bool is_sooner = deadline < chief->notice.deadline - GRACE_SAME_NS;
     if (is_sooner)
         chief->notice.at = chief->out->now;
-    /* An earlier deadline needs a first save of its own. After the first step it is no plan. */
+    /* An earlier deadline needs a first save of its own. After the first step it is no plan any
+     * more. */
     if (is_sooner || !is_live)
         chief->notice.has_saved = chief->notice.goes_on = false;
     if (is_sooner && any_is(chief, FACT_STEPPED))
@@ -72,7 +73,7 @@ static void ask(struct chief *chief)
               &(struct chief_end){
                   .outcome = OUTCOME_PREEMPTED_UNKNOWN,
                   .manner = chief->params->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
-                  .why = "the program was asked by signal: cannot know whether it saved"});
+                  .why = "the program was asked by signal: pchrun cannot know whether it saved"});
 }
 
 /* Every node knows of the notice, and no rank has finished a step. */
@@ -147,8 +148,8 @@ static bool has_nothing_to_save(const struct chief *chief)
     return is_due && has_no_step(chief);
 }
 
-/* The first save comes early, because the last one may fail. The last save comes as late as is
- * safe. */
+/* The first save comes early, because the last one may fail. The last save is as late as is safe.
+ */
 static void open_round(struct chief *chief)
 {
     if (chief_is_final(chief))
@@ -172,8 +173,8 @@ static void use_time(struct chief *chief)
         say_if_hopeless(chief);
 }
 
-/* A node's step may be old until the node has read its steps for the notice. So this waits until
- * every node has. */
+/* A node's step may be old until the node has read its steps for the notice. So the chief waits
+ * until every node has read them. */
 static void judge_notice(struct chief *chief)
 {
     if (chief->notice.is_judged || !all_are(chief, FACT_KNOWS))
@@ -198,7 +199,7 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->writing == COMMIT_ROUND) {
         return; /* chief_committed() goes on when the record is written */
     } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->gen.wants_to_end = chief_is_final(chief); /* nodes learn it with the decision */
+        chief->gen.wants_to_end = chief_is_final(chief); /* nodes learn of this with the decision */
     } else {
         use_time(chief);
     }
@@ -221,10 +222,10 @@ static void put_off_checkpoint(struct chief *chief, uint32_t asked)
     if (is_there && !all_are(chief, FACT_LIVE)) {
         chief->checkpoints_done = asked;
         out_log(chief->out, LOG_WARN, "checkpoint",
-                "asked for, and not made: a rank has ended and can save no more");
+                "no save is made, though one was asked for: a rank has ended and cannot save");
     } else if (!is_there && chief->checkpoints_told != asked) {
         out_log(chief->out, LOG_NOTICE, "checkpoint",
-                "asked for; it is made when every rank has attached");
+                "a save was asked for; it is made when every rank has attached");
     }
     chief->checkpoints_told = asked;
 }
@@ -242,12 +243,45 @@ void chief_decide_checkpoint(struct chief *chief)
     chief_open_round(chief, false, 0);
 }
 
+/* --- a save, then the end --- */
+
+static void give_up_stops(struct chief *chief, const char *why)
+{
+    str_copy(chief->order.why, sizeof chief->order.why, why);
+    chief->gen.stop_round = 0;
+    chief_give_up_stops(chief);
+}
+
+void chief_decide_stop(struct chief *chief)
+{
+    char text[192], who[128];
+    bool has_failed = chief->gen.stop_round > 0 && !chief_has_round(chief);
+    if (!any_is(chief, FACT_STOPS) || chief->writing == COMMIT_ROUND)
+        return;
+    if (!has_failed && chief_can_open(chief))
+        chief_open_round(chief, false, 0);
+    if (chief_has_round(chief)) {
+        chief->gen.stop_round = chief->gen.round;
+    } else if (has_failed) {
+        snprintf(text, sizeof text, "the save failed: %.160s", chief->order.why);
+        give_up_stops(chief, text);
+    } else if (!any_is(chief, FACT_ATTACHED)) {
+        give_up_stops(chief, "no process has attached, so none can be asked to save");
+    } else if (all_are(chief, FACT_COMPLETE) && !all_are(chief, FACT_LIVE)) {
+        chief_tell_without(chief, FACT_LIVE, who, sizeof who);
+        snprintf(text, sizeof text, "a rank has ended on %s, and cannot save", who);
+        give_up_stops(chief, text);
+    }
+}
+
+/* --- saves without a request --- */
+
 void chief_decide_period(struct chief *chief)
 {
     if (has_own_saves(chief) || chief->gen.is_trained || !chief_period_is_over(chief))
         return;
     if (!chief_can_open(chief))
         return;
-    chief->order.bell = 0; /* a rank has reached it */
+    chief->order.bell = 0; /* a rank has reached the bell's step */
     chief_open_round(chief, false, chief_period_step(chief));
 }

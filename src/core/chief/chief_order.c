@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-/* So many preemptions before the first step end a job. It is high, because preemptions come in
- * series. It stops a job whose notice never ends, or whose start exceeds the time limit. */
+/* This many preemptions before the first step end a job. The number is high, because preemptions
+ * come in series. It stops a job with an endless notice, or with a start over the time limit. */
 #define WITHOUT_STEP_MAX 100
 
 static int32_t left_ms(const struct chief *chief, int64_t deadline)
@@ -32,6 +32,8 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
                           .order = chief->order};
     if (chief->order.end != END_NONE)
         msg.cause = chief->gen.cause;
+    const struct peer *peer = chief_of_conn(chief, conn);
+    msg.order.stop_answered = peer ? peer->stops_given_up : 0;
     msg.order.echo = echo;
     msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->gen.end_deadline);
@@ -128,8 +130,8 @@ static void call_no_progress(struct chief *chief, const char *why)
     str_fit(chief->order.why, sizeof chief->order.why, text);
 }
 
-/* The program's exit code equals a code that asks the scheduler for a restart. That may be intended
- * (TensorFlow's handler), or chance: then the job starts again for ever. */
+/* The program's exit code equals a code that asks the scheduler for a restart. The program may
+ * intend this (TensorFlow's handler). If it is chance, the job starts again for ever. */
 static bool reads_as_restart(const struct chief *chief)
 {
     const struct exit_codes *codes = &chief->params->exit;
@@ -148,12 +150,33 @@ static void await_all(struct chief *chief)
     chief_note_all(chief);
 }
 
+void chief_give_up_stops(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->peers[i].stops_given_up = chief->peers[i].status.stop_asked;
+    chief->is_changed = true;
+    chief_note_all(chief);
+}
+
+/* A user has asked for a save and the end. The job ends now, so it must not start again. */
+static bool stops_for_good(const struct chief *chief, enum outcome outcome)
+{
+    return any_is(chief, FACT_STOPS) &&
+           (verdict_is_preempted(outcome) || verdict_gives_way(outcome));
+}
+
 void chief_tell_end(struct chief *chief, const struct chief_end *end)
 {
+    enum outcome outcome = stops_for_good(chief, end->outcome) ? OUTCOME_STOPPED : end->outcome;
+    char why[sizeof chief->order.why] = "";
     await_all(chief);
-    str_copy(chief->order.why, sizeof chief->order.why, end->why);
-    chief->order.outcome = (uint8_t)end->outcome;
-    chief->order.exit_code = verdict_code(&chief->params->exit, end->outcome, end->code);
+    if (outcome != end->outcome)
+        str_addf(why, sizeof why, "stopped by pchctl on node %d: ",
+                 chief_rank_of(chief, chief_first(chief, FACT_STOPS)));
+    str_addf(why, sizeof why, "%s", end->why); /* end->why may be order.why itself */
+    str_copy(chief->order.why, sizeof chief->order.why, why);
+    chief->order.outcome = (uint8_t)outcome;
+    chief->order.exit_code = verdict_code(&chief->params->exit, outcome, end->code);
     chief->is_changed = true;
     if (chief->order.restart)
         return;
@@ -176,6 +199,8 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     chief->order.leave = true;
     if (chief_has_round(chief))
         chief_close_round(chief, chief_is_deciding(chief) ? PHASE_FAILED : PHASE_ABORTED, end->why);
+    if (end->restarts)
+        chief_give_up_stops(chief);
     chief_tell_end(chief, end);
     chief->order.end = END_STOP;
     chief->order.manner = (uint8_t)end->manner;

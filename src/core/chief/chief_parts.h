@@ -53,6 +53,10 @@ void chief_set_conn(struct chief *chief, struct peer *peer, int conn);
 
 /* --- chief_period.c: when a save without a notice is due --- */
 
+/* How long the job has run in all attempts. */
+int64_t chief_has_run(const struct chief *chief);
+/* With checkpoint.every auto: chooses the time between two saves, by what was seen so far. */
+void chief_choose_period(struct chief *chief);
 /* Every rank has attached, with the step that it resumes from. */
 void chief_begin_period(struct chief *chief);
 /* A period begins at this step: the step is committed, or its save has failed. */
@@ -91,6 +95,8 @@ struct chief_end {
     const char *why;
     bool restarts; /* only this generation ends, and another follows */
 };
+/* The job goes on, though a user has asked for a save and the end. order.why says why. */
+void chief_give_up_stops(struct chief *chief);
 /* The end says nothing about the job's progress: this attempt does not count against the limit. */
 bool chief_is_uncounted(const struct chief *chief);
 /* The job ends without the save that it should have made. */
@@ -99,7 +105,7 @@ bool chief_brings_nothing(const struct chief *chief);
 void chief_end(struct chief *chief, const struct chief_end *end);
 /* As chief_end(), in the usual manner: every process is stopped at once. */
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
-/* Replaces the reason of the end that nodes were told; no node has left yet. */
+/* Replaces the reason of the end in the order; no node has left yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
 /* Closes a round without a commit. If that round was to end the job, the job ends unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
@@ -120,7 +126,8 @@ bool chief_uses_time(const struct chief *chief);
 /* There is still time to train, and the steps are worth another save. */
 bool chief_trains_on(const struct chief *chief);
 /* When the first save of the notice is worth its time: at once, unless the last commit is recent;
- * that needs a save time that was measured in this attempt. CLOCK_NEVER: it was made. */
+ * such a delay needs a save that was measured in this attempt. CLOCK_NEVER: the first save was
+ * made. */
 int64_t chief_first_due_at(const struct chief *chief);
 bool chief_first_is_due(const struct chief *chief);
 /* The last safe moment to open the round of the last save; CLOCK_NEVER: no notice is live. */
@@ -129,8 +136,7 @@ int64_t chief_final_at(const struct chief *chief);
 bool chief_is_final(const struct chief *chief);
 /* The first save of a notice is committed, or not due yet: logs that the training goes on. */
 void chief_go_on(struct chief *chief);
-/* When a program that does not attach gets the signal for the notice; CLOCK_NEVER: no notice is
- * live. */
+/* When a program that does not attach gets the notice's signal; CLOCK_NEVER: no live notice. */
 int64_t chief_ask_at(const struct chief *chief);
 
 /* When the live notice becomes near: a job that has not started by then does not start.
@@ -139,8 +145,8 @@ int64_t chief_near_at(const struct chief *chief);
 /* A notice is live and near, or the last save is under way. A failure or a loss is then part of the
  * preemption: nothing restarts in place, and the watchdog reports no hang. */
 bool chief_notice_is_near(const struct chief *chief);
-/* A first step that ends later cannot be saved before the deadline. CLOCK_NEVER: a step is
- * finished, or nothing could be saved. */
+/* The latest end of the first step that leaves time to save it before the deadline. CLOCK_NEVER: a
+ * step is finished, or nothing could be saved. */
 int64_t chief_first_step_until(const struct chief *chief);
 /* No step is finished, and the notice leaves time to train: the job goes on. */
 bool chief_awaits_first_step(const struct chief *chief);
@@ -187,9 +193,9 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end);
 void chief_leave_unsaved(struct chief *chief);
 /* A generation begins, the first or the next. */
 void chief_begin_generation(struct chief *chief);
-/* Begins the next generation when nothing is left of the last; ends the job if it cannot. */
+/* Begins the next generation when nothing is left of the last; ends the job if none can begin. */
 void chief_decide_restart(struct chief *chief);
-/* When it may begin; or, if something is left, when the job ends for that reason. */
+/* When the next generation may begin; if processes are left, when the job ends because of them. */
 int64_t chief_restart_due_at(const struct chief *chief);
 
 /* --- chief_hang.c: is the whole job stuck? --- */
@@ -199,6 +205,19 @@ int64_t chief_restart_due_at(const struct chief *chief);
 void chief_decide_hang(struct chief *chief);
 /* When the hang, or the end of the examination, is due; CLOCK_NEVER: a rank moves. */
 int64_t chief_hang_due_at(const struct chief *chief);
+/* A rank has given up its wait for other ranks, and has failed. The nodes examine their processes
+ * before the job ends. False: they still do. */
+bool chief_has_looked(struct chief *chief);
+/* "rank 1 (...) is behind: ..."; "": no rank has given up, or it is not known who is behind. */
+const char *chief_who_is_behind(const struct chief *chief);
+
+/* --- chief_slow.c: slow ranks --- */
+
+/* Computes the median of all ranks' own part of a step, at most once a heartbeat. */
+void chief_decide_slow(struct chief *chief);
+/* Names the ranks that have become slow, or are no longer slow, since the STATUS before. */
+void chief_note_slow(const struct chief *chief, const struct peer *peer,
+                     const struct peer_own *before);
 
 /* --- chief_fault.c: failures, and which of them was the first --- */
 
@@ -216,8 +235,12 @@ void chief_tell_fault(struct chief *chief);
 /* --- chief_start.c: the start of the job --- */
 
 void chief_decide_start(struct chief *chief);
-/* Nodes that have not joined by then end the job. */
+/* A node that has not joined by this time ends the job. */
 int64_t chief_join_until(const struct chief *chief);
+/* Once in a generation the log says that no process has attached. CLOCK_NEVER: one has, none must,
+ * or it was said. */
+int64_t chief_unattached_at(const struct chief *chief);
+void chief_say_unattached(struct chief *chief);
 
 /* --- chief_round.c: the agreement, and the record --- */
 
@@ -229,7 +252,7 @@ void chief_decide_round(struct chief *chief);
 /* How long the ranks that have saved wait for the rest; CLOCK_NEVER: none waits, or a notice's
  * deadline ends the wait. */
 int64_t chief_saves_until(const struct chief *chief);
-/* The commit record is written; `bad`: why it could not be. */
+/* The write of the commit record has ended; `bad`: why it failed, NULL: it is written. */
 void chief_committed(struct chief *chief, const struct err *bad);
 
 /* --- chief_notice.c: notices, and checkpoints without one --- */
@@ -238,4 +261,6 @@ void chief_committed(struct chief *chief, const struct err *bad);
 void chief_gather_notices(struct chief *chief);
 void chief_decide_notice(struct chief *chief);
 void chief_decide_checkpoint(struct chief *chief);
+/* A user has asked for a save, and then the end. Without a commit the job goes on. */
+void chief_decide_stop(struct chief *chief);
 void chief_decide_period(struct chief *chief);

@@ -10,6 +10,16 @@
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
+#include "base/str.h"
+#include "core/chief/interval.h"
+
+/* With checkpoint.every auto the job counts as one that has run this many of the longest periods
+ * before, and failed once. So there is a figure from the start, and one early failure is not all
+ * that counts. */
+#define ASSUMED_PERIODS 6
+
+/* A choice that differs by less than this part from the period in force would only fill the log. */
+#define REAL_CHANGE 8
 
 /* The bell rings this many steps early, so that the agreement costs no training time. */
 #define BELL_STEPS 2
@@ -18,6 +28,48 @@ static bool is_wanted(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
     return (p->every_steps || p->every_ns) && p->save_mode == SAVE_ATTACH;
+}
+
+int64_t chief_has_run(const struct chief *chief)
+{
+    return chief->params->ran_ns + (chief->began_at ? chief->out->now - chief->began_at : 0);
+}
+
+/* Attempts in a row without a commit count only until there is one: most often a start failed,
+ * before there was anything to lose. But if failures come faster than saves, the saves must. */
+static int64_t time_between_failures(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    int64_t ran = chief_has_run(chief) + ASSUMED_PERIODS * p->every_most_ns;
+    int64_t fruitless = chief->has_committed ? 0 : p->attempts_without_commit;
+    return ran / (1 + p->failures + fruitless + chief->failures);
+}
+
+/* "23 min", and not "23.4 min". */
+static char *roughly(int64_t ns, char *text, size_t size)
+{
+    const int64_t minute = 60 * NS_PER_S, hour = 60 * minute;
+    int64_t unit = ns >= 10 * hour ? hour : ns >= 5 * minute ? minute : 1;
+    return str_about(ns / unit * unit, text, size);
+}
+
+void chief_choose_period(struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    char every[32], save[32], failure[32];
+    if (!p->every_most_ns || !is_wanted(chief) || !chief->save_ns)
+        return;
+    int64_t between = time_between_failures(chief);
+    int64_t best = interval_best(chief->save_ns, between, p->every_ns, p->every_most_ns);
+    int64_t change = best > chief->every_ns ? best - chief->every_ns : chief->every_ns - best;
+    if (chief->has_chosen && change <= chief->every_ns / REAL_CHANGE)
+        return;
+    chief->has_chosen = true;
+    chief->every_ns = best;
+    out_log(chief->out, LOG_NOTICE, "save",
+            "checkpoint.every auto: every %s (a save takes %s, and a failure comes every %s)",
+            roughly(best, every, sizeof every), str_about(chief->save_ns, save, sizeof save),
+            roughly(between, failure, sizeof failure));
 }
 
 static uint64_t due_step(const struct chief *chief)
@@ -54,6 +106,7 @@ void chief_begin_period(struct chief *chief)
 {
     /* So far nothing was trained beyond the commit that the job resumes from. */
     chief->kept_at = chief->out->now;
+    chief_choose_period(chief);
     chief->gen.period.is_counting = is_wanted(chief);
     chief->gen.period.from_step = chief->order.commit_step;
     chief_count_anew(chief, chief->highest);
@@ -62,7 +115,7 @@ void chief_begin_period(struct chief *chief)
 int64_t chief_period_until(const struct chief *chief)
 {
     bool waits = chief->gen.period.is_counting && !chief->gen.period.rings_at;
-    return waits ? chief->gen.period.from_at + chief->params->every_ns : CLOCK_NEVER;
+    return waits ? chief->gen.period.from_at + chief->every_ns : CLOCK_NEVER;
 }
 
 bool chief_period_is_over(struct chief *chief)

@@ -69,8 +69,8 @@ static int64_t grace_of(const struct chief *chief)
     return chief->notice.deadline - chief->notice.at;
 }
 
-/* A save is worth more than a clean stop: node 0 gives it up only when even a quick save would end
- * too late. */
+/* A save is worth more than a clean stop: node 0 gives it up only if even a quick save would be
+ * late. */
 int64_t chief_abort_at(const struct chief *chief)
 {
     if (!chief->notice.is_live || chief->gen.is_trained)
@@ -95,9 +95,9 @@ static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t sa
     return step + save + (more > step / 2 ? more : step / 2);
 }
 
-/* The step where a rank is by now, estimated from the step that its node told last. Nodes tell
- * their steps at different times, so the told steps cannot be compared. A rank that had stood for
- * two steps' time is assumed to stand still. */
+/* The step where a rank is by now, estimated from the step that its node reported last. Nodes
+ * report at different times, so the reported steps cannot be compared. A rank that had stood at one
+ * step for the time of two steps is assumed to be there still. */
 static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
 {
     bool stands = peer->rate * (double)(peer->read_at - peer->moved_at) > 2;
@@ -122,11 +122,11 @@ static int64_t time_for(const struct peer *peer, double steps)
     return ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
 }
 
-/* The time until the save begins: the slowest node reaches the furthest rank and finishes a step. A
- * step that is already late is expected to take as long again. */
-static int64_t time_to_save_step(const struct chief *chief)
+/* How long the slowest node takes for a step. `catches_up`: the node first reaches the furthest
+ * rank, as before a save. A step that is already late is expected to take as long again. */
+static int64_t time_of_step(const struct chief *chief, bool catches_up)
 {
-    double furthest = furthest_by_now(chief);
+    double furthest = catches_up ? furthest_by_now(chief) : 0;
     int64_t longest = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
@@ -157,13 +157,14 @@ void chief_plan(struct chief *chief)
     if (!chief->notice.is_live || chief->gen.is_trained || chief->out->now < chief->replan_at)
         return;
     chief->replan_at = chief->out->now + REPLAN_NS;
-    int64_t steps = time_to_save_step(chief);
     int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;
+    int64_t steps = time_of_step(chief, true);
     int64_t last = time_for_last(chief, steps, save) + expected_agreement(chief);
     if (chief->saves_itself) /* the program may just have begun a save of its own */
         last += chief->save_ns;
     chief->notice.final_at = chief->notice.deadline - grace_reserve(grace_of(chief)) - last;
-    chief->notice.least_ns = steps > chief->save_ns / WORTH ? steps : chief->save_ns / WORTH;
+    int64_t step = time_of_step(chief, false);
+    chief->notice.least_ns = step > chief->save_ns / WORTH ? step : chief->save_ns / WORTH;
 }
 
 /* A notice is live, and the training may still end for it. */

@@ -12,15 +12,30 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/common/grace.h"
+#include "core/common/known.h"
 
 #include <stdio.h>
+
+#define WHY_NOT_SIZE 192
 
 /* --- whether --- */
 
 static bool is_start_failure(const struct chief *chief)
 {
-    int64_t lasted = chief->out->now - chief->gen.began_at;
-    return !any_is(chief, FACT_STEPPED) && lasted < chief->params->restart.startup_ns;
+    int64_t until = chief->order.end == END_NONE ? chief->out->now : chief->gen.stopped_at;
+    return !any_is(chief, FACT_STEPPED) &&
+           until - chief->gen.began_at < chief->params->restart.startup_ns;
+}
+
+/* A failure repeats only if it ends the start. Once a step was finished, the program and its
+ * settings are good; a later failure may come from a slow file system. For a program that does not
+ * attach, only the time shows how far it is. */
+static void find_what_repeats(const struct chief *chief, char *what, size_t size)
+{
+    bool has_attached = any_is(chief, FACT_ATTACHED);
+    what[0] = '\0';
+    if (!chief->has_stepped && (has_attached || is_start_failure(chief)))
+        known_repeats(&chief->gen.cause, has_attached, what, size);
 }
 
 /* " from step 120, in 4 s" */
@@ -31,20 +46,22 @@ static void add_plan(const struct chief *chief, int64_t pause, char *text, size_
     if (chief->order.commit_step)
         str_addf(text, size, " from step %llu", ull(chief->order.commit_step));
     if (pause >= unit)
-        str_addf(text, size, ", in %s at the soonest",
+        str_addf(text, size, ", in %s at the earliest",
                  str_about(pause / unit * unit, in, sizeof in));
 }
 
 void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
 {
+    char text[WHY_NOT_SIZE], repeats[WHY_NOT_SIZE / 2], why[PEERMSG_WHY_SIZE];
     struct restart_failure failure = {.now = chief->out->now,
                                       .code = end->code,
                                       .is_start = is_start_failure(chief),
                                       .has_ranks = any_is(chief, FACT_ATTACHED),
                                       .has_commit =
-                                          chief->order.commit_step > chief->gen.first_step};
-    char text[96], why[PEERMSG_WHY_SIZE];
+                                          chief->order.commit_step > chief->gen.first_step,
+                                      .repeats = repeats};
     int64_t pause;
+    find_what_repeats(chief, repeats, sizeof repeats);
     str_copy(why, sizeof why, end->why);
     struct chief_end this_end = *end;
     this_end.restarts = restart_allows(&chief->restart, &failure, &pause, text, sizeof text);
@@ -56,6 +73,7 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
         return;
     }
     chief->gen.restart_at = chief->out->now + pause;
+    chief->failures += any_is(chief, FACT_STEPPED);
     chief_end(chief, &this_end);
     str_addf(why, sizeof why, "; restarting in place");
     add_plan(chief, pause, why, sizeof why);
@@ -66,7 +84,7 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
 void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
 {
     struct chief_end this_end = *end;
-    this_end.restarts = chief->params->restart.after_notice;
+    this_end.restarts = chief->params->restart.after_notice && !any_is(chief, FACT_STOPS);
     chief_end(chief, &this_end);
     if (!this_end.restarts)
         return;
@@ -128,6 +146,17 @@ static bool is_ended_by_notice(const struct chief *chief)
     return chief_notice_is_near(chief);
 }
 
+/* The cause may have become another one since the restart was ordered: a victim's failure is often
+ * heard first, and a text may come late. */
+static bool is_final_after_all(const struct chief *chief, char *text, size_t size)
+{
+    char repeats[WHY_NOT_SIZE / 2];
+    const struct restart_failure failure = {.code = chief->gen.cause.code, .repeats = repeats};
+    find_what_repeats(chief, repeats, sizeof repeats);
+    return chief->gen.cause.fault != FAULT_NONE &&
+           restart_is_final(&chief->params->restart, &failure, text, size);
+}
+
 /* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
 static bool is_due(const struct chief *chief)
 {
@@ -138,14 +167,15 @@ static bool is_due(const struct chief *chief)
 /* --- the next generation --- */
 
 /* Forgets the node's last generation, but keeps its open requests for a checkpoint. Its notice
- * holds in the next generation, too. */
+ * holds in the next generation, too. A request to save and end the job is given up. */
 static void forget(struct chief *chief, struct peer *peer)
 {
     struct notice_label notice = peer->status.notice;
-    uint32_t asked = peer->status.checkpoint_asked;
+    uint32_t asked = peer->status.checkpoint_asked, stops = peer->status.stop_asked;
     chief_reset(chief, peer);
     peer->status.notice = notice;
     peer->status.checkpoint_asked = asked;
+    peer->status.stop_asked = peer->stops_given_up = stops;
     chief->checkpoints += asked;
     peer->rate = 0;
     peer->is_paced = false;
@@ -153,8 +183,7 @@ static void forget(struct chief *chief, struct peer *peer)
     chief_note(chief, peer);
 }
 
-/* In the next generation, a notice that is not near yet counts as one that came before its first
- * step. */
+/* In the next generation, a notice that is not near counts as given before the first step. */
 static void renew_notice(struct chief *chief)
 {
     chief->notice.at = chief->out->now;
@@ -197,7 +226,7 @@ static void renew(struct chief *chief)
 
 void chief_decide_restart(struct chief *chief)
 {
-    char who[96], because[160];
+    char who[96], because[WHY_NOT_SIZE];
     if (!chief_is_restarting(chief))
         return;
     if (any_is(chief, FACT_LOST)) {
@@ -206,6 +235,8 @@ void chief_decide_restart(struct chief *chief)
         end_preempted(chief);
     } else if (any_is(chief, FACT_INTERRUPTED)) {
         end_as_failed(chief, "a signal has told the job to end");
+    } else if (is_final_after_all(chief, because, sizeof because)) {
+        end_as_failed(chief, because);
     } else if (any_is(chief, FACT_LEFT)) {
         snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
                  chief_rank_of(chief, chief_first(chief, FACT_LEFT)));

@@ -85,7 +85,8 @@ static void check_world(struct chief *chief, struct roster *roster)
                      s->world_size, first, world);
         world = world ? world : s->world_size;
         if (!stride_join(&chief->gen.stride, stride_make(s->first_step, s->stride)))
-            complain(roster, "node %d and node %d never stop at a common step", first, i);
+            complain(roster, "node %d and node %d have no common step at which both can save",
+                     first, i);
     }
     if (world > CORE_WORLD_MAX)
         complain(roster, "node %d says that the world has %u ranks", first, world);

@@ -44,7 +44,7 @@ static void propose(struct chief *chief)
     chief->order.leave = false;
     chief->is_changed = true;
     chief_note_all(chief);
-    out_log(chief->out, LOG_INFO, "round", "%u: proposing to save at step %llu (ballot %u)",
+    out_log(chief->out, LOG_DEBUG, "round", "%u: proposing to save at step %llu (ballot %u)",
             chief->gen.round, ull(step), chief->gen.ballot);
 }
 
@@ -108,13 +108,13 @@ static void decide(struct chief *chief)
     if (!PROMISE(1, chief->out, chief_all_say(chief, says_yes)))
         return;
     chief->order.phase = PHASE_DECIDED;
-    chief->order.ends_run = chief->gen.wants_to_end;
+    chief->order.ends_run = chief->gen.wants_to_end || any_is(chief, FACT_STOPS);
     chief->is_changed = true;
     chief->agreement_ns = chief->out->now - chief->gen.proposed_at;
     for (int i = 0; i < chief->params->nnodes; i++)
         chief->peers[i].is_paced = false;
     out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->gen.round,
-            ull(chief->order.save_step), chief->gen.wants_to_end ? ", then leaves" : "");
+            ull(chief->order.save_step), chief->order.ends_run ? ", then leaves" : "");
 }
 
 static void decide_proposed(struct chief *chief)
@@ -132,7 +132,9 @@ static void decide_proposed(struct chief *chief)
      */
     if (!all_are(chief, FACT_VOTED))
         return;
-    if (chief->notice.is_live && !any_is(chief, FACT_STEPPED) && !chief_awaits_first_step(chief)) {
+    bool is_wanted =
+        any_is(chief, FACT_STOPS) || (chief->notice.is_live && !chief_awaits_first_step(chief));
+    if (is_wanted && !any_is(chief, FACT_STEPPED)) {
         chief_leave_unsaved(chief); /* each vote came with freshly read steps */
         return;
     }
@@ -188,9 +190,13 @@ static void write_commit(struct chief *chief, enum chief_writing what, uint64_t 
         chief->writing = COMMIT_NOTHING;
         return;
     }
-    out_act(chief->out, &(struct action){.type = ACT_COMMIT,
-                                         .step = step,
-                                         .save_ns = chief_save_time(chief, what == COMMIT_ROUND)});
+    bool is_last = what == COMMIT_ROUND && chief->gen.wants_to_end;
+    out_act(chief->out,
+            &(struct action){.type = ACT_COMMIT,
+                             .step = step,
+                             .save_ns = chief_save_time(chief, what == COMMIT_ROUND),
+                             .ran_ns = chief_has_run(chief),
+                             .failures = chief->params->failures + chief->failures + !is_last});
 }
 
 /* A rank ended before the save step, and all other ranks have saved or ended. */
@@ -287,7 +293,7 @@ static void decide_own(struct chief *chief)
         return;
     }
     out_log(chief->out, LOG_WARN, "commit",
-            "step %llu is not committed: not every rank has saved it, or it was too long ago",
+            "step %llu is not committed: not every rank has saved it, or its save is too old",
             ull(own.lowest));
     close_own(chief, own.lowest);
 }
@@ -311,11 +317,13 @@ void chief_decide_round(struct chief *chief)
 static void committed_round(struct chief *chief)
 {
     chief_note_saved(chief);
+    chief_choose_period(chief);
     chief->replan_at = 0;
     chief_plan(chief);
     bool is_due = chief->notice.is_live && !chief->gen.is_trained && !chief_trains_on(chief);
     /* If every rank is done, the job ends with success instead. */
-    bool leaves = (chief->gen.wants_to_end || is_due) && !all_are(chief, FACT_DONE);
+    bool is_wanted = chief->gen.wants_to_end || is_due || any_is(chief, FACT_STOPS);
+    bool leaves = is_wanted && !all_are(chief, FACT_DONE);
     chief->gen.wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");
     if (!leaves && !all_are(chief, FACT_DONE))

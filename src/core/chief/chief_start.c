@@ -11,6 +11,8 @@
 
 /* The log names the missing nodes again, each time after twice the pause, up to this pause. */
 #define LAST_WORD_GAP_NS (300 * NS_PER_S)
+/* A process that attaches has most often done so by then. */
+#define ATTACH_NS (60 * NS_PER_S)
 
 int64_t chief_join_until(const struct chief *chief)
 {
@@ -41,7 +43,7 @@ static void start(struct chief *chief)
     chief->order.start = true;
     chief->order.port = out_port(chief->out);
     chief->is_changed = true;
-    chief->gen.began_at = chief->out->now;
+    chief->gen.began_at = chief->began_at = chief->out->now;
     if (chief->params->nnodes > 1)
         out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
                 chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));
@@ -81,6 +83,8 @@ void chief_decide_start(struct chief *chief)
 {
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
+    } else if (any_is(chief, FACT_STOPS)) {
+        chief_stop(chief, OUTCOME_PREEMPTED, 0, "nothing was started");
     } else if (chief_notice_is_near(chief)) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
@@ -90,4 +94,22 @@ void chief_decide_start(struct chief *chief)
     } else if (chief->out->now >= chief->next_word_at) {
         say_who_is_missing(chief);
     }
+}
+
+int64_t chief_unattached_at(const struct chief *chief)
+{
+    bool is_expected = chief->params->save_mode == SAVE_ATTACH && !any_is(chief, FACT_ATTACHED);
+    bool is_over = chief->gen.has_told_unattached || all_are(chief, FACT_ENDED);
+    return is_expected && !is_over ? chief->gen.began_at + ATTACH_NS : CLOCK_NEVER;
+}
+
+void chief_say_unattached(struct chief *chief)
+{
+    if (chief->out->now < chief_unattached_at(chief))
+        return;
+    chief->gen.has_told_unattached = true;
+    out_log(
+        chief->out, LOG_WARN, "attach",
+        "no process has called pch_open() within 1 min: until one does, a notice saves nothing; "
+        "see --instrument and --save-mode signal");
 }

@@ -53,6 +53,8 @@ enum fact {
     FACT_LEFT,        /* processes that could not be ended are left on it */
     FACT_MOVES,       /* one of its ranks makes progress, or may yet */
     FACT_STANDS,      /* no rank makes progress, and one has stood for too long */
+    FACT_STOPS,       /* it was asked to save and end the job; that was not given up */
+    FACT_GAVE_UP,     /* one of its ranks has given up its wait for other ranks */
     FACT__COUNT
 };
 
@@ -72,7 +74,7 @@ struct peer {
     struct peer *anchored, *next;
     uint64_t facts;
     struct peer_stamp stamp;     /* of the newest STATUS; its seq is 0: none has come */
-    struct caller at;            /* the supervisor that is this node */
+    struct caller at;            /* the node's supervisor */
     struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
@@ -84,7 +86,8 @@ struct peer {
     int64_t notice_lead;
     uint32_t notice_version;
     uint32_t notice_hurry;
-    double rate; /* steps per nanosecond */
+    uint32_t stops_given_up; /* of its `stop_asked` */
+    double rate;             /* steps per nanosecond */
     /* its pace is measured from this step and time on */
     bool is_paced;
     uint64_t paced_step;
@@ -94,7 +97,7 @@ struct peer {
 
 enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
 
-/* A generation of the job. It begins with all zero, but for chief_begin_generation(). */
+/* A generation of the job. All fields begin at 0; chief_begin_generation() sets the others. */
 struct chief_generation {
     int64_t began_at;
     uint64_t first_step; /* the commit that it resumes from; 0: none */
@@ -102,13 +105,15 @@ struct chief_generation {
     /* All commands have ended with success, before any notice or with every rank done: no notice
      * matters any more. */
     bool is_trained;
-    int64_t finished_at;  /* when all commands had ended with success; 0: not yet */
-    struct stride stride; /* common to all ranks */
+    bool has_told_unattached; /* the log has said that no process has attached */
+    int64_t finished_at;      /* when all commands had ended with success; 0: not yet */
+    struct stride stride;     /* common to all ranks */
     /* the round */
     bool wants_to_end;
     uint64_t least_step;           /* the save step is not below this, unless the training ends */
     int64_t proposed_at, begun_at; /* 0: not yet */
     int64_t first_saved_at;        /* CLOCK_NEVER: no rank has saved yet */
+    uint32_t stop_round;           /* was open while FACT_STOPS held; 0: none */
     uint64_t own_failed;           /* the newest own save that failed on a node */
     uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
     struct {
@@ -118,10 +123,14 @@ struct chief_generation {
         uint64_t rings_at; /* the step at which the period is over, 0: unknown */
     } period;              /* until the next save without a notice */
     struct {
-        int64_t look_at;  /* no rank moves; a hang is declared at this time at the earliest */
-        bool is_examined; /* the nodes examine their processes */
-        bool is_told;     /* this hang was reported */
-        int64_t until;    /* the end of the wait for the examination */
+        int64_t look_at;      /* no rank moves; a hang is declared at this time at the earliest */
+        bool is_examined;     /* the nodes examine their processes */
+        bool is_told;         /* this hang was reported */
+        int64_t until;        /* the end of the wait for the examination */
+        bool is_one;          /* when it was found, one rank alone was behind */
+        bool gave_up;         /* a rank has given up its wait: the limits no longer matter */
+        int64_t others_until; /* until then other ranks may give up, too */
+        char who[256]; /* with gave_up: the rank that is behind, for the message; "": unknown */
         /* the rank that was behind in the last examination, and whether that was news */
         const struct peer *whom;
         int32_t rank;
@@ -129,6 +138,7 @@ struct chief_generation {
         uint8_t phase;
         bool is_news;
     } hang;
+    int64_t median_at;    /* when the median for slow ranks is computed next */
     struct causes causes; /* the failures */
     struct causes finals; /* why the job must not begin again: replaced, or stopped */
     /* the end */
@@ -136,7 +146,8 @@ struct chief_generation {
     bool was_preempted;      /* a notice was near when the job failed */
     int64_t stopped_at, end_deadline, leave_deadline;
     uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
-    int64_t restart_at;    /* with order.restart: when the next one begins, if all are gone */
+    int64_t restart_at;    /* with order.restart: when the next generation begins, if all nodes are
+                            * gone */
     bool waits_for_notice; /* the next generation also waits until no notice is live */
 };
 
@@ -145,8 +156,8 @@ struct chief {
     struct out *out;
     struct peer *peers; /* nnodes of them */
     int count[FACT__COUNT];
-    uint64_t highest; /* the highest step that any node has told */
-    int nhighest;     /* how many nodes have told it */
+    uint64_t highest; /* the highest step that any node has reported */
+    int nhighest;     /* how many nodes have reported `highest` */
     struct peer_order order;
     uint32_t generation;
     struct chief_generation gen;
@@ -176,6 +187,10 @@ struct chief {
     uint32_t saves_seen;       /* saves whose time was measured in this attempt */
     int64_t agreement_ns;      /* how long the last agreement took; 0: none yet */
     int64_t kept_at;           /* the steps before this time are committed */
+    int64_t every_ns;          /* the time between two saves without a notice; 0: not by time */
+    bool has_chosen;           /* every_ns, by what was seen */
+    int64_t began_at;          /* the first generation; 0: it has not begun */
+    int failures;              /* generations of this attempt that failed after a step */
     uint32_t checkpoints;      /* requests, summed over all nodes */
     uint32_t checkpoints_told; /* requests that the log has called delayed */
     uint32_t checkpoints_done; /* requests that were served */
@@ -184,5 +199,5 @@ struct chief {
     bool has_committed;     /* in this attempt */
     bool has_stepped;       /* a rank has finished a step in this attempt */
     struct restart restart; /* the restarts that are left */
-    int64_t tell_until;     /* the job ended before the start, and late nodes are told; 0: not so */
+    int64_t tell_until; /* until when late nodes are told of an end before the start; 0: not so */
 };

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* A simple random generator is enough: it spreads the restarts of jobs that failed for the same
- * reason. */
+/* A simple random generator is enough: it spreads restarts after a common failure. */
 static uint64_t next_random(struct restart *r)
 {
     r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -36,15 +35,25 @@ static int64_t pause_before(struct restart *r, int before)
     return pause - (pause > 0 ? (int64_t)(next_random(r) % (uint64_t)(pause / 4 + 1)) : 0);
 }
 
-/* NULL: the restart is allowed. */
-static const char *what_forbids(const struct restart *r, const struct restart_failure *f,
-                                char *text, size_t size)
+bool restart_is_final(const struct restart_policy *policy, const struct restart_failure *f,
+                      char *text, size_t size)
+{
+    text[0] = '\0';
+    if (f->code >= 0 && f->code < 256 && policy->is_fatal[f->code])
+        str_addf(text, size, "%d is one of restart.fatal_codes", f->code);
+    else if (f->repeats[0])
+        str_addf(text, size, "%s repeats at each start", f->repeats);
+    return text[0];
+}
+
+/* True: `text` says what forbids the restart. */
+static bool is_forbidden(const struct restart *r, const struct restart_failure *f, char *text,
+                         size_t size)
 {
     const struct restart_policy *p = r->policy;
-    text[0] = '\0';
-    if (f->code >= 0 && f->code < 256 && p->is_fatal[f->code])
-        str_addf(text, size, "%d is one of restart.fatal_codes", f->code);
-    else if (p->no_progress > 0 && f->has_ranks && r->stale >= p->no_progress)
+    if (restart_is_final(p, f, text, size))
+        return true;
+    if (p->no_progress > 0 && f->has_ranks && r->stale >= p->no_progress)
         str_addf(text, size,
                  "%d generations in a row brought no commit (restart.no_progress_after)", r->stale);
     else if (f->is_start && r->starts > p->start_max)
@@ -53,9 +62,7 @@ static const char *what_forbids(const struct restart *r, const struct restart_fa
     else if (!f->is_start && r->n >= p->max)
         str_addf(text, size, "the %d restart%s of restart.max %s spent", p->max,
                  p->max == 1 ? "" : "s", p->max == 1 ? "is" : "are");
-    else
-        return NULL;
-    return text;
+    return text[0];
 }
 
 bool restart_allows(struct restart *r, const struct restart_failure *f, int64_t *ret_pause,
@@ -67,7 +74,7 @@ bool restart_allows(struct restart *r, const struct restart_failure *f, int64_t 
     forget_old(r, f->now);
     r->starts = f->is_start ? r->starts + 1 : 0;
     r->stale = f->has_commit ? 0 : r->stale + 1;
-    if (what_forbids(r, f, text, size))
+    if (is_forbidden(r, f, text, size))
         return false;
     *ret_pause = pause_before(r, f->is_start ? r->starts - 1 : r->n);
     if (f->is_start)

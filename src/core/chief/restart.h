@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* It begins with all zero, but for its first two fields. */
+/* All fields but the first two begin at 0. */
 struct restart {
     const struct restart_policy *policy;
     uint64_t random;             /* varies the pauses */
@@ -25,9 +25,14 @@ struct restart_failure {
     int64_t now;
     int code;       /* the exit code that the job would end with */
     bool is_start;  /* it failed before it trained */
-    bool has_ranks; /* processes had attached, so it could have committed */
+    bool has_ranks; /* processes had attached, so a commit was possible */
     bool has_commit;
+    const char *repeats; /* what will come back at each start; "": nothing is known to */
 };
+
+/* True if the failure forbids a restart whatever budget is left; `text` then says why. */
+bool restart_is_final(const struct restart_policy *policy, const struct restart_failure *failure,
+                      char *text, size_t size);
 
 /* Counts the failure. True: the next generation may begin after `*ret_pause`; `text` gives its
  * number. False: `text` says what forbids it; "" if restarts are off. */

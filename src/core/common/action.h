@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * action: the output of the core. The shell performs each action in the call that passes it, or
- * queues it in order. It must not call the core from there.
+ * queues it in order. That call must not call the core.
  */
 #pragma once
 
@@ -62,11 +62,15 @@ struct action {
         } proc;
         struct {
             uint64_t step;
-            /* with ACT_PREPARE: the number of ranks that saved it here; and an earlier prepared
-             * step that may still commit, 0: none */
+            /* with ACT_PREPARE: the number of ranks here that saved the step; and an earlier
+             * prepared step that may still commit, 0: none */
             int ranks;
             uint64_t own;
             int64_t save_ns; /* with ACT_COMMIT: how long a save takes, 0: unknown */
+            /* the same: how long the job has run, and how often it failed, in all attempts; this
+             * attempt counts as one more, unless it ends with this commit */
+            int64_t ran_ns;
+            int failures;
         };
         bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */
         struct {

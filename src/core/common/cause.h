@@ -20,7 +20,8 @@ struct causes {
 /* The fault is the end of a process, so another failure may have caused it. */
 static inline bool cause_is_process(unsigned fault)
 {
-    return fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT;
+    return fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT ||
+           fault == FAULT_GAVE_UP;
 }
 
 /* The time of a failure for the order of failures. A crash counts as a little earlier than it was
@@ -30,6 +31,6 @@ int64_t cause_counts_from(unsigned fault, int code, int64_t at);
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
 /* NULL: nothing has failed. */
 const struct peer_cause *causes_first(const struct causes *causes);
-/* The same failure with the same text. Its time is not compared, because each message makes it more
- * exact. */
+/* The same failure with the same text. Times are not compared: each message makes them more exact.
+ */
 bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b);

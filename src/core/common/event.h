@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/policy.h"
 #include "wire/notice.h"
+#include "wire/page.h"
 #include "wire/peermsg.h"
 #include "wire/procmsg.h"
 
@@ -24,15 +25,15 @@ enum event_type {
     EV_STOP_ASKED,    /* a user asks for the end of the job, without a new start */
     EV_CHILD_STARTED, /* answers ACT_START, once per child */
     EV_CHILD_FAILED,  /* answers ACT_START: the child could not be started */
-    EV_CHILD_DYING,   /* it has died with a known status; the kernel may free its memory for
-                         seconds; then comes EV_CHILD_EXITED */
+    EV_CHILD_DYING,   /* the command has died with a known status; the kernel may free its memory
+                       * for seconds; then comes EV_CHILD_EXITED */
     EV_CHILD_EXITED,
     EV_TREE_EMPTY,      /* no process of the job is left on this node */
     EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
     EV_PROC_MESSAGE,    /* any other message of an attached process */
-    EV_PROC_GONE,       /* its connection is closed */
+    EV_PROC_GONE,       /* the connection of a process is closed */
     EV_PROC_UNATTACHED, /* a process cannot attach */
-    EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: its checkpoint is unknown */
+    EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: the rank's checkpoint is unknown */
     EV_STEPS,           /* answers ACT_READ_STEPS */
     EV_EXAMINED,        /* answers ACT_EXAMINE */
     EV_PREPARED,        /* answers ACT_PREPARE */
@@ -63,7 +64,10 @@ struct event {
             int sender_pid; /* for the log, 0: unknown */
         } signal;
         const struct notice *notice;
-        const char *why; /* with EV_STOP_ASKED: "stopped by …", for people */
+        struct {
+            const char *why; /* "stopped by …", for people */
+            bool saves;      /* the job first saves: without a commit it goes on */
+        } stop;
         struct {
             int index; /* 0 … children - 1 */
             int pid;
@@ -80,20 +84,23 @@ struct event {
         } proc;
         struct {
             const uint64_t *by_slot; /* CORE_SLOTS_MAX steps; the steps of free slots are ignored */
-            const uint8_t *phase_by_slot; /* as many of enum page_phase; NULL: all train */
-            int64_t output_at;            /* when the commands last printed; 0: unknown, or never */
+            const uint8_t *phase_by_slot;       /* as many of enum page_phase; NULL: all train */
+            const struct page_own *own_by_slot; /* as many; NULL: unknown */
+            int64_t output_at; /* when the commands last printed; 0: unknown, or never */
         } steps;
         struct {
             uint32_t number;
             int stopped_pid; /* the pid of a stopped rank (a debugger, SIGSTOP), 0: none */
             bool is_traced;  /* a debugger holds it, so its user can let it go on */
         } examined;
-        const struct err *unwritten; /* with EV_PREPARED, EV_COMMITTED; NULL: it is on disk */
+        const struct err
+            *unwritten; /* with EV_PREPARED, EV_COMMITTED; NULL: the record is on disk */
         struct {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
             const char *why;           /* with EV_PEER_DOWN and EV_PEER_STRANGE */
-            bool has_ended;   /* with the same two: the other supervisor closed it, or died */
+            bool has_ended;   /* with the same two: the other supervisor closed the connection, or
+                               * died */
             const char *from; /* with a HELLO: the address, for people; may be NULL */
         } peer;
     };

@@ -33,10 +33,10 @@ struct grace_notice {
     int signal;       /* the signal that gave it; 0: a notice source gave it */
     int64_t last_at;  /* when its newest repeat that counted came; only for signals */
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
-    int64_t deadline; /* CLOCK_NEVER: it ends nothing */
+    int64_t deadline; /* CLOCK_NEVER: the notice ends nothing */
     bool is_served;   /* its deadline has passed, and the job goes on: it no longer counts */
     bool is_repeated; /* it ends nothing, but asks for a save before its deadline */
-    bool is_saved;    /* that save was asked for */
+    bool is_saved;    /* the save was asked for */
     int64_t lead;     /* how long before the deadline a program that does not attach is asked */
 };
 
@@ -47,7 +47,7 @@ struct grace {
     bool is_live;     /* a notice ends the run; `first` is the earliest such notice */
     int first;
     int64_t deadline;
-    int64_t at; /* since when it is live */
+    int64_t at; /* since when a notice is live */
     enum grace_hurry hurry;
 };
 
@@ -66,25 +66,26 @@ enum grace_change {
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
 /* A training process got a preempting signal. It is a notice only if no notice is live. */
 enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
-/* A source gives a notice. grace_ns: the time that is left if the notice gives none, or a past one.
+/* A source gives a notice. grace_ns: the time that is left if the notice has no deadline or a past
+ * one.
  */
 enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
                                int64_t grace_ns);
 /* The job goes on after a notice: notices whose deadline has passed end nothing any more. Signals
  * are forgotten. A notice of a source stays known, so that its repeat is not new. */
 void grace_serve(struct grace *grace, int64_t now);
-/* One of the notices is a signal. A process may have caught that signal, too. */
+/* One of the notices is a signal. A process may have caught the signal, too. */
 bool grace_has_signal(const struct grace *grace);
 /* When to ask for the next save for a repeated notice, if a save takes `save_ns`, 0: unknown;
- * CLOCK_NEVER: there is none. */
+ * CLOCK_NEVER: no such save. */
 int64_t grace_save_at(const struct grace *grace, int64_t save_ns);
-/* That save was asked for. */
+/* The save for a repeated notice was asked for. */
 void grace_saved(struct grace *grace, int64_t save_ns, int64_t now);
 /* The notice that the node acts upon; only while is_live. */
 const struct grace_notice *grace_first(const struct grace *grace);
 /* CLOCK_NEVER: none is live. */
 int64_t grace_deadline(const struct grace *grace);
-/* A duration that a peer told, clamped to a year, so that no sum of it overflows. */
+/* A duration that a peer has sent, limited to a year, so that no sum with it overflows. */
 int64_t grace_clamp(int64_t left_ns);
 /* When a notice is near: from then on the job prepares for its end. Before that the notice is a
  * plan: the job starts, restarts in place and is watched as usual. A signal leaves exactly its
@@ -92,7 +93,7 @@ int64_t grace_clamp(int64_t left_ns);
 int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns);
 /* How much of a grace period is kept for stopping processes that do not end by themselves. */
 int64_t grace_margin(int64_t left_ns);
-/* The same for an open save, which would be lost: leaves time only for SIGKILL. */
+/* As grace_margin(), for an open save: leaves time only for SIGKILL, to keep the save. */
 int64_t grace_least_margin(int64_t left_ns);
 /* How long before the deadline the last save is planned to be on disk. */
 int64_t grace_reserve(int64_t left_ns);

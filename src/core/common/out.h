@@ -23,7 +23,8 @@ struct out {
 };
 
 /* Asserts promise `number` of DESIGN.md. False: pchrun has broken it, and the caller must not go
- * on. The log says so, which ends every test; in a run the job then fails, without another commit.
+ * on. The log names the promise, and every test ends; in a run the job fails, without another
+ * commit.
  */
 #define PROMISE(number, out, holds) out_promise(out, number, holds, #holds)
 bool out_promise(struct out *out, int number, bool holds, const char *what);

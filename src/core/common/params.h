@@ -33,12 +33,13 @@ enum outcome {
 
 struct watchdog_plan {
     enum watchdog_mode mode;
-    /* How long a rank may stand in a phase, 0: for ever. Except in PAGE_START, `factor` times the
-     * longest pause that a rank came out of counts if it is longer. */
+    /* How long a rank may stay in a phase, 0: for ever. Except in PAGE_START, the limit is at least
+     * `factor` times the longest pause that a rank came out of. */
     int64_t limit_ns[PAGE_PHASES];
     int factor;
-    int64_t silence_ns;  /* how long commands that do not attach may be silent, 0: for ever */
-    int64_t evidence_ns; /* how long an examination may take */
+    bool follows_timeout; /* a step's limit ends before the ranks' collectives give up */
+    int64_t silence_ns;   /* how long commands that do not attach may be silent, 0: for ever */
+    int64_t evidence_ns;  /* how long an examination may take */
 };
 
 struct signal_plan {
@@ -49,16 +50,17 @@ struct signal_plan {
 struct core_params {
     int node_rank, nnodes;
     int children;         /* commands to start on this node, 0 is legal */
-    int expected_procs;   /* processes that will attach to this node; -1: the first one tells it,
-                             else 1 */
+    int expected_procs;   /* processes that will attach to this node; -1: as the first process
+                           * tells, else 1 */
     uint32_t attempt;     /* known to the chief; members learn it at the join */
     uint64_t resume_step; /* last commit in the state directory, 0: none */
     bool has_record;      /* there is a state directory */
     uint64_t incarnation; /* random */
     char host[64];        /* for people */
     int pid;              /* of pchrun; for people */
-    char job[64];
-    char settings[1024]; /* the settings that must be equal on all nodes, "name=value\n"… */
+    char job[64];         /* for people */
+    char identity[64];    /* what all nodes of the job must say, see config_job_identity() */
+    char settings[1024];  /* the settings that must be equal on all nodes, "name=value\n"… */
 
     struct signal_plan signals[65]; /* by signal number */
     int64_t grace_ns;               /* of a notice that does not say how much time is left */
@@ -66,10 +68,12 @@ struct core_params {
     int64_t save_ns; /* how long a save took in earlier attempts, 0: unknown */
     enum save_mode save_mode;
     int save_signal; /* with SAVE_SIGNAL */
-    /* a save without a notice after so many steps, or so much time, since the last commit; 0: off
-     */
+    /* a save without a notice after this many steps, or time, since the last commit; 0: off */
     uint64_t every_steps;
     int64_t every_ns;
+    int64_t every_most_ns; /* the chief chooses a time from every_ns to this; 0: it is every_ns */
+    int64_t ran_ns;        /* how long earlier attempts ran */
+    int failures;          /* how many of them failed after a commit */
 
     int64_t join_timeout_ns;
     int64_t heartbeat_interval_ns, heartbeat_timeout_ns;

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a node stands in its life. */
+/* The states of a node, from its join to its end. */
 enum node_state {
     NODE_WAITING,    /* for the join */
-    NODE_RUNNING,    /* its processes were started; it stays here when they have ended */
-    NODE_SAVING,     /* only in reports: it runs, and a round is open */
-    NODE_RESTARTING, /* only in reports: it stops or leaves, and another generation follows */
+    NODE_RUNNING,    /* its processes were started; the node stays here when they have ended */
+    NODE_SAVING,     /* only in reports: the node runs, and a round is open */
+    NODE_RESTARTING, /* only in reports: the node stops or leaves, and another generation follows */
     NODE_STOPPING,   /* the job ends: the ladder runs */
     NODE_LEAVING,    /* no process is left here; waits for the other nodes */
     NODE_DONE,

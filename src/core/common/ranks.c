@@ -21,6 +21,15 @@ struct member *ranks_at(const struct ranks *ranks, int number)
     return (struct member *)(counter < 0 ? &ranks->members[number] : &ranks->counters[counter]);
 }
 
+bool ranks_gave_up(const struct ranks *ranks)
+{
+    const struct member *m;
+    for (int i = 0; (m = ranks_at(ranks, i)); i++)
+        if (m->gave_up)
+            return true;
+    return false;
+}
+
 struct member *ranks_of_slot(const struct ranks *ranks, int slot)
 {
     struct member *m;
@@ -100,13 +109,13 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
                        who->world_size, ranks->world_size);
     if (ranks->expected != RANKS_UNKNOWN && who->local_world_size != ranks->expected)
         return err_set(err, ERR_PROTOCOL, 0,
-                       "rank %d says that this node has %d ranks; %d are expected (procs.per_node, "
-                       "-n, or the first to attach)",
+                       "rank %d says that this node has %d ranks; %d are expected, by "
+                       "procs.per_node, by -n, or by the first rank that attached",
                        who->rank, who->local_world_size, ranks->expected);
     if (who->step > RANKS_STEP_MAX)
         return err_set(err, ERR_PROTOCOL, 0,
-                       "rank %d says that it starts from step %llu, which no training reaches",
-                       who->rank, ull(who->step));
+                       "rank %d says that it starts from step %llu, which is too high", who->rank,
+                       ull(who->step));
     if (who->local_world_size < 1 || who->local_world_size > CORE_SLOTS_MAX)
         return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be from 1 to %d",
                        who->local_world_size, CORE_SLOTS_MAX);
@@ -166,8 +175,8 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
     struct stride common = ranks->stride;
     if (!stride_join(&common, stride_make(msg->first_step, msg->stride))) {
         err_set(err, ERR_PROTOCOL, 0,
-                "rank %d stops every %llu steps from step %llu: no step is common to it and the "
-                "other ranks of this node",
+                "rank %d can save only every %llu steps from step %llu: the other ranks of this "
+                "node can save at none of these",
                 who.rank, ull(msg->stride), ull(msg->first_step));
         return NULL;
     }
@@ -240,8 +249,11 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
     const struct procmsg *msg = event->proc.msg;
     int here = msg->local_world_size, rank = msg->rank;
     if (rank >= CORE_WORLD_MAX || here > CORE_SLOTS_MAX || msg->step > RANKS_STEP_MAX) {
-        err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: a number is too high",
-                rank, here, ull(msg->step));
+        err_set(
+            err, ERR_PROTOCOL, 0,
+            "rank %d, one of %d on this node, says step %llu: one of these numbers is above its "
+            "limit; does the program pass them to libpch?",
+            rank, here, ull(msg->step));
         return NULL;
     }
     if (here == PROCMSG_UNKNOWN)
@@ -289,8 +301,9 @@ bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *
             m->step = step;
         else if (!m->is_counter)
             ok = err_set(err, ERR_PROTOCOL, 0,
-                         "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
-                         m->pid, ull(step));
+                         "rank %d (process %d) shows the impossible step %llu: the program has "
+                         "overwritten the memory that it shares with pchrun",
+                         m->rank, m->pid, ull(step));
     }
     return ok;
 }

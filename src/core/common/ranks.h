@@ -47,7 +47,9 @@ struct member {
     char reason[512];  /* the reason that it gave for its failure; "": none */
     int reason_code;
     int64_t reason_at;
-    int64_t gone_at; /* when its connection ended without success; 0: it did not */
+    bool gave_up;       /* that reason is that it gave up its wait for other ranks */
+    int64_t timeout_ns; /* after which its collectives give up, as it told; 0: unknown */
+    int64_t gone_at;    /* when its connection ended without success; 0: it did not */
     uint64_t step, first_step, last_step;
     /* the agreed rounds, by number, 0: none */
     uint32_t served_round; /* the rank has begun its save in it */
@@ -62,10 +64,12 @@ struct member {
     uint64_t wait_step;
     int64_t wait_since;
     bool is_wait_told;
+    struct page_own pace; /* as last read */
+    bool is_slow;
     struct { /* from the watchdog's last reading */
         uint64_t step;
         enum page_phase phase;
-        int64_t since; /* since when it stands at this step and phase */
+        int64_t since; /* since when it is at this step and phase */
         bool is_dead;  /* its command has ended; another process holds the connection */
     } stand;
 };
@@ -124,5 +128,7 @@ uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above);
  * oldest is forgotten, too. */
 void ranks_add_own(struct member *member, uint64_t step, uint64_t over);
 bool ranks_has_own(const struct member *member, uint64_t step);
+/* A rank or counter has given up its wait for other ranks. */
+bool ranks_gave_up(const struct ranks *ranks);
 /* "0-3,8". False if it does not fit. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size);

@@ -4,13 +4,16 @@
 #include "core/common/watchdog.h"
 
 #include "base/clock.h"
+#include "base/str.h"
+#include "core/common/slowness.h"
 
-/* The longest pause is remembered for one to two times TERM_NS. That covers a pause that comes once
- * an epoch. */
+/* Remembers the longest pause for one to two times TERM_NS, to cover a pause once an epoch. */
 #define TERM_NS (6 * 3600 * NS_PER_S)
 /* How often the steps are read within the shortest limit. */
 #define LOOKS       8
 #define LOOK_MIN_NS (100 * NS_PER_MS)
+/* The same for slow ranks. */
+#define LOOK_SLOW_NS (5 * NS_PER_S)
 
 static const struct watchdog_plan *plan_of(const struct watchdog *dog)
 {
@@ -42,19 +45,51 @@ static int64_t longest(const struct watchdog *dog, enum page_phase phase)
     return of[0] > of[1] ? of[0] : of[1];
 }
 
-/* CLOCK_NEVER: no limit. */
-static int64_t limit_of(const struct watchdog *dog, enum page_phase phase)
+/* How exactly the time-out of the rank's collectives is kept. An examination fits into it. */
+static int64_t margin_of(const struct watchdog *dog, const struct member *m)
+{
+    int64_t least = plan_of(dog)->evidence_ns + WATCHDOG_WORD_NS, timeout = m->timeout_ns;
+    return least > timeout / 5 ? least : timeout / 5;
+}
+
+/* A rank that has waited for so long may give up soon. CLOCK_NEVER: its collectives never do. */
+static int64_t within_timeout(const struct watchdog *dog, const struct member *m)
+{
+    int64_t timeout = m->timeout_ns;
+    return timeout ? timeout - clock_min(margin_of(dog, m), timeout / 2) : CLOCK_NEVER;
+}
+
+/* The limit of the rank ends before its collectives give up. A process that only counts does not
+ * tell an evaluation from a step, and ranks that evaluate apart wait for no other. */
+static bool follows_timeout(const struct watchdog *dog, const struct member *m,
+                            enum page_phase phase)
 {
     const struct watchdog_plan *plan = plan_of(dog);
-    if (plan->limit_ns[phase] == 0)
+    return phase == PAGE_TRAIN && plan->follows_timeout && !m->is_counter &&
+           within_timeout(dog, m) < plan->limit_ns[phase];
+}
+
+/* CLOCK_NEVER: no limit. */
+static int64_t limit_of(const struct watchdog *dog, const struct member *m, enum page_phase phase)
+{
+    const struct watchdog_plan *plan = plan_of(dog);
+    int64_t limit = plan->limit_ns[phase];
+    if (limit == 0)
         return CLOCK_NEVER;
+    if (follows_timeout(dog, m, phase))
+        limit = within_timeout(dog, m);
     int64_t by_experience = longest(dog, phase) * plan->factor;
-    return by_experience > plan->limit_ns[phase] ? by_experience : plan->limit_ns[phase];
+    return by_experience > limit ? by_experience : limit;
+}
+
+static int64_t start_limit(const struct watchdog *dog)
+{
+    return limit_of(dog, NULL, PAGE_START);
 }
 
 int64_t watchdog_start_until(const struct watchdog *dog)
 {
-    int64_t limit = limit_of(dog, PAGE_START);
+    int64_t limit = start_limit(dog);
     return limit == CLOCK_NEVER ? CLOCK_NEVER : dog->began_at + limit;
 }
 
@@ -91,20 +126,25 @@ static enum page_phase phase_of(const struct member *m, const struct watchdog_no
     return m->stand.phase == PAGE_TRAIN && !has_stepped ? PAGE_START : m->stand.phase;
 }
 
-/* A rank that waits for pchrun, and so for other ranks, is not stuck. */
+/* A rank that waits for pchrun, and so for other ranks, is not stuck. A rank that gave up its wait
+ * is about to end. */
 static bool is_watched(const struct member *m)
 {
-    return m->slot >= 0 && !m->is_ended && !m->stand.is_dead && m->wait == WAIT_NONE;
+    return m->slot >= 0 && !m->is_ended && !m->gave_up && !m->stand.is_dead && m->wait == WAIT_NONE;
 }
 
 /* When the steps are read next. */
 static void plan_look(struct watchdog *dog)
 {
+    dog->looked_at = dog->out->now;
     const struct watchdog_plan *plan = plan_of(dog);
     int64_t least = plan->silence_ns ? plan->silence_ns : CLOCK_NEVER;
+    const struct member *m;
     for (int i = 0; i < PAGE_PHASES; i++)
         if (plan->limit_ns[i])
             least = clock_min(least, plan->limit_ns[i]);
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
+        least = clock_min(least, within_timeout(dog, m));
     int64_t pause = least / LOOKS > LOOK_MIN_NS ? least / LOOKS : LOOK_MIN_NS;
     dog->look_at = least == CLOCK_NEVER ? CLOCK_NEVER : dog->out->now + pause;
 }
@@ -121,6 +161,26 @@ void watchdog_begin(struct watchdog *dog)
 void watchdog_heard(struct watchdog *dog, struct member *m)
 {
     m->stand.since = dog->moved_at = dog->out->now;
+}
+
+void watchdog_take_timeout(struct watchdog *dog, struct member *m, int64_t timeout_ns)
+{
+    char text[32], limit[32];
+    bool is_news = m->timeout_ns != timeout_ns;
+    m->timeout_ns = timeout_ns;
+    plan_look(dog);
+    if (!is_news || timeout_ns == 0)
+        return;
+    str_about(timeout_ns, text, sizeof text);
+    str_about(limit_of(dog, m, PAGE_TRAIN), limit, sizeof limit);
+    out_log(dog->out, LOG_DEBUG, "watchdog",
+            "the collectives of rank %d give up after %s; its step may take %s", m->rank, text,
+            limit);
+}
+
+bool watchdog_waited_out(const struct watchdog *dog, const struct member *m)
+{
+    return is_over(m->stand.since, within_timeout(dog, m), dog->out->now);
 }
 
 void watchdog_ended(struct watchdog *dog, int pid)
@@ -145,7 +205,7 @@ static bool has_moved(const struct member *m, const struct event *event, enum pa
 static bool is_telling(const struct watchdog *dog, const struct member *m, enum page_phase phase)
 {
     int64_t since = m->stand.since;
-    bool was_excused = is_over(since, limit_of(dog, phase), dog->out->now);
+    bool was_excused = is_over(since, limit_of(dog, m, phase), dog->out->now);
     return phase != PAGE_START && is_watched(m) && (!was_excused || dog->examined_at > since);
 }
 
@@ -165,6 +225,7 @@ static void read_member(struct watchdog *dog, struct member *m, const struct eve
     m->stand.step = event->steps.by_slot[m->slot];
     m->stand.phase = phase;
     m->stand.since = dog->moved_at = now;
+    m->gave_up = false;
     dog->has_told_stopped = false;
     dog->stopped_pid = 0;
 }
@@ -201,7 +262,7 @@ static bool is_behind(const struct watchdog *dog, const struct watchdog_node *no
     return phase_of(b, node) == PAGE_TRAIN && phase_of(a, node) != PAGE_TRAIN;
 }
 
-/* No process tells its steps, so the output of the commands must do. */
+/* No process tells its steps, so only the output of the commands shows progress. */
 static bool tells_by_output(const struct watchdog *dog)
 {
     return dog->ranks->n == 0 && dog->ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
@@ -216,7 +277,33 @@ static struct peer_watch view_of_output(const struct watchdog *dog)
     return (struct peer_watch){.motion = is_silent ? MOTION_SILENT : MOTION_MOVES,
                                .still_ns = ago,
                                .limit_ns = limit,
+                               .behind_rank = -1,
                                .behind_ago_ns = ago};
+}
+
+static void name_behind(const struct watchdog *dog, const struct member *behind,
+                        struct peer_watch *view)
+{
+    view->behind_rank = behind->rank;
+    view->behind_pid = behind->pid;
+    view->behind_step = behind->stand.step;
+    view->behind_ago_ns = dog->out->now - behind->stand.since;
+    view->behind_stopped = is_stopped(dog, behind);
+}
+
+/* A launcher ends its other ranks when one has given up. The rank that they waited for needs a
+ * signal, and so ends last. */
+static void name_last_to_end(const struct watchdog *dog, struct peer_watch *view)
+{
+    const struct member *m, *last = NULL;
+    for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
+        if (ranks_is_silent(m) && !m->gave_up && (!last || m->gone_at > last->gone_at))
+            last = m;
+    if (!last)
+        return;
+    name_behind(dog, last, view);
+    view->behind_phase = (uint8_t)last->stand.phase;
+    view->behind_count = 1;
 }
 
 /* A rank that has stood for long may have waited for a rank that just moved. So the limit of all
@@ -224,15 +311,18 @@ static struct peer_watch view_of_output(const struct watchdog *dog)
 static struct peer_watch view_of_ranks(const struct watchdog *dog, const struct watchdog_node *node)
 {
     int64_t now = dog->out->now;
-    struct peer_watch view = {.motion = MOTION_RESTS, .still_ns = now - dog->moved_at};
+    struct peer_watch view = {
+        .motion = MOTION_RESTS, .still_ns = now - dog->moved_at, .behind_rank = -1};
     const struct member *m, *behind = NULL;
     for (int i = 0; (m = ranks_at(dog->ranks, i)); i++) {
         if (!is_watched(m))
             continue;
         enum page_phase phase = phase_of(m, node);
-        int64_t limit = limit_of(dog, phase);
+        int64_t limit = limit_of(dog, m, phase);
         view.limit_ns = limit > view.limit_ns ? limit : view.limit_ns;
         view.still_ns = clock_min(view.still_ns, now - m->stand.since);
+        int64_t patience = follows_timeout(dog, m, phase) ? m->timeout_ns + margin_of(dog, m) : 0;
+        view.patience_ns = patience > view.patience_ns ? patience : view.patience_ns;
         if (!behind || is_behind(dog, node, m, behind)) {
             behind = m;
             view.behind_phase = (uint8_t)phase;
@@ -243,11 +333,7 @@ static struct peer_watch view_of_ranks(const struct watchdog *dog, const struct 
     if (!behind)
         return view;
     view.motion = is_over(now - view.still_ns, view.limit_ns, now) ? MOTION_STANDS : MOTION_MOVES;
-    view.behind_rank = behind->rank;
-    view.behind_pid = behind->pid;
-    view.behind_step = behind->stand.step;
-    view.behind_ago_ns = now - behind->stand.since;
-    view.behind_stopped = is_stopped(dog, behind);
+    name_behind(dog, behind, &view);
     return view;
 }
 
@@ -256,7 +342,7 @@ static void add_absent(const struct watchdog *dog, struct peer_watch *view)
 {
     int expected = dog->ranks->expected == RANKS_UNKNOWN ? 1 : dog->ranks->expected;
     int absent = expected - dog->ranks->n - dog->ranks->ncounters;
-    int64_t limit = limit_of(dog, PAGE_START);
+    int64_t limit = start_limit(dog);
     if (absent <= 0 || view->motion == MOTION_MOVES)
         return;
     if (!is_over(dog->began_at, limit, dog->out->now)) {
@@ -271,10 +357,10 @@ static void add_absent(const struct watchdog *dog, struct peer_watch *view)
 static struct peer_watch view_of(const struct watchdog *dog, const struct watchdog_node *node)
 {
     if (plan_of(dog)->mode == WATCHDOG_OFF || node->is_quiet)
-        return (struct peer_watch){.motion = MOTION_MOVES};
+        return (struct peer_watch){.motion = MOTION_MOVES, .behind_rank = -1};
     if (!node->is_running || dog->ranks->expected == 0)
-        return (struct peer_watch){.motion = MOTION_RESTS,
-                                   .still_ns = dog->out->now - dog->moved_at};
+        return (struct peer_watch){
+            .motion = MOTION_RESTS, .still_ns = dog->out->now - dog->moved_at, .behind_rank = -1};
     if (tells_by_output(dog))
         return view_of_output(dog);
     struct peer_watch view = view_of_ranks(dog, node);
@@ -285,12 +371,10 @@ static struct peer_watch view_of(const struct watchdog *dog, const struct watchd
 struct peer_watch watchdog_view(const struct watchdog *dog, const struct watchdog_node *node)
 {
     struct peer_watch view = view_of(dog, node);
-    if (view.motion < MOTION_ABSENT) /* no rank is behind */
-        view = (struct peer_watch){
-            .motion = view.motion, .still_ns = view.still_ns, .limit_ns = view.limit_ns};
-    if (view.motion != MOTION_STANDS)
-        view.behind_rank = -1;
     view.examined = dog->examined;
+    view.gave_up = ranks_gave_up(dog->ranks);
+    if (view.gave_up && view.behind_rank < 0)
+        name_last_to_end(dog, &view);
     return view;
 }
 
@@ -314,7 +398,7 @@ static void excuse(struct watchdog *dog)
         m->stand.since = dog->out->now;
 }
 
-/* Without a debugger the process is stopped for longer than any step may take. */
+/* Names a stopped process. Without a debugger, its stop counts as longer than any step may take. */
 static void tell_stopped(struct watchdog *dog, int pid, bool is_traced)
 {
     if (is_traced)
@@ -353,12 +437,26 @@ void watchdog_forgive(struct watchdog *dog, int64_t away)
 
 /* --- time --- */
 
+/* When the time for a step is read next. Whether ranks mark their waits is looked for ever more
+ * seldom. */
+static int64_t slow_look_at(const struct watchdog *dog)
+{
+    int64_t pause = (dog->looked_at - dog->began_at) / 2;
+    if (dog->ranks->nconnected + dog->ranks->ncounting < 2)
+        return CLOCK_NEVER;
+    if (pause < LOOK_SLOW_NS || slowness_is_known(dog->ranks))
+        pause = LOOK_SLOW_NS;
+    return dog->looked_at + pause;
+}
+
 int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node *node)
 {
     const struct core_params *params = dog->out->params;
     bool has_some = dog->ranks->nconnected > 0 || dog->ranks->ncounting > 0 || tells_by_output(dog);
-    bool is_alone = params->nnodes == 1 && plan_of(dog)->mode != WATCHDOG_OFF;
-    return is_alone && has_some && node->is_running ? dog->look_at : CLOCK_NEVER;
+    if (params->nnodes > 1 || !has_some || !node->is_running)
+        return CLOCK_NEVER;
+    int64_t look_at = plan_of(dog)->mode != WATCHDOG_OFF ? dog->look_at : CLOCK_NEVER;
+    return clock_min(look_at, slow_look_at(dog));
 }
 
 void watchdog_look(struct watchdog *dog)

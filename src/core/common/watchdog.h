@@ -13,6 +13,9 @@
 
 enum { WATCHDOG_TERMS = 2 };
 
+/* How long node 0's order of an examination, and the answers, may take. */
+#define WATCHDOG_WORD_NS (5 * NS_PER_S)
+
 struct watchdog {
     struct out *out;
     struct ranks *ranks;
@@ -20,11 +23,13 @@ struct watchdog {
     int64_t moved_at;  /* when a rank last attached, moved, sent a message or ended */
     int64_t output_at; /* when the commands last printed something; 0: unknown */
     int64_t look_at;   /* when the steps are read next */
-    /* the longest pauses that ranks came out of, in this term and in the last */
+    int64_t looked_at; /* when they were asked for, or read, last */
+    /* For each phase, the longest pause after which a rank moved again: in this term, and in the
+     * term before. */
     int64_t longest[PAGE_PHASES][WATCHDOG_TERMS];
     int64_t term_at;
     uint32_t examine;        /* the newest examination that was asked for */
-    int64_t examined_at;     /* when it was asked for */
+    int64_t examined_at;     /* when that examination was asked for */
     uint32_t examined;       /* the newest examination that is over */
     uint32_t examined_steps; /* the newest examination that is over but for its steps */
     int stopped_pid;         /* a process that a signal, not a debugger, has stopped, 0: none */
@@ -47,6 +52,10 @@ void watchdog_init(struct watchdog *dog, struct ranks *ranks, struct out *out);
 void watchdog_begin(struct watchdog *dog);
 /* A process has attached or sent a message, so it moves. */
 void watchdog_heard(struct watchdog *dog, struct member *m);
+/* The rank's collectives give up after this time; 0: never. */
+void watchdog_take_timeout(struct watchdog *dog, struct member *m, int64_t timeout_ns);
+/* The rank has stood for so long that its collectives may have given up. */
+bool watchdog_waited_out(const struct watchdog *dog, const struct member *m);
 /* A command has ended. */
 void watchdog_ended(struct watchdog *dog, int pid);
 /* Takes the steps that were read. Must run before ranks_read_steps(). */
@@ -63,6 +72,6 @@ void watchdog_examined(struct watchdog *dog, const struct event *event);
 /* This machine stood still for `away`: that time counts against no rank. */
 void watchdog_forgive(struct watchdog *dog, int64_t away);
 
-/* When a single node reads the steps, because it has no heartbeats that read them. */
+/* When a single node reads the steps, which has no heartbeats. */
 int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node *node);
 void watchdog_look(struct watchdog *dog);

@@ -17,7 +17,7 @@ static void add(struct ladder *ladder, int64_t at, int signal, enum signal_targe
     ladder->rungs[ladder->n++] = (struct ladder_rung){.at = at, .signal = signal, .target = target};
 }
 
-/* Our SIGKILL must be over before the platform's, or pchrun dies before it tells the outcome. */
+/* Our SIGKILL must be over before the platform's, or pchrun dies before it reports the outcome. */
 static int64_t last_kill_at(int64_t now, int64_t deadline, int64_t kill_wait)
 {
     if (deadline == CLOCK_NEVER)

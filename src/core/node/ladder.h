@@ -26,7 +26,7 @@ struct ladder {
 };
 
 /* Builds the ladder for a manner (wire/peermsg.h). `signal`: the signal to forward, or to ask with.
- * The platform kills everything at `deadline`; CLOCK_NEVER: it does not. */
+ * The platform kills everything at `deadline`; CLOCK_NEVER: no deadline. */
 void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal, int64_t now,
                   int64_t deadline);
 /* Builds the ladder for processes that are left when the commands have ended. */
@@ -34,8 +34,8 @@ void ladder_sweep(struct ladder *ladder, int64_t now, int64_t deadline);
 bool ladder_is_active(const struct ladder *ladder);
 /* When ladder_climb() has something to do; CLOCK_NEVER: never. */
 int64_t ladder_wake_at(const struct ladder *ladder);
-/* The next rung if its time has come. If it comes late, the later rungs are put off as much, up to
- * the deadline: each process gets its full time to act upon a signal. */
+/* The next rung if its time has come. If this rung comes late, the later rungs are put off as much,
+ * up to the deadline: each process gets its full time to act upon a signal. */
 bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret);
 /* The next signal is due now, and the later rungs move up as much. */
 void ladder_hurry(struct ladder *ladder, int64_t now);

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/common/slowness.h"
 #include "core/common/verdict.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void node_init(struct node *node, const struct core_params *params, struct out *out)
 {
@@ -115,10 +115,13 @@ static void take_order(struct node *node, const struct peermsg *msg)
     if (order->save_ns)
         node->save_ns = grace_clamp(order->save_ns);
     node_take_notice_of_job(node, order);
+    node_take_stop_answer(node, order);
     if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
         start(node, order->port);
     round_order(&node->gen.round, &msg->stamp, order);
     watchdog_order(&node->watchdog, order->examine);
+    node->gen.own_ns = order->own_ns;
+    slowness_judge(&node->gen.ranks, order->own_ns);
     if (order->end >= END_STOP) {
         struct node_ending ending = ending_of(node, order);
         if (!order->restart)

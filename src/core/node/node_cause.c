@@ -6,13 +6,14 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/common/cause.h"
+#include "core/common/gaveup.h"
 #include "core/common/verdict.h"
 
 #include <stdio.h>
 
-/* A process that we end may die in many ways, and that is no failure. Two processes failed before
- * our signal, although their exit came after it: one gave its reason earlier, the other was already
- * dead. */
+/* A process that we end may die in many ways; none of them is a failure. Two processes failed
+ * before our signal, although their exit came after it: one gave its reason earlier, the other was
+ * already dead. */
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
@@ -38,6 +39,13 @@ static bool completes(const struct node *node, const struct node_fault *fault)
 void node_record_fault(struct node *node, const struct node_fault *fault)
 {
     struct node_fault timed = *fault, *known = &node->gen.fault;
+    /* Our own signal ended it. So its failure is the one that it told before, and no crash. */
+    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) {
+        timed.kind = FAULT_EXIT;
+        timed.code = timed.told_code;
+    }
+    if (cause_is_process(timed.kind) && (timed.waited_out || gaveup_is_told(timed.text)))
+        timed.kind = FAULT_GAVE_UP;
     if (completes(node, fault)) {
         timed.wall = known->wall - (known->at - timed.at);
         *known = timed;
@@ -49,11 +57,6 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     timed.wall = node->out->wall - (node->out->now - timed.at);
     if (!counts(node, &timed))
         return;
-    /* Our own signal ended it, so its failure is the one that it told before. */
-    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) {
-        timed.kind = FAULT_EXIT;
-        timed.code = timed.told_code;
-    }
     *known = timed;
     node->is_dirty = true;
     if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
@@ -109,7 +112,7 @@ void node_describe_fault(const struct node *node, struct peer_cause *ret)
     str_copy(ret->tail, sizeof ret->tail, f->tail);
 }
 
-/* Two causes that name the same process are one failure, and the later one has more details. */
+/* Two causes that name the same process are one failure; the later cause has more details. */
 static bool is_of_one_process(const struct peer_cause *a, const struct peer_cause *b)
 {
     return a->node == b->node && a->pid == b->pid && a->pid > 0;

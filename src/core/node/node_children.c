@@ -38,7 +38,7 @@ void node_on_child_started(struct node *node, const struct event *event)
     node_forward(node);
 }
 
-/* The rank of a command: its process told it, or each command is one rank, in order. */
+/* The rank of a command: as its process reported, or each command is one rank, in order. */
 static int rank_of(const struct node *node, int index)
 {
     const struct core_params *p = node->params;
@@ -79,8 +79,8 @@ static void add_death(const struct node *node, const struct death *death, struct
 }
 
 /* A process may be dead before the job ends, although the kernel reports its exit later. Its
- * connection ends first, so that time counts. But a process that only lost its connection dies of
- * our SIGTERM. 0: it may have died of the end. */
+ * connection ends first, so the time of that end counts. But a process that only lost its
+ * connection dies of our SIGTERM. 0: our signals may have killed the process. */
 static int64_t time_of_death(const struct node *node, const struct child *child,
                              const struct node_fault *fault)
 {
@@ -99,17 +99,33 @@ static int64_t time_of_death(const struct node *node, const struct child *child,
     return was_killed ? now : 0;
 }
 
-/* The first rank below a launcher that left without pch_done or pch_close, or with an error. */
-static const struct member *first_to_fail(const struct node *node)
+/* The first of a launcher's ranks that left without pch_done or pch_close, or with an error. */
+static struct member *first_to_fail(const struct node *node, bool with_counters)
 {
-    const struct member *first = NULL;
-    for (int i = 0; i < node->gen.ranks.n; i++) {
-        const struct member *m = &node->gen.ranks.members[i];
-        if (ranks_is_silent(m) && !node_child_of(node, m->pid) &&
-            (!first || m->gone_at < first->gone_at))
+    struct member *m, *first = NULL;
+    for (int i = 0; (m = ranks_at(&node->gen.ranks, i)); i++)
+        if (ranks_is_silent(m) && (with_counters || !m->is_counter) &&
+            !node_child_of(node, m->pid) && (!first || m->gone_at < first->gone_at))
             first = m;
-    }
     return first;
+}
+
+/* The watchdog of NCCL aborts a process that has waited for another rank for too long. It says so
+ * only on standard error. Behind a launcher the signal is unknown. */
+static bool has_waited_out(struct node *node, const struct node_fault *fault)
+{
+    struct member *m = ranks_of_pid(&node->gen.ranks, fault->pid, false);
+    bool is_abort = fault->code == EXIT_BY_SIGNAL + SIGABRT;
+    if (!m)
+        m = ranks_of_pid(&node->gen.ranks, fault->pid, true);
+    if (!m) {
+        m = first_to_fail(node, true);
+        is_abort = m && !m->status;
+    }
+    if (!is_abort || m->reason[0])
+        return false;
+    m->gave_up = m->gave_up || watchdog_waited_out(&node->watchdog, m);
+    return m->gave_up;
 }
 
 /* A launcher hides the exit code of its failed worker: torchrun always exits with 1. The worker's
@@ -117,7 +133,7 @@ static const struct member *first_to_fail(const struct node *node)
  * fault still names the rank. */
 static void look_behind(const struct node *node, struct node_fault *fault)
 {
-    const struct member *m = fault->rank < 0 ? first_to_fail(node) : NULL;
+    const struct member *m = fault->rank < 0 ? first_to_fail(node, false) : NULL;
     char how[80];
     if (!m || node->state > NODE_RUNNING)
         return;
@@ -135,7 +151,7 @@ static void look_behind(const struct node *node, struct node_fault *fault)
 }
 
 /* A program that does not attach reports a failed save only by its exit code. The outcome does not
- * show it, so the log does. */
+ * show the failure, so the log does. */
 static void tell_if_asked(const struct node *node, const struct node_fault *fault)
 {
     bool was_asked = node->params->save_mode != SAVE_ATTACH && node->state > NODE_RUNNING &&
@@ -162,19 +178,23 @@ static void record_death(struct node *node, int index, const struct death *death
     fault.at = time_of_death(node, child, &fault);
     fault.was_dead = fault.at > 0;
     if (is_signal && node->state > NODE_RUNNING &&
-        !fault.was_dead) /* our signal; the fault counts only if it gave a reason before */
+        !fault.was_dead) /* our signal; the fault counts only if the process gave a reason before */
         snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
                  verdict_text_of_status(child->status, how, sizeof how));
     tell_if_asked(node, &fault);
+    fault.waited_out = !(death && death->note[0]) && has_waited_out(node, &fault);
     if (!is_signal)
         look_behind(node, &fault);
+    if (fault.waited_out)
+        str_addf(fault.text, sizeof fault.text,
+                 ": it had waited for other ranks until its collectives give up");
     add_death(node, death ? death : &unknown, &fault);
     node_record_fault(node, &fault);
 }
 
-/* The failure is certain, so the node tells it before the process is gone. */
+/* The failure is certain, so the node reports it before the process has ended. */
 void node_on_child_dying(struct node *node, const struct event *event)
 {
     struct child *child = &node->gen.children[event->child.index];
@@ -228,7 +248,7 @@ static bool may_end_by_themselves(const struct node *node)
 }
 
 /* Schedulers signal every process of a job. For the ranks the signal is a notice: they live on and
- * save. A shell around them dies of it, and that is no failure. */
+ * save. A shell around them dies of the signal, which is no failure. */
 static bool leaves_ranks(const struct node *node, int status)
 {
     int number = signal_of(status);
@@ -275,7 +295,7 @@ void node_on_child_exited(struct node *node, const struct event *event)
     if (leaves_ranks(node, child->status)) {
         child->left_at = node->out->now;
         out_log(node->out, LOG_INFO, "notice",
-                "process %d has died of %s, perhaps a notice to all processes; its ranks live",
+                "process %d has died of %s, perhaps a notice to all processes; its ranks still run",
                 child->pid, SIGTEXT(signal_of(child->status)));
         return;
     }
@@ -324,7 +344,7 @@ static void log_rung(struct node *node, int number, enum signal_target target)
 {
     static const char *const targets[] = {[TARGET_CHILDREN] = "the commands",
                                           [TARGET_RANKS] = "the ranks",
-                                          [TARGET_TREE] = "all that is left"};
+                                          [TARGET_TREE] = "all processes that are left"};
     enum log_level level = node->uplink.is_member ? LOG_DEBUG : LOG_INFO;
     out_log(node->out, number == SIGKILL ? LOG_WARN : level, "stop", "sending %s to %s",
             SIGTEXT(number), targets[target]);

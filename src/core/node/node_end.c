@@ -210,5 +210,5 @@ void node_renew(struct node *node)
     out_act(node->out, &(struct action){.type = ACT_GATE, .gate = GATE_OPEN});
     node->generation = node->uplink.generation;
     node_enter(node, NODE_WAITING);
-    node_tell_final(node); /* again, because the chief forgot it with the old generation */
+    node_tell_final(node); /* again, because the chief forgot the reason with the old generation */
 }

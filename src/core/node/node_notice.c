@@ -33,8 +33,7 @@ static void log_notice_change(struct node *node, enum grace_change change, int s
 {
     const struct grace *g = &node->grace;
     if (change == GRACE_OVER) {
-        out_log(node->out, LOG_NOTICE, "notice",
-                "withdrawn: no notice holds for this node any more");
+        out_log(node->out, LOG_NOTICE, "notice", "withdrawn: this node has no notice any more");
         return;
     }
     const struct grace_notice *n = grace_first(g);
@@ -52,8 +51,8 @@ static void log_notice_change(struct node *node, enum grace_change change, int s
                 change == GRACE_LATER ? " now" : "");
 }
 
-/* The steps decide whether there is anything to save. So the node reads them before it tells its
- * notice, or says that it knows the job's notice. */
+/* The steps decide whether there is anything to save. So the node reads them before it reports
+ * its notice, or says that it knows the job's notice. */
 static void read_steps_for_notice(struct node *node)
 {
     node->gen.notice_wants_steps = true;
@@ -175,20 +174,40 @@ void node_on_save_asked(struct node *node, const struct event *event)
     ask_for_save(node);
 }
 
-/* The chief ends the job on every node. A node that has never joined ends alone. */
+/* The chief ends the job on every node. A node that has never joined ends alone. A node that stops
+ * its processes already has nothing to save. */
 void node_on_stop_asked(struct node *node, const struct event *event)
 {
     if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->gen.end.restarts))
         return;
-    str_copy(node->stopped_by, sizeof node->stopped_by, event->why);
+    if (event->stop.saves && node->uplink.was_welcome && node->state <= NODE_RUNNING) {
+        out_log(node->out, LOG_NOTICE, "checkpoint", "every rank saves, then the job ends: %s",
+                event->stop.why);
+        node->stop_asked++;
+        node->is_dirty = true;
+        return;
+    }
+    str_copy(node->stopped_by, sizeof node->stopped_by, event->stop.why);
     node_tell_final(node);
     if (!node->uplink.was_welcome)
         node_stop_alone(node, OUTCOME_STOPPED, 0, node->stopped_by);
 }
 
+void node_take_stop_answer(struct node *node, const struct peer_order *order)
+{
+    if (order->stop_answered != node->stop_asked || node->stops_given_up == node->stop_asked)
+        return;
+    node->stops_given_up = node->stop_asked;
+    snprintf(node->why_given_up, sizeof node->why_given_up,
+             "the job was to save and end, but goes on: %.140s; pchctl stop ends it without a save",
+             order->why[0] ? order->why : "it was restarted in place");
+    out_log(node->out, LOG_WARN, "stop", "%s", node->why_given_up);
+    out_simple(node->out, ACT_STATE);
+}
+
 /* --- sources --- */
 
-/* A notice that comes and goes must not make save after save, nor fill the log. */
+/* A notice that comes and goes must not cause one save after another, nor fill the log. */
 static void take_advice(struct node *node)
 {
     enum { SAID_MAX = 10 };
@@ -199,7 +218,7 @@ static void take_advice(struct node *node)
     out_log(node->out, is_enough ? LOG_DEBUG : LOG_NOTICE, "notice", "%s %s%s", n->label.source,
             n->label.text[0] ? n->label.text : notice_type_name(n->type),
             !saves     ? ""
-            : is_again ? "; there was a save for such a notice a moment ago"
+            : is_again ? "; the job has just saved for such a notice"
                        : ": save and go on");
     if (!saves || is_again)
         return;
@@ -215,7 +234,7 @@ void node_on_notice(struct node *node, const struct event *event)
     if (change == GRACE_ADVICE)
         take_advice(node);
     else if (change == GRACE_PLAN)
-        out_simple(node->out, ACT_STATE); /* node_save_for_repeated() asks for its save */
+        out_simple(node->out, ACT_STATE); /* node_save_for_repeated() asks for the save */
     else
         node_take_notice(node, change, 0);
 }

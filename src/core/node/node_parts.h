@@ -14,9 +14,9 @@
 void node_record_fault(struct node *node, const struct node_fault *fault);
 /* Adds the reason that the process gave at `at` (0: unknown), with its code. "": it gave none. */
 void node_add_words(struct node_fault *fault, const char *reason, int64_t at, int code);
-/* A later attempt has taken the job over, or a person has asked for its end: such a job must not
- * begin again. The node keeps this for good. It tells it when nothing else has failed, and again
- * when the outcome would let the job begin again, here or by the scheduler. */
+/* A later attempt has taken the job over, or a person has asked for its end: the job must not
+ * begin again. The node keeps this reason for good. It reports the reason when nothing else has
+ * failed, and again when the outcome would let the job begin again, here or by the scheduler. */
 void node_tell_final(struct node *node);
 /* A record could not be written. `bad` says whether a later attempt has taken the job over. */
 void node_judge_record(struct node *node, const struct err *bad);
@@ -86,6 +86,8 @@ void node_forward(struct node *node);
 
 void node_on_save_asked(struct node *node, const struct event *event);
 void node_on_stop_asked(struct node *node, const struct event *event);
+/* The chief has given up the save of a request to save and end the job. */
+void node_take_stop_answer(struct node *node, const struct peer_order *order);
 
 /* --- node_procs.c: the messages and the steps of the training processes --- */
 
@@ -115,8 +117,8 @@ void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
 void node_on_child_dying(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
-/* A command that died of a possible notice has ended when its ranks are gone, or when no notice has
- * come. */
+/* A signal that may announce a notice has killed a command. The command counts as ended when its
+ * ranks are gone, or when the wait for that notice is over. */
 void node_end_those_who_left(struct node *node);
 /* When the wait for that notice ends; CLOCK_NEVER: there is none. */
 int64_t node_misses_notice_at(const struct node *node);

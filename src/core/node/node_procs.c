@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The messages and the steps of a node's training processes. See node_parts.h.
  */
+#include "base/clock.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "core/common/gaveup.h"
+#include "core/common/slowness.h"
 #include "core/common/verdict.h"
 #include "core/node/node_parts.h"
 #include "wire/gate.h"
@@ -94,14 +97,15 @@ void node_on_proc_attached(struct node *node, const struct event *event)
     node->is_dirty = true;
 }
 
-/* The reason is kept until the process fails. It may still save or tell other ranks, and its exit
- * code counts. */
+/* The reason is kept until the process fails. The process may still save or tell other ranks, and
+ * its exit code counts. */
 static void on_proc_error(struct node *node, struct member *m, const struct procmsg *msg)
 {
     str_copy(m->reason, sizeof m->reason, msg->text[0] ? msg->text : "no reason given");
     str_one_line(m->reason);
     m->reason_code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
     m->reason_at = node->out->now;
+    m->gave_up = gaveup_is_told(m->reason);
     out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, m->reason);
 }
 
@@ -118,7 +122,7 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
     node_record_fault(node, &fault);
 }
 
-/* Its checkpoint is unknown, so neither it nor the job can continue. */
+/* The process's checkpoint is unknown, so neither it nor the job can continue. */
 void node_on_proc_lost(struct node *node, const struct event *event)
 {
     const struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
@@ -145,7 +149,8 @@ static void on_done(struct node *node, struct member *m, const struct procmsg *m
     round_ended(&node->gen.round);
 }
 
-/* A launcher may hide a failure, so it is logged here. An early end without one may be intended. */
+/* A launcher may hide a failure, so the node logs it. An early end without failure may be intended.
+ */
 static void log_close(struct node *node, const struct member *m)
 {
     bool is_told_to = node_notice_is_near(node);
@@ -158,7 +163,7 @@ static void log_close(struct node *node, const struct member *m)
                 step);
     else if (m->step > m->first_step && !is_told_to)
         out_log(node->out, LOG_INFO, "attach",
-                "rank %d (process %d) has left at step %llu without pch_done", m->rank, m->pid,
+                "rank %d (process %d) has detached at step %llu without pch_done", m->rank, m->pid,
                 step);
 }
 
@@ -182,6 +187,7 @@ static void end_counter(struct node *node, struct member *counter, uint64_t step
 {
     node->is_dirty = true;
     ranks_gone(&node->gen.ranks, counter, step);
+    counter->gone_at = ranks_is_silent(counter) ? node->out->now : 0;
     node_check_gone(node);
 }
 
@@ -190,10 +196,11 @@ static void on_counter_message(struct node *node, struct member *m, const struct
 {
     if (msg->type == PROCMSG_CLOSE) {
         m->is_closed = msg->number == 0;
+        m->status = m->is_closed ? 0 : 1;
         out_close_proc(node->out, m->slot);
         end_counter(node, m, msg->step);
     } else if (msg->type == PROCMSG_DONE) {
-        m->is_done = m->is_ended = true; /* it will finish no further step */
+        m->is_done = m->is_ended = true; /* the rank will finish no further step */
     } else if (msg->type == PROCMSG_ERROR) {
         on_proc_error(node, m, msg);
     }
@@ -215,7 +222,7 @@ static void on_shield(struct node *node, int number)
     const struct signal_plan *plan = &node->params->signals[number];
     if (!node_notice_is_near(node) && has_lost_a_rank(node)) {
         out_log(node->out, LOG_INFO, "stop",
-                "a rank got %s after another rank had gone: sending it to all ranks",
+                "a rank got %s after another rank had ended: sending it to all ranks",
                 SIGTEXT(number));
         out_signal(node->out, number, TARGET_RANKS);
     } else if (plan->rule == SIGNAL_PREEMPT) {
@@ -231,8 +238,13 @@ void node_on_proc_message(struct node *node, const struct event *event)
     if (!m)
         return;
     node->is_dirty = true;
-    watchdog_heard(&node->watchdog, m);
-    if (m->is_counter) {
+    if (msg->type != PROCMSG_NOTICE) /* it comes from a signal handler */
+        watchdog_heard(&node->watchdog, m);
+    if (msg->type == PROCMSG_TIMEOUT) {
+        bool is_known = msg->number > 0 && msg->number < INT64_MAX / NS_PER_MS;
+        watchdog_take_timeout(&node->watchdog, m,
+                              is_known ? grace_clamp(msg->number * NS_PER_MS) : 0);
+    } else if (m->is_counter) {
         on_counter_message(node, m, msg);
     } else if (msg->type == PROCMSG_DONE) {
         on_done(node, m, msg);
@@ -247,18 +259,16 @@ void node_on_proc_message(struct node *node, const struct event *event)
     }
 }
 
-/* --- ends without a word --- */
+/* --- ends without a report --- */
 
-/* The first rank below a launcher that gave a reason, and did not leave with success after it. */
+/* The first of a launcher's ranks that gave a reason and did not leave with success afterwards. */
 static const struct member *first_to_say(const struct node *node)
 {
-    const struct member *first = NULL;
-    for (int i = 0; i < node->gen.ranks.n; i++) {
-        const struct member *m = &node->gen.ranks.members[i];
+    const struct member *m, *first = NULL;
+    for (int i = 0; (m = ranks_at(&node->gen.ranks, i)); i++)
         if (m->reason[0] && !m->is_closed && !node_child_of(node, m->pid) &&
             (!first || m->reason_at < first->reason_at))
             first = m;
-    }
     return first;
 }
 
@@ -338,7 +348,7 @@ void node_on_proc_gone(struct node *node, const struct event *event)
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
-                "rank %d (process %d) has gone at step %llu, without pch_done or pch_close",
+                "rank %d (process %d) has ended at step %llu without pch_done or pch_close",
                 m->rank, m->pid, ull(m->step));
     round_ended(&node->gen.round);
     node_judge_silence(node);
@@ -398,11 +408,12 @@ void node_on_steps(struct node *node, const struct event *event)
     struct node_generation *gen = &node->gen;
     note_steps(node, event);
     bool ok = ranks_read_steps(&gen->ranks, event->steps.by_slot, &err);
+    slowness_read(&gen->ranks, event, gen->own_ns);
     bool had_to_vote = round_wants_steps(&gen->round);
     round_steps_read(&gen->round, ok ? NULL : &err);
     bool ends = gen->end_wants_steps;
     if (had_to_vote || node->uplink.wants_heartbeat || gen->notice_wants_steps ||
-        gen->fault_wants_steps || ends)
+        gen->fault_wants_steps || ends || slowness_is_known(&gen->ranks))
         node->is_dirty = true;
     gen->fault_wants_steps = gen->end_wants_steps = gen->notice_wants_steps = false;
     if (ends)

@@ -27,8 +27,8 @@ struct child {
     enum child_state state;
     int pid, status;
     int64_t died_at; /* EV_CHILD_DYING told its death before we ended any process; 0: not so */
-    /* It died of a signal that may be a notice to all processes. It counts as running while its
-     * ranks live; 0: not so. */
+    /* The command died of a signal that may be a notice to all processes. It counts as running
+     * while its ranks live; 0: not so. */
     int64_t left_at;
 };
 
@@ -39,8 +39,9 @@ struct node_fault {
     int64_t wall; /* the same moment, for people */
     bool is_told; /* the process itself gave the reason and the time */
     int told_code;
-    bool was_dead; /* it was dead at `at`, before we ended any process; how it died came later */
-    bool is_early; /* its process has died, and its exit will tell more */
+    bool was_dead;   /* it was dead at `at`, before we ended any process; the status came later */
+    bool is_early;   /* its process has died, and its exit will tell more */
+    bool waited_out; /* it says nothing, and had stood until its collectives give up */
     char text[512], tail[1024];
 };
 
@@ -54,22 +55,24 @@ struct node_ending {
     bool restarts; /* another generation follows, unless the chief cancels it */
 };
 
-/* A generation of this node. It begins with all zero, but for node_begin_generation(). */
+/* A generation of this node. All fields begin at 0; node_begin_generation() sets the others. */
 struct node_generation {
     struct child children[CORE_CHILDREN_MAX];
-    int nstarting; /* ACT_START was sent; these have neither started nor failed yet */
+    int nstarting; /* after ACT_START: commands that have neither started nor failed yet */
     int nrunning;
     bool has_signalled_tree;
     bool has_killed;   /* we sent SIGKILL; an earlier SIGKILL came from outside */
     bool has_given_up; /* the ladder ended, and processes are left */
     int64_t settle_at; /* the end of the wait for processes that are still attached; 0: no wait */
-    bool fault_wants_steps;  /* the fault is told after freshly read steps */
-    bool end_wants_steps;    /* the end is told after freshly read steps */
-    bool notice_wants_steps; /* the notice is told after freshly read steps */
+    bool fault_wants_steps;  /* the fault is reported after the steps are read again */
+    bool end_wants_steps;    /* the end is reported after the steps are read again */
+    bool notice_wants_steps; /* the notice is reported after freshly read steps */
     bool has_roster;         /* the chief knows our ranks */
     struct ranks ranks;
     struct round round;
     struct ladder ladder;
+    uint64_t own_ns;     /* the median of the job's ranks, as the chief told it; slowness.h */
+    struct peer_own own; /* in the last STATUS */
     uint64_t to_forward; /* for commands that are being started; bit n - 1: signal n */
     struct node_fault fault;
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
@@ -95,9 +98,12 @@ struct node {
     unsigned advised_again;   /* notices that asked again too soon */
     int64_t forwarded_at[65]; /* by signal number, 0: never */
     char stopped_by[256];     /* a request to end the job; "": none came */
+    uint32_t stop_asked;      /* requests to save and then end the job */
+    uint32_t stops_given_up;  /* of them */
+    char why_given_up[256];   /* the newest of these */
     char replaced_by[256]; /* why a record was refused: a later attempt has the job; "": not so */
     struct core_notice notice; /* of the job, as the chief told it */
-    bool is_notice_near;       /* the chief says so */
+    bool is_notice_near;       /* the chief says that the job's notice is near */
     uint64_t commit_step, resumed_step;
     int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
     int64_t interrupted_at;     /* when a signal that ends programs came, 0: never */

@@ -3,6 +3,7 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/common/slowness.h"
 #include "core/node/node_parts.h"
 
 #define INTERRUPTED_NS (60 * NS_PER_S)
@@ -15,7 +16,7 @@ static enum peer_life life_of(const struct node *node)
         return node->gen.fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
-    /* The end is told after a pending notice, and after the last messages of attached processes. */
+    /* A pending notice and the last messages of attached processes are reported before the end. */
     if (!node_commands_have_ended(node) || node->gen.notice_wants_steps || node_is_settling(node))
         return LIFE_RUNNING;
     return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
@@ -25,6 +26,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
 {
     const struct grace *g = &node->grace;
     status->checkpoint_asked = node->checkpoint_asked;
+    status->stop_asked = node->stop_asked;
     /* While the job stops, the steps no longer matter to the notice. */
     bool waits = node->gen.notice_wants_steps && node->state <= NODE_RUNNING;
     status->has_notice = g->is_live && !waits;
@@ -58,7 +60,7 @@ static bool is_done(const struct node *node, const struct member *m)
 }
 
 /* No process has attached, and all commands have returned by themselves. After a signal from
- * outside that is not known, because the signal may have reached them, too. */
+ * outside this is unknown, because the signal may have reached them, too. */
 static bool have_returned(const struct node *node, uint8_t life)
 {
     bool has_ended = life == LIFE_ENDED || life == LIFE_FINISHED;
@@ -110,5 +112,6 @@ void node_flush(struct node *node)
     msg.status.interrupted = is_interrupted(node) || node->stopped_by[0];
     msg.status.left = node->state >= NODE_LEAVING && node->gen.has_given_up;
     node_fill_motion(node, &msg.status);
+    msg.status.own = node->gen.own = slowness_view(&node->gen.ranks, &node->gen.own);
     uplink_send_status(&node->uplink, &msg);
 }

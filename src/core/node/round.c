@@ -8,8 +8,6 @@
 #include "core/node/round_say.h"
 #include "wire/gate.h"
 
-#include <string.h>
-
 void round_init(struct round *round, struct ranks *ranks, struct out *out)
 {
     *round = (struct round){.ranks = ranks, .out = out, .word = GATE_OPEN, .is_closed = true};
@@ -132,12 +130,6 @@ static void fail_own(struct round *round, uint64_t step)
     answer_waits(round);
 }
 
-/* The process waits for the commit of a later own save. */
-static bool is_past(const struct member *m, uint64_t step)
-{
-    return waits_for_own(m) && m->wait_step > step;
-}
-
 /* A rank that has ended, or that waits for a later own save, never makes this one. So the processes
  * that wait for this one get their answer. */
 static void release_from_absent(struct round *round)
@@ -147,7 +139,8 @@ static void release_from_absent(struct round *round)
         for (int k = 0; k < ranks->n && waits_for_own(&ranks->members[i]); k++) {
             const struct member *m = &ranks->members[k];
             uint64_t step = ranks->members[i].wait_step;
-            if (ranks_has_own(m, step) || !(m->is_ended || is_past(m, step)))
+            bool is_past = waits_for_own(m) && m->wait_step > step;
+            if (ranks_has_own(m, step) || !(m->is_ended || is_past))
                 continue;
             if (!m->is_ended && step > own_over(round))
                 round_say_past(round->out, m, step);
@@ -423,7 +416,7 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
     m->wait_round = id;
     m->wait_since = round->out->now;
     m->is_wait_told = false;
-    if (msg->tag != 0 && id == 0) /* its round is over, and another round has begun */
+    if (msg->tag != 0 && id == 0) /* the round of this message is over, and another one has begun */
         answer(round, m, round->is_ending, false);
     else if (msg->tag == 0 && !round->is_ending)
         release_from_absent(round);
@@ -450,7 +443,7 @@ static void on_save_failed(struct round *round, struct member *m, const struct p
 static void on_absurd_save(struct round *round, struct member *m, const struct procmsg *msg)
 {
     struct procmsg failed = *msg;
-    str_copy(failed.text, sizeof failed.text, "there is no such step");
+    str_copy(failed.text, sizeof failed.text, "this step number is too high");
     on_save_failed(round, m, &failed);
     m->wait_step = msg->step;
     if (msg->wants_answer && msg->tag == 0)

@@ -25,8 +25,8 @@ void round_say_wait(struct out *out, const struct ranks *ranks, const struct mem
 void round_say_past(struct out *out, const struct member *m, uint64_t step)
 {
     out_log(out, LOG_WARN, "commit",
-            "step %llu is not committed: rank %d has not saved it, and waits for its save of step "
-            "%llu",
+            "step %llu is not committed: rank %d has not saved it; that rank waits for the commit "
+            "of its step %llu",
             ull(step), m->rank, ull(m->wait_step));
 }
 
@@ -40,14 +40,14 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
             str_addf(list, sizeof list, "%s%d", n++ ? ", " : "", m->rank);
     }
     if (n > 0)
-        out_log(out, LOG_NOTICE, "save", "rank%s %s%s had reported no save of step %llu by then",
+        out_log(out, LOG_NOTICE, "save", "rank%s %s%s had not reported a save of step %llu",
                 n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...", ull(step));
 }
 
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step)
 {
     out_log(out, LOG_WARN, "save",
-            "rank %d saves step %llu, below the last commit at step %llu: it is not committed; has "
-            "the training gone back?",
+            "rank %d saves step %llu, below the last commit at step %llu: it is not committed; did "
+            "the training go back to an earlier step?",
             m->rank, ull(step), ull(commit_step));
 }

@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define BACKOFF_FIRST_NS (50 * NS_PER_MS)
 #define BACKOFF_LAST_NS  NS_PER_S
@@ -94,7 +93,7 @@ static void say_hello(struct uplink *u)
                                     .commit_step = p->resume_step,
                                     .pid = (uint32_t)p->pid}};
     str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
-    str_copy(msg.hello.job, sizeof msg.hello.job, p->job);
+    str_copy(msg.hello.job, sizeof msg.hello.job, p->identity);
     str_copy(msg.hello.settings, sizeof msg.hello.settings, p->settings);
     out_send(u->out, u->conn, &msg);
 }
@@ -116,6 +115,8 @@ void uplink_up(struct uplink *u)
     u->retry_at = CLOCK_NEVER;
     u->down_at = CLOCK_NEVER;
     u->is_welcome = u->has_ended = false;
+    /* Also before the WELCOME: only a timer that comes late shows that this machine stood still. */
+    u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
     say_hello(u);
 }
 
@@ -150,8 +151,8 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
     }
     u->chief = msg->welcome.incarnation;
     u->attempt = msg->stamp.attempt;
-    /* After a reconnect this node may still be in the last generation, and so are its messages. It
-     * enters the next generation only by its order. */
+    /* After a reconnect this node and its messages may still be of the last generation. Only an
+     * order brings the node into the next one. */
     if (!u->was_welcome)
         u->generation = msg->stamp.generation;
     u->is_welcome = u->was_welcome = true;
@@ -199,7 +200,7 @@ enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
         str_copy(u->why, sizeof u->why, msg->refused.why);
         return give_up(u, UPLINK_REFUSED);
     case PEERMSG_BYE:
-        str_copy(u->why, sizeof u->why, "its supervisor has left");
+        str_copy(u->why, sizeof u->why, "its supervisor has reported its own end");
         return give_up(u, UPLINK_LOST);
     default:
         return UPLINK_NOTHING;
@@ -232,17 +233,16 @@ static void say_silence(struct uplink *u)
     char text[64];
     const struct core_params *p = u->out->params;
     if (!u->was_welcome)
-        snprintf(
-            u->why, sizeof u->why,
-            "node 0's address was reached, but nothing there let this node in within %s; is it "
-            "the pchrun of this job that listens there?",
-            str_duration(p->join_timeout_ns, text, sizeof text));
+        snprintf(u->why, sizeof u->why,
+                 "node 0's address was reached, but nothing there accepted this node within %s; "
+                 "does the pchrun of this job listen there?",
+                 str_duration(p->join_timeout_ns, text, sizeof text));
     else if (u->out->now < uplink_lost_at(u))
         snprintf(u->why, sizeof u->why,
-                 "nothing was heard of it for %s, and the notice leaves no more time",
+                 "no message from it for %s, and the notice leaves no time to wait longer",
                  str_about(u->out->now - u->last_heard, text, sizeof text));
     else
-        snprintf(u->why, sizeof u->why, "nothing was heard of it for %s",
+        snprintf(u->why, sizeof u->why, "no message from it for %s",
                  str_duration(p->heartbeat_timeout_ns, text, sizeof text));
 }
 
@@ -261,8 +261,9 @@ void uplink_call(struct uplink *u)
     }
     if (u->heartbeat_at <= u->out->now) {
         u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
-        u->wants_heartbeat = true;
-        out_simple(u->out, ACT_READ_STEPS);
+        u->wants_heartbeat = u->is_welcome;
+        if (u->is_welcome)
+            out_simple(u->out, ACT_READ_STEPS);
     }
 }
 

@@ -58,8 +58,8 @@ enum uplink_event {
  * `theirs`. If earlier samples contradict this one, a clock has stood still, for example in a
  * suspended machine. The earlier samples are then forgotten. */
 void clockoff_take(struct clockoff *off, int64_t sent, int64_t answered, int64_t theirs);
-/* Converts our time `ours` to node 0's clock, with the largest error at `now`. False: there is no
- * sample yet. */
+/* Converts our time `ours` to node 0's clock, with the largest error at `now`. False: no sample
+ * yet. */
 bool clockoff_theirs(const struct clockoff *off, int64_t now, int64_t ours, int64_t *ret_theirs,
                      int64_t *ret_error);
 
@@ -71,11 +71,12 @@ void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
 /* When the chief counts as lost, if it sends nothing until then. */
 int64_t uplink_lost_at(const struct uplink *uplink);
-/* A node with a notice cannot wait that long: when the chief has left two heartbeats unanswered. */
+/* When the chief has left two heartbeats unanswered: a node with a notice cannot wait longer. */
 int64_t uplink_mute_at(const struct uplink *uplink);
 /* Gives the chief up, and sets `why`. */
 void uplink_lose(struct uplink *uplink);
-/* Connects again if retry_at has come. Reads the steps for a heartbeat if heartbeat_at has. */
+/* Connects again if retry_at has come. If heartbeat_at has, a welcome node reads the steps for a
+ * heartbeat. */
 void uplink_call(struct uplink *uplink);
 /* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);

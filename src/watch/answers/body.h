@@ -63,10 +63,27 @@ struct pod {
     char version[POD_VERSION_MAX], node_version[POD_VERSION_MAX];
 };
 
-/* GET /api/v1/namespaces/NAMESPACE/pods/NAME: an announced end (DisruptionTarget), or one that has
- * begun. Fills in *pod if the answer is valid. */
+/* GET /api/v1/namespaces/NAMESPACE/pods/NAME: an announced end (DisruptionTarget), or an end that
+ * has begun. Fills in *pod if the answer is valid. */
 MUST_CHECK bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
                          struct err *err);
 /* GET /api/v1/nodes/NAME: the taints that end this pod, or the node. */
 MUST_CHECK bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret,
                           struct err *err);
+
+/* ---- bodytext.c: shared by the readers: one-word answers, and names with several spellings ----
+ */
+
+/* The answer without surrounding space and quotes. False: too long, or not printable. */
+MUST_CHECK bool bodytext_word(const char *data, size_t len, char *word, size_t size);
+/* `list` ends with NULL. */
+bool bodytext_is_one_of(const char *word, const char *const *list);
+/* The answer as JSON of that kind (an object or a list). NULL: it is something else, see *err. Free
+ * with json_free(). */
+MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_kind kind,
+                                      struct err *err);
+/* A member of an object; "window_start_time", "windowStartTime", "window-start-time" and "Window
+ * start time" are the same. NULL: missing. */
+const struct json *bodytext_find(const struct json *object, const char *name);
+/* The member's text; "" if it is missing or not a text. */
+const char *bodytext_of(const struct json *object, const char *name);

@@ -3,7 +3,6 @@
  */
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/answers/bodytext.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +16,10 @@ static const char *const ending[] = {"Reboot", "Redeploy", "Preempt", "Terminate
 /* True if the event is for this machine: the document has events of all machines of a set. */
 static bool azure_event_is_ours(const struct json *item, const char *name)
 {
-    const struct json *resources = json_find(item, "Resources");
-    if (!*name || !resources || json_kind(resources) != JSON_IS_LIST || !json_first(resources))
+    const struct json *one = json_items_at(item, "Resources");
+    if (!*name || !one)
         return true;
-    for (const struct json *one = json_first(resources); one; one = json_next(one))
+    for (; one; one = json_next(one))
         if (json_text(one) && strcasecmp(json_text(one), name) == 0)
             return true;
     return false;

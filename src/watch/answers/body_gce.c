@@ -2,11 +2,9 @@
  * See body.h: what the metadata server of Google Compute Engine says.
  */
 #include "base/clock.h"
-#include "base/date.h"
 #include "base/str.h"
 #include "base/value.h"
 #include "watch/answers/body.h"
-#include "watch/answers/bodytext.h"
 
 #include <string.h>
 #include <strings.h>
@@ -61,7 +59,7 @@ static bool read_window(const struct json *root, struct events *ret, struct err 
     const char *type = bodytext_of(root, "type");
     if (!*start)
         return err_set(err, ERR_PROTOCOL, 0,
-                       "the answer tells of a maintenance without its window_start_time");
+                       "the answer announces maintenance without window_start_time");
     if (str_is(status, "COMPLETE"))
         return true;
     struct event *event = events_add(ret, NOTICE_TERMINATE, "upcoming-maintenance");
@@ -89,7 +87,7 @@ bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct 
         return err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
                        bodytext_of(root, "error"));
     if (json_kind(window) != JSON_IS_OBJECT)
-        return err_set(err, ERR_PROTOCOL, 0, "its upcoming maintenance is %s, not an object",
+        return err_set(err, ERR_PROTOCOL, 0, "the upcoming maintenance is %s, not an object",
                        json_kind_name(window));
     return !json_first(window) || read_window(window, ret, err);
 }

@@ -4,10 +4,8 @@
  */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/date.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/answers/bodytext.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -59,7 +57,7 @@ static void notice_read_words(const char *data, size_t len, struct events *ret)
 {
     struct event *event = events_add(ret, NOTICE_TERMINATE, "");
     size_t n = len < sizeof event->text ? len : sizeof event->text - 1;
-    memcpy(event->text, data, n); /* a NUL in it ends the text */
+    memcpy(event->text, data, n); /* a NUL in the data ends the text */
     event->text[strcspn(event->text, "\n")] = '\0';
     str_printable(event->text);
 }
@@ -138,9 +136,7 @@ bool body_annotation(const char *data, size_t len, const char *key, struct buf *
             at[key_len] == '=' && at[key_len + 1] == '"')
             return (unquote(at + key_len + 2, end, value) && buf_add(value, "", 1)) ||
                    err_set(err, ERR_PROTOCOL, 0,
-                           "the value of the annotation %.80s is not quoted as it should be, or "
-                           "too long",
-                           key);
+                           "the value of the annotation %.80s is wrongly quoted, or too long", key);
         at = newline ? newline + 1 : all_end;
     }
     return true;

@@ -2,40 +2,18 @@
  * See body.h: what Kubernetes says of a pod and its node.
  */
 #include "base/clock.h"
-#include "base/date.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/answers/bodytext.h"
 
 #include <stdio.h>
 
 #define TOLERATED_MAX_S (INT64_C(366) * 24 * 3600)
 
-/* A member that is an object; NULL: missing or another kind. */
-static const struct json *object_of(const struct json *parent, const char *name)
-{
-    const struct json *found = parent ? json_find(parent, name) : NULL;
-    return found && json_kind(found) == JSON_IS_OBJECT ? found : NULL;
-}
-
-/* The first item of a list in an object; NULL: object, list or item is missing. */
-static const struct json *first_of(const struct json *object, const char *name)
-{
-    const struct json *list = object ? json_find(object, name) : NULL;
-    return list && json_kind(list) == JSON_IS_LIST ? json_first(list) : NULL;
-}
-
-static const char *text_of(const struct json *object, const char *name)
-{
-    const char *text = object ? json_text(json_find(object, name)) : NULL;
-    return text ? text : "";
-}
-
 /* Parses a Kubernetes object of that kind; free with json_free(). NULL: see *err. */
 static struct json *read_kind(const char *data, size_t len, const char *kind, struct err *err)
 {
     struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
-    if (!root || str_is(text_of(root, "kind"), kind))
+    if (!root || json_is_at(root, "kind", kind))
         return root;
     err_set(err, ERR_PROTOCOL, 0, "the answer is not a %s", kind);
     json_free(root);
@@ -45,7 +23,7 @@ static struct json *read_kind(const char *data, size_t len, const char *kind, st
 /* The resourceVersion, if it is safe in a URL; else "". */
 static void read_version(const struct json *root, char version[POD_VERSION_MAX])
 {
-    const char *text = text_of(object_of(root, "metadata"), "resourceVersion");
+    const char *text = json_text_at(root, "metadata.resourceVersion");
     if (!str_is_of(text, STR_LETTERS STR_DIGITS) || !str_copy(version, POD_VERSION_MAX, text))
         version[0] = '\0';
 }
@@ -55,10 +33,9 @@ static void read_version(const struct json *root, char version[POD_VERSION_MAX])
 /* The condition that announces the end; NULL: none. */
 static const struct json *find_disruption(const struct json *root)
 {
-    const struct json *item = first_of(object_of(root, "status"), "conditions");
+    const struct json *item = json_items_at(root, "status.conditions");
     for (; item; item = json_next(item))
-        if (str_is(text_of(item, "type"), "DisruptionTarget") &&
-            str_is(text_of(item, "status"), "True"))
+        if (json_is_at(item, "type", "DisruptionTarget") && json_is_at(item, "status", "True"))
             return item;
     return NULL;
 }
@@ -66,15 +43,15 @@ static const struct json *find_disruption(const struct json *root)
 /* Announcement and deletion are one event: the deletion adds the time. */
 static void add_end(const struct json *root, struct events *ret)
 {
-    const struct json *meta = object_of(root, "metadata"), *why = find_disruption(root);
-    const char *at = text_of(meta, "deletionTimestamp");
+    const struct json *why = find_disruption(root);
+    const char *at = json_text_at(root, "metadata.deletionTimestamp");
     if (!why && !*at)
         return;
     struct event *event = events_add(ret, NOTICE_TERMINATE, "pod");
-    event_id(event->id, "pod", text_of(meta, "uid"));
+    event_id(event->id, "pod", json_text_at(root, "metadata.uid"));
     if (why)
-        snprintf(event->text, sizeof event->text, "%.40s: %.50s", text_of(why, "reason"),
-                 text_of(why, "message"));
+        snprintf(event->text, sizeof event->text, "%.40s: %.50s", json_text_at(why, "reason"),
+                 json_text_at(why, "message"));
     else
         str_copy(event->text, sizeof event->text, "the pod is being deleted");
     events_set_time(ret, event, "deletionTimestamp", at);
@@ -87,7 +64,7 @@ bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
         return false;
     json_free(pod->root);
     pod->root = root;
-    if (!str_copy(pod->node, sizeof pod->node, text_of(object_of(root, "spec"), "nodeName")))
+    if (!str_copy(pod->node, sizeof pod->node, json_text_at(root, "spec.nodeName")))
         pod->node[0] = '\0';
     read_version(root, pod->version);
     add_end(root, ret);
@@ -132,10 +109,10 @@ struct taint {
 /* A toleration without effect or key matches any. */
 static bool tolerates(const struct json *toleration, const struct taint *taint)
 {
-    const char *key = text_of(toleration, "key"), *effect = text_of(toleration, "effect");
+    const char *key = json_text_at(toleration, "key"), *effect = json_text_at(toleration, "effect");
     return (!*effect || str_is(effect, taint->effect)) && (!*key || str_is(key, taint->key)) &&
-           (str_is(text_of(toleration, "operator"), "Exists") ||
-            str_is(text_of(toleration, "value"), taint->value));
+           (json_is_at(toleration, "operator", "Exists") ||
+            json_is_at(toleration, "value", taint->value));
 }
 
 /* How long the pod stays on a node with this taint: the minimum of the matching tolerations; 0 if
@@ -143,7 +120,7 @@ static bool tolerates(const struct json *toleration, const struct taint *taint)
 static bool taint_is_ending(const struct pod *pod, const struct taint *taint, int64_t *ret_s)
 {
     bool is_tolerated = false, has_end = false;
-    const struct json *item = first_of(object_of(pod->root, "spec"), "tolerations");
+    const struct json *item = json_items_at(pod->root, "spec.tolerations");
     *ret_s = 0;
     for (; item; item = json_next(item)) {
         int64_t seconds;
@@ -187,7 +164,7 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
     for (char *c = name; *c; c++) /* an id must not contain '/' */
         if (*c == '/')
             *c = '.';
-    const char *uid = text_of(object_of(root, "metadata"), "uid");
+    const char *uid = json_text_at(root, "metadata.uid");
     snprintf(what, sizeof what, "%.320s:%.60s", *taint->since ? taint->since : uid, taint->effect);
     event_id(event->id, name, what);
     event->is_mild = event->type != NOTICE_TERMINATE;
@@ -204,10 +181,10 @@ bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret
     if (!root)
         return false;
     read_version(root, pod->node_version);
-    const struct json *item = first_of(object_of(root, "spec"), "taints");
+    const struct json *item = json_items_at(root, "spec.taints");
     for (; item; item = json_next(item)) {
-        struct taint taint = {text_of(item, "key"), text_of(item, "value"), text_of(item, "effect"),
-                              text_of(item, "timeAdded")};
+        struct taint taint = {json_text_at(item, "key"), json_text_at(item, "value"),
+                              json_text_at(item, "effect"), json_text_at(item, "timeAdded")};
         if (*taint.key)
             add_taint(root, pod, &taint, ret);
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See bodytext.h.
+ * See body.h.
  */
-#include "watch/answers/bodytext.h"
+#include "watch/answers/body.h"
 
 #include "base/str.h"
 

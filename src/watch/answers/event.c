@@ -3,12 +3,11 @@
  */
 #include "watch/answers/event.h"
 
-#include "base/date.h"
+#include "base/clock.h"
 #include "base/str.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 const struct event *events_find(const struct events *events, const char *key)
 {
@@ -40,11 +39,10 @@ void events_set_time(struct events *events, struct event *event, const char *nam
     event->at_ns = EVENT_AT_UNKNOWN;
     if (!*date)
         return;
-    snprintf(
-        events->remark, sizeof events->remark,
-        "%.24s is \"%.60s\", which is not a time: the notice %.60s has no deadline, so that the "
-        "configured grace counts",
-        name, date, event->id);
+    snprintf(events->remark, sizeof events->remark,
+             "%.24s is \"%.60s\", which is not a time: the notice %.60s has no deadline, so the "
+             "configured grace counts",
+             name, date, event->id);
     str_printable(events->remark);
 }
 

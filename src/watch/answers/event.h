@@ -34,8 +34,8 @@ struct events {
     char remark[EVENTS_REMARK_MAX]; /* for people: an unreadable part; "": none */
 };
 
-/* Adds an event with type and key. The key is also its id until it gets another; its time is
- * unknown. NULL: the key exists already, or the list is full (is_partial). */
+/* Adds an event with type and key. The key is also the event's id until the event gets another id;
+ * the time is unknown. NULL: the key exists already, or the list is full (is_partial). */
 struct event *events_add(struct events *events, enum notice_type type, const char *key);
 /* The event with that key; NULL: there is none. */
 const struct event *events_find(const struct events *events, const char *key);
@@ -43,7 +43,7 @@ const struct event *events_find(const struct events *events, const char *key);
  * unknown, and the list gets a remark. */
 void events_set_time(struct events *events, struct event *event, const char *name,
                      const char *date);
-/* "name-what" if it fits and has only the characters of an id; else a 64-bit hash replaces `what`.
+/* "name-what" if it fits and has only the characters of an id; else with a 64-bit hash for `what`.
  * Returns id. */
 char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what);
 /* Adds `machine` to the ids of all events, for sources with ids that are not unique. So another

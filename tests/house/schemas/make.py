@@ -26,7 +26,7 @@ KEPT = ("type", "enum", "format", "pattern", "minimum", "maximum", "minItems", "
 
 
 class Unknown(Exception):
-    """A manifest has what the schema has not."""
+    """A manifest has a property that the schema does not have."""
 
 
 class Cutter:
@@ -36,7 +36,7 @@ class Cutter:
         self.resolve = resolve
 
     def plain(self, schema):
-        """Without reference, and without the "or null" that optional fields have in pydantic's."""
+        """The schema without references, and without the "or null" of pydantic's optional fields."""
         while True:
             choices = [c for c in schema.get("anyOf", []) if c.get("type") != "null"]
             if "$ref" in schema:
@@ -47,7 +47,7 @@ class Cutter:
                 return schema
 
     def cut(self, schema, values, where):
-        """Of the schema, what these values (all at this place) use."""
+        """The part of the schema that these values (all at this place) use."""
         schema = self.plain(schema)
         if "anyOf" in schema or "oneOf" in schema:
             return self.cut_choices(schema, values, where)
@@ -63,7 +63,7 @@ class Cutter:
         return kept
 
     def cut_choices(self, schema, values, where):
-        """Choices of simple types stay; of others, the one that has the properties."""
+        """Choices of simple types stay; of other choices, the one that has the properties."""
         key = "anyOf" if "anyOf" in schema else "oneOf"
         choices = [self.plain(choice) for choice in schema[key]]
         if any(isinstance(value, (dict, list)) for value in values):
@@ -186,7 +186,7 @@ def aws_batch(root):
 
 
 class Absent:
-    """Stands for whatever SkyPilot's schemas take from the rest of it: names of clouds and the like."""
+    """Stands for all that SkyPilot's schemas take from the rest of SkyPilot: names of clouds and the like."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -207,7 +207,7 @@ def skypilot(root):
     spec = importlib.util.spec_from_file_location("sky_schemas", root / "sky/utils/schemas.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    # Of the clouds, of a user's own configuration, of plugins: nothing that the task has.
+    # These concern clouds, a user's own configuration and plugins, not the task.
     module._task_config_schema, module._get_infra_pattern = dict, str
     module._allow_additional_properties = bool
     task = module.get_task_schema()

@@ -79,7 +79,7 @@ def notices(world, kind):
     """(options of pchrun, function that gives the notice)"""
     if kind == "SIGTERM":
         return [], lambda one: one.job.send(signal.SIGTERM)
-    if kind == "SIGTERM to all":  # as of a scheduler that tells all that it has started
+    if kind == "SIGTERM to all":  # as from a scheduler that signals all its processes
         return [], lambda one: [os.kill(pid, signal.SIGTERM) for pid in [one.job.pid, *commands_of(one.job.pid)]]
     file = world.root / "notice"
     return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")

@@ -18,7 +18,7 @@ OURS = "callbacks=[PreemptionCallback(job)]"
 
 
 def test_the_trainer(train, world):
-    """Preempted, and started again, it ends with the weights of an undisturbed run."""
+    """Preempted and started again, the training ends with the weights of an undisturbed run."""
     code = example("train_trainer.py")
     assert code.count(OURS) == 1
     code = code.replace(OURS, "callbacks=[PreemptionCallback(job), Held()]").replace("\nSTEPS", f"{HELD}\nSTEPS", 1)
@@ -29,7 +29,7 @@ def test_the_trainer(train, world):
 
 
 def test_a_plain_loop_with_accelerate(train, world):
-    """The same, below accelerate's launcher."""
+    """Below accelerate's launcher, too, the training ends with the weights of an undisturbed run."""
     one, step = interrupt(train, world, held("train_accelerate.py"), n=2, wrap=accelerate(world),
                           ACCELERATE_USE_CPU="true")
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {

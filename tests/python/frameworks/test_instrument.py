@@ -17,7 +17,8 @@ from told import hold
 
 
 def preempt_and_resume(train, world, code, *, n, **env):
-    """For any command that starts the n ranks. Returns (the preempted program, the step of its save)."""
+    """Preempts and resumes a training under any command that starts the n ranks. Returns (the preempted program, the
+    step of its save)."""
     more = {"n": None, "folder": "preempted", "NOTICE": "1", **env}
     one = train(code, "--instrument", **more)
     world.events.wait("training", count=n, deadline=PATIENCE)
@@ -83,7 +84,7 @@ torch.save(model.state_dict(), f"{folder}/final.rank-{arguments.process_index}.p
 
 
 def test_the_trainer(train, world):
-    """Preempted, and started again, it ends with the weights of an undisturbed run without `--instrument`."""
+    """Preempted and started again, the training ends with the weights of an undisturbed run without `--instrument`."""
     one, step = interrupt(train, world, TRAINER, n=1, extra=("--instrument",))
     assert [path.name for path in one.checkpoints.glob("checkpoint-*")] == [f"checkpoint-{step}"]
     assert one.job.err.count("pch: Trainer.train takes part") == 1
@@ -91,7 +92,7 @@ def test_the_trainer(train, world):
 
 @LONG
 def test_a_trainer_that_cannot_take_part_is_counted(train, world):
-    """It trains as if nothing had been tried."""
+    """The Trainer trains as if nothing had been tried."""
     code = TRAINER.replace('save_strategy="no"', 'save_strategy="no", save_total_limit=1')
     one = train(code, "--instrument", n=1, folder="checkpoints", STEPS="8")
     assert finish(one) == (0, "completed", None)
@@ -135,8 +136,8 @@ def lightning(strategy, devices, tune=""):
 
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_fork", pytest.param("ddp_spawn", marks=LONG)])
 def test_lightning_that_starts_its_ranks(train, world, strategy):
-    """Which ranks there are is known only in the midst of fit. A spawned rank is handed the Trainer, pickled; and
-    Lightning leaves a temporary folder then. A forked rank ended without a word, so the job had failed with 125."""
+    """The ranks are known only in the middle of fit. A spawned rank gets the pickled Trainer, and Lightning leaves a
+    temporary folder then. A forked rank once ended without a report, so the job failed with 125."""
     one, step = preempt_and_resume(train, world, lightning(strategy, "2"), n=2, STEPS=str(STEPS),
                                    TMPDIR=str(world.root))
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
@@ -177,7 +178,7 @@ def test_keras(train, world):
 
 @LONG
 def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
-    """Which is the program's: it has afterwards what it had."""
+    """The list is the program's, and has the same callbacks afterwards."""
     code = KERAS.replace("callbacks=[tell])", "callbacks=own)").replace(
         "model.fit(", "own = keras.callbacks.CallbackList([tell], add_history=True, model=model, epochs=1, steps=8)\n"
         "has = list(own.callbacks)\nmodel.fit(")
@@ -200,7 +201,7 @@ tf.train.CheckpointManager.save = fail_once
 
 
 def test_keras_saves_again_after_a_save_that_failed(train, world):
-    """The callback has told the job of the failed save by then, and the fit was only counted from there on."""
+    """The callback has reported the failed save by then. Once, the fit was only counted from there on."""
     one = train(FIRST_SAVE_FAILS + KERAS, "--instrument", "--checkpoint-every", "4", n=1, folder="failed", EPOCHS="2")
     assert finish(one)[:2] == (0, "completed"), one.job.err
     assert "pch: --instrument: a save has failed: OSError: No space left on device" in one.job.err

@@ -7,7 +7,7 @@ from conftest_frameworks import finish, held, interrupt
 
 
 def test_the_manual_s_program(train, world):
-    """Preempted, and started again, it ends with the weights of an undisturbed run."""
+    """Preempted and started again, the training ends with the weights of an undisturbed run."""
     code = held("train_lightning.py", "        inputs, wanted = batch\n", "self.global_step")
     one, step = interrupt(train, world, code, n=2)
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
@@ -53,7 +53,7 @@ with pch.attach() as job:
 
 
 def test_each_rank_has_its_own_part_of_the_data(train, world):
-    """The Trainer puts a sampler into a DataLoader only; both ranks trained on all data."""
+    """The Trainer puts a sampler into a DataLoader only; both ranks once trained on all data."""
     one = train(SHARED_OUT, n=2, folder="shared")
     assert finish(one)[:2] == (0, "completed"), one.job.err
     for name in ("shuffled", "in order", "its own"):

@@ -46,7 +46,7 @@ print(int(model.optimizer.iterations), os.listdir(f"{folder}") == ["managed"])
 
 
 def test_without_a_pchrun(program):
-    """It restores the latest checkpoint, as TensorFlow's handler does, and saves nothing by itself."""
+    """The handler restores the latest checkpoint, as TensorFlow's handler does, and saves nothing by itself."""
     code, out, err = program(ALONE).alone(patience=PATIENCE)
     assert code == 0, err
     assert out.splitlines() == [
@@ -80,7 +80,7 @@ sys.exit(3)
 
 
 def test_errors_that_the_program_catches(program, world):
-    """The end of the data is no cause. An error in a scope is told as one in run() is, once."""
+    """The end of the data is no cause. An error in a scope is reported once, like an error in run()."""
     one = program(ERRORS)
     one.start()
     assert finish(one) == (3, "failed", None)
@@ -109,7 +109,7 @@ print("after the scope")
 
 
 def test_the_last_step_of_a_scope(program, world):
-    """It is saved at the end of the scope. A grace_period of 0 leaves pchrun's grace as it is."""
+    """The step is saved at the end of the scope. A grace_period of 0 leaves pchrun's grace as it is."""
     one = program(LAST)
     one.start("--grace", "77s", NOTICE="1", ready="last", patience=PATIENCE)
     one.job.send(signal.SIGTERM)

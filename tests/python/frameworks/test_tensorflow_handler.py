@@ -8,8 +8,8 @@ import signal
 from conftest_frameworks import LONG, PATIENCE, PREEMPTED, finish
 from test_tensorflow import workers
 
-# Four steps of an epoch, and three epochs. The save comes before the step, as in TensorFlow's tests. A worker that is no chief
-# removes what it saves by itself, as in TensorFlow's guide: the chief's counts.
+# Four steps of an epoch, and three epochs. The save comes before the step, as in TensorFlow's tests. A worker
+# that is no chief removes its own saves, as in TensorFlow's guide: the chief's saves count.
 CLUSTER = """
 import os, pch, shutil, sys, tensorflow as tf
 from told import say, wait_for
@@ -58,7 +58,7 @@ job.done()
 
 
 def test_workers_that_are_preempted_one_after_the_other(program, world):
-    """No step is lost, and none is trained twice; the exit code is that of TensorFlow's on Google's machines."""
+    """No step is lost, and none is trained twice; the exit code is TensorFlow's own on Google's machines."""
     one = program(LOOP)
     one.start("--exit-preempted", "143", n=2, NOTICE="1", WORKERS=workers(2))
     world.events.wait("stands", count=2, deadline=PATIENCE)
@@ -126,7 +126,7 @@ except tf.errors.ResourceExhaustedError as error:
 
 
 def test_an_error_in_a_step_reaches_all(program, world):
-    """The program catches it, and dies later of something else: the job knows it as the cause."""
+    """The program catches the error, and dies later of something else. The job names the error as the cause."""
     one = program(FAILING)
     one.start(n=2, WORKERS=workers(2))
     world.events.wait("caught", count=1, deadline=PATIENCE)

@@ -77,7 +77,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     assert finish(one)[:2] == (0, "completed")
 
 
-# Rank 0 has a save_fn without parameters, rank 1 one that takes what the loop gives it. Both save after every step, too.
+# Rank 0 has a save_fn without parameters, rank 1 has one with the loop's arguments. Both save after every step, too.
 WITH_SAVE_FN = """
 import os, pch, tensorflow as tf
 from told import say, wait_for
@@ -111,7 +111,7 @@ while handler.total_run_calls < 12:
 
 
 def test_its_own_save_at_the_step_that_all_save(program, world):
-    """Its arguments are the manager's, and none of save_fn's, which once got them."""
+    """The save gets the manager's arguments. Once, it got those of save_fn."""
     one = program(WITH_SAVE_FN)
     one.start(n=2, ready="training", patience=PATIENCE)
     one.agree()
@@ -128,7 +128,7 @@ def test_its_own_save_at_the_step_that_all_save(program, world):
     assert [(e["step"], e["weight"]) for e in world.events.all("begins")[2:]] == [(step, step)] * 2
 
 
-# Whenever it looks at a step, another thread saves one. TensorFlow writes in the background if asked for.
+# Whenever the manager looks at a step, another thread saves a step. TensorFlow writes in the background if asked for.
 IN_THE_BACKGROUND = """
 import os, pch, threading, tensorflow as tf
 from pch.integrations._tf_manager import OwnSaves
@@ -151,7 +151,7 @@ with pch.attach() as job:
 
 
 def test_saves_of_two_threads(program):
-    """The step that one thread adds disturbs the other, which looks for what the manager may remove, no more."""
+    """The step of one thread disturbs the other thread, which looks for removable checkpoints, no more."""
     one = program(IN_THE_BACKGROUND)
     one.start()
     assert finish(one)[:2] == (0, "completed"), one.job.err

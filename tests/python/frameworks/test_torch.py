@@ -2,17 +2,19 @@
 """pch.integrations.torch with the real PyTorch, on CPU, over gloo: the program of the manual."""
 
 import os
+import re
 import signal
 
 import pytest
 
 from conftest_frameworks import PATIENCE, PREEMPTED, finish, held, interrupt
 from harness import descendants_of, is_alive, wait_until
+from nodes import Nodes
 
 
 @pytest.mark.parametrize("name, n, kind", [("train_ddp.py", 4, "file"), ("train_fsdp.py", 2, "SIGTERM")])
 def test_the_manual_s_program(train, world, name, n, kind):
-    """Preempted, and started again, it ends with the weights of an undisturbed run."""
+    """Preempted and started again, the training ends with the weights of an undisturbed run."""
     one, step = interrupt(train, world, held(name), n=n, kind=kind)
     files = {*(f"rank-{r}.pt" for r in range(n)), "shared.pt"}
     if name == "train_fsdp.py":
@@ -36,7 +38,7 @@ path = checkpoint.save(7)
 torch_first, python_first = torch.rand(1).item(), random.random()
 weight = model.weight.detach().clone()
 class Resumed:
-    resume_step, resume_path = 7, path
+    resume_step, resume_path, supervised = 7, path, False
 with torch.no_grad():
     model.weight += 1
 again = Checkpoint(Resumed(), "x", model=model)
@@ -99,7 +101,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver"])
 def test_a_scheduler_that_signals_the_data_loaders_too(program, world, short_tmp, kind):
-    """They live on: the loader would end the training as soon as one of them has died."""
+    """The workers live on: the loader would end the training as soon as one of them died."""
     one = program(LOADS.replace("KIND", repr(kind))).start(TMPDIR=short_tmp)
     wait_until(lambda: world.events.all("training") or one.job.process.poll() is not None, "step 5", PATIENCE)
     pids = descendants_of(one.job.pid)
@@ -111,3 +113,51 @@ def test_a_scheduler_that_signals_the_data_loaders_too(program, world, short_tmp
     world.go_on("on")
     code, outcome, _ = finish(one)
     assert (code, outcome) == (PREEMPTED, "preempted") and "is killed by signal" not in one.job.err, one.job.err
+
+
+LOCKSTEP = """
+import os, pch, sys, time, torch
+from pch.integrations.torch import mark_waits
+from torch.nn import BatchNorm1d, Linear, Sequential
+kind = sys.argv[1]
+job = pch.attach()
+mark_waits(job)
+torch.set_num_threads(1)
+torch.distributed.init_process_group("gloo")
+torch.manual_seed(1)
+model = Sequential(Linear(8, 16), BatchNorm1d(16), Linear(16, 1)) if kind == "ddp" else Sequential(Linear(8, 16), Linear(16, 1))
+if kind == "ddp":
+    model = torch.nn.parallel.DistributedDataParallel(model)
+else:
+    for part in (*model, model):
+        torch.distributed.fsdp.fully_shard(part)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+own = 0.09 if job.rank == 1 else 0.03
+for step in job.steps(10 ** 6):
+    time.sleep(own / 2)
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.register_hook(lambda gradient: time.sleep(own / 2))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    is_over = torch.tensor(float(os.path.exists(f"{os.environ['HOLD']}/on.hold")))
+    torch.distributed.all_reduce(is_over)
+    if is_over:
+        break
+job.done()
+print(sum(len(parameter._post_accumulate_grad_hooks or ()) for parameter in model.parameters()))
+"""
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_a_slow_rank_is_named(program, kind):
+    """The rank that works longer, before the forward pass and within the backward pass."""
+    one = program(LOCKSTEP)
+    job = Nodes(one.world, 3, ["-n", "1"])
+    job.launch_all(*one.command(kind), env=one.variables({"TORCHINDUCTOR_CACHE_DIR": str(one.world.root / "inductor")}))
+    first = job.jobs[0]
+    wait_until(lambda: "slow: rank " in first.err or first.process.poll() is not None, "a slow rank", PATIENCE)
+    assert re.findall(r"rank (\d) \(node (\d), .*\) is slow: its own part", first.err) == [("1", "1")], first.err
+    one.world.go_on("on")
+    assert job.finish(deadline=PATIENCE) == 0
+    assert {each.out.strip() for each in job.jobs.values()} == {"1" if kind == "ddp" else "0"}

@@ -25,7 +25,7 @@ def report_to_cluster(error: Any, text: str) -> None:
         from tensorflow.python.eager import context
 
         context.context().report_error_to_cluster(code, message)
-    except Exception as failure:  # it must not hide the error itself
+    except Exception as failure:  # a failure here must not hide the error itself
         tf.get_logger().info("could not report the error to the other workers: %s", failure)
 
 

@@ -68,11 +68,11 @@ class OwnSaves:
             self._round = None
 
     def path_of(self, step: int) -> Optional[str]:
-        """The path of that step's checkpoint; None: it was not saved through the manager."""
+        """The path of that step's checkpoint; None: the step was not saved through the manager."""
         return self._paths.get(step)
 
     def note(self, step: int, path: str) -> None:
-        """That step is saved at that path."""
+        """Notes that `step` is saved at `path`."""
         self._paths[step] = path
 
     def _save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> Optional[str]:

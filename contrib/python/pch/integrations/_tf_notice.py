@@ -10,7 +10,7 @@ import tensorflow as tf
 from .._control import ask
 from .._pch import Job
 
-_PERIOD = 1.0  # that of TensorFlow's handler
+_PERIOD = 1.0  # the period of TensorFlow's handler
 _LEAST = 1.0  # a save needs some time
 
 
@@ -57,10 +57,10 @@ class Watch:
         if not notice or notice["at"] == self._seen or not notice["source"].startswith("SIG"):
             return
         now = _time(answer["now"])
-        left = max(_LEAST, _time(notice["at"]) + float(self._grace or 0) - now)  # this may be late: one poll a second
+        left = max(_LEAST, _time(notice["at"]) + float(self._grace or 0) - now)  # one poll a second may be late
         if not notice["deadline"] or now + left < _time(notice["deadline"]):
             self._drain(left, f"grace_period of rank {self._job.rank}")
-        self._seen = notice["at"]  # not before pchrun knows
+        self._seen = notice["at"]  # only after pchrun has the notice
 
     def _complain(self, error: Exception) -> None:
         if not self._has_complained:

@@ -15,6 +15,7 @@ from accelerate import Accelerator  # type: ignore[import-untyped]
 
 from .._pch import Job
 from ._files import sync_tree
+from ._waits import mark_waits
 
 __all__ = ["Checkpoint"]
 
@@ -30,13 +31,14 @@ class Checkpoint:
             raise ValueError("with automatic_checkpoint_naming accelerate numbers its checkpoints anew when the job is "
                              "resumed, and refuses the ones that are there: leave it False")
         self._job, self._folder, self._accelerator = job, os.path.abspath(folder), accelerator
+        mark_waits(job, *getattr(accelerator, "_models", ()))
 
     def save(self, step: int) -> str:
         """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
         path = os.path.join(self._folder, f"step-{step}")
         self._accelerator.save_state(path)
         self._accelerator.wait_for_everyone()
-        if self._accelerator.is_local_main_process:  # for its node
+        if self._accelerator.is_local_main_process:  # one rank of each node, for all ranks there
             sync_tree(path)
         return path
 

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from .._pch import Exit, Job
 from ._files import sync_tree
+from ._waits import mark_waits
 from .torch import _of_rank, _place, _random_state, _set_random_state, _shared_out, _write, batches
 
 __all__ = ["PreemptionCallback", "ResumableLoader"]
@@ -35,6 +36,7 @@ class PreemptionCallback(Callback):
     def __init__(self, job: Job, folder: "Union[str, os.PathLike[str]]") -> None:
         self._job, self._folder, self._told = job, os.path.abspath(folder), job.resume_step
         self._resumes = job.resume_path is not None
+        mark_waits(job)  # before the Trainer wraps the model
 
     @property
     def ckpt_path(self) -> Optional[str]:
@@ -54,7 +56,7 @@ class PreemptionCallback(Callback):
         if self._resumes:
             self._resumes = False
             path = os.path.join(str(self._job.resume_path), _of_rank(trainer.global_rank))
-            if os.path.exists(path):  # a rank that is new since then has none
+            if os.path.exists(path):  # a rank that is new since the save has no file
                 _set_random_state(torch.load(path, map_location="cpu", weights_only=True)["random"])
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
@@ -76,7 +78,7 @@ class PreemptionCallback(Callback):
         os.makedirs(path, exist_ok=True)
         _write(path, _of_rank(trainer.global_rank), {"step": step, "random": _random_state()})
         trainer.save_checkpoint(os.path.join(path, _CHECKPOINT))  # called by all ranks; waits for all
-        if trainer.local_rank == 0:  # for its node
+        if trainer.local_rank == 0:  # one rank of each node, for all ranks there
             sync_tree(path)
         return path
 

@@ -33,7 +33,7 @@ __all__ = ["PreemptionCallback", "PreemptionCheckpointHandler", "PreemptionWatch
 TerminationConfig = tf.distribute.experimental.TerminationConfig
 
 _COUNTER = "checkpointed_runs"  # its name in the checkpoints of TensorFlow's handler
-_KEPT = 3  # the checkpoint of the last commit, the one that is being written, and the one before
+_KEPT = 3  # the checkpoints of the last commit, of the save that is being written, and of the save before
 _NAME = "PreemptionCheckpointHandler"
 
 _Folder = Union[str, "os.PathLike[str]"]
@@ -56,7 +56,7 @@ class PreemptionCheckpointHandler:
         self._save_fn, self._exit_fn = config.save_fn, config.exit_fn
         self._has_left = False
         self._told: Optional[Exception] = None
-        self.failed_save: Optional[BaseException] = None  # why the last save that failed did so
+        self.failed_save: Optional[BaseException] = None  # why the last failed save has failed
         self._is_cluster, is_chief = _place(cluster_resolver)
         given = checkpoint_or_checkpoint_manager
         if isinstance(given, tf.train.CheckpointManager):
@@ -74,7 +74,7 @@ class PreemptionCheckpointHandler:
         self._counter = getattr(checkpoint, _COUNTER)
         self._job = attach()
         if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, None):
-            _take_sigterm()  # a cluster of TensorFlow's has taken it, and does not act on it
+            _take_sigterm()  # a TensorFlow cluster has taken SIGTERM, and does not act on it
         # A save_fn takes the loop's arguments, not the manager's.
         serve = None if self._save_fn else self._save
         self._saves = OwnSaves(self._job, self._manager, self._begin_save, serve, self._counts)
@@ -89,7 +89,7 @@ class PreemptionCheckpointHandler:
         return self._calls
 
     def run(self, distributed_train_function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
-        """Runs one step. If all ranks save the step before, it is saved first, with the changes of the loop since."""
+        """Runs one step. If all ranks save the step before, saves that step first, with the loop's later changes."""
         job, calls = self._job, self._calls
         if (calls != job.finished and job.step(calls)) or job.should_save or job.should_exit:
             self._serve(args=(), kwargs={})
@@ -105,8 +105,8 @@ class PreemptionCheckpointHandler:
         """Replaces run(), with one call for each step. If all ranks save the finished step, saves it with these arguments.
 
         As in TensorFlow's handler, total_run_calls is the number of calls before this one, also in the checkpoint. So a
-        loop that counts by it makes this call before the step. A loop that makes it after the step counts its steps in
-        a variable of its own in the checkpoint, or calls finished().
+        loop that counts by total_run_calls makes this call before the step. A loop that makes it after the step counts
+        its steps in a variable of its own in the checkpoint, or calls finished().
         """
         self._end_step(*args, **kwargs)
         self._calls += 1
@@ -118,7 +118,7 @@ class PreemptionCheckpointHandler:
 
     @contextmanager
     def watch_preemption_scope(self) -> Iterator[None]:
-        """Put it around a loop over run(): then the last step is saved, too, if all ranks save it."""
+        """Put this scope around a loop over run(): then the last step is saved, too, if all ranks save it."""
         try:
             yield
         except Exception as error:
@@ -319,7 +319,7 @@ class PreemptionWatcher:
 
 
 def _place(cluster_resolver: Any) -> Tuple[bool, bool]:
-    """(Is it a worker of a cluster? Does its checkpoint count?) Without a cluster every checkpoint counts."""
+    """(Is this process a worker of a cluster? Does its checkpoint count?) Without a cluster every checkpoint counts."""
     jobs = cluster_resolver.cluster_spec().as_dict() if cluster_resolver else {}
     if "ps" in jobs:
         raise NotImplementedError("ParameterServerStrategy is not supported: it has no step that all workers finish")

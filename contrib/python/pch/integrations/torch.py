@@ -28,8 +28,9 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from torch.utils.data.distributed import DistributedSampler
 
 from .._pch import Job
+from ._waits import mark_waits
 
-__all__ = ["Checkpoint", "ShardedCheckpoint", "batches"]
+__all__ = ["Checkpoint", "ShardedCheckpoint", "batches", "mark_waits"]
 
 _SHARED = "shared.pt"
 
@@ -51,6 +52,7 @@ class Checkpoint:
         self._job, self._folder, self._weights_only = job, os.path.abspath(folder), weights_only
         self._parts = {name: part.module if isinstance(part, DistributedDataParallel) else part
                        for name, part in parts.items()}
+        mark_waits(job, *parts.values())
 
     def save(self, step: int) -> str:
         """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""

@@ -6,6 +6,7 @@
 """
 
 import os
+import sys
 from typing import Any
 
 from accelerate import PartialState  # type: ignore[import-untyped]
@@ -28,6 +29,10 @@ class PreemptionCallback(TrainerCallback):
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        if "torch.nn.parallel" in sys.modules:  # else the Trainer trains alone
+            from ._waits import mark_waits
+
+            mark_waits(job)  # before the Trainer wraps the model
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                        **_: Any) -> None:
@@ -67,7 +72,7 @@ class PreemptionCallback(TrainerCallback):
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                      **_: Any) -> TrainerControl:
-        """Leaves if the job has to. Otherwise keeps the Trainer from writing over a checkpoint of this step."""
+        """Leaves if the job has to leave. Otherwise keeps the Trainer from writing over a checkpoint of this step."""
         if self._job.should_exit:
             raise Exit
         if self._saved_step == state.global_step:

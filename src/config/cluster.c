@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See sources.h: the nodes, as far as they are discovered, and what must fit together.
+ */
+#include "config/sources.h"
+
+#include "base/address.h"
+#include "base/str.h"
+#include "config/options.h"
+#include "config/text.h"
+#include "config/values.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEY(name) option_by_key("cluster." name)
+
+/* The user's number of nodes; 0: not given. */
+static int given_nnodes(const struct config *config)
+{
+    int n = (int)str_count(config->cluster.nodes);
+    return n > 0 ? n : origin_is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
+}
+
+/* True if the user asked for discovery. It also runs by default, but then guesses less. */
+static bool is_asked(const struct config *config)
+{
+    return origin_is_given(config, "cluster.discovery");
+}
+
+/* Why discovery does not run; NULL: it runs. If another pchrun started this one, the variables
+ * describe the nodes of the outer pchrun, and it already uses the port. */
+static const char *why_not(const struct config *config, char **env)
+{
+    bool has_nodes = config->cluster.nodes[0], has_chief = has_nodes || config->cluster.chief;
+    int given = given_nnodes(config);
+    if (config->cluster.discovery == DISCOVER_NONE)
+        return "cluster.discovery is none; with auto it would be:";
+    if (given == 1 || (given > 1 && has_chief && config->cluster.node_rank >= 0))
+        return "the nodes and this node's rank are given, so discovery did not run";
+    if (is_asked(config))
+        return NULL;
+    if (has_nodes)
+        return "the nodes are given, and this machine's address shows its node rank, so discovery "
+               "did not run";
+    if (discover_outer(env))
+        return "PCH_SOCKET is set: another pchrun has started this one, so discovery did not run";
+    return NULL;
+}
+
+static bool set(struct config *config, const struct option *option, const char *text,
+                const char *why, struct err *err)
+{
+    char origin[2 * DISCOVER_TEXT_MAX];
+    if (origin_from(config, option->key) != FROM_DEFAULT)
+        return true;
+    snprintf(origin, sizeof origin, "discovery %s: %s", discover_names[config->found.from], why);
+    return origin_set(config, option, FROM_DISCOVERY, origin, err) &&
+           (value_from_text(option, text, config, err) || err_wrap(err, "%s", origin));
+}
+
+static bool set_number(struct config *config, const struct option *option, int number,
+                       const char *why, struct err *err)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    return set(config, option, text, why, err);
+}
+
+/* A pod of an indexed Job knows its index, but not the number of pods, nor whether they train
+ * together. That is an error only if the user asked for discovery: the job may be meant for one
+ * node. */
+static void warn_of_rank(struct config *config)
+{
+    struct discovery *found = &config->found;
+    snprintf(
+        found->warning, sizeof found->warning,
+        "%s: %s, but nothing says how many nodes there are, so this node runs alone; if several "
+        "nodes train together, set cluster.nnodes; if not, set cluster.discovery to none",
+        discover_names[found->from], found->node_rank_why);
+}
+
+/* A discovered rank counts the discovered nodes, so the user must not give another number. */
+static bool check_rank(const struct config *config, int given, struct err *err)
+{
+    const struct discovery *found = &config->found;
+    if (config->cluster.node_rank >= 0 ||
+        (found->nnodes > 0 && (given == 0 || given == found->nnodes)))
+        return true;
+    if (found->nnodes > 0)
+        return err_set(
+            err, ERR_USAGE, 0, "the job has %d nodes (%s), but %s; set cluster.node_rank, too",
+            given,
+            origin_text(config, config->cluster.nodes[0] ? "cluster.nodes" : "cluster.nnodes"),
+            found->nnodes_why);
+    return given > 0 || err_set(err, ERR_USAGE, 0,
+                                "cluster.discovery, %s: %s, but nothing says how many nodes there "
+                                "are; set cluster.nnodes",
+                                discover_names[found->from], found->node_rank_why);
+}
+
+static bool discovered_take(struct config *config, struct err *err)
+{
+    const struct discovery *found = &config->found;
+    int given = given_nnodes(config);
+    bool is_told = found->nnodes > 0 || found->node_rank >= 0;
+    if (!is_told || (found->nnodes == 1 && given > 1))
+        return true;
+    if (found->nnodes == 0 && given == 0 && config->cluster.node_rank < 0 && !is_asked(config))
+        return warn_of_rank(config), true;
+    if (!check_rank(config, given, err))
+        return false;
+    bool is_several = given > 1 || found->nnodes > 1, has_nodes = config->cluster.nodes[0];
+    if (found->nnodes > 0 && !has_nodes &&
+        !set_number(config, KEY("nnodes"), found->nnodes, found->nnodes_why, err))
+        return false;
+    if (found->node_rank >= 0 &&
+        !set_number(config, KEY("node_rank"), found->node_rank,
+                    found->node_rank_why[0] ? found->node_rank_why : found->nnodes_why, err))
+        return false;
+    if (!is_several)
+        return true;
+    if (found->port > 0 && !set_number(config, KEY("port"), found->port, found->port_why, err))
+        return false;
+    if (!found->chief[0] || has_nodes || config->cluster.chief)
+        return true;
+    return set(config, KEY("chief"), found->chief, found->chief_why, err) &&
+           (!found->bind[0] || config->cluster.node_rank != 0 ||
+            set(config, KEY("bind"), found->bind, "HOSTNAME is this pod's name", err));
+}
+
+/* If PCH_SOCKET is left over, this node runs alone, and saves at other steps than the others. */
+static void warn_of_leftover(struct config *config, char **env)
+{
+    struct discovery found;
+    struct err err;
+    const char *outer = discover_outer(env);
+    bool is_alone = given_nnodes(config) == 0 && !config->cluster.chief;
+    bool is_gone = outer && access(outer, F_OK) != 0 && errno == ENOENT;
+    if (is_asked(config) || !is_alone || !is_gone ||
+        (discover(env, "", DISCOVER_UNASKED, &found, &err) && found.nnodes <= 1))
+        return;
+    snprintf(
+        config->found.warning, sizeof config->found.warning,
+        "PCH_SOCKET is set, as if another pchrun had started this one, but that one has "
+        "ended. This pchrun runs alone, though other variables name several nodes. If PCH_SOCKET "
+        "is left over from the job that submitted this one, unset it; if not, set "
+        "cluster.discovery to none");
+}
+
+static bool settle_job(struct config *config, char **env, struct err *err)
+{
+    char folder[PATH_MAX], host[ADDRESS_HOST_MAX] = "";
+    struct job_name found;
+    config->is_unnamed = !config->job;
+    if (config->job)
+        return true;
+    (void)gethostname(host, sizeof host - 1);
+    discover_job_name(env, getcwd(folder, sizeof folder) ? folder : "", host, &found);
+    return origin_set(config, option_by_key("job"), FROM_DEFAULT, found.why, err) &&
+           text_keep(&config->job, strdup(found.name), err);
+}
+
+const char *config_job_identity(const struct config *config)
+{
+    return config->is_unnamed ? "pchrun" : config->job;
+}
+
+bool discovered_apply(struct config *config, char **env, struct err *err)
+{
+    if (!settle_job(config, env, err))
+        return false;
+    int from = is_asked(config) ? config->cluster.discovery : DISCOVER_UNASKED;
+    const char *why = why_not(config, env);
+    config->found = (struct discovery){.node_rank = -1};
+    str_copy(config->found.why, sizeof config->found.why, why);
+    if (why)
+        return warn_of_leftover(config, env), true;
+    return discover(env, "", (enum discover_from)from, &config->found, err) &&
+           discovered_take(config, err);
+}
+
+/* ---- --print-config ---- */
+
+static void discovered_show_found(const struct discovery *found, struct writer *w)
+{
+    writer_text(w, "found", found->from == DISCOVER_NONE ? NULL : discover_names[found->from]);
+    if (found->nnodes > 0)
+        writer_int(w, "nnodes", found->nnodes);
+    if (found->node_rank >= 0)
+        writer_int(w, "node_rank", found->node_rank);
+    if (found->chief[0])
+        writer_text(w, "chief", found->chief);
+    writer_text(w, "why", found->why);
+    if (found->warning[0])
+        writer_text(w, "warning", found->warning);
+}
+
+/* The user did not ask for discovery, so an incomplete source is not an error. */
+static void show_possible(char **env, struct writer *w)
+{
+    struct discovery found;
+    struct err err;
+    writer_object(w, "auto");
+    if (discover(env, "", DISCOVER_AUTO, &found, &err))
+        discovered_show_found(&found, w);
+    else
+        writer_text(w, "why", err.text);
+    writer_end(w);
+}
+
+void discovered_show(const struct config *config, char **env, struct writer *w)
+{
+    writer_object(w, "$cluster");
+    discovered_show_found(&config->found, w);
+    if (config->cluster.discovery == DISCOVER_NONE)
+        show_possible(env, w);
+    writer_end(w);
+}
+
+/* ---- what must fit together ---- */
+
+/* Ports of training frameworks, which pchrun must not use. */
+static const struct {
+    int first, last;
+    const char *owner;
+} taken_ports[] = {
+    {8482, 8482, "JAX on TPU"},
+    {29400, 29400, "torchrun's rendezvous"},
+    {29500, 29500, "torch.distributed"},
+    {55527, 55527, "JAX on Kubernetes"},
+    {61440, 65535, "JAX under Slurm and Open MPI"},
+};
+
+static bool check_port(int port, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(taken_ports); i++)
+        if (port >= taken_ports[i].first && port <= taken_ports[i].last)
+            return err_set(err, ERR_USAGE, 0,
+                           "port %d is used by %s; take another one, such as 14242", port,
+                           taken_ports[i].owner);
+    return true;
+}
+
+/* The number of nodes is the length of cluster.nodes; a given cluster.nnodes must be equal. */
+static bool settle_nnodes(struct config *config, struct err *err)
+{
+    int n = (int)str_count(config->cluster.nodes);
+    if (n > 0 && config->cluster.chief)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.nodes (%s) and cluster.chief (%s) exclude each other; keep one",
+                       origin_text(config, "cluster.nodes"), origin_text(config, "cluster.chief"));
+    if (n == 0)
+        return true;
+    if (origin_is_given(config, "cluster.nnodes") && config->cluster.nnodes != n)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.nnodes is %d (%s), but cluster.nodes has %d entries (%s)",
+                       config->cluster.nnodes, origin_text(config, "cluster.nnodes"), n,
+                       origin_text(config, "cluster.nodes"));
+    if (origin_is_given(config, "cluster.nnodes"))
+        return true;
+    config->cluster.nnodes = n;
+    return origin_set(config, option_by_key("cluster.nnodes"), FROM_DEFAULT,
+                      "the length of cluster.nodes", err);
+}
+
+/* Discovered nodes may belong to other jobs, so the error says how to run alone. */
+static const char *alone_hint(const struct config *config)
+{
+    return origin_from(config, "cluster.nnodes") == FROM_DISCOVERY
+               ? "; if each pchrun is a job of its own, --cluster-discovery none"
+               : "";
+}
+
+/* Requires the address of node 0, and this node's rank if no list of nodes can give it. */
+static bool check_chief(const struct config *config, struct err *err)
+{
+    bool has_nodes = config->cluster.nodes[0];
+    if (config->cluster.chief && !origin_is_given(config, "cluster.nnodes"))
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.chief (%s) needs cluster.nnodes, the number of nodes",
+                       origin_text(config, "cluster.chief"));
+    if (config->cluster.nnodes > 1 && !has_nodes && !config->cluster.chief)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.nnodes is %d (%s), but nothing says where node 0 is; set "
+                       "cluster.nodes or cluster.chief%s",
+                       config->cluster.nnodes, origin_text(config, "cluster.nnodes"),
+                       alone_hint(config));
+    if (config->cluster.nnodes > 1 && !has_nodes && config->cluster.node_rank < 0)
+        return err_set(
+            err, ERR_USAGE, 0,
+            "cluster.chief (%s) is set; set cluster.node_rank, too: the number of this node",
+            origin_text(config, "cluster.chief"));
+    return true;
+}
+
+static bool settle_node_rank(struct config *config, struct err *err)
+{
+    if (config->cluster.node_rank >= config->cluster.nnodes)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.node_rank is %d (%s), but the job has %d node%s (%s); ranks count "
+                       "from 0",
+                       config->cluster.node_rank, origin_text(config, "cluster.node_rank"),
+                       config->cluster.nnodes, config->cluster.nnodes == 1 ? "" : "s",
+                       origin_text(config, "cluster.nnodes"));
+    if (config->cluster.node_rank >= 0 || config->cluster.nnodes > 1)
+        return true;
+    config->cluster.node_rank = 0;
+    return origin_set(config, option_by_key("cluster.node_rank"), FROM_DEFAULT, "the only node",
+                      err);
+}
+
+/* An address must be well-formed, with a port that is not in taken_ports. Several nodes without a
+ * key or cluster.insecure need a loopback address. */
+static bool check_address(const struct config *config, const char *text, struct address *ret,
+                          struct err *err)
+{
+    if (!address_parse(text, config->cluster.port, ret, err) || !check_port(ret->port, err))
+        return false;
+    if (config->cluster.nnodes == 1 || config->cluster.key_file || config->cluster.insecure ||
+        address_is_loopback(ret))
+        return true;
+    return err_set(err, ERR_USAGE, 0,
+                   "%.120s is not a loopback address, and the nodes have no key. Make one, copy it "
+                   "to every node, and name it there: pchrun --make-key run.key; pchrun "
+                   "--cluster-key-file run.key ...; or, on a network that you trust, add "
+                   "--cluster-insecure%s",
+                   ret->host, alone_hint(config));
+}
+
+static bool check_one(const struct config *config, const char *key, const char *text,
+                      struct err *err)
+{
+    struct address address;
+    if (!text || check_address(config, text, &address, err))
+        return true;
+    return err_wrap(err, "%s (%s)", key, origin_text(config, key));
+}
+
+struct entry {
+    struct address address;
+    int rank;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return address_compare(&x->address, &y->address);
+}
+
+/* Sorts the entries, so that equal ones are neighbours. */
+static bool check_twins(struct entry *entries, size_t n, struct err *err)
+{
+    qsort(entries, n, sizeof *entries, compare_entries);
+    for (size_t i = 1; i < n; i++) {
+        const struct entry *a = &entries[i - 1], *b = &entries[i];
+        if (compare_entries(a, b) == 0)
+            return err_set(err, ERR_USAGE, 0, "nodes %d and %d are the same, %.200s port %d",
+                           a->rank < b->rank ? a->rank : b->rank,
+                           a->rank < b->rank ? b->rank : a->rank, a->address.host, a->address.port);
+    }
+    return true;
+}
+
+static bool validate_check_nodes(const struct config *config, struct err *err)
+{
+    size_t n = str_count(config->cluster.nodes);
+    struct entry *entries = calloc(n + 1, sizeof *entries);
+    if (!entries)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot check cluster.nodes");
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        entries[i].rank = (int)i;
+        ok = check_address(config, config->cluster.nodes[i], &entries[i].address, err) ||
+             err_wrap(err, "node %zu", i);
+    }
+    ok = ok && check_twins(entries, n, err);
+    free(entries);
+    return ok || err_wrap(err, "cluster.nodes (%s)", origin_text(config, "cluster.nodes"));
+}
+
+static bool check_cluster(const struct config *config, struct err *err)
+{
+    if (!check_port(config->cluster.port, err))
+        return err_wrap(err, "cluster.port (%s)", origin_text(config, "cluster.port"));
+    if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {
+        char timeout[32], interval[32];
+        return err_set(
+            err, ERR_USAGE, 0,
+            "cluster.heartbeat_timeout is %s (%s), less than twice cluster.heartbeat_interval, "
+            "which is %s (%s)",
+            str_duration(config->cluster.heartbeat_timeout_ns, timeout, sizeof timeout),
+            origin_text(config, "cluster.heartbeat_timeout"),
+            str_duration(config->cluster.heartbeat_interval_ns, interval, sizeof interval),
+            origin_text(config, "cluster.heartbeat_interval"));
+    }
+    return true;
+}
+
+/* Without logs.dir pchrun does not see the output, and these options would have no effect. */
+static bool check_logs(const struct config *config, struct err *err)
+{
+    if (config->logs.dir)
+        return true;
+    if (config->watchdog.silence_ns > 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "watchdog.silence (%s) needs logs.dir: without it pchrun does not see the "
+                       "output of the commands",
+                       origin_text(config, "watchdog.silence"));
+    if (config->logs.prefix)
+        return err_set(err, ERR_USAGE, 0,
+                       "logs.prefix is set (%s), but logs.dir is not, so nothing is passed on by "
+                       "pchrun; set logs.dir",
+                       origin_text(config, "logs.prefix"));
+    return true;
+}
+
+bool config_validate(struct config *config, struct err *err)
+{
+    return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
+           settle_node_rank(config, err) && validate_check_nodes(config, err) &&
+           check_one(config, "cluster.chief", config->cluster.chief, err) &&
+           check_one(config, "cluster.bind", config->cluster.bind, err) && check_logs(config, err);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * waits: pch_wait_begin and pch_wait_end. Ranks that wait for each other all take the same time for
+ * a step. Only the part of it that a rank does not wait tells which rank is slow.
+ *
+ * That part is measured from wait to wait, so pch_step needs no clock. A window has WINDOW steps.
+ * Its longest step does not count: that may hold a save, a compilation or a pause of the machine.
+ * The page shows the lower value of the last two windows, so one bad window blames no rank.
+ */
+#include "pch.h"
+
+#include "base/clock.h"
+#include "libpch/job.h"
+
+enum { WINDOW = 20 };
+
+static void sum_add(struct waits_sum *sum, int64_t ns)
+{
+    sum->sum_ns += ns;
+    sum->longest_ns = ns > sum->longest_ns ? ns : sum->longest_ns;
+}
+
+static int64_t sum_mean(const struct waits_sum *sum)
+{
+    return (sum->sum_ns - sum->longest_ns) / (WINDOW - 1);
+}
+
+/* 0 means that nothing is known, so a step takes at least 1 ns. */
+static void end_window(struct waits *waits, struct page_process *page)
+{
+    int64_t own = sum_mean(&waits->own) + 1, whole = sum_mean(&waits->whole) + 1;
+    if (waits->earlier_ns) {
+        atomic_store_explicit(&page->whole_ns, (uint64_t)whole, memory_order_relaxed);
+        atomic_store_explicit(&page->own_ns, (uint64_t)clock_min(own, waits->earlier_ns),
+                              memory_order_relaxed);
+    }
+    waits->earlier_ns = own;
+    waits->own = waits->whole = (struct waits_sum){0};
+    waits->n = 0;
+}
+
+/* A wait begins in another step than the last one. `steps` is above 1 if some had no wait. */
+static void end_step(struct waits *waits, struct page_process *page, uint64_t step)
+{
+    bool is_counted = waits->began_at && step > waits->step;
+    if (is_counted) {
+        int64_t steps = step - waits->step < INT32_MAX ? (int64_t)(step - waits->step) : INT32_MAX;
+        sum_add(&waits->own, waits->own_ns / steps);
+        sum_add(&waits->whole, (waits->since - waits->began_at) / steps);
+        if (++waits->n == WINDOW)
+            end_window(waits, page);
+    }
+    waits->step = step;
+    waits->began_at = waits->since;
+    waits->own_ns = 0;
+}
+
+/* The process's page, with the lock held. NULL: it is not attached, and the lock is not held. */
+static struct page_process *waits_enter(pch_t *job)
+{
+    if (!job || job_state(job_live(job)) == LIVE_OFF)
+        return NULL;
+    pthread_mutex_lock(&job->lock);
+    struct live *live = job_live(job);
+    if (job_state(live) != LIVE_OFF && live->process)
+        return live->process;
+    pthread_mutex_unlock(&job->lock);
+    return NULL;
+}
+
+void pch_wait_begin(pch_t *job)
+{
+    struct page_process *page = waits_enter(job);
+    if (!page)
+        return;
+    struct waits *waits = &job_live(job)->waits;
+    if (!waits->is_waiting) {
+        int64_t now = clock_now_ns();
+        uint64_t step = atomic_load_explicit(&page->step, memory_order_relaxed);
+        if (step != waits->step)
+            end_step(waits, page, step);
+        waits->own_ns += waits->since ? now - waits->since : 0;
+        waits->since = now;
+        waits->is_waiting = true;
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+void pch_wait_end(pch_t *job)
+{
+    struct page_process *page = waits_enter(job);
+    if (!page)
+        return;
+    struct waits *waits = &job_live(job)->waits;
+    if (waits->is_waiting)
+        waits->since = clock_now_ns();
+    waits->is_waiting = false;
+    pthread_mutex_unlock(&job->lock);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_known: failures that are known to repeat at each start. The table by itself, and walks
+ * of jobs that may restart in place and do not.
+ */
+#include "base/str.h"
+#include "core/common/known.h"
+#include "walk.h"
+
+TestSuite(core_known, .fini = walks_end);
+
+/* --- the table --- */
+
+static const char *repeats(const char *text, const char *tail)
+{
+    static char what[96];
+    struct peer_cause cause = {.fault = FAULT_EXIT, .code = 1};
+    str_copy(cause.text, sizeof cause.text, text);
+    str_copy(cause.tail, sizeof cause.tail, tail);
+    known_repeats(&cause, true, what, sizeof what);
+    return what;
+}
+
+#define ENDED "process 7 ended with exit code 1"
+
+/* The text is as pch, an error file, or both through a launcher tell it. */
+Test(core_known, by_what_the_program_said)
+{
+    static const struct {
+        const char *text, *what;
+    } rows[] = {
+        {ENDED ": ModuleNotFoundError: No module named 'apex' (train.py:3, in <module>)",
+         "ModuleNotFoundError"},
+        {ENDED ": ImportError", "ImportError"},
+        {ENDED ": ImportError (train.py:3, in <module>)", "ImportError"},
+        {"process 8 exited with 1 at step 0, and its command, process 7, with 1: SyntaxError: bad",
+         "SyntaxError"},
+        {ENDED ": omegaconf.errors.ConfigAttributeError: Key 'lr' is not in struct",
+         "ConfigAttributeError"},
+        {ENDED ": pydantic_core._pydantic_core.ValidationError: 1 validation error for Config",
+         "ValidationError"},
+        {ENDED
+         ": RuntimeError: CUDA error: no kernel image is available for execution on the device "
+         "CUDA kernel errors might be asynchronously reported",
+         "\"no kernel image is available for execution on the device\""},
+        {ENDED ": OSError: bert-bse is not a local folder and is not a valid model identifier "
+               "listed on 'https://huggingface.co/models'",
+         "\"is not a local folder and is not a valid model identifier\""},
+        {ENDED ": CUDA driver version is insufficient for CUDA runtime version",
+         "\"CUDA driver version is insufficient\""},
+        {ENDED, ""},
+        {ENDED ": RuntimeError: ImportError: it says so", ""},
+        {ENDED ": MyImportError: another class", ""},
+        {ENDED ": the ImportError: is not the exception", ""},
+        {ENDED ": ImportErrors: another class", ""},
+        {ENDED ": importlib.ImportError.x: no class", ""},
+        {ENDED ": OSError: We couldn't connect to 'https://huggingface.co' to load this file", ""},
+        {"", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        cr_expect_str_eq(repeats(rows[i].text, ""), rows[i].what, "%s", rows[i].text);
+}
+
+#define TRACE "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+
+Test(core_known, by_the_end_of_its_standard_error)
+{
+    static const struct {
+        const char *tail, *what;
+    } rows[] = {
+        {TRACE "    import apex\nModuleNotFoundError: No module named 'apex'\n",
+         "ModuleNotFoundError"},
+        {"  File \"train.py\", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax",
+         "SyntaxError"},
+        {TRACE "    C()\npydantic_core._pydantic_core.ValidationError: 2 validation errors\n"
+               "lr\n  Field required [type=missing]\nBS\n  Field required [type=missing]\n",
+         ""},
+        {TRACE "    C()\npydantic_core._pydantic_core.ValidationError: 2 validation errors\n"
+               "lr\n  Field required [type=missing]\nbs\n  Field required [type=missing]\n",
+         "ValidationError"},
+        {TRACE "omegaconf.errors.MissingMandatoryValue: Missing mandatory value: lr\n"
+               "    full_key: lr\n\nSet the environment variable HYDRA_FULL_ERROR=1 for more.\n",
+         "MissingMandatoryValue"},
+        {TRACE "OSError: x is not a local folder and is not a valid model identifier listed\n"
+               "If this is a private repository, log in\n",
+         "\"is not a local folder and is not a valid model identifier\""},
+        {"train: error while loading shared libraries: libcudart.so.12: cannot open it\n",
+         "\"error while loading shared libraries\""},
+        /* caught and logged; then it failed for another reason */
+        {TRACE "ImportError: no flash_attn\n" TRACE "    raise\nRuntimeError: CUDA out of memory\n",
+         ""},
+        {TRACE "ImportError: no flash_attn\n" TRACE "    assert x\nAssertionError\n", ""},
+        {"UserWarning: The NVIDIA driver on your system is too old\n" TRACE "KeyError: 'x'\n", ""},
+        {"ImportError: of no traceback\n", ""},
+        {"\n\n  \n", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        cr_expect_str_eq(repeats(ENDED, rows[i].tail), rows[i].what, "%s", rows[i].tail);
+    cr_expect_str_empty(repeats(ENDED ": RuntimeError: x", TRACE "ImportError: y\n"),
+                        "what it has said counts");
+    cr_expect_str_eq(repeats(ENDED ": cannot go on", TRACE "ImportError: y\n"), "ImportError");
+}
+
+Test(core_known, by_the_code_of_a_wrong_argument)
+{
+    struct peer_cause cause = {.fault = FAULT_EXIT, .code = 2};
+    char what[96];
+    known_repeats(&cause, false, what, sizeof what);
+    cr_expect(str_starts(what, "exit code 2 before any process had attached"), "%s", what);
+    known_repeats(&cause, true, what, sizeof what);
+    cr_expect_str_empty(what);
+    cause.code = 1;
+    known_repeats(&cause, false, what, sizeof what);
+    cr_expect_str_empty(what);
+}
+
+/* A signal may have ended the process for any reason, whatever the process said before. */
+Test(core_known, not_after_a_signal)
+{
+    char what[96];
+    for (unsigned fault = FAULT_NONE; fault <= FAULT_BROKEN; fault++) {
+        struct peer_cause cause = {.fault = (uint8_t)fault, .code = 2, .text = "ImportError: x"};
+        known_repeats(&cause, false, what, sizeof what);
+        cr_expect_eq(what[0] != '\0', fault == FAULT_EXIT || fault == FAULT_SILENT, "%u", fault);
+    }
+}
+
+/* --- walks --- */
+
+static const struct restart_policy policy = {
+    .max = 3, .start_max = 3, .window_ns = 60 * S, .startup_ns = 60 * S};
+
+static void says_why(struct walk *w, const char *why)
+{
+    struct procmsg msg = {.type = PROCMSG_ERROR, .number = 1};
+    str_copy(msg.text, sizeof msg.text, why);
+    says(w, 0, msg);
+}
+
+static struct walk *begin_one(void)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.restart = policy;
+    return begin_started(&p);
+}
+
+/* The command fails, and this is the end of its standard error. */
+static void fails(struct walk *w, int code, const char *tail)
+{
+    struct death death = {.note = ""};
+    str_copy(death.tail, sizeof death.tail, tail);
+    feed(w, (struct event){.type = EV_CHILD_EXITED,
+                           .child = {.pid = 1000, .status = code << 8, .death = &death}});
+    steps_are_read(w);
+    tree_empty(w);
+}
+
+Test(core_known, ends_the_job)
+{
+    struct walk *w = begin_one();
+    fails(w, 1, TRACE "ImportError: no apex\n");
+    assert_did(w, "exit 1 failed");
+    assert_said(w, "; not restarted: ImportError repeats at each start");
+}
+
+Test(core_known, a_wrong_argument_ends_the_job)
+{
+    struct walk *w = begin_one();
+    fails(w, 2, "");
+    assert_did(w, "exit 2 failed");
+    assert_said(w, "not restarted: exit code 2 before any process had attached");
+}
+
+/* A program that does not attach tells no step, so only its start counts. */
+Test(core_known, later_it_may_be_chance)
+{
+    struct walk *w = begin_one();
+    now += policy.startup_ns;
+    fails(w, 1, TRACE "ImportError: no apex\n");
+    assert_said(w, "restarting in place");
+}
+
+/* A program that attaches may need longer for its start. */
+Test(core_known, before_the_first_step)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.restart = policy;
+    for (uint64_t step = 0; step < 2; step++) {
+        struct walk *w = begin_ranks(&p);
+        now += 2 * policy.startup_ns;
+        steps[0] = step;
+        says_why(w, "ImportError: no apex");
+        gone(w, 0);
+        fails(w, 1, "");
+        if (step)
+            assert_said(w, "restarting in place");
+        else
+            assert_did(w, "exit 1 failed");
+    }
+}
+
+/* The attempt has trained, so the program is good, also in its next generation. */
+Test(core_known, not_in_a_later_generation)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.restart = policy;
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 1;
+    gone(w, 0);
+    fails(w, 1, "");
+    started(w, 0);
+    w->log[0] = '\0';
+    fails(w, 1, TRACE "ImportError: no apex\n");
+    assert_said(w, "restarting in place");
+}
+
+/* Rank 1 misses rank 0, and its failure is heard first. The job is to restart, until rank 0's own
+ * failure is heard. */
+static void hear_of_the_victim_first(const char *why, int fatal_code)
+{
+    struct restart_policy finals = policy;
+    finals.is_fatal[fatal_code] = true;
+    begin_two_with(&finals);
+    says_why(&walks[0], why);
+    now += 10 * MS;
+    gone(&walks[1], 0);
+    exited(&walks[1], 0, 1 << 8);
+    steps_are_read(&walks[1]);
+    deliver();
+    assert_said(&walks[0], "restarting in place");
+    gone(&walks[0], 0);
+    exits(&walks[0], 9 << 8);
+    tree_empty(&walks[1]);
+    deliver();
+}
+
+Test(core_known, that_is_heard_late)
+{
+    hear_of_the_victim_first("ImportError: no apex", 255);
+    assert_both_did("exit 9 failed");
+    assert_said(&walks[0], "not restarted: ImportError repeats at each start");
+}
+
+Test(core_known, a_fatal_code_that_is_heard_late)
+{
+    hear_of_the_victim_first("bad loss", 9);
+    assert_both_did("exit 9 failed");
+    assert_said(&walks[0], "not restarted: 9 is one of restart.fatal_codes");
+}
+
+Test(core_known, any_other_that_is_heard_late)
+{
+    hear_of_the_victim_first("bad loss", 255);
+    assert_not_said(&walks[0], "not restarted");
+    assert_both_did("start");
+}
