@@ -23,6 +23,7 @@ Runs README's commands on a fresh, minimal Debian 12.
   --cache DIR     where the unpacked system is kept for the next time (default: .cache)
   --copy PATH     copy this file or folder into /root; may be given more than once
   --command CMD   run this instead, in the clone; may be given more than once
+  --docker        give the commands only the capabilities that Docker gives, and no control group of their own
   --keep          leave the files in place and say where
   --help          this text
 
@@ -79,12 +80,17 @@ make_system() {
     copy_apt_settings "$target"
 }
 
+# The capabilities that Docker gives a container, as its documentation lists them.
+docker_capabilities=-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap
+docker_capabilities+=,+net_bind_service,+sys_chroot,+kill,+audit_write
+
 # In the namespaces: mounts, then the commands one after another. The script calls itself for it. As in a
 # container "/" is the new system and nothing else: after chroot alone, a mount namespace within this one
 # would know files by their paths outside.
 run_inside() {
-    local root=$1 command folder status=0 began
-    shift
+    local root=$1 docker=$2 command folder status=0 began limited=()
+    shift 2
+    [[ -z $docker ]] || limited=(setpriv --bounding-set "$docker_capabilities" --inh-caps -all)
     mount --bind "$root" "$root"
     for folder in $(pip_folders "$root"); do
         mkdir -p "$root$folder"
@@ -93,6 +99,7 @@ run_inside() {
     mount -t proc proc "$root/proc" || mount --bind /proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --rbind /sys "$root/sys" # with the control groups: without them Slurm's slurmd does not start
+    [[ -z $docker ]] || mount --options remount,bind,ro "$root/sys/fs/cgroup"
     cd "$root"
     pivot_root . .
     umount --lazy .
@@ -102,7 +109,7 @@ run_inside() {
         if env -i HOME=/root USER=root TERM="${TERM-dumb}" LANG=C.UTF-8 \
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             ${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} \
-            bash -c 'cd /root/pchrun && eval "$1"' - "$command"; then
+            "${limited[@]}" bash -c 'cd /root/pchrun && eval "$1"' - "$command"; then
             echo "---- ok after $((SECONDS - began)) s: $command"
         else
             echo "---- FAILED ($?) after $((SECONDS - began)) s: $command"
@@ -118,7 +125,7 @@ if [[ ${1-} == --inside ]]; then
     exit
 fi
 
-suite=bookworm cache= keep= commands=() copies=()
+suite=bookworm cache= docker= keep= commands=() copies=()
 while (($#)); do
     case $1 in
     --suite | --cache | --copy | --command)
@@ -131,6 +138,7 @@ while (($#)); do
         esac
         shift
         ;;
+    --docker) docker=yes ;;
     --keep) keep=yes ;;
     --help | -h)
         usage
@@ -184,7 +192,7 @@ git -C "$root/root/pchrun" log -1 --format='testing %h %s'
 # With this script dies unshare, with that its child, the first process of the namespaces, and with
 # that all in them. unshare holds INT and TERM back while its child runs.
 setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private \
-    "$self" --inside "$root" "${commands[@]}" &
+    "$self" --inside "$root" "$docker" "${commands[@]}" &
 inside=$!
 trap 'kill -KILL "$inside"; exit 130' INT
 trap 'kill -KILL "$inside"; exit 143' TERM

@@ -1,15 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run: every test of pchrun, on a fresh Debian 12 as on a developer's machine.
+# run: the tests of pchrun, on a fresh Debian 12 as on a developer's machine.
 #
-# It installs what is missing, builds (with sanitizers; optimised; by clang; for aarch64; from the
-# release, as a stranger; as Debian's packages), runs the suites of meson and the fuzzers, some of them
-# under valgrind and on what looks like an old kernel, and checks what no suite can: that no sanitizer has
-# written a report, and that it would have; that no process is left; that the analysers have nothing to
-# say; that what is installed is complete; that the packages work and leave nothing; that the documents
-# are true. Long parts are in tests/ci. It goes on after a failure; its last line is the sum, its exit
-# status 0 only if nothing failed. It writes into build-* alone.
+# Without options it is the gate that each change passes: ten minutes. With --full it is everything, in parts that
+# can be named. It installs missing packages, builds, runs the suites of meson, and checks what no suite can: that no
+# sanitizer has written a report, and that it would have; that no process is left; that what is installed is
+# complete. Long parts are in tests/ci. It goes on after a failure. It ends with a table and the sum; its exit status
+# is 0 only if nothing failed. Nothing runs beside anything else, since tests look at the clock. It writes into build-*
+# alone.
 
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -17,57 +16,97 @@ export PATH="/usr/bin:/bin:/usr/sbin:/sbin:$PATH" # the distribution's tools bef
 export LC_ALL=C.UTF-8
 
 packages=(
-    gcc libc6-dev meson ninja-build pkg-config                             # to build
-    libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev
-    libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
-    g++                                                                    # plain: C++
-    bash-completion zsh fish                                               # house: completions
-    openmpi-bin                                                            # behave: before and below mpirun
-    iproute2 nftables                                                      # chaos
-    slurmctld slurmd slurm-client munge                                    # slurm
-    python3-yaml python3-jsonschema systemd                                # house: contrib
-    clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
-    clang-format clang-tidy-14 cppcheck                                    # analysis
-    valgrind                                                               # memcheck
-    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static           # aarch64
-    git ca-certificates                                                    # dist
-    python3-dev python3-venv python3-pip                                   # python, wheel
-    python3-pytest-xdist                                                   # frameworks
-    build-essential debhelper dh-python dpkg-dev                           # deb
-    rpm cpio                                                               # rpm
-    debootstrap unzip                                                      # wheels
+    gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev # to build
+    libcriterion-dev python3 python3-dev python3-pytest strace util-linux openssl                          # to test
+    bash-completion zsh mandoc python3-yaml python3-jsonschema                                             # house
 )
-# Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
-# not allow. "long" runs with --long only.
-opt_suites=(sim model chaos slurm plain)
-# The parts beside the suites, in this order: functions part_… below and in tests/ci. The calm parts run in the
-# background: they only read, build and compute, and no time limit of theirs is short. The frameworks' gigabytes
-# come last: the suites compute then, and wait for no disk.
-calm_parts=(fuzz aarch64 analysis wheels frameworks-made)
-parts=(clang old-kernel memcheck dist deb rpm install wheel frameworks)
+# Packages that single parts need besides. Of the suites, the gate skips the tests that need these.
+declare -A part_packages=(
+    [suites]="fish openmpi-bin systemd"
+    [install]="g++"
+    [model]="spin"
+    [plain]="g++"
+    [slurm]="slurmctld slurmd slurm-client munge iproute2"
+    [chaos]="iproute2 nftables"
+    [clang]="clang-14"
+    [fuzz]="clang-14 libclang-rt-14-dev"
+    [memcheck]="valgrind"
+    [analysis]="clang-format clang-tidy-14 cppcheck"
+    [aarch64]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+    [dist]="git ca-certificates"
+    [deb]="git build-essential debhelper dh-python dpkg-dev"
+    [rpm]="git rpm cpio"
+    [wheels]="python3-venv python3-pip git debootstrap unzip qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+    [wheel]="python3-venv python3-pip git unzip"
+    [frameworks]="python3-venv python3-pip python3-pytest-xdist openmpi-bin"
+)
+
+# The parts of --full in their order: name, minutes on two processors, what it is. A part NAME is the function part_NAME,
+# below or in tests/ci.
+parts=(
+    "suites 12 all suites below but timing, with sanitizers"
+    "timing 7 tests that look at the clock, with sanitizers and without, one at a time"
+    "sim 5 the simulator: schedules, kept seeds, a mutant for each rule"
+    "model 1 the agreement in spin"
+    "plain 2 what a sanitizer's runtime does not allow"
+    "slurm 3 a real Slurm of several nodes"
+    "chaos 4 whole jobs in network namespaces, under faults"
+    "clang 2 a second compiler: unit tests"
+    "old-kernel 5 as on Linux 4.18: tests near the kernel"
+    "memcheck 3 valgrind: pchrun, libpch, the simulator"
+    "analysis 4 clang-format, clang-tidy, cppcheck"
+    "fuzz 2 libFuzzer on all input from outside"
+    "aarch64 4 cross-built, under an emulator"
+    "dist 5 the release, built and tested by a stranger"
+    "deb 2 Debian's packages: built, installed, used, purged"
+    "rpm 1 rpm packages"
+    "install 1 all is installed, the documents are true"
+    "quickstart 1 contrib/quickstart.sh"
+    "wheels 6 wheels for two processors, tried on other Debians"
+    "wheel 4 the wheel as pip installs it"
+    "frameworks 12 PyTorch, TensorFlow, JAX … from PyPI: gigabytes"
+)
+gate=(suites sim install quickstart)
+suites=(unit behave example house man python)
+part_names() {
+    local line
+    for line in "${parts[@]}"; do
+        echo "${line%% *}"
+    done
+}
 
 usage() {
     cat <<END
-usage: tests/run.sh [--long [MINUTES]] [--no-install] [--only NAME]
+usage: tests/run.sh [--full] [--only NAME]... [--long [MINUTES]] [--no-install]
 
-Builds pchrun and runs every test. The last line is the sum of all.
+Builds pchrun and tests it. Ends with a table; the last line is the sum of all.
 
-  --long [MINUTES]  also the suite "long"; tests that can go on for any time (simulator, fuzzers)
-                    take MINUTES each (default 10; they read TEST_LONG_MINUTES)
+Without options it is the gate that each change passes before it is pushed: ten minutes on two processors, and what
+the installation of packages takes. It is this much of --full: ${gate[*]}, without the tests of
+the suite "full".
+
+  --full            all parts: before a release
+  --only NAME       this part or suite alone, whole; may be given more than once
+  --long [MINUTES]  tests that can go on for any time (simulator, fuzzers, chaos) take MINUTES each (default 10;
+                    they read TEST_LONG_MINUTES). Alone it is --full --long
   --no-install      install nothing; fail if a package is missing
-  --only NAME       this alone; a suite: unit, behave, example, house, sim, model, ...
-                    or one of the other parts: ${parts[*]}
-                    ${calm_parts[*]}
   --help            this text
+
+The parts, with their minutes:
+$(printf '%s\n' "${parts[@]}" | sed -E 's/^(\S+) (\S+) (.*)/\1\t\2\t\3/' | awk -F'\t' '{ printf "  %-12s %3d  %s\n", $1, $2, $3 }')
+The suites of the part "suites": ${suites[*]}
+One test alone: tests/one.py --help
 
 As root on Debian 12 it installs with apt-get, if missing:
 $(fold -s -w 90 <<<"${packages[*]}" | sed 's/^/  /')
+and what a part needs besides.
 END
 }
 
-long= install=yes only=
+long= install=yes full= only=()
 while (($#)); do
     case $1 in
+    --full) full=yes ;;
     --long)
         long=10
         if [[ ${2-} =~ ^[1-9][0-9]*$ ]]; then
@@ -77,11 +116,11 @@ while (($#)); do
         ;;
     --no-install) install= ;;
     --only)
-        only=${2-}
-        if [[ -z $only ]]; then
-            echo "tests/run.sh: --only needs the name of a suite or part" >&2
+        if [[ " $(part_names | xargs) ${suites[*]} " != *" ${2-} "* || -z ${2-} ]]; then
+            echo "tests/run.sh: --only needs the name of a part or suite; see --help" >&2
             exit 2
         fi
+        only+=("$2")
         shift
         ;;
     --help | -h)
@@ -103,10 +142,14 @@ for file in tests/ci/*.sh; do
 done
 if [[ -n $long ]]; then
     export TEST_LONG_MINUTES=$long
+    ((${#only[@]})) || full=yes
 fi
+flaky_passes= # in the gate: see tests/ci/results.py
+[[ -n $full || ${#only[@]} -gt 0 ]] || flaky_passes=yes
 
+# build_opt [TARGET...]
 build_opt() {
-    build build-opt -Dbuildtype=release -Doptimization=2
+    build build-opt -Dbuildtype=release -Doptimization=2 -- "$@"
 }
 
 # A second compiler warns of other things, and makes other code of the same atomics.
@@ -145,15 +188,6 @@ canary() {
     fi
 }
 
-# Each promise of the tests rests on this: a suite that has gone missing fails nothing.
-suites_are_there() {
-    (meson introspect --tests build-asan; meson introspect --tests build-opt) | python3 -c '
-import json, sys
-there = {suite.split(":")[-1] for line in sys.stdin for test in json.loads(line) for suite in test["suite"]}
-sys.exit("; ".join(f"suite {s} has no test" for s in sys.argv[1:] if s not in there) or 0)' \
-        unit behave example house python "${opt_suites[@]}"
-}
-
 manuals_are_clean() {
     local manuals
     mapfile -t manuals < <(find "$1" -path '*/man/man*' -type f)
@@ -166,7 +200,7 @@ manuals_are_clean() {
 
 is_installed() {
     local root=$1 path missing=0
-    DESTDIR=$root meson install -C build-opt --no-rebuild --quiet || return 1
+    DESTDIR=$root meson install -C build-asan --no-rebuild --quiet || return 1
     for path in lib/python3/dist-packages/pch/{__init__.py,_pch.pyi,_pch.abi3.so} bin/pchrun bin/pchrun-watch bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
         share/man/man1/pchrun.1 share/man/man3/libpch.3 share/man/man5/pchrun.json.5 \
         share/man/man1/pchrun-watch.1 share/man/man1/pchctl.1 share/man/man7/pchrun-{notices,protocol}.7 \
@@ -183,36 +217,91 @@ is_installed() {
 
 # --- the parts ------------------------------------------------------------------------------------
 
-# Everything under ASan and UBSan, with what meson calls SUITES ("--suite=…"). Half of the time tests wait.
-part_asan() {
-    check build-asan build build-asan -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dc_args='-fno-omit-frame-pointer -fsanitize-undefined-trap-on-error' || return
+# The options that build fastest: a third of the time.
+build_asan() {
+    build build-asan -Db_sanitize=address,undefined -Db_lundef=false \
+        -Doptimization=1 -Dc_args='-g1 -fno-omit-frame-pointer -fsanitize-undefined-trap-on-error'
+}
+
+# asan_suites NAME MESON-ARGUMENT...: suites under ASan and UBSan.
+asan_suites() {
+    local name=$1
+    shift
+    check build-asan build_asan || return
     local logs=$PWD/build-asan/sanitizer-logs
     rm -rf "$logs" && mkdir "$logs"
     sanitizer_options "$logs"
-    run_suites tests-asan build-asan meson test -C build-asan --num-processes "$((2 * $(nproc)))" "$@"
+    run_suites "$name" build-asan meson test -C build-asan "$@"
     check sanitizers sanitizer_logs_empty "$logs"
     check leak-canary canary leak LeakSanitizer
     check overflow-canary canary overflow 'AddressSanitizer: ILL'
     unset ASAN_OPTIONS
 }
 
-part_opt() {
+# opt_suites MESON-ARGUMENT...: suites of the build that users get.
+opt_suites() {
     check build-opt build_opt || return
-    run_suites tests-opt build-opt meson test -C build-opt "$@"
+    run_suites "tests-$part" build-opt meson test -C build-opt "${left_out[@]}" "$@"
+}
+
+part_suites() {
+    asan_suites tests-asan "${left_out[@]}" --no-suite=timing "${suites[@]/#/--suite=}"
+}
+
+# With sanitizers, and in the build that users get, where costs are measured, too.
+part_timing() {
+    asan_suites tests-timing --suite=timing
+    opt_suites --suite=timing
+}
+
+# The seeds of the new schedules follow from the commit: other ones for each commit, the same ones whenever it is tested.
+part_sim() {
+    local from
+    check simulator build_sim || return
+    run_suites tests-sim build-opt meson test -C build-opt "${left_out[@]}" --suite=sim
+    from=$((16#$( (git rev-parse HEAD 2>/dev/null || date +%s) | head -c 10)))
+    check "schedules-$from" schedules_hold "$from" 20000
+}
+
+build_sim() {
+    build_opt tests/sim/pchrun-sim
+}
+
+# schedules_hold FROM COUNT: one half on each of two processors.
+schedules_hold() {
+    local half=$(($2 / 2)) status=0
+    build-opt/tests/sim/pchrun-sim --quiet --from "$1" --seeds "$half" &
+    build-opt/tests/sim/pchrun-sim --quiet --from "$(($1 + half))" --seeds "$half" || status=1
+    wait $! || status=1
+    return $status
+}
+
+part_model() {
+    opt_suites --suite=model
+}
+
+part_plain() {
+    opt_suites --suite=plain
+}
+
+part_slurm() {
+    opt_suites --suite=slurm
+}
+
+part_chaos() {
+    opt_suites --suite=chaos
 }
 
 # pchrun and libpch in valgrind, and the simulator.
 part_memcheck() {
-    check build-opt build_opt || return
-    run_suites memcheck build-opt meson test -C build-opt --suite memcheck
+    opt_suites --suite=memcheck
 }
 
-# No system call younger than Linux 4.18: tests/helpers/oldkernel.c. Most tests wait most of the time.
+# No system call younger than Linux 4.18: tests/helpers/oldkernel.c. The tests of system calls, root and paths.
 part_old-kernel() {
     check build-opt build_opt || return
-    run_suites old-kernel build-opt build-opt/tests/helpers/oldkernel \
-        meson test -C build-opt --num-processes 6 --suite unit --suite behave
+    run_suites tests-old-kernel build-opt build-opt/tests/helpers/oldkernel \
+        meson test -C build-opt --suite=system --no-suite=timing
 }
 
 # One check for each fuzzer: a few seconds, or the minutes of --long.
@@ -225,33 +314,49 @@ part_fuzz() {
 
 part_clang() {
     check build-clang build_clang || return
-    run_suites tests-clang build-clang meson test -C build-clang --suite unit --suite symbols
+    run_suites tests-clang build-clang meson test -C build-clang --suite=unit --suite=symbols
 }
 
 part_install() {
-    check build-opt build_opt || return
+    check build-asan build_asan || return
     check install is_installed "$output/root"
     check manuals manuals_are_clean "$output/root"
     check documents tests/house/documents.py "$output/root/usr"
 }
 
-check packages install_packages || finish
-no_long=()
-[[ -n $long ]] || no_long=(--no-suite=long)
-if [[ -z $only ]]; then
-    begin_beside "${calm_parts[@]}"
-    part_asan "${no_long[@]}" "${opt_suites[@]/#/--no-suite=}"
-    part_opt "${no_long[@]}" "${opt_suites[@]/#/--suite=}"
-    check suites suites_are_there
-    for part in "${parts[@]}"; do
-        [[ $part != wheel ]] || join_beside # its tests, and the frameworks', use both processors
-        "part_$part"
-    done
-elif [[ " ${parts[*]} ${calm_parts[*]} " == *" $only "* ]]; then
-    "part_$only"
-elif [[ " ${opt_suites[*]} " == *" $only "* ]]; then
-    part_opt "${no_long[@]}" "--suite=$only"
+part_quickstart() {
+    check quickstart contrib/quickstart.sh
+}
+
+# --- the run --------------------------------------------------------------------------------------
+
+# Tests that this run leaves out. "long": tests that go on for the minutes of --long. "full": what the gate leaves out.
+left_out=()
+[[ -n $long ]] || left_out+=(--no-suite=long)
+if [[ -n $full ]]; then
+    mapfile -t run < <(part_names)
+    not_run=
+elif ((${#only[@]})); then
+    run=("${only[@]}")
+    not_run="everything else"
 else
-    part_asan "${no_long[@]}" "--suite=$only"
+    run=("${gate[@]}")
+    left_out+=(--no-suite=full)
+    not_run="the tests that meson lists in the suite full, and the parts $(part_names | grep -vxF "$(printf '%s\n' "${gate[@]}")" | xargs): see tests/run.sh --help"
 fi
-finish
+if [[ -z $flaky_passes ]]; then
+    for part in "${run[@]}"; do
+        read -ra needed <<<"${part_packages[$part]-}"
+        packages+=("${needed[@]}")
+    done
+    part=packages
+fi
+check packages install_packages "${packages[@]}" || finish
+for part in "${run[@]}"; do
+    if [[ " ${suites[*]} " == *" $part "* ]]; then
+        asan_suites tests-asan "${left_out[@]}" --no-suite=timing --suite="$part"
+    else
+        "part_$part"
+    fi
+done
+finish "$not_run"

@@ -32,6 +32,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "looks_up: a thread of libc's may still look up a name at the "
                             "end, with descriptors of its own")
     config.addinivalue_line("markers", "memcheck: also run in valgrind (BEHAVE_MEMCHECK)")
+    config.addinivalue_line("markers", "timing: looks at the clock, so nothing runs beside it (the suite timing)")
     for name in ("PCHRUN_BIN", "PCHRUN_HELPERS", "CHARLM"):
         if name not in os.environ:
             raise pytest.UsageError(f"{name} is not set: run the tests with `meson test`")

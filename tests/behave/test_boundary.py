@@ -202,6 +202,7 @@ def test_line_37_a_process_that_hangs_up(held, data):
     end(job)
 
 
+@pytest.mark.timing
 def test_line_37_more_connections_than_descriptors(world, held):
     """accept() fails with EMFILE as long as the connections stay. A loop that only tries again burns a whole
     processor; a loop that gives up hears no more processes."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (WITHOUT_PROC, expect_left, group_of, is_alive, leave_behind, marked, our_group,
+from harness import (WITHOUT_PROC, expect_left, group_of, is_alive, leave_behind, marked, needs_namespace, our_group,
                      skip_if_it_needs_proc, wait_until)
 
 QUICK = ["--stop-term-wait", "300ms", "--stop-kill-wait", "5s"]
@@ -101,6 +101,7 @@ DEAF = "daemon { ignore TERM say left pause } hold end exit 6"
 
 def test_not_where_it_cannot_be_had(world, folder):
     """The groups are read-only, as in most containers: pchrun logs nothing about it, and sweeps the tree."""
+    needs_namespace("--mount")
     script = f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && exec "$@"'
     job = world.act(DEAF, options=QUICK, above=["unshare", "--mount", "sh", "-c", script, "sh"], ready="left")
     assert group_of(job.actor) == group_of("self")
@@ -112,6 +113,7 @@ def test_not_where_it_cannot_be_had(world, folder):
 def test_without_proc(world, folder, deaf):
     """As in a bare chroot: the group shows which processes are left, and pchrun finds its own group by its members."""
     skip_if_it_needs_proc(world)
+    needs_namespace("--mount")
     job = leave_behind(world, deaf, above=["unshare", "--mount", *WITHOUT_PROC])
     assert is_in_own(job.actor)
     expect_left(world, job, deaf)

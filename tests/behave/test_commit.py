@@ -352,6 +352,7 @@ def test_the_last_save_of_a_program_that_ends_at_once(training):
 
 # --- a dead file system ---------------------------------------------------------------------------
 
+@pytest.mark.timing
 @pytest.mark.parametrize("file, why", [("commit.json", "every rank has saved, but the record is not written"),
                                        ("ranks.0.json", "not all ranks saved: node 0")])
 def test_a_record_that_is_not_written_by_the_deadline(training, world, file, why):

@@ -13,6 +13,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from harness import wait_until
 
 MIB = 512
@@ -42,6 +44,7 @@ def is_told_early(job, topic="ending", count=1):
     return "cause unknown" not in line[1] and "out of memory" not in line[1]
 
 
+@pytest.mark.timing
 def test_the_others_are_ended_at_once(training):
     """The others end before the memory is freed; the last line has all details of the end."""
     def once():
@@ -79,6 +82,7 @@ def test_why_it_fails_is_told_with_its_death(training):
     assert job.report()["first_cause"]["code"] == 3
 
 
+@pytest.mark.timing
 def test_the_next_generation_is_watched_as_well(training):
     """A restart in place begins with the death, and so does the end when no other restart is allowed."""
     def once():
@@ -99,6 +103,7 @@ def test_the_next_generation_is_watched_as_well(training):
     assert any(once() for _ in range(ATTEMPTS)) or not kernel_can()
 
 
+@pytest.mark.timing
 def test_nobody_wakes_up_for_it(training):
     """The threads that wait for the deaths of the two ranks sleep, as the loop does."""
     job = training(n=2, train=1)

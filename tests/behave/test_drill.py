@@ -21,6 +21,7 @@ def said(job):
     return [line.split(" drill: ")[1].strip() for line in job.err.splitlines() if " drill: " in line]
 
 
+@pytest.mark.timing
 def test_a_drill_that_fits(world):
     """Two saves, the timeline, and 0; the report says the same, and the next start resumes."""
     report = world.root / "report.json"
@@ -83,6 +84,7 @@ def nodes(world):
     return drilled
 
 
+@pytest.mark.timing
 def test_several_nodes(nodes):
     """One node reports on the drill, and all nodes end alike."""
     job = nodes("4s")
@@ -109,6 +111,7 @@ def test_a_notice_before_the_drill(world):
     assert said(job.jobs[0])[-1] == "a real notice from SIGTERM ended the job, so this was no drill"
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("node", [0, 1])
 def test_a_notice_in_the_drill(nodes, node):
     """A real notice leaves less time, so the job acts on it, and is to be started again."""
@@ -120,6 +123,7 @@ def test_a_notice_in_the_drill(nodes, node):
     assert said(job.jobs[0])[-1] == "a real notice from SIGTERM ended the job, so this was no drill"
 
 
+@pytest.mark.timing
 def test_node_0_without_ranks(world):
     """The steps of the other nodes count."""
     job = Nodes(world, 2, ["--drill", "4s", "--checkpoint-dir", world.root])
@@ -131,6 +135,7 @@ def test_node_0_without_ranks(world):
     assert said(job.jobs[0])[1] == "the training is warm: the notice comes now"
 
 
+@pytest.mark.timing
 def test_many_saves_in_the_drill(nodes):
     """The last save counts. Each save takes two seconds, so the last one begins three seconds before its time is
     up, and may be late."""

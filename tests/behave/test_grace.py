@@ -20,6 +20,7 @@ def between(lines, first, last, nth=1):
     return (seconds_of(end) - seconds_of(begin)) % 86400
 
 
+@pytest.mark.timing
 def test_a_grace_of_20_seconds_is_trained_through(world):
     """Steps of 0.1 s and saves of 1 s: two commits, and more than 15 s of training."""
     folder = world.root / "checkpoints"
@@ -88,6 +89,7 @@ def saved(training):
     return save
 
 
+@pytest.mark.timing
 def test_the_first_save_does_not_end_the_training(saved):
     """The last save begins by itself, and in time."""
     job, step = saved(1, "continue")
@@ -96,6 +98,7 @@ def test_the_first_save_does_not_end_the_training(saved):
     job.leave(2)
 
 
+@pytest.mark.timing
 def test_a_last_save_that_takes_too_long(saved):
     """The first save counts, and the log names the save that failed."""
     job, step = saved(1, "continue")
@@ -108,11 +111,13 @@ def test_a_last_save_that_takes_too_long(saved):
                      job.job.err.splitlines()[-1]), job.job.err
 
 
+@pytest.mark.timing
 def test_a_first_save_that_leaves_no_time_for_another(saved):
     job, step = saved(3, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
+@pytest.mark.timing
 def test_how_long_saves_take_is_remembered(training, saved):
     """The next attempt knows without having saved that the grace is too short for two."""
     job, step = saved(3, "exit")
@@ -150,6 +155,7 @@ def test_who_shall_not_train_on(training, option):
     job.leave()
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("fast, slow", [((400, 5), (420, 1000)), ((20000, 0), (20020, 500))])
 def test_a_pace_that_drops_before_the_notice(world, fast, slow):
     """Steps of 5 ms or of microseconds, then an evaluation or a throttled accelerator, then the notice. Both ranks go

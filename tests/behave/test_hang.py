@@ -216,6 +216,7 @@ PATIENT = ("--watchdog-train", "2s")
 EXAMINED = "no rank makes progress"
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("options", [(*PATIENT, "--watchdog-mode", "off"), ()], ids=["off", "on"])
 def test_it_causes_no_wake_ups(training, options):
     """The watchdog that is switched off, and the one whose limit is far."""
@@ -226,6 +227,8 @@ def test_it_causes_no_wake_ups(training, options):
     assert "watchdog" not in job.job.err
     job.complete()
 
+
+@pytest.mark.timing
 def test_only_told(training):
     """With mode log the job is left alone, reported once, and goes on. The watchdog learns this pause."""
     job = training(*PATIENT, "--watchdog-mode", "log", train=2)
@@ -240,6 +243,7 @@ def test_only_told(training):
     job.complete()
 
 
+@pytest.mark.timing
 def test_the_first_step_may_take_long(training):
     """Compiling, reading, resuming: the first step has a limit of its own."""
     job = training(*PATIENT, "--watchdog-start", "1m", train=0)
@@ -250,6 +254,7 @@ def test_the_first_step_may_take_long(training):
     assert "stood at step 1 for" in job.report()["why"]
 
 
+@pytest.mark.timing
 def test_a_phase_has_its_own_limit(training):
     """One rank evaluates, and says so; the other waits for it, much longer than a step may take."""
     job = training(*PATIENT, "--watchdog-eval", "6s", "--watchdog-factor", "1", n=2, train=2)
@@ -264,6 +269,7 @@ def test_a_phase_has_its_own_limit(training):
                      r"wait at that step$", job.report()["why"])
 
 
+@pytest.mark.timing
 def test_pauses_that_recur(training):
     """A program that pauses for evaluations: the watchdog learns its pauses."""
     job = training(*PATIENT, train=2)
@@ -274,6 +280,7 @@ def test_pauses_that_recur(training):
     job.complete()
 
 
+@pytest.mark.timing
 def test_stopped_by_a_debugger(training):
     """The log says so once, and nothing else happens, however long it takes. The same holds if a signal has also
     stopped the process."""
@@ -293,6 +300,7 @@ def test_stopped_by_a_debugger(training):
     assert not (job.dir / ".pchrun" / "hang.0.0.txt").exists()
 
 
+@pytest.mark.timing
 def test_our_own_absence(training):
     """pchrun or the whole machine was stopped: the ranks' silence in that time means nothing."""
     job = training(*PATIENT, train=2)

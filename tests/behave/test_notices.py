@@ -207,6 +207,7 @@ def test_it_does_no_harm(training, source, text):
     train_to_the_end(job)
 
 
+@pytest.mark.timing
 def test_a_flood_costs_little(training, source, world):
     """pchrun slows the source down and logs that once; it still finds a notice in the flood."""
     if world.has_sanitizer():
@@ -238,6 +239,7 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("text", ["exec cat /dev/zero", "exec yes", "exec cat /dev/zero >&2"],
                          ids=["zeros", "lines", "words"])
 def test_an_endless_flood_leaves_the_processor_to_others(training, source, world, text):
@@ -395,6 +397,7 @@ def deadline(job):
     return notice and datetime.datetime.fromisoformat(notice["deadline"]).timestamp()
 
 
+@pytest.mark.timing
 def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
     """Each poll counts its seconds anew; the deadline stays the same."""
     answer(world, 1)
@@ -503,6 +506,7 @@ def first_save(job):
     return step
 
 
+@pytest.mark.timing
 def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
     """As clouds tell of it hours ahead: a plan, not an end. The last save is before the deadline."""
     watcher = source(standing(9))
@@ -543,6 +547,7 @@ def test_a_job_restarts_in_place_long_before_the_deadline(training, source):
     job.complete(step)
 
 
+@pytest.mark.timing
 def test_a_notice_that_stands_longer_than_no_step_is_finished(training, source):
     """A start-up that takes all the time: nothing to save, and out before the deadline."""
     watcher = source(standing(6))
@@ -554,6 +559,7 @@ def test_a_notice_that_stands_longer_than_no_step_is_finished(training, source):
     assert "nothing to save: no step was finished in this attempt" in job.job.err_lines[-1]
 
 
+@pytest.mark.timing
 def test_nodes_with_a_notice_that_stands_at_the_start(world, source):
     """Slurm's ten minutes are live from the first second of a short job of several nodes."""
     watcher = source(standing(15))

@@ -6,6 +6,8 @@ import re
 import signal
 import time
 
+import pytest
+
 from harness import DEADLINE, PREEMPTED, at_rest, seconds_of, wait_until, wakeups
 from nodes import Nodes, committed, saved_steps, start_training
 from pchctl import ctl  # noqa: F401
@@ -39,6 +41,7 @@ def test_a_crash_costs_no_more_than_a_period(training):
     job.complete(30)
 
 
+@pytest.mark.timing
 def test_nobody_looks_before_a_save_is_due(training):
     """pchrun sleeps while thousands of steps are trained."""
     job = training("--checkpoint-every", "3000", start=LAUNCHER, train=1)
@@ -62,6 +65,7 @@ def train_until_asked(client):
     raise AssertionError(f"it was not asked to save up to step {client.step}")
 
 
+@pytest.mark.timing
 def test_by_time(training):
     """The save comes at the first step that ends after the period, and not before."""
     job = training("--checkpoint-every", "500ms", n=2)
@@ -79,6 +83,7 @@ def test_by_time(training):
     assert all(later - sooner > 0.45 for sooner, later in zip(ended, begun[1:]))
 
 
+@pytest.mark.timing
 def test_nothing_is_saved_while_nobody_trains(training):
     """A long evaluation at the end, or before the first step. Time passes without cost, and the job's
     end reports no failed save."""

@@ -242,6 +242,7 @@ def test_gce_first_request_asks_for_the_value(ask, gce):
     assert held.query["timeout_sec"] == "60"
 
 
+@pytest.mark.timing
 def test_gce_costs_one_request_held_per_key(ask, gce):
     """While the server holds its requests, the watch sleeps."""
     gce.holds_s = 1.0
@@ -506,6 +507,7 @@ def test_deadline_keeps_its_fraction(ask, aws):
     assert 0 < line["deadline_seconds"] <= 2.87
 
 
+@pytest.mark.timing
 def test_aws_is_asked_every_five_seconds(watch, aws):
     """As Amazon's documentation asks."""
     watch("aws", "--endpoint", aws.url)
@@ -742,6 +744,7 @@ def test_slurm_squeue(world, watch):
     assert watcher.wait("terminate", "terminate", "log")["id"] == line["id"]
 
 
+@pytest.mark.timing
 def test_slurm_squeue_is_not_asked_long_before(world, watch):
     env = {**fake_squeue(world, "echo 77 2001-01-01T00:00:00"), "SLURM_JOB_END_TIME": str(int(time.time()) + 900)}
     begin = time.monotonic()
@@ -1319,6 +1322,7 @@ def test_check_of_a_service_that_answers_in_part(watch, gce):
                                   'maintenance-event')
 
 
+@pytest.mark.timing
 def test_check_of_what_is_no_service(world, watch):
     assert checked(watch, "file", world.root / "notice") == (0, "ok: it answers")
     code, line = checked(watch, "file", world.root / "none" / "notice")

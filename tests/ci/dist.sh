@@ -33,6 +33,6 @@ part_dist() {
     check dist make_dist "$home/pchrun" || return
     ((EUID != 0)) || chown -R "$stranger:$stranger" "$home"
     check build-dist build_dist || return
-    run_suites tests-dist "$home/pchrun/build" "${as_stranger[@]}" meson test -C build \
-        --num-processes 6 --suite unit --suite behave --suite example
+    run_suites tests-dist "$home/pchrun/build" "${as_stranger[@]}" \
+        meson test -C build --suite=system --suite=example --no-suite=timing
 }

@@ -19,17 +19,13 @@ make_frameworks() {
         echo "${frameworks[*]}" >"$folder/.frameworks"
 }
 
-# A part of its own, because it can run beside other parts.
-part_frameworks-made() {
-    check frameworks make_frameworks "$frameworks_folder"
-}
-
 part_frameworks() {
     local folder=$frameworks_folder
-    check build-opt build_opt && part_frameworks-made || return
+    check build-opt build_opt && check frameworks make_frameworks "$folder" || return
     run_pytest tests-frameworks env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
         CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$folder/bin/python" \
         PCH_PACKAGE="$PWD/build-opt/contrib/python" PYTHONDONTWRITEBYTECODE=1 \
-        /usr/bin/python3 -m pytest -q -p no:cacheprovider --numprocesses 3 --rootdir tests/python \
+        /usr/bin/python3 -m pytest -q -p no:cacheprovider -o junit_family=xunit1 --junitxml="$output/frameworks.xml" \
+        --numprocesses "$(nproc)" --rootdir tests/python \
         tests/python/frameworks
 }

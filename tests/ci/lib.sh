@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# lib: what the parts of tests/run.sh share: counted checks, packages, builds, suites of meson.
-# Sourced, never run. It owns the three counters and the folder $output.
+# lib: what the parts of tests/run.sh share: checks, packages, builds, suites of meson.
+# Sourced, never run. It owns the folder $output, and in it the results, which tests/ci/results.py reads.
 
-passed=0 failed=0 skipped=0
+part=packages # that runs now
 output=$(mktemp -d)
 policy=
-home=       # of the stranger of dist.sh
-beside_pid= # of begin_beside
+home= # of the stranger of dist.sh
 clean_up() {
-    [[ -z $beside_pid ]] || kill -- "-$beside_pid" 2>/dev/null
     rm -rf "$output" ${home:+"$home"}
     [[ -z $policy ]] || rm -f "$policy"
 }
@@ -18,41 +16,50 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Prints the sum, which is always the last line.
+# finish [NOT-RUN]: prints the table, and the sum as the last line.
 finish() {
-    echo "$passed passed, $failed failed, $skipped skipped"
-    exit $((failed > 0))
+    tests/ci/results.py table "$output/results" "$@"
+    exit
 }
 
 begin() {
     printf '[%4d s] %-18s ' "$SECONDS" "$1"
 }
 
+# result NAME OUTCOME SECONDS [REASON]
+result() {
+    # The first results come before python3 is installed.
+    printf '{"part": "%s", "suite": "%s", "program": "%s", "case": null, "outcome": "%s", "seconds": %d, "reason": "%s"}\n' \
+        "$part" "$part" "$1" "$2" "$3" "$(tr '"\\\n' "'/ " <<<"${4-}")" >>"$output/results"
+}
+
 # check NAME COMMAND...: one check, counted as one test. Shows the output if the command fails.
 check() {
-    local name=$1
+    local name=$1 began=$SECONDS
     shift
     begin "$name"
     if "$@" >"$output/check" 2>&1; then
         echo ok
-        ((++passed))
+        result "$name" passed $((SECONDS - began))
     else
         echo FAILED
-        ((++failed))
+        result "$name" failed $((SECONDS - began))
         tail -n 60 "$output/check" | sed 's/^/    /'
+        echo "    again: tests/run.sh --only $part"
         return 1
     fi
 }
 
+# skip NAME REASON
 skip() {
     begin "$1"
     echo "skipped: $2"
-    ((++skipped))
+    result "$1" skipped 0 "$2"
 }
 
 missing_packages() {
     local name
-    for name in "${packages[@]}"; do
+    for name in "$@"; do
         [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>&1) == installed ]] || echo "$name"
     done
 }
@@ -60,7 +67,7 @@ missing_packages() {
 # Installs without starting any service: policy-rc.d forbids that, unless the machine has a rule of its own.
 install_packages() {
     local missing
-    mapfile -t missing < <(missing_packages)
+    mapfile -t missing < <(missing_packages "$@")
     if ((${#missing[@]} == 0)); then
         return 0
     fi
@@ -78,47 +85,20 @@ install_packages() {
         apt-get -o Acquire::Retries=3 install -y --no-install-recommends "${missing[@]}"
 }
 
-# build FOLDER MESON-OPTION...: builds, and sets the folder up anew if its options have changed. The lock keeps
-# two parts that run at the same time from building in one folder.
+# build FOLDER MESON-OPTION... [-- TARGET...]: builds, and sets the folder up anew if its options have changed.
 build() {
-    local folder=$1
+    local folder=$1 options=()
     shift
-    (
-        flock 9
-        if [[ "$(cat "$folder/.options" 2>&1)" != "$*" ]]; then
-            rm -rf "$folder"
-            meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "$@" || exit 1
-            echo "$*" >"$folder/.options"
-        fi
-        ninja -C "$folder"
-    ) 9>"$folder.lock"
-}
-
-# begin_beside PART...: runs the parts one after another in the background, at a lower priority: tests wait half
-# of the time. join_beside shows their output and adds their counts.
-begin_beside() {
-    mkdir "$output/beside"
-    set -m # in a group of its own, which clean_up() ends
-    (
-        trap - EXIT
-        renice -n 10 -p "$BASHPID" >"$output/beside/renice"
-        output=$output/beside passed=0 failed=0 skipped=0
-        for part in "$@"; do
-            "part_$part"
-        done
-        echo "$passed $failed $skipped" >"$output/sum"
-    ) >"$output/beside.log" 2>&1 </dev/null &
-    beside_pid=$!
-    set +m
-}
-
-join_beside() {
-    local p=0 f=1 s=0 # it is a failure if there is no sum
-    wait "$beside_pid"
-    beside_pid=
-    cat "$output/beside.log"
-    [[ ! -s $output/beside/sum ]] || read -r p f s <"$output/beside/sum"
-    ((passed += p, failed += f, skipped += s))
+    while (($#)) && [[ $1 != -- ]]; do
+        options+=("$1")
+        shift
+    done
+    if [[ "$(cat "$folder/.options" 2>&1)" != "${options[*]}" ]]; then
+        rm -rf "$folder"
+        meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "${options[@]}" || return 1
+        echo "${options[*]}" >"$folder/.options"
+    fi
+    ninja -C "$folder" "${@:2}"
 }
 
 # Criterion binds /tmp/criterion_PID.sock. A killed test leaves its socket behind, and a later test with the same
@@ -131,8 +111,8 @@ sweep_criterion() {
     done
 }
 
-# run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, possibly in a wrapper, and NAME the base
-# name of its logs. Counts every case; a process left behind counts as one more failure.
+# run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, possibly below other programs, and NAME the
+# base name of its logs. As many programs run at once as there are processors.
 run_suites() {
     local name=$1 log=$2/meson-logs/$1.json status
     shift 2
@@ -142,33 +122,40 @@ run_suites() {
     tests/house/nothing_left.py -- "$@" --logbase "$name" --no-rebuild \
         ${long:+--timeout-multiplier $((2 * long + 2))} >"$output/suites" 2>&1
     status=$?
-    tally "$log" "$status"
+    add_results "$log" "$status" "$@"
 }
 
-# run_pytest NAME COMMAND...: the same for a pytest that meson does not run.
+# run_pytest NAME COMMAND...: the same for a pytest that meson does not run. Its last word is a folder.
 run_pytest() {
     local name=$1 log=$output/$1.json status
     shift
     begin "$name"
     tests/house/nothing_left.py -- "$@" >"$output/suites" 2>&1
     status=$?
-    python3 -c 'import json, sys; print(json.dumps({"name": sys.argv[1], "result": sys.argv[2], "stdout": sys.stdin.read()}))' \
-        "$name" "$( ((status == 0)) && echo OK || echo FAIL)" <"$output/suites" >"$log"
-    tally "$log" "$status"
+    /usr/bin/python3 -c '
+import json, os, sys
+print(json.dumps({"name": sys.argv[1], "result": sys.argv[2], "stdout": sys.stdin.read(), "command": sys.argv[3:],
+                  "env": dict(os.environ)}))' "$name" "$( ((status == 0)) && echo OK || echo FAIL)" "$@" \
+        <"$output/suites" >"$log"
+    add_results "$log" "$status"
 }
 
-# tally LOG STATUS: adds the counts of a run's log and prints them. $output/suites holds the run's output.
-tally() {
-    local log=$1 status=$2 p f s left=0
+# add_results LOG STATUS [COMMAND...]: adds the results of a run. $output/suites holds its output, and COMMAND ends in
+# `meson test`.
+add_results() {
+    local log=$1 status=$2 wrapper=()
+    shift 2
+    while (($#)) && [[ $1 != meson ]]; do
+        wrapper+=("$1")
+        shift
+    done
     if grep '^left behind:' "$output/suites" >"$output/left"; then
-        left=1 status=0 # the status only repeats this; the log has all other failures
+        status=0 # it only repeats this; the log has all other failures
     fi
-    read -r p f s < <(tests/house/count.py "$log" "$status" 2>"$output/failures")
-    ((f += left))
-    if [[ ! -e $log ]]; then
-        tail -n 20 "$output/suites" >>"$output/failures"
+    tests/ci/results.py add "$output/results" "$part" "$log" "$status" ${flaky_passes:+--flaky-passes} -- "${wrapper[@]}"
+    [[ -e $log ]] || tail -n 20 "$output/suites" | sed 's/^/    /'
+    if [[ -s $output/left ]]; then
+        result nothing-left failed 0
+        sed 's/^/    /' "$output/left"
     fi
-    echo "$p passed, $f failed, $s skipped"
-    cat "$output/failures" "$output/left" | sed 's/^/    /'
-    ((passed += p, failed += f, skipped += s))
 }

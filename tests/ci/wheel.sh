@@ -12,7 +12,6 @@ wheels=$PWD/build-wheels
 wheel_folder=$output/wheel
 wheel_user="$wheel_folder/an environment" # with a blank, so that missing quotes are found
 
-# The file in $output tells the other part of this run.
 make_wheels() {
     contrib/python/wheels.sh "$wheels" x86_64 aarch64 && touch "$output/wheels-made"
 }
@@ -84,13 +83,14 @@ uninstall_programs() {
 
 part_wheel() {
     check build-opt build_opt || return
-    [[ -e $output/beside/wheels-made ]] || check wheels make_wheels || return
+    [[ -e $output/wheels-made ]] || check wheels make_wheels || return
     check wheel make_wheel || return
     check wheel-sound wheel_is_sound
     check wheel-programs install_programs || return
     run_pytest tests-wheel env PCHRUN_BIN="$wheel_user/bin/pchrun" \
         PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" CHARLM="$PWD/build-opt/contrib/examples/charlm" \
         PCH_PYTHON="$wheel_user/bin/python" PYTHONDONTWRITEBYTECODE=1 \
-        /usr/bin/python3 -m pytest -q -p no:cacheprovider --rootdir tests/python tests/python/test_*.py
+        /usr/bin/python3 -m pytest -q -p no:cacheprovider -o junit_family=xunit1 --junitxml="$output/wheel.xml" \
+        --rootdir tests/python --ignore tests/python/frameworks tests/python
     check wheel-uninstalled uninstall_programs
 }

@@ -12,6 +12,7 @@ fault; the exit status is 1 if there is one.
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ DESIGN_LINES_MAX = 350
 README_PARTS = ["pchrun", "Eight lines of Python", "A preemption, tried", "Several nodes", "Slurm and Kubernetes",
                 "Failures", "Limits", "Exit codes", "Beside others", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
-OTHERS_FLAGS = {"acknowledge", "cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
+OTHERS_FLAGS = {"acknowledge", "cflags", "full", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
                 "open-mode", "shared", "signal"}
 
 LOOP = """#include <pch.h>
@@ -52,10 +53,10 @@ def readme_shape(readme):
 
 
 def readme_code(readme, include):
-    """Compiles README's loop in C and in C++ with all warnings."""
-    for language in ("c", "c++"):
+    """Compiles README's loop in C, and where there is g++ in C++, with all warnings."""
+    for language in ["c", *(["c++"] if shutil.which("g++") else [])]:
         compiled = subprocess.run(
-            ["clang-14", f"-x{language}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
+            ["gcc", f"-x{language}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
              f"-I{include}", "-"], input=LOOP % block(readme, "c"), text=True, capture_output=True,
             check=False)
         if compiled.returncode:

@@ -5,8 +5,10 @@ A runner that counts wrongly, or finds no process left, makes every other test w
 """
 
 import json
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,48 +19,147 @@ import badtrees  # noqa: E402
 import documents  # noqa: E402
 import english  # noqa: E402
 import floorplan  # noqa: E402
+import one  # noqa: E402
 
-CRITERION = "[====] Synthesis: Tested: 5 | Passing: 3 | Failing: 1 | Crashing: 1 \n"
+RESULTS = HOUSE.parent / "ci" / "results.py"
+
+CRITERION = """<testsuites><testsuite name="str"><testcase name="good" status="PASSED" time="0.5"></testcase>
+<testcase name="off" status="SKIPPED" time="0"></testcase>
+<testcase name="bad" status="FAILED" time="0"><failure type="assert" message="1 assertion(s) failed."></failure></testcase>
+<testcase name="worse" status="ERRORED" time="0"></testcase></testsuite></testsuites>"""
+PYTEST = """<testsuites><testsuite name="pytest">
+<testcase classname="test_a" name="test_good[1]" file="test_a.py" line="1" time="0.25" />
+<testcase classname="test_a" name="test_off" file="test_a.py" time="0"><skipped message="needs root">at 3</skipped></testcase>
+<testcase classname="test_a" name="test_bad" file="test_a.py" time="0"><failure message="no">text</failure></testcase>
+<testcase classname="test_a" name="test_worse" file="test_a.py" time="0"><error message="no">text</error></testcase>
+</testsuite></testsuites>"""
 
 
-def counted(tmp_path, *tests, status=0):
-    log = tmp_path / "testlog.json"
-    if tests:
-        log.write_text("".join(
-            json.dumps({"name": "t", "result": result, "stdout": said}) + "\n" for result, said in tests))
-    done = subprocess.run([HOUSE / "count.py", log, str(status)], text=True, capture_output=True, check=True)
-    return tuple(map(int, done.stdout.split()))
+class Run:
+    """A log of meson's, whose programs are commands of this test."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "meson-logs").mkdir()
+        self.log = folder / "meson-logs" / "log.json"
+        self.file = folder / "results"
+
+    def add(self, result, report=None, said="", command=("false",)):
+        words = list(command)
+        if report is not None:
+            path = self.folder / f"report{len(list(self.folder.iterdir()))}.xml"
+            path.write_text(report)
+            words.append(f"--xml={path}")
+        with self.log.open("a") as log:
+            log.write(json.dumps({"name": "pchrun:unit+system / a", "result": result, "stdout": said, "command": words,
+                                  "env": {"PATH": "/usr/bin:/bin"}, "starttime": 0, "duration": 2.0}) + "\n")
+        return self
+
+    def call(self, *words):
+        return subprocess.run([RESULTS, *map(str, words)], text=True, capture_output=True, check=False)
+
+    def read(self, status=0, *more):
+        done = self.call("add", self.file, "suites", self.log, status, *more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def sum(self, status=0, *more):
+        return tuple(map(int, re.findall(r"\d+", self.read(status, *more).splitlines()[0])))
+
+    def table(self):
+        done = self.call("table", self.file, "the rest")
+        return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("result, said, wanted", [
-    ("OK", "", (1, 0, 0)),
-    ("FAIL", "", (0, 1, 0)),
-    ("TIMEOUT", "", (0, 1, 0)),
-    ("ERROR", "", (0, 1, 0)),
-    ("SKIP", "", (0, 0, 1)),
-    ("UNEXPECTEDPASS", "", (0, 1, 0)),
-    ("FAIL", CRITERION, (3, 2, 0)),
-    ("OK", "\x1b[0;34m[====]\x1b[0m Synthesis: Tested: \x1b[1m2\x1b[0m | Passing: 2 | Failing: 0 | Crashing: 0",
-     (2, 0, 0)),
-    ("OK", "..s\n2 passed, 1 skipped in 0.12s\n", (2, 0, 1)),
-    ("FAIL", "=== 1 failed, 2 passed, 1 error in 3.10s ===\n", (2, 2, 0)),
-    ("OK", "1 passed, 1 xfailed in 0.1s\n", (1, 0, 1)),
-    ("FAIL", "4 passed in 0.1s\n", (4, 1, 0)),  # the program crashed after its summary
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path)
+
+
+@pytest.mark.parametrize("result, report, wanted", [
+    ("OK", None, (1, 0, 0)),
+    ("FAIL", None, (0, 1, 0)),
+    ("TIMEOUT", None, (0, 1, 0)),
+    ("ERROR", None, (0, 1, 0)),
+    ("SKIP", None, (0, 0, 1)),
+    ("UNEXPECTEDPASS", None, (0, 1, 0)),
+    ("FAIL", CRITERION, (1, 2, 1)),
+    ("FAIL", PYTEST, (1, 2, 1)),
+    ("OK", PYTEST.replace("failure", "x").replace("error", "x"), (3, 0, 1)),
+    ("FAIL", PYTEST.replace("failure", "x").replace("error", "x"), (3, 1, 1)),  # it crashed behind its report
 ])
-def test_one_program(tmp_path, result, said, wanted):
-    assert counted(tmp_path, (result, said)) == wanted
+def test_one_program(run, result, report, wanted):
+    assert run.add(result, report).sum(int(wanted[1] > 0)) == wanted
 
 
-def test_sum_of_programs(tmp_path):
-    assert counted(tmp_path, ("OK", ""), ("FAIL", CRITERION), ("SKIP", ""), status=1) == (4, 2, 1)
+def test_sum_of_programs(run):
+    assert run.add("OK").add("FAIL", CRITERION).add("SKIP").sum(1) == (2, 2, 2)
 
 
-def test_no_log_is_a_failure(tmp_path):
-    assert counted(tmp_path) == (0, 1, 0)
+def test_no_log_is_a_failure(run):
+    assert run.sum() == (0, 1, 0)
 
 
-def test_status_alone_is_a_failure(tmp_path):
-    assert counted(tmp_path, ("OK", ""), status=1) == (1, 1, 0)
+def test_status_alone_is_a_failure(run):
+    assert run.add("OK").sum(1) == (1, 1, 0)
+
+
+def test_a_report_of_an_earlier_run_does_not_count(run):
+    run.add("FAIL", PYTEST)
+    entry = json.loads(run.log.read_text())
+    run.log.write_text(json.dumps({**entry, "starttime": time.time() + 60}) + "\n")
+    assert run.sum(1) == (0, 1, 0)
+
+
+# A program of Criterion's kind: fails at its first run, and then only if told to.
+FLAKY = "test -e $0 && exit $1; touch $0; exit 1"
+
+
+@pytest.mark.parametrize("again, options, wanted, code", [
+    (1, ["--flaky-passes"], (0, 1, 0), 1),
+    (0, ["--flaky-passes"], (1, 0, 0), 0),
+    (0, [], (0, 1, 0), 1),
+])
+def test_a_failed_test_runs_once_more(run, tmp_path, again, options, wanted, code):
+    first = ["sh", "-c", FLAKY, str(tmp_path / "ran"), str(again)]
+    assert subprocess.run(first, check=False).returncode == 1
+    assert run.add("FAIL", command=first).sum(1, *options) == wanted
+    status, said = run.table()
+    assert status == code and ("flaky: unit/a" in said) == (again == 0)
+    assert said.splitlines()[-1] == "{} passed, {} failed, {} skipped".format(*wanted)
+
+
+@pytest.mark.parametrize("count, code", [(2, 0), (3, 1)])
+def test_more_than_two_flaky_tests_fail_the_run(run, count, code):
+    for _ in range(count):
+        run.add("FAIL", command=["true"])
+    run.sum(1, "--flaky-passes")
+    status, said = run.table()
+    assert status == code and said.count("flaky: ") == count
+
+
+def test_what_failed_is_shown_with_the_command_that_repeats_it(run):
+    said = run.add("FAIL", PYTEST, said="noise\n=== FAILURES ===\nthe reason\n").read(1)
+    assert "noise" not in said and "the reason" in said
+    assert f"again: tests/one.py -C {run.folder} unit/a test_bad" in said
+
+
+def test_the_table_names_what_was_skipped_and_what_was_slow(run):
+    run.add("SKIP", said="looking\nspin is not installed").add("OK", PYTEST.replace("failure", "x").replace("error", "x"))
+    run.read()
+    code, said = run.table()
+    assert code == 0 and "   1  unit: spin is not installed" in said and "   1  unit: needs root" in said
+    assert "  0.2 s  unit/a test_good[1]" in said and "not run\n    the rest" in said
+    assert re.search(r"^suites +unit +3 +0 +2 ", said, re.M)
+
+
+def test_one_test_alone(tmp_path):
+    command = ["/usr/bin/python3", "-m", "pytest", f"--junitxml={tmp_path}/a.xml", "/x/test_a.py"]
+    assert one.narrowed(command, "test_b[1]", "a") == [*command[:3], "/x/test_a.py::test_b[1]"]
+    assert one.narrowed(command, None, "a") == [*command[:3], "/x/test_a.py"]
+    assert one.narrowed(["/x/test_a", "--xml=/a.xml"], "str/fit", "a") == ["/x/test_a", "--filter=str/fit"]
+    (tmp_path / "test_b.py").touch()
+    assert one.narrowed(["pytest", str(tmp_path)], "test_c", "b") == ["pytest", f"{tmp_path}/test_b.py::test_c"]
 
 
 def nothing_left(script):

@@ -285,7 +285,7 @@ Test(core_grace, notices_of_a_source)
 Test(core_grace, of_many_notices_those_that_matter_are_kept)
 {
     struct grace grace = {0};
-    char id[8];
+    char id[12];
     for (int i = 0; i < 3 * GRACE_NOTICES_MAX; i++) {
         snprintf(id, sizeof id, "%d", i);
         source(&grace, i % 3 ? NOTICE_TERMINATE : NOTICE_CHECKPOINT, id, 10 * S, (200 - i) * S);
