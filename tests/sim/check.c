@@ -758,6 +758,14 @@ void check_failed(struct world *w, const struct proc *p)
         host->failed = (struct told){.is_known = true, .wall = at};
 }
 
+/* Processes that gave up their wait died of the same hang, and one of them is named. */
+static bool is_same_hang(const struct world *w, const struct proc *p, int pid)
+{
+    int named = pid - 1000;
+    return p->gave_up_at && named >= 0 && named < w->s.nnodes * w->s.nprocs &&
+           w->procs[named].gave_up_at;
+}
+
 /* A supervisor reports a failure at once; it does not wait for the end of the process. */
 void check_dying(struct world *w, const struct proc *p, const struct core_report *before)
 {
@@ -766,7 +774,8 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
     if (!is_running || before->first_cause.fault)
         return;
     core_report(w->hosts[p->node].core, &report);
-    if (!report.first_cause.fault || report.first_cause.pid != 1000 + p->index)
+    if (!report.first_cause.fault || (report.first_cause.pid != 1000 + p->index &&
+                                      !is_same_hang(w, p, (int)report.first_cause.pid)))
         fail(w, "node %d knows that process %d has died, and does not report it", p->node,
              p->index);
 }
