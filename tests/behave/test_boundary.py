@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input from outside must not stop the supervision: CHECKLIST.md lines 32 (in part), 36-38."""
+"""Input from outside must not stop the supervision."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ from harness import children_of, full_pipe, is_alive, stat_fields, status_of, wa
 CLIENT = Path(__file__).with_name("client.py")
 
 
-# --- line 36: the log -----------------------------------------------------------------------------
+# --- the log --------------------------------------------------------------------------------------
 
 @pytest.fixture
 def full(world):
@@ -32,19 +32,19 @@ def full(world):
 
 
 @pytest.mark.parametrize("level", ["-q", "-v", "-vv"])
-def test_line_36_standard_error_is_a_full_pipe(world, full, level):
+def test_a_full_pipe_on_standard_error_holds_nothing_up(world, full, level):
     """`pchrun … 2>&1 | less` with a reader that does not read: a supervisor that blocks in write() misses the
     notice and the program's end."""
     job = world.act("record TERM say ready until TERM exit 0", options=[level, "--grace", "20s"], stderr=full[1])
     job.end_by(signal.SIGTERM, 42, 10)
 
 
-def test_line_36_an_error_on_a_full_pipe(world, full):
+def test_an_error_on_a_full_pipe_keeps_its_code(world, full):
     """Nor may the last word, why the command could not be started, hold us."""
     assert world.launch("--", "/no/such/command", stderr=full[1]).finish(10) == 127
 
 
-def test_line_36_dropped_lines_are_counted(world, full):
+def test_dropped_lines_are_counted(world, full):
     """The log says how many lines the reader has missed."""
     job = world.act("record USR1 record TERM say ready until USR1 say first until TERM", options="-vv --grace 20s",
                     stderr=full[1])
@@ -57,7 +57,7 @@ def test_line_36_dropped_lines_are_counted(world, full):
     assert b"dropped" in os.read(full[0], 65536)
 
 
-def test_line_36_one_line_is_one_write(world):
+def test_one_line_is_one_write(world):
     """Lines of several writers do not mix when each is one write of at most PIPE_BUF bytes. A
     datagram socket shows each write by itself."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -78,21 +78,21 @@ def test_line_36_one_line_is_one_write(world):
         assert data.endswith(b"\n") and data.count(b"\n") == 1 and len(data) <= 4096
 
 
-def test_line_36_standard_error_closed(world):
+def test_a_closed_standard_error_does_no_harm(world):
     """Without a standard error pchrun neither fails nor writes its log into another file."""
     world.start("sh", "-c", 'exec "$@" 2>&-', "sh", world.pchrun, "-vv", "--report",
                 world.root / "report", "--", world.actor, "exit", "3", code=3)
     json.loads((world.root / "report").read_text())
 
 
-def test_line_36_control_characters_do_not_reach_the_terminal(world):
+def test_control_characters_do_not_reach_the_terminal(world):
     """The name of a command, a peer's text: an escape sequence in the log moves the cursor."""
     job = world.launch("--", "/no/\x1b[2Jsuch\ncommand", code=127)
     assert "\x1b" not in job.err
     assert all(line.startswith("pchrun") for line in job.err_lines)
 
 
-# --- lines 37 and 38: the program's socket and page -----------------------------------------------
+# --- the program's socket and page ----------------------------------------------------------------
 
 @pytest.fixture
 def held(world):
@@ -130,7 +130,7 @@ def expect_welcome(client):
         os.close(fd)
 
 
-def test_line_37_the_socket_is_private(held):
+def test_the_socket_is_private(held):
     """A process that can connect can end the job."""
     job = held(preexec_fn=lambda: os.umask(0))
     assert not stat.S_IMODE(job.socket.stat().st_mode) & 0o077
@@ -139,7 +139,7 @@ def test_line_37_the_socket_is_private(held):
     assert not job.socket.exists() and not job.socket.parent.exists()
 
 
-def test_line_37_two_jobs_in_one_folder(held):
+def test_two_jobs_in_one_folder_have_two_sockets(held):
     """Neither job takes the other's socket."""
     one, two = held(), held()
     assert one.socket != two.socket and one.socket.parent.parent == two.socket.parent.parent
@@ -152,7 +152,7 @@ def test_line_37_two_jobs_in_one_folder(held):
 
 
 @pytest.mark.parametrize("long", ["TMPDIR", "--run-dir"])
-def test_line_37_a_path_too_long_for_a_socket(world, held, long):
+def test_a_path_too_long_for_a_socket_is_told(world, held, long):
     """The limit is 108 bytes; a scratch folder's name is easily longer. A path from an option is refused; a
     default path is skipped."""
     folder = world.root / ("d" * 120)
@@ -180,7 +180,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE.keys())
-def test_line_37_garbage_on_the_socket(held, data):
+def test_garbage_on_the_socket_does_no_harm(held, data):
     """Versions and lengths are checked before the content is read."""
     job = held()
     with connect(str(job.socket)) as client:
@@ -192,7 +192,7 @@ def test_line_37_garbage_on_the_socket(held, data):
 
 
 @pytest.mark.parametrize("data", [b"", attach_frame()], ids=["nothing", "ATTACH"])
-def test_line_37_a_process_that_hangs_up(held, data):
+def test_a_process_may_hang_up(held, data):
     """The process is gone before its answer; the next process can still attach."""
     job = held()
     with connect(str(job.socket)) as client:
@@ -203,7 +203,7 @@ def test_line_37_a_process_that_hangs_up(held, data):
 
 
 @pytest.mark.timing
-def test_line_37_more_connections_than_descriptors(world, held):
+def test_more_connections_than_descriptors_cost_nothing(world, held):
     """accept() fails with EMFILE as long as the connections stay. A loop that only tries again burns a whole
     processor; a loop that gives up hears no more processes."""
     job = held(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
@@ -244,7 +244,7 @@ def expect_failed(world, job):
     assert report["commit"] is None
 
 
-def test_line_38_an_attached_process_that_does_harm(world, harm):
+def test_an_attached_process_cannot_do_harm(world, harm):
     """An untrusted, perhaps dead process writes the page. It can neither shrink pchrun's memory (SIGBUS) nor write
     pchrun's page."""
     job, told = harm("pages")
@@ -257,7 +257,7 @@ def test_line_38_an_attached_process_that_does_harm(world, harm):
 
 
 @pytest.mark.parametrize("way", ["nonsense", "liar"])
-def test_line_38_nothing_that_a_process_says_is_believed(world, harm, way):
+def test_nothing_that_a_process_says_is_believed(world, harm, way):
     """The page has steps beyond all bounds, and the socket names rounds that never were."""
     job, told = harm(way)
     assert (told["kind"], told["fds"]) == (WELCOME, 2)
@@ -265,7 +265,7 @@ def test_line_38_nothing_that_a_process_says_is_believed(world, harm, way):
     assert "\x1b" not in job.err
 
 
-def test_line_38_a_process_that_speaks_for_the_supervisor(world, harm):
+def test_a_process_cannot_speak_for_the_supervisor(world, harm):
     """pchrun cuts the process off at once, and does not care how the process goes on."""
     job, told = harm("rude")
     assert told["ended"]
@@ -274,7 +274,7 @@ def test_line_38_a_process_that_speaks_for_the_supervisor(world, harm):
 
 
 @pytest.mark.parametrize("way", ["nonsense", "liar"])
-def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
+def test_a_notice_counts_while_a_process_talks_nonsense(world, harm, way):
     """The agreement reads the process's step. The round fails or ends at its deadline, and so does the job, with
     nothing committed."""
     job, _ = harm(way, "stay", options=["--grace", "2s", "--stop-term-wait", "300ms",
@@ -285,7 +285,7 @@ def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
     assert (report["outcome"], report["commit"]) == ("preempted_unsaved", None)
 
 
-def test_line_32_a_program_that_cannot_be_killed_at_once(world):
+def test_a_program_that_cannot_be_killed_at_once_does_not_hold_pchrun(world):
     """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. A debugger holds the process of
     this test: stopped by ptrace, the process cannot die of SIGTERM."""
     job = world.act("say ready pause", options="--grace 1s --stop-term-wait 300ms")

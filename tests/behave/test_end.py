@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run ends, exec errors and exit codes: CHECKLIST.md lines 6, 7, 12, 13, 16, 22, 39, 40, 45, 46.
+"""How a run ends, exec errors and exit codes.
 """
 
 import os
@@ -17,7 +17,7 @@ from nodes import free_port
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 41, 42, 43, 124, 125, 126, 127, 128, 143, 255])
-def test_line_39_the_programs_code_is_ours(world, code):
+def test_the_programs_code_is_ours(world, code):
     """Every code is passed on: schedulers, scripts and people look at it."""
     assert world.act(f"exit {code}").finish() == code
 
@@ -37,38 +37,38 @@ SIGNALS = ["HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "S
 
 
 @pytest.mark.parametrize("name", SIGNALS)
-def test_line_39_death_by_a_signal(world, name):
+def test_death_by_a_signal_is_128_plus_its_number(world, name):
     """128 + n, as shells have it; a program that dies of SIGTERM by itself was not preempted."""
     assert world.act(f"die {name}").finish() == 128 + getattr(signal, f"SIG{name}")
 
 
 @pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV", "ABRT", "INT"])
-def test_line_39_the_signal_raised_again(world, name):
+def test_the_signal_is_raised_again_on_request(world, name):
     """With exit.reraise the caller sees the death itself (Slurm: 0:15); without a second core."""
     job = world.act(f"die {name}", options="--exit-reraise")
     assert job.finish() == -getattr(signal, f"SIG{name}")
     assert not list(world.cwd.iterdir())
 
 
-def test_line_39_raised_again_under_a_blocked_signal(world):
+def test_a_blocked_signal_is_raised_again(world):
     """A mask inherited with the signal blocked: the death must still happen."""
     world.act("die TERM", options="--exit-reraise",
               preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]), code=-signal.SIGTERM)
 
 
-def test_line_39_reraise_keeps_codes(world):
+def test_reraise_keeps_codes(world):
     """exit.reraise is about signals alone."""
     assert world.act("exit 143", options="--exit-reraise").finish() == 143
 
 
-def test_line_40_an_unknown_status_is_not_success(world):
+def test_an_unknown_status_is_not_success(world):
     """Another part of the process has reaped the child. crun and conmon ended with 0 then, and a scheduler
     would have taken the training for complete."""
     job = world.act("exit 0", env=world.shim("lostwait"), code=125)
     assert job.err_lines
 
 
-# --- lines 12 and 13: a command that cannot be started --------------------------------------------
+# --- a command that cannot be started -------------------------------------------------------------
 
 # Names, and the codes: "./" stands for the test's folder.
 CASES = {
@@ -80,7 +80,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name, code", CASES.values(), ids=CASES)
-def test_line_13_127_not_found_126_cannot_execute(world, name, code):
+def test_127_not_found_126_cannot_execute(world, name, code):
     """The rule of env, nohup and timeout; tini gives 1 for the rest, catatonit 1 for all, dumb-init
     2. The text names the command and the reason, once, and the code is not overwritten by the
     end of the child that reported it."""
@@ -95,13 +95,13 @@ def test_line_13_127_not_found_126_cannot_execute(world, name, code):
     assert not job.out
 
 
-def test_line_13_exec_fails_for_one_of_many(world):
+def test_exec_fails_for_one_of_many(world):
     """All commands are the same, so all fail; the log says so once, not once per rank."""
     job = world.launch("-n", "4", "--", world.root / "none", code=127)
     assert len([line for line in job.err_lines if "cannot execute" in line]) == 1, job.err
 
 
-def test_line_13_the_path_is_searched_as_execvp_does(world):
+def test_the_path_is_searched_as_execvp_does(world):
     """A folder without permission and a file without permission are passed over while there is
     something better behind them."""
     first, second = world.root / "first", world.root / "second"
@@ -114,13 +114,13 @@ def test_line_13_the_path_is_searched_as_execvp_does(world):
     assert world.launch("--", "tool", env={"PATH": str(first)}).finish() == 126
 
 
-def test_line_13_a_script_without_an_interpreter_line(world):
+def test_a_script_without_an_interpreter_line_is_run_by_sh(world):
     """Shells and execvp run such a script by sh; many a job script has no #! line."""
     script = world.file("job", 'exit "$1"\n', 0o755)
     assert world.launch("--", script, "21").finish() == 21
 
 
-def test_line_12_a_script_is_found_by_its_path(world):
+def test_a_script_is_found_by_its_path(world):
     """The program gets the name that the user gave, not the path that was found."""
     script = world.file("job.sh", '#!/bin/sh\necho "$0"\n', 0o755)
     job = world.launch("--", "./job.sh", cwd=world.root, code=0)
@@ -128,7 +128,7 @@ def test_line_12_a_script_is_found_by_its_path(world):
     assert script.exists()
 
 
-def test_line_12_a_script_that_is_being_written(world):
+def test_a_script_that_is_being_written_is_tried_again(world):
     """ETXTBSY: the program file is open for writing. It is an exec failure like others."""
     path = world.root / "busy"
     path.write_bytes(open(world.actor, "rb").read())
@@ -138,9 +138,9 @@ def test_line_12_a_script_that_is_being_written(world):
     assert "busy" in job.err
 
 
-# --- lines 6, 7 and 45: around the fork -----------------------------------------------------------
+# --- around the fork ------------------------------------------------------------------------------
 
-def test_line_06_nothing_is_allocated_between_fork_and_exec(world):
+def test_nothing_is_allocated_between_fork_and_exec(world):
     """malloc's lock may be held by a thread that the child does not have: it waits for ever."""
     if world.has_sanitizer():
         pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
@@ -150,7 +150,7 @@ def test_line_06_nothing_is_allocated_between_fork_and_exec(world):
 
 
 @pytest.mark.parametrize("case", ["ends", "cannot be executed"])
-def test_line_07_only_we_leave_through_exit(world, case):
+def test_only_we_leave_through_exit(world, case):
     """A child that returns through main or calls exit() writes our buffers a second time and runs
     our exit handlers, which remove our socket."""
     trace = world.root / "trace"
@@ -161,7 +161,7 @@ def test_line_07_only_we_leave_through_exit(world, case):
     assert ends == [f"exit {job.pid}"]
 
 
-def test_line_45_artefacts_that_were_there_stay(world):
+def test_artefacts_that_were_there_stay(world):
     """We remove what we created, and nothing else."""
     run_dir = world.root / "run"
     run_dir.mkdir(mode=0o700)
@@ -170,7 +170,7 @@ def test_line_45_artefacts_that_were_there_stay(world):
     assert [path.name for path in run_dir.iterdir()] == ["other"]
 
 
-# --- lines 16 and 22: what the supervisor lets go of ----------------------------------------------
+# --- what the supervisor lets go of ---------------------------------------------------------------
 
 def at_end(fd):
     try:
@@ -179,7 +179,7 @@ def at_end(fd):
         return False
 
 
-def test_line_16_a_pipe_reaches_its_end(world):
+def test_a_pipe_reaches_its_end(world):
     """The supervisor keeps no inherited descriptor after the start. Otherwise the reader of the program's pipe
     would wait for the job's end (catatonit #12, #14)."""
     read_end, write_end = os.pipe()
@@ -192,7 +192,7 @@ def test_line_16_a_pipe_reaches_its_end(world):
     assert job.finish() == 0
 
 
-def test_line_22_the_working_directory_is_let_go(world):
+def test_the_working_directory_is_let_go(world):
     """A scratch mount that the wrapper stands in cannot be unmounted. The program stays in it."""
     job = world.act("record USR1 say ready until USR1")
     wait_until(lambda: os.readlink(f"/proc/{job.pid}/cwd") == "/", "our going to /")
@@ -201,20 +201,20 @@ def test_line_22_the_working_directory_is_let_go(world):
     assert job.finish() == 0
 
 
-def test_line_22_relative_paths_are_resolved_before(world):
+def test_relative_paths_are_resolved_before(world):
     """--report and --run-dir are relative to where the user was."""
     world.act("exit 0", options="--report report.json", code=0)
     assert (world.cwd / "report.json").exists()
 
 
-def test_line_22_relative_command_with_a_relative_path(world):
+def test_a_relative_command_with_a_relative_path_is_found(world):
     """The command is looked up where the user was, too."""
     (world.cwd / "here").symlink_to(world.actor)
     assert world.launch("--", "./here", "exit", "8").finish() == 8
     assert world.launch("--", "here", "exit", "8", env={"PATH": ""}).finish() == 8
 
 
-# --- line 46: our own codes -----------------------------------------------------------------------
+# --- our own codes --------------------------------------------------------------------------------
 
 OUR_ERRORS = {
     "unknown option": ["--no-such-option", "--", "true"],
@@ -228,40 +228,40 @@ OUR_ERRORS = {
 
 
 @pytest.mark.parametrize("args", OUR_ERRORS.values(), ids=OUR_ERRORS.keys())
-def test_line_46_our_own_failures_are_125(world, args):
+def test_our_own_failures_are_125(world, args):
     """0-124 belong to the program: the caller must see whether pchrun or the program failed."""
     job = world.launch(*args, code=125)
     assert job.err_lines and not job.out
 
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--version", "-V", "--print-config"])
-def test_line_46_what_only_shows_ends_with_0(world, option):
+def test_what_only_shows_ends_with_0(world, option):
     """The text is on standard output, and nothing is started."""
     job = world.launch(option, code=0)
     assert job.out and not job.err
 
 
 @pytest.mark.parametrize("code", [0, 42, 43, 125, 126, 127])
-def test_line_46_the_codes_are_documented(code):
+def test_the_codes_are_documented(code):
     """A code that no page names cannot be acted on. The manual lists all codes with their names."""
     manual = (Path(__file__).parents[2] / "man" / "pchrun.1").read_text()
     status = manual.partition(".Sh EXIT STATUS")[2].partition("\n.Sh ")[0]
     assert re.search(rf"(?<!\d){code}(?!\d)", status)
 
 
-def test_line_46_output_that_cannot_be_written(world):
+def test_output_that_cannot_be_written_is_an_error(world):
     """`pchrun --help >/dev/full`: what the user asked for did not arrive, so it is not success."""
     with open("/dev/full", "w") as full:
         assert world.launch("--help", stdout=full).finish() == 125
 
 
-def test_line_45_files_of_ours_are_private(world):
+def test_files_of_ours_are_private(world):
     """Whatever umask the job has, no other user may write a report."""
     world.act("exit 0", options="--report report.json", preexec_fn=lambda: os.umask(0), code=0)
     assert not stat.S_IMODE((world.cwd / "report.json").stat().st_mode) & 0o022
 
 
-def test_line_45_no_zombie_and_no_child_at_the_end(world):
+def test_no_zombie_and_no_child_at_the_end(world):
     """Before its own end, pchrun leaves no process of the job to init."""
     job = world.act("fork { pause } hold end exit 2")
     wait_until(lambda: world.events.all("forked"), "the fork")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report (--report FILE): line 42 and 44 of CHECKLIST.md. The verdict must survive us."""
+"""The report (--report FILE). The verdict must survive us."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def reports(world):
 
 @pytest.mark.parametrize("verbs, code, outcome", [
     ("exit 0", 0, "completed"), ("exit 7", 7, "failed"), ("die SEGV", 139, "failed"), ("exit 42", 42, "failed")])
-def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, outcome):
+def test_the_last_report_is_the_verdict(world, reports, verbs, code, outcome):
     """A scheduler that loses the exit code finds the outcome in the report."""
     world.act(verbs, options=["--report", reports.path], code=code)
     last = json.loads(reports.path.read_text())
@@ -62,7 +62,7 @@ def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, out
     assert (last["exit_code"], last["outcome"], last["state"]) == (code, outcome, "done")
 
 
-def test_line_44_the_first_cause_is_told(world, reports):
+def test_the_first_cause_is_told(world, reports):
     """The failed rank, the cause and the time; by number and in words."""
     world.act("die SEGV", options=["-n", "1", "--report", reports.path], code=139)
     cause = json.loads(reports.path.read_text())["first_cause"]
@@ -70,7 +70,7 @@ def test_line_44_the_first_cause_is_told(world, reports):
     assert cause["pid"] > 1 and cause["text"]
 
 
-def test_line_42_written_by_rename_at_each_change(world, reports):
+def test_written_by_rename_at_each_change(world, reports):
     """A reader never sees half a report, and a killed pchrun leaves the last state behind."""
     job = world.act("record TERM say ready until TERM hold save", options=["--report", reports.path, "--grace", "20s"])
     running = reports.wait(state="running")
@@ -86,7 +86,7 @@ def test_line_42_written_by_rename_at_each_change(world, reports):
 
 
 @pytest.mark.killed
-def test_line_42_the_state_survives_our_death(world, reports):
+def test_the_state_survives_our_death(world, reports):
     """Killed with the whole control group by the OOM killer: the file still has the last state."""
     job = world.act("say ready pause", options=["--report", reports.path])
     reports.wait(state="running")
@@ -109,20 +109,20 @@ def test_nothing_is_written_after_our_death(world, reports):
     assert not reports.path.exists()
 
 
-def test_line_45_nothing_but_the_report_is_left(world, reports):
+def test_nothing_but_the_report_is_left(world, reports):
     """No temporary file stays beside it."""
     assert world.act("exit 0", options=["--report", reports.path]).finish() == 0
     assert [path.name for path in reports.folder.iterdir()] == ["report.json"]
 
 
-def test_line_40_exec_errors_are_in_the_report(world, reports):
+def test_exec_errors_are_in_the_report(world, reports):
     """Not started is an outcome of its own, and it is not success."""
     assert world.launch("--report", reports.path, "--", "/no/such/command").finish() == 127
     last = json.loads(reports.path.read_text())
     assert last["exit_code"] == 127 and last["outcome"] == "not_started"
 
 
-def test_line_36_a_report_that_cannot_be_written(world):
+def test_a_report_that_cannot_be_written_changes_no_exit_code(world):
     """The log says so, and the job runs: losing a report is no reason to lose the training."""
     job = world.act("say started exit 5", options="--report /proc/report.json", code=5)
     assert world.events.all("started")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals to pchrun: CHECKLIST.md lines 1-5, 26, 27, 29-31."""
+"""Signals to pchrun."""
 
 import os
 import signal
@@ -21,9 +21,9 @@ def recorder(world):
     return lambda *options: world.act("record all say ready until USR2 exit 5", options=options)
 
 
-# --- lines 1 to 5: before the fork ----------------------------------------------------------------
+# --- before the fork ------------------------------------------------------------------------------
 
-def test_line_02_signals_are_blocked(recorder):
+def test_signals_are_blocked(recorder):
     """dumb-init#104 lost a SIGCHLD that came before its handler."""
     job = recorder()
     blocked = signal_set(job.pid, "SigBlk")
@@ -31,7 +31,7 @@ def test_line_02_signals_are_blocked(recorder):
     job.end_by(signal.SIGUSR2, 5)
 
 
-def test_line_02_a_notice_before_the_fork_is_kept(world):
+def test_a_notice_before_the_fork_is_kept(world):
     """A scheduler may change its mind at once: SIGTERM comes while the job is being set up."""
     job = world.act("exit 0", env=world.gates("before-fork"))
     world.reached("before-fork")
@@ -41,7 +41,7 @@ def test_line_02_a_notice_before_the_fork_is_kept(world):
 
 
 @pytest.mark.parametrize("gate", ["child-after-fork", "child-before-setpgid", "before-exec"])
-def test_line_03_a_signal_to_the_child_before_exec_reaches_the_program(world, gate):
+def test_a_signal_to_the_child_before_exec_reaches_the_program(world, gate):
     """With evsignal a signal that hit the forked child before its exec ran the parent's callback: the two share a
     socket pair. The signal must wait for the new program."""
     job = world.act("say started pause", env=world.gates(gate))
@@ -52,7 +52,7 @@ def test_line_03_a_signal_to_the_child_before_exec_reaches_the_program(world, ga
 
 
 @pytest.mark.parametrize("name", ["HUP", "INT", "QUIT"])
-def test_line_04_what_was_inherited_ignored_is_not_forwarded(world, name):
+def test_what_was_inherited_ignored_is_not_forwarded(world, name):
     """Linux queues blocked signals even when they are ignored, so a signalfd sees the SIGHUP that
     nohup wanted away, and a wrapper forwards it to a program that has set up its own handler."""
     number = signal.Signals[f"SIG{name}"]
@@ -63,7 +63,7 @@ def test_line_04_what_was_inherited_ignored_is_not_forwarded(world, name):
     assert world.events.signals() == ["USR1"]
 
 
-def test_line_05_standard_error_without_a_reader(world):
+def test_standard_error_without_a_reader_does_no_harm(world):
     """The reader of our log dies: the first line written then kills a supervisor that has SIGPIPE
     at its default, and with it the job. The program still gets the default action."""
     read_end, write_end = os.pipe()
@@ -76,7 +76,7 @@ def test_line_05_standard_error_without_a_reader(world):
     job.end_by(USR1, 5)
 
 
-# --- lines 26 and 27: forwarding ------------------------------------------------------------------
+# --- forwarding -----------------------------------------------------------------------------------
 
 FORWARDED = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "POLL",
              "PWR", "STKFLT", "WINCH"]
@@ -93,7 +93,7 @@ def number(world, name):
 
 
 @pytest.mark.parametrize("name", FORWARDED + FAULTS)
-def test_line_27_forwarded_signals(world, name, number):
+def test_signals_are_forwarded(world, name, number):
     """A signal of a user or a scheduler is for the program, and comes once. A SIGABRT was to show where the
     program hangs; a supervisor that died of it took the job and its save with it."""
     job = world.act(f"record {name if name in FAULTS else 'all'} say ready until {name} spin 20 exit 5")
@@ -101,7 +101,7 @@ def test_line_27_forwarded_signals(world, name, number):
     assert [e["number"] for e in world.events.all("signal")] == [number]
 
 
-def test_line_27_real_time_signals_are_forwarded(world):
+def test_real_time_signals_are_forwarded(world):
     """Some programs save on a real-time signal. The two that libc keeps for itself are left alone."""
     world.act("record all say ready until RTMIN+3 exit 5").end_by(signal.SIGRTMIN + 3, 5)
 
@@ -110,7 +110,7 @@ def test_line_27_real_time_signals_are_forwarded(world):
                                           (["-g", "--save-mode", "forward"], "TERM"),
                                           (["-g", "--procs-new-session"], "USR1")],
                          ids=["group", "alone", "notice", "session"])
-def test_line_27_the_whole_group_on_demand(world, options, name):
+def test_the_whole_group_is_signalled_on_request(world, options, name):
     """tini -g, and dumb-init by default, do the same, because a shell does not pass signals on."""
     job = world.act(f"fork {{ record {name} say below until {name} }} record {name} say ready until {name} reap exit 5",
                     options=options)
@@ -128,7 +128,7 @@ def test_line_27_the_whole_group_on_demand(world, options, name):
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_line_27_who_dies_of_a_fault_that_was_sent(world, name, number):
+def test_a_fault_that_was_sent_ends_with_its_code(world, name, number):
     """The code tells of the program's death, not of ours, and nothing is started again."""
     job = world.launch("--restart-max", "3", "--restart-backoff", "10ms", "--", "sleep", "1000")
     (pid,) = wait_until(lambda: [p for p in children_of(job.pid) if b"sleep" in read_proc(p, "comm")],
@@ -137,7 +137,7 @@ def test_line_27_who_dies_of_a_fault_that_was_sent(world, name, number):
     assert not is_alive(pid) and "restarting" not in job.err
 
 
-def test_line_27_a_fault_that_is_sent_while_nodes_are_missing(world):
+def test_a_fault_that_is_sent_while_nodes_are_missing_ends_the_wait(world):
     """Nothing has been started that could be handed the signal: it ends the wait."""
     job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}", "--node-rank", "0", "--",
                        world.actor, "say", "started")
@@ -147,7 +147,7 @@ def test_line_27_a_fault_that_is_sent_while_nodes_are_missing(world):
 
 
 @pytest.mark.parametrize("name", ["CHLD", "URG", "PIPE"])
-def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
+def test_signals_that_are_never_forwarded(recorder, world, name):
     """SIGCHLD and SIGPIPE are the wrapper's own business, and SIGURG is noise of Go programs."""
     job = recorder()
     os.kill(job.pid, signal.Signals[f"SIG{name}"])
@@ -160,14 +160,14 @@ def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
 @pytest.mark.parametrize("number,code", [(INT, 128 + 2), (signal.SIGQUIT, 128 + 3),
                                          (signal.SIGHUP, 128 + 1), (USR1, 128 + 10)],
                          ids=["INT", "QUIT", "HUP", "USR1"])
-def test_line_27_the_programs_own_code_is_kept(world, number, code):
+def test_the_programs_own_code_is_kept(world, number, code):
     """Ctrl-C by hand is not a preemption: the user wants the program's own exit code."""
     world.act("say ready pause").end_by(number, code)
 
 
 @pytest.mark.parametrize("rule,seen,code", [("ignore", [], 5), ("forward", ["TERM"], 5),
                                             ("preempt", ["TERM"], PREEMPTED)])
-def test_line_27_the_users_rule_wins(world, rule, seen, code):
+def test_the_users_rule_wins(world, rule, seen, code):
     """The user may change the table of signals: signals.TERM in the file."""
     config = world.file("config.json", '{"signals": {"TERM": "%s"}}' % rule)
     job = world.act("record all say ready until USR2 exit 5", options=["-c", config])
@@ -178,7 +178,7 @@ def test_line_27_the_users_rule_wins(world, rule, seen, code):
     assert world.events.signals() == seen + ["USR2"]
 
 
-def test_line_26_what_the_program_sends_us_is_not_sent_back(world):
+def test_what_the_program_sends_us_is_not_sent_back(world):
     """A program that signals its process group or its parent would otherwise signal itself for
     ever. sudo looks at the sender for this reason."""
     job = world.act("record all kill USR1 parent say sent until USR2 exit 5", ready="sent")
@@ -188,7 +188,7 @@ def test_line_26_what_the_program_sends_us_is_not_sent_back(world):
 
 
 @pytest.mark.parametrize("number", [INT, signal.SIGHUP, TERM], ids=["INT", "HUP", "TERM"])
-def test_line_26_equal_signals_within_a_second_are_one(recorder, world, number):
+def test_equal_signals_within_a_second_are_one(recorder, world, number):
     """A scheduler that signals the process group and its leader sends twice within milliseconds;
     siginfo tells the sender, not whether a whole group was meant. dumb-init -c delivered both."""
     job = recorder("--grace", "30s")
@@ -201,7 +201,7 @@ def test_line_26_equal_signals_within_a_second_are_one(recorder, world, number):
     assert world.events.signals() == [name, "USR2"]
 
 
-def test_line_26_different_signals_are_not_collapsed(recorder, world):
+def test_different_signals_are_not_collapsed(recorder, world):
     """Only equal signals count as one."""
     job = recorder()
     for number in (USR1, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR2):
@@ -211,23 +211,23 @@ def test_line_26_different_signals_are_not_collapsed(recorder, world):
     assert world.events.signals() == ["USR1", "HUP", "ALRM", "USR2"]
 
 
-# --- lines 29 to 31: the notice and the ladder ----------------------------------------------------
+# --- the notice and the ladder --------------------------------------------------------------------
 
 @pytest.mark.parametrize("end", ["exit 0", "exit 9", "exit 137", "die KILL", "die TERM", "die SEGV"])
-def test_line_31_a_notice_holds_whatever_the_program_ends_with(world, end):
+def test_a_notice_holds_whatever_the_program_ends_with(world, end):
     """SIGTERM is a notice. Programs end after it with 0, 1, 143 or a crash in their handlers; the
     scheduler is to start the job again in every case."""
     job = world.act("record TERM say ready until TERM", end)
     job.end_by(TERM, PREEMPTED)
 
 
-def test_line_31_the_code_of_a_preemption_is_the_users(world):
+def test_the_code_of_a_preemption_is_the_users(world):
     """143 on some clouds, 99 under Grid Engine."""
     job = world.act("say ready pause", options="--exit-preempted 99 --exit-preempted-unsaved 99")
     job.end_by(TERM, 99)
 
 
-def test_line_31_who_ignores_the_notice_is_killed_at_the_deadline(world):
+def test_a_program_that_ignores_the_notice_is_killed_at_the_deadline(world):
     """The grace is the scheduler's, and it ends with SIGKILL for everybody, us included."""
     job = world.act("ignore TERM say ready pause", options="--grace 1s")
     start = time.monotonic()
@@ -237,7 +237,7 @@ def test_line_31_who_ignores_the_notice_is_killed_at_the_deadline(world):
 
 
 @pytest.mark.parametrize("times, between", [(5, 0), (2, APART)], ids=["duplicates", "the second"])
-def test_line_31_a_notice_that_comes_again_does_not_cut_a_running_save(world, times, between):
+def test_a_notice_that_comes_again_does_not_cut_a_running_save(world, times, between):
     """Slurm sends SIGTERM twice within 20 ms. That is one notice, and no order to stop at once. Over a second later
     it means "save now": a program that saves is left alone."""
     job = world.act("record TERM say ready until TERM hold save say saved", options="--grace 30s --stop-term-wait 1s")
@@ -250,7 +250,7 @@ def test_line_31_a_notice_that_comes_again_does_not_cut_a_running_save(world, ti
     assert world.events.all("saved")
 
 
-def test_line_31_the_third_notice_begins_the_ladder(world):
+def test_the_third_notice_begins_the_ladder(world):
     """A third SIGTERM ends the wait, also with a grace of minutes."""
     job = world.act("ignore TERM say ready pause", options="--grace 10m --stop-term-wait 1s --stop-exit-wait 1s")
     for _ in range(2):
@@ -263,7 +263,7 @@ def test_line_31_the_third_notice_begins_the_ladder(world):
 
 @pytest.mark.parametrize("verbs, grace, deadline", [("", "30s", 10), ("ignore TERM", "1s", 8)],
                          ids=["hears it", "ignores it"])
-def test_line_30_a_stopped_program(world, verbs, grace, deadline):
+def test_a_stopped_program_ends_for_a_notice(world, verbs, grace, deadline):
     """SIGTERM to a stopped process does nothing until SIGCONT: a job stopped by a debugger or by hand sat there until
     the scheduler's SIGKILL. SIGKILL works on a stopped process; the ladder must get there."""
     job = world.act(verbs, "say ready stop pause", options=["--grace", grace], process_group=None,
@@ -277,7 +277,7 @@ def our_own_stop(job):
     wait_until(lambda: state_of(job.pid) == "T", "our own stop")
 
 
-def test_line_29_after_our_own_stop_the_job_goes_on(world):
+def test_after_our_own_stop_the_job_goes_on(world):
     """A suspended machine, or a SIGSTOP to the wrapper: when it wakes, deadlines seem to have
     passed, and a healthy job was killed for it."""
     job = world.act("record USR1 say ready until USR1 exit 5")
@@ -289,7 +289,7 @@ def test_line_29_after_our_own_stop_the_job_goes_on(world):
     job.end_by(USR1, 5)
 
 
-def test_line_29_a_notice_given_during_our_stop_is_kept(world):
+def test_a_notice_given_during_our_stop_is_kept(world):
     """Signals that come while we are stopped wait for us."""
     job = world.act("record TERM say ready until TERM say saved", options="--grace 30s")
     our_own_stop(job)
@@ -298,7 +298,7 @@ def test_line_29_a_notice_given_during_our_stop_is_kept(world):
     assert world.events.all("saved")
 
 
-def test_line_31_every_signal_during_the_ladder_is_harmless(world):
+def test_every_signal_during_the_ladder_is_harmless(world):
     """A storm of signals while the job is being stopped must not start a second ladder, kill
     pchrun, or change the outcome. (LeakSanitizer stops its process at the end to look at it, and
     waits for ever if a SIGCONT comes between.)"""
@@ -314,7 +314,7 @@ def test_line_31_every_signal_during_the_ladder_is_harmless(world):
     assert job.finish() == PREEMPTED
 
 
-def test_line_31_children_are_waited_for(world):
+def test_children_are_waited_for(world):
     """The notice is not the end: a save that takes its time is not cut while there is grace."""
     job = world.act("record TERM say ready until TERM spin 700 say saved",
                     options="--grace 30s --stop-exit-wait 100ms --stop-term-wait 100ms")

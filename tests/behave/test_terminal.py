@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchrun on a terminal, also where it is not alone there: scripts, pipelines, several commands. CHECKLIST.md lines 9,
-10, 19, 26-28.
+"""pchrun on a terminal, also where it is not alone there: scripts, pipelines, several commands.
 
 The keyboard is real: what is typed goes through the line discipline of a pseudo-terminal, and the
 shells are real shells with job control.
@@ -45,9 +44,9 @@ def greet(world, pty):
     assert world.events.wait("line")["text"] == "hello"
 
 
-# --- lines 9, 10 and 19: what the program has of the terminal -------------------------------------
+# --- what the program has of the terminal ---------------------------------------------------------
 
-def test_line_19_the_program_is_on_the_terminal(world, terminal):
+def test_the_program_is_on_the_terminal(world, terminal):
     """Progress bars look at isatty; a pipe in between takes them away."""
     path = world.root / "picture"
     pty = terminal("--", world.mirror, path)
@@ -58,14 +57,14 @@ def test_line_19_the_program_is_on_the_terminal(world, terminal):
     assert seen["tty"] != 0
 
 
-def test_line_10_the_program_is_in_the_foreground(world, terminal):
+def test_the_program_is_in_the_foreground(world, terminal):
     """A program in another group would be stopped by its first read (SIGTTIN), and Ctrl-C would not reach it."""
     pty = world.act("say ready read exit 3", start=terminal)
     greet(world, pty)
     assert pty.finish() == 3
 
 
-def test_line_10_the_terminal_is_handed_back(world):
+def test_the_terminal_is_handed_back(world):
     """A script that reads from the terminal behind us: if the foreground still belongs to the
     program that has ended, its read is stopped or fails."""
     script = shell_command(world, "exit 3") + '; code=$?; read line; echo "got $line $code"'
@@ -75,7 +74,7 @@ def test_line_10_the_terminal_is_handed_back(world):
     assert pty.finish() == 0
 
 
-def test_line_10_a_script_in_front_of_a_reading_program(world):
+def test_a_script_in_front_of_a_reading_program(world):
     """`sh -c 'pchrun -- program'` on a terminal: the program may read."""
     pty = world.terminal("sh", "-c", shell_command(world, "say ready read exit 3") + "; exit $?")
     world.events.wait("ready")
@@ -83,7 +82,7 @@ def test_line_10_a_script_in_front_of_a_reading_program(world):
     assert pty.finish() == 3
 
 
-def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
+def test_in_the_background_the_foreground_is_not_taken(world, shell):
     """A wrapper that calls tcsetpgrp without looking takes the terminal from under its user's
     hands (tini.c says so itself)."""
     actor = shell_runs(world, shell, "record USR1 say ready until USR1", " &")
@@ -94,7 +93,7 @@ def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
     wait_until(lambda: not living_children(shell), "the end of the job")
 
 
-def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
+def test_a_background_program_that_reads_is_stopped(world, shell):
     """As without pchrun: SIGTTIN stops it, the shell says so, and fg gives it the terminal."""
     actor = shell_runs(world, shell, "say ready read exit 3", " &")
     wait_until(lambda: state_of(actor) == "T", "the stop")
@@ -104,7 +103,7 @@ def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
     assert last_code(shell) == 3
 
 
-def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
+def test_a_pager_behind_us_keeps_the_terminal(world, shell):
     """`pchrun -- program | less`: both are one job of the shell, and less reads the terminal."""
     shell_runs(world, shell, "say ready pause", " | sh -c 'read line </dev/tty; echo got=$line; exec sleep 1000'")
     shell.ask("hello\n", "got=hello")
@@ -112,7 +111,7 @@ def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
     wait_until(lambda: not living_children(shell), "the end of the job")
 
 
-def test_line_10_standard_input_elsewhere(world):
+def test_ctrl_c_works_with_standard_input_elsewhere(world):
     """`pchrun … </dev/null` on a terminal: Ctrl-C still ends it."""
     pty = world.terminal("sh", "-c", shell_command(world, "say ready pause") + " </dev/null; exit $?")
     world.events.wait("ready")
@@ -121,12 +120,12 @@ def test_line_10_standard_input_elsewhere(world):
     assert not [pid for pid in marked(world.mark)]
 
 
-# --- lines 26 and 27: keys ------------------------------------------------------------------------
+# --- keys -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("key,name,code", [(CTRL_C, "INT", 130), (CTRL_BACKSLASH, "QUIT", 131)],
                          ids=["Ctrl-C", "Ctrl-backslash"])
 @pytest.mark.parametrize("how", ["leader", "script", "shell"])
-def test_line_26_one_key_is_one_signal(world, key, name, code, how):
+def test_one_key_is_one_signal(world, key, name, code, how):
     """dumb-init -c delivered Ctrl-C twice, and so did uv, berglas and poethepoet: once by the
     kernel to the whole group, once forwarded. Programs take the second for "at once"."""
     verbs = f"record all say ready until {name} spin 100 say asked until USR1 exit 5"
@@ -152,14 +151,14 @@ def test_line_26_one_key_is_one_signal(world, key, name, code, how):
     assert world.events.signals() == [name, "USR1"]
 
 
-def test_line_26_ctrl_c_ends_the_program_with_its_own_code(world, shell):
+def test_ctrl_c_ends_the_program_with_its_own_code(world, shell):
     """130 for the shell, and the prompt is back."""
     shell_runs(world, shell, "say ready pause")
     shell.ask(CTRL_C, PROMPT)
     assert last_code(shell) == 130
 
 
-def test_line_26_ctrl_c_with_several_programs(world, terminal):
+def test_ctrl_c_reaches_several_programs(world, terminal):
     """Each of -n programs sees Ctrl-C once, though only one group can be in the foreground."""
     pty = world.act("record all say ready until INT spin 100 exit 0", options="-n 3", start=terminal)
     pty.type(CTRL_C)
@@ -167,7 +166,7 @@ def test_line_26_ctrl_c_with_several_programs(world, terminal):
     assert {pid: world.events.signals(pid) for pid in pty.actors} == {pid: ["INT"] for pid in pty.actors}
 
 
-def test_line_27_a_new_window_size_reaches_the_program_once(world, terminal):
+def test_a_new_window_size_reaches_the_program_once(world, terminal):
     """The kernel signals the foreground group; with a forwarded signal the program would redraw twice."""
     pty = world.act("record all say ready until WINCH spin 50 say asked until USR1", start=terminal)
     pty.resize(50, 90)
@@ -178,14 +177,14 @@ def test_line_27_a_new_window_size_reaches_the_program_once(world, terminal):
     assert world.events.signals() == ["WINCH", "USR1"]
 
 
-def test_line_27_the_end_of_the_terminal_is_a_hangup(world, terminal):
+def test_the_end_of_the_terminal_is_a_hangup(world, terminal):
     """The window is closed: the program gets SIGHUP, and ends unless it has asked not to."""
     pty = world.act("say ready pause", start=terminal)
     pty.close()
     assert pty.job.finish() == 128 + signal.SIGHUP
 
 
-# --- line 28: stopping and going on ---------------------------------------------------------------
+# --- stopping and going on ------------------------------------------------------------------------
 
 def start_and_stop(world, shell, verbs, options=()):
     actor = shell_runs(world, shell, f"say ready {verbs}", options=options)
@@ -194,7 +193,7 @@ def start_and_stop(world, shell, verbs, options=()):
     return actor
 
 
-def test_line_28_ctrl_z_gives_the_shell_its_prompt(world, shell):
+def test_ctrl_z_gives_the_shell_its_prompt(world, shell):
     """tini left its user without a prompt: the program was stopped, the wrapper ran on. catatonit
     blocked SIGTSTP in the program for ever. fg must bring both back."""
     actor = start_and_stop(world, shell, "read exit 3")
@@ -205,7 +204,7 @@ def test_line_28_ctrl_z_gives_the_shell_its_prompt(world, shell):
     assert last_code(shell) == 3
 
 
-def test_line_28_ctrl_z_again_and_again(world, shell):
+def test_ctrl_z_works_again_and_again(world, shell):
     """The second stop must work as the first."""
     actor = start_and_stop(world, shell, "read exit 3")
     for _ in range(3):
@@ -218,7 +217,7 @@ def test_line_28_ctrl_z_again_and_again(world, shell):
     assert last_code(shell) == 3
 
 
-def test_line_28_bg_lets_the_program_go_on(world, shell):
+def test_bg_lets_the_program_go_on(world, shell):
     """In the background the program trains on, and the shell keeps the terminal."""
     actor = start_and_stop(world, shell, "record USR1 until USR1 say done exit 0")
     go_on(shell, actor, "bg")
@@ -228,8 +227,8 @@ def test_line_28_bg_lets_the_program_go_on(world, shell):
     wait_until(lambda: not living_children(shell), "the end of the job")
 
 
-def test_line_28_a_stopped_job_can_be_ended(world, shell):
-    """`kill %1` of a stopped job: the notice takes effect in spite of the stop (line 30)."""
+def test_a_stopped_job_can_be_ended(world, shell):
+    """`kill %1` of a stopped job: the notice takes effect in spite of the stop."""
     actor = start_and_stop(world, shell, "pause", options="--grace 20s")
     shell.type("kill %1\n")
     shell.type("bg\n")
@@ -237,7 +236,7 @@ def test_line_28_a_stopped_job_can_be_ended(world, shell):
     wait_until(lambda: not living_children(shell), "pchrun's end")
 
 
-def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
+def test_a_program_that_stops_itself_stops_us(world, shell):
     """vi, more and su stop themselves with SIGSTOP or SIGTSTP; the shell must get its prompt."""
     shell.ask(shell_command(world, "stop say on exit 4") + "\n", PROMPT)
     shell.type("fg\n")
@@ -246,7 +245,7 @@ def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
     assert last_code(shell) == 4
 
 
-def test_line_28_a_session_leader_does_not_stop(world, terminal):
+def test_a_session_leader_does_not_stop(world, terminal):
     """No other process could continue it."""
     pty = world.act("say ready stop pause", options="--grace 20s", start=terminal)
     wait_until(lambda: state_of(pty.actor) == "T", "the stop")
@@ -269,7 +268,7 @@ def stop_and_go_on(bash, pids):
     wait_until(lambda: all(state_of(pid) != "T" for pid in pids), "the going on")
 
 
-def test_line_28_a_script_in_front(world, bash):
+def test_a_script_in_front_stops_with_the_job(world, bash):
     """`sh -c 'pchrun …'`: the script has the foreground and is stopped by the key itself; the program
     is stopped by us, and one Ctrl-C afterwards is one signal."""
     bash.type(f'sh -c "{shell_command(world, "record INT say ready until INT exit 3")}; exit \\$?"\n')
@@ -280,7 +279,7 @@ def test_line_28_a_script_in_front(world, bash):
     assert world.events.signals() == ["INT"]
 
 
-def test_line_28_several_programs_stop_together(world, bash):
+def test_several_programs_stop_together(world, bash):
     """No program can have the foreground for all."""
     shell_runs(world, bash, "record INT say ready until INT exit 0", options="-n 3")
     world.events.wait("ready", count=3)
@@ -291,7 +290,7 @@ def test_line_28_several_programs_stop_together(world, bash):
     assert world.events.signals() == ["INT"] * 3
 
 
-def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, bash):
+def test_the_reader_of_a_pipeline_keeps_the_terminal(world, bash):
     """`pchrun … | less`: a supervisor that takes the foreground for its program stops the pager."""
     # The pager reads the terminal after the program has started: a reader from before is not stopped.
     program = f"echo up; exec {world.actor} say ready pause"
@@ -303,7 +302,7 @@ def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, bash):
     bash.ask(CTRL_C, PROMPT)
 
 
-def test_line_28_a_pipeline_stops_as_a_whole(world, bash):
+def test_a_pipeline_stops_as_a_whole(world, bash):
     """The program has borrowed the terminal, so Ctrl-Z reaches it alone: the rest of the pipeline has
     to be stopped by us, or the shell gives no prompt."""
     actor = shell_runs(world, bash, "say ready read exit 0", " | cat")
@@ -314,7 +313,7 @@ def test_line_28_a_pipeline_stops_as_a_whole(world, bash):
     bash.expect(PROMPT)
 
 
-def test_line_27_a_key_can_be_a_notice(world, bash):
+def test_a_key_can_be_a_notice(world, bash):
     """signals.INT is "preempt": then Ctrl-C must come to pchrun, and the program gets the signal once."""
     shell_runs(world, bash, "record all say ready until INT exit 0", options="--signals INT=preempt")
     bash.ask(CTRL_C, PROMPT)
@@ -322,7 +321,7 @@ def test_line_27_a_key_can_be_a_notice(world, bash):
     assert world.events.signals() == ["INT"]
 
 
-def test_line_28_a_stop_by_hand_does_not_stop_the_supervisor(world, bash):
+def test_a_stop_by_hand_does_not_stop_the_supervisor(world, bash):
     """A user stops a background program to look at it, and continues it later. A supervisor that stopped with
     it would not be continued, and would miss the notice meanwhile."""
     actor = shell_runs(world, bash, "say ready pause", " &")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program sees the same with and without pchrun: CHECKLIST.md lines 3, 4, 9, 11, 16-21.
+"""The program sees the same with and without pchrun.
 
 The tests start mirror twice from the same environment, with and without pchrun, and compare the two pictures
 whole. The allowed differences are listed here only.
@@ -101,7 +101,7 @@ def test_promise_7_in_a_job_of_several_nodes(world, look, before):
     assert two.jobs[1].finish() == 0
 
 
-def test_line_01_ignored_sigchld_is_reset(world):
+def test_ignored_sigchld_is_reset(world):
     """Some launchers start jobs with SIGCHLD ignored. waitpid then fails with ECHILD, and tini and
     catatonit wait for ever for a child that ended long ago."""
     assert world.act("exit 7", above=["env", "--ignore-signal=CHLD"]).finish(5) == 7
@@ -113,7 +113,7 @@ CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 
 @pytest.mark.parametrize("numbers", [[n] for n in (1, 2, 3, 13, 15, 17, 17 + 3, 21, 22)] + [CATCHABLE],
                          ids=lambda n: "all" if len(n) > 1 else signal.Signals(n[0]).name)
-def test_line_11_ignored_signals_stay_ignored(world, look, numbers):
+def test_ignored_signals_stay_ignored(world, look, numbers):
     """nohup, background jobs of a shell and Python (SIGPIPE) hand ignored signals down. A launcher that resets them
     kills the job at logout; a launcher that leaks its own ignores breaks `yes | head`."""
     if world.has_sanitizer():  # a sanitizer catches these signals before main, whatever was inherited
@@ -130,12 +130,12 @@ def test_line_11_ignored_signals_stay_ignored(world, look, numbers):
 
 @pytest.mark.parametrize("numbers", [[], [signal.SIGUSR1], [signal.SIGTERM, signal.SIGCHLD],
                                      range(1, 65)], ids=["none", "USR1", "TERM+CHLD", "all"])
-def test_line_11_the_signal_mask_is_handed_down(look, numbers):
+def test_the_signal_mask_is_handed_down(look, numbers):
     """catatonit left its child with TSTP, TTIN and TTOU blocked: Ctrl-Z had no effect any more."""
     look(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, numbers)).check()
 
 
-def test_line_04_under_nohup(look):
+def test_nohup_keeps_its_effect(look):
     """nohup is the oldest way to start a long job. With evsignal the protection against SIGHUP was
     silently lost for the child."""
     pictures = look("nohup")
@@ -143,7 +143,7 @@ def test_line_04_under_nohup(look):
     assert int(pictures.under["SigIgn"], 16) & 1 << signal.SIGHUP - 1
 
 
-def test_line_09_same_session_new_group(look):
+def test_same_session_new_group(look):
     """A new session loses the controlling terminal and job control, so it is not the default; a
     process group of its own lets the whole command be signalled at once."""
     under = look().under
@@ -151,7 +151,7 @@ def test_line_09_same_session_new_group(look):
     assert under["sid"] != under["pid"]
 
 
-def test_line_09_a_new_session_on_request(look):
+def test_a_new_session_on_request(look):
     """Services want no terminal: --procs-new-session gives each command a session of its own."""
     pictures = look(options=["--procs-new-session"])
     assert pictures.under["sid"] == pictures.under["pid"] == pictures.under["pgid"]
@@ -160,7 +160,7 @@ def test_line_09_a_new_session_on_request(look):
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)],
                          ids=lambda c: "".join(map(str, c)))
-def test_line_17_standard_descriptors_closed_at_the_start(look, closed):
+def test_standard_descriptors_closed_at_the_start_stay_closed(look, closed):
     """A daemon manager that closes 0-2 makes the next socket land on standard error, and the first
     warning is written into it. The program itself finds them closed, as it would have."""
     redirections = " ".join(f"{fd}>&-" for fd in closed)
@@ -169,7 +169,7 @@ def test_line_17_standard_descriptors_closed_at_the_start(look, closed):
     assert not set(map(str, closed)) & set(pictures.under["fds"])
 
 
-def test_line_16_inherited_descriptors_are_passed(look, pipe):
+def test_inherited_descriptors_are_passed(look, pipe):
     """The numbers of PMI's, make's jobserver's and LISTEN_FDS' descriptors must not change."""
     pictures = look(pass_fds=pipe)
     pictures.check()
@@ -177,7 +177,7 @@ def test_line_16_inherited_descriptors_are_passed(look, pipe):
 
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["new", "old kernel"])
-def test_line_16_inherited_descriptors_closed_on_request(world, look, pipe, is_old):
+def test_inherited_descriptors_closed_on_request(world, look, pipe, is_old):
     """A leaked listening socket keeps its port busy as long as the job runs. On kernels before 5.9
     there is no close_range; crun falls back on EINVAL, ENOSYS and EPERM."""
     before = [world.oldkernel] if is_old else []
@@ -186,7 +186,7 @@ def test_line_16_inherited_descriptors_closed_on_request(world, look, pipe, is_o
     pictures.check(but={"fds"})
 
 
-def test_line_18_inherited_descriptors_are_not_made_nonblocking(world, pipe):
+def test_inherited_descriptors_are_not_made_nonblocking(world, pipe):
     """O_NONBLOCK lives in the open file description: a supervisor that sets it on its standard
     error changes its caller, its shell and every rank; writes then fail with EAGAIN."""
     with open("/dev/null", "rb") as null:
@@ -199,7 +199,7 @@ def test_line_18_inherited_descriptors_are_not_made_nonblocking(world, pipe):
         assert flags() == before
 
 
-def test_line_18_a_nonblocking_descriptor_stays_so(look, pipe):
+def test_a_nonblocking_descriptor_stays_so(look, pipe):
     """Nor is the flag cleared: the caller may have set it on purpose."""
     os.set_blocking(pipe[1], False)
     pictures = look(pass_fds=pipe[1:])
@@ -207,19 +207,19 @@ def test_line_18_a_nonblocking_descriptor_stays_so(look, pipe):
     pictures.check()
 
 
-def test_line_19_standard_streams_are_inherited_not_piped(world, mirrored):
+def test_standard_streams_are_inherited_not_piped(world, mirrored):
     """A pipe in between adds buffering, loses isatty and dies with us."""
     with open(world.root / "streams", "w+") as file:
         fds = mirrored(world.pchrun, "--", stdin=file, stdout=file, stderr=file)["fds"]
     assert [fds[str(n)]["target"] for n in range(3)] == [str(world.root / "streams")] * 3
 
 
-def test_line_20_variables_pass_in_order(look):
+def test_variables_pass_in_order(look):
     """Empty values, odd bytes and long values are the program's business."""
     look(env={"EMPTY": "", "ODD": "a=b\nc\x7f\u00e4", "LONG": "x" * 100_000}).check()
 
 
-def test_line_20_last_duplicate_wins(world, mirrored):
+def test_last_duplicate_wins(world, mirrored):
     """A second PCH_RANK, left by an outer pchrun, must not be what getenv finds first."""
     env = mirrored(world.actor, "env", "PCH_RANK=77", "PCH_NNODES=9", "PCH_RANK=78", "TWICE=1", "--", world.pchrun,
                    "--")["env"]
@@ -228,7 +228,7 @@ def test_line_20_last_duplicate_wins(world, mirrored):
     assert "TWICE=1" in env
 
 
-def test_line_20_documented_variables_are_set(look):
+def test_documented_variables_are_set(look):
     """A shell script resumes by these alone."""
     env = dict(entry.split("=", 1) for entry in look().added())
     assert env["PCH_RANK"] == env["PCH_LOCAL_RANK"] == env["PCH_NODE_RANK"] == "0"
@@ -237,7 +237,7 @@ def test_line_20_documented_variables_are_set(look):
     assert not DOCUMENTED_RANKS & set(env)  # only with -n
 
 
-def test_line_20_listen_pid_follows_the_program(world, mirrored):
+def test_listen_pid_follows_the_program(world, mirrored):
     """systemd's socket activation checks LISTEN_PID against getpid(): under a wrapper it named the
     wrapper, and the sockets were ignored."""
     seen = mirrored("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"', "sh", world.pchrun, "--")
@@ -245,20 +245,20 @@ def test_line_20_listen_pid_follows_the_program(world, mirrored):
     assert env["LISTEN_PID"] == str(seen["pid"]) and env["LISTEN_FDS"] == "1"
 
 
-def test_line_20_anothers_listen_pid_is_left_alone(look):
+def test_anothers_listen_pid_is_left_alone(look):
     """A LISTEN_PID that does not name pchrun stays unchanged."""
     pictures = look(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"})
     pictures.check()
     assert "LISTEN_PID=1" in pictures.under["env"]
 
 
-def test_line_20_notify_socket_is_dropped(world, mirrored):
+def test_notify_socket_is_dropped(world, mirrored):
     """NOTIFY_SOCKET belongs to the service's main process: a rank that says READY=1 or STOPPING=1
     there speaks for the whole service."""
     assert "NOTIFY_SOCKET" not in variables(mirrored(world.pchrun, "--", env={"NOTIFY_SOCKET": "/run/none"}))
 
 
-def test_line_21_limits_and_the_rest_are_handed_down(look):
+def test_limits_and_the_rest_are_handed_down(look):
     """crun once left containers with its own -1000 of oom_score_adj, conmon its raised limits."""
     pictures = look("nice", "-n", "3", "prlimit", "--nofile=128:200", "--stack=4194304",
                     "--core=0:0", "--memlock=65536:65536", "setpriv", "--no-new-privs", "sh", "-c",
@@ -268,20 +268,20 @@ def test_line_21_limits_and_the_rest_are_handed_down(look):
     assert pictures.under["oom_score_adj"] == "77" and pictures.under["Umask"] == "0027"
 
 
-def test_line_21_a_removed_working_directory(world):
+def test_a_removed_working_directory_does_no_harm(world):
     """The working directory may vanish while the job starts; pchrun does not need it."""
     gone = world.root / "gone"
     gone.mkdir()
     world.act("exit 3", above=["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone], code=3)
 
 
-def test_line_45_arguments_are_passed_as_they_are(look):
+def test_arguments_are_passed_as_they_are(look):
     """No shell in between: what looks like an option, a quote or nothing at all arrives."""
     assert look().under["argv"][1:] == look().plain["argv"][1:]
 
 
 @pytest.mark.parametrize("args", [["", " ", "-n", "--grace", "--", "*", "$HOME", "a\nb"], []],
                          ids=["odd", "none"])
-def test_line_45_odd_arguments(world, mirrored, args):
+def test_odd_arguments_are_passed_as_they_are(world, mirrored, args):
     """All words behind the command's name belong to the command, even a second "--"."""
     assert mirrored(world.pchrun, arguments=args)["argv"] == [world.mirror, str(world.root / "picture"), *args]

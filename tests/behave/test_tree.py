@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes under pchrun: CHECKLIST.md lines 8, 14, 15, 23, 24, 33 (in part), 34, 35, 43, 44.
+"""The processes under pchrun.
 """
 
 import os
@@ -15,14 +15,14 @@ TERM, KILL = signal.SIGTERM, signal.SIGKILL
 QUICK = ["--stop-term-wait", "500ms", "--stop-kill-wait", "5s"]
 
 
-# --- line 8: the process group, with its windows held open ----------------------------------------
+# --- the process group, with its windows held open ------------------------------------------------
 
 GATES = ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec", "parent-after-fork",
          "parent-before-setpgid", "parent-after-setpgid"]
 
 
 @pytest.mark.parametrize("gate", GATES)
-def test_line_08_a_notice_in_the_window_is_not_lost(world, gate):
+def test_a_notice_in_the_window_is_not_lost(world, gate):
     """Between fork and setpgid there is no group yet: kill(-pgid) fails with ESRCH. tini -g, catatonit -g and dumb-init
     lost the SIGTERM of a preemption there. The child may have long passed its exec when the parent calls setpgid,
     which then fails with EACCES; that is no error."""
@@ -34,7 +34,7 @@ def test_line_08_a_notice_in_the_window_is_not_lost(world, gate):
 
 
 @pytest.mark.parametrize("gate", ["parent-after-fork", "parent-before-setpgid"])
-def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
+def test_a_child_may_end_before_its_parent_goes_on(world, gate):
     """The child has execed, run and ended before the parent's next instruction: setpgid gives ESRCH or EACCES, SIGCHLD
     came early, and its code must still be seen."""
     job = world.act("say done exit 9", env=world.gates(gate), ready="done")
@@ -43,7 +43,7 @@ def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
     assert job.finish(10) == 9
 
 
-def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
+def test_an_exec_that_hangs_does_not_hold_us(world):
     """exec from a dead NFS server blocks in the kernel. A supervisor that reads the exec pipe without a
     deadline misses the scheduler's notice."""
     job = world.act("exit 0", options=["--grace", "1s", *QUICK], env=world.gates("before-exec"))
@@ -51,10 +51,10 @@ def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
     job.end_by(TERM, 42, 8)
 
 
-# --- lines 14, 15 and 43: the death of pchrun -----------------------------------------------------
+# --- the death of pchrun --------------------------------------------------------------------------
 
 @pytest.mark.killed
-def test_line_43_the_program_dies_with_us(world):
+def test_the_program_dies_with_us(world):
     """pchrun is killed by the OOM killer or a careless kill -9: in four of four wrappers the
     child lived on and kept the accelerators."""
     job = world.act("ignore TERM say ready pause")
@@ -66,7 +66,7 @@ def test_line_43_the_program_dies_with_us(world):
 @pytest.mark.parametrize("gate, old_kernel", [
     ("child-after-fork", False), ("child-after-fork", True), ("before-pdeathsig", False), ("before-pdeathsig", True),
     ("after-pdeathsig", False)])
-def test_line_14_our_death_around_the_setting_of_the_death_signal(world, gate, old_kernel):
+def test_a_death_before_the_death_signal_is_set_is_noticed(world, gate, old_kernel):
     """The classic race: the parent dies first, the signal is asked for too late and never comes. Comparing getppid()
     with 1 does not help where a subreaper adopts the child, as here. Once the signal is set, the kernel delivers it."""
     above = [world.oldkernel] if old_kernel else []
@@ -81,7 +81,7 @@ def test_line_14_our_death_around_the_setting_of_the_death_signal(world, gate, o
     assert not world.events.all("started")
 
 
-def test_line_15_the_main_thread_forks(world):
+def test_the_main_thread_forks(world):
     """PDEATHSIG fires when the thread that forked ends, not the process: a program started from a
     helper thread was killed for no visible reason."""
     trace = world.root / "trace"
@@ -90,9 +90,9 @@ def test_line_15_the_main_thread_forks(world):
     assert forks and {tid for _, tid, _ in forks} == {str(job.pid)}
 
 
-# --- lines 23 and 24: reaping ---------------------------------------------------------------------
+# --- reaping --------------------------------------------------------------------------------------
 
-def test_line_23_many_ends_at_once(world):
+def test_many_ends_at_once_are_all_reaped(world):
     """Five deaths gave two SIGCHLD: a supervisor that waits once per signal leaves zombies, and never sees the
     last child."""
     job = world.act("hold all exit 0", options="-n 32")
@@ -104,7 +104,7 @@ def orphans(count):
     return "daemon { exit 9 } " * count
 
 
-def test_line_23_orphans_are_reaped(world):
+def test_orphans_are_reaped(world):
     """A data loader that leaves its workers behind fills the process table of the process that adopts them."""
     job = world.act("record USR1", orphans(40), "say ready until USR1")
     wait_until(lambda: children_of(job.pid) == [job.actor], "all orphans to be reaped")
@@ -112,7 +112,7 @@ def test_line_23_orphans_are_reaped(world):
     assert job.finish() == 0
 
 
-def test_line_24_orphans_come_to_us(world):
+def test_orphans_come_to_us(world):
     """Without PR_SET_CHILD_SUBREAPER a daemon of the job would go to init and be out of reach."""
     job = world.act("daemon { say adopted pause } hold end exit 4", options=QUICK, ready="adopted")
     wait_until(lambda: job.actor in children_of(job.pid), "the adoption")  # the parent may end only now
@@ -120,20 +120,20 @@ def test_line_24_orphans_come_to_us(world):
 
 
 @pytest.mark.parametrize("code", ["0", "6"])
-def test_line_24_only_the_programs_own_status_counts(world, code):
+def test_only_the_programs_own_status_counts(world, code):
     """A daemon that fails after the program has succeeded does not make it a failure, nor the other
     way round."""
     assert world.act(orphans(5), "spin 50 exit", code).finish() == int(code)
 
 
-def test_line_24_children_from_before_our_exec(world):
+def test_children_from_before_our_exec_are_not_the_jobs(world):
     """`sh -c 'x & exec pchrun …'`: pchrun has a child that it never started. Its end is reaped and
     means nothing."""
     world.start("sh", "-c", '"$0" spin 30 exit 9 & exec "$@"', world.actor, world.pchrun,
                 "--", world.actor, "spin", "150", "exit", "7", code=7)
 
 
-# --- line 44: what the program leaves behind ------------------------------------------------------
+# --- what the program leaves behind ---------------------------------------------------------------
 
 LEFTOVERS = {
     "child": "fork { say left pause }",
@@ -148,7 +148,7 @@ LEFTOVERS = {
 
 
 @pytest.mark.parametrize("verbs", LEFTOVERS.values(), ids=LEFTOVERS.keys())
-def test_line_44_leftovers_are_swept(world, verbs):
+def test_leftovers_are_swept(world, verbs):
     """A program that ends leaves workers that hold the accelerators; the next attempt then finds no
     memory. A setsid grandchild escapes every sweep by group (dumb-init#191)."""
     job = world.act(verbs, "hold end exit 6", options=QUICK, ready="left")
@@ -158,7 +158,7 @@ def test_line_44_leftovers_are_swept(world, verbs):
     assert not marked(world.mark)
 
 
-def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
+def test_leftovers_are_swept_on_an_old_kernel(world):
     """Without pidfd_open and pidfd_send_signal (Linux before 5.3, or a container that forbids
     them) the sweep does its work all the same."""
     job = world.act(LEFTOVERS["daemon"], LEFTOVERS["own session"], "hold end exit 6", options=[*QUICK, "--stop-cgroup", "off"],
@@ -168,14 +168,14 @@ def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
     assert not marked(world.mark)
 
 
-def test_line_44_leftovers_that_go_on_forking(world):
+def test_leftovers_that_go_on_forking_are_swept(world):
     """A process that forks and ends again and again has another pid at each look."""
     job = world.act("daemon { say left " * 12, "pause", "} spin 3 " * 11, "} hold end exit 6", options=QUICK)
     world.events.wait("left", count=12)
     world.let_end(job, 6, deadline=12)
 
 
-def test_line_44_leftovers_get_term_first(world):
+def test_leftovers_get_term_first(world):
     """A worker wants to remove its shared memory before it goes: TERM, a bounded wait, then KILL.
     dumb-init sends TERM and leaves at once."""
     job = world.act("daemon { record TERM say left until TERM spin 100 say cleaned } hold end exit 0", ready="left")
@@ -184,7 +184,7 @@ def test_line_44_leftovers_get_term_first(world):
 
 
 @pytest.mark.parametrize("code", [0, 6])
-def test_line_44_leftovers_may_be_left(world, code):
+def test_leftovers_may_be_left(world, code):
     """Some programs start services on purpose: --stop-leftovers leave."""
     job = world.act("daemon { record TERM say left wait } hold end exit", str(code), options="--stop-leftovers leave",
                     ready="left")
@@ -194,13 +194,13 @@ def test_line_44_leftovers_may_be_left(world, code):
     wait_until(lambda: not is_alive(job.actor), "its end")
 
 
-def test_line_44_the_code_is_recorded_before_the_sweep(world):
+def test_the_code_is_recorded_before_the_sweep(world):
     """First the exit status, then the sweep, then the report: what the sweep sees must not change
     the code."""
     world.let_end(world.act("daemon { record TERM say left until TERM exit 1 } hold end exit 0", ready="left"))
 
 
-def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
+def test_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
     """The program has trained to its end; the SIGTERM that comes while leftovers are swept is too
     late to make it a preemption."""
     job = world.act("daemon { record TERM say left wait } hold end exit 0", options="--stop-term-wait 1s --grace 30s",
@@ -210,7 +210,7 @@ def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
     job.end_by(TERM, 0, 8)
 
 
-def test_line_33_the_deadline_takes_the_whole_tree(world):
+def test_the_deadline_takes_the_whole_tree(world):
     """At the end of the grace every process of the job is killed, in whatever session it hides."""
     job = world.act("ignore TERM daemon { say left pause } fork { setsid say left pause } pause",
                     options=["--grace", "1s", *QUICK])
@@ -218,7 +218,7 @@ def test_line_33_the_deadline_takes_the_whole_tree(world):
     job.end_by(TERM, 42, 10)
 
 
-# --- lines 34 and 35: whom we signal --------------------------------------------------------------
+# --- whom we signal -------------------------------------------------------------------------------
 
 SCENES = {
     "end": ("exit 3", None),
@@ -231,9 +231,9 @@ SCENES = {
 
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("scene", SCENES)
-def test_line_34_nobody_is_signalled_after_the_reaping(world, scene, count):
+def test_nobody_is_signalled_after_the_reaping(world, scene, count):
     """After a leader is reaped, its number may belong to another process: ponyc#5765, elle#1045. The sweep
-    comes before the reaping, or uses a pidfd. Line 35: a stored -1 becomes kill(-1), which hits every process."""
+    comes before the reaping, or uses a pidfd. A stored -1 becomes kill(-1), which hits every process."""
     verbs, number = SCENES[scene]
     trace = world.root / "trace"
     job = world.act(verbs, options=["-n", count, "--grace", "1s", *QUICK], env=world.shim("trace", SHIM_TRACE=trace))
@@ -252,7 +252,7 @@ def test_line_34_nobody_is_signalled_after_the_reaping(world, scene, count):
     assert len(reaped) >= count
 
 
-def test_line_44_nothing_of_others_is_swept(world):
+def test_nothing_of_others_is_swept(world):
     """A blanket kill by name or session takes the neighbours along (TensorRT-LLM#16404)."""
     other = world.start(world.actor, "say", "neighbour", "pause")
     world.events.wait("neighbour")
@@ -260,7 +260,7 @@ def test_line_44_nothing_of_others_is_swept(world):
     assert is_alive(other.pid)
     other.kill()
 
-def test_line_09_every_program_has_a_group(world):
+def test_every_program_has_a_group(world):
     """With -n each command has a group of its own, so that one can be stopped alone."""
     job = world.act("say ready pause", options="-n 3")
     assert {int(stat_fields(pid)[2]) for pid in job.actors} == set(job.actors)
