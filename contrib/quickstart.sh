@@ -202,7 +202,7 @@ show_codes()
 wait_step()
 {
     local log=$work/$1.node-0.log step=$2 end=$((SECONDS + deadline_s))
-    until grep -q "^step $step " "$log"; do
+    until grep -qs "^step $step " "$log"; do # the log is there a moment after the start
         if ((SECONDS >= end)) || ! kill -0 "${pids[0]}" 2>/dev/null; then
             show_logs "$1"
             fail "the training has not reached step $step"
