@@ -42,7 +42,7 @@ declare -A part_packages=(
 )
 
 # The parts of --full in their order: name, minutes on two processors, what it is. A part NAME is the function part_NAME,
-# below or in tests/ci.
+# below or in tests/ci; without one it is the suite NAME in the build that users get.
 parts=(
     "suites 12 all suites below but timing, with sanitizers"
     "timing 7 tests that look at the clock, with sanitizers and without, one at a time"
@@ -188,6 +188,14 @@ canary() {
     fi
 }
 
+# Each promise of the tests rests on this: a suite that has gone missing fails nothing beside others.
+suites_are_there() {
+    meson introspect --tests build-asan | python3 -c '
+import json, sys
+there = {suite.split(":")[-1] for test in json.load(sys.stdin) for suite in test["suite"]}
+sys.exit("; ".join(f"suite {s} has no test" for s in sys.argv[1:] if s not in there) or 0)' "${suites[@]}"
+}
+
 manuals_are_clean() {
     local manuals
     mapfile -t manuals < <(find "$1" -path '*/man/man*' -type f)
@@ -223,15 +231,13 @@ build_asan() {
         -Doptimization=1 -Dc_args='-g1 -fno-omit-frame-pointer -fsanitize-undefined-trap-on-error'
 }
 
-# asan_suites NAME MESON-ARGUMENT...: suites under ASan and UBSan.
+# asan_suites MESON-ARGUMENT...: suites under ASan and UBSan.
 asan_suites() {
-    local name=$1
-    shift
     check build-asan build_asan || return
     local logs=$PWD/build-asan/sanitizer-logs
     rm -rf "$logs" && mkdir "$logs"
     sanitizer_options "$logs"
-    run_suites "$name" build-asan meson test -C build-asan "$@"
+    run_suites "tests-$part" build-asan meson test -C build-asan "$@"
     check sanitizers sanitizer_logs_empty "$logs"
     check leak-canary canary leak LeakSanitizer
     check overflow-canary canary overflow 'AddressSanitizer: ILL'
@@ -245,12 +251,12 @@ opt_suites() {
 }
 
 part_suites() {
-    asan_suites tests-asan "${left_out[@]}" --no-suite=timing "${suites[@]/#/--suite=}"
+    asan_suites "${left_out[@]}" --no-suite=timing "${suites[@]/#/--suite=}" && check suites suites_are_there
 }
 
 # With sanitizers, and in the build that users get, where costs are measured, too.
 part_timing() {
-    asan_suites tests-timing --suite=timing
+    asan_suites --suite=timing
     opt_suites --suite=timing
 }
 
@@ -274,27 +280,6 @@ schedules_hold() {
     build-opt/tests/sim/pchrun-sim --quiet --from "$(($1 + half))" --seeds "$half" || status=1
     wait $! || status=1
     return $status
-}
-
-part_model() {
-    opt_suites --suite=model
-}
-
-part_plain() {
-    opt_suites --suite=plain
-}
-
-part_slurm() {
-    opt_suites --suite=slurm
-}
-
-part_chaos() {
-    opt_suites --suite=chaos
-}
-
-# pchrun and libpch in valgrind, and the simulator.
-part_memcheck() {
-    opt_suites --suite=memcheck
 }
 
 # No system call younger than Linux 4.18: tests/helpers/oldkernel.c. The tests of system calls, root and paths.
@@ -354,9 +339,11 @@ fi
 check packages install_packages "${packages[@]}" || finish
 for part in "${run[@]}"; do
     if [[ " ${suites[*]} " == *" $part "* ]]; then
-        asan_suites tests-asan "${left_out[@]}" --no-suite=timing --suite="$part"
-    else
+        asan_suites "${left_out[@]}" --no-suite=timing --suite="$part"
+    elif [[ $(type -t "part_$part") ]]; then
         "part_$part"
+    else
+        opt_suites --suite="$part"
     fi
 done
 finish "$not_run"
