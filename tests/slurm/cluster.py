@@ -22,6 +22,7 @@ NODES = 8
 HEAD = "10.78.0.254"
 DEADLINE = 60  # seconds; for what takes a few on an idle machine, and up to 30 at time limits
 PAUSE = 0.25  # seconds between two queries of Slurm
+LAST_LINES = 15  # of a daemon's log, in the text of a failure
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "SPECIAL_EXIT"}
 
 CONF = """
@@ -116,7 +117,7 @@ class Cluster:
         self._daemon("slurmctld", "slurmctld", "-D", "-c", "-i", "-f", self.conf)
         for i in range(1, NODES + 1):
             self._start_node(i)
-        wait_until(lambda: self._idle() == NODES, "all nodes to be idle")
+        self.wait(lambda: len(self._idle()) == NODES, "all nodes to be idle")
 
     def _name_hosts(self):
         names = [f"10.78.0.{i} n{i}" for i in range(1, NODES + 1)]
@@ -140,13 +141,13 @@ class Cluster:
         self._daemon("munged", "munged", "--foreground", "--force", f"--key-file={munge}/key",
                      f"--socket={munge}/socket", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
                      f"--seed-file={munge}/seed", "--num-threads=2")
-        wait_until((munge / "socket").exists, "munged's socket")
+        self.wait((munge / "socket").exists, "munged's socket")
 
     def _start_node(self, i):
         node = self._daemon(f"n{i}", "unshare", "--net", "--uts", "bash", "-c", NODE, "bash", f"n{i}",
                             self.conf, stdin=subprocess.PIPE)
         own = os.readlink("/proc/self/ns/net")
-        wait_until(lambda: os.readlink(f"/proc/{node.pid}/ns/net") != own, f"the network of n{i}")
+        self.wait(lambda: os.readlink(f"/proc/{node.pid}/ns/net") != own, f"the network of n{i}")
         subprocess.run(["ip", "-batch", "-"], check=True, text=True, input=f"""
             link add v{i} type veth peer name eth0 netns {node.pid}
             link set v{i} master br0 up""")
@@ -159,8 +160,30 @@ class Cluster:
         node.stdin.close()
 
     def _idle(self):
-        shown = self.run("sinfo", "-h", "-N", "-p", "low", "-t", "idle", "-o", "%N", check=False)
-        return len(shown.split())
+        """The names of the nodes that are idle."""
+        return self.run("sinfo", "-h", "-N", "-p", "low", "-t", "idle", "-o", "%N", check=False).split()
+
+    def wait(self, condition, what):
+        """Waits until condition() returns a true value, and returns it. It fails at once if a daemon has ended, with
+        the last lines of that daemon's log. If the time is over, it shows them for all daemons but those of idle
+        nodes."""
+        try:
+            return wait_until(lambda: self._none_has_ended(what) and condition(), what)
+        except Late as late:
+            idle = self._idle()
+            said = [self._last_lines(name) for name in self.daemons if name not in idle]
+            raise Late("\n".join([f"{late}; idle: {idle}", *said])) from None
+
+    def _none_has_ended(self, what):
+        for name, daemon in self.daemons.items():
+            if daemon.poll() is not None:
+                raise AssertionError(f"{name} has ended with {daemon.returncode} in the wait for {what}\n"
+                                     f"{self._last_lines(name)}")
+        return True
+
+    def _last_lines(self, name):
+        lines = (self.root / f"log/{name}.out").read_text(errors="replace").splitlines()
+        return "\n".join([f"{name} has said last:", *lines[-LAST_LINES:]])
 
     def stop(self):
         """Ends the daemons, and fails if one does not."""
@@ -224,9 +247,9 @@ class Job:
     def _wait(self, condition, what):
         """Waits until condition() returns a true value, and returns it."""
         try:
-            return wait_until(condition, what)
+            return self.cluster.wait(condition, what)
         except Late as late:
-            raise Late(f"{late}; {self.name} is {self.show()}; its output:\n{self.log}") from None
+            raise Late(f"{late}\n{self.name} is {self.show()}; its output:\n{self.log}") from None
 
     def wait_state(self, *states):
         self._wait(lambda: self.show()["JobState"] in states, f"one of {states}")
