@@ -18,8 +18,8 @@ import pytest
 
 import harness
 from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, SANITIZER_OPTIONS, Events, Job, Terminal,
-                     become_subreaper, children_of, describe, kill_quietly, live_apart, marked, needs_namespace,
-                     reap_adopted, start_from_defaults, wait_until)
+                     become_subreaper, children_of, describe, entering, kill_quietly, live_apart, marked,
+                     needs_namespace, reap_adopted, start_from_defaults, wait_until)
 from training import Training
 
 become_subreaper()
@@ -322,8 +322,8 @@ class Namespace:
         self.pid = None if found is True else found[0]  # None: the process has ended already
 
     def kill_from_inside(self, number):
-        sender = subprocess.run(["nsenter", "--target", str(self.pid), "--pid", "--mount", "kill",
-                                 f"-{int(number)}", "1"], timeout=harness.DEADLINE)
+        sender = subprocess.run([*entering(self.pid, "--pid"), "kill", f"-{int(number)}", "1"],
+                                timeout=harness.DEADLINE)
         # The end of the namespace may take the sender along.
         assert sender.returncode in (0, -signal.SIGKILL)
 

@@ -192,6 +192,12 @@ def needs_namespace(*kinds):
         pytest.skip(f"this kernel or user may not make such a namespace: {probe.stderr.strip()}")
 
 
+def entering(pid, *kinds):
+    """The words before a command that shall run in these namespaces of the process, and at its root: after a plain
+    chroot the root of a mount namespace is another one."""
+    return ["nsenter", "--target", str(pid), *kinds, "--root"]
+
+
 def skip_if_it_needs_proc(world):
     if world.has_sanitizer():
         pytest.skip("a sanitizer needs /proc")

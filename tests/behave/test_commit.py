@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import (NO_PROGRESS, PREEMPTED, commands_of, is_blocked, marked, needs_namespace, seconds_of,
+from harness import (NO_PROGRESS, PREEMPTED, commands_of, entering, is_blocked, marked, needs_namespace, seconds_of,
                      wait_until)
 
 
@@ -240,8 +240,7 @@ def fill(job):
 
 
 def make_read_only(job):
-    subprocess.run(["nsenter", "-t", str(job.job.pid), "-m", "mount", "-o", "remount,ro", job.dir],
-                   check=True)
+    subprocess.run([*entering(job.job.pid, "--mount"), "mount", "-o", "remount,ro", job.dir], check=True)
 
 
 @pytest.mark.parametrize("harm, text", [(fill, "No space left on device"),

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import (PREEMPTED, WITHOUT_PROC, children_of, expect_left, is_alive, leave_behind, leaks_unseen,
+from harness import (PREEMPTED, WITHOUT_PROC, children_of, entering, expect_left, is_alive, leave_behind, leaks_unseen,
                      needs_namespace, skip_if_it_needs_proc, state_of, wait_until)
 
 TERM = signal.SIGTERM
@@ -47,8 +47,7 @@ def test_leftovers_are_asked_first(world, namespace, who):
     box = world.act("daemon { record TERM say left until TERM spin 50 say cleaned } hold end", start=namespace,
                     ready="left")
     if who == "stranger":  # a process that came by nsenter, not below pchrun
-        guest = world.start("nsenter", "--target", box.pid, "--pid", "--mount", world.actor,
-                            "say", "guest", "pause")
+        guest = world.start(*entering(box.pid, "--pid", "--mount"), world.actor, "say", "guest", "pause")
         world.events.wait("guest")
     world.let_end(box)
     assert world.events.all("cleaned")
