@@ -121,12 +121,12 @@ OTHER = ["setpriv", "--reuid", "65534", "--clear-groups"]
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("group", ["off", "auto"])
 def test_who_has_changed_its_user(world, group):
-    """pchrun cannot signal the process any more, and logs that. With a control group it can kill it."""
+    """pchrun cannot signal the process any more, and logs that. With a control group it can kill it. The test finds
+    the process below pchrun: in a container not even root may read the environment of another user's process."""
     job = world.start(*POWERLESS, world.pchrun, *SHORT, "--stop-cgroup", group, "--", *OTHER, "sleep",
                       "60")
     commands = wait_until(
-        lambda: [pid for pid in marked(world.mark) if pid != job.pid and
-                 open(f"/proc/{pid}/comm").read() == "sleep\n"], "the command")
+        lambda: [pid for pid in descendants_of(job.pid) if read_proc(pid, "comm") == b"sleep\n"], "the command")
     job.end_by(signal.SIGTERM, 42)
     if "still there" in job.err:
         assert re.search(rf"still there: {commands[0]} \(sleep\) S.*, which now runs as user 65534, "
@@ -135,4 +135,4 @@ def test_who_has_changed_its_user(world, group):
         assert group == "auto" and not is_alive(commands[0])
     for pid in commands:
         kill_quietly(pid)
-    wait_until(lambda: not marked(world.mark), "its end")
+    wait_until(lambda: not any(map(is_alive, commands)), "its end")
