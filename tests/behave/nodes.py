@@ -6,7 +6,6 @@ Nodes: one job of 2 to 5 pchruns. far: two of them with a relay between (relay.p
 
 import itertools
 import json
-import os
 import re
 import signal
 import socket
@@ -19,9 +18,11 @@ from relay import Relay
 # Below the ports that the kernel gives to outgoing connections, so that no such connection takes one of them.
 PORTS = range(20000, 29000)
 PORTS_EACH = 150
-# A node under valgrind is silent for seconds if the machine is busy.
-FAST = ["--cluster-heartbeat-interval", "200ms",
-        "--cluster-heartbeat-timeout", "20s" if os.environ.get("BEHAVE_MEMCHECK") else "2s"]
+# A node may be silent for seconds if the machine is busy, most of all under valgrind.
+FAST = ["--cluster-heartbeat-interval", "200ms", "--cluster-heartbeat-timeout", "20s"]
+# For tests of the loss of a node, which waits for the timeout.
+LOST_S = 2
+LOST_SOON = ["--cluster-heartbeat-timeout", f"{LOST_S}s"]
 SAVING = ["-n", "2", "--signals", "TERM=preempt,USR2=checkpoint"]
 
 

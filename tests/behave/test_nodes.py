@@ -10,15 +10,15 @@ import time
 import pytest
 
 from harness import DEADLINE, OWN_ERROR, PREEMPTED, SLACK, children_of, is_alive, wait_until
-from nodes import (SAVING, Nodes, committed, far, free_port, nodes, preempt, saved_steps,  # noqa: F401
+from nodes import (LOST_S, LOST_SOON, SAVING, Nodes, committed, far, free_port, nodes, preempt, saved_steps,  # noqa: F401
                    start_training)
 
 KILL, TERM, STOP, CONT = signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGCONT
 NODE_LOST = 42
 HOST = socket.gethostname()
 DEBUG = ["--log-level", "debug"]
-# A node is lost after 2 s without a connection or a message; then its processes are ended.
-LOST_WITHIN = 8 + SLACK
+# A node is lost after LOST_S without a connection or a message; then its processes are ended.
+LOST_WITHIN = LOST_S + 6 + SLACK
 
 
 # --- the join ------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def expect_lost(three, rank, began):
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_supervisor_is_killed(nodes, rank):
     """The processes of a supervisor die with it."""
-    three = nodes(3)
+    three = nodes(3, *LOST_SOON)
     three.start_all("pause")
     began = time.monotonic()
     three.jobs.pop(rank).kill()
@@ -409,13 +409,13 @@ def test_a_supervisor_is_killed(nodes, rank):
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_supervisor_hangs(nodes, rank):
     """A host that swaps itself to death. When the host works again, its supervisor ends, too."""
-    three = nodes(3)
+    three = nodes(3, *LOST_SOON)
     three.start_all("pause")
     hung = three.jobs.pop(rank)
     began = time.monotonic()
     os.kill(hung.pid, STOP)
     expect_lost(three, rank, began)
-    assert time.monotonic() - began >= 2
+    assert time.monotonic() - began >= LOST_S
     hung.end_by(CONT, NODE_LOST)
     assert "pchrun did not run for" in hung.err
 
@@ -466,6 +466,7 @@ def test_a_notice_during_an_outage(world, far):
 def test_a_partition(far, way, theirs, ours):
     """A network that delivers nothing, and says so or not: both sides end by themselves."""
     two, proxy = far
+    two.options += LOST_SOON
     two.start_all("pause")
     started = time.monotonic()
     getattr(proxy, way)()
