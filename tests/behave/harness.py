@@ -112,6 +112,14 @@ def signal_set(pid, key):
     return {n for n in range(1, 65) if mask >> (n - 1) & 1}
 
 
+def takes(pid, number):
+    """Does this pchrun read the signal from its signalfd by now? A C library or a sanitizer may block signals before,
+    for a moment."""
+    with contextlib.suppress(FileNotFoundError):  # the process has ended
+        return number in signal_set(pid, "SigBlk") and any("[signalfd]" in file for file in open_files(pid))
+    return False
+
+
 def is_pending(pid, number):
     return number in signal_set(pid, "SigPnd") | signal_set(pid, "ShdPnd")
 

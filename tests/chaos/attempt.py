@@ -205,10 +205,9 @@ class Attempt:
         return True
 
     def _tell(self, node, number):
-        """Sends pchrun a signal, once it blocks it. An earlier signal would end any program."""
+        """Sends pchrun a signal, once it takes it. An earlier signal would end any program."""
         job = self.jobs.get(node)
-        return bool(job and number in harness.signal_set(job.pid, "SigBlk")
-                    and self._send(job.pid, number))
+        return bool(job and harness.takes(job.pid, number) and self._send(job.pid, number))
 
     def _notice_to_all(self):
         return any([self._tell(node, signal.SIGTERM) for node in self.jobs])

@@ -4,7 +4,6 @@ reports, records, checkpoints, and the weights of the training. A broken promise
 """
 
 import json
-import signal
 import struct
 
 from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
@@ -15,7 +14,6 @@ VICTIM = 1  # the exit code of charlm when another rank has gone
 CHECKPOINT_MAGIC = 0x314D4C5241484301
 # contrib/examples/charlm.h: magic, digest, text, world, step, three times the weights, rank, rng
 CHECKPOINT_BYTES = 8 * 5 + 3 * 4 * (8 * 96 * 64 + 64 * 96) + 8 * 2
-BEGUN_S = 0.5  # a pchrun that is started takes signals by then
 
 
 class Broken(Exception):
@@ -35,13 +33,6 @@ def may_end_with(plan, attempt, records):
     codes = {0} | {code for fault in harmful for code in KINDS[fault.kind].codes}
     if plan.is_charlm and harmful:
         codes.add(VICTIM)
-    early = {fault.kind for fault in attempt.fired if fault.at < BEGUN_S}
-    if any(kind.startswith("notice") for kind in early):
-        codes.add(-signal.SIGTERM)  # the signal may come before pchrun has set its handlers
-    if "interrupt" in early:
-        codes.add(-signal.SIGINT)  # the same
-    if "checkpoint" in early and -signal.SIGUSR2 in attempt.codes.values() and not attempt.is_started():
-        codes |= {-signal.SIGUSR2, NOT_STARTED}  # the same, and the other nodes wait for this one in vain
     if harmful and not attempt.is_started():
         codes.add(NOT_STARTED)  # the others wait in vain for a node that leaves before it has joined
     uncounted = any(fault.kind == "full_disk" for fault in attempt.fired)  # a record that could not be written
