@@ -34,6 +34,7 @@ DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "60"))
 # An event that is due at a certain time may come this many seconds later on a busy machine. An event that shows a
 # fault comes later still, or never.
 SLACK = 10
+APART = 1.1  # seconds: signals further apart than this are two signals, as pchrun promises
 # The shims are loaded before the sanitizer, which would refuse this order.
 SANITIZER_OPTIONS = "verify_asan_link_order=0:handle_sigill=1:log_path="
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import OWN_ERROR, PREEMPTED, SLACK, commands_of, is_alive, is_blocked, marked, wait_until
+from harness import APART, OWN_ERROR, PREEMPTED, SLACK, commands_of, is_alive, is_blocked, marked, wait_until
 from training import CHILD, CLIENT, GRANDCHILD, LAUNCHER
 
-APART = 1.1  # signals further apart than this are two signals
 
 
 # --- attaching ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import DEADLINE, OWN_ERROR, PREEMPTED, SLACK, children_of, is_alive, wait_until
+from harness import APART, DEADLINE, OWN_ERROR, PREEMPTED, SLACK, children_of, is_alive, wait_until
 from nodes import (LOST_S, LOST_SOON, SAVING, Nodes, committed, far, free_port, nodes, preempt, saved_steps,  # noqa: F401
                    start_training)
 
@@ -223,7 +223,7 @@ def test_node_0_does_not_wait_for_them_for_ever(nodes, grace, notices):
     two.jobs[0].send(signal.SIGTERM)
     two.say(0, "node 1 is missing; node 0 passes the notice on when it joins")
     for _ in range(1, notices):
-        time.sleep(1.1)  # a sooner signal is the same notice
+        time.sleep(APART)
         two.jobs[0].send(signal.SIGTERM)
     two.say(0, " end: ")
     assert time.monotonic() - begin < (2 + SLACK if notices == 1 else 30)

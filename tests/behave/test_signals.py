@@ -7,12 +7,11 @@ import time
 
 import pytest
 
-from harness import (DEADLINE, PREEMPTED, SLACK, children_of, is_alive, leaks_unseen, read_proc, signal_set,
-                     stat_fields, state_of, wait_until)
+from harness import (APART, DEADLINE, PREEMPTED, SLACK, children_of, is_alive, leaks_unseen, read_proc,
+                     signal_set, stat_fields, state_of, wait_until)
 from nodes import free_port
 
 TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
-APART = 1.1  # signals further apart than this are two signals
 
 
 @pytest.fixture
