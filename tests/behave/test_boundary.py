@@ -35,13 +35,13 @@ def full(world):
 def test_a_full_pipe_on_standard_error_holds_nothing_up(world, full, level):
     """`pchrun … 2>&1 | less` with a reader that does not read: a supervisor that blocks in write() misses the
     notice and the program's end."""
-    job = world.act("record TERM say ready until TERM exit 0", options=[level, "--grace", "20s"], stderr=full[1])
-    job.end_by(signal.SIGTERM, 42, 10)
+    job = world.act("record TERM say ready until TERM exit 0", options=[level, "--grace", "10m"], stderr=full[1])
+    job.end_by(signal.SIGTERM, 42)
 
 
 def test_an_error_on_a_full_pipe_keeps_its_code(world, full):
     """Nor may the last word, why the command could not be started, hold us."""
-    assert world.launch("--", "/no/such/command", stderr=full[1]).finish(10) == 127
+    assert world.launch("--", "/no/such/command", stderr=full[1]).finish() == 127
 
 
 def test_dropped_lines_are_counted(world, full):
@@ -214,9 +214,9 @@ def test_more_connections_than_descriptors_cost_nothing(world, held):
         clients.append(client)
     job.send(signal.SIGUSR2)  # forwarded all the same
     world.events.wait("signal", name="USR2")
-    before = cpu_ticks(job.pid)
+    before, began = cpu_ticks(job.pid), time.monotonic()
     time.sleep(0.5)  # the measured time
-    assert cpu_ticks(job.pid) - before < 20
+    assert cpu_ticks(job.pid) - before < 40 * (time.monotonic() - began)
     for client in clients:
         client.close()
     with connect(str(job.socket)) as client:
@@ -280,7 +280,7 @@ def test_a_notice_counts_while_a_process_talks_nonsense(world, harm, way):
     job, _ = harm(way, "stay", options=["--grace", "2s", "--stop-term-wait", "300ms",
                                         "--stop-exit-wait", "300ms",
                                         "--exit-preempted-unsaved", "45"])
-    job.end_by(signal.SIGTERM, 45, 12)
+    job.end_by(signal.SIGTERM, 45)
     report = json.loads((world.root / "report").read_text())
     assert (report["outcome"], report["commit"]) == ("preempted_unsaved", None)
 
@@ -292,7 +292,7 @@ def test_a_program_that_cannot_be_killed_at_once_does_not_hold_pchrun(world):
     tracer = world.start("strace", "-qq", "-o", "/dev/null", "-p", job.actor)
     wait_until(lambda: status_of(job.actor).get("TracerPid", "0") != "0", "the tracer")
     os.kill(tracer.pid, signal.SIGSTOP)
-    job.end_by(signal.SIGTERM, 42, 12)
+    job.end_by(signal.SIGTERM, 42)
     tracer.process.kill()
     tracer.finish()
     wait_until(lambda: not is_alive(job.actor) and not children_of(job.pid), "the end of both")
