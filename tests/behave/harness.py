@@ -154,13 +154,14 @@ def wakeups(pid):
     return int(status_of(pid)["voluntary_ctxt_switches"])
 
 
-def at_rest(pid):
-    """The wakeups() of a process at rest: all work after its start is done."""
+def at_rest(pid, seconds=0.5):
+    """Waits until the process has slept for so long at a stretch; returns its wakeups(). A process that wakes up at
+    least that often by itself never does. The kernel may wake one now and then."""
     def rests():
         before = wakeups(pid)
-        time.sleep(0.5)
-        return before if wakeups(pid) == before else None
-    return wait_until(rests, "it to rest")
+        time.sleep(seconds)
+        return (before, ) if wakeups(pid) == before else None
+    return wait_until(rests, f"it to rest for {seconds:g} s")[0]
 
 
 def is_blocked(pid):
