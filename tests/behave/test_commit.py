@@ -365,7 +365,8 @@ def test_a_record_that_is_not_written_by_the_deadline(training, world, file, why
     assert why in job.report()["why"]
     lines = job.job.err.splitlines()
     (noticed,) = [line for line in lines if " notice: SIGTERM" in line]
-    assert seconds_of(lines[-1]) - seconds_of(noticed) < 9, job.job.err  # the write's own time is 10 s
+    # The write begins after the notice, so a pchrun that gives the write its own 10 s ends later than this.
+    assert seconds_of(lines[-1]) - seconds_of(noticed) < 10, job.job.err
 
 
 # --- killed at any instant ------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 from harness import PREEMPTED, commands_of, is_alive, marked, read_proc, seconds_of, stat_fields, wait_until
 from nodes import Nodes, committed, saved_steps, start_training
 
-NOTICE = '{"type":"terminate","id":"e-1","deadline_seconds":5,"text":"host maintenance"}'
+NOTICE = '{"type":"terminate","id":"e-1","deadline_seconds":15,"text":"host maintenance"}'
 STAY = "while :; do sleep 1000; done"
 
 
@@ -114,7 +114,7 @@ def test_a_line_is_a_notice(training, source):
     report = save_and_leave(job)
     assert report["notice"]["source"] == "watcher"
     assert report["notice"]["text"] == "host maintenance"
-    job.said(r"notice: watcher host maintenance, (5|4\.\d+) s left$")
+    job.said(r"notice: watcher host maintenance, 1[0-5](\.\d+)? s left$")
     (one,) = report["sources"]
     assert (one["name"], one["state"], one["restarts"]) == ("watcher", "off", 0)
     assert one["last_line"] and one["last_error"] is None
@@ -122,7 +122,7 @@ def test_a_line_is_a_notice(training, source):
 
 def test_the_processes_are_told_who_says_so(training, source):
     """pch_notice names the source, and is silent again when the notice is taken back."""
-    watcher = source(f"""gate; echo '{NOTICE.replace('"deadline_seconds":5', '"deadline_seconds":900')}'
+    watcher = source(f"""gate; echo '{NOTICE.replace('"deadline_seconds":15', '"deadline_seconds":900')}'
 gate; echo '{{"type":"cancel","id":"e-1"}}'; {STAY}""", name="moira")
     job = training(*watcher.options, n=2)
     first, second = job.clients
@@ -243,7 +243,7 @@ def cpu_of(pid):
 @pytest.mark.parametrize("text", ["exec cat /dev/zero", "exec yes", "exec cat /dev/zero >&2"],
                          ids=["zeros", "lines", "words"])
 def test_an_endless_flood_leaves_the_processor_to_others(training, source, world, text):
-    """Within two seconds of it pchrun works for less than a tenth of the time."""
+    """For two seconds of it pchrun works for less than a tenth of the time."""
     if world.has_sanitizer():
         pytest.skip("costs are measured without sanitizers")
     watcher = source(f"flag there; {text}")
@@ -251,7 +251,7 @@ def test_an_endless_flood_leaves_the_processor_to_others(training, source, world
     watcher.flagged("there")
     began, before = time.monotonic(), cpu_of(job.job.pid)
     wait_until(lambda: time.monotonic() - began > 2, "two seconds")
-    assert cpu_of(job.job.pid) - before < 0.2
+    assert cpu_of(job.job.pid) - before < 0.1 * (time.monotonic() - began)
     peak = int(re.search(rb"VmHWM:\s+(\d+)", read_proc(job.job.pid, "status"))[1])
     assert peak < 32 * 1024, "what it prints is not kept"
     train_to_the_end(job)
@@ -372,7 +372,7 @@ def test_a_poll_may_say_more(training, source, world):
     answer(world, 0)
     report = save_and_leave(job)
     assert report["notice"]["text"] == "told"
-    job.said(r"notice: watcher told, (20|19(\.\d+)?) s left$")
+    job.said(r"notice: watcher told, (20|1\d(\.\d+)?) s left$")
 
 
 def test_a_poll_that_takes_it_back(training, source, world):
@@ -497,6 +497,13 @@ def standing(seconds):
     return f"echo '{json.dumps(notice)}'; {STAY}"
 
 
+def seconds_between(job, first, last):
+    """Between the last line with `first` and the last one with `last`."""
+    said = [line for line in job.job.err.splitlines() if line.startswith("pchrun")]
+    began, ended = ([line for line in said if text in line][-1] for text in (first, last))
+    return (seconds_of(ended) - seconds_of(began)) % 86400
+
+
 def first_save(job):
     """The step of the first save that the notice leads to."""
     job.said("notice: watcher upcoming")
@@ -508,16 +515,14 @@ def first_save(job):
 
 @pytest.mark.timing
 def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
-    """As clouds tell of it hours ahead: a plan, not an end. The last save is before the deadline."""
-    watcher = source(standing(9))
+    """As clouds tell of it hours ahead: a plan, not an end. The last save is before the deadline. The ranks make no
+    step after the first save's, so the last one begins about half-way, and not at once."""
+    watcher = source(standing(16))
     job = training(*watcher.options, "--grace", "2s", n=2)
     first = first_save(job)
     job.train(first + 3)
     job.leave(2)
-    said = [line for line in job.job.err.splitlines() if line.startswith("pchrun")]
-    began, decided = ([line for line in said if text in line][-1]
-                      for text in ("notice: watcher upcoming", "every rank saves step"))
-    assert 5 < (seconds_of(decided) - seconds_of(began)) % 86400 < 9, job.job.err
+    assert 4 < seconds_between(job, "notice: watcher upcoming", "every rank saves step") < 16, job.job.err
 
 
 def saved_once(training, source, *options):
@@ -549,12 +554,11 @@ def test_a_job_restarts_in_place_long_before_the_deadline(training, source):
 
 @pytest.mark.timing
 def test_a_notice_that_stands_longer_than_no_step_is_finished(training, source):
-    """A start-up that takes all the time: nothing to save, and out before the deadline."""
-    watcher = source(standing(6))
-    job = training(*watcher.options, "--grace", "2s", n=2, train=0)
-    began = time.monotonic()
+    """A start-up that takes all the time: nothing to save, and out before the deadline, but not at once."""
+    watcher = source(standing(12))
+    job = training(*watcher.options, "--grace", "4s", n=2, train=0)
     job.job.finish()
-    assert 2 < time.monotonic() - began < 6
+    assert 4 < seconds_between(job, "notice: watcher upcoming", " end: ") < 12, job.job.err
     assert job.result() == (PREEMPTED, "preempted", None)
     assert "nothing to save: no step was finished in this attempt" in job.job.err_lines[-1]
 
@@ -640,7 +644,7 @@ def test_a_notice_that_stays_ends_two_attempts(training, source):
 
 
 def test_without_an_id_nothing_is_remembered(training, source):
-    watcher = source("gate; echo '{\"type\":\"terminate\",\"deadline_seconds\":5}'; " + STAY)
+    watcher = source("gate; echo '{\"type\":\"terminate\",\"deadline_seconds\":15}'; " + STAY)
     job, _ = preempted_by(training, watcher)
     assert not (job.dir / ".pchrun" / "notices.0.json").exists()
 
