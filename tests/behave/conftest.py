@@ -215,10 +215,10 @@ class World:
         """Creates the file that an actor's `hold` waits for (see hold())."""
         Path(self.hold(name)).touch()
 
-    def let_end(self, job, code=0, name="end", deadline=harness.DEADLINE):
+    def let_end(self, job, code=0, name="end"):
         """Lets the actors of a job (or of nodes) go on, and the job end."""
         self.go_on(name)
-        assert job.finish(deadline=deadline) == code
+        assert job.finish() == code
 
     def hold(self, name):
         return str(self.root / f"{name}.hold")
