@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "os/proc.h"
+#include "os/proclimit.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,6 +13,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static bool no_process(struct err *err)
+{
+    err_set(err, ERR_SYSTEM, errno, "cannot start a helper process");
+    return proclimit_explain(err);
+}
 
 bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *arg, struct err *err)
 {
@@ -22,7 +29,7 @@ bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *ar
         _exit(0);
     }
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper process");
+        return no_process(err);
     reap_keep(reap, pid);
     return true;
 }
@@ -56,7 +63,7 @@ bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct er
         _exit(0);
     }
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper process");
+        return no_process(err);
     helper->answer = fd_take(&ours);
     helper->watch.pid = pid;
     helper->watch.kind = REAP_HELPER;

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/cpus.h"
+#include "os/proclimit.h"
 #include "os/program.h"
 #include "os/signals.h"
 
@@ -221,8 +222,8 @@ pid_t spawn_start(const struct spawn_request *request, int *ret_report, struct e
     int why = errno;
     fd_close(&start.parent_pidfd); /* the child has a descriptor of its own */
     if (pid < 0) {
-        err_set(err, ERR_SYSTEM, why,
-                "cannot start '%s': fork failed; check the limits on processes and memory", name);
+        err_set(err, ERR_SYSTEM, why, "cannot start '%s': fork failed", name);
+        proclimit_explain(err);
         return 0;
     }
     /* Parent and child both do this, so that the group exists before any signal to it. */
