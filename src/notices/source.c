@@ -33,9 +33,14 @@ static const struct feed_options err_limits = {480, 200, 256 * 1024};
 /* A run of this length resets the wait. */
 #define GOOD_NS (60 * NS_PER_S)
 
+/* Between two log lines about a poll that goes on failing. */
+#define TELL_MIN_NS (60 * NS_PER_S)
+#define TELL_MAX_NS (3600 * NS_PER_S)
+
 #define TOO_LATE "it took too long and was killed"
 
 enum { LINES_FEW = 10, WORDS_MAX = 20 }; /* lines of each kind in the log, within some seconds */
+enum { FAILURES_FEW = 3 };
 
 static bool is_poll(const struct source *source)
 {
@@ -225,12 +230,43 @@ static void plan_restart(struct source *source, const char *why)
     change(source);
 }
 
+/* The first failures of a poll are logged, then one after a minute, after two more minutes, and so
+ * on. A minute without a failure ends the series. */
+static bool may_tell(struct source *source, int64_t now)
+{
+    if (now - source->failed_at > TELL_MIN_NS + 2 * source->interval_ns)
+        source->told = 0;
+    source->failed_at = now;
+    if (source->told < FAILURES_FEW) {
+        source->tell_wait_ns = TELL_MIN_NS;
+    } else {
+        if (now < source->tell_at)
+            return false;
+        source->tell_wait_ns = clock_min(2 * source->tell_wait_ns, TELL_MAX_NS);
+    }
+    source->tell_at = now + source->tell_wait_ns;
+    source->told++;
+    return true;
+}
+
+static void tell_failure(struct source *source, const char *why)
+{
+    char text[32] = "";
+    if (!may_tell(source, clock_now_ns()))
+        return;
+    log_warn(
+        TOPIC, "%s gave no answer: %s%s%s", source->name, why,
+        source->told < FAILURES_FEW ? ""
+                                    : "; pchrun goes on asking, and logs no further failure for ",
+        source->told < FAILURES_FEW ? "" : str_duration(source->tell_wait_ns, text, sizeof text));
+}
+
 static void plan_poll(struct source *source, const char *why)
 {
     bool was_failing = source->is_failing;
     source->is_failing = why != NULL;
-    if (why && log_limit_ok(&source->failures, TOPIC, LINES_FEW))
-        log_warn(TOPIC, "%s gave no answer: %s", source->name, why);
+    if (why)
+        tell_failure(source, why);
     source->phase = SOURCE_DOWN;
     watch_at(&source->clock, source->started_at + source->interval_ns);
     if (was_failing != source->is_failing)

@@ -58,9 +58,11 @@ struct source {
     bool has_said; /* a poll: this run has printed `said` at said_at */
     struct notice said;
     int64_t said_at;
-    bool is_failing;  /* a poll: its last run gave no answer */
-    bool gave_notice; /* a poll: its last answer was a notice */
-    struct log_limit bad_lines, own_words, logs, failures;
+    bool is_failing;                          /* a poll: its last run gave no answer */
+    bool gave_notice;                         /* a poll: its last answer was a notice */
+    int64_t failed_at, tell_at, tell_wait_ns; /* a poll's failures in the log: see may_tell() */
+    unsigned told;
+    struct log_limit bad_lines, own_words, logs;
     char last_error[160]; /* "": none */
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * shim_refuse: the common parts of the shims that refuse something. SHIM_REFUSE="fork:17" lets the
- * 17th call of that kind fail, "fork:17+" this call and all later ones. Each failure adds a byte to
- * the file SHIM_REFUSED. Children between fork and exec are left alone.
+ * 17th call of that kind fail, "fork:17+" this call and all later ones. With SHIM_AFTER the calls
+ * count from the moment when that file is there. Each failure adds a byte to the file SHIM_REFUSED.
+ * Children between fork and exec are left alone.
  */
 #pragma once
 
@@ -41,12 +42,20 @@ static inline void shim_note(void)
     close(fd);
 }
 
+/* False: the file SHIM_AFTER is not there yet. */
+static inline bool shim_has_come(void)
+{
+    const char *path = getenv("SHIM_AFTER");
+    return !path || syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0;
+}
+
 /* Is this call of that kind to fail, with `error`? */
 static inline bool shim_refuses(const char *kind, int error)
 {
     if (!the_shim.is_begun)
         shim_begin();
-    if (!the_shim.is_on || strcmp(kind, the_shim.kind) != 0 || the_shim.pid != getpid())
+    if (!the_shim.is_on || strcmp(kind, the_shim.kind) != 0 || the_shim.pid != getpid() ||
+        !shim_has_come())
         return false;
     long call = ++the_shim.calls;
     if (call < the_shim.first || (call > the_shim.first && !the_shim.is_lasting))
