@@ -18,7 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +29,9 @@ enum {
     TEMP_OLD_S = 60,
     LINKS_MAX = 40 /* as many as the kernel follows */
 };
+
+/* How long statefile_free() waits for the end of a standby writer that sleeps. */
+#define LET_GO_NS (NS_PER_S / 2)
 
 /* --- the path --- */
 
@@ -270,36 +275,129 @@ struct written {
 };
 
 struct task {
-    const struct statefile *file;
+    struct statefile *file;
     statefile_check_fn *look; /* NULL: write the data */
     const void *data;
     size_t len;
 };
 
-static void do_task(const void *arg, int answer)
+static void do_task(const struct task *task, int answer)
 {
-    const struct task *task = arg;
-    const struct statefile *file = task->file;
+    struct statefile *file = task->file;
     struct written written = {0};
     if (task->look)
         written.ok = task->look(file->ctx, &written.err);
     else
         written.ok = (file->is_journal ? writer_add : writer_replace)(file, task->data, task->len,
                                                                       &written.err);
+    file->has_swept = file->has_swept || !task->look;
     if (!fd_write_all(answer, &written, sizeof written))
         _exit(1);
 }
 
+static void do_one_task(const void *arg, int answer)
+{
+    do_task(arg, answer);
+}
+
+/* --- the standby writer --- */
+
+/* Memory that the supervisor shares with the standby writer. The supervisor writes it while the
+ * writer sleeps. It takes real memory only as far as it is used. */
+struct statefile_room {
+    statefile_check_fn *look; /* of the task; both processes have the same program in memory */
+    size_t len, packed;       /* `data` begins with the content; what pack() stored follows it */
+    char data[STATEFILE_MAX + STATEFILE_PACK_MAX];
+};
+
+/* Each byte from the supervisor is a task; the end of its socket is the end of the writer. */
+static void do_standby(const void *arg, int line)
+{
+    struct statefile *file = *(struct statefile *const *)arg;
+    const struct statefile_room *room = file->room;
+    char byte;
+    for (;;) {
+        ssize_t n = recv(line, &byte, 1, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        struct task task = {.file = file, .look = room->look, .data = room->data, .len = room->len};
+        file->standby->unpack(file->ctx, room->data + room->len, room->packed);
+        do_task(&task, line);
+    }
+}
+
 /* The functions from here on run in the supervisor. */
+
+/* A killed writer may still read its memory, so each writer has a new one. */
+static bool share_room(struct statefile *file, struct err *err)
+{
+    if (file->room)
+        munmap(file->room, sizeof *file->room);
+    file->room = mmap(NULL, sizeof *file->room, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (file->room != MAP_FAILED)
+        return true;
+    file->room = NULL;
+    return err_set(err, ERR_SYSTEM, errno, "no memory to share with a writer");
+}
+
+static void end_standby(struct statefile *file)
+{
+    bool is_hung = file->is_busy;
+    if (file->standby && file->writer.answer > 0)
+        (void)file->standby->watch(file, -1, NULL);
+    helper_end(&file->writer, is_hung, is_hung ? 0 : clock_now_ns() + LET_GO_NS);
+}
+
+bool statefile_begin(struct statefile *file, struct err *err)
+{
+    file->has_answered = false;
+    if (share_room(file, err) && helper_ask(&file->writer, do_standby, &file, err)) {
+        if (file->standby->watch(file, file->writer.answer, err))
+            return true;
+        end_standby(file);
+    }
+    return err_wrap(err, "cannot start the writer of '%s'", file->path);
+}
+
+/* True if the sleeping writer was killed, and reap has not told it yet. */
+static bool has_died(const struct statefile *file)
+{
+    char byte;
+    return file->writer.watch.pid &&
+           recv(file->writer.answer, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* If the writer dies now, its end is the end of the task. */
+static bool send_task(struct statefile *file, const struct task *task, struct err *err)
+{
+    if (has_died(file))
+        end_standby(file);
+    if (!file->writer.watch.pid && !statefile_begin(file, err))
+        return false;
+    struct statefile_room *room = file->room;
+    if (task->len)
+        memcpy(room->data, task->data, task->len);
+    room->look = task->look;
+    room->len = task->len;
+    room->packed =
+        file->standby->pack(file->ctx, room->data + task->len, sizeof room->data - task->len);
+    (void)send(file->writer.answer, "", 1, MSG_NOSIGNAL);
+    return true;
+}
 
 static bool start_task(struct statefile *file, statefile_check_fn *look, const void *data,
                        size_t len, struct err *err)
 {
     struct task task = {.file = file, .look = look, .data = data, .len = len};
-    if (!helper_ask(&file->writer, do_task, &task, err))
+    if (!(file->standby ? send_task(file, &task, err)
+                        : helper_ask(&file->writer, do_one_task, &task, err)))
         return err_wrap(err, "cannot write '%s'", file->path);
     file->has_swept = file->has_swept || !look;
     file->is_given_up = false;
+    file->is_busy = true;
     return true;
 }
 
@@ -322,27 +420,63 @@ static void start_next(struct statefile *file)
     free(data);
 }
 
+static void end_task(struct statefile *file, const struct written *written)
+{
+    file->is_busy = false;
+    if (written->ok && written->err.text[0])
+        log_warn("record", "%s", written->err.text);
+    if (!file->is_given_up)
+        statefile_tell(file, written->ok ? NULL : &written->err);
+    /* fn may have begun a new write. */
+    if (!file->is_busy)
+        start_next(file);
+}
+
+bool statefile_take(struct statefile *file)
+{
+    struct written written;
+    if (!file->is_busy || file->is_given_up)
+        return false;
+    ssize_t n = read(file->writer.answer, &written, sizeof written);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (n != (ssize_t)sizeof written)
+        return false;
+    file->has_answered = true;
+    end_task(file, &written);
+    return true;
+}
+
+/* The dead writer has just left its place below the limit on processes. A writer that never
+ * answered would only die again. */
+static void renew_standby(struct statefile *file)
+{
+    struct err err;
+    if (file->has_answered && !statefile_begin(file, &err))
+        log_warn("record", "%s; the next write tries again", err.text);
+}
+
 static void on_writer(void *ctx, enum reap_what what, int status)
 {
     struct statefile *file = ctx;
     struct written written;
     if (what != REAP_EXITED)
         return;
-    bool is_told = read(file->writer.answer, &written, sizeof written) == sizeof written;
+    bool is_told =
+        file->is_busy && read(file->writer.answer, &written, sizeof written) == sizeof written;
     if (!is_told) {
         written.ok = false;
         err_set(&written.err, ERR_SYSTEM, 0,
                 "cannot write '%s': its writer ended with wait status 0x%x", file->path,
                 (unsigned)status);
     }
-    if (written.ok && written.err.text[0])
-        log_warn("record", "%s", written.err.text);
+    if (file->standby)
+        (void)file->standby->watch(file, -1, NULL);
     fd_close(&file->writer.answer);
-    if (!file->is_given_up)
-        statefile_tell(file, written.ok ? NULL : &written.err);
-    /* fn may have begun a new write. */
-    if (!file->writer.watch.pid)
-        start_next(file);
+    if (file->standby && status != REAP_LOST)
+        renew_standby(file);
+    if (file->is_busy)
+        end_task(file, &written);
 }
 
 bool statefile_init(struct statefile *file, const char *path, struct reap *reap, struct err *err)
@@ -362,7 +496,9 @@ bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
 
 void statefile_free(struct statefile *file)
 {
-    helper_end(&file->writer, true, 0);
+    end_standby(file);
+    if (file->room)
+        munmap(file->room, sizeof *file->room);
     free(file->next);
     free(file->path);
     free(file->temp);
@@ -388,7 +524,7 @@ bool statefile_write(struct statefile *file, uint64_t tag, const void *data, siz
 {
     if (len > STATEFILE_MAX)
         return err_set(err, ERR_SYSTEM, EFBIG, "cannot write '%s'", file->path);
-    if (!file->writer.watch.pid) {
+    if (!file->is_busy) {
         file->tag = tag;
         return start_task(file, NULL, data, len, err);
     }
@@ -403,26 +539,34 @@ bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *lo
 }
 
 /* SIGCHLD is blocked, so an early one stays pending. */
-void statefile_wait(struct statefile *file, int64_t wait_ns)
+static void wait_for_writers_end(const struct statefile *file, int64_t until)
 {
     sigset_t child;
-    int64_t until = clock_now_ns() + wait_ns;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     for (;;) {
         reap_all(file->writer.reap);
         int64_t left = until - clock_now_ns();
-        if (!file->writer.watch.pid || left <= 0)
-            break;
+        if (!file->is_busy || left <= 0)
+            return;
         sigtimedwait(&child, NULL,
                      &(struct timespec){.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S});
     }
+}
+
+void statefile_wait(struct statefile *file, int64_t wait_ns)
+{
+    int64_t until = clock_now_ns() + wait_ns;
+    while (statefile_take(file) && file->is_busy && fd_wait(file->writer.answer, -1, until) >= 0)
+        ;
+    if (file->is_busy)
+        wait_for_writers_end(file, until);
     statefile_give_up(file);
 }
 
 bool statefile_is_busy(const struct statefile *file)
 {
-    return file->writer.watch.pid != 0;
+    return file->is_busy;
 }
 
 bool statefile_is_awaited(const struct statefile *file)

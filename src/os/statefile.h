@@ -9,6 +9,10 @@
  * appended to, and not synced. The caller has a deadline, and calls statefile_give_up() for a late
  * write. The writer dies with the supervisor. A struct statefile owns its path and the waiting
  * content. Main thread.
+ *
+ * A file that the job depends on has a standby writer: one child, started early, sleeps between its
+ * tasks. So a write needs no new process, and works when the limit on processes is reached. The
+ * child has our memory as of its start; pack() and unpack() bring it up to date.
  */
 #pragma once
 
@@ -17,7 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STATEFILE_MAX (16 * 1024 * 1024)
+struct statefile;
+
+#define STATEFILE_MAX      (16 * 1024 * 1024)
+#define STATEFILE_PACK_MAX (17 * 1024 * 1024)
 
 /* A write has ended. err NULL: the content of `tag` is on disk. `err` is valid during the call. */
 typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
@@ -25,19 +32,31 @@ typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
  * the old one stays, and *err says why. True with a text in *err: the text is logged. */
 typedef bool statefile_check_fn(void *ctx, struct err *err);
 
+struct statefile_standby {
+    /* Before each task: stores in `room` what check() and look() need, and returns the length. */
+    size_t (*pack)(void *ctx, void *room, size_t size);
+    /* In the child, before the task: brings its copy of ctx up to date. */
+    void (*unpack)(void *ctx, const void *packed, size_t len);
+    /* From now on, statefile_take() is to be called when `answer` can be read; -1: no longer. */
+    bool (*watch)(struct statefile *file, int answer, struct err *err);
+};
+
 struct statefile {
     bool is_journal;           /* appends each content, and begins a new line after a cut one */
     size_t max;                /* of a journal: at this size the file is renamed to "PATH.1" */
     statefile_fn *fn;          /* NULL: not needed */
     statefile_check_fn *check; /* NULL: not needed */
+    const struct statefile_standby *standby; /* NULL: each task has a writer of its own */
     void *ctx;
     /* private from here on */
     char *path, *temp;
     struct helper writer;
-    uint64_t tag; /* of the content being written */
-    bool is_given_up;
-    bool has_swept; /* leftover temporary files */
-    void *next;     /* content that waits for the writer, NULL: none */
+    struct statefile_room *room; /* shared with the standby writer */
+    uint64_t tag;                /* of the content being written */
+    bool is_busy, is_given_up;
+    bool has_answered; /* the standby writer, at least once */
+    bool has_swept;    /* leftover temporary files */
+    void *next;        /* content that waits for the writer, NULL: none */
     size_t next_len;
     uint64_t next_tag;
 };
@@ -51,6 +70,11 @@ MUST_CHECK bool statefile_resolve(const char *path, char **ret, struct err *err)
  * if the one above exists. */
 MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
                                struct err *err);
+/* Starts the standby writer now. Else the first task starts it. */
+MUST_CHECK bool statefile_begin(struct statefile *file, struct err *err);
+/* Reads the answer of the standby writer, if there is one, and calls fn. False: do not watch the
+ * answers of this writer any more. It ends. */
+bool statefile_take(struct statefile *file);
 /* Drops waiting content and kills a running writer; fn is not called. *file may be zeroed. */
 void statefile_free(struct statefile *file);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "record/history.h"
+#include "record/recordwriter.h"
 #include "record/stepback.h"
 
 #include <errno.h>
@@ -213,26 +214,12 @@ static void record_answer(struct record *record, enum event_type type, const str
     loop_post(record->loop, &(struct event){.type = type, .unwritten = err});
 }
 
-/* NULL: the text is too long or not UTF-8. */
-static const char *composed(const struct statefile *file, struct writer *w, size_t *ret_len,
-                            struct err *err)
-{
-    const char *text = writer_done(w, ret_len);
-    if (text && !w->has_replaced)
-        return text;
-    err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOBUFS,
-            "cannot compose %s: its texts must be UTF-8, its size within %d MiB "
-            "(checkpoint.keep_records)",
-            file->path, HISTORY_MAX >> 20);
-    return NULL;
-}
-
 /* Starts to write the composed text. False: it failed at once. */
 static bool record_write_out(struct record_file *file, struct writer *w, uint64_t tag,
                              struct err *err)
 {
     size_t len;
-    const char *text = composed(&file->file, w, &len, err);
+    const char *text = recordwriter_text(&file->file, w, &len, err);
     bool ok = text && statefile_write(&file->file, tag, text, len, err);
     if (ok)
         watch_at(&file->deadline, clock_now_ns() + WRITE_WAIT_NS);
@@ -258,7 +245,7 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
         return;
     if (tag)
         record_answer(record, EV_PREPARED, err);
-    else if (err && is_timed) /* of look_for_ranks() */
+    else if (err && is_timed) /* of recordwriter_look_for_ranks() */
         log_warn("record", "%s", err->text);
 }
 
@@ -346,72 +333,26 @@ void record_uncount(struct record *record, bool has_no_step)
         write_commits(record, 0, has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED);
 }
 
-/* --- files that were removed during the run --- */
+/* --- the writers --- */
 
-/* A person may remove the state directory while the job runs. A start needs both files, so a write
- * of one file also restores the other. The child that writes does all this. */
-
-static bool put_back(const struct statefile *file, struct writer *w, struct err *err)
+static void record_on_answer(void *ctx)
 {
-    size_t len;
-    const char *text = composed(file, w, &len, err);
-    bool ok = text && statefile_put_back(file, text, len, err);
-    writer_free(w);
-    return ok;
+    struct record_file *file = ctx;
+    if (!statefile_take(&file->file))
+        watch_end(&file->answer);
 }
 
-static bool put_back_ranks(const struct record *record, uint64_t step, struct err *err)
+/* Before record_open() no loop runs, so nothing can be watched. */
+static bool record_watch(struct statefile *statefile, int answer, struct err *err)
 {
-    struct writer w;
-    if (!saves_find(&record->saves, step) || !statefile_is_missing(&record->ranks.file))
-        return true;
-    history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
-    return put_back(&record->ranks.file, &w, err);
+    struct record_file *file = (struct record_file *)statefile;
+    struct record *record = statefile->ctx;
+    watch_end(&file->answer);
+    return answer < 0 || !record->loop || watch_fd(&file->answer, answer, err);
 }
 
-static bool check_commits(void *ctx, struct err *err)
-{
-    const struct record *record = ctx;
-    return history_check(&record->history, record->commits.file.path, err) &&
-           (!record->commits.step || put_back_ranks(record, record->commits.step, err));
-}
-
-/* Restores commit.json, unless a commit is about to write it. If both files are missing, it lists
- * no commits: for a moment there is no ranks file with their paths. */
-static bool check_ranks(void *ctx, struct err *err)
-{
-    const struct record *record = ctx;
-    struct history history = record->history;
-    struct writer w;
-    if (!history_check(&record->history, record->ranks.file.path, err))
-        return false;
-    if (record->node_rank > 0 || record->commits.step ||
-        !statefile_is_missing(&record->commits.file))
-        return true;
-    bool is_emptied = statefile_is_missing(&record->ranks.file);
-    if (is_emptied)
-        history.ncommits = 0;
-    history_write_commits(&history, record->committed ? HISTORY_COMMITTED : HISTORY_BEGUN, &w);
-    bool ok = put_back(&record->commits.file, &w, err);
-    if (ok && is_emptied)
-        err_set(err, ERR_NONE, 0,
-                "%s was emptied while the job ran, and is written again; a start before the next "
-                "commit begins from scratch",
-                record->dir);
-    return ok;
-}
-
-/* On all nodes but node 0, after a commit: restores a missing ranks file. Not if commit.json is
- * missing too, or if a start from scratch has written a new one. A node with its own disk cannot
- * see commit.json, so it always restores the file. */
-static bool look_for_ranks(void *ctx, struct err *err)
-{
-    const struct record *record = ctx;
-    const struct history *history = &record->history;
-    bool is_missed = !record->is_shared ||
-                     history_attempt_in(history, record->commits.file.path) == history->attempt;
-    return !is_missed || put_back_ranks(record, record->saves.committed, err);
-}
+static const struct statefile_standby record_standby = {recordwriter_pack, recordwriter_unpack,
+                                                        record_watch};
 
 void record_committed(struct record *record, uint64_t step)
 {
@@ -419,7 +360,7 @@ void record_committed(struct record *record, uint64_t step)
     keep_committed(record, step);
     if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks.file))
         return;
-    if (statefile_look(&record->ranks.file, 0, look_for_ranks, &err))
+    if (statefile_look(&record->ranks.file, 0, recordwriter_look_for_ranks, &err))
         watch_at(&record->ranks.deadline, clock_now_ns() + WRITE_WAIT_NS);
     else
         log_warn("record", "%s", err.text);
@@ -487,10 +428,14 @@ bool record_init(struct record *record, const struct config *config, const char 
     if (!str_addf(path, sizeof path, "%s/" HISTORY_FILE, dir) ||
         !ranks_path(record, record->node_rank, ranks, sizeof ranks))
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
-    record->commits.file =
-        (struct statefile){.fn = on_commit_written, .check = check_commits, .ctx = record};
-    record->ranks.file =
-        (struct statefile){.fn = on_ranks_written, .check = check_ranks, .ctx = record};
+    record->commits.file = (struct statefile){.fn = on_commit_written,
+                                              .check = recordwriter_check_commits,
+                                              .standby = &record_standby,
+                                              .ctx = record};
+    record->ranks.file = (struct statefile){.fn = on_ranks_written,
+                                            .check = recordwriter_check_ranks,
+                                            .standby = &record_standby,
+                                            .ctx = record};
     if (!history_read_commits(&record->history, path, err) ||
         !history_read_ranks(&record->history, ranks, &record->saves, err) ||
         !check_first(record, err) || !statefile_init(&record->commits.file, path, reap, err) ||
@@ -500,10 +445,16 @@ bool record_init(struct record *record, const struct config *config, const char 
     return true;
 }
 
+static void record_file_open(struct record_file *file, struct event_base *base)
+{
+    watch_init(&file->deadline, base, record_on_deadline, file);
+    watch_init(&file->answer, base, record_on_answer, file);
+}
+
 static void record_file_free(struct record_file *file)
 {
     watch_end(&file->deadline);
-    statefile_free(&file->file);
+    statefile_free(&file->file); /* ends `answer`, too */
 }
 
 void record_free(struct record *record)
@@ -535,7 +486,8 @@ bool record_open(struct record *record, struct loop *loop, const struct core_par
     record->history.owner.pid = getpid();
     snprintf(record->history.owner.id, sizeof record->history.owner.id, "%016" PRIx64,
              params->incarnation);
-    watch_init(&record->commits.deadline, loop->base, record_on_deadline, &record->commits);
-    watch_init(&record->ranks.deadline, loop->base, record_on_deadline, &record->ranks);
-    return record->node_rank != 0 || note_attempt(record, err);
+    record_file_open(&record->commits, loop->base);
+    record_file_open(&record->ranks, loop->base);
+    return statefile_begin(&record->ranks.file, err) &&
+           (record->node_rank != 0 || note_attempt(record, err));
 }

@@ -12,40 +12,15 @@
  * a later attempt committed the same step.
  *
  * A start counts as an attempt and takes over the record. An older attempt that still runs cannot
- * write from then on (see history.h). A write never blocks pchrun: after its deadline it counts as
+ * write from then on (see history.h). Each file has a standby writer (os/statefile.h), so a commit
+ * needs no new process. A write never blocks pchrun: after its deadline it counts as
  * failed. Without a state directory there is no record. Owns its memory: record_free(). Main
  * thread.
  */
 #pragma once
 
 #include "config/config.h"
-#include "loop/loop.h"
-#include "record/history.h"
-
-/* One of the two files, and the write of it that is under way. */
-struct record_file {
-    struct statefile file;
-    struct watch deadline;
-    uint64_t step; /* the core waits until this step is written; 0: it waits for none */
-};
-
-struct record {
-    const char *dir; /* NULL: no record */
-    struct loop *loop;
-    int node_rank, keep;
-    int world; /* ranks of the job: its processes tell it; 0: none has attached */
-    bool is_shared;
-    struct history history;
-    uint64_t resume_step; /* the step that this attempt resumes from, 0: from the start */
-    struct saves saves;   /* of this node's ranks */
-    struct saves others;  /* of other nodes' ranks, at resume_step */
-    bool has_read_first, has_read_all; /* `others` has node 0's file; it has all files */
-    struct record_file commits, ranks;
-    uint64_t
-        committed; /* the last commit that this pchrun put on disk, even after the end; 0: none */
-    int64_t committed_at; /* CLOCK_MONOTONIC */
-    struct err failure;   /* of writing the start of the attempt; ERR_NONE: none */
-};
+#include "record/recordstate.h"
 
 /* Reads the record; may block, as everything at start. `dir` may be NULL; it and the configuration
  * must outlive the record. False: a file is damaged or belongs to another job. A start from scratch

@@ -142,13 +142,13 @@ class Nodes:
         return views[0]
 
 
-def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0):
-    """Two ranks a node train and save through libpch until they have to leave. Returns the step of a first
-    commit, so all of them have begun."""
+def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0, envs=None):
+    """Two ranks a node train and save through libpch until they have to leave. envs: variables for the pchrun of a
+    node. Returns the step of a first commit, so all of them have begun."""
     client = world.client(f"open\ntrain {begin} 1000000 {step_ms} at://ckpt {save_ms}\n")
     job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
     for rank in range(job.count):
-        job.jobs[rank] = job.launch(rank, *client)
+        job.jobs[rank] = job.launch(rank, *client, env=(envs or {}).get(rank))
     for rank in range(job.count):
         job.say(rank, "attach: rank", count=2)
     job.jobs[job.count - 1].send(signal.SIGUSR2)

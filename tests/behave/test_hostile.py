@@ -636,14 +636,14 @@ def set_descriptors(job, limit):
     resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (limit, 4096))
 
 
-def test_no_descriptor_for_the_record(training):
-    """The record cannot be written now: this save is not committed, all train on, and the next save is."""
+def test_no_descriptor_for_a_helper(training):
+    """The report cannot be written now. The writers of the record run already: this save is committed, and the next."""
     job = training("--grace", "10s", "--signals", "USR2=checkpoint", n=2, train=3)
     set_descriptors(job.job, 3)
     job.notice(signal.SIGUSR2)
     job.save("continue")
     job.said("Too many open files")
-    assert not json.loads((job.dir / ".pchrun/commit.json").read_text())["commits"]
+    assert json.loads((job.dir / ".pchrun/commit.json").read_text())["commits"]
     set_descriptors(job.job, 1024)
     job.notice()
     job.leave(2)

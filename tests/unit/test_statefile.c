@@ -223,6 +223,108 @@ Test(statefile, a_writer_that_hangs_is_given_up)
     assert_file(path, "three");
 }
 
+/* --- the standby writer --- */
+
+static struct {
+    int state; /* as the writer's check sees it */
+    int answer;
+} own;
+
+static size_t pack(void *ctx, void *room, size_t size)
+{
+    memcpy(room, &own.state, sizeof own.state);
+    return sizeof own.state;
+}
+
+static void unpack(void *ctx, const void *packed, size_t len)
+{
+    cr_assert_eq(len, sizeof own.state);
+    memcpy(&own.state, packed, len);
+}
+
+static bool watch(struct statefile *of, int answer, struct err *err)
+{
+    own.answer = answer;
+    return true;
+}
+
+static const struct statefile_standby standby = {pack, unpack, watch};
+
+/* The text is refused if the state is odd. */
+static bool is_even(void *ctx, struct err *err)
+{
+    return own.state % 2 == 0 || err_set(err, ERR_USAGE, 0, "%d is odd", own.state);
+}
+
+static pid_t begin_standby(void)
+{
+    struct err err;
+    unit_block_sigchld();
+    file.standby = &standby;
+    file.check = is_even;
+    cr_assert(statefile_begin(&file, &err), "%s", err.text);
+    cr_assert_eq(own.answer, file.writer.answer);
+    return file.writer.watch.pid;
+}
+
+static void put_and_wait(uint64_t tag, const char *text)
+{
+    put(tag, text);
+    statefile_wait(&file, (int64_t)UNIT_DEADLINE_MS * 1000000);
+    cr_assert(told.tag == tag && !statefile_is_busy(&file));
+}
+
+Test(statefile, a_standby_writer_does_all_writes_and_knows_the_newest_state)
+{
+    pid_t pid = begin_standby();
+    put_and_wait(1, "one");
+    own.state = 3;
+    put_and_wait(2, "two");
+    cr_assert(told.failed && strstr(told.err.text, "3 is odd"));
+    assert_file(path, "one");
+    own.state = 4;
+    put_and_wait(3, "three");
+    cr_assert(!told.failed);
+    assert_file(path, "three");
+    cr_assert_eq(file.writer.watch.pid, pid);
+}
+
+Test(statefile, a_standby_writer_that_hangs_or_dies_is_replaced)
+{
+    siginfo_t info;
+    pid_t pid = begin_standby();
+    put_and_wait(1, "one");
+    cr_assert_eq(kill(pid, SIGSTOP), 0);
+    put(2, "two");
+    put(3, "three");
+    statefile_give_up(&file);
+    cr_assert(told.tag == 2 && told.err.sys_errno == ETIMEDOUT);
+    cr_assert_not(statefile_take(&file), "its answer is too late");
+    while (file.writer.watch.pid == pid)
+        reap_all(&reap);
+    statefile_wait(&file, (int64_t)UNIT_DEADLINE_MS * 1000000);
+    cr_assert(told.tag == 3 && !told.failed, "the one that waited, from the next writer");
+    pid = file.writer.watch.pid;
+    cr_assert_eq(kill(pid, SIGKILL), 0);
+    cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    cr_assert_not(statefile_take(&file), "it is dead, and no task is under way");
+    reap_all(&reap);
+    put_and_wait(4, "four");
+    assert_file(path, "four");
+}
+
+/* A writer that never answers is not started over and over. */
+Test(statefile, a_standby_writer_that_dies_at_once_fails_its_write_alone)
+{
+    cr_assert_eq(kill(begin_standby(), SIGKILL), 0);
+    put(1, "one");
+    statefile_wait(&file, (int64_t)UNIT_DEADLINE_MS * 1000000);
+    cr_assert(told.count == 1 && told.failed);
+    cr_assert_eq(file.writer.watch.pid, 0);
+    put_and_wait(2, "two");
+    assert_file(path, "two");
+}
+
 /* --- the other manners --- */
 
 static void add(const char *text)
