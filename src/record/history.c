@@ -132,6 +132,20 @@ bool history_read_commits(struct history *history, const char *path, struct err 
     return root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
 }
 
+uint64_t history_completed_step(const struct history *history, const char *dir)
+{
+    char path[PATH_MAX] = "";
+    struct err err;
+    if (!str_addf(path, sizeof path, "%s/report.0.json", dir))
+        return 0;
+    JSON_CLEANUP struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    bool is_last = root && json_int_at(root, "attempt", 0) == history->attempt - 1;
+    int64_t step = is_last && json_is_at(root, "outcome", "completed")
+                       ? json_int_at(root, "steps.last", 0)
+                       : 0;
+    return step > 0 ? (uint64_t)step : 0;
+}
+
 /* The last commit that this attempt can have known. A node that cannot see commit.json knows no
  * commits, so no limit applies. */
 static uint64_t committed_by(const struct history *history, int64_t attempt)

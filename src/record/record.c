@@ -35,6 +35,25 @@ static void keep_committed(struct record *record, uint64_t step)
     saves_trim(&record->saves, record->keep);
 }
 
+/* A person who starts a new experiment must see that the directory has an old one. */
+static void tell_begin(const struct record *record, const char *path)
+{
+    char text[2 * PATH_MAX] = "";
+    int64_t attempt = record->history.attempt;
+    if (record->completed_step)
+        str_addf(text, sizeof text, "attempt %" PRId64 " completed this job at step %" PRIu64 "; ",
+                 attempt - 1, record->completed_step);
+    str_addf(text, sizeof text, "attempt %" PRId64, attempt);
+    if (record->resume_step)
+        str_addf(text, sizeof text, " resumes at step %" PRIu64 "%s%s", record->resume_step,
+                 path ? " of " : "", path ? path : "");
+    else
+        str_addf(text, sizeof text, " begins at step 0: no earlier one has committed a save");
+    log_notice("start", "%s%s; to begin anew, stop the job and move %s%s away", text,
+               record->completed_step ? "; to train longer, give the program more steps" : "",
+               record->is_shared ? "" : "every node's ", record->dir);
+}
+
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
 {
     record->history.attempt = attempt;
@@ -46,6 +65,9 @@ void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
     record->resume_step = resume_step;
     saves_forget_newer(&record->saves, resume_step);
     keep_committed(record, resume_step);
+    if (record->node_rank == 0 && record->history.is_there && !record->has_told)
+        tell_begin(record, record_path(record, 0, resume_step));
+    record->has_told = true;
 }
 
 void record_saved(struct record *record, int rank, uint64_t step, const char *path)
@@ -442,6 +464,8 @@ bool record_init(struct record *record, const struct config *config, const char 
         !statefile_init(&record->ranks.file, ranks, reap, err))
         return false;
     stepback(&record->history, config, dir, reap);
+    if (record->node_rank == 0)
+        record->completed_step = history_completed_step(&record->history, dir);
     return true;
 }
 

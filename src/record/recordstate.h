@@ -23,9 +23,11 @@ struct record {
     int world; /* ranks of the job: its processes tell it; 0: none has attached */
     bool is_shared;
     struct history history;
-    uint64_t resume_step; /* the step that this attempt resumes from, 0: from the start */
-    struct saves saves;   /* of this node's ranks */
-    struct saves others;  /* of other nodes' ranks, at resume_step */
+    uint64_t completed_step; /* history_completed_step() */
+    uint64_t resume_step;    /* the step that this attempt resumes from, 0: from the start */
+    struct saves saves;      /* of this node's ranks */
+    struct saves others;     /* of other nodes' ranks, at resume_step */
+    bool has_told;           /* where this attempt begins */
     bool has_read_first, has_read_all; /* `others` has node 0's file; it has all files */
     struct record_file commits, ranks;
     uint64_t

@@ -136,6 +136,39 @@ def test_the_next_start_resumes_at_the_last_commit(records):
     run.complete()
 
 
+def begins(said):
+    """The lines of a log that say where the attempt begins."""
+    return [line.split(" start: ", 1)[1] for line in said.splitlines() if " start: " in line]
+
+
+def test_a_start_says_where_it_resumes_and_how_to_begin_anew(records):
+    """A new experiment in the directory of an old one went on at step 91, and no line said so."""
+    anew = f"; to begin anew, stop the job and move {records.state} away"
+    assert not begins(preempted(records)[1])  # there is no earlier attempt
+    second = records.begun()
+    second.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
+    second.all("step 12")
+    second.complete()
+    assert begins(second.job.err) == [f"attempt 2 begins at step 0: no earlier one has committed a save{anew}"]
+    resumes = "resumes at step 10 of at:///ckpt/10-a"
+    longer = "; to train longer, give the program more steps"
+    assert begins(preempted(records, step=11)[1]) == [
+        f"attempt 2 completed this job at step 12; attempt 3 {resumes}{longer}{anew}"]
+    fourth = records.begun()
+    fourth.complete()
+    assert begins(fourth.job.err) == [f"attempt 4 {resumes}{anew}"]
+
+
+def test_a_removed_state_directory_begins_anew(records):
+    """The line at the start of attempt 2 advises to move the directory away."""
+    records.saved("saved 10 at:///ckpt/all")
+    shutil.move(records.state, records.dir / "old")
+    run = records.run()
+    assert run.begin() == ["open supervised=1 same=1 resume=0 path=-"] * 2
+    run.complete()
+    assert not begins(run.job.err)
+
+
 def test_one_rank_saves_for_all(records):
     """The others report no path, and get the path of the rank that does."""
     records.saved(["saved 10 at:///ckpt/all", "saved 10"])
