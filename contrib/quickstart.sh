@@ -142,18 +142,32 @@ pick_ports()
     done
 }
 
+# pchrun_words KEY RANK DIR PORT and charlm_words DIR PORT: set `words`, the command of a node up to "--" and
+# after it. The command that the script shows is the one that it runs.
+pchrun_words()
+{
+    local list
+    list=$(IFS=,; echo "${nodes[*]}")
+    words=(--job quickstart --no-save-train-on --cluster-nodes "$list" --cluster-port "$4"
+        --cluster-key-file "$1" --node-rank "$2" --checkpoint-dir "$3" --)
+}
+
+charlm_words()
+{
+    words=(--dir "$1" --port "$2" --steps "$steps" --save-every 100 --log-every 10)
+}
+
 # start_nodes NAME DIR [charlm's options]: node i writes to $work/NAME.node-i.log.
 start_nodes()
 {
-    local name=$1 dir=$2 i list
+    local name=$1 dir=$2 i words train
     shift 2
     pick_ports
-    printf -v list '%s,' "${nodes[@]}"
+    charlm_words "$dir" "${ports[1]}"
+    train=("$charlm" "${words[@]}" "$@")
     for i in "${!nodes[@]}"; do
-        "$pchrun" --job quickstart --no-save-train-on --cluster-nodes "${list%,}" --cluster-port "${ports[0]}" \
-            --cluster-key-file "$work/key" --node-rank "$i" --checkpoint-dir "$dir" -- \
-            "$charlm" --dir "$dir" --port "${ports[1]}" --steps $steps --save-every 100 \
-            --log-every 10 "$@" >"$work/$name.node-$i.log" 2>&1 </dev/null &
+        pchrun_words "$work/key" "$i" "$dir" "${ports[0]}"
+        "$pchrun" "${words[@]}" "${train[@]}" >"$work/$name.node-$i.log" 2>&1 </dev/null &
         pids[i]=$!
     done
 }
@@ -239,13 +253,14 @@ timeline()
 # The command of one node, as a user would type it.
 show_command()
 {
-    cat <<TEXT
-Once, then copy it to every node:
-  pchrun --make-key KEY
-Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):
-  pchrun --cluster-nodes $(IFS=,; echo "${nodes[*]}") --cluster-key-file KEY --node-rank 0 \\
-    --checkpoint-dir DIR -- charlm --dir DIR --port PORT --steps $steps --save-every 100
-TEXT
+    local words pchrun_options
+    echo "Once, then copy it to every node:"
+    echo "  pchrun --make-key KEY"
+    echo "Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):"
+    pchrun_words KEY 0 DIR PORT
+    pchrun_options=("${words[@]}")
+    charlm_words DIR ANOTHER-PORT
+    echo "pchrun ${pchrun_options[*]} charlm ${words[*]}" | fold -s -w 96 | sed '$!s/$/\\/; 1s/^/  /; 1!s/^/    /'
 }
 
 # Processes of the job that still run.

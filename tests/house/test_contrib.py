@@ -158,6 +158,30 @@ def test_dockerfile():
     assert set(re.findall(r"-D(\w+)=", " ".join(lines))) <= options
 
 
+STAND_IN = """#!/bin/sh
+case $1 in --version|--make-key) exit 0 ;; esac
+printf '%s\\n' "$@" >"$0.$$"
+exit 1
+"""
+
+
+def options_of(words):
+    return [word for word in words if word.startswith("--")]
+
+
+def test_the_quickstart_shows_the_command_that_it_runs(tmp_path):
+    """The command that it shows once lacked options that it uses itself, so it did not do what was shown."""
+    for name in ("pchrun", "charlm"):
+        (tmp_path / name).write_text(STAND_IN)
+        (tmp_path / name).chmod(0o755)
+    shown = subprocess.run([CONTRIB / "quickstart.sh", "--programs", tmp_path], capture_output=True, text=True,
+                           timeout=60).stdout
+    command = re.search(r"^  (pchrun --job .*?[^\\])$", shown, re.M | re.S)[1].replace("\\\n", " ").split()
+    (ran, *others) = [path.read_text().split("\n") for path in tmp_path.glob("pchrun.*")]
+    assert len(others) == 3 and options_of(command) == options_of(ran)
+    assert "--no-save-train-on" in command and command[command.index("--") + 1] == "charlm"
+
+
 # Of two libraries one is enough; the image has the first.
 INSTEAD = {"libcurl-gnutls.so.4", "libssl.so.1.1"}
 
