@@ -72,7 +72,7 @@ int64_t patient_need(int64_t save_ns, int64_t grace_ns);
 
 /* job.c: the command, its parent processes, and the time that a notice leaves. */
 check_fn check_command, check_programs, check_attach, check_pid1, check_batch, check_pipeline,
-    check_grace, check_torchrun;
+    check_timeout, check_grace, check_torchrun;
 /* slurm.c: the time that Slurm leaves, and what it does with the exit code. */
 check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, what the system allows, and the other nodes. */

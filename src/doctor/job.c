@@ -206,6 +206,24 @@ void check_pipeline(const struct patient *patient, struct finding *ret)
     finding_advise(ret, "--logs-dir instead of tee; or in bash set -o pipefail");
 }
 
+/* timeout(1) ends with 124 when its time is over, whatever pchrun's exit code is. */
+void check_timeout(const struct patient *patient, struct finding *ret)
+{
+    struct proc above;
+    char path[64], words[512] = "";
+    if (!proc_read(patient->parent, &above) || !str_is(above.comm, "timeout"))
+        return;
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)above.pid);
+    ssize_t n = fd_read_text(path, words, sizeof words);
+    if (n > 0 && memmem(words, (size_t)n, "--preserve-status", sizeof "--preserve-status"))
+        return;
+    finding_set(ret, FINDING_WARN,
+                "timeout (process %d) has started this: when its time is over, its exit code is "
+                "124, and pchrun's is lost",
+                (int)above.pid);
+    finding_advise(ret, "timeout --preserve-status, or a time limit of the scheduler");
+}
+
 /* The least time that a configured notice leaves. */
 static int64_t job_least_grace(const struct config *config)
 {

@@ -68,6 +68,14 @@ def test_a_key_that_others_can_read(world):
     assert key_of[0] == "bad" and "is open to others (mode 0644); close it: chmod" in key_of[1]
 
 
+def test_timeout_takes_the_exit_code(world):
+    """A preempted job ended with 124 below timeout, so nothing started it again."""
+    seen, advice = doctor(world, before=["timeout", "60"])["timeout"][1:]
+    assert "has started this: when its time is over, its exit code is 124, and pchrun's is lost" in seen
+    assert advice == "timeout --preserve-status, or a time limit of the scheduler"
+    assert "timeout" not in doctor(world, before=["timeout", "--preserve-status", "60"])
+
+
 def test_a_script_that_may_not_attach(world):
     """Only a hint, since a module that it imports may attach."""
     script = world.file("train.py", "import torch\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import CHARLM, PREEMPTED, commands_of, descendants_of, wait_until
+from harness import CHARLM, PREEMPTED, commands_of, descendants_of, shell_command, stat_fields, wait_until
 from nodes import FAST, free_port
 
 LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: ends with 1 if a worker did not end with 0
@@ -190,6 +190,29 @@ def test_what_stands_between_a_scheduler_and_pchrun(world, script, shell, pipe):
     log = world.cwd / "log"
     if pipe:
         assert "warn     pipeline       standard output goes to tee (process " in log.read_text()
+
+
+LAST_LINE = re.compile(r" end: preempted_unknown, exit code 42: [^\n]*\n\Z")
+
+
+@pytest.mark.parametrize("options", [(), ("--logs-dir", "logs")], ids=["direct", "kept"])
+def test_a_pipeline_has_the_whole_log(world, options):
+    """The exit code is that of tee, but tee gets all that is written: the output and pchrun's last line."""
+    line = shell_command(world, "record TERM say ready until TERM write 1 goodbye", options=options)
+    job = world.start("bash", "-c", f"{line} 2>&1 | tee log; exit $?")
+    actor = world.events.wait("ready")["pid"]
+    os.kill(int(stat_fields(actor)[1]), signal.SIGTERM)
+    assert job.finish() == 0
+    log = (world.cwd / "log").read_text()
+    assert "goodbye" in log and LAST_LINE.search(log), log
+
+
+@pytest.mark.parametrize("options, code", [([], 124), (["--preserve-status"], 42)], ids=["plain", "preserved"])
+def test_timeout_loses_the_code_but_not_the_log(world, options, code):
+    """timeout sends its SIGTERM when its own SIGALRM comes."""
+    job = world.act("record TERM say ready until TERM write 1 goodbye", above=["timeout", *options, "600"])
+    job.end_by(signal.SIGALRM, code)
+    assert job.out == "goodbye" and LAST_LINE.search(job.err)
 
 
 def test_a_shell_at_a_terminal_is_normal(world):
