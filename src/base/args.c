@@ -315,7 +315,9 @@ static bool take_plain(struct scan *scan, const char *arg, struct err *err)
         return find_word(scan->args, arg, &reading->word, err);
     }
     if (!scan->args->word(reading->word).path || reading->path)
-        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is one argument too many", arg);
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is one argument too many%s%s", arg,
+                       scan->args->too_many ? "; " : "",
+                       scan->args->too_many ? scan->args->too_many : "");
     reading->path = arg;
     return *arg || err_set(err, ERR_USAGE, 0, "the path is empty");
 }

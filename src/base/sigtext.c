@@ -7,6 +7,8 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
 
 const char *sigabbrev(int number)
 {
@@ -43,4 +45,16 @@ bool sigends(int number)
     while (*at && *at != number)
         at++;
     return *at;
+}
+
+char *sigtext_of_status(int status, char *text, size_t size)
+{
+    if (WIFEXITED(status))
+        snprintf(text, size, "exit code %d", WEXITSTATUS(status));
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "signal %d (%s%s)", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                 WCOREDUMP(status) ? ", core dumped" : "");
+    else
+        snprintf(text, size, "unknown status %#x", (unsigned)status);
+    return text;
 }

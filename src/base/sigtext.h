@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sigtext: names of signals, and which of them users send to end a program. Any thread; cannot
- * fail.
+ * sigtext: names of signals, how a process has ended, and which of them users send to end a
+ * program. Any thread; cannot fail.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define SIGTEXT_MAX 32
 
@@ -15,6 +16,10 @@ const char *sigabbrev(int number);
 const char *sigtext(int number, char text[SIGTEXT_MAX]);
 /* As sigtext(); valid until the end of the block. */
 #define SIGTEXT(number) sigtext((number), (char[SIGTEXT_MAX]){0})
+
+/* How a process has ended, by its status of wait(2): "exit code 7" or "signal 11 (Segmentation
+ * fault, core dumped)". Returns text. */
+char *sigtext_of_status(int status, char *text, size_t size);
 
 /* True if the signal ends a pchrun that waits for the job's start. */
 bool sigends(int number);

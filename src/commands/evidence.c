@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "config/text.h"
-#include "core/common/verdict.h"
 #include "core/common/watchdog.h"
 #include "os/proc.h"
 #include "os/program.h"
@@ -272,7 +272,7 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
     if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED)
         str_copy(probe->how, sizeof probe->how, err.text);
     else if (!probe->how[0])
-        verdict_text_of_status(status, probe->how, sizeof probe->how);
+        sigtext_of_status(status, probe->how, sizeof probe->how);
     close_all(probe);
     /* Go on later: until this call returns, the list of reap still has this probe. */
     watch_at(&probe->evidence->soon, clock_now_ns());

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
 #include "os/proc.h"
@@ -52,7 +53,7 @@ static void hook_on_change(void *ctx, enum reap_what what, int status)
         hook->status = -1;
         str_copy(hook->text, sizeof hook->text, err.text);
     } else if (!was_killed) {
-        verdict_text_of_status(status, hook->text, sizeof hook->text);
+        sigtext_of_status(status, hook->text, sizeof hook->text);
     }
     bool is_well = !was_killed && hook->status == 0;
     hook_end(hook, is_well ? LOG_INFO : LOG_WARN);

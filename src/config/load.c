@@ -489,8 +489,11 @@ static enum args_end load(const struct flags *flags, char **env, FILE *out, stru
     if (config->command[0])
         return ARGS_RUN;
     err_set(err, ERR_USAGE, 0,
-            "no command is given; write pchrun [options] -- command [argument ...], or see pchrun "
-            "--help");
+            "no command is given; write pchrun %s[options] -- command [argument ...], or see "
+            "pchrun --help",
+            flags->is_doctor  ? "--doctor "
+            : flags->drill_ns ? "--drill TIME "
+                              : "");
     return ARGS_BAD;
 }
 

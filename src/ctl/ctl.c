@@ -376,6 +376,7 @@ const struct args ctl_args = {
     .row = ctl_row,
     .word = ctl_word,
     .word_kind = "command",
+    .too_many = "choose a job by --job NAME",
 };
 
 static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, struct err *err)

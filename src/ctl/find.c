@@ -16,6 +16,8 @@
 
 #define PREFIX "pchrun." /* the names of private directories start with it */
 
+#define REPORT_TELLS "report.NODE.json in its state directory (CHECKPOINT-DIR/.pchrun) tells how"
+
 enum { FOUND_MAX = 64, BASES_MAX = 6 };
 
 struct found {
@@ -146,8 +148,9 @@ static void print_list(const struct search *search)
 static const char *find_advice(const struct ctl_options *o)
 {
     if (!o->run_dir)
-        return "name its --run-dir";
-    return access(o->run_dir, F_OK) == 0 ? "has it ended?" : "there is no such directory";
+        return "name its --run-dir; of a job that has ended, " REPORT_TELLS;
+    return access(o->run_dir, F_OK) == 0 ? "has it ended? then " REPORT_TELLS
+                                         : "there is no such directory";
 }
 
 /* Sets *err: which pchrun was not found, and in which directories. */

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/sigtext.h"
 #include "base/str.h"
-#include "core/common/verdict.h"
 #include "os/proc.h"
 #include "tee/tee.h"
 
@@ -232,7 +232,7 @@ static void say_ended(int status)
     char how[128];
     struct err err;
     if (!WIFEXITED(status)) {
-        verdict_text_of_status(status, how, sizeof how);
+        sigtext_of_status(status, how, sizeof how);
         log_warn(TOPIC,
                  "the process that keeps the commands' output has ended (%s); what it had not "
                  "written is lost, and pchrun starts another one",

@@ -4,6 +4,7 @@
 #include "os/reap.h"
 
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "os/tree.h"
 
 #include <errno.h>
@@ -142,11 +143,13 @@ static void reap_one(struct reap *reap, pid_t pid, int status)
     struct reap_watch *watch = reap_find(reap, pid);
     reap_fn *fn = watch ? reap_tell(watch, status) : NULL;
     siginfo_t info;
+    char how[80];
     wait_for(P_PID, (id_t)pid, WEXITED, &info);
     if (watch)
         reap_release(reap, watch, fn, status);
     else
-        log_debug("reap", "orphan %d has ended, wait status 0x%x", (int)pid, (unsigned)status);
+        log_debug("reap", "orphan %d has ended with %s", (int)pid,
+                  sigtext_of_status(status, how, sizeof how));
 }
 
 /* No child is left, but a watch still waits for one: its end was missed. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "os/proc.h"
 
@@ -460,15 +461,15 @@ static void on_writer(void *ctx, enum reap_what what, int status)
 {
     struct statefile *file = ctx;
     struct written written;
+    char how[80];
     if (what != REAP_EXITED)
         return;
     bool is_told =
         file->is_busy && read(file->writer.answer, &written, sizeof written) == sizeof written;
     if (!is_told) {
         written.ok = false;
-        err_set(&written.err, ERR_SYSTEM, 0,
-                "cannot write '%s': its writer ended with wait status 0x%x", file->path,
-                (unsigned)status);
+        err_set(&written.err, ERR_SYSTEM, 0, "cannot write '%s': its writer ended with %s",
+                file->path, sigtext_of_status(status, how, sizeof how));
     }
     if (file->standby)
         (void)file->standby->watch(file, -1, NULL);

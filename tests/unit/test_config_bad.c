@@ -284,6 +284,11 @@ static const struct bad flags[] = {
      "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
     {"--",
      "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
+    {"--doctor",
+     "no command is given; write pchrun --doctor [options] -- command [argument ...], or "
+     "see pchrun --help"},
+    {"--drill 10s", "no command is given; write pchrun --drill TIME [options] -- command "
+                    "[argument ...], or see pchrun --help"},
     {"--job a\xff x", "--job: \"a\xff\" is not UTF-8"},
     {"--grce 1s x", "unknown flag --grce; the nearest is --grace"},
     {"--grac=1s x", "unknown flag --grac; the nearest is --grace"},

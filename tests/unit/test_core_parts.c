@@ -11,6 +11,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -77,9 +78,9 @@ Test(core_verdict, of_a_status)
     cr_assert_eq(verdict_of_status(7 << 8), 7);
     cr_assert_eq(verdict_of_status(SIGKILL), 128 + SIGKILL);
     cr_assert_eq(verdict_of_status(0x7f | SIGSTOP << 8), 125); /* stopped: not an end */
-    cr_assert_str_eq(verdict_text_of_status(7 << 8, text, sizeof text), "exit code 7");
-    cr_assert(str_starts(verdict_text_of_status(SIGKILL, text, sizeof text), "signal 9 (Killed"));
-    cr_assert(str_starts(verdict_text_of_status(0x137f, text, sizeof text), "unknown status"));
+    cr_assert_str_eq(sigtext_of_status(7 << 8, text, sizeof text), "exit code 7");
+    cr_assert(str_starts(sigtext_of_status(SIGKILL, text, sizeof text), "signal 9 (Killed"));
+    cr_assert(str_starts(sigtext_of_status(0x137f, text, sizeof text), "unknown status"));
 }
 
 /* --- ladder --- */

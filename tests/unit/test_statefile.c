@@ -223,6 +223,18 @@ Test(statefile, a_writer_that_hangs_is_given_up)
     assert_file(path, "three");
 }
 
+/* The log once said "wait status 0x9". A writer may be faster than the SIGKILL. */
+Test(statefile, a_killed_writer_is_told_in_words)
+{
+    for (uint64_t tag = 1; tag <= 100 && !told.failed; tag++) {
+        put(tag, "text");
+        cr_assert_eq(kill(file.writer.watch.pid, SIGKILL), 0);
+        settle();
+    }
+    cr_assert(told.failed && strstr(told.err.text, "its writer ended with signal 9 (Killed)"), "%s",
+              told.err.text);
+}
+
 /* --- the standby writer --- */
 
 static struct {

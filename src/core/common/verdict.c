@@ -3,8 +3,6 @@
  */
 #include "core/common/verdict.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 
 static const struct {
@@ -73,16 +71,4 @@ int verdict_of_status(int status)
     if (WIFSIGNALED(status))
         return EXIT_BY_SIGNAL + WTERMSIG(status);
     return EXIT_OWN_ERROR;
-}
-
-char *verdict_text_of_status(int status, char *text, size_t size)
-{
-    if (WIFEXITED(status))
-        snprintf(text, size, "exit code %d", WEXITSTATUS(status));
-    else if (WIFSIGNALED(status))
-        snprintf(text, size, "signal %d (%s%s)", WTERMSIG(status), strsignal(WTERMSIG(status)),
-                 WCOREDUMP(status) ? ", core dumped" : "");
-    else
-        snprintf(text, size, "unknown status %#x", (unsigned)status);
-    return text;
 }

@@ -24,8 +24,6 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
 int verdict_of_order(enum outcome outcome, int code);
 /* From a status of wait(2): the exit code, 128 + n for a signal, else 125. */
 int verdict_of_status(int status);
-/* "exit code 7" or "signal 11 (Segmentation fault, core dumped)". */
-char *verdict_text_of_status(int status, char *text, size_t size);
 /* The job ended because of a notice, saved or not. */
 bool verdict_is_preempted(enum outcome outcome);
 /* The scheduler starts the job again after this outcome, so a job without progress would run for

@@ -182,7 +182,7 @@ static void record_death(struct node *node, int index, const struct death *death
         snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
-                 verdict_text_of_status(child->status, how, sizeof how));
+                 sigtext_of_status(child->status, how, sizeof how));
     tell_if_asked(node, &fault);
     fault.waited_out = !(death && death->note[0]) && has_waited_out(node, &fault);
     if (!is_signal)
