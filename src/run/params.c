@@ -79,6 +79,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .trains_on = config->save.train_on,
         .save_mode = config->save.mode,
         .save_signal = config->save.signal,
+        .is_instrumented = config->instrument,
         .every_steps = (uint64_t)config->checkpoint.every.steps,
         .every_ns = config->checkpoint.every.is_auto ? EVERY_LEAST_NS : config->checkpoint.every.ns,
         .every_most_ns = config->checkpoint.every.is_auto ? EVERY_MOST_NS : 0,

@@ -161,7 +161,7 @@ def test_ranks_that_are_forked_after_a_look(training):
         job.clients[0].expect("forkopen")
     assert job.result() == (0, "completed", None)
     job.said(r"attach: rank 1 of 2 is process \d+$")
-    job.said(r"attach: rank \d \(process \d+\) has detached at step 1 without pch_done$", count=2)
+    job.said(r"attach: rank \d \(process \d+\) has detached at step 1 without pch_done \(in Python: done\)$", count=2)
 
 
 # --- ends without pch_done or pch_close -----------------------------------------------------------
@@ -179,7 +179,7 @@ def test_a_rank_that_closes_all_descriptors(training, start):
     """As daemons do. pchrun cannot reach the rank any more; the rank leaves its loop and ends with 0."""
     job = training(n=2, start=start, train=4)
     job.clients[1].ask("closefds", "closefds")
-    job.said(r"attach: rank 1 \(process \d+\) has ended at step 4 without pch_done or pch_close$")
+    job.said(r"attach: rank 1 \(process \d+\) has ended at step 4 without pch_done or pch_close \(in Python: done or close\)$")
     job.clients[1].ask("step 5", "step 5 exit")
     job.said("rank 1: this program has closed libpch's connection to pchrun; the training ends")
     job.clients[0].ask("done", "done")
@@ -242,7 +242,7 @@ def test_a_rank_that_says_goodbye(training, goodbye):
     job.clients[0].tell(goodbye)
     assert job.result() == (0, "completed", None)
     assert "has ended at step" not in job.job.err
-    early = re.search(r"attach: rank 0 \(process \d+\) has detached at step 3 without pch_done$",
+    early = re.search(r"attach: rank 0 \(process \d+\) has detached at step 3 without pch_done \(in Python: done\)$",
                       job.job.err, re.M)
     assert bool(early) == (goodbye != "done")
 
@@ -523,7 +523,8 @@ def test_the_save_takes_too_long(training):
     assert job.report()["commit"] is None
     assert job.report()["why"] == (
         "the save was not committed in time: not all ranks saved: node 0 (1 of 2 ranks)")
-    assert f" save: rank 1 had not reported a save of step {step}" in job.job.err
+    assert (f" save: rank 1 had not reported a save of step {step}; every rank has to call pch_saved (in Python: saved)"
+            ) in job.job.err
 
 
 # --- ranks that do not fit ------------------------------------------------------------------------

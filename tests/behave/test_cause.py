@@ -430,3 +430,23 @@ def test_the_last_lines_of_standard_error(world):
     assert nodes.finish() == 7
     for node in range(2):
         assert nodes.report(node)["first_cause"]["stderr"] == "first\nTraceback\n\ufffdValueError: 7"
+
+
+NO_RANK = ("ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK "
+           "expected, but not set")
+
+
+@pytest.mark.parametrize("script, options", [
+    ('printf \'{"message": "%s"}\' "$1" >"$TORCHELASTIC_ERROR_FILE"; exit 1', ()),
+    ('echo "$1" >&2; exit 1', ("--logs-dir", "logs"))], ids=["error file", "output"])
+def test_a_program_without_a_rank_is_told_of_n(world, script, options):
+    """A program for torchrun died of it without -n, and nothing said so."""
+    job = world.launch(*options, "--", "sh", "-c", script, "sh", NO_RANK, code=1)
+    assert job.err.rstrip().endswith("; pchrun sets RANK with -n COUNT only")
+
+
+def test_a_program_that_instrument_does_not_know_is_not_told_to_use_it(world):
+    """The text advised --instrument, although it was given."""
+    job = world.act("say ready pause", options="--instrument")
+    job.end_by(signal.SIGTERM, 42)
+    assert "; --instrument attaches programs of Trainer, Lightning and Keras only; see also" in job.err

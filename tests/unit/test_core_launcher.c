@@ -50,7 +50,8 @@ Test(core_launcher, ends_its_workers_when_one_has_died)
     report = report_of(w);
     cr_assert_eq(report.first_cause.rank, 1);
     cr_assert_eq(report.first_cause.pid, 1000 + FIRST_SLOT + 1);
-    assert_said(w, "rank 1, process 1011 ended at step 0 without pch_done or pch_close, and its "
+    assert_said(w, "rank 1, process 1011 ended at step 0 without pch_done or pch_close (in "
+                   "Python: done or close), and its "
                    "command, process "
                    "1000, with 1");
 }

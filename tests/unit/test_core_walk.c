@@ -28,7 +28,7 @@ Test(core_walk, a_command_that_does_not_attach_is_told_of_once)
     int64_t since = now;
     wake(w);
     cr_assert_eq(now - since, 60 * S);
-    assert_said(w, "no process has called pch_open() within 1 min");
+    assert_said(w, "no process has called pch_open() (in Python: pch.attach) within 1 min");
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
 }
 
@@ -237,12 +237,14 @@ Test(core_walk, a_success_without_a_word_is_none)
     exited(w, 0, 0);
     steps[1] = 3;
     gone(w, 1);
-    assert_said(w, "rank 1 (process 1001) has ended at step 3 without pch_done or pch_close");
+    assert_said(w, "rank 1 (process 1001) has ended at step 3 without pch_done or pch_close (in "
+                   "Python: done or close)");
     assert_acts(w, "0: WELCOME; 1: WELCOME; 0: closed");
     tree_empty(w);
     exited(w, 1, 0);
     assert_acts(w, "gate leave; exit 125 failed");
-    assert_said(w, "process 1001 ended at step 3 without pch_done or pch_close");
+    assert_said(
+        w, "process 1001 ended at step 3 without pch_done or pch_close (in Python: done or close)");
 }
 
 /* Behind a shell that ends with `|| true`: the rank has said itself that it failed. */
@@ -367,7 +369,9 @@ Test(core_walk, who_leaves_early_is_told_of)
 {
     struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5});
-    assert_said(w, "attach: rank 0 (process 1000) has detached at step 5 without pch_done");
+    assert_said(
+        w,
+        "attach: rank 0 (process 1000) has detached at step 5 without pch_done (in Python: done)");
     attaches(w, 0, 0, 1);
     w->log[0] = '\0';
     says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 9});
@@ -436,7 +440,10 @@ Test(core_walk, a_second_process_for_a_rank_while_the_others_train)
     assert_acts(w, "0: WELCOME; 5: REFUSED; 5: closed; read");
     steps_are_read(w);
     assert_acts(w, "");
-    assert_said(w, "refused process 1005: rank 0 is attached already, by process 1000");
+    assert_said(w,
+                "refused process 1005: rank 0 is attached already, by process 1000; "
+                "process 1005 has the same rank (if torchrun or another launcher starts the ranks, "
+                "give no -n)");
     closes(w, 0);
     ends(w, 0);
     assert_acts(w, "0: closed; gate leave; exit 0 completed");
@@ -547,7 +554,8 @@ Test(core_walk, a_notice_is_for_who_counts_as_for_who_does_not_attach)
     steps_are_read(w);
     terminated(w);
     assert_acts(w, "read; gate leave; SIGTERM to children");
-    assert_said(w, "no program called pch_open(), so none could be asked to save");
+    assert_said(w, "no program called pch_open() (in Python: pch.attach), so none could be "
+                   "asked to save; see --instrument and --save-mode signal");
     gone(w, 0);
     ends(w, SIGTERM);
     assert_acts(w, "exit 42 preempted_unknown");

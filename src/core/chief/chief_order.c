@@ -236,3 +236,11 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
                                              .manner = MANNER_LEAVE,
                                              .why = text});
 }
+
+const char *chief_how_to_attach(const struct chief *chief)
+{
+    return chief->params->is_instrumented
+               ? "--instrument attaches programs of Trainer, Lightning and Keras only; see also "
+                 "--save-mode signal"
+               : "see --instrument and --save-mode signal";
+}

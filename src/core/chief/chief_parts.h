@@ -107,6 +107,8 @@ void chief_end(struct chief *chief, const struct chief_end *end);
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
 /* Replaces the reason of the end in the order; no node has left yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
+/* Tells the user which options make a program save that does not attach by itself. */
+const char *chief_how_to_attach(const struct chief *chief);
 /* Closes a round without a commit. If that round was to end the job, the job ends unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 

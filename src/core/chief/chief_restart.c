@@ -100,13 +100,17 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
 void chief_leave_unsaved(struct chief *chief)
 {
     bool is_attached = any_is(chief, FACT_ATTACHED);
+    char why[PEERMSG_WHY_SIZE];
+    snprintf(why, sizeof why,
+             "no program called pch_open() (in Python: pch.attach), so none could be asked to "
+             "save; %s",
+             chief_how_to_attach(chief));
     chief_end_for_notice(
-        chief, &(struct chief_end){
-                   .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
-                   .manner = MANNER_FORWARD,
-                   .why = is_attached ? "nothing to save: no step was finished in this attempt"
-                                      : "no program called pch_open(), so none could be asked to "
-                                        "save; see --instrument and --save-mode signal"});
+        chief,
+        &(struct chief_end){
+            .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+            .manner = MANNER_FORWARD,
+            .why = is_attached ? "nothing to save: no step was finished in this attempt" : why});
 }
 
 /* --- the barrier --- */

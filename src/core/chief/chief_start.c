@@ -110,6 +110,7 @@ void chief_say_unattached(struct chief *chief)
     chief->gen.has_told_unattached = true;
     out_log(
         chief->out, LOG_WARN, "attach",
-        "no process has called pch_open() within 1 min: until one does, a notice saves nothing; "
-        "see --instrument and --save-mode signal");
+        "no process has called pch_open() (in Python: pch.attach) within 1 min: until one does, a "
+        "notice saves nothing; %s",
+        chief_how_to_attach(chief));
 }

@@ -67,7 +67,8 @@ struct core_params {
     bool trains_on;  /* train after the first save of a notice, until the last safe moment */
     int64_t save_ns; /* how long a save took in earlier attempts, 0: unknown */
     enum save_mode save_mode;
-    int save_signal; /* with SAVE_SIGNAL */
+    int save_signal;      /* with SAVE_SIGNAL */
+    bool is_instrumented; /* --instrument is given; for people */
     /* a save without a notice after this many steps, or time, since the last commit; 0: off */
     uint64_t every_steps;
     int64_t every_ns;

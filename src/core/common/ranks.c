@@ -126,9 +126,11 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
 {
     const struct member *same = ranks_of_rank(ranks, who->rank);
     if (same && same->slot >= 0)
-        return err_set(err, ERR_TAKEN, 0,
-                       "rank %d is attached already, by process %d; process %d has the same rank",
-                       who->rank, same->pid, pid);
+        return err_set(
+            err, ERR_TAKEN, 0,
+            "rank %d is attached already, by process %d; process %d has the same rank (if "
+            "torchrun or another launcher starts the ranks, give no -n)",
+            who->rank, same->pid, pid);
     if (!same && ranks->n >= who->local_world_size)
         return err_set(err, ERR_TAKEN, 0,
                        "rank %d is one too many: this node has %d ranks, and all have attached",

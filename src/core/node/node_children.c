@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A connection ends at most this long after its command. If it lasts longer, its process is not a
  * child of the command. */
@@ -68,6 +69,15 @@ void node_on_child_failed(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
+/* A program of PyTorch says so if it is to be one of several ranks and nothing has told it which.
+ */
+static void add_hint(struct node_fault *fault)
+{
+    static const char no_rank[] = "RANK expected, but not set";
+    if (strstr(fault->text, no_rank) || strstr(fault->tail, no_rank))
+        str_addf(fault->text, sizeof fault->text, "; pchrun sets RANK with -n COUNT only");
+}
+
 /* A reason that the process told us overrides the reason in its error file. */
 static void add_death(const struct node *node, const struct death *death, struct node_fault *fault)
 {
@@ -76,6 +86,7 @@ static void add_death(const struct node *node, const struct death *death, struct
     str_copy(fault->tail, sizeof fault->tail, death->tail);
     if (!node_add_reason(node, fault))
         node_add_words(fault, death->reason, death->reason_at, 1);
+    add_hint(fault);
 }
 
 /* A process may be dead before the job ends, although the kernel reports its exit later. Its
@@ -134,14 +145,16 @@ static bool has_waited_out(struct node *node, const struct node_fault *fault)
 static void look_behind(const struct node *node, struct node_fault *fault)
 {
     const struct member *m = fault->rank < 0 ? first_to_fail(node, false) : NULL;
-    char how[80];
+    char how[112];
     if (!m || node->state > NODE_RUNNING)
         return;
     unsigned long long step = m->step;
     if (m->status)
         snprintf(how, sizeof how, "exited with %d at step %llu", m->status, step);
     else
-        snprintf(how, sizeof how, "ended at step %llu without pch_done or pch_close", step);
+        snprintf(how, sizeof how,
+                 "ended at step %llu without pch_done or pch_close (in Python: done or close)",
+                 step);
     snprintf(fault->text, sizeof fault->text, "process %d %s, and its command, process %d, with %d",
              m->pid, how, fault->pid, fault->code);
     fault->rank = m->rank;

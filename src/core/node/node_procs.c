@@ -163,8 +163,8 @@ static void log_close(struct node *node, const struct member *m)
                 step);
     else if (m->step > m->first_step && !is_told_to)
         out_log(node->out, LOG_INFO, "attach",
-                "rank %d (process %d) has detached at step %llu without pch_done", m->rank, m->pid,
-                step);
+                "rank %d (process %d) has detached at step %llu without pch_done (in Python: done)",
+                m->rank, m->pid, step);
 }
 
 /* The node closes the connection now, so that the next worker can take the rank at once. */
@@ -317,8 +317,8 @@ static void record_silence(struct node *node, const struct member *m)
                  "process %d ended at step %llu, and its command with 0", m->pid, step);
     else
         snprintf(fault.text, sizeof fault.text,
-                 "process %d ended at step %llu without pch_done or pch_close, and its command "
-                 "with 0: it may not have trained to its end",
+                 "process %d ended at step %llu without pch_done or pch_close (in Python: done or "
+                 "close), and its command with 0: it may not have trained to its end",
                  m->pid, step);
     add_reason(&fault, m);
     node_record_fault(node, &fault);
@@ -348,7 +348,8 @@ void node_on_proc_gone(struct node *node, const struct event *event)
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
-                "rank %d (process %d) has ended at step %llu without pch_done or pch_close",
+                "rank %d (process %d) has ended at step %llu without pch_done or pch_close (in "
+                "Python: done or close)",
                 m->rank, m->pid, ull(m->step));
     round_ended(&node->gen.round);
     node_judge_silence(node);

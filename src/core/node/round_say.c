@@ -17,7 +17,8 @@ void round_say_wait(struct out *out, const struct ranks *ranks, const struct mem
                      ranks->members[i].rank);
     out_log(
         out, LOG_WARN, "save",
-        "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is missing",
+        "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is missing; "
+        "every rank has to call pch_saved (in Python: saved)",
         m->rank, (int)(ROUND_TOLD_NS / NS_PER_S), ull(m->wait_step),
         missing[0] ? missing : "of another node");
 }
@@ -40,8 +41,11 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
             str_addf(list, sizeof list, "%s%d", n++ ? ", " : "", m->rank);
     }
     if (n > 0)
-        out_log(out, LOG_NOTICE, "save", "rank%s %s%s had not reported a save of step %llu",
-                n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...", ull(step));
+        out_log(
+            out, LOG_NOTICE, "save",
+            "rank%s %s%s had not reported a save of step %llu; every rank has to call pch_saved "
+            "(in Python: saved)",
+            n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...", ull(step));
 }
 
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step)
