@@ -39,6 +39,7 @@ enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
 /* The exit codes that the user may set; enum outcome has all the ways in which a job can end. */
 struct exit_codes {
     int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
+    int done_killed; /* the one that may be 0 */
 };
 
 #define RESTARTS_MAX 1000 /* the largest restart.max */

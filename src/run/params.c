@@ -100,6 +100,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
                                   [PAGE_SAVE] = config->watchdog.save_ns},
                      .factor = config->watchdog.factor,
                      .follows_timeout = !origin_is_given(config, "watchdog.train"),
+                     .end_ns = config->watchdog.end_ns,
                      .silence_ns = config->watchdog.silence_ns,
                      .evidence_ns = evidence_time(config)},
         .exit = config->exit.codes,

@@ -40,7 +40,7 @@ static const struct bytes_field refused_fields[] = {
 static const struct bytes_field status_fields[] = {
     NUMBER(status.seen),
     FLAG(status.wants_reply),
-    WITHIN(status.life, 0, LIFE_GONE),
+    WITHIN(status.life, 0, LIFE_DONE),
     WITHIN(status.vote, 0, VOTE_NACK),
     FLAG(status.closed),
     NUMBER(status.expected),

@@ -165,6 +165,12 @@ static bool has_ended_well(const struct proc *p)
     return p->state == PROC_DEAD && p->ended_well && (p->is_done || p->has_left);
 }
 
+/* A rank that is done has trained, even if it had to be killed, or its node was cut off. */
+static bool has_trained(const struct proc *p)
+{
+    return has_ended_well(p) || (p->is_done && p->is_attached);
+}
+
 bool had_stepped_before_notice(const struct world *w)
 {
     return first_stepped_at(w) < w->first_notice_at;
@@ -189,8 +195,7 @@ void check_signal(struct world *w, int node, enum signal_target target)
         fail(w, "node %d signals processes when its commands have ended", node);
 }
 
-/* How long all supervisors together may have stood still. */
-static int64_t standstill(const struct world *w)
+int64_t standstill(const struct world *w)
 {
     int64_t sum = 0;
     for (int i = 0; i < w->s.nfaults; i++)
@@ -344,7 +349,8 @@ static void check_no_success(struct world *w, int node)
         if (w->hosts[i].knows_replaced && host->outcome == OUTCOME_COMPLETED)
             fail(w, "node %d says completed, and node %d knew that the job was taken over", node,
                  i);
-    if (w->s.nnodes == 1 && host->knows_replaced && host->outcome != OUTCOME_FAILED)
+    if (w->s.nnodes == 1 && host->knows_replaced && host->outcome != OUTCOME_FAILED &&
+        !(w->was_stopped && host->outcome == OUTCOME_STOPPED))
         fail(w, "the only node knew that the job was taken over, and says %s",
              verdict_name(host->outcome));
 }
@@ -501,8 +507,8 @@ void check_exit(struct world *w, int node)
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
         for (int i = 0; i < w->nall; i++)
-            if (!has_ended_well(&w->procs[i]))
-                fail(w, "node %d says completed, and process %d has not ended well", node, i);
+            if (!has_trained(&w->procs[i]))
+                fail(w, "node %d says completed, and process %d was not done", node, i);
         break;
     case OUTCOME_PREEMPTED:
         if (w->first_notice_at == 0)
@@ -774,6 +780,8 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
     if (!is_running || before->first_cause.fault)
         return;
     core_report(w->hosts[p->node].core, &report);
+    if (report.first_cause.fault == FAULT_LOST)
+        return; /* every rank was done, so the earlier loss had not ended the job */
     if (!report.first_cause.fault || (report.first_cause.pid != 1000 + p->index &&
                                       !is_same_hang(w, p, (int)report.first_cause.pid)))
         fail(w, "node %d knows that process %d has died, and does not report it", p->node,
@@ -969,6 +977,7 @@ void check_end(struct world *w)
         check_stop(w);
     check_saved_end(w);
     check_returned(w);
+    check_done(w);
     if (w->s.is_benign)
         check_benign(w);
     if (w->s.is_prompt && !any_is_done(w))

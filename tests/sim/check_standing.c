@@ -206,10 +206,11 @@ void check_saved_end(struct world *w)
     if (chief->outcome != OUTCOME_STOPPED && chief->outcome != OUTCOME_COMPLETED)
         fail(w, "the job was only to save and end, and node 0 says %s (%s)",
              verdict_name(chief->outcome), chief->why);
+    if (chief->outcome != OUTCOME_STOPPED || first_stepped_at(w) > w->end_at)
+        return; /* before the first step there is nothing to save */
     /* A rank that saves in the background is held one step later. */
     for (int i = 0; i < w->nall; i++)
-        if (chief->outcome == OUTCOME_STOPPED &&
-            w->procs[i].page_step > w->record + (w->s.style == STYLE_ASYNC ? w->s.stride[i] : 0))
+        if (w->procs[i].page_step > w->record + (w->s.style == STYLE_ASYNC ? w->s.stride[i] : 0))
             fail(w, "process %d has finished step %llu, and the job was ended with step %llu", i,
                  ull(w->procs[i].page_step), ull(w->record));
 }

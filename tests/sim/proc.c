@@ -192,7 +192,8 @@ static void finish(struct world *w, struct proc *p)
     p->finished_at = w->now;
     if (p->is_attached && p->is_done)
         say(w, p, &(struct procmsg){.type = PROCMSG_DONE, .step = p->step});
-    plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));
+    int64_t takes = rng_time(&w->rng, MS, 50 * MS);
+    plan(w, p, PROC_ENDING, p->is_done && p->is_attached ? takes + w->s.lingers[p->index] : takes);
     wake_collective(w);
     wake_savers(w);
 }

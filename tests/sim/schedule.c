@@ -592,6 +592,25 @@ static void draw_teardowns(struct schedule *s)
     }
 }
 
+/* Drawn apart, too. A rank that is done still writes, or hangs in its teardown. The supervisor must
+ * have a limit for a rank that never ends. */
+static void draw_lingerers(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 2468};
+    if (!rng_chance(&r, 60) || s->is_far || s->is_slowed || s->patience)
+        return;
+    bool is_watched = s->is_watched || rng_chance(&r, 500);
+    s->is_watched = is_watched;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        bool hangs = is_watched && rng_chance(&r, 200);
+        if (rng_chance(&r, 600))
+            s->lingers[i] = hangs ? SIM_FOR_EVER_NS : rng_time(&r, MS, 60 * S);
+    }
+    if (rng_chance(&r, 500)) /* a notice comes when the training is about to end, or over */
+        add(s, rng_chance(&r, 500) ? DO_TERM : DO_NOTICE,
+            draw_end(s) + rng_time(&r, -300 * MS, 30 * S), &r);
+}
+
 /* Every process trains as it should, each step takes the same, and nothing goes wrong. */
 static void draw_no_faults(struct schedule *s)
 {
@@ -767,6 +786,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_far(s);
     draw_standing(s);
     draw_patience(s);
+    draw_lingerers(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -873,6 +893,10 @@ void schedule_print(const struct schedule *s, FILE *out)
                 s->is_hidden[i] ? ", its failure hidden" : "", s->is_silent[i] ? ", silent" : "",
                 s->is_stubborn[i] ? ", stubborn" : "", s->reattaches[i] ? ", reattaches" : "",
                 s->is_unkillable[i] ? ", unkillable" : "");
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->lingers[i])
+            fprintf(out, "  process %d ends %.1f s after it is done\n", i,
+                    (double)s->lingers[i] / S);
     for (int i = 0; i < s->nnodes; i++)
         if (s->leftover[i])
             fprintf(out, "  node %d%s%s\n", i, leftovers[s->leftover[i]],

@@ -24,6 +24,7 @@
 /* The watchdog's limits: for the time without a step, and for an evaluation. */
 #define SIM_STAND_NS (60 * NS_PER_S)
 #define SIM_EVAL_NS  (90 * NS_PER_S)
+#define SIM_END_NS   (40 * NS_PER_S) /* for the end, when every rank is done */
 /* Longer than any schedule. */
 #define SIM_FOR_EVER_NS (3600 * NS_PER_S)
 #define SIM_FACTOR      2
@@ -107,6 +108,7 @@ struct schedule {
         is_terse[MAX_ALL],       /* ends by pch_close, without pch_done */
         is_bare[MAX_ALL];        /* has a handler of its own for SIGTERM */
     int64_t teardown[MAX_ALL]; /* from its death to its end; -1: its supervisor sees only the end */
+    int64_t lingers[MAX_ALL];  /* from its pch_done to its end; 0: it ends soon */
     bool misses_nodes;         /* a process fails when a node is lost */
     bool misses_procs;         /* a process fails when the files of a dead process are closed */
     int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
@@ -447,6 +449,10 @@ bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
 bool any_has_failed(const struct world *w);
+/* How long all supervisors together may have stood still. */
+int64_t standstill(const struct world *w);
+/* check_done.c */
+void check_done(struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
 void check_far(struct world *w);

@@ -568,11 +568,12 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->watchdog = (struct watchdog_plan){.mode = s->is_watched ? WATCHDOG_ON : WATCHDOG_OFF,
                                          .factor = SIM_FACTOR,
                                          .follows_timeout = true,
+                                         .end_ns = SIM_END_NS,
                                          .evidence_ns = 10 * S};
     for (int i = 0; i < PAGE_PHASES; i++)
         p->watchdog.limit_ns[i] = i == PAGE_EVAL ? SIM_EVAL_NS : SIM_STAND_NS;
     p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
-    p->exit = (struct exit_codes){42, 42, 42, 42, 43, 44};
+    p->exit = (struct exit_codes){42, 42, 42, 42, 43, 44, 0};
     p->restart = s->restart;
 }
 

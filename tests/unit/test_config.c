@@ -359,11 +359,11 @@ static const char everything_else[] =
     "--restart-fatal-codes 2,64-78 --restart-after-notice "
     " --watchdog-mode log --watchdog-start 0 --watchdog-train 1m --watchdog-eval 1h "
     "--watchdog-compile "
-    "3h --watchdog-save 4h --watchdog-factor 9 --watchdog-silence 5m --watchdog-diagnose ./d "
+    "3h --watchdog-save 4h --watchdog-end 5m --watchdog-factor 9 --watchdog-silence 5m --watchdog-diagnose ./d "
     "--watchdog-diagnose-wait 2m --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost "
     "2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
-    "--exit-stopped 7 --exit-reraise --events-file e --metrics-file m "
+    "--exit-stopped 7 --exit-done-killed 8 --exit-reraise --events-file e --metrics-file m "
     "--metrics-interval 5s --termination-log t -vv --log-format=json --logs-dir logs --no-logs-tee "
     "--logs-prefix "
     "--logs-max-size 3M --logs-keep 2 --logs-lines 7";
@@ -433,7 +433,8 @@ Test(config, binding_holds_what_all_nodes_must_share)
                            "exit.hang=42\n"
                            "exit.no_progress=43\n"
                            "exit.no_progress_after=3\n"
-                           "exit.stopped=44\n");
+                           "exit.stopped=44\n"
+                           "exit.done_killed=0\n");
     size_t len = strlen(text);
     cr_expect(config_binding(&l.config, text, len + 1));
     cr_expect(!config_binding(&l.config, text, len));

@@ -654,3 +654,20 @@ Test(core_nodes, a_slow_rank_is_named_by_node_0)
     assert_said(&walks[0], "rank 1 (node 1, ) is no longer slow");
     lose_letters();
 }
+
+/* The platform takes the machines one after the other, when every rank has said that it is done. */
+Test(core_nodes, a_node_that_is_lost_when_every_rank_is_done)
+{
+    begin_two();
+    for (int i = 0; i < WALK_NODES; i++)
+        says(&walks[i], 0, (struct procmsg){.type = PROCMSG_DONE, .step = 8});
+    deliver();
+    terminated(&walks[0]);
+    deliver();
+    line_closes(&walks[0], true);
+    assert_said(&walks[0], "lost: node 1 (): its supervisor has ended");
+    assert_did_not(&walks[0], "exit");
+    closes(&walks[0], 0);
+    ends(&walks[0], 0);
+    assert_did(&walks[0], "exit 0 completed");
+}

@@ -66,7 +66,12 @@ Test(core_verdict, a_failure_is_never_success)
     }
     cr_assert_eq(verdict_of_order(OUTCOME_PREEMPTED, 42), 42);
     cr_assert_eq(verdict_of_order(OUTCOME_COMPLETED, 0), 0);
-    cr_assert_eq(verdict_of_order(OUTCOME_COMPLETED, 42), 125);
+    cr_assert_eq(verdict_of_order(OUTCOME_COMPLETED, 9), 9, "ranks were killed when all were done");
+    cr_assert_eq(verdict_of_order(OUTCOME_COMPLETED, 256), 125);
+    struct exit_codes own = codes;
+    own.done_killed = 9;
+    cr_assert_eq(verdict_code(&own, OUTCOME_COMPLETED, 9), 9);
+    cr_assert_eq(verdict_code(&own, OUTCOME_COMPLETED, 0), 0);
     cr_assert_eq(verdict_code(&codes, OUTCOME__COUNT, 0), 125);
     cr_assert_str_eq(verdict_name(OUTCOME__COUNT), "unknown");
 }

@@ -233,7 +233,7 @@ PairTest(peers, malformed_message_ends_the_connection)
 PairTest(peers, what_is_wrong_with_a_message_is_said)
 {
     uint8_t frame[FRAME_MAX + 1] = {0};
-    struct peermsg msg = {.type = PEERMSG_STATUS, .status = {.life = LIFE_GONE + 1}};
+    struct peermsg msg = {.type = PEERMSG_STATUS, .status = {.life = LIFE_DONE + 1}};
     size_t size = peermsg_encode(&msg, frame, sizeof frame);
     expect_down(frame, size, "a field is out of its range");
     msg.status.life = LIFE_GONE;

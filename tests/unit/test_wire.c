@@ -175,7 +175,7 @@ static void any_text(char *text, size_t size)
 
 static void any_status(struct peer_status *s)
 {
-    ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->life, LIFE_GONE), UP_TO(s->vote, VOTE_NACK);
+    ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->life, LIFE_DONE), UP_TO(s->vote, VOTE_NACK);
     UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
     ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
         UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1),
@@ -508,7 +508,7 @@ static bool ranks_are_taken(uint16_t total, uint16_t first, uint8_t count, struc
 
 Test(peermsg, ranges)
 {
-    cr_assert(STATUS(.life = LIFE_GONE) && !STATUS(.life = LIFE_GONE + 1));
+    cr_assert(STATUS(.life = LIFE_DONE) && !STATUS(.life = LIFE_DONE + 1));
     cr_assert(STATUS(.vote = VOTE_NACK) && !STATUS(.vote = VOTE_NACK + 1));
     cr_assert(CAUSE(.fault = FAULT_GAVE_UP) && !CAUSE(.fault = FAULT_GAVE_UP + 1));
     cr_assert(!CAUSE(.fault = FAULT_EXIT, .at_ns = -1) &&

@@ -345,9 +345,9 @@ static void decide_finished(struct chief *chief)
 static void decide_running(struct chief *chief)
 {
     static void (*const decisions[])(struct chief *) = {
-        chief_decide_round,  decide_finished,         chief_decide_stop,
-        chief_decide_notice, chief_decide_checkpoint, chief_decide_hang,
-        chief_decide_period, chief_decide_slow,       chief_say_unattached,
+        chief_decide_round,  decide_finished,         chief_decide_stop, chief_decide_done,
+        chief_decide_notice, chief_decide_checkpoint, chief_decide_hang, chief_decide_period,
+        chief_decide_slow,   chief_say_unattached,
     };
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
@@ -429,6 +429,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {RUNNING, drains_until(chief)},
         {RUNNING, chief_period_until(chief)},
         {RUNNING, chief_hang_due_at(chief)},
+        {RUNNING, chief_done_until(chief)},
         {RUNNING, chief_saves_until(chief)},
         {RESTARTING, chief_restart_due_at(chief)},
         {STOPPING, chief->gen.leave_deadline},
@@ -466,6 +467,7 @@ static const char *state_of(const struct peer *peer)
     static const char *const lives[] = {
         [LIFE_WAITING] = "waiting",   [LIFE_RUNNING] = "running", [LIFE_ENDED] = "ended",
         [LIFE_FINISHED] = "finished", [LIFE_FAILED] = "failed",   [LIFE_GONE] = "gone",
+        [LIFE_DONE] = "done",
     };
     if (peer_is(peer, FACT_LOST))
         return "lost";

@@ -139,6 +139,9 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
     chief_set_fact(chief, peer, FACT_DONE,
                    is_known && (s->expected == 0 || s->done == s->expected));
+    chief_set_fact(chief, peer, FACT_OVER,
+                   peer_is(peer, FACT_DONE) &&
+                       (s->life == LIFE_DONE || s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
     chief_set_fact(chief, peer, FACT_RETURNED, has && s->attached == 0 && s->done > 0);
     chief_set_fact(chief, peer, FACT_ENDED,
                    has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
@@ -204,6 +207,11 @@ void chief_reset(struct chief *chief, struct peer *peer)
     peer->status.expected = PEERMSG_UNKNOWN;
     peer->stamp = (struct peer_stamp){0};
     peer->stops_given_up = 0;
+}
+
+bool chief_is_over(const struct chief *chief)
+{
+    return all_are(chief, FACT_OVER) && any_is(chief, FACT_ATTACHED);
 }
 
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer)

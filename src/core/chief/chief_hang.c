@@ -154,13 +154,18 @@ static bool is_news(struct chief *chief)
     return !is_known;
 }
 
-static void begin_to_examine(struct chief *chief)
+void chief_examine(struct chief *chief)
 {
     chief->gen.hang.is_examined = true;
     chief->gen.hang.until =
         chief->out->now + chief->params->watchdog.evidence_ns + WATCHDOG_WORD_NS;
     chief->order.examine++;
     chief->is_changed = true;
+}
+
+bool chief_has_examined(const struct chief *chief)
+{
+    return all_have_examined(chief) || chief->out->now >= chief->gen.hang.until;
 }
 
 static void examine(struct chief *chief)
@@ -171,7 +176,7 @@ static void examine(struct chief *chief)
     chief->gen.hang.is_one = count_beside(chief, furthest_behind(chief)) == 1;
     out_log(chief->out, chief->gen.hang.is_news ? LOG_WARN : LOG_DEBUG, "watchdog",
             "no rank makes progress: %s", text);
-    begin_to_examine(chief);
+    chief_examine(chief);
 }
 
 static void conclude(struct chief *chief)
@@ -209,7 +214,7 @@ static void begin_to_look(struct chief *chief)
     out_log(chief->out, LOG_WARN, "watchdog", "a rank gave up its wait for other ranks%s%s",
             chief->gen.hang.who[0] ? ": " : "", chief->gen.hang.who);
     if (!chief->gen.hang.is_examined)
-        begin_to_examine(chief);
+        chief_examine(chief);
 }
 
 bool chief_has_looked(struct chief *chief)
@@ -221,7 +226,7 @@ bool chief_has_looked(struct chief *chief)
     look_who_is_behind(chief);
     bool is_one = count_beside(chief, furthest_behind(chief)) == 1;
     bool may_more = !is_one && chief->out->now < chief->gen.hang.others_until;
-    return !may_more && (all_have_examined(chief) || chief->out->now >= chief->gen.hang.until);
+    return !may_more && chief_has_examined(chief);
 }
 
 const char *chief_who_is_behind(const struct chief *chief)
@@ -280,6 +285,8 @@ static bool hangs(struct chief *chief)
 void chief_decide_hang(struct chief *chief)
 {
     bool gave_up = any_is(chief, FACT_GAVE_UP) && !chief_notice_is_near(chief);
+    if (chief_is_over(chief))
+        return; /* chief_decide_done() has a limit for the end */
     if (gave_up && !chief->gen.hang.is_told && !chief_has_looked(chief))
         return;
     if (!hangs(chief)) {
@@ -295,8 +302,7 @@ void chief_decide_hang(struct chief *chief)
         return;
     } else if (!chief->gen.hang.is_examined) {
         examine(chief);
-    } else if ((all_have_examined(chief) || chief->out->now >= chief->gen.hang.until) &&
-               chief->out->now >= concludes_at(chief)) {
+    } else if (chief_has_examined(chief) && chief->out->now >= concludes_at(chief)) {
         conclude(chief);
     }
 }

@@ -90,7 +90,7 @@ void chief_look_for_losses(struct chief *chief)
 
 bool chief_losses_matter(const struct chief *chief)
 {
-    if (!any_is(chief, FACT_LOST))
+    if (!any_is(chief, FACT_LOST) || (chief_is_over(chief) && chief_notice_is_near(chief)))
         return false;
     if (!chief_is_deciding(chief))
         return true;

@@ -185,7 +185,7 @@ static void judge_notice(struct chief *chief)
 
 void chief_decide_notice(struct chief *chief)
 {
-    if (!chief->notice.is_live || chief->gen.is_trained)
+    if (!chief->notice.is_live || chief->gen.is_trained || chief_is_over(chief))
         return;
     judge_notice(chief);
     if (chief->params->save_mode != SAVE_ATTACH) {

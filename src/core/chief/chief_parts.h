@@ -41,6 +41,8 @@ void chief_note_uncommitted(struct chief *chief, uint64_t step);
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
 /* Forgets what this peer's previous supervisor, or its previous generation, told. */
 void chief_reset(struct chief *chief, struct peer *peer);
+/* Every rank of the job is done, and what still runs of it only has to end. */
+bool chief_is_over(const struct chief *chief);
 /* The peer is neither lost nor gone for good: without a connection it will be lost. */
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
 /* `says` holds for the newest STATUS of every node. For promises, which do not trust the facts. */
@@ -212,6 +214,18 @@ int64_t chief_hang_due_at(const struct chief *chief);
 bool chief_has_looked(struct chief *chief);
 /* "rank 1 (...) is behind: ..."; "": no rank has given up, or it is not known who is behind. */
 const char *chief_who_is_behind(const struct chief *chief);
+
+/* Makes every node examine its processes. */
+void chief_examine(struct chief *chief);
+/* Every node has examined its processes, or has had the time for it. */
+bool chief_has_examined(const struct chief *chief);
+
+/* --- chief_done.c: every rank is done --- */
+
+/* Ends the processes that have not ended in time. The job is completed. */
+void chief_decide_done(struct chief *chief);
+/* When they have had their time without a notice; CLOCK_NEVER: they may take any time. */
+int64_t chief_done_until(const struct chief *chief);
 
 /* --- chief_slow.c: slow ranks --- */
 

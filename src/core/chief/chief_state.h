@@ -38,6 +38,7 @@ enum fact {
     FACT_CLOSED,     /* it has seen the end of the round */
     FACT_WAITS,      /* every rank that saves waits for the commit */
     FACT_DONE,       /* every rank said that it is done, or returned by itself */
+    FACT_OVER,       /* as FACT_DONE, and none of its commands can begin another program */
     FACT_RETURNED,   /* without attaching, all its commands have ended by themselves with success */
     FACT_ENDED,      /* all its commands have ended, with success */
     FACT_FINISHED,   /* as FACT_ENDED, and no process of them is left */

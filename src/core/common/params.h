@@ -38,6 +38,7 @@ struct watchdog_plan {
     int64_t limit_ns[PAGE_PHASES];
     int factor;
     bool follows_timeout; /* a step's limit ends before the ranks' collectives give up */
+    int64_t end_ns;       /* how long the ranks may take to end when all are done, 0: for ever */
     int64_t silence_ns;   /* how long commands that do not attach may be silent, 0: for ever */
     int64_t evidence_ns;  /* how long an examination may take */
 };

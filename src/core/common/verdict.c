@@ -45,13 +45,14 @@ bool verdict_gives_way(enum outcome outcome)
 
 int verdict_of_order(enum outcome outcome, int code)
 {
-    bool fits = outcome == OUTCOME_COMPLETED ? code == 0 : code > 0 && code <= 255;
+    bool fits = code >= (outcome == OUTCOME_COMPLETED ? 0 : 1) && code <= 255;
     return fits ? code : EXIT_OWN_ERROR;
 }
 
 int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
 {
-    const int of[OUTCOME__COUNT] = {[OUTCOME_PREEMPTED] = codes->preempted,
+    const int of[OUTCOME__COUNT] = {[OUTCOME_COMPLETED] = code == codes->done_killed ? code : 0,
+                                    [OUTCOME_PREEMPTED] = codes->preempted,
                                     [OUTCOME_PREEMPTED_UNSAVED] = codes->preempted_unsaved,
                                     [OUTCOME_PREEMPTED_UNKNOWN] = codes->preempted,
                                     [OUTCOME_FAILED] = code,

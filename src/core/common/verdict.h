@@ -18,7 +18,8 @@ enum {
 
 /* "completed", "preempted", "preempted_unsaved"…: as in the report. */
 const char *verdict_name(enum outcome outcome);
-/* The exit code of an outcome. `code`: the code of the failed process, or of pchrun's own error. */
+/* The exit code of an outcome. `code`: the code of the failed process, of pchrun's own error, or of
+ * a completed job: 0, unless processes were killed. */
 int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code);
 /* The code that the chief ordered; EXIT_OWN_ERROR if it cannot belong to the outcome. */
 int verdict_of_order(enum outcome outcome, int code);

@@ -56,6 +56,37 @@ static int64_t node_deadline(const struct node *node)
     return clock_min(node->gen.end.deadline, by_notice);
 }
 
+/* A rank that returned by itself is done, even after a notice. But a rank that handles SIGTERM
+ * itself may have left for the notice. */
+bool node_rank_is_done(const struct node *node, const struct member *m)
+{
+    bool may_have_left = !m->is_shielded && grace_has_signal(&node->grace);
+    return m->is_done || (m->has_returned && !may_have_left);
+}
+
+/* A rank of this node has called pch_done, and its process has not ended. */
+static bool is_ending(const struct node *node, const struct member *m)
+{
+    const struct child *child = node_child_of(node, m->pid);
+    return m->is_done && (m->slot >= 0 || (child && child->state == CHILD_RUNNING));
+}
+
+/* A command without such a rank may be a shell that is about to start another program. A shell that
+ * died of the notice starts none. */
+bool node_is_over(const struct node *node)
+{
+    const struct ranks *ranks = &node->gen.ranks;
+    int ending = 0, running = 0;
+    for (int i = 0; i < ranks->n; i++) {
+        if (!node_rank_is_done(node, &ranks->members[i]))
+            return false;
+        ending += is_ending(node, &ranks->members[i]);
+    }
+    for (int i = 0; i < node->params->children; i++)
+        running += node->gen.children[i].state == CHILD_RUNNING && !node->gen.children[i].left_at;
+    return ranks_are_complete(ranks) && node->gen.nstarting == 0 && running <= ending;
+}
+
 void node_sweep_if_last(struct node *node)
 {
     bool is_under_way = ladder_is_active(&node->gen.ladder) && node->gen.has_signalled_tree;
@@ -88,7 +119,7 @@ void node_leave(struct node *node)
     if (node->is_alone)
         uplink_bye(&node->uplink);
     (void)PROMISE(5, node->out,
-                  (node->gen.end.outcome == OUTCOME_COMPLETED) == (node->gen.end.exit_code == 0));
+                  node->gen.end.outcome == OUTCOME_COMPLETED || node->gen.end.exit_code != 0);
     (void)PROMISE(6, node->out, !node_has_work(node) || node->gen.has_given_up);
     node_enter(node, NODE_DONE);
     out_act(node->out, &(struct action){.type = ACT_EXIT,
@@ -129,6 +160,18 @@ static void log_ending(struct node *node, const struct node_ending *ending)
             ending->why, ending->restarts ? "; restarting in place" : "");
 }
 
+/* The training is complete, but the processes of these ranks are cut short. */
+static void name_those_who_stay(struct node *node)
+{
+    for (int i = 0; i < node->gen.ranks.n; i++) {
+        const struct member *m = &node->gen.ranks.members[i];
+        if (is_ending(node, m))
+            out_log(node->out, LOG_WARN, "stop",
+                    "rank %d (process %d) was done, but has not ended: pchrun ends it", m->rank,
+                    m->pid);
+    }
+}
+
 static void keep_ending(struct node *node, const struct node_ending *ending)
 {
     const struct core_params *p = node->params;
@@ -147,6 +190,8 @@ void node_stop(struct node *node, const struct node_ending *ending)
     if (node->state >= NODE_STOPPING)
         return;
     log_ending(node, ending);
+    if (ending->outcome == OUTCOME_COMPLETED)
+        name_those_who_stay(node);
     keep_ending(node, ending);
     int64_t now = node->out->now, deadline = node_deadline(node);
     int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;

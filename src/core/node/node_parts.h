@@ -43,6 +43,10 @@ int64_t node_settles_at(const struct node *node);
 bool node_is_settling(const struct node *node);
 /* The commands have ended, their ends are settled, and the end waits for no leftover process. */
 bool node_is_finished(const struct node *node);
+/* The rank has trained to its end: it called pch_done, or returned by itself. */
+bool node_rank_is_done(const struct node *node, const struct member *m);
+/* Every rank is done, and each command that still runs has a rank that only has to end. */
+bool node_is_over(const struct node *node);
 /* Ends the processes that the ended commands left behind, unless that is under way. */
 void node_sweep_if_last(struct node *node);
 /* The supervisor ends. */

@@ -17,8 +17,9 @@ static enum peer_life life_of(const struct node *node)
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
     /* A pending notice and the last messages of attached processes are reported before the end. */
-    if (!node_commands_have_ended(node) || node->gen.notice_wants_steps || node_is_settling(node))
-        return LIFE_RUNNING;
+    bool has_ended = node_commands_have_ended(node);
+    if (!has_ended || node->gen.notice_wants_steps || node_is_settling(node))
+        return !has_ended && node_is_over(node) ? LIFE_DONE : LIFE_RUNNING;
     return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
 }
 
@@ -51,14 +52,6 @@ static void fill_fault(const struct node *node, struct peer_cause *cause)
     cause->ago_ns = node->out->now - f->at;
 }
 
-/* A rank that returned by itself is done, even after a notice. But a rank that handles SIGTERM
- * itself may have left for the notice. */
-static bool is_done(const struct node *node, const struct member *m)
-{
-    bool may_have_left = !m->is_shielded && grace_has_signal(&node->grace);
-    return m->is_done || (m->has_returned && !may_have_left);
-}
-
 /* No process has attached, and all commands have returned by themselves. After a signal from
  * outside this is unknown, because the signal may have reached them, too. */
 static bool have_returned(const struct node *node, uint8_t life)
@@ -78,7 +71,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->stepped = steps.have_stepped;
     status->done = have_returned(node, status->life);
     for (int i = 0; i < r->n; i++) {
-        status->done += is_done(node, &r->members[i]);
+        status->done += node_rank_is_done(node, &r->members[i]);
         status->live += !r->members[i].is_ended;
     }
     status->first_step = r->stride.offset;

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The end of a job whose ranks are all done. See chief_parts.h.
+ *
+ * The training is complete, whatever happens to the processes from now on. They may still write, or
+ * take down what they have built. A notice leaves them time until its deadline; without a notice
+ * they have watchdog.end. pchrun then ends them, and the job is completed.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/grace.h"
+
+/* A process may take longer to write what it keeps at its end than for a save. */
+static int64_t time_to_end(const struct chief *chief)
+{
+    const struct watchdog_plan *plan = &chief->params->watchdog;
+    int64_t by_saves = plan->factor * chief->save_ns;
+    return by_saves > plan->end_ns ? by_saves : plan->end_ns;
+}
+
+/* Since when no process of the job has ended or said anything. */
+static int64_t rests_since(const struct chief *chief)
+{
+    int64_t since = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        int64_t moved_at = peer->status_at - peer->status.watch.still_ns;
+        since = moved_at > since ? moved_at : since;
+    }
+    return since;
+}
+
+static int64_t limit_at(const struct chief *chief)
+{
+    const struct watchdog_plan *plan = &chief->params->watchdog;
+    bool has_limit = plan->end_ns > 0 && plan->mode != WATCHDOG_OFF;
+    if (!has_limit || !chief_is_over(chief) || all_are(chief, FACT_ENDED) ||
+        chief_notice_is_near(chief))
+        return CLOCK_NEVER;
+    return rests_since(chief) + time_to_end(chief);
+}
+
+int64_t chief_done_until(const struct chief *chief)
+{
+    int64_t at = limit_at(chief);
+    bool is_examined = at != CLOCK_NEVER && chief->gen.hang.is_examined;
+    return is_examined && at <= chief->out->now ? chief->gen.hang.until : at;
+}
+
+/* `because`: why they have no more time. */
+static void end(struct chief *chief, const char *because)
+{
+    char why[PEERMSG_WHY_SIZE] = "", who[128];
+    chief_tell_without(chief, FACT_ENDED, who, sizeof who);
+    str_addf(why, sizeof why, "every rank is done, but %s: pchrun ends the processes of %s",
+             because, who);
+    out_log(chief->out, LOG_WARN, "done", "%s", why);
+    chief_stop(chief, OUTCOME_COMPLETED, chief->params->exit.done_killed, why);
+}
+
+static void look_at_those_who_stay(struct chief *chief)
+{
+    char because[64], limit[32];
+    if (chief->out->now < limit_at(chief)) {
+        chief->gen.hang.is_examined = chief->gen.hang.is_told = false;
+        return;
+    }
+    str_duration(time_to_end(chief), limit, sizeof limit);
+    str_copy(because, sizeof because, "not every process has ended within ");
+    str_addf(because, sizeof because, "%s", limit);
+    if (!chief->gen.hang.is_examined) {
+        out_log(chief->out, LOG_WARN, "watchdog", "every rank is done, but %s", because);
+        chief_examine(chief);
+    } else if (!chief_has_examined(chief) || chief->gen.hang.is_told) {
+        return;
+    } else if (chief->params->watchdog.mode == WATCHDOG_ON) {
+        end(chief, because);
+    } else {
+        chief->gen.hang.is_told = true;
+        out_log(chief->out, LOG_ERROR, "watchdog",
+                "every rank is done, but %s; the job is left as it is (watchdog.mode is log)",
+                because);
+    }
+}
+
+/* A node that the platform has taken has no process that could still end. */
+static bool is_waited_for(const struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (!peer_is(&chief->peers[i], FACT_LOST) && !peer_is(&chief->peers[i], FACT_FINISHED))
+            return true;
+    return false;
+}
+
+void chief_decide_done(struct chief *chief)
+{
+    bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP && !all_are(chief, FACT_ENDED);
+    if (!chief_is_over(chief))
+        return;
+    if (any_is(chief, FACT_LOST) && !is_waited_for(chief))
+        end(chief, "a node is lost");
+    else if (is_hurried)
+        end(chief, "told to stop before all processes had ended");
+    else if (chief->out->now >= chief_abort_at(chief))
+        end(chief, "the notice leaves no more time");
+    else
+        look_at_those_who_stay(chief);
+}
