@@ -99,11 +99,12 @@ static void act_signal(struct world *w, int node, const struct action *a)
         proc_signal(w, world_proc(w, node, i), a->signal.number);
 }
 
-/* A process that says nothing is known to have given up when it has died. */
+/* A process that says nothing is known to have given up when it has died. One without a connection
+ * cannot say it. A message that is lost is repeated by a later heartbeat. */
 static bool has_told_to_give_up(const struct world *w, const struct proc *p)
 {
-    int64_t wait = 2 * w->s.delay_max + (w->s.says_so ? 0 : S);
-    return p->gave_up_at && w->now > p->gave_up_at + wait;
+    int64_t wait = 2 * w->s.delay_max + (w->s.says_so ? 0 : S) + (w->s.drop ? 4 * S : 0);
+    return p->gave_up_at && !p->is_cut && w->now > p->gave_up_at + wait;
 }
 
 static void act_gate(struct world *w, int node, const struct action *a)

@@ -302,6 +302,7 @@ static void name_last_to_end(const struct watchdog *dog, struct peer_watch *view
     if (!last)
         return;
     name_behind(dog, last, view);
+    view->behind_step = last->step; /* its last step may have come after the last look */
     view->behind_phase = (uint8_t)last->stand.phase;
     view->behind_count = 1;
 }
