@@ -93,10 +93,12 @@ struct peer_cause {
     uint8_t fault; /* enum peer_fault_kind; FAULT_NONE: no failure, and the rest is empty */
     int32_t node, rank, pid; /* rank -1: unknown; pid 0: not a process */
     int32_t code;            /* exit code; with FAULT_SIGNAL 128 and its number */
-    int64_t at_ns;           /* when, by node 0's CLOCK_MONOTONIC, as the node estimates it */
-    int64_t error_ns;        /* the largest error of at_ns; -1: no estimate */
-    int64_t ago_ns;          /* when, before the moment of sending */
-    int64_t wall_ns;         /* when, by the wall clock of its node: for people */
+    /* From when it counts, by node 0's CLOCK_MONOTONIC, as the node estimates it. A crash counts as
+     * a little earlier than it was seen. */
+    int64_t at_ns;
+    int64_t error_ns; /* the largest error of at_ns; -1: no estimate */
+    int64_t ago_ns;   /* from when it counts, before the moment of sending */
+    int64_t wall_ns;  /* when, by the wall clock of its node: for people */
     char host[64], text[512];
     char tail[1024]; /* the last lines of the process's standard error, "": they are not known */
 };

@@ -788,6 +788,18 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
              p->index);
 }
 
+/* A crash is seen later than the end of a process that misses the crashed one. This much later it
+ * still counts as the first failure. */
+static int64_t crash_lag(unsigned fault, int code)
+{
+    static const int codes[] = {128 + SIGSEGV, 128 + SIGBUS, 128 + SIGILL,
+                                128 + SIGFPE,  128 + SIGSYS, 128 + SIGKILL};
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+        if (fault == FAULT_SIGNAL && code == codes[i])
+            return 50 * NS_PER_MS;
+    return 0;
+}
+
 /* The nodes' clocks may differ. A time in a message is right within the error that the message
  * gives. Without such an error, the time is known as exactly as the message was fast. */
 void check_told(struct world *w, int node, const struct peermsg *msg)
@@ -805,25 +817,22 @@ void check_told(struct world *w, int node, const struct peermsg *msg)
         msg->stamp.generation != w->hosts[0].generation)
         return;
     const struct peer_cause *c = &msg->cause;
-    int64_t off = c->at_ns - w->hosts[0].clock - c->wall_ns;
-    int64_t error = c->error_ns >= 0 ? c->error_ns : w->now - c->wall_ns - c->ago_ns;
-    if (c->error_ns >= 0 && (off > error || off < -error))
+    int64_t off = c->at_ns - w->hosts[0].clock - c->wall_ns, lag = crash_lag(c->fault, c->code);
+    int64_t error = c->error_ns >= 0 ? c->error_ns : w->now - c->wall_ns - c->ago_ns + lag;
+    if (c->error_ns >= 0 && (off > error || off < -error - lag))
         fail(w, "node %d is wrong by %lld us about when it failed, and says %lld us at most", node,
              (long long)(off / 1000), (long long)(error / 1000));
     if (!host->told.is_known || c->wall_ns <= host->told.wall)
         host->told = (struct told){.is_known = true, .wall = c->wall_ns, .error = error};
 }
 
-/* A crash is seen later than the end of a process that misses the crashed one. Returns how much
- * later a crash still counts as the first failure. */
-static int64_t seen_late(const struct core_report *report)
+/* How much later than another failure the first cause may have been seen. A process that said why
+ * it fails gave the time, however it ended later. */
+static int64_t seen_late(const struct world *w, const struct core_report *report)
 {
-    static const int codes[] = {128 + SIGSEGV, 128 + SIGBUS, 128 + SIGILL,
-                                128 + SIGFPE,  128 + SIGSYS, 128 + SIGKILL};
-    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
-        if (report->first_cause.fault == FAULT_SIGNAL && report->first_cause.code == codes[i])
-            return 50 * NS_PER_MS;
-    return 0;
+    const struct peer_cause *c = &report->first_cause;
+    bool has_said_why = c->pid >= 1000 && w->procs[c->pid - 1000].confessed_at;
+    return has_said_why ? 0 : crash_lag(c->fault, c->code);
 }
 
 /* True if the times are exact enough to compare a crash with the end of a process that misses the
@@ -871,7 +880,7 @@ static void check_first(struct world *w)
              r->first_cause.pid - 1000);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct told *told = &w->hosts[i].told;
-        int64_t error = told->error + named->told.error + seen_late(r);
+        int64_t error = told->error + named->told.error + seen_late(w, r);
         if (told->is_known && r->first_cause.wall_ns > told->wall + error)
             fail(w, "node 0 names the failure of node %d, and that of node %d was %lld us before",
                  node, i, (long long)((r->first_cause.wall_ns - told->wall) / 1000));
@@ -888,7 +897,8 @@ static void check_all_told(struct world *w)
         return;
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
-        int64_t error = host->told.error + w->hosts[r->first_cause.node].told.error + seen_late(r);
+        int64_t error =
+            host->told.error + w->hosts[r->first_cause.node].told.error + seen_late(w, r);
         if (host->failed.is_known && r->first_cause.wall_ns > host->failed.wall + error)
             fail(w, "node %d had failed %lld us before what node 0 names", i,
                  (long long)((r->first_cause.wall_ns - host->failed.wall) / 1000));

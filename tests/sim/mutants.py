@@ -171,6 +171,7 @@ MUTANTS = [
      "if (cause_is_same(first, &chief->gen.cause))", ""),
     ("clocks-are-not-compared", "common/cause.c", "time_of",
      "told->error_ns >= 0 && told->at_ns < latest ? told->at_ns :", ""),
+    ("told-crash-counts-earlier", "node/node_cause.c", "node_counts_from", "fault->is_told ? fault->at :", ""),
     ("crash-counts-when-it-is-seen", "common/cause.c", "cause_counts_from",
      "is_crash(fault, code) ? at - CRASH_LAG_NS :", ""),
     ("clocks-are-taken-for-equal", "node/uplink.c", "clockoff_theirs", "ours + sample->offset", "ours"),

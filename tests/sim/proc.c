@@ -204,18 +204,6 @@ static void leave(struct world *w, struct proc *p)
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 200 * MS));
 }
 
-void proc_signal(struct world *w, struct proc *p, int number)
-{
-    if (!proc_is_alive(p) || w->s.is_unkillable[p->index])
-        return;
-    bool ends = number == SIGKILL || (number == SIGTERM && !p->is_attached &&
-                                      !w->s.is_stubborn[p->index] && p->state != PROC_ATTACHING);
-    if (ends && number == SIGTERM && !w->s.dies_of_term)
-        plan(w, p, PROC_ENDING, w->s.save_time[p->index]); /* saves by itself and ends with 0 */
-    else if (ends)
-        proc_die(w, p, number);
-}
-
 /* The program's own handler ends the training, and the program returns 0. */
 void proc_catch(struct world *w, struct proc *p)
 {
@@ -237,6 +225,36 @@ void proc_confess(struct world *w, struct proc *p, int64_t lingers)
     say(w, p, &msg);
     p->dies_with = 3 << 8;
     plan(w, p, PROC_ENDING, lingers);
+}
+
+/* An exception hook reports the signal of the supervisor as a failure. Then the process ends with a
+ * failure, is killed from outside, or hangs until its supervisor kills it. */
+static void answer_term(struct world *w, struct proc *p)
+{
+    struct rng r = {w->s.seed + (uint64_t)w->now + (uint64_t)p->index};
+    int64_t lingers = rng_time(&r, MS, 60 * MS);
+    int how = (int)rng_below(&r, 3);
+    if (!w->s.answers_term || !p->is_attached || !p->is_connected || p->state == PROC_ENDING)
+        return;
+    proc_confess(w, p, lingers);
+    if (how == 1)
+        p->dies_with = SIGKILL;
+    else if (how == 2)
+        plan(w, p, PROC_HUNG, -1);
+}
+
+void proc_signal(struct world *w, struct proc *p, int number)
+{
+    if (!proc_is_alive(p) || w->s.is_unkillable[p->index])
+        return;
+    if (number == SIGTERM)
+        answer_term(w, p);
+    bool ends = number == SIGKILL || (number == SIGTERM && !p->is_attached &&
+                                      !w->s.is_stubborn[p->index] && p->state != PROC_ATTACHING);
+    if (ends && number == SIGTERM && !w->s.dies_of_term)
+        plan(w, p, PROC_ENDING, w->s.save_time[p->index]); /* saves by itself and ends with 0 */
+    else if (ends)
+        proc_die(w, p, number);
 }
 
 /* Tells when it will give up. */

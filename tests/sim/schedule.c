@@ -710,6 +710,13 @@ static void draw_handlers(struct schedule *s)
         s->is_bare[i] = has_some && rng_chance(&r, 500);
 }
 
+/* Drawn apart, too. Such a report is no earlier failure, however the process ends then. */
+static void draw_answers(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 2345};
+    s->answers_term = s->attaches && rng_chance(&r, 50);
+}
+
 /* Drawn apart, too, and only if nothing else happens: a notice stands when the job starts, on one
  * node or on each, and leaves more than the grace. */
 static void draw_standing(struct schedule *s)
@@ -782,6 +789,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_stop(s);
     draw_teardowns(s);
     draw_handlers(s);
+    draw_answers(s);
     draw_pace(s);
     draw_far(s);
     draw_standing(s);

@@ -93,6 +93,7 @@ struct schedule {
     bool attaches;     /* else the program does not use libpch */
     bool is_forwarded; /* does not attach; its supervisor passes the signal on */
     bool dies_of_term;
+    bool answers_term; /* an attached process says why it fails when its supervisor ends it */
     enum save_style style;
     uint64_t first_step, last_step, declared_last;
     uint64_t stride[MAX_ALL];

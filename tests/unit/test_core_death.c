@@ -99,6 +99,38 @@ Test(core_death, of_our_sigkill_is_no_crash)
     cr_assert_eq(report.first_cause.code, 137);
 }
 
+/* Rank 1 has failed. Rank 0 answers our SIGTERM with a reason, and is killed just then, not by us.
+ * The time of a crash is uncertain, but a reason has its own time. */
+Test(core_death, that_was_told_counts_from_its_report)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    exited(w, 1, 7 << 8);
+    assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
+    now += 5 * MS;
+    says_why(w, 0);
+    now += 5 * MS;
+    found_killed(w, 0);
+    struct core_report report = report_of(w);
+    cr_assert_eq(report.first_cause.pid, 1001, "%s", report.first_cause.text);
+    cr_assert_eq(report.first_cause.code, 7);
+}
+
+/* The same on another node, before it has heard of the end. */
+Test(core_death, that_was_told_on_another_node_counts_from_its_report)
+{
+    begin_two();
+    exited(&walks[0], 0, 7 << 8);
+    now += 5 * MS;
+    says_why(&walks[1], 0);
+    now += 5 * MS;
+    found_killed(&walks[1], 0);
+    deliver();
+    struct core_report report = report_of(&walks[0]);
+    cr_assert_eq(report.first_cause.node, 0, "%s", report.first_cause.text);
+    cr_assert_eq(report.first_cause.code, 7);
+}
+
 /* The rank that missed the killed rank ends first. The kill is seen later, and is still the first
  * cause. */
 Test(core_death, comes_before_that_of_who_missed_it)

@@ -29,11 +29,6 @@ int64_t cause_counts_from(unsigned fault, int code, int64_t at)
     return is_crash(fault, code) ? at - CRASH_LAG_NS : at;
 }
 
-static int64_t counts_from(const struct peer_cause *cause)
-{
-    return cause_counts_from(cause->fault, cause->code, cause->at_ns);
-}
-
 static bool is_one(const struct peer_cause *a, const struct peer_cause *b)
 {
     return a->fault == b->fault && a->node == b->node && a->rank == b->rank && a->pid == b->pid &&
@@ -77,9 +72,9 @@ static struct peer_cause *place_for(struct causes *causes, const struct peer_cau
     if (causes->n < CAUSES_MAX)
         return &causes->list[causes->n++];
     for (int i = 1; i < causes->n; i++)
-        if (counts_from(&causes->list[i]) > counts_from(latest))
+        if (causes->list[i].at_ns > latest->at_ns)
             latest = &causes->list[i];
-    return counts_from(cause) < counts_from(latest) ? latest : NULL;
+    return cause->at_ns < latest->at_ns ? latest : NULL;
 }
 
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told)
@@ -101,7 +96,7 @@ const struct peer_cause *causes_first(const struct causes *causes)
 {
     const struct peer_cause *first = NULL;
     for (int i = 0; i < causes->n; i++)
-        if (!first || counts_from(&causes->list[i]) < counts_from(first))
+        if (!first || causes->list[i].at_ns < first->at_ns)
             first = &causes->list[i];
     return first;
 }

@@ -24,8 +24,8 @@ static inline bool cause_is_process(unsigned fault)
            fault == FAULT_GAVE_UP;
 }
 
-/* The time of a failure for the order of failures. A crash counts as a little earlier than it was
- * seen, because its consequences may be seen first. Fault and code as in a peer_cause. */
+/* From when a failure counts in the order of failures, if it was seen `at`. A crash counts as a
+ * little earlier, because its consequences may be seen first. Fault and code as in a peer_cause. */
 int64_t cause_counts_from(unsigned fault, int code, int64_t at);
 /* A node has told its first failure; `now` is node 0's clock. */
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);

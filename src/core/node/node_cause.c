@@ -11,6 +11,11 @@
 
 #include <stdio.h>
 
+int64_t node_counts_from(const struct node_fault *fault)
+{
+    return fault->is_told ? fault->at : cause_counts_from(fault->kind, fault->code, fault->at);
+}
+
 /* A process that we end may die in many ways; none of them is a failure. Two processes failed
  * before our signal, although their exit came after it: one gave its reason earlier, the other was
  * already dead. */
@@ -21,10 +26,8 @@ static bool counts(const struct node *node, const struct node_fault *fault)
                            (node->state > NODE_RUNNING && verdict_gives_way(node->gen.end.outcome));
     if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
         return true;
-    int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
-    bool is_earlier =
-        node->gen.fault.kind == FAULT_NONE ||
-        at < cause_counts_from(node->gen.fault.kind, node->gen.fault.code, node->gen.fault.at);
+    int64_t at = node_counts_from(fault);
+    bool is_earlier = node->gen.fault.kind == FAULT_NONE || at < node_counts_from(&node->gen.fault);
     bool is_before_end = node->state <= NODE_RUNNING ||
                          ((fault->is_told || fault->was_dead) && at < node->gen.stopped_at);
     return is_earlier && is_before_end;

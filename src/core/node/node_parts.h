@@ -10,6 +10,9 @@
 
 /* --- node_cause.c: the first failure of this node, and of the job --- */
 
+/* The time of the failure for the order of failures: that of a crash is a little earlier than it
+ * was seen. But a process that told its failure gave the time, however it ended later. */
+int64_t node_counts_from(const struct node_fault *fault);
 /* The first failure counts. Failures that come from our own signals do not. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
 /* Adds the reason that the process gave at `at` (0: unknown), with its code. "": it gave none. */

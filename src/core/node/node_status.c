@@ -47,9 +47,10 @@ static void fill_fault(const struct node *node, struct peer_cause *cause)
     const struct node_fault *f = &node->gen.fault;
     if (f->kind == FAULT_NONE || node->gen.fault_wants_steps)
         return;
+    int64_t at = node_counts_from(f);
     node_describe_fault(node, cause);
-    uplink_clock(&node->uplink, f->at, &cause->at_ns, &cause->error_ns);
-    cause->ago_ns = node->out->now - f->at;
+    uplink_clock(&node->uplink, at, &cause->at_ns, &cause->error_ns);
+    cause->ago_ns = node->out->now - at;
 }
 
 /* No process has attached, and all commands have returned by themselves. After a signal from
