@@ -343,12 +343,25 @@ static size_t signal_attached(const struct children *children, int number)
     return sent;
 }
 
-/* Signals the processes whose environment names a rank. */
+/* A command that has ended may not be reaped yet. */
+static bool any_runs(const struct children *children)
+{
+    struct proc proc;
+    for (int i = 0; i < children->count; i++)
+        if (proc_read(children->list[i].watch.pid, &proc) && !proc_is_dead(&proc))
+            return true;
+    return false;
+}
+
+/* Signals the processes whose environment names a rank. If no command is left, what the commands
+ * left behind takes their place. */
 static size_t signal_named(struct children *children, int number)
 {
     struct tree_job job = tree_job(children);
     struct proc ranks[CORE_SLOTS_MAX];
     size_t n = tree_ranks(&job, ranks, CORE_SLOTS_MAX);
+    if (n == 0 && !any_runs(children))
+        n = tree_tops(&job, ranks, CORE_SLOTS_MAX);
     for (size_t i = 0; i < n && i < CORE_SLOTS_MAX; i++)
         signal_rank(&ranks[i], number);
     return n;

@@ -286,6 +286,22 @@ size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max)
     return n;
 }
 
+size_t tree_tops(const struct tree_job *job, struct proc *ret, size_t max)
+{
+    struct tree tree = {0};
+    size_t n = 0;
+    tree_scan(&tree, job);
+    for (size_t i = 0; i < tree.n; i++) {
+        if (tree.entries[i].parent >= 0)
+            continue;
+        if (n < max)
+            ret[n] = tree.entries[i].proc;
+        n++;
+    }
+    tree_free(&tree);
+    return n;
+}
+
 char *tree_describe(const struct tree_job *job, char *text, size_t size)
 {
     enum { NAMED_MAX = 8 };

@@ -74,6 +74,24 @@ def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, co
     assert len(said) == is_told, job.err
 
 
+@pytest.mark.parametrize("mode, asked", [("forward", "TERM"), ("attach", "TERM"), ("signal", "USR1")])
+@pytest.mark.parametrize("count", [[], ["-n", "1"]], ids=["no rank", "a rank"])
+def test_a_program_below_a_shell_may_save(world, mode, asked, count):
+    """conda#10351: the shell dies of the signal. The program below it was left over, and killed stop.term_wait later,
+    or got SIGTERM right after it was asked to save."""
+    job = world.launch(*count, "--save-mode", mode, "--save-signal", "USR1", "--stop-term-wait", "100ms", "--grace", "60s",
+                       "--", "sh", "-c", '"$0" "$@"; exit $?', world.actor, "record", "all", "say", "ready", "until",
+                       asked, "say", "asked", "hold", world.hold("save"), "say", "saved", "exit", "0")
+    world.events.wait("ready")
+    job.send(TERM)
+    world.events.wait("asked")
+    world.go_on("save")
+    world.events.wait("saved")
+    assert job.finish() == PREEMPTED
+    assert [event["name"] for event in world.events.all("signal")] == [asked]
+    assert f"has died of SIG{asked}, the very signal that it was asked with" in job.err
+
+
 def test_the_signal_of_the_notice_is_not_that_of_the_save(world):
     """Slurm's --signal=USR1@60 as the notice, and the program's own signal to save on."""
     job = start(world, "--save-mode", "signal", "--save-signal", "USR2", "--signals",

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals to pchrun."""
 
+import contextlib
+import json
 import os
 import signal
 import time
 
 import pytest
 
-from harness import (APART, DEADLINE, PREEMPTED, SLACK, children_of, is_alive, leaks_unseen, read_proc,
-                     signal_set, stat_fields, state_of, wait_until)
+from harness import (APART, DEADLINE, PREEMPTED, SLACK, children_of, commands_of, descendants_of, is_alive, leaks_unseen,
+                     read_proc, signal_set, stat_fields, state_of, wait_until)
 from nodes import free_port
 
 TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
@@ -18,6 +20,34 @@ TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
 def recorder(world):
     """A pchrun whose program writes down every signal, and ends with 5 after SIGUSR2."""
     return lambda *options: world.act("record all say ready until USR2 exit 5", options=options)
+
+
+# --- a signal to all processes ---------------------------------------------------------------------
+
+@pytest.mark.parametrize("shell", [False, True], ids=["command", "shell"])
+def test_the_commands_die_of_the_notice_before_it_comes(world, shell):
+    """KempnerForge#177: Slurm signals every process of a job, and pchrun last. A command that is still importing dies
+    of it, and that was a failure with 143."""
+    above = ["sh", "-c", '"$0" "$@"; exit $?'] if shell else []
+    job = world.launch("-n", "2", "--", *above, world.actor, "say", "ready", "pause")
+    world.events.wait("ready", count=2)
+    for pid in reversed(descendants_of(job.pid)):
+        with contextlib.suppress(ProcessLookupError):  # a shell ends when its command has
+            os.kill(pid, TERM)
+    wait_until(lambda: not commands_of(job.pid), "the commands have ended")
+    job.end_by(TERM, PREEMPTED)
+    assert "perhaps a notice to all processes" in job.err
+
+
+def test_a_command_that_alone_is_signalled_has_failed(world):
+    """No notice follows. The failure counts from the death of the command, not from the end of the wait."""
+    report = world.root / "report.json"
+    job = world.launch("--report", report, "-n", "2", "--", world.actor, "say", "ready", "pause")
+    world.events.wait("ready", count=2)
+    os.kill(children_of(job.pid)[0], TERM)
+    assert job.finish() == 128 + TERM
+    cause = json.loads(report.read_text())["first_cause"]
+    assert cause["signal"] == TERM, cause
 
 
 # --- before the fork ------------------------------------------------------------------------------

@@ -205,11 +205,12 @@ int64_t standstill(const struct world *w)
 }
 
 /* A node ends the processes that its commands left behind soon after the commands, however much
- * time is left. */
+ * time is left. But after a command that died of the notice they may save until the deadline. */
 static int64_t sweep_limit(const struct world *w, int node)
 {
     bool needs_kill = w->s.leftover[node] == LEFTOVER_STUBBORN && !w->s.leaves_leftovers;
-    return standstill(w) + (needs_kill ? 11 * S : S);
+    int64_t may_save = w->hosts[node].has_died_of_term ? S + w->s.most_grace : 0;
+    return standstill(w) + (needs_kill ? 11 * S : S) + may_save;
 }
 
 void check_leftover(struct world *w, int node)
@@ -653,7 +654,7 @@ static bool attaches_late(const struct world *w)
 /* With nothing but a notice, and enough time, every rank must have saved, once. */
 static void check_benign(struct world *w)
 {
-    if (any_is_done(w))
+    if (any_is_done(w) || (w->s.signals_all && any_has_failed(w)))
         return;
     bool may_miss = attaches_late(w);
     if (!w->s.restart.after_notice)
@@ -708,8 +709,7 @@ static void check_withdrawn(struct world *w)
              verdict_name(w->hosts[0].outcome), w->hosts[0].why);
 }
 
-/* The others detect a dead supervisor within the heartbeat's time-out. All nodes leave soon after.
- */
+/* The others detect a dead supervisor within the heartbeat's time-out, and soon leave. */
 static void check_losses(struct world *w)
 {
     static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
@@ -782,147 +782,12 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
     core_report(w->hosts[p->node].core, &report);
     if (report.first_cause.fault == FAULT_LOST)
         return; /* every rank was done, so the earlier loss had not ended the job */
+    if (w->s.signals_all && report.first_cause.code == 128 + SIGTERM)
+        return; /* that command has died earlier */
     if (!report.first_cause.fault || (report.first_cause.pid != 1000 + p->index &&
                                       !is_same_hang(w, p, (int)report.first_cause.pid)))
         fail(w, "node %d knows that process %d has died, and does not report it", p->node,
              p->index);
-}
-
-/* A crash is seen later than the end of a process that misses the crashed one. This much later it
- * still counts as the first failure. */
-static int64_t crash_lag(unsigned fault, int code)
-{
-    static const int codes[] = {128 + SIGSEGV, 128 + SIGBUS, 128 + SIGILL,
-                                128 + SIGFPE,  128 + SIGSYS, 128 + SIGKILL};
-    for (size_t i = 0; i < ARRAY_LEN(codes); i++)
-        if (fault == FAULT_SIGNAL && code == codes[i])
-            return 50 * NS_PER_MS;
-    return 0;
-}
-
-/* The nodes' clocks may differ. A time in a message is right within the error that the message
- * gives. Without such an error, the time is known as exactly as the message was fast. */
-void check_told(struct world *w, int node, const struct peermsg *msg)
-{
-    struct host *host = &w->hosts[node];
-    if (node == 0 && !host->told.is_known && !host->has_exited) {
-        struct core_report report;
-        core_report(host->core, &report);
-        bool is_ending = report.outcome != OUTCOME_UNKNOWN || report.state == NODE_RESTARTING;
-        bool is_own = report.is_cause_here && !is_ending;
-        host->told = (struct told){.is_known = is_own, .wall = report.first_cause.wall_ns};
-    }
-    if (!msg || msg->type != PEERMSG_STATUS || msg->cause.fault == FAULT_NONE ||
-        w->hosts[0].has_exited || node >= w->s.nnodes ||
-        msg->stamp.generation != w->hosts[0].generation)
-        return;
-    const struct peer_cause *c = &msg->cause;
-    int64_t off = c->at_ns - w->hosts[0].clock - c->wall_ns, lag = crash_lag(c->fault, c->code);
-    int64_t error = c->error_ns >= 0 ? c->error_ns : w->now - c->wall_ns - c->ago_ns + lag;
-    if (c->error_ns >= 0 && (off > error || off < -error - lag))
-        fail(w, "node %d is wrong by %lld us about when it failed, and says %lld us at most", node,
-             (long long)(off / 1000), (long long)(error / 1000));
-    if (!host->told.is_known || c->wall_ns <= host->told.wall)
-        host->told = (struct told){.is_known = true, .wall = c->wall_ns, .error = error};
-}
-
-/* How much later than another failure the first cause may have been seen. A process that said why
- * it fails gave the time, however it ended later. */
-static int64_t seen_late(const struct world *w, const struct core_report *report)
-{
-    const struct peer_cause *c = &report->first_cause;
-    bool has_said_why = c->pid >= 1000 && w->procs[c->pid - 1000].confessed_at;
-    return has_said_why ? 0 : crash_lag(c->fault, c->code);
-}
-
-/* True if the times are exact enough to compare a crash with the end of a process that misses the
- * crashed one. */
-static bool knows_times(const struct world *w)
-{
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].told.is_known && w->hosts[i].told.error > 5 * NS_PER_MS)
-            return false;
-    return true;
-}
-
-/* True if no node was cut off, so that every failure could be reported. */
-static bool all_could_tell(const struct world *w)
-{
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].cut_until)
-            return false;
-    return true;
-}
-
-/* The failure that ended the job was the first that was reported before all nodes left. */
-static void check_first(struct world *w)
-{
-    const struct host *chief = &w->hosts[0];
-    const struct core_report *r = &chief->report;
-    if (!chief->has_exited || !r->first_cause.fault || r->first_cause.fault == FAULT_LOST ||
-        !r->first_cause.pid) /* the job was replaced */
-        return;
-    int node = r->first_cause.node;
-    const struct host *named = &w->hosts[node];
-    if (chief->outcome == OUTCOME_FAILED && chief->code != r->first_cause.code)
-        fail(w, "node 0 exits with %d, and names a failure with %d", chief->code,
-             r->first_cause.code);
-    int64_t ended_at =
-        r->first_cause.code == 128 + SIGKILL ? named->killed_at : named->signalled_at;
-    if (r->first_cause.fault == FAULT_SIGNAL && ended_at && ended_at < r->first_cause.wall_ns)
-        fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
-             node);
-    /* A process that lives on after the end of its connection counts as dying since that end. */
-    if (r->first_cause.pid > 0 && !standstill(w) && all_could_tell(w) &&
-        (!w->is_seen_late || knows_times(w)) && w->procs[r->first_cause.pid - 1000].has_missed &&
-        !w->procs[r->first_cause.pid - 1000].is_cut)
-        fail(w, "node 0 names process %d, which failed only because another had ended",
-             r->first_cause.pid - 1000);
-    for (int i = 0; i < w->s.nnodes; i++) {
-        const struct told *told = &w->hosts[i].told;
-        int64_t error = told->error + named->told.error + seen_late(w, r);
-        if (told->is_known && r->first_cause.wall_ns > told->wall + error)
-            fail(w, "node 0 names the failure of node %d, and that of node %d was %lld us before",
-                 node, i, (long long)((r->first_cause.wall_ns - told->wall) / 1000));
-    }
-}
-
-/* No node was cut off, so each node has reported its first failure before all left. */
-static void check_all_told(struct world *w)
-{
-    const struct host *chief = &w->hosts[0];
-    const struct core_report *r = &chief->report;
-    if (!r->first_cause.fault || r->first_cause.fault == FAULT_LOST || !r->first_cause.pid ||
-        chief->exit_at > chief->stopped_at + 20 * S)
-        return;
-    for (int i = 0; i < w->s.nnodes; i++) {
-        const struct host *host = &w->hosts[i];
-        int64_t error =
-            host->told.error + w->hosts[r->first_cause.node].told.error + seen_late(w, r);
-        if (host->failed.is_known && r->first_cause.wall_ns > host->failed.wall + error)
-            fail(w, "node %d had failed %lld us before what node 0 names", i,
-                 (long long)((r->first_cause.wall_ns - host->failed.wall) / 1000));
-    }
-}
-
-static void check_same_cause(struct world *w)
-{
-    const struct core_report *a = &w->hosts[0].report;
-    for (int i = 1; i < w->s.nnodes; i++) {
-        const struct core_report *b = &w->hosts[i].report;
-        if (a->first_cause.fault != b->first_cause.fault || !str_is(a->why, b->why))
-            fail(w, "node 0 says \"%s\", and node %d \"%s\"", a->why, i, b->why);
-        if (!a->first_cause.fault)
-            continue;
-        if (a->first_cause.node != b->first_cause.node ||
-            a->first_cause.rank != b->first_cause.rank ||
-            a->first_cause.pid != b->first_cause.pid ||
-            a->first_cause.code != b->first_cause.code ||
-            a->first_cause.wall_ns != b->first_cause.wall_ns ||
-            !str_is(a->first_cause.text, b->first_cause.text))
-            fail(w, "node 0 names the cause \"%s\", and node %d \"%s\"", a->first_cause.text, i,
-                 b->first_cause.text);
-    }
 }
 
 /* A node that gets a request for the end of the job tells the others. The job is not started again,
@@ -983,6 +848,7 @@ void check_end(struct world *w)
                  w->hosts[i].why, w->hosts[0].code, w->hosts[0].why);
     check_same_cause(w);
     check_all_told(w);
+    check_signalled(w);
     if (w->stop_at)
         check_stop(w);
     check_saved_end(w);

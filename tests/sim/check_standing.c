@@ -8,6 +8,7 @@
 #include "core/common/grace.h"
 #include "core/common/verdict.h"
 
+#include <signal.h>
 #include <string.h>
 
 #define S NS_PER_S
@@ -226,4 +227,19 @@ void check_gave_up(struct world *w, int node)
     if (strstr(host->why, SIM_GAVE_UP) || (is_known && strstr(host->why, "signal 6 ")))
         fail(w, "a process gave up its wait for one that hangs, and node %d says failed: %s", node,
              host->why);
+}
+
+/* A scheduler has signalled every process, and commands have died of the signal before their
+ * supervisor had it. That is no failure. */
+void check_signalled(struct world *w)
+{
+    const struct core_report *r = &w->hosts[0].report;
+    if (any_ended_in_silence(w))
+        return;
+    for (int i = 0; i < w->s.nfaults; i++)
+        if (w->s.faults[i].kind != DO_TERM)
+            return;
+    if (w->s.signals_all && w->hosts[0].outcome == OUTCOME_FAILED &&
+        r->first_cause.code == 128 + SIGTERM)
+        fail(w, "every process was signalled, and node 0 says failed: %s", w->hosts[0].why);
 }

@@ -717,6 +717,14 @@ static void draw_answers(struct schedule *s)
     s->answers_term = s->attaches && rng_chance(&r, 50);
 }
 
+/* Drawn apart, too. As Slurm signals the processes of a task: descendants first. */
+static void draw_signals(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1357};
+    s->signals_all =
+        s->dies_of_term && !has_fault(s, 1U << DO_PAUSE | 1U << DO_FREEZE) && rng_chance(&r, 300);
+}
+
 /* Drawn apart, too, and only if nothing else happens: a notice stands when the job starts, on one
  * node or on each, and leaves more than the grace. */
 static void draw_standing(struct schedule *s)
@@ -768,7 +776,7 @@ static bool is_saved_end(const struct schedule *s)
 static bool draws_shells(const struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1234};
-    return s->is_benign && !s->leaves_leftovers && rng_chance(&r, 250);
+    return s->is_benign && !s->signals_all && !s->leaves_leftovers && rng_chance(&r, 250);
 }
 
 void schedule_draw(struct schedule *s, uint64_t seed)
@@ -795,6 +803,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_standing(s);
     draw_patience(s);
     draw_lingerers(s);
+    draw_signals(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);

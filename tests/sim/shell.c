@@ -40,7 +40,8 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     host->signalled_at = host->killed_at = host->stopped_at = host->told_leave_at = 0;
     host->nended = 0;
     host->ended_at = 0;
-    host->has_failed = host->had_notice = host->held_notice = host->had_signal = false;
+    host->has_died_of_term = host->has_failed = host->had_notice = host->held_notice =
+        host->had_signal = false;
     for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
         if (host->deadlines[i] <= w->now)
             host->deadlines[i] = 0;

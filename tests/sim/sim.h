@@ -93,6 +93,7 @@ struct schedule {
     bool attaches;     /* else the program does not use libpch */
     bool is_forwarded; /* does not attach; its supervisor passes the signal on */
     bool dies_of_term;
+    bool signals_all;  /* SIGTERM goes to all processes, and to the supervisor last */
     bool answers_term; /* an attached process says why it fails when its supervisor ends it */
     enum save_style style;
     uint64_t first_step, last_step, declared_last;
@@ -260,9 +261,10 @@ struct host {
     bool is_started;
     uint32_t generation;
     bool has_leftover, dies_when_saved;
-    int nended;                  /* how many of its processes have ended, as its supervisor knows */
-    int64_t ended_at;            /* when the last of them ended, 0: not yet */
-    bool has_failed, had_notice; /* a process failed; a notice was given before that end */
+    bool has_died_of_term; /* a command did, and its leftover may be saving until the deadline */
+    int nended;            /* how many of its processes have ended, as its supervisor knows */
+    int64_t ended_at;      /* when the last of them ended, 0: not yet */
+    bool has_failed, had_notice;  /* a process failed; a notice was given before that end */
     bool held_notice, had_signal; /* a notice has held, a signal had come, since before that end */
     int64_t held_notice_at;       /* since when at least one notice holds, 0: none does */
     int64_t deadlines[3]; /* of the notices that hold here: two sources, and signals; 0: none */
@@ -452,6 +454,10 @@ bool any_ended_in_silence(const struct world *w);
 bool any_has_failed(const struct world *w);
 /* How long all supervisors together may have stood still. */
 int64_t standstill(const struct world *w);
+/* check_cause.c */
+void check_first(struct world *w);
+void check_all_told(struct world *w);
+void check_same_cause(struct world *w);
 /* check_done.c */
 void check_done(struct world *w);
 /* check_standing.c */
@@ -465,6 +471,7 @@ void check_unattached(struct world *w);
 void check_repeated(struct world *w);
 void check_count(struct world *w);
 void check_saved_end(struct world *w);
+void check_signalled(struct world *w);
 void check_exit(struct world *world, int node);
 /* Called when the supervisor of DO_RESTART or DO_TWIN exits. */
 void check_extra(struct world *world);

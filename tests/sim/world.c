@@ -251,6 +251,20 @@ static void end_shells(struct world *w, int node)
     }
 }
 
+/* The scheduler's signal reaches the supervisor up to a second after the processes. A command that
+ * has not attached dies of it. */
+static void signal_later(struct world *w, const struct happening *h, int node)
+{
+    struct rng r = {w->s.seed + (uint64_t)w->now};
+    struct happening later = *h;
+    later.at = w->now + rng_time(&r, 0, rng_chance(&r, 500) ? 5 * MS : 900 * MS);
+    later.arg2 = 1;
+    for (int i = 0; i < w->s.nprocs; i++)
+        if (!world_proc(w, node, i)->is_attached)
+            proc_signal(w, world_proc(w, node, i), SIGTERM);
+    world_at(w, later);
+}
+
 static void signal_node(struct world *w, int node, int number)
 {
     bool kills_shells = w->s.has_shells && number == SIGTERM && node < w->s.nnodes;
@@ -364,7 +378,10 @@ static void on_fault(struct world *w, const struct happening *h)
     trace(w, "--- %s", fault_text(f, text));
     switch (f->kind) {
     case DO_TERM:
-        signal_node(w, f->node, SIGTERM);
+        if (w->s.signals_all && !h->arg2)
+            signal_later(w, h, f->node);
+        else
+            signal_node(w, f->node, SIGTERM);
         break;
     case DO_CHECKPOINT:
         signal_node(w, f->node, SIGUSR2);
@@ -504,6 +521,7 @@ static void child_exited(struct world *w, const struct happening *h)
         return;
     bool is_last = host->nended + 1 == w->s.nprocs;
     host->has_failed = host->has_failed || h->arg;
+    host->has_died_of_term = host->has_died_of_term || h->arg == SIGTERM;
     if (h->arg)
         check_failed(w, p);
     if (is_last && !host->has_leftover)

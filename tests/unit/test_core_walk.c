@@ -143,7 +143,7 @@ Test(core_walk, a_late_notice_limits_the_sweep)
 }
 
 /* `sh -c` dies of the signal that is forwarded to it, and its children do not get it. */
-Test(core_walk, what_a_stopped_command_leaves_is_swept_at_once)
+Test(core_walk, what_a_stopped_command_leaves_is_asked_at_once)
 {
     struct walk *w = begin_alone(1);
     signalled(w, SIGTERM);
@@ -151,11 +151,7 @@ Test(core_walk, what_a_stopped_command_leaves_is_swept_at_once)
     steps_are_read(w);
     assert_acts(w, "gate leave; SIGTERM to children");
     exited(w, 0, SIGTERM);
-    assert_acts(w, "");
-    int64_t ended_at = now;
-    wake(w);
     assert_acts(w, "SIGTERM to tree");
-    cr_assert_leq(now - ended_at, 10 * MS, "it waited for the deadline");
     tree_empty(w);
     assert_acts(w, "exit 42 preempted_unknown");
 }

@@ -100,6 +100,14 @@ static int code_of(const struct chief *chief)
     return cause->fault == FAULT_GAVE_UP ? chief->params->exit.hang : cause->code;
 }
 
+/* In a preemption a program that does not attach may save by itself, whichever process has failed.
+ */
+static enum peer_manner manner_of(const struct chief *chief)
+{
+    bool may_save = outcome_of(chief) == OUTCOME_PREEMPTED_UNSAVED && !any_is(chief, FACT_ATTACHED);
+    return may_save ? chief_asks_by(chief) : MANNER_STOP;
+}
+
 static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
 {
     const struct peer_cause *cause = &chief->gen.cause;
@@ -112,7 +120,7 @@ static void tell(struct chief *chief, void (*tell_end)(struct chief *, const str
     str_addf(why, sizeof why, "%s", cause->text);
     tell_end(chief, &(struct chief_end){.outcome = outcome_of(chief),
                                         .code = code_of(chief),
-                                        .manner = MANNER_STOP,
+                                        .manner = manner_of(chief),
                                         .why = why});
 }
 

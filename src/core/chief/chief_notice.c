@@ -72,7 +72,7 @@ static void ask(struct chief *chief)
     chief_end(chief,
               &(struct chief_end){
                   .outcome = OUTCOME_PREEMPTED_UNKNOWN,
-                  .manner = chief->params->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
+                  .manner = chief_asks_by(chief),
                   .why = "the program was asked by signal: pchrun cannot know whether it saved"});
 }
 

@@ -218,6 +218,11 @@ void chief_end(struct chief *chief, const struct chief_end *end)
         chief->gen.leave_deadline += chief->gen.end_deadline - chief->out->now;
 }
 
+enum peer_manner chief_asks_by(const struct chief *chief)
+{
+    return chief->params->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD;
+}
+
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why)
 {
     chief_end(chief, &(struct chief_end){

@@ -105,6 +105,8 @@ bool chief_is_uncounted(const struct chief *chief);
 bool chief_brings_nothing(const struct chief *chief);
 /* The job ends. An open round is closed first, and a planned restart is cancelled. */
 void chief_end(struct chief *chief, const struct chief_end *end);
+/* How a program that does not attach is asked to save. */
+enum peer_manner chief_asks_by(const struct chief *chief);
 /* As chief_end(), in the usual manner: every process is stopped at once. */
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
 /* Replaces the reason of the end in the order; no node has left yet. */

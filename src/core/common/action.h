@@ -37,7 +37,7 @@ enum action_type {
 enum signal_target {
     TARGET_CHILDREN, /* the commands that pchrun started, by pid */
     TARGET_RANKS,    /* the rank processes, by pid: attached ones, else those with RANK in their
-                        environment, else the children */
+                        environment, else the children, else what these left behind */
     TARGET_TREE,     /* every process of the job on this node; SIGCONT follows */
 };
 

@@ -233,9 +233,9 @@ static const struct {
     int64_t (*at)(const struct node *node);
     void (*act)(struct node *node);
 } deadlines[] = {
+    {node_misses_notice_at, node_judge_those_who_left}, /* first: dead commands get no signal */
     {node_climb_at, node_climb},
     {waits_due_at, act_on_waits},
-    {node_misses_notice_at, node_end_those_who_left},
     {node_settles_at, node_settle},
     {node_serves_at, node_serve_notices},
     {node_saves_for_repeated_at, node_save_for_repeated},

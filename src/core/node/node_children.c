@@ -207,17 +207,6 @@ static void record_death(struct node *node, int index, const struct death *death
     node_record_fault(node, &fault);
 }
 
-/* The failure is certain, so the node reports it before the process has ended. */
-void node_on_child_dying(struct node *node, const struct event *event)
-{
-    struct child *child = &node->gen.children[event->child.index];
-    if (child->state != CHILD_RUNNING || child->died_at || node->state > NODE_RUNNING)
-        return;
-    child->died_at = node->out->now;
-    child->status = event->child.status;
-    record_death(node, event->child.index, NULL);
-}
-
 static void end_child(struct node *node, struct child *child)
 {
     child->state = CHILD_ENDED;
@@ -227,21 +216,44 @@ static void end_child(struct node *node, struct child *child)
     watchdog_ended(&node->watchdog, child->pid);
 }
 
+/* The real program may live on below a shell that died of the signal. It was not asked yet, unless
+ * the signal went to the whole process group. */
+static void hand_on(struct node *node)
+{
+    int number = node->gen.asked_with;
+    bool is_left = node_commands_have_ended(node) && node_has_work(node);
+    if (!is_left || !number || !node->gen.died_asked || node->gen.has_handed_on)
+        return;
+    bool is_ask = node->gen.end.manner == MANNER_ASK;
+    node->gen.has_handed_on = true;
+    out_log(node->out, LOG_NOTICE, "save",
+            "the dead command has left processes: they have until the deadline to save");
+    if (is_ask || !node->params->signals_group)
+        out_signal(node->out, number, is_ask ? TARGET_RANKS : TARGET_TREE);
+}
+
 static void look_what_is_left(struct node *node)
 {
     node_judge_silence(node);
+    hand_on(node);
     node_sweep_if_last(node);
     node_check_gone(node);
 }
 
-/* --- a shell around the ranks --- */
+/* --- commands that die of a notice ---
+ *
+ * Schedulers signal every process of a job, often pchrun last. For attached ranks the signal is a
+ * notice: they live on and save. A shell around them dies of the signal, and so does a command that
+ * has not attached yet. This is no failure if pchrun gets the notice, too. */
 
-static bool has_ranks_below(const struct node *node)
+/* `alive`: only the ranks that are attached now count. */
+static bool has_ranks_below(const struct node *node, bool alive)
 {
-    for (int i = 0; i < node->gen.ranks.n; i++)
-        if (node->gen.ranks.members[i].slot >= 0 &&
-            !node_child_of(node, node->gen.ranks.members[i].pid))
+    for (int i = 0; i < node->gen.ranks.n; i++) {
+        const struct member *m = &node->gen.ranks.members[i];
+        if ((m->slot >= 0 || !alive) && !node_child_of(node, m->pid))
             return true;
+    }
     return false;
 }
 
@@ -257,46 +269,112 @@ static bool may_end_by_themselves(const struct node *node)
 {
     bool is_ending = node->state == NODE_STOPPING && ladder_is_active(&node->gen.ladder) &&
                      !node->gen.has_signalled_tree;
-    return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
+    return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node, true);
 }
 
-/* Schedulers signal every process of a job. For the ranks the signal is a notice: they live on and
- * save. A shell around them dies of the signal, which is no failure. */
-static bool leaves_ranks(const struct node *node, int status)
+/* The signal that killed the command may be a notice that has not reached us yet. */
+static bool may_be_notice(const struct node *node, int status)
 {
     int number = signal_of(status);
+    bool may_follow = node->state == NODE_RUNNING && !node_notice_is_near(node);
     return number && node->params->signals[number].rule == SIGNAL_PREEMPT &&
-           may_end_by_themselves(node);
+           (may_follow || may_end_by_themselves(node));
 }
 
-/* True if the command died of a signal that may be a notice, and its ranks live. */
-static bool has_left(const struct child *child)
+static void await_notice(struct node *node, struct child *child)
 {
-    return child->left_at && child->state == CHILD_RUNNING;
+    child->may_be_noticed = true;
+    child->died_at = node->out->now;
+    out_log(node->out, LOG_INFO, "notice",
+            "process %d has died of %s, perhaps a notice to all processes; %s", child->pid,
+            SIGTEXT(signal_of(child->status)),
+            has_ranks_below(node, true) ? "its ranks still run"
+                                        : "without a notice within a second it has failed");
 }
 
+/* The exit of a command that waits for its judgement. */
+static void keep_exit(struct node *node, struct child *child, const struct death *death)
+{
+    child->state = CHILD_LEFT;
+    if (node->gen.left_pid)
+        return;
+    node->gen.left_pid = child->pid;
+    node->gen.left_death = death ? *death : (struct death){0};
+}
+
+/* The node waits a second for the notice. It does not wait if another command has failed, because
+ * this death may be the earlier failure. */
 int64_t node_misses_notice_at(const struct node *node)
 {
     int64_t at = CLOCK_NEVER;
+    bool is_near = node_notice_is_near(node);
     for (int i = 0; i < node->params->children; i++)
-        if (has_left(&node->gen.children[i]))
-            at = clock_min(at, node->gen.children[i].left_at + NOTICE_NS);
-    if (at != CLOCK_NEVER && !may_end_by_themselves(node))
-        return node->out->now;
-    return node_notice_is_near(node) ? CLOCK_NEVER : at;
+        if (node->gen.children[i].may_be_noticed)
+            at = clock_min(at, node->gen.children[i].died_at + NOTICE_NS);
+    if (at == CLOCK_NEVER)
+        return CLOCK_NEVER;
+    if (may_end_by_themselves(node))
+        return is_near ? CLOCK_NEVER : at;
+    bool waits = node->state == NODE_RUNNING && !is_near && node->gen.fault.kind == FAULT_NONE;
+    return waits ? at : node->out->now;
 }
 
-void node_end_those_who_left(struct node *node)
+/* Near a notice, a shell's end says nothing: its ranks save or fail by themselves. The death of any
+ * other command is a failure that belongs to the preemption. */
+void node_judge_those_who_left(struct node *node)
 {
+    bool is_near = node_notice_is_near(node);
+    bool is_shell = is_near && has_ranks_below(node, false);
     for (int i = 0; i < node->params->children; i++) {
         struct child *child = &node->gen.children[i];
-        if (!has_left(child))
+        if (!child->may_be_noticed)
             continue;
-        end_child(node, child);
-        if (!node_notice_is_near(node))
-            record_death(node, i, NULL);
+        child->may_be_noticed = false;
+        if (child->state == CHILD_LEFT)
+            end_child(node, child);
+        if (is_shell)
+            continue;
+        node->gen.died_asked = node->gen.died_asked || is_near;
+        node->gen.has_handed_on = node->gen.died_asked; /* the signal went to all processes */
+        record_death(node, i, child->pid == node->gen.left_pid ? &node->gen.left_death : NULL);
     }
+    node->gen.left_pid = 0;
     look_what_is_left(node);
+}
+
+/* A command has failed. An earlier death that waits for a notice is judged at once. */
+static void fail(struct node *node, int index, const struct death *death)
+{
+    record_death(node, index, death);
+    if (node_misses_notice_at(node) <= node->out->now)
+        node_judge_those_who_left(node);
+}
+
+/* The failure is certain, so the node reports it before the process has ended. */
+void node_on_child_dying(struct node *node, const struct event *event)
+{
+    struct child *child = &node->gen.children[event->child.index];
+    if (child->state != CHILD_RUNNING || child->died_at || node->state > NODE_RUNNING)
+        return;
+    child->status = event->child.status;
+    if (may_be_notice(node, child->status)) {
+        await_notice(node, child);
+        return;
+    }
+    child->died_at = node->out->now;
+    fail(node, event->child.index, NULL);
+}
+
+/* The program has no handler for that signal, or a shell without one is around the program. */
+static void note_if_died_asked(struct node *node, const struct child *child)
+{
+    int number = node->gen.asked_with;
+    if (node->state != NODE_STOPPING || !number || signal_of(child->status) != number)
+        return;
+    node->gen.died_asked = true;
+    out_log(node->out, node->params->save_mode == SAVE_ATTACH ? LOG_INFO : LOG_WARN, "save",
+            "process %d has died of %s, the very signal that it was asked with", child->pid,
+            SIGTEXT(number));
 }
 
 void node_on_child_exited(struct node *node, const struct event *event)
@@ -305,15 +383,15 @@ void node_on_child_exited(struct node *node, const struct event *event)
     if (child->state != CHILD_RUNNING)
         return;
     child->status = event->child.status;
-    if (leaves_ranks(node, child->status)) {
-        child->left_at = node->out->now;
-        out_log(node->out, LOG_INFO, "notice",
-                "process %d has died of %s, perhaps a notice to all processes; its ranks still run",
-                child->pid, SIGTEXT(signal_of(child->status)));
+    if (!child->died_at && may_be_notice(node, child->status))
+        await_notice(node, child);
+    if (child->may_be_noticed) {
+        keep_exit(node, child, event->child.death);
         return;
     }
+    note_if_died_asked(node, child);
     end_child(node, child);
-    record_death(node, event->child.index, event->child.death);
+    fail(node, event->child.index, event->child.death);
     look_what_is_left(node);
 }
 

@@ -83,14 +83,23 @@ bool node_is_over(const struct node *node)
         ending += is_ending(node, &ranks->members[i]);
     }
     for (int i = 0; i < node->params->children; i++)
-        running += node->gen.children[i].state == CHILD_RUNNING && !node->gen.children[i].left_at;
+        running +=
+            node->gen.children[i].state == CHILD_RUNNING && !node->gen.children[i].may_be_noticed;
     return ranks_are_complete(ranks) && node->gen.nstarting == 0 && running <= ending;
+}
+
+/* A command that died of the notice may have left a process that saves: it has until the deadline.
+ * Until the chief has ended the job the node sends no signal. */
+static bool may_save(const struct node *node)
+{
+    bool is_asked = node->gen.asked_with && ladder_is_active(&node->gen.ladder);
+    return node->gen.died_asked && (node->state == NODE_RUNNING || is_asked);
 }
 
 void node_sweep_if_last(struct node *node)
 {
     bool is_under_way = ladder_is_active(&node->gen.ladder) && node->gen.has_signalled_tree;
-    if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
+    if (may_save(node) || !node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
         node->state < NODE_RUNNING || node->state > NODE_STOPPING)
         return;
     ladder_sweep(&node->gen.ladder, node->out->now, node_deadline(node));
@@ -199,9 +208,12 @@ void node_stop(struct node *node, const struct node_ending *ending)
     int sig = given ? given : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
+    if (ending->manner == MANNER_ASK || ending->manner == MANNER_FORWARD)
+        node->gen.asked_with = sig;
+    bool has_left = node->gen.asked_with && node->gen.died_asked && node_has_work(node);
     round_end(&node->gen.round);
     uplink_beat_alone(&node->uplink, false);
-    if (node->gen.nstarting > 0 || node->gen.nrunning > 0)
+    if (node->gen.nstarting > 0 || node->gen.nrunning > 0 || has_left)
         ladder_start(&node->gen.ladder, ending->manner, sig, now, deadline);
     node_enter(node, NODE_STOPPING);
     node_sweep_if_last(node);

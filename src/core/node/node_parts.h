@@ -124,9 +124,9 @@ void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
 void node_on_child_dying(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
-/* A signal that may announce a notice has killed a command. The command counts as ended when its
- * ranks are gone, or when the wait for that notice is over. */
-void node_end_those_who_left(struct node *node);
+/* A signal that may be a notice has killed commands. They count as ended, and perhaps as failed,
+ * when the wait for that notice and for the ranks below them is over. */
+void node_judge_those_who_left(struct node *node);
 /* When the wait for that notice ends; CLOCK_NEVER: there is none. */
 int64_t node_misses_notice_at(const struct node *node);
 void node_on_tree_empty(struct node *node, const struct event *event);

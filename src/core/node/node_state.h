@@ -21,15 +21,18 @@
 /* Within this time a second notice that advises a save asks for none. */
 #define NODE_ADVICE_NS (60 * NS_PER_S)
 
-enum child_state { CHILD_NONE, CHILD_RUNNING, CHILD_ENDED };
+enum child_state {
+    CHILD_NONE,
+    CHILD_RUNNING,
+    CHILD_LEFT, /* has exited by a signal that may be a notice, and counts as running for a while */
+    CHILD_ENDED
+};
 
 struct child {
     enum child_state state;
     int pid, status;
-    int64_t died_at; /* EV_CHILD_DYING told its death before we ended any process; 0: not so */
-    /* The command died of a signal that may be a notice to all processes. It counts as running
-     * while its ranks live; 0: not so. */
-    int64_t left_at;
+    int64_t died_at;     /* its death was seen before we ended any process; 0: not so */
+    bool may_be_noticed; /* it died of a signal that may be a notice, and is not judged yet */
 };
 
 struct node_fault {
@@ -60,6 +63,11 @@ struct node_generation {
     struct child children[CORE_CHILDREN_MAX];
     int nstarting; /* after ACT_START: commands that have neither started nor failed yet */
     int nrunning;
+    struct death left_death; /* more about the end of the first command in CHILD_LEFT */
+    int left_pid;            /* its pid, 0: none is in CHILD_LEFT */
+    int asked_with;          /* the signal that asks the commands to save and end, 0: none does */
+    bool died_asked;         /* a command died of that signal, or of the notice's */
+    bool has_handed_on;      /* what such a command left behind got the signal, too */
     bool has_signalled_tree;
     bool has_killed;   /* we sent SIGKILL; an earlier SIGKILL came from outside */
     bool has_given_up; /* the ladder ended, and processes are left */

@@ -8,12 +8,19 @@
 
 #define INTERRUPTED_NS (60 * NS_PER_S)
 
+/* A failure is reported after the steps, and after a notice that waits for them. */
+static bool fault_waits(const struct node *node)
+{
+    return node->gen.fault_wants_steps ||
+           (node->gen.notice_wants_steps && node->state <= NODE_RUNNING);
+}
+
 static enum peer_life life_of(const struct node *node)
 {
     if (node->state >= NODE_LEAVING)
         return LIFE_GONE;
     if (node->gen.fault.kind != FAULT_NONE)
-        return node->gen.fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
+        return fault_waits(node) ? LIFE_RUNNING : LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
     /* A pending notice and the last messages of attached processes are reported before the end. */
@@ -45,7 +52,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
 static void fill_fault(const struct node *node, struct peer_cause *cause)
 {
     const struct node_fault *f = &node->gen.fault;
-    if (f->kind == FAULT_NONE || node->gen.fault_wants_steps)
+    if (f->kind == FAULT_NONE || fault_waits(node))
         return;
     int64_t at = node_counts_from(f);
     node_describe_fault(node, cause);
