@@ -26,7 +26,7 @@ static enum peer_life life_of(const struct node *node)
     /* A pending notice and the last messages of attached processes are reported before the end. */
     bool has_ended = node_commands_have_ended(node);
     if (!has_ended || node->gen.notice_wants_steps || node_is_settling(node))
-        return !has_ended && node_is_over(node) ? LIFE_DONE : LIFE_RUNNING;
+        return node_is_over(node) ? LIFE_DONE : LIFE_RUNNING;
     return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
 }
 
