@@ -129,7 +129,7 @@ def test_a_notice_in_the_drill(nodes, node):
 
 def test_node_0_without_ranks(world):
     """The steps of the other nodes count."""
-    job = Nodes(world, 2, ["--drill", "60s", "--checkpoint-dir", world.root])
+    job = Nodes(world, 2, ["--drill", "60s", "--checkpoint-dir", world.root, "--stop-exit-wait", "500ms"])
     job.start(0, "wait", options="--procs-per-node 0")
     job.jobs[1] = job.launch(1, *world.client("open rank=0 world=1 local_world=1\ntrain 0 1000000 20 at://ckpt\n"),
                              options="--procs-per-node 1")

@@ -168,7 +168,7 @@ def trained(world, *options):
 
 def test_a_debugged_rank_has_the_others_looked_at_once(world):
     """The debugged rank is on another node. The job is examined again and again, and makes no step."""
-    job, pid = trained(world, *PATIENT)
+    job, pid = trained(world, "--watchdog-train", "2s")
     debugger = Tracer(pid)
     debugger.stop()
     wait_until(lambda: job.jobs[0].err.count("no rank makes progress") >= 3, "three examinations")
