@@ -6,10 +6,10 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/sigtext.h"
+#include "core/common/verdict.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static bool is_forwarded(const struct jobs *jobs, int number)
@@ -116,8 +116,8 @@ static void jobs_on_end(void *ctx, pid_t group, int status)
     struct jobs *jobs = ctx;
     if (jobs->lent_to != group)
         return;
-    if (WIFSIGNALED(status) && is_foreground(jobs, group))
-        tell_key(jobs, WTERMSIG(status));
+    if (is_foreground(jobs, group)) /* a shell ends with 128 + n */
+        tell_key(jobs, verdict_of_status(status) - EXIT_BY_SIGNAL);
     jobs_take_back(jobs);
 }
 

@@ -187,11 +187,16 @@ static void act_start(struct shell *shell, const struct action *action)
 /* --- the end --- */
 
 /* The signal that ended the command, if exit.reraise asks pchrun to die of it, too. */
-static int signal_to_repeat(const struct shell *shell, const struct core_report *report, int code)
+static int signal_to_repeat(const struct shell *shell, const struct core_report *report,
+                            const struct action *action)
 {
-    bool is_by_signal = report->is_cause_here && report->first_cause.fault == FAULT_SIGNAL &&
-                        report->first_cause.pid > 0 && report->first_cause.code == code;
-    return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
+    int code = action->exit.code;
+    bool is_by_signal = action->exit.outcome == OUTCOME_FAILED && report->is_cause_here &&
+                        report->first_cause.fault == FAULT_SIGNAL && report->first_cause.pid > 0 &&
+                        report->first_cause.code == code;
+    bool repeats =
+        is_by_signal || (action->exit.outcome == OUTCOME_INTERRUPTED && code > EXIT_BY_SIGNAL);
+    return shell->config->exit.reraise && repeats ? code - EXIT_BY_SIGNAL : 0;
 }
 
 /* Follows a notice that has ended the run: plans the hook and remembers the notice. An outcome of
@@ -262,8 +267,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     metrics_run(&shell->metrics, false);
     outfile_touch(&shell->metrics.out);
     outfile_flush(&shell->metrics.out);
-    if (action->exit.outcome == OUTCOME_FAILED)
-        shell->end->signal = signal_to_repeat(shell, &report, action->exit.code);
+    shell->end->signal = signal_to_repeat(shell, &report, action);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
     for (size_t i = 0; i < LIMITED_TOPICS; i++)
@@ -486,7 +490,7 @@ static void shell_fail(struct shell *shell, struct err *err)
     shell->end->level = LOG_NOTICE;
     shell->end->code = is_preempted ? shell->params.exit.preempted : EXIT_BY_SIGNAL + number;
     shell->end->signal = is_preempted ? 0 : number;
-    word_end(shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_FAILED, err->text);
+    word_end(shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_INTERRUPTED, err->text);
     str_addf(shell->end->text, sizeof shell->end->text, "; nothing was started");
 }
 

@@ -70,6 +70,7 @@ static const struct bytes_field status_fields[] = {
     NUMBER(status.checkpoint_asked),
     NUMBER(status.stop_asked),
     FLAG(status.interrupted),
+    WITHIN(status.interrupted_by, 0, 64),
     FLAG(status.left),
     FLAG(status.has_notice),
     NUMBER(status.notice_left_ns),

@@ -170,7 +170,8 @@ struct peer_status {
     uint64_t rtt_ns;           /* from a heartbeat to its answer, 0: not measured */
     uint32_t checkpoint_asked; /* counts requests to save and go on */
     uint32_t stop_asked;       /* counts requests to save, and then to end the job */
-    uint8_t interrupted;       /* it has just got a signal that ends programs, such as INT */
+    uint8_t interrupted;       /* it was just told to end, by a signal or a user */
+    uint8_t interrupted_by;    /* a signal that ends programs, such as INT, came; 0: none did */
     uint8_t left;              /* with LIFE_GONE: some processes could not be ended */
     /* the node's live terminate notice */
     uint8_t has_notice;

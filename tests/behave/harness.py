@@ -518,6 +518,8 @@ class Terminal:
         end = time.monotonic() + deadline
         while self.job.process.poll() is None and time.monotonic() < end:
             self._read(0.02)
+        while self._read(0):  # what was written last
+            pass
         return self.job.finish(0.1)
 
 

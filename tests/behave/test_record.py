@@ -557,7 +557,7 @@ def test_a_signal_ends_the_wait(world, records, number, code):
     job = world.act("say started", options=["--checkpoint-dir", records.dir])
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
     job.end_by(number, code)
-    outcome = "preempted, exit code 42" if code == 42 else "failed, exit code 130"
+    outcome = "preempted, exit code 42" if code == 42 else "interrupted, exit code 130"
     assert f" end: {outcome}: " in job.err_lines[-1]
     assert "nothing was started" in job.err_lines[-1]
     assert not world.events.all("started")

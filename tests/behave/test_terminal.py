@@ -8,11 +8,14 @@ shells are real shells with job control.
 import json
 import os
 import signal
+import sys
+import time
 
 import pytest
 
 from harness import (PROMPT, children_of, interactive_shell, is_alive, is_pending, marked, shell_command, shell_runs,
                      stat_fields, state_of, wait_until)
+from nodes import Nodes
 
 CTRL_C, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x1a", "\x1c"
 SHELLS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "dash": ["dash", "-i"]}
@@ -149,6 +152,50 @@ def test_one_key_is_one_signal(world, key, name, code, how):
         pty.type("exit 5\n")
     assert pty.finish() == 5
     assert world.events.signals() == [name, "USR1"]
+
+
+# Rank 0 dies of KeyboardInterrupt, and rank 1 exits with 1, as torchrun does. Each takes a while, in which the next
+# Ctrl-C comes.
+PYTHON = """
+import os, sys, time
+print("ready", flush=True)
+try:
+    time.sleep(1000)
+finally:
+    time.sleep(0.15)
+    if os.environ["PCH_RANK"] == "1":
+        sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_ctrl_c_is_an_interruption(world, count):
+    """It ended as failed with 1 or 130, by chance, and the cause changed."""
+    pty = world.terminal(world.pchrun, "-n", "2", "--", sys.executable, "-c", PYTHON)
+    wait_until(lambda: pty._read(0.02) and pty.text.count("ready") == 2, "both ranks")
+    for _ in range(count):
+        pty.type(CTRL_C)
+        end = time.monotonic() + 0.1
+        while time.monotonic() < end and pty.job.process.poll() is None:
+            pty._read(0.02)
+    assert pty.finish() == 130
+    assert " end: interrupted, exit code 130: interrupted on node 0 by SIGINT\r\n" in pty.text
+    assert " ending: interrupted: " in pty.text and "the cause has changed" not in pty.text
+
+
+def test_ctrl_c_on_one_node(world):
+    """Only node 1 has the terminal. Node 0's rank misses the other one, and fails at once."""
+    os.mkfifo(world.root / "line")
+    script = (f"exec sh -c 'echo ready; exec sleep 1000' >{world.root}/line", f"cat {world.root}/line; exit 1")
+    two = Nodes(world, 2, ["-n", "1"])
+    two.jobs[0] = two.launch(0, "sh", "-c", script[1])
+    two.jobs[1] = two.launch(1, "sh", "-c", script[0])
+    wait_until(lambda: "ready" in two.jobs[0].out, "both ranks")
+    os.kill(two.jobs[1].pid, signal.SIGINT)
+    assert two.finish() == 130
+    assert two.agreed("outcome", "why") == {"outcome": "interrupted", "why": "interrupted on node 1 by SIGINT"}
+    for job in two.jobs.values():
+        assert "the cause has changed" not in job.err
 
 
 def test_ctrl_c_ends_the_program_with_its_own_code(world, shell):

@@ -168,7 +168,7 @@ MUTANTS = [
      "true"),
     ("later-deadline-wins", "common/grace.c", "earliest", "deadline < grace", "deadline > grace"),
     ("first-heard-stays-the-cause", "chief/chief_fault.c", "chief_tell_fault",
-     "if (cause_is_same(first, &chief->gen.cause))", ""),
+     "if (is_known && cause_is_same(first, &chief->gen.cause))", ""),
     ("clocks-are-not-compared", "common/cause.c", "time_of",
      "told->error_ns >= 0 && told->at_ns < latest ? told->at_ns :", ""),
     ("told-crash-counts-earlier", "node/node_cause.c", "node_counts_from", "fault->is_told ? fault->at :", ""),

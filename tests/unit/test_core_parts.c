@@ -46,6 +46,7 @@ Test(core_verdict, each_outcome_has_its_code)
         {OUTCOME_NO_PROGRESS, 7, 43, false, true, "no_progress"},
         {OUTCOME_NOT_STARTED, 127, 127, false, false, "not_started"},
         {OUTCOME_STOPPED, 7, 47, false, false, "stopped"},
+        {OUTCOME_INTERRUPTED, 130, 130, false, false, "interrupted"},
     };
     cr_assert_eq(ARRAY_LEN(rows), OUTCOME__COUNT);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

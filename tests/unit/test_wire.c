@@ -184,7 +184,7 @@ static void any_status(struct peer_status *s)
         ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), ANY(s->stop_asked), UP_TO(s->has_notice, 1),
-        ANY(s->notice_left_ns);
+        UP_TO(s->interrupted_by, 64), ANY(s->notice_left_ns);
     ANY(s->notice_lead_ns), ANY(s->notice_version), UP_TO(s->knows_notice, 1),
         UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice.source), ANY_TEXT(s->notice.id),
         ANY_TEXT(s->notice.text);
@@ -516,6 +516,7 @@ Test(peermsg, ranges)
     cr_assert(CAUSE(.fault = FAULT_EXIT, .error_ns = -1) &&
               !CAUSE(.fault = FAULT_EXIT, .error_ns = -2));
     cr_assert(STATUS(.notice_hurry = 2) && !STATUS(.notice_hurry = 3));
+    cr_assert(STATUS(.interrupted_by = 64) && !STATUS(.interrupted_by = 65));
     cr_assert(STATUS(.closed = 1) && !STATUS(.closed = 2) && !STATUS(.wants_reply = 2));
     cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.own_more = 2) &&
               !STATUS(.has_notice = 2));
@@ -643,10 +644,11 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "070000000000000001",
     [PEERMSG_REFUSED] = "435003031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "435003045d010000010000000200000003000000040000000500000000000000060000000000000001030101"
+        "435003045e010000010000000200000003000000040000000500000000000000060000000000000001030101"
         "0700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f000000000000"
         "0010000000000000002900000000000000110000000000000012000000000000001300000000000000140000"
-        "000300302d3317000000000000001800000038000000010001e7ffffffffffffffe1ffffffffffffff20000000"
+        "000300302d331700000000000000180000003800000001400001e7ffffffffffffffe1ffffffffffffff200000"
+        "00"
         "010200"
         "000007005349475445524d020065310400736f6f6e040066756c6c032a000000000000002b00000000000000"
         "2c00022d002e0000002f00000030000000000000003100000000000000013200000033000000000000003400"
@@ -796,6 +798,7 @@ static struct peer_status sample_status(void)
                                 .checkpoint_asked = 24,
                                 .stop_asked = 56,
                                 .interrupted = 1,
+                                .interrupted_by = 64,
                                 .has_notice = 1,
                                 .notice_left_ns = -25,
                                 .notice_lead_ns = -31,

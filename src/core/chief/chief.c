@@ -148,6 +148,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief_note_highest(chief, highest, s->highest);
     chief_note_slow(chief, peer, &own);
     take_notice(chief, peer, s);
+    peer->interrupted_at =
+        s->interrupted_by ? clock_min(peer->interrupted_at, chief->out->now) : CLOCK_NEVER;
     chief->checkpoints += s->checkpoint_asked - asked;
     chief->gen.own_failed =
         s->own_failed > chief->gen.own_failed ? s->own_failed : chief->gen.own_failed;

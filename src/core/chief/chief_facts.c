@@ -207,6 +207,7 @@ void chief_reset(struct chief *chief, struct peer *peer)
     peer->status.expected = PEERMSG_UNKNOWN;
     peer->stamp = (struct peer_stamp){0};
     peer->stops_given_up = 0;
+    peer->interrupted_at = CLOCK_NEVER;
 }
 
 bool chief_is_over(const struct chief *chief)

@@ -9,11 +9,13 @@
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/common/grace.h"
 #include "core/common/verdict.h"
 
-/* When a node dies, processes on other nodes fail before node 0 sees the loss. */
+/* When a node dies, processes on other nodes fail before node 0 sees the loss. Node 0 may hear of a
+ * signal as late. */
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
 
 static bool is_final(const struct peer_cause *cause)
@@ -78,6 +80,41 @@ int64_t chief_fault_counts_at(const struct chief *chief)
     return first ? follows_until(chief, first) : CLOCK_NEVER;
 }
 
+/* --- a signal that told the job to end --- */
+
+/* Programs end in one of these ways because of the signal. A program with an exit code of its own
+ * has handled the signal, and that code counts. */
+static bool may_follow_from_signal(const struct peer_cause *cause, int number)
+{
+    bool is_plain = cause->code == 1 || cause->code == EXIT_BY_SIGNAL + number;
+    return cause->fault == FAULT_SILENT ||
+           ((cause->fault == FAULT_EXIT || cause->fault == FAULT_SIGNAL) && is_plain);
+}
+
+/* The node that first got such a signal before the failure; NULL: none did. The ranks of other
+ * nodes fail, too. */
+static const struct peer *interrupted_before(const struct chief *chief,
+                                             const struct peer_cause *cause)
+{
+    const struct peer *first = NULL;
+    for (int i = 0; any_is(chief, FACT_INTERRUPTED) && i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->interrupted_at <= cause->at_ns + FAULT_PAUSE_NS &&
+            may_follow_from_signal(cause, peer->status.interrupted_by) &&
+            (!first || peer->interrupted_at < first->interrupted_at))
+            first = peer;
+    }
+    return first;
+}
+
+static void take_cause(struct chief *chief, const struct peer_cause *cause)
+{
+    chief->gen.cause = *cause;
+    chief->gen.interrupted = interrupted_before(chief, cause);
+}
+
+/* --- the end --- */
+
 /* A failure near a notice is a preemption. But a job must not start again if it was replaced or
  * stopped, or if pchrun broke a promise. */
 static enum outcome outcome_of(const struct chief *chief)
@@ -91,12 +128,16 @@ static enum outcome outcome_of(const struct chief *chief)
         chief->gen.was_preempted && fault != FAULT_REPLACED && fault != FAULT_BROKEN;
     if (is_preempted)
         return OUTCOME_PREEMPTED_UNSAVED;
+    if (chief->gen.interrupted)
+        return OUTCOME_INTERRUPTED;
     return fault == FAULT_GAVE_UP ? OUTCOME_HANG : OUTCOME_FAILED;
 }
 
 static int code_of(const struct chief *chief)
 {
     const struct peer_cause *cause = &chief->gen.cause;
+    if (chief->gen.interrupted)
+        return EXIT_BY_SIGNAL + chief->gen.interrupted->status.interrupted_by;
     return cause->fault == FAULT_GAVE_UP ? chief->params->exit.hang : cause->code;
 }
 
@@ -108,16 +149,28 @@ static enum peer_manner manner_of(const struct chief *chief)
     return may_save ? chief_asks_by(chief) : MANNER_STOP;
 }
 
-static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
+/* Which process ended first is chance after a signal. The report has it. */
+static void describe_cause(struct chief *chief, char *why, size_t size)
 {
     const struct peer_cause *cause = &chief->gen.cause;
-    char why[PEERMSG_WHY_SIZE] = "";
+    const struct peer *peer = chief->gen.interrupted;
     const char *behind = cause->fault == FAULT_GAVE_UP ? chief_who_is_behind(chief) : "";
-    str_addf(why, sizeof why, "%s%s", behind, behind[0] ? "; " : "");
-    str_addf(why, sizeof why, "node %d: ", cause->node);
+    if (peer) {
+        str_addf(why, size, "interrupted on node %d by %s", chief_rank_of(chief, peer),
+                 SIGTEXT(peer->status.interrupted_by));
+        return;
+    }
+    str_addf(why, size, "%s%s", behind, behind[0] ? "; " : "");
+    str_addf(why, size, "node %d: ", cause->node);
     if (cause->rank >= 0)
-        str_addf(why, sizeof why, "rank %d, ", cause->rank);
-    str_addf(why, sizeof why, "%s", cause->text);
+        str_addf(why, size, "rank %d, ", cause->rank);
+    str_addf(why, size, "%s", cause->text);
+}
+
+static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
+{
+    char why[PEERMSG_WHY_SIZE] = "";
+    describe_cause(chief, why, sizeof why);
     tell_end(chief, &(struct chief_end){.outcome = outcome_of(chief),
                                         .code = code_of(chief),
                                         .manner = manner_of(chief),
@@ -138,7 +191,7 @@ void chief_end_by_fault(struct chief *chief)
     const struct peer_cause *first = first_cause(chief);
     if (first->fault == FAULT_GAVE_UP && !chief_notice_is_near(chief) && !chief_has_looked(chief))
         return;
-    chief->gen.cause = *first;
+    take_cause(chief, first);
     chief->gen.was_preempted = chief_notice_is_near(chief);
     tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
 }
@@ -154,7 +207,7 @@ static bool may_begin_again(const struct chief *chief)
 static void end_as(struct chief *chief, const struct peer_cause *final)
 {
     bool is_told = chief->order.end != END_NONE && !chief->order.restart;
-    chief->gen.cause = *final;
+    take_cause(chief, final);
     tell(chief, is_told ? chief_tell_end : chief_end);
 }
 
@@ -176,8 +229,9 @@ void chief_tell_fault(struct chief *chief)
     if (cause_is_process(first->fault) && !chief->order.restart &&
         chief_tell_loss(chief, follows_until(chief, first)))
         return;
-    if (cause_is_same(first, &chief->gen.cause))
+    bool is_known = chief->gen.interrupted || !interrupted_before(chief, first);
+    if (is_known && cause_is_same(first, &chief->gen.cause))
         return;
-    chief->gen.cause = *first;
+    take_cause(chief, first);
     tell(chief, chief_tell_end);
 }

@@ -92,7 +92,7 @@ void chief_close_round(struct chief *chief, enum peer_phase phase, const char *w
 
 struct chief_end {
     enum outcome outcome;
-    int code; /* of OUTCOME_FAILED and OUTCOME_NOT_STARTED */
+    int code; /* of OUTCOME_FAILED, OUTCOME_NOT_STARTED and OUTCOME_INTERRUPTED */
     enum peer_manner manner;
     const char *why;
     bool restarts; /* only this generation ends, and another follows */

@@ -82,8 +82,9 @@ struct peer {
     int64_t went_at;             /* when its connection was closed */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
-    int64_t read_at;             /* when its steps were last read for a heartbeat */
-    int64_t notice_deadline;     /* CLOCK_NEVER: none */
+    int64_t interrupted_at; /* since when it says status.interrupted_by; CLOCK_NEVER: it does not */
+    int64_t read_at;        /* when its steps were last read for a heartbeat */
+    int64_t notice_deadline; /* CLOCK_NEVER: none */
     int64_t notice_lead;
     uint32_t notice_version;
     uint32_t notice_hurry;
@@ -143,8 +144,9 @@ struct chief_generation {
     struct causes causes; /* the failures */
     struct causes finals; /* why the job must not begin again: replaced, or stopped */
     /* the end */
-    struct peer_cause cause; /* the first failure, if the job ends because of it */
-    bool was_preempted;      /* a notice was near when the job failed */
+    struct peer_cause cause;        /* the first failure, if the job ends because of it */
+    const struct peer *interrupted; /* the node where a signal led to the cause; NULL: none */
+    bool was_preempted;             /* a notice was near when the job failed */
     int64_t stopped_at, end_deadline, leave_deadline;
     uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
     int64_t restart_at;    /* with order.restart: when the next generation begins, if all nodes are

@@ -28,6 +28,7 @@ enum outcome {
     OUTCOME_NO_PROGRESS,
     OUTCOME_NOT_STARTED, /* nodes missing at the join, cannot execute, not found, our own error */
     OUTCOME_STOPPED,     /* a user asked for the end: the job must not start again */
+    OUTCOME_INTERRUPTED, /* a forwarded signal, such as of Ctrl-C, ended the processes */
     OUTCOME__COUNT
 };
 

@@ -20,6 +20,7 @@ static const struct {
     [OUTCOME_NO_PROGRESS] = {"no_progress", false, true},
     [OUTCOME_NOT_STARTED] = {"not_started", false, false},
     [OUTCOME_STOPPED] = {"stopped", false, false},
+    [OUTCOME_INTERRUPTED] = {"interrupted", false, false},
 };
 
 const char *verdict_name(enum outcome outcome)
@@ -60,7 +61,8 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
                                     [OUTCOME_HANG] = codes->hang,
                                     [OUTCOME_NO_PROGRESS] = codes->no_progress,
                                     [OUTCOME_NOT_STARTED] = code,
-                                    [OUTCOME_STOPPED] = codes->stopped};
+                                    [OUTCOME_STOPPED] = codes->stopped,
+                                    [OUTCOME_INTERRUPTED] = code};
     /* A failure must never return 0, whatever code the fault has. */
     return verdict_of_order(outcome, outcome < OUTCOME__COUNT ? of[outcome] : 0);
 }

@@ -129,11 +129,14 @@ void node_take_cause(struct node *node, const struct peer_cause *cause,
         return;
     node->gen.is_ordered = true;
     if (cause_is_same(&node->gen.cause, cause) &&
-        (cause->fault == FAULT_NONE || end->exit_code == ending->exit_code))
+        (cause->fault == FAULT_NONE ||
+         (end->outcome == ending->outcome && end->exit_code == ending->exit_code)))
         return;
-    /* After a cancelled restart node_stop_for_good() has just logged the end with its cause. */
+    /* After a cancelled restart node_stop_for_good() has just logged the end with its cause. Which
+     * process of an interrupted job failed first is chance. */
     if (cause->fault != FAULT_NONE && node->gen.cause.fault != FAULT_NONE &&
-        !str_is(end->why, ending->why) && !is_of_one_process(&node->gen.cause, cause))
+        ending->outcome != OUTCOME_INTERRUPTED && !str_is(end->why, ending->why) &&
+        !is_of_one_process(&node->gen.cause, cause))
         out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", ending->why);
     node->gen.cause = *cause;
     if (cause->fault != FAULT_NONE) { /* else the cause is that a restart was cancelled */

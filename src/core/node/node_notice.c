@@ -277,7 +277,7 @@ static void forward(struct node *node, int number)
              strsignal(number));
     node_record_fault(node, &fault);
     if (!node->uplink.was_welcome)
-        node_stop_alone(node, OUTCOME_FAILED, fault.code, fault.text);
+        node_stop_alone(node, OUTCOME_INTERRUPTED, fault.code, fault.text);
 }
 
 void node_on_signal(struct node *node, const struct event *event)
@@ -295,6 +295,7 @@ void node_on_signal(struct node *node, const struct event *event)
     case SIGNAL_FORWARD:
         if (sigends(number)) {
             node->interrupted_at = node->out->now;
+            node->interrupted_by = (uint8_t)number;
             node->is_dirty = true;
         }
         /* The terminal has already sent its signals to the commands. A signal that a command sent

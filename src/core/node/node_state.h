@@ -115,6 +115,7 @@ struct node {
     uint64_t commit_step, resumed_step;
     int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
     int64_t interrupted_at;     /* when a signal that ends programs came, 0: never */
+    uint8_t interrupted_by;     /* that signal */
     bool is_alone;              /* the chief is lost, so no LEAVE will come */
     bool may_leave;             /* the chief has ordered LEAVE */
     uint32_t generation;

@@ -110,7 +110,8 @@ void node_flush(struct node *node)
     round_status(&node->gen.round, &msg.status);
     fill_notice(node, &msg.status);
     fill_fault(node, &msg.cause);
-    msg.status.interrupted = is_interrupted(node) || node->stopped_by[0];
+    msg.status.interrupted_by = is_interrupted(node) ? node->interrupted_by : 0;
+    msg.status.interrupted = msg.status.interrupted_by || node->stopped_by[0];
     msg.status.left = node->state >= NODE_LEAVING && node->gen.has_given_up;
     node_fill_motion(node, &msg.status);
     msg.status.own = node->gen.own = slowness_view(&node->gen.ranks, &node->gen.own);
