@@ -30,6 +30,13 @@ enum save_mode {
     SAVE_FORWARD, /* the training commands get the signal of the notice */
 };
 
+/* Whether a job trains after the first save of a notice, until the last safe moment. */
+enum train_on {
+    TRAIN_ON_NEVER,
+    TRAIN_ON_ALWAYS,
+    TRAIN_ON_AUTO, /* only if the deadline is known: a guess may be later than the end */
+};
+
 /* The reaction to a job that hangs. */
 enum watchdog_mode { WATCHDOG_OFF, WATCHDOG_LOG, WATCHDOG_ON };
 

@@ -138,7 +138,7 @@ struct config {
     struct {
         enum save_mode mode;
         int signal;
-        bool train_on;
+        enum train_on train_on;
     } save;
     struct {
         enum watchdog_mode mode;
@@ -210,6 +210,9 @@ const char *config_job_identity(const struct config *config);
 void config_explain(const struct config *config, char *text, size_t size);
 /* How much time this signal leaves; -1: the signal is not a notice. */
 int64_t config_grace(const struct config *config, int number);
+/* Nothing says that this signal leaves that time; number 0: that a notice without a deadline does.
+ */
+bool config_is_guess(const struct config *config, int number);
 /* The settings that must be equal on all nodes ("name=value\n"…). False: `size` is too small. */
 MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);
 /* The user's state_dir, or <checkpoint.dir>/.pchrun; *ret NULL: the job has none. The caller frees

@@ -97,7 +97,7 @@ static struct args_row flags_row(size_t i)
     if (i - SPECIAL__COUNT >= options_count)
         return (struct args_row){0};
     const struct option *option = &options[i - SPECIAL__COUNT];
-    bool is_bool = option->type == OPTION_BOOL,
+    bool is_bool = option->type == OPTION_BOOL || option->type == OPTION_SWITCH,
          is_list = option->type == OPTION_NOTICES || option->type == OPTION_CHOICES;
     return (struct args_row){
         .name = option->key,

@@ -17,6 +17,7 @@
 /* The comment after each type: the C type of the field, and how it stores null. */
 enum option_type {
     OPTION_BOOL,     /* bool */
+    OPTION_SWITCH,   /* int: 0 false, 1 true, 2 auto */
     OPTION_INT,      /* int; null is -1 */
     OPTION_DURATION, /* int64_t, nanoseconds */
     OPTION_SIZE,     /* int64_t, bytes */

@@ -3,7 +3,7 @@
  *
  * To add a preset: its number in config.h, its name in options.c, its row here; if the machine
  * shows it, also a line in `schedulers` or `vendors`. A grace is the least time that the platform
- * promises, minus the time to end.
+ * promises, minus the time to end. Without such a promise the row has no grace.
  */
 #include "config/presets.h"
 
@@ -150,7 +150,9 @@ const char presets_manual[] =
     "meaning of\n.Li auto\nin\n.Cm notices .\nIt also marks each value of the preset.\npchrun "
     "sends "
     "no packet to find the platform.\nA grace is the promise of the platform less 5 seconds.\nIf "
-    "the promise varies, it is the least: set\n.Cm grace\nif yours is longer.";
+    "the promise varies, it is the least: set\n.Cm grace\nif yours is longer.\nA preset without "
+    "a grace knows no such promise.\nIts grace is the default, a guess: see\n"
+    ".Cm save.train_on .";
 
 const struct preset_row presets[PRESET__COUNT] = {
     [PRESET_AUTO] = {.title = "detect where this runs",
@@ -179,23 +181,20 @@ const struct preset_row presets[PRESET__COUNT] = {
          .manual = "A pod has the seconds of its\n.Li terminationGracePeriodSeconds ,\n"
                    "by default 30, which it cannot see; on a Spot node of GKE 15.\nIn a Job, a\n"
                    ".Li podFailurePolicy\nthat ignores 42 keeps preemptions from counting as "
-                   "failures.",
-         .settings = {{"grace", "25s"}}},
+                   "failures."},
     [PRESET_KUBEFLOW] =
         {.title = "Kubeflow, with restartPolicy ExitCode",
          .manual = "Under this policy of the training operator the codes 1 to 127 are final, so 42 "
                    "would end the job; 128 to 255 restart it.\nA pod cannot detect the policy.\n"
                    "A job without progress keeps 43, which ends it.",
-         .settings = {{"grace", "25s"}, RESTART_CODES("143")}},
+         .settings = {RESTART_CODES("143")}},
     [PRESET_SGE] =
         {.title = "Grid Engine",
          .manual = "Only exit code 99 requeues a job.\nGrid Engine sends\n.Dv SIGKILL\nwithout "
                    "warning, unless the job is submitted with\n.Li -notify :\nthen\n.Dv SIGUSR1\n"
                    "comes before a suspension, and\n.Dv SIGUSR2\nbefore the end, by the seconds "
                    "of the queue's\n.Li notify ,\nby default 60.",
-         .settings = {{"grace", "25s"},
-                      {"signals", "USR1=checkpoint,USR2=preempt:55s"},
-                      RESTART_CODES("99")}},
+         .settings = {{"signals", "USR1=checkpoint,USR2=preempt:55s"}, RESTART_CODES("99")}},
     [PRESET_GCE] = {.title = "Google Compute Engine, a standard VM",
                     .manual = "A standard VM has at least a minute after\n.Dv SIGTERM .",
                     .settings = {{"grace", "55s"}},
@@ -222,7 +221,6 @@ const struct preset_row presets[PRESET__COUNT] = {
         {.title = "Amazon EC2",
          .manual = "A Spot instance has a notice two minutes ahead;\n.Dv SIGTERM\n"
                    "comes only at its shutdown.",
-         .settings = {{"grace", "25s"}},
          .source = CONFIG_NOTICE_AWS,
          .in_pod = "a pod that is not in the host's network gets an answer from the instance's "
                    "metadata service only where its hop limit is 2; SIGTERM does not depend on it"},
@@ -230,17 +228,14 @@ const struct preset_row presets[PRESET__COUNT] = {
                       .manual =
                           "A Spot VM has a notice at most 30 seconds ahead; other events leave "
                           "5 to 15 minutes.",
-                      .settings = {{"grace", "25s"}},
                       .source = CONFIG_NOTICE_AZURE},
     [PRESET_ALIBABA] = {.title = "Alibaba Cloud",
                         .manual = "A spot instance has a notice five minutes ahead;\n"
                                   ".Dv SIGTERM\ncomes only at its shutdown.",
-                        .settings = {{"grace", "25s"}},
                         .source = CONFIG_NOTICE_ALIBABA},
     [PRESET_TENCENT] = {.title = "Tencent Cloud",
                         .manual = "A spot instance has a notice two minutes ahead;\n"
                                   ".Dv SIGTERM\ncomes only at its shutdown.",
-                        .settings = {{"grace", "25s"}},
                         .source = CONFIG_NOTICE_TENCENT},
     [PRESET_UNRELIABLE] =
         {.title = "machines that fail often, on any platform",
@@ -319,6 +314,12 @@ bool presets_apply(struct config *config, char **env, struct err *err)
     snprintf(named, sizeof named, "named by %.240s", origin_text(config, "preset"));
     return presets_add(config, found.preset, config->platform.why, err) &&
            (!(config->preset & UNRELIABLE) || presets_add(config, PRESET_UNRELIABLE, named, err));
+}
+
+bool config_is_guess(const struct config *config, int number)
+{
+    bool has_own = config->signals[number].is_given && config->signals[number].grace_ns >= 0;
+    return !has_own && !origin_is_given(config, "grace");
 }
 
 /* --- "auto" in "notices" --- */

@@ -148,6 +148,7 @@ static const char *notice_schemas(char *text, size_t size)
 /* The limits of each type's values. A word in braces is one of the parts in schema_limits(). */
 static const char *const limits[OPTION_TYPE__COUNT] = {
     [OPTION_BOOL] = "",
+    [OPTION_SWITCH] = "'pattern': '^auto$'",
     [OPTION_INT] = "'minimum': {min}, 'maximum': {max}",
     [OPTION_DURATION] = DURATION,
     [OPTION_SIZE] = "'pattern': '^(0+|[0-9]+[BKMGT])$'",
@@ -198,11 +199,14 @@ static void schema_member(struct writer *w, const struct option *option,
         [JSON_IS_BOOL] = "boolean", [JSON_IS_INT] = "integer",   [JSON_IS_TEXT] = "string",
         [JSON_IS_LIST] = "array",   [JSON_IS_OBJECT] = "object",
     };
-    const char *also = option->type == OPTION_EVERY ? "'integer', " : "";
+    const char *also = option->type == OPTION_EVERY    ? ", 'integer'"
+                       : option->type == OPTION_SWITCH ? ", 'string'"
+                                                       : "";
     writer_object(w, leaf(option));
     writer_text(w, "description", option->help);
-    if (option->is_nullable)
-        schema_put(w, "{'type': ['%s', %s'null']}", names[value_types[option->type].kind], also);
+    if (option->is_nullable || also[0])
+        schema_put(w, "{'type': ['%s'%s%s]}", names[value_types[option->type].kind], also,
+                   option->is_nullable ? ", 'null'" : "");
     else
         schema_put(w, "{'type': '%s'}", names[value_types[option->type].kind]);
     schema_limits(w, option);

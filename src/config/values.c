@@ -18,6 +18,7 @@
 
 const struct value_type value_types[OPTION_TYPE__COUNT] = {
     [OPTION_BOOL] = {NULL, "true or false", JSON_IS_BOOL},
+    [OPTION_SWITCH] = {NULL, "true, false or auto", JSON_IS_BOOL},
     [OPTION_INT] = {"N", "a whole number", JSON_IS_INT},
     [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT},
     [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT},
@@ -39,16 +40,34 @@ const struct value_type value_types[OPTION_TYPE__COUNT] = {
 
 /* ---- from text ---- */
 
-static bool parse_bool(const char *text, bool *field, struct err *err)
+static bool find_bool(const char *text, bool *ret)
 {
     static const char *const names[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (!str_is(text, names[i]))
             continue;
-        *field = i % 2;
+        *ret = i % 2;
         return true;
     }
-    return err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false", text);
+    return false;
+}
+
+static bool parse_bool(const char *text, bool *field, struct err *err)
+{
+    return find_bool(text, field) ||
+           err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false", text);
+}
+
+static const char *const switches[] = {"false", "true", "auto"};
+enum { SWITCH_AUTO = 2 };
+
+static bool parse_switch(const char *text, int *field, struct err *err)
+{
+    bool flag = false, is_auto = str_is(text, switches[SWITCH_AUTO]);
+    if (!is_auto && !find_bool(text, &flag))
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false nor auto", text);
+    *field = is_auto ? SWITCH_AUTO : flag;
+    return true;
 }
 
 /* A number without a unit is a number of steps. */
@@ -181,6 +200,8 @@ static bool values_parse(const struct option *option, const char *text, const ch
     switch (option->type) {
     case OPTION_BOOL:
         return parse_bool(text, field, err);
+    case OPTION_SWITCH:
+        return parse_switch(text, field, err);
     case OPTION_INT:
         return value_number(text, option->min, option->max, field, err);
     case OPTION_DURATION:
@@ -258,6 +279,14 @@ static bool list_from_json(const struct option *option, const struct json *json,
     return true;
 }
 
+/* The value of two types may be of a second kind. */
+static bool is_other_kind(const struct option *option, const struct json *json)
+{
+    if (option->type == OPTION_SWITCH)
+        return json_text(json) && str_is(json_text(json), switches[SWITCH_AUTO]);
+    return option->type == OPTION_EVERY && json_kind(json) == JSON_IS_INT;
+}
+
 bool value_from_json(const struct option *option, const struct json *json, const char *folder,
                      struct config *config, struct err *err)
 {
@@ -268,8 +297,7 @@ bool value_from_json(const struct option *option, const struct json *json, const
         value_clear(option, config);
         return true;
     }
-    bool may_be_number = option->type == OPTION_EVERY && json_kind(json) == JSON_IS_INT;
-    if (json_kind(json) != type->kind && !may_be_number)
+    if (json_kind(json) != type->kind && !is_other_kind(option, json))
         return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s", type->wanted,
                        json_kind_name(json));
     switch (option->type) {
@@ -355,7 +383,9 @@ char *value_format(const struct option *option, const struct config *config, cha
     if (is_text(option))
         str_copy(text, size, *(char *const *)field);
     else if (option->type == OPTION_BOOL)
-        str_copy(text, size, *(const bool *)field ? "true" : "false");
+        str_copy(text, size, switches[*(const bool *)field]);
+    else if (option->type == OPTION_SWITCH)
+        str_copy(text, size, switches[*(const int *)field]);
     else if (option->type == OPTION_INT)
         value_number_text(option, *(const int *)field, text, size);
     else if (option->type == OPTION_DURATION || option->type == OPTION_SIZE)
@@ -390,6 +420,8 @@ void value_write(const struct option *option, const struct config *config, struc
         command_write(*(char **const *)field, writer, key);
     else if (option->type == OPTION_BOOL)
         writer_bool(writer, key, *(const bool *)field);
+    else if (option->type == OPTION_SWITCH && *(const int *)field != SWITCH_AUTO)
+        writer_bool(writer, key, *(const int *)field);
     else if (option->type == OPTION_INT)
         writer_int(writer, key, *(const int *)field);
     else if (option->type == OPTION_EVERY && ((const struct config_every *)field)->steps)

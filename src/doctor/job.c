@@ -236,6 +236,18 @@ static int64_t job_least_grace(const struct config *config)
     return least;
 }
 
+/* Says that the time which a notice leaves is a guess, if the job goes by that. */
+static void say_if_guess(const struct config *config, int64_t grace, struct finding *ret)
+{
+    if (config->save.train_on != TRAIN_ON_AUTO || !config_is_guess(config, 0) ||
+        grace != config->grace_ns)
+        return;
+    str_addf(ret->seen, sizeof ret->seen,
+             "; that is a guess, so after a signal the job saves and leaves at once");
+    finding_advise(ret, "%sset --grace to what the platform leaves, less 5 s, to train on",
+                   ret->advice[0] ? "; and " : "");
+}
+
 int64_t patient_saves(const struct patient *patient, struct err *err)
 {
     struct history history = {.job = config_job_identity(patient->config)};
@@ -264,6 +276,7 @@ void check_grace(const struct patient *patient, struct finding *ret)
         finding_set(ret, FINDING_UNKNOWN,
                     "a notice leaves %s; how long a save takes is not known yet", left);
         finding_advise(ret, "try it: pchrun --drill TIME -- command");
+        say_if_guess(patient->config, grace, ret);
         return;
     }
     int64_t need = patient_need(save, grace);
@@ -274,6 +287,7 @@ void check_grace(const struct patient *patient, struct finding *ret)
         finding_advise(
             ret, "make the platform leave at least %s, and set --grace to that; or save faster",
             str_about(need, needed, sizeof needed));
+    say_if_guess(patient->config, grace, ret);
 }
 
 /* The command's Python script; NULL: none is seen. */

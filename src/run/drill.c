@@ -48,12 +48,24 @@ void drill_start(struct drill *drill)
 
 /* --- the notice --- */
 
+/* A drill shows what a real preemption would do here. Without a source, and without a signal whose
+ * time is known, the deadline of a real one would be a guess. */
+static bool is_guess(const struct config *config)
+{
+    bool is_known = config->nnotices > 0;
+    for (int number = 0; number < CONFIG_SIGNALS; number++)
+        is_known =
+            is_known || (config_grace(config, number) >= 0 && !config_is_guess(config, number));
+    return !is_known;
+}
+
 static void give_notice(struct drill *drill, const char *why)
 {
     struct notice notice = {.type = NOTICE_TERMINATE,
                             .source = SOURCE,
                             .text = "(not a real one)",
-                            .left_ns = drill->config->drill_ns};
+                            .left_ns = drill->config->drill_ns,
+                            .is_guess = is_guess(drill->config)};
     drill->notice_at = clock_now_ns();
     log_notice("drill", "%s: the notice comes now", why);
     loop_post(drill->attach->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});

@@ -76,7 +76,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .attempt = 1,
         .pid = getpid(),
         .grace_ns = config->grace_ns,
-        .trains_on = config->save.train_on,
+        .is_guess = config_is_guess(config, 0),
+        .train_on = config->save.train_on,
         .save_mode = config->save.mode,
         .save_signal = config->save.signal,
         .is_instrumented = config->instrument,
@@ -109,7 +110,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
     };
     for (int number = 0; number < CONFIG_SIGNALS; number++)
         params->signals[number] =
-            (struct signal_plan){config->signals[number].rule, config_grace(config, number)};
+            (struct signal_plan){config->signals[number].rule, config_grace(config, number),
+                                 config_is_guess(config, number)};
     return fill_restart(params, config, err) && fill_identity(params, config, err);
 }
 

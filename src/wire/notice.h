@@ -36,6 +36,7 @@ struct notice {
     int64_t left_ns; /* until the deadline, from the moment of reading; <= 0: it has passed */
     /* NOTICE_TERMINATE: it has ended enough attempts, so it ends none: save before its deadline */
     bool is_repeated;
+    bool is_guess; /* left_ns is only assumed, as in a drill of a platform that names no deadline */
 };
 
 /* "terminate"; "unknown" for any other value. */

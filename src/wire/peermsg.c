@@ -74,6 +74,7 @@ static const struct bytes_field status_fields[] = {
     FLAG(status.left),
     FLAG(status.has_notice),
     NUMBER(status.notice_left_ns),
+    FLAG(status.notice_is_guess),
     NUMBER(status.notice_lead_ns),
     NUMBER(status.notice_version),
     FLAG(status.knows_notice),

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 3
+#define PEERMSG_VERSION 4
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -176,6 +176,7 @@ struct peer_status {
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns;  /* until its deadline */
+    uint8_t notice_is_guess; /* nothing has named that deadline */
     int64_t notice_lead_ns;  /* unattached programs get the signal this long before it */
     uint32_t notice_version; /* rises with a new notice or a new deadline */
     uint8_t knows_notice;    /* the node knows the job's notice, and has read its steps since */

@@ -51,6 +51,17 @@ def test_saves_that_take_longer_than_the_notice_leaves(world):
     assert grace[2].startswith("make the platform leave at least ")
 
 
+@pytest.mark.parametrize("options, is_guess", [
+    ([], True), (["--preset", "kubernetes"], True), (["--grace", "25s"], False),
+    (["--signals", "TERM=preempt:20s"], False), (["--no-save-train-on"], False),
+], ids=["nothing", "kubernetes", "grace", "signals", "never"])
+def test_a_grace_that_is_a_guess(world, options, is_guess):
+    """The doctor says that the job will not train on, and how it would."""
+    _, seen, advice = doctor(world, *options, env={"PCHRUN_SAVE_TRAIN_ON": "auto"})["grace"]
+    assert ("; that is a guess, so after a signal the job saves and leaves at once" in seen) == is_guess, seen
+    assert ("set --grace to what the platform leaves, less 5 s, to train on" in advice) == is_guess, advice
+
+
 def test_a_damaged_record(world):
     (world.root / "ckpt" / ".pchrun").mkdir(parents=True)
     (world.root / "ckpt" / ".pchrun" / "commit.json").write_text("{")

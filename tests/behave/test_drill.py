@@ -10,11 +10,11 @@ from harness import CHARLM, wait_until
 from nodes import Nodes, committed, start_training
 
 
-def drill(world, grace, *options, steps=100000, save=100):
+def drill(world, grace, *options, steps=100000, save=100, train_on="true"):
     folder = world.root / "checkpoints"
     return world.start(world.pchrun, "--drill", grace, "--checkpoint-dir", folder, *options, "--",
                        CHARLM, "--steps", steps, "--step-time", "20", "--save-time", save, "--dir",
-                       folder, env={"PCHRUN_SAVE_TRAIN_ON": "true"})
+                       folder, env={"PCHRUN_SAVE_TRAIN_ON": train_on})
 
 
 def said(job):
@@ -57,6 +57,19 @@ def test_a_drill_that_does_not_fit(world):
     assert said(job)[3].startswith("step ") and said(job)[3].endswith("was not committed")
     assert said(job)[-1].startswith("the save does not fit into 4 s: a real preemption would lose the training")
     assert "end: preempted_unsaved, exit code 1: " in job.err
+
+
+@pytest.mark.parametrize("options, knows", [
+    ([], False), (["--preset", "kubernetes"], False), (["--grace", "8s"], True),
+    (["--signals", "USR1=preempt:8s"], True), (["--notices", "command:{source}"], True),
+], ids=["nothing", "kubernetes", "grace", "signals", "source"])
+def test_a_drill_is_as_a_real_preemption_would_be(world, options, knows):
+    """Where nothing tells how much time a real notice leaves, a real one would end the job at once."""
+    source = world.file("source", "#!/bin/sh\nexec sleep 1000\n", 0o755)
+    job = drill(world, "8s", *[word.format(source=source) for word in options], train_on="auto")
+    assert job.finish() == 0, job.err
+    assert ("the deadline is known" in job.err, "the deadline is a guess" in job.err) == (knows, not knows), job.err
+    assert len([line for line in said(job) if "agreed to save step" in line]) == (2 if knows else 1), job.err
 
 
 def test_a_command_that_ends_before_the_drill(world):

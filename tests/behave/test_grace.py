@@ -9,8 +9,15 @@ import time
 import pytest
 
 from harness import APART, CHARLM, PREEMPTED, seconds_of, wait_until
+from nodes import Nodes, committed, start_training
+from pchctl import ctl  # noqa: F401
 
 TRAINS_ON = "--save-train-on"
+AUTO = {"PCHRUN_SAVE_TRAIN_ON": "auto"}  # the default, which the other tests replace
+GUESS = (r"notice: the deadline is a guess \(25 s\), so the job saves and leaves at once; "
+         r"to train on set grace or save\.train_on$")
+KNOWN = (r"notice: the deadline is known \({}\), so the job trains on if there is time; "
+         r"with save\.train_on false it saves and leaves at once$")
 
 
 def between(lines, first, last, nth=1):
@@ -153,6 +160,77 @@ def test_who_shall_not_train_on(training, option):
     job = training(option, "--grace", "60s", n=2, train=5)
     job.notice()
     job.leave()
+
+
+@pytest.mark.parametrize("options", [
+    [], ["--preset", "kubernetes"], ["--signals", "TERM=preempt"],
+], ids=["nothing", "kubernetes", "no-grace"])
+def test_by_a_guess_the_job_leaves_at_once(training, options):
+    """docker stop kills after 10 s, and a Spot node of GKE after 15: by the built-in 25 s the job would train on until
+    it is killed, and lose its exit code. 42 and a commit come before that."""
+    job = training(*options, n=2, train=5, env=AUTO)
+    began = time.monotonic()
+    job.notice()
+    job.leave()
+    job.said(GUESS)
+    assert time.monotonic() - began < 10, "docker stop would have killed it"
+
+
+@pytest.mark.parametrize("options, left", [
+    (["--grace", "60s"], "60 s"), (["--signals", "TERM=preempt:60s"], "60 s"),
+    (["--preset", "slurm", "--notices", "none"], "25 s"),
+], ids=["grace", "signals", "slurm"])
+def test_up_to_a_known_deadline_the_job_trains_on(training, options, left):
+    """The user, or the preset of the platform, says how much time the signal leaves."""
+    job = training(*options, n=2, train=5, env=AUTO)
+    job.notice()
+    step = job.save("continue")
+    job.said(KNOWN.format(left))
+    job.said("the training goes on for")
+    job.train(step + 3)
+    time.sleep(APART)
+    job.notice(said="SIGTERM again: saving now, without more training")
+    job.leave(2)
+
+
+def test_a_deadline_that_a_notice_names_is_known(training, ctl):
+    """Then a SIGTERM comes, without a configuration: its earlier deadline decides, and that is a guess."""
+    job = training(n=2, train=5, env=AUTO)
+    assert ctl("drain", "--in", "60s").returncode == 0
+    step = job.save("continue")
+    job.said(KNOWN.format(r"(5\d(\.\d+)?|60) s"))
+    job.train(step + 3)
+    job.notice()
+    job.said(GUESS)
+    job.leave(2)
+
+
+def test_a_guess_that_the_user_trusts(training):
+    job = training(TRAINS_ON, n=2, train=5)
+    job.notice()
+    job.said(r"the deadline is a guess \(25 s\), but save.train_on is true, so the job trains on$")
+    step = job.save("continue")
+    job.train(step + 3)
+    time.sleep(APART)
+    job.notice(said="SIGTERM again: saving now, without more training")
+    job.leave(2)
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["known", "guess"])
+def test_the_node_with_the_notice_knows_its_deadline_or_not(world, knows):
+    """Only node 1 is told how long its grace is. The notice that decides is of this node, or of node 0."""
+    job = Nodes(world, 2, ["--save-train-on=auto"])
+    start_training(world, job, envs={1: {"PCHRUN_GRACE": "20s"}})
+    job.jobs[knows].send(signal.SIGTERM)
+    job.say(0, "the deadline is known" if knows else "the deadline is a guess")
+    if knows:
+        committed(job, 2)
+        time.sleep(APART)
+        job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    assert job.jobs[0].err.count("is durable on every rank") == (3 if knows else 2), job.jobs[0].err
+    last = committed(job, 3 if knows else 2)
+    assert [job.report(rank)["commit"]["step"] for rank in (0, 1)] == [last, last]
 
 
 @pytest.mark.timing

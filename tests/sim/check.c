@@ -869,4 +869,6 @@ void check_end(struct world *w)
              verdict_name(w->hosts[0].outcome), w->hosts[0].why);
     if (w->s.uses)
         check_use(w);
+    if (w->s.is_lone)
+        check_lone(w);
 }

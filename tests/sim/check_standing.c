@@ -90,6 +90,23 @@ void check_use(struct world *w)
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
 }
 
+/* Promise 9: a job trains on to a known deadline. If the deadline is a guess, it saves and leaves
+ * at once. */
+void check_lone(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    bool is_guess = w->s.is_auto && w->s.guesses[w->s.faults[0].node];
+    int64_t used = w->end_at - w->first_notice_at;
+    if (chief->outcome != OUTCOME_PREEMPTED || !had_stepped_before_notice(w) || any_is_done(w))
+        return;
+    if (is_guess && (used > 10 * S || w->record_at != w->saved_for_notice_at))
+        fail(w, "the deadline was a guess, and the job went on for %lld ms after the notice",
+             (long long)(used / NS_PER_MS));
+    if (!is_guess && used < w->s.grace / 2)
+        fail(w, "the deadline was known, and the job went on for only %lld ms after the notice",
+             (long long)(used / NS_PER_MS));
+}
+
 /* True if a rank made its first step while the notice was on its way to node 0. A job that does not
  * train through notices then saves and leaves at once. */
 static bool had_stepped_meanwhile(const struct world *w)

@@ -748,6 +748,45 @@ static void draw_standing(struct schedule *s)
         s->attach_at[i] += begins;
 }
 
+/* Drawn apart, too, and only if nothing else happens: one notice that names no deadline. */
+static bool draw_lone(struct schedule *s, struct rng *r)
+{
+    if (s->nfaults || s->restart.max || s->is_forwarded || s->every_steps || s->every_ns ||
+        !rng_chance(r, 500))
+        return false;
+    draw_no_faults(s);
+    s->grace = 25 * S;
+    s->delay_max = rng_time(r, MS / 10, 20 * MS);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->attach_at[i] = rng_time(r, MS, 2 * S);
+        s->save_time[i] = rng_time(r, 5 * MS, 2 * S);
+    }
+    add(s, rng_chance(r, 700) ? DO_TERM : DO_NOTICE, train_for_long(s, r), r);
+    s->faults[0].length = 0;
+    return true;
+}
+
+/* Drawn apart, too: which nodes know how much time their notices leave. */
+static void draw_guesses(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0xbf58476d1ce4e5b9) + 77};
+    bool is_lone = draw_lone(s, &r);
+    s->is_auto = is_lone || rng_chance(&r, 700);
+    bool has_some = s->is_auto && rng_chance(&r, is_lone ? 700 : 300);
+    for (int i = 0; i < s->nnodes; i++)
+        s->guesses[i] = has_some && rng_chance(&r, 600);
+}
+
+static bool is_lone(const struct schedule *s)
+{
+    const struct fault *only = &s->faults[0];
+    bool is_long = draw_end(s) > 60 * S; /* the training does not end within the grace */
+    bool names_no_deadline = only->kind == DO_TERM || (only->kind == DO_NOTICE && !only->length);
+    return s->is_benign && s->nfaults == 1 && names_no_deadline && is_long && s->trains_on &&
+           !s->own_every && !s->every_steps && !s->every_ns && !s->restart.after_notice &&
+           s->known_save <= 2 * S;
+}
+
 /* The job trains up to this notice, if there is time to start and to save. The nodes come within 8
  * s, the ranks in a quarter of the time. */
 static int64_t stands(const struct schedule *s, enum fault_kind kind)
@@ -801,6 +840,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_pace(s);
     draw_far(s);
     draw_standing(s);
+    draw_guesses(s);
     draw_patience(s);
     draw_lingerers(s);
     draw_signals(s);
@@ -811,6 +851,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_prompt = is_prompt(s);
     s->is_cut = is_cut(s);
     s->is_calm = is_calm(s);
+    s->is_lone = is_lone(s);
     s->uses = uses(s);
     s->stands = stands(s, DO_NOTICE);
     s->repeats = stands(s, DO_REPEAT);
@@ -887,6 +928,9 @@ void schedule_print(const struct schedule *s, FILE *out)
             s->is_benign ? ", benign" : "");
     if (s->has_shells)
         fprintf(out, "  each process below a shell, SIGTERM goes to all\n");
+    for (int i = 0; i < s->nnodes; i++)
+        if (s->guesses[i])
+            fprintf(out, "  node %d does not know how long its grace is\n", i);
     if (s->slow_from)
         fprintf(out, "  from step %llu on a step takes %lld times as long\n", ull(s->slow_from),
                 (long long)s->slow_by);

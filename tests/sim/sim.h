@@ -122,7 +122,9 @@ struct schedule {
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace, least_grace, most_grace; /* that notices leave */
     bool trains_on;
-    uint64_t every_steps; /* saves without a notice; 0: none */
+    bool is_auto;            /* it trains on only if the deadline is known */
+    bool guesses[MAX_NODES]; /* nothing tells this node how long its grace is */
+    uint64_t every_steps;    /* saves without a notice; 0: none */
     int64_t every_ns;
     int64_t every_most; /* the core chooses the time, from every_ns to this; 0: it does not */
     bool is_regular;    /* nothing disturbs these saves */
@@ -151,6 +153,7 @@ struct schedule {
     int64_t stands;      /* time left by a notice that held before the first step, 0: none */
     int64_t repeats;     /* time left by a notice that has ended enough attempts, 0: none */
     int64_t uses;        /* how much of a long notice must be trained through, 0: no long notice */
+    bool is_lone;        /* one notice without a deadline, and nothing else */
     bool has_third_term; /* a node gets a third SIGTERM */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
     bool is_far;         /* a process fails or hangs long before a notice's deadline */
@@ -464,6 +467,7 @@ void check_done(struct world *w);
 void check_slowed(struct world *w);
 void check_far(struct world *w);
 void check_use(struct world *w);
+void check_lone(struct world *w);
 void check_standing(struct world *w);
 /* A node has said that the job failed. */
 void check_gave_up(struct world *w, int node);

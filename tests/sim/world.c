@@ -565,10 +565,11 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     str_copy(p->identity, sizeof p->identity, "sim");
     for (int i = 0; i < 65; i++)
         p->signals[i].rule = SIGNAL_FORWARD;
-    p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace};
+    p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace, s->guesses[node]};
     p->signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
     p->grace_ns = s->grace;
-    p->trains_on = s->trains_on;
+    p->is_guess = s->guesses[node];
+    p->train_on = !s->trains_on ? TRAIN_ON_NEVER : s->is_auto ? TRAIN_ON_AUTO : TRAIN_ON_ALWAYS;
     p->save_mode = s->is_forwarded ? SAVE_FORWARD : SAVE_ATTACH;
     p->save_ns = s->known_save;
     p->every_steps = s->every_steps;

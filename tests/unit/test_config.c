@@ -85,6 +85,32 @@ static char *shown(const char *args, const char *env, const char *key, bool sour
     return text;
 }
 
+/* True, false or auto; as a flag also with no value, and in the file also a truth value. */
+Test(config, a_switch_has_three_positions)
+{
+    static const struct {
+        const char *file, *env, *flag, *value;
+    } rows[] = {
+        {"{}", "", "", "auto"},
+        {"{\"save\": {\"train_on\": false}}", "", "", "false"},
+        {"{\"save\": {\"train_on\": true}}", "PCHRUN_SAVE_TRAIN_ON=no", "", "false"},
+        {"{\"save\": {\"train_on\": true}}", "PCHRUN_SAVE_TRAIN_ON=auto", "", "auto"},
+        {"{\"save\": {\"train_on\": true}}", "", "", "true"},
+        {"{\"save\": {\"train_on\": \"auto\"}}", "PCHRUN_SAVE_TRAIN_ON=yes", "", "true"},
+        {"{}", "PCHRUN_SAVE_TRAIN_ON=yes", "--save-train-on=auto", "auto"},
+        {"{}", "PCHRUN_SAVE_TRAIN_ON=no", "--save-train-on", "true"},
+        {"{}", "PCHRUN_SAVE_TRAIN_ON=yes", "--no-save-train-on", "false"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char args[128];
+        folder_put("c.json", rows[i].file);
+        snprintf(args, sizeof args, "--print-config -c c.json %s", rows[i].flag);
+        char *value = shown(args, rows[i].env, "save.train_on", false);
+        cr_expect_str_eq(value, rows[i].value, "row %zu", i);
+        free(value);
+    }
+}
+
 /* For each type: the file over the default, the environment over the file, the flag over all. */
 Test(config, precedence)
 {
@@ -359,7 +385,8 @@ static const char everything_else[] =
     "--restart-fatal-codes 2,64-78 --restart-after-notice "
     " --watchdog-mode log --watchdog-start 0 --watchdog-train 1m --watchdog-eval 1h "
     "--watchdog-compile "
-    "3h --watchdog-save 4h --watchdog-end 5m --watchdog-factor 9 --watchdog-silence 5m --watchdog-diagnose ./d "
+    "3h --watchdog-save 4h --watchdog-end 5m --watchdog-factor 9 --watchdog-silence 5m "
+    "--watchdog-diagnose ./d "
     "--watchdog-diagnose-wait 2m --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost "
     "2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "

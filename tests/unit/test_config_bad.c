@@ -180,6 +180,10 @@ static const struct bad types[] = {
      "duration, "
      "which "
      "is a number and its unit (ms, s, m, h or d), as in \"10m\""},
+    {"{\"save\": {\"train_on\": \"true\"}}",
+     "c.json: save.train_on: true, false or auto is wanted, not a string"},
+    {"{\"save\": {\"train_on\": 1}}",
+     "c.json: save.train_on: true, false or auto is wanted, not a number"},
     {"{\"restart\": {\"fatal_codes\": 3}}",
      "c.json: restart.fatal_codes: a list of exit codes "
      "and of ranges such as \"64-78\" is wanted, not a number"},
@@ -316,6 +320,7 @@ static const struct bad flags[] = {
     {"--help=x", "--help takes no value"},
     {"--no-cluster-insecure=false x", "--no-cluster-insecure takes no value"},
     {"--cluster-insecure=maybe x", "--cluster-insecure: \"maybe\" is neither true nor false"},
+    {"--save-train-on=maybe x", "--save-train-on: \"maybe\" is neither true nor false nor auto"},
     {"--grace= x", "--grace: \"\" is not a duration; write a number and its unit (ms, s, m, h or "
                    "d), as in \"25s\""},
     {"--grace 25 x", "--grace: \"25\" is not a duration; write a number and its unit (ms, s, m, h "

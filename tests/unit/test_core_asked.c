@@ -354,7 +354,7 @@ Test(core_asked, a_job_that_has_committed_before_is_given_the_time_to_attach)
 {
     for (uint64_t resume = 0; resume <= 5; resume += 5) {
         struct core_params p = params_of(0, 1, 1);
-        p.trains_on = true;
+        p.train_on = TRAIN_ON_ALWAYS;
         p.resume_step = resume;
         p.signals[SIGUSR1] = (struct signal_plan){.rule = SIGNAL_PREEMPT, .grace_ns = 115 * S};
         struct walk *w = begin_started(&p);

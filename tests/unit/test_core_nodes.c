@@ -27,7 +27,7 @@ static void begin_apart(bool trains_on)
 {
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = params_of(i, WALK_NODES, 1);
-        p.trains_on = trains_on;
+        p.train_on = trains_on ? TRAIN_ON_ALWAYS : TRAIN_ON_NEVER;
         walk_begin(&p);
     }
 }
@@ -104,7 +104,7 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
 {
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = params_of(i, WALK_NODES, 1);
-        p.trains_on = true;
+        p.train_on = TRAIN_ON_ALWAYS;
         p.join_timeout_ns = 600 * NS_PER_S;
         struct walk *w = walk_begin(&p);
         int64_t at = now;
@@ -116,6 +116,34 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
         }
         cr_assert_geq(now, at + 75 * NS_PER_S);
         cr_assert_leq(now, at + 76 * NS_PER_S);
+    }
+}
+
+/* Only node 0 is told how long its grace is. The deadline is known if the notice that decides is of
+ * node 0. */
+Test(core_nodes, the_node_of_the_notice_knows_its_deadline_or_not)
+{
+    for (int node = 0; node < WALK_NODES; node++) {
+        lose_letters();
+        for (int i = 0; i < WALK_NODES; i++) {
+            struct core_params p = params_of(i, WALK_NODES, 1);
+            p.train_on = TRAIN_ON_AUTO;
+            p.is_guess = p.signals[SIGTERM].is_guess = i != 0;
+            walk_begin(&p);
+        }
+        meet();
+        for (int i = 0; i < WALK_NODES; i++) {
+            started(&walks[i], 0);
+            attaches(&walks[i], 0, i, WALK_NODES);
+            steps_are_read(&walks[i]);
+        }
+        deliver();
+        steps[0] = 4;
+        signalled(&walks[node], SIGTERM);
+        agree();
+        assert_said(&walks[0], node ? "the deadline is a guess (25 s)" : "the deadline is known");
+        assert_said(&walks[0], "every rank saves step 5");
+        cr_expect_eq(strstr(walks[0].log, "every rank saves step 5, then leaves") != NULL, node);
     }
 }
 

@@ -40,7 +40,7 @@ static void told_again(struct walk *w)
 static struct walk *begin(bool trains_on, int64_t save)
 {
     struct core_params p = params_of(0, 1, 1);
-    p.trains_on = trains_on;
+    p.train_on = trains_on ? TRAIN_ON_ALWAYS : TRAIN_ON_NEVER;
     p.save_ns = save;
     struct walk *w = begin_ranks(&p);
     steps[0] = 4;
@@ -152,6 +152,89 @@ Test(core_notices, who_shall_not_train_on_saves_once)
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
 }
 
+/* --- is the deadline known? --- */
+
+static struct walk *begin_auto(bool is_guess)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.train_on = TRAIN_ON_AUTO;
+    p.is_guess = p.signals[SIGTERM].is_guess = is_guess;
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 4;
+    assert_acts(w, "0: WELCOME");
+    return w;
+}
+
+/* docker stop kills after 10 s, and a Spot node of GKE after 15. */
+Test(core_notices, by_a_guess_the_job_does_not_train_on)
+{
+    struct walk *w = begin_auto(true);
+    signalled(w, SIGTERM);
+    decide(w);
+    assert_said(w, "the deadline is a guess (25 s), so the job saves and leaves at once; to train "
+                   "on set grace or save.train_on");
+    assert_acts(w, "read; gate 5; read; gate 5 decided last");
+    save(w, 5, 1, S / 10);
+    assert_did(w, "0: leave, committed; gate leave");
+    leave(w);
+    assert_acts(w, "0: closed; exit 42 preempted");
+}
+
+Test(core_notices, up_to_a_known_deadline_it_trains_on)
+{
+    struct walk *w = begin_auto(false);
+    signalled(w, SIGTERM);
+    decide(w);
+    assert_said(w, "the deadline is known (25 s), so the job trains on if there is time; with "
+                   "save.train_on false it saves and leaves at once");
+    save(w, 5, 1, S / 10);
+    assert_said(w, "the training goes on");
+}
+
+Test(core_notices, a_deadline_that_a_source_names_is_known)
+{
+    struct walk *w = begin_auto(true);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    assert_said(w, "the deadline is known (100 s)");
+    save(w, 5, 1, S / 10);
+    assert_said(w, "the training goes on");
+    w->acts[0] = '\0';
+    now += 2 * S;
+    steps[0] = 9;
+    signalled(w, SIGTERM); /* the earlier deadline decides, and it is a guess */
+    assert_said(w, "the deadline is a guess (25 s)");
+    decide(w);
+    assert_did(w, "decided last");
+}
+
+Test(core_notices, a_guess_that_is_withdrawn_leaves_the_known_deadline)
+{
+    struct walk *w = begin_auto(true);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    told(w, NOTICE_TERMINATE, "8", NOTICE_LEFT_UNKNOWN);
+    steps_are_read(w);
+    assert_said(w, "the deadline is a guess (25 s)");
+    told(w, NOTICE_CANCEL, "8", 0);
+    steps_are_read(w);
+    save(w, 5, 1, S / 10);
+    assert_said(w, "the training goes on");
+}
+
+Test(core_notices, who_wants_to_trains_on_by_a_guess)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.train_on = TRAIN_ON_ALWAYS;
+    p.signals[SIGTERM].is_guess = true;
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 4;
+    signalled(w, SIGTERM);
+    decide(w);
+    assert_said(w, "the deadline is a guess (25 s), but save.train_on is true");
+    save(w, 5, 1, S / 10);
+    assert_said(w, "the training goes on");
+}
+
 Test(core_notices, a_second_signal_ends_the_training)
 {
     struct walk *w = begin(true, 0);
@@ -237,7 +320,7 @@ Test(core_notices, who_does_not_attach_is_told_in_time)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct core_params p = params_of(0, 1, 1);
         p.grace_ns = cases[i].grace;
-        p.trains_on = true;
+        p.train_on = TRAIN_ON_ALWAYS;
         p.save_mode = SAVE_FORWARD;
         struct walk *w = begin_started(&p);
         int64_t at = now;
@@ -571,7 +654,7 @@ Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
 static struct walk *fail_before(int64_t left, const struct restart_policy *restart)
 {
     struct core_params p = params_of(0, 1, 1);
-    p.trains_on = true;
+    p.train_on = TRAIN_ON_ALWAYS;
     p.restart = *restart;
     struct walk *w = begin_ranks(&p);
     steps[0] = 0;

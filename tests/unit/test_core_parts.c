@@ -221,31 +221,34 @@ Test(core_ladder, is_patient_when_it_comes_late)
 
 /* --- grace --- */
 
+#define KNOWN(time) ((struct grace_left){.ns = (time)})
+#define GUESS(time) ((struct grace_left){.ns = (time), .is_guess = true})
+
 Test(core_grace, a_repeat_within_a_second_is_the_same)
 {
     struct grace grace = {0};
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 10 * S, 25 * S), GRACE_NEW);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 10 * S, KNOWN(25 * S)), GRACE_NEW);
     cr_assert(grace.is_live && grace_deadline(&grace) == 35 * S && grace.at == 10 * S);
     cr_assert_str_eq(grace_first(&grace)->label.source, "SIGTERM");
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, 25 * S), GRACE_SAME);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, KNOWN(25 * S)), GRACE_SAME);
     cr_assert_eq(grace.hurry, HURRY_NONE);
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S + 1, 25 * S), GRACE_HURRIED);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S + 1, KNOWN(25 * S)), GRACE_HURRIED);
     cr_assert_eq(grace.hurry, HURRY_SAVE);
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 12 * S + 1, 25 * S), GRACE_SAME);
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 13 * S + 2, 25 * S), GRACE_HURRIED);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 12 * S + 1, KNOWN(25 * S)), GRACE_SAME);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 13 * S + 2, KNOWN(25 * S)), GRACE_HURRIED);
     cr_assert_eq(grace.hurry, HURRY_STOP);
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 20 * S, 25 * S), GRACE_SAME);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 20 * S, KNOWN(25 * S)), GRACE_SAME);
     cr_assert_eq(grace_deadline(&grace), 35 * S, "a repeat moved the deadline");
 }
 
 Test(core_grace, the_earlier_deadline_wins)
 {
     struct grace grace = {0};
-    cr_assert_eq(grace_signal(&grace, SIGUSR1, 10 * S, 240 * S), GRACE_NEW);
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, 25 * S), GRACE_SOONER);
+    cr_assert_eq(grace_signal(&grace, SIGUSR1, 10 * S, KNOWN(240 * S)), GRACE_NEW);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, KNOWN(25 * S)), GRACE_SOONER);
     cr_assert_eq(grace_deadline(&grace), 36 * S);
     cr_assert_str_eq(grace_first(&grace)->label.source, "SIGTERM");
-    cr_assert_eq(grace_signal(&grace, SIGUSR1, 12 * S, 240 * S), GRACE_SAME);
+    cr_assert_eq(grace_signal(&grace, SIGUSR1, 12 * S, KNOWN(240 * S)), GRACE_SAME);
     cr_assert_eq(grace_deadline(&grace), 36 * S);
     cr_assert_eq(grace.hurry, HURRY_NONE);
 }
@@ -253,9 +256,10 @@ Test(core_grace, the_earlier_deadline_wins)
 Test(core_grace, of_a_shielded_process)
 {
     struct grace grace = {0};
-    cr_assert_eq(grace_shield(&grace, SIGTERM, 10 * S, 25 * S), GRACE_NEW);
+    cr_assert_eq(grace_shield(&grace, SIGTERM, 10 * S, KNOWN(25 * S)), GRACE_NEW);
     cr_assert_str_eq(grace_first(&grace)->label.text, "sent to a training process");
-    cr_assert_eq(grace_shield(&grace, SIGTERM, 20 * S, 25 * S), GRACE_SAME, "eight ranks say it");
+    cr_assert_eq(grace_shield(&grace, SIGTERM, 20 * S, KNOWN(25 * S)), GRACE_SAME,
+                 "eight ranks say it");
     cr_assert_eq(grace.hurry, HURRY_NONE);
 }
 
@@ -264,7 +268,7 @@ static enum grace_change source(struct grace *grace, enum notice_type type, cons
 {
     struct notice notice = {.type = type, .source = "cloud", .left_ns = left};
     str_copy(notice.id, sizeof notice.id, id);
-    return grace_notice(grace, &notice, now, 25 * S);
+    return grace_notice(grace, &notice, now, KNOWN(25 * S));
 }
 
 Test(core_grace, notices_of_a_source)
@@ -283,10 +287,49 @@ Test(core_grace, notices_of_a_source)
     cr_assert_eq(grace_deadline(&grace), 80 * S);
     cr_assert_eq(grace.at, 10 * S, "it has been threatened since");
     cr_assert_eq(source(&grace, NOTICE_CANCEL, "a", 21 * S, 0), GRACE_SAME);
-    cr_assert_eq(grace_signal(&grace, SIGTERM, 22 * S, 25 * S), GRACE_SOONER);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 22 * S, KNOWN(25 * S)), GRACE_SOONER);
     cr_assert_eq(source(&grace, NOTICE_CANCEL, "", 23 * S, 0), GRACE_SAME, "a signal stays");
     cr_assert_eq(grace_deadline(&grace), 47 * S);
     cr_assert_eq(grace.n, 1);
+}
+
+/* The deadline that decides is known, or it is not. */
+Test(core_grace, a_guess_is_one_until_a_source_names_an_earlier_deadline)
+{
+    struct grace grace = {0};
+    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 20 * S};
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 10 * S, GUESS(25 * S)), GRACE_NEW);
+    cr_assert(grace_first(&grace)->is_guess);
+    cr_assert_eq(grace_notice(&grace, &notice, 11 * S, GUESS(25 * S)), GRACE_SOONER);
+    cr_assert(!grace_first(&grace)->is_guess, "the source has named it");
+    notice.type = NOTICE_CANCEL;
+    cr_assert_eq(grace_notice(&grace, &notice, 12 * S, GUESS(25 * S)), GRACE_LATER);
+    cr_assert(grace_first(&grace)->is_guess, "only the signal is left");
+}
+
+Test(core_grace, what_a_source_does_not_name_is_as_the_grace)
+{
+    static const struct {
+        int64_t left;
+        bool assumes, grace, is_guess; /* is a guess: what the source names, the grace, the end */
+    } rows[] = {
+        {NOTICE_LEFT_UNKNOWN, false, true, true},
+        {NOTICE_LEFT_UNKNOWN, false, false, false},
+        {-5 * S, false, true, true},
+        {-5 * S, false, false, false},
+        {60 * S, false, true, false},
+        {60 * S, true, false, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct grace grace = {0};
+        struct notice notice = {.type = NOTICE_TERMINATE,
+                                .source = "cloud",
+                                .left_ns = rows[i].left,
+                                .is_guess = rows[i].assumes};
+        struct grace_left left = {.ns = 25 * S, .is_guess = rows[i].grace};
+        cr_expect_eq(grace_notice(&grace, &notice, 10 * S, left), GRACE_NEW);
+        cr_expect_eq(grace_first(&grace)->is_guess, rows[i].is_guess, "row %zu", i);
+    }
 }
 
 Test(core_grace, of_many_notices_those_that_matter_are_kept)

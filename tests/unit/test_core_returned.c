@@ -25,7 +25,7 @@ struct attaching {
 static struct walk *begin(const struct attaching *how)
 {
     struct core_params p = params_of(0, 1, 1);
-    p.trains_on = true;
+    p.train_on = TRAIN_ON_ALWAYS;
     struct walk *w = begin_started(&p);
     says(w, 0,
          (struct procmsg){.type = PROCMSG_ATTACH,
@@ -180,7 +180,7 @@ Test(core_returned, a_deadline_after_the_training)
 Test(core_returned, beside_one_that_never_attached)
 {
     struct core_params p = params_of(0, 1, 2);
-    p.trains_on = true;
+    p.train_on = TRAIN_ON_ALWAYS;
     struct walk *w = begin_started(&p);
     attaches(w, 0, 0, 2);
     steps[0] = 4;
@@ -212,7 +212,7 @@ Test(core_returned, of_a_program_that_does_not_attach)
     static const enum save_mode modes[] = {SAVE_ATTACH, SAVE_SIGNAL};
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
         struct core_params p = params_of(0, 1, 2);
-        p.trains_on = true;
+        p.train_on = TRAIN_ON_ALWAYS;
         p.save_mode = modes[i];
         struct walk *w = begin_started(&p);
         cloud_says(w);
@@ -228,7 +228,7 @@ Test(core_returned, of_a_program_that_does_not_attach)
 Test(core_returned, of_a_program_that_does_not_attach_after_a_signal)
 {
     struct core_params p = params_of(0, 1, 1);
-    p.trains_on = true;
+    p.train_on = TRAIN_ON_ALWAYS;
     p.signals[SIGUSR1] = (struct signal_plan){.rule = SIGNAL_PREEMPT, .grace_ns = 900 * S};
     struct walk *w = begin_started(&p);
     cloud_says(w);

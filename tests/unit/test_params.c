@@ -31,6 +31,20 @@ Test(params, follow_the_configuration)
     cr_assert_neq(params.incarnation, 0);
 }
 
+Test(params, know_whether_the_grace_is_a_guess)
+{
+    struct core_params params;
+    load_l_ok("--signals USR1=preempt:240s -- true", "");
+    cr_assert(params_fill(&params, &l.config, &l.err));
+    cr_assert_eq(params.train_on, TRAIN_ON_AUTO);
+    cr_assert(params.is_guess && params.signals[SIGTERM].is_guess);
+    cr_assert(!params.signals[SIGUSR1].is_guess);
+    load_l_ok("--grace 25s --no-save-train-on -- true", "");
+    cr_assert(params_fill(&params, &l.config, &l.err));
+    cr_assert_eq(params.train_on, TRAIN_ON_NEVER);
+    cr_assert(!params.is_guess && !params.signals[SIGTERM].is_guess);
+}
+
 Test(params, without_n_the_first_process_says_how_many)
 {
     struct core_params params;

@@ -130,6 +130,52 @@ Test(presets, every_source_wins_over_a_preset)
     cr_expect_str_eq(origin_text(&l.config, "exit.preempted"), "flag --exit-preempted");
 }
 
+/* A preset has a grace only if its platform promises one. Kubernetes does not tell a pod how long
+ * it has, and a Spot node of GKE leaves 15 s. */
+Test(presets, which_know_how_long_the_grace_is)
+{
+    static const enum preset known[] = {PRESET_SLURM, PRESET_GCE, PRESET_GCE_GPU, PRESET_GCE_SPOT,
+                                        PRESET_TENSORFLOW_GCE};
+    for (int i = 0; i < PRESET__COUNT; i++) {
+        char args[128];
+        bool is_known = false;
+        for (size_t k = 0; k < ARRAY_LEN(known); k++)
+            is_known = is_known || known[k] == (enum preset)i;
+        snprintf(args, sizeof args, "--preset %s x", preset_names[i]);
+        load_l_ok(args, "");
+        cr_expect_eq(config_is_guess(&l.config, SIGTERM), !is_known, "%s", preset_names[i]);
+        cr_expect_eq(config_is_guess(&l.config, 0), !is_known, "%s", preset_names[i]);
+        cr_expect_eq(l.config.grace_ns, (i == PRESET_GCE ? 55 : 25) * NS_PER_S);
+    }
+}
+
+Test(presets, what_makes_the_grace_known)
+{
+    static const struct {
+        const char *args, *env;
+        bool term, usr1, source; /* is a guess: of SIGTERM, of SIGUSR1, of a notice without one */
+    } rows[] = {
+        {"x", "", true, true, true},
+        {"--grace 25s x", "", false, false, false},
+        {"x", "PCHRUN_GRACE=25s", false, false, false},
+        {"--signals TERM=preempt x", "", true, true, true},
+        {"--signals TERM=preempt:9s x", "", false, true, true},
+        {"--signals USR1=preempt:240s x", "", true, false, true},
+        {"x", "KUBERNETES_SERVICE_HOST=1", true, true, true},
+        {"--preset sge --signals USR1=preempt x", "", true, true, true},
+        {"--preset sge --grace 9s x", "", false, false, false},
+        {"x", SLURM, false, false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        load_l_ok(rows[i].args, rows[i].env);
+        cr_expect_eq(config_is_guess(&l.config, SIGTERM), rows[i].term, "row %zu", i);
+        cr_expect_eq(config_is_guess(&l.config, SIGUSR1), rows[i].usr1, "row %zu", i);
+        cr_expect_eq(config_is_guess(&l.config, 0), rows[i].source, "row %zu", i);
+    }
+    load_l_ok("--preset sge x", "");
+    cr_expect(!config_is_guess(&l.config, SIGUSR2), "the queue's notify");
+}
+
 /* A given value stays, even if it equals the default: the preset does not replace it. */
 Test(presets, a_default_that_is_given_stays)
 {

@@ -103,8 +103,10 @@ static void take_notice(struct chief *chief, struct peer *peer, const struct pee
     peer->notice_version = s->notice_version;
     peer->notice_lead = s->notice_lead_ns;
     uint32_t hurry = s->has_notice ? s->notice_hurry : 0;
-    chief->notice_changed =
-        chief->notice_changed || deadline != peer->notice_deadline || hurry != peer->notice_hurry;
+    bool is_guess = s->has_notice && s->notice_is_guess;
+    chief->notice_changed = chief->notice_changed || deadline != peer->notice_deadline ||
+                            is_guess != peer->notice_is_guess || hurry != peer->notice_hurry;
+    peer->notice_is_guess = is_guess;
     peer->notice_deadline = deadline;
     peer->notice_hurry = hurry;
 }

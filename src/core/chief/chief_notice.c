@@ -7,6 +7,7 @@
 #include "core/common/grace.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* --- notices --- */
 
@@ -15,6 +16,31 @@ static int64_t lead_of(const struct chief *chief, const struct peer *peer)
 {
     int64_t least = 2 * grace_margin(peer->notice_deadline - chief->notice.at);
     return peer->notice_lead > least ? peer->notice_lead : least;
+}
+
+/* A program that does not attach is asked at the same time in any case. */
+static void say_whether_it_trains_on(struct chief *chief)
+{
+    bool is_guess = chief->notice.is_guess, is_auto = chief->params->train_on == TRAIN_ON_AUTO;
+    bool attaches = chief->params->save_mode == SAVE_ATTACH && any_is(chief, FACT_ATTACHED);
+    char left[32];
+    if (!chief->notice.is_live || chief->gen.is_trained || !attaches || chief_is_over(chief))
+        return;
+    str_about(chief->notice.deadline - chief->out->now, left, sizeof left);
+    if (is_auto && is_guess)
+        out_log(chief->out, LOG_NOTICE, "notice",
+                "the deadline is a guess (%s), so the job saves and leaves at once; to train on "
+                "set grace or save.train_on",
+                left);
+    else if (is_auto)
+        out_log(chief->out, LOG_NOTICE, "notice",
+                "the deadline is known (%s), so the job trains on if there is time; with "
+                "save.train_on false it saves and leaves at once",
+                left);
+    else if (is_guess && chief->params->train_on == TRAIN_ON_ALWAYS)
+        out_log(chief->out, LOG_NOTICE, "notice",
+                "the deadline is a guess (%s), but save.train_on is true, so the job trains on",
+                left);
 }
 
 void chief_gather_notices(struct chief *chief)
@@ -36,7 +62,9 @@ void chief_gather_notices(struct chief *chief)
         if (peer->notice_hurry > hurry)
             hurry = peer->notice_hurry;
     }
-    bool is_live = node >= 0;
+    bool is_live = node >= 0, is_guess = is_live && chief->peers[node].notice_is_guess;
+    bool is_told = llabs(deadline - chief->notice.deadline) <= GRACE_SAME_NS &&
+                   is_guess == chief->notice.is_guess;
     if (deadline != chief->notice.deadline) {
         chief->is_changed = true;
         chief->replan_at = 0;
@@ -60,9 +88,12 @@ void chief_gather_notices(struct chief *chief)
     chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
     chief->notice.node = node;
     chief->notice.deadline = deadline;
+    chief->notice.is_guess = is_guess;
     if (is_live)
         chief->notice.lead = lead_of(chief, &chief->peers[node]);
     chief->notice.hurry = hurry;
+    if (!is_told)
+        say_whether_it_trains_on(chief);
     chief_plan(chief);
 }
 

@@ -126,8 +126,9 @@ int64_t chief_save_time(const struct chief *chief, bool is_round);
 int64_t chief_abort_at(const struct chief *chief);
 /* Computes the times of a live notice, if the known ones are old. */
 void chief_plan(struct chief *chief);
-/* The job trains through the time that the notice leaves. Either the user wants that, or the notice
- * came before the first step, with more than `grace` left: then nothing could be saved yet. */
+/* The job trains through the time that the notice leaves. Either save.train_on says so, or the
+ * notice came before the first step, with more than `grace` left: then nothing could be saved yet.
+ */
 bool chief_uses_time(const struct chief *chief);
 /* There is still time to train, and the steps are worth another save. */
 bool chief_trains_on(const struct chief *chief);

@@ -191,10 +191,18 @@ int64_t chief_final_at(const struct chief *chief)
     return saves ? chief->notice.final_at : CLOCK_NEVER;
 }
 
+/* The machine may be taken away long before a deadline that is a guess. */
+static bool may_train_on(const struct chief *chief)
+{
+    bool is_auto = chief->params->train_on == TRAIN_ON_AUTO;
+    return is_auto ? !chief->notice.is_guess : chief->params->train_on == TRAIN_ON_ALWAYS;
+}
+
 bool chief_uses_time(const struct chief *chief)
 {
-    bool is_plan = chief->notice.stands && grace_of(chief) > chief->params->grace_ns;
-    return (chief->params->trains_on || is_plan) && chief->notice.hurry < (uint32_t)HURRY_SAVE;
+    bool is_plan = chief->notice.stands && !chief->notice.is_guess &&
+                   grace_of(chief) > chief->params->grace_ns;
+    return (may_train_on(chief) || is_plan) && chief->notice.hurry < (uint32_t)HURRY_SAVE;
 }
 
 bool chief_trains_on(const struct chief *chief)

@@ -86,6 +86,7 @@ struct peer {
     int64_t read_at;        /* when its steps were last read for a heartbeat */
     int64_t notice_deadline; /* CLOCK_NEVER: none */
     int64_t notice_lead;
+    bool notice_is_guess; /* of the deadline */
     uint32_t notice_version;
     uint32_t notice_hurry;
     uint32_t stops_given_up; /* of its `stop_asked` */
@@ -176,6 +177,7 @@ struct chief {
         bool stands;      /* the notice came before the first step */
         bool is_judged;   /* `stands` was derived from the steps of every node */
         int node;
+        bool is_guess;              /* of the deadline */
         int64_t at, deadline, lead; /* at: when it came, or when its deadline became earlier */
         uint32_t hurry;
         bool has_saved;   /* the first save for it was made, or could not be made */

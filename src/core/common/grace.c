@@ -123,15 +123,16 @@ static struct grace_notice *add(struct grace *grace, const struct grace_notice *
 
 /* --- signals --- */
 
-static enum grace_change add_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns,
-                                    const char *text)
+static enum grace_change add_signal(struct grace *grace, int signal, int64_t now,
+                                    struct grace_left left, const char *text)
 {
     struct grace_notice n = {.type = NOTICE_TERMINATE,
                              .signal = signal,
                              .at = now,
                              .last_at = now,
-                             .deadline = now + grace_ns,
-                             .lead = grace_ns};
+                             .deadline = now + left.ns,
+                             .is_guess = left.is_guess,
+                             .lead = left.ns};
     sigtext(signal, n.label.source);
     str_copy(n.label.text, sizeof n.label.text, text);
     add(grace, &n);
@@ -147,11 +148,11 @@ static bool is_outdone(const struct grace *grace, const struct grace_notice *kno
     return false;
 }
 
-enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
+enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, struct grace_left left)
 {
     struct grace_notice *known = find(grace, SIGTEXT(signal), "");
     if (!known)
-        return add_signal(grace, signal, now, grace_ns, "");
+        return add_signal(grace, signal, now, left, "");
     if (now - known->last_at <= GRACE_SAME_NS)
         return GRACE_SAME;
     known->last_at = now;
@@ -161,11 +162,11 @@ enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int
     return GRACE_HURRIED;
 }
 
-enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
+enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, struct grace_left left)
 {
     if (grace->is_live)
         return GRACE_SAME;
-    return add_signal(grace, signal, now, grace_ns, "sent to a training process");
+    return add_signal(grace, signal, now, left, "sent to a training process");
 }
 
 /* --- sources --- */
@@ -182,12 +183,10 @@ static enum grace_change cancel(struct grace *grace, const struct notice *notice
 }
 
 /* A deadline in the past gives no time, so it counts like an unknown one. */
-static int64_t deadline_of(const struct notice *notice, int64_t now, int64_t grace_ns)
+static struct grace_left left_of(const struct notice *notice, struct grace_left unknown)
 {
-    if (notice->type != NOTICE_TERMINATE)
-        return CLOCK_NEVER;
-    bool is_known = notice->left_ns != NOTICE_LEFT_UNKNOWN && notice->left_ns > 0;
-    return now + (is_known ? grace_clamp(notice->left_ns) : grace_ns);
+    bool is_named = notice->left_ns != NOTICE_LEFT_UNKNOWN && notice->left_ns > 0;
+    return is_named ? (struct grace_left){grace_clamp(notice->left_ns), notice->is_guess} : unknown;
 }
 
 /* A repeated notice counts only if it leaves less time than before. A source that says "30 seconds"
@@ -200,15 +199,18 @@ static bool is_said_again(const struct grace_notice *known, const struct grace_n
 }
 
 enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
-                               int64_t grace_ns)
+                               struct grace_left left)
 {
     if (notice->type == NOTICE_CANCEL)
         return cancel(grace, notice, now);
+    struct grace_left own = left_of(notice, left);
+    bool ends = notice->type == NOTICE_TERMINATE;
     struct grace_notice n = {.type = notice->type,
                              .at = now,
-                             .deadline = deadline_of(notice, now, grace_ns),
+                             .deadline = ends ? now + own.ns : CLOCK_NEVER,
+                             .is_guess = own.is_guess,
                              .is_repeated = notice->is_repeated,
-                             .lead = grace_ns};
+                             .lead = left.ns};
     str_copy(n.label.source, sizeof n.label.source, notice->source);
     str_copy(n.label.id, sizeof n.label.id, notice->id);
     str_copy(n.label.text, sizeof n.label.text, notice->text);

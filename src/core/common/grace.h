@@ -34,6 +34,7 @@ struct grace_notice {
     int64_t last_at;  /* when its newest repeat that counted came; only for signals */
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
     int64_t deadline; /* CLOCK_NEVER: the notice ends nothing */
+    bool is_guess;    /* nothing has named the deadline: it is assumed */
     bool is_served;   /* its deadline has passed, and the job goes on: it no longer counts */
     bool is_repeated; /* it ends nothing, but asks for a save before its deadline */
     bool is_saved;    /* the save was asked for */
@@ -62,15 +63,21 @@ enum grace_change {
     GRACE_PLAN,   /* a new repeated notice: grace_save_at() tells when its save is due */
 };
 
-/* A preempting signal has come, and leaves grace_ns. */
-enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
+/* How much time a notice leaves that does not say so itself. */
+struct grace_left {
+    int64_t ns;
+    bool is_guess;
+};
+
+/* A preempting signal has come. */
+enum grace_change grace_signal(struct grace *grace, int signal, int64_t now,
+                               struct grace_left left);
 /* A training process got a preempting signal. It is a notice only if no notice is live. */
-enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
-/* A source gives a notice. grace_ns: the time that is left if the notice has no deadline or a past
- * one.
- */
+enum grace_change grace_shield(struct grace *grace, int signal, int64_t now,
+                               struct grace_left left);
+/* A source gives a notice. `left` counts if the notice has no deadline, or a past one. */
 enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
-                               int64_t grace_ns);
+                               struct grace_left left);
 /* The job goes on after a notice: notices whose deadline has passed end nothing any more. Signals
  * are forgotten. A notice of a source stays known, so that its repeat is not new. */
 void grace_serve(struct grace *grace, int64_t now);

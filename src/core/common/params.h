@@ -47,6 +47,7 @@ struct watchdog_plan {
 struct signal_plan {
     enum signal_rule rule;
     int64_t grace_ns; /* with SIGNAL_PREEMPT */
+    bool is_guess;    /* nothing says that the signal leaves this time */
 };
 
 struct core_params {
@@ -66,7 +67,8 @@ struct core_params {
 
     struct signal_plan signals[65]; /* by signal number */
     int64_t grace_ns;               /* of a notice that does not say how much time is left */
-    bool trains_on;  /* train after the first save of a notice, until the last safe moment */
+    bool is_guess;                  /* nothing says that such a notice leaves this time */
+    enum train_on train_on;
     int64_t save_ns; /* how long a save took in earlier attempts, 0: unknown */
     enum save_mode save_mode;
     int save_signal;      /* with SAVE_SIGNAL */

@@ -229,8 +229,8 @@ static void take_advice(struct node *node)
 
 void node_on_notice(struct node *node, const struct event *event)
 {
-    enum grace_change change =
-        grace_notice(&node->grace, event->notice, node->out->now, node->params->grace_ns);
+    struct grace_left left = {node->params->grace_ns, node->params->is_guess};
+    enum grace_change change = grace_notice(&node->grace, event->notice, node->out->now, left);
     if (change == GRACE_ADVICE)
         take_advice(node);
     else if (change == GRACE_PLAN)
@@ -286,7 +286,9 @@ void node_on_signal(struct node *node, const struct event *event)
     const struct signal_plan *plan = &node->params->signals[number];
     switch (plan->rule) {
     case SIGNAL_PREEMPT:
-        node_take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns),
+        node_take_notice(node,
+                         grace_signal(&node->grace, number, node->out->now,
+                                      (struct grace_left){plan->grace_ns, plan->is_guess}),
                          number);
         break;
     case SIGNAL_CHECKPOINT:

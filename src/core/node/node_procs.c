@@ -226,7 +226,9 @@ static void on_shield(struct node *node, int number)
                 SIGTEXT(number));
         out_signal(node->out, number, TARGET_RANKS);
     } else if (plan->rule == SIGNAL_PREEMPT) {
-        node_take_notice(node, grace_shield(&node->grace, number, node->out->now, plan->grace_ns),
+        node_take_notice(node,
+                         grace_shield(&node->grace, number, node->out->now,
+                                      (struct grace_left){plan->grace_ns, plan->is_guess}),
                          number);
     }
 }
