@@ -355,6 +355,13 @@ void record_uncount(struct record *record, bool has_no_step)
         write_commits(record, 0, has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED);
 }
 
+void record_note_end(struct record *record, int64_t end_ns)
+{
+    record->history.end_ns = end_ns;
+    if (record->dir && record->node_rank == 0)
+        write_commits(record, 0, record->committed ? HISTORY_COMMITTED : HISTORY_BEGUN);
+}
+
 /* --- the writers --- */
 
 static void record_on_answer(void *ctx)

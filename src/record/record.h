@@ -66,3 +66,7 @@ void record_commit(struct record *record, const struct action *action);
 /* On node 0: this attempt no longer counts as one without a commit. With has_no_step it counts as
  * preempted before a step. If the write fails, the attempt counts. */
 void record_uncount(struct record *record, bool has_no_step);
+/* On node 0: how long the processes took to end. If the write fails, the next attempt does not
+ * know.
+ */
+void record_note_end(struct record *record, int64_t end_ns);

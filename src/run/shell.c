@@ -321,6 +321,9 @@ static void perform(struct shell *shell, const struct action *action)
     case ACT_UNCOUNT:
         record_uncount(&shell->record, action->has_no_step);
         break;
+    case ACT_NOTE_END:
+        record_note_end(&shell->record, action->end_ns);
+        break;
     case ACT_CONNECT:
         peers_connect(shell->cluster.peers, &shell->cluster.chief);
         break;

@@ -72,6 +72,8 @@ static const struct bytes_field status_fields[] = {
     FLAG(status.interrupted),
     WITHIN(status.interrupted_by, 0, 64),
     FLAG(status.left),
+    WITHIN(status.end_ns, 0, INT64_MAX),
+    FLAG(status.end_cut),
     FLAG(status.has_notice),
     NUMBER(status.notice_left_ns),
     FLAG(status.notice_is_guess),

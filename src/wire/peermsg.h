@@ -173,6 +173,8 @@ struct peer_status {
     uint8_t interrupted;       /* it was just told to end, by a signal or a user */
     uint8_t interrupted_by;    /* a signal that ends programs, such as INT, came; 0: none did */
     uint8_t left;              /* with LIFE_GONE: some processes could not be ended */
+    int64_t end_ns;  /* with LIFE_GONE: how long its processes took to leave, 0: not measured */
+    uint8_t end_cut; /* they would have taken longer: the deadline cut them short */
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns;  /* until its deadline */

@@ -10,6 +10,7 @@
  *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
  *   aside COMMAND             does the command in a thread that ends then
  *   waits FROM TO OWN WAIT    steps of so many milliseconds, each with a marked wait before its end
+ *   pause MS                  does nothing for so many milliseconds
  *   phase N · notice · error CODE TEXT (`|` begins a line) · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
  *   spree TO MS EVERY PATH    trains to that step, saves every EVERY steps by itself; says done
@@ -535,6 +536,8 @@ static int do_save_command(const char *name, const char *rest)
     } else if (!strcmp(name, "phase")) {
         P(phase)(job, (enum pch_phase)step);
         printf("phase %llu\n", step);
+    } else if (!strcmp(name, "pause")) {
+        pause_ms(step);
     } else if (!strcmp(name, "storm")) {
         do_storm(step);
     } else if (!strcmp(name, "reopen")) {

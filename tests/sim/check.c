@@ -622,7 +622,7 @@ static void check_in_time(struct world *w)
         earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
     /* The nodes wait for a first step as long as for a save. */
     bool has_waited = w->hosts[0].outcome == OUTCOME_PREEMPTED && !w->record_of_run;
-    if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED || has_waited)
+    if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED || has_waited || any_was_killed(w))
         left += schedule_longest(&w->s, w->s.teardown);
     for (int i = 0; i < w->s.nnodes; i++)
         check_left(w, i, earliest, left);

@@ -75,6 +75,45 @@ static int64_t spared(const struct world *w)
     return has_rounds ? 20 * schedule_longest(&w->s, w->s.save_time) : 0;
 }
 
+bool any_was_killed(const struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].killed_at)
+            return true;
+    return false;
+}
+
+/* The time to end is known, and the notice leaves it: each process ends by itself. */
+void check_kill(struct world *w, int node)
+{
+    for (int i = 0; i < w->s.nprocs && w->s.uses && w->s.known_end; i++) {
+        const struct proc *p = world_proc(w, node, i);
+        if (p->was_told_exit && p->state == PROC_ENDING)
+            fail(w, "process %d leaves within %lld ms, as is known, and gets SIGKILL", p->index,
+                 (long long)(w->s.exit_time[p->index] / NS_PER_MS));
+    }
+}
+
+/* The record says no more than was seen. */
+void check_noted_end(struct world *w, int64_t end_ns)
+{
+    int64_t longest = schedule_longest(&w->s, w->s.exit_time);
+    w->noted_end = end_ns;
+    if (w->s.uses && end_ns > longest + S)
+        fail(w, "the processes leave within %lld ms, and %lld ms are recorded",
+             (long long)(longest / NS_PER_MS), (long long)(end_ns / NS_PER_MS));
+}
+
+/* Ends that no SIGKILL cut short are recorded, unless they are known. */
+static void check_end_time(struct world *w)
+{
+    int64_t longest = schedule_longest(&w->s, w->s.exit_time);
+    int64_t known = w->noted_end ? w->noted_end : w->s.known_end;
+    if (!any_was_killed(w) && known < longest)
+        fail(w, "the processes left within %lld ms, and %lld ms are recorded",
+             (long long)(longest / NS_PER_MS), (long long)(known / NS_PER_MS));
+}
+
 /* The first save comes at once, and the last one in time. Between them the job trains. */
 void check_use(struct world *w)
 {
@@ -85,6 +124,7 @@ void check_use(struct world *w)
         fail(w, "the notice left %lld s, and node 0 has left after %lld ms of it",
              (long long)(w->s.uses / 9 * 10 / S),
              (long long)((chief->exit_at - w->first_notice_at) / NS_PER_MS));
+    check_end_time(w);
     if (w->saved_for_notice_at > w->first_notice_at + 10 * S + spared(w))
         fail(w, "the first save was committed %lld ms after the notice",
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));

@@ -201,7 +201,8 @@ static void finish(struct world *w, struct proc *p)
 static void leave(struct world *w, struct proc *p)
 {
     p->was_told_exit = true;
-    plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 200 * MS));
+    int64_t soon = rng_time(&w->rng, MS, 200 * MS), takes = w->s.exit_time[p->index];
+    plan(w, p, PROC_ENDING, takes ? takes : soon);
 }
 
 /* The program's own handler ends the training, and the program returns 0. */

@@ -686,6 +686,35 @@ static void draw_far(struct schedule *s)
     s->is_far = true;
 }
 
+/* Nothing but a long notice, in a training that is longer. */
+static void draw_long_notice(struct schedule *s, struct rng *r)
+{
+    draw_no_faults(s);
+    s->known_save = 0;
+    int64_t at = train_for_long(s, r);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->attach_at[i] = rng_time(r, MS, S);
+        s->save_time[i] = rng_time(r, 5 * MS, S);
+    }
+    add(s, DO_NOTICE, at, r);
+    s->faults[0].length = rng_time(r, 100 * S, 120 * S);
+}
+
+/* Drawn apart, too. A rank that was told to leave takes its time: it frees its memory, and runs
+ * what it has registered for its exit. */
+static void draw_ends(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1357};
+    if (!rng_chance(&r, 120))
+        return;
+    if (rng_chance(&r, 50) && !s->is_slowed && !s->is_far && !s->patience)
+        draw_long_notice(s, &r);
+    int64_t most = rng_chance(&r, 500) ? 2 * S : 8 * S;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        s->exit_time[i] = rng_time(&r, 200 * MS, most);
+    s->known_end = rng_chance(&r, 500) ? schedule_longest(s, s->exit_time) : 0;
+}
+
 /* Drawn apart, too. Where one process hangs, those that wait for it give up. No other wait is so
  * long, but that in pch_saved for the commit of an own save. */
 static void draw_patience(struct schedule *s)
@@ -844,6 +873,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_patience(s);
     draw_lingerers(s);
     draw_signals(s);
+    draw_ends(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -958,6 +988,10 @@ void schedule_print(const struct schedule *s, FILE *out)
         if (s->lingers[i])
             fprintf(out, "  process %d ends %.1f s after it is done\n", i,
                     (double)s->lingers[i] / S);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->exit_time[i])
+            fprintf(out, "  process %d takes %.1f s to leave%s\n", i, (double)s->exit_time[i] / S,
+                    s->known_end ? ", as node 0 knows" : "");
     for (int i = 0; i < s->nnodes; i++)
         if (s->leftover[i])
             fprintf(out, "  node %d%s%s\n", i, leftovers[s->leftover[i]],

@@ -92,6 +92,8 @@ static void act_signal(struct world *w, int node, const struct action *a)
     check_signal(w, node, a->signal.target);
     if (!w->hosts[node].signalled_at)
         w->hosts[node].signalled_at = w->now;
+    if (a->signal.number == SIGKILL)
+        check_kill(w, node);
     if (a->signal.number == SIGKILL && !w->hosts[node].killed_at)
         w->hosts[node].killed_at = w->now;
     if (a->signal.target == TARGET_TREE)
@@ -266,6 +268,12 @@ static void act_uncount(struct world *w, int node, const struct action *a)
     w->hosts[node].is_uncounted = true;
 }
 
+static void act_note_end(struct world *w, int node, const struct action *a)
+{
+    trace(w, "node %d: records an end of %lld ms", node, (long long)(a->end_ns / NS_PER_MS));
+    check_noted_end(w, a->end_ns);
+}
+
 /* NULL: nothing happens. */
 static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct action *a) = {
     [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
@@ -276,7 +284,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_port,
-    [ACT_UNCOUNT] = act_uncount,
+    [ACT_UNCOUNT] = act_uncount,     [ACT_NOTE_END] = act_note_end,
 };
 
 void shell_perform(void *shell, const struct action *action)

@@ -111,9 +111,11 @@ struct schedule {
         is_bare[MAX_ALL];        /* has a handler of its own for SIGTERM */
     int64_t teardown[MAX_ALL]; /* from its death to its end; -1: its supervisor sees only the end */
     int64_t lingers[MAX_ALL];  /* from its pch_done to its end; 0: it ends soon */
-    bool misses_nodes;         /* a process fails when a node is lost */
-    bool misses_procs;         /* a process fails when the files of a dead process are closed */
-    int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
+    int64_t exit_time[MAX_ALL];   /* the same from the order to leave */
+    int64_t known_end;            /* the longest of these, from an earlier attempt; 0: not known */
+    bool misses_nodes;            /* a process fails when a node is lost */
+    bool misses_procs;            /* a process fails when the files of a dead process are closed */
+    int64_t clock[MAX_NODES];     /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* when its supervisor is started, after node 0's */
     int64_t delay_max;            /* the longest, of a message between nodes */
     bool marks_waits;             /* the pages show the time for a step */
@@ -322,6 +324,7 @@ struct world {
     bool repeats;            /* the start has failed for a reason that repeats at each start */
     int64_t repeated_at;     /* when a repeated notice was given, 0: none */
     int64_t first_notice_at;
+    int64_t noted_end;           /* how long node 0 says that the ends took; 0: it does not */
     int64_t saved_for_notice_at; /* when the first commit after it was made, 0: none */
     bool is_over;
     FILE *trace;
@@ -455,6 +458,8 @@ bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
 bool any_has_failed(const struct world *w);
+/* Some node has sent SIGKILL to its processes. */
+bool any_was_killed(const struct world *w);
 /* How long all supervisors together may have stood still. */
 int64_t standstill(const struct world *w);
 /* check_cause.c */
@@ -468,6 +473,10 @@ void check_slowed(struct world *w);
 void check_far(struct world *w);
 void check_use(struct world *w);
 void check_lone(struct world *w);
+/* Called when a node sends SIGKILL to its processes. */
+void check_kill(struct world *w, int node);
+/* Called when node 0 records how long the ends took. */
+void check_noted_end(struct world *w, int64_t end_ns);
 void check_standing(struct world *w);
 /* A node has said that the job failed. */
 void check_gave_up(struct world *w, int node);

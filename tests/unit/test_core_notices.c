@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "core/common/grace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 TestSuite(core_notices, .fini = walks_end);
@@ -37,15 +38,22 @@ static void told_again(struct walk *w)
     steps_are_read(w);
 }
 
-static struct walk *begin(bool trains_on, int64_t save)
+/* `end`: how long the rank takes to end, as earlier attempts saw it; 0: unknown. */
+static struct walk *begin_with(bool trains_on, int64_t save, int64_t end)
 {
     struct core_params p = params_of(0, 1, 1);
     p.train_on = trains_on ? TRAIN_ON_ALWAYS : TRAIN_ON_NEVER;
     p.save_ns = save;
+    p.end_ns = end;
     struct walk *w = begin_ranks(&p);
     steps[0] = 4;
     assert_acts(w, "0: WELCOME");
     return w;
+}
+
+static struct walk *begin(bool trains_on, int64_t save)
+{
+    return begin_with(trains_on, save, MS);
 }
 
 /* From the proposal to the decision: nothing has moved meanwhile. */
@@ -694,4 +702,113 @@ Test(core_notices, a_job_restarts_in_place_while_a_notice_is_far)
     cr_assert_geq(now, at + 190 * S, "the last save is made before the last moment");
     w = fail_before(20 * S, &policy);
     assert_not_said(w, "restarting in place");
+}
+
+/* --- the time that the processes take to end --- */
+
+/* The rank trains in a grace of `grace` up to the last save, which takes half a second as all saves
+ * do. Returns the time that the last save leaves for the end. */
+static int64_t save_last(struct walk *w, int64_t grace)
+{
+    told(w, NOTICE_TERMINATE, "7", grace);
+    int64_t at = now;
+    decide(w);
+    save(w, 5, 1, S / 2);
+    uint64_t last = train(w, at + grace, 10 * MS);
+    steps[0] = last - 1;
+    steps_are_read(w);
+    steps_are_read(w);
+    save(w, last, 2, S / 2);
+    assert_did(w, "0: leave, committed; gate leave");
+    return at + grace - now;
+}
+
+/* The last save leaves the time for the end, and hardly more: the rest belongs to the training. */
+Test(core_notices, the_last_save_leaves_time_for_the_end)
+{
+    static const struct {
+        int64_t known, grace, least;
+    } cases[] = {
+        {MS, 25 * S, 625 * MS},
+        {S * 3 / 2, 25 * S, 625 * MS + S * 3 / 2 * 8 / 7},
+        {6 * S, 25 * S, 625 * MS + 6 * S * 8 / 7},
+        {0, 25 * S, 625 * MS + 2 * S * 8 / 7},         /* not measured yet */
+        {0, 6 * S, 375 * MS + S * 3 / 2 * 8 / 7},      /* nor here: a quarter of a short grace */
+        {500 * S, 60 * S, S * 3 / 2 + 20 * S * 8 / 7}, /* pchrun itself waits no longer than 20 s */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct walk *w = begin_with(true, S / 2, cases[i].known);
+        int64_t left = save_last(w, cases[i].grace);
+        cr_expect_geq(left, cases[i].least, "case %zu: %lld ms", i, (long long)(left / MS));
+        cr_expect_lt(left, cases[i].least + S, "case %zu: %lld ms", i, (long long)(left / MS));
+    }
+}
+
+/* The time for the end is never taken from the save: it begins at once, and has all of the grace.
+ */
+Test(core_notices, a_short_grace_belongs_to_the_save)
+{
+    struct walk *w = begin_with(true, 2 * S, 8 * S);
+    told(w, NOTICE_TERMINATE, "7", 5 * S);
+    decide(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided last");
+    save(w, 5, 1, 4600 * MS);
+    assert_did(w, "0: leave, committed; gate leave");
+}
+
+/* The time is measured from the order to leave to the end of the last process. A slower end counts
+ * at once, a quicker one by a quarter. */
+Test(core_notices, the_time_to_end_is_measured)
+{
+    static const struct {
+        int64_t known, took;
+        const char *noted;
+    } cases[] = {
+        {0, S, "the end took 1000 ms\n"},
+        {S, S * 3 / 2, "the end took 1500 ms\n"},
+        {2 * S, S, "the end took 1750 ms\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct walk *w = begin_with(true, S / 2, cases[i].known);
+        save_last(w, 25 * S);
+        now += cases[i].took;
+        leave(w);
+        assert_did(w, "exit 42 preempted");
+        assert_said(w, cases[i].noted);
+    }
+}
+
+/* The rank is killed when an eighth of the time is left. Returns how long it had lived. */
+static int64_t kill_at_the_end(struct walk *w)
+{
+    int64_t left_at = now;
+    w->acts[0] = '\0';
+    while (!strstr(w->acts, "SIGKILL to")) {
+        cr_assert_leq(now, left_at + 25 * S, "no SIGKILL: %s", w->acts);
+        wake(w);
+    }
+    int64_t lived = now - left_at;
+    now += 300 * MS; /* its memory is freed */
+    closes(w, 0);
+    ends(w, SIGKILL);
+    return lived;
+}
+
+/* An end by SIGKILL proves only that the rank takes at least so long. */
+Test(core_notices, an_end_that_the_deadline_cuts_short_only_raises_the_known_time)
+{
+    char text[64];
+    struct walk *w = begin_with(true, S / 2, S);
+    save_last(w, 25 * S);
+    int64_t lived = kill_at_the_end(w);
+    cr_assert_gt(lived, S, "the known time was planned for");
+    snprintf(text, sizeof text, "the end took %lld ms\n", (long long)(lived / MS));
+    assert_said(w, text);
+
+    w = begin_with(true, 3 * S / 2, S);
+    told(w, NOTICE_TERMINATE, "7", 5 * S);
+    decide(w);
+    save(w, 5, 1, 4600 * MS); /* the save is late, so the rank has less than the known second */
+    cr_assert_lt(kill_at_the_end(w), S);
+    assert_not_said(w, "the end took");
 }

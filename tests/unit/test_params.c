@@ -79,12 +79,16 @@ Test(params, how_often_to_save)
 Test(params, the_numbers_of_a_record_are_bounded)
 {
     struct core_params params = {0};
-    struct history history = {
-        .ran_ns = INT64_MAX, .failures = INT64_MAX, .save_ns = INT64_MAX, .attempt = 1};
+    struct history history = {.ran_ns = INT64_MAX,
+                              .failures = INT64_MAX,
+                              .save_ns = INT64_MAX,
+                              .end_ns = INT64_MAX,
+                              .attempt = 1};
     params_of_history(&params, &history);
     cr_expect_leq(params.ran_ns, INT64_MAX / 16);
     cr_expect(params.failures > 0 && params.failures <= 1000000);
     cr_expect_leq(params.save_ns, 24 * 3600 * NS_PER_S);
+    cr_expect_leq(params.end_ns, 24 * 3600 * NS_PER_S);
 }
 
 static void assert_report_path(const char *args, const char *expected)

@@ -185,6 +185,7 @@ static void any_status(struct peer_status *s)
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), ANY(s->stop_asked), UP_TO(s->has_notice, 1),
         UP_TO(s->interrupted_by, 64), ANY(s->notice_left_ns);
+    UP_TO(s->end_ns, INT64_MAX), UP_TO(s->end_cut, 1);
     UP_TO(s->notice_is_guess, 1), ANY(s->notice_lead_ns), ANY(s->notice_version),
         UP_TO(s->knows_notice, 1), UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice.source),
         ANY_TEXT(s->notice.id), ANY_TEXT(s->notice.text);
@@ -644,11 +645,11 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "070000000000000001",
     [PEERMSG_REFUSED] = "435004031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "435004045f010000010000000200000003000000040000000500000000000000060000000000000001030101"
+        "4350040468010000010000000200000003000000040000000500000000000000060000000000000001030101"
         "0700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f000000000000"
         "0010000000000000002900000000000000110000000000000012000000000000001300000000000000140000"
-        "000300302d331700000000000000180000003800000001400001e7ffffffffffffff01e1ffffffffffffff20"
-        "000000010200"
+        "000300302d331700000000000000180000003800000001400039000000000000000101e7ffffffffffffff01"
+        "e1ffffffffffffff20000000010200"
         "000007005349475445524d020065310400736f6f6e040066756c6c032a000000000000002b00000000000000"
         "2c00022d002e0000002f00000030000000000000003100000000000000013200000033000000000000003400"
         "350036000000370000000000000038000000000000000102190000001a0000001b000000e4ffffff1d00000000"
@@ -796,6 +797,8 @@ static struct peer_status sample_status(void)
                                 .rtt_ns = 23,
                                 .checkpoint_asked = 24,
                                 .stop_asked = 56,
+                                .end_ns = 57,
+                                .end_cut = 1,
                                 .interrupted = 1,
                                 .interrupted_by = 64,
                                 .has_notice = 1,

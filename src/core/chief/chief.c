@@ -28,6 +28,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
+    chief->end_ns = params->end_ns;
     chief->every_ns = params->every_ns;
     chief->restart = (struct restart){.policy = &params->restart, .random = params->incarnation};
     memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
@@ -129,6 +130,7 @@ static void hold_within(struct peer_status *s)
         s->rtt_ns = 0;
     s->notice_left_ns = grace_clamp(s->notice_left_ns);
     s->notice_lead_ns = grace_clamp(s->notice_lead_ns);
+    s->end_ns = grace_clamp(s->end_ns);
     s->watch.behind_step = step_within(s->watch.behind_step);
     s->watch.still_ns = grace_clamp(s->watch.still_ns);
     s->watch.limit_ns = grace_clamp(s->watch.limit_ns);
@@ -261,9 +263,12 @@ static void decide_leave(struct chief *chief)
         return;
     chief->order.end = END_LEAVE;
     chief->is_changed = true;
+    chief_note_end(chief);
     if (chief_is_uncounted(chief))
         out_act(chief->out,
                 &(struct action){.type = ACT_UNCOUNT, .has_no_step = chief_brings_nothing(chief)});
+    else if (chief->end_ns != chief->params->end_ns)
+        out_act(chief->out, &(struct action){.type = ACT_NOTE_END, .end_ns = chief->end_ns});
 }
 
 uint64_t chief_last_step(const struct chief *chief)

@@ -23,6 +23,9 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
 /* Takes every decision that the facts allow, and sends the order if it has changed. */
 void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
+/* How long the ranks took to leave after the last save, on the node where they took longest; 0: not
+ * measured. *ret_cut: some would have taken longer. */
+int64_t chief_took_to_end(const struct chief *chief, bool *ret_cut);
 /* The time between two saves without a notice, as it is now; 0: they are not by time. */
 int64_t chief_saves_every(const struct chief *chief);
 /* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */

@@ -122,6 +122,8 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 void chief_note_saved(struct chief *chief);
 /* How long a save takes, 0: unknown. `is_round`: the save of the open round is over, and counts. */
 int64_t chief_save_time(const struct chief *chief, bool is_round);
+/* The generation is over: takes chief_took_to_end(). */
+void chief_note_end(struct chief *chief);
 /* When node 0 gives up an open round; CLOCK_NEVER: no notice is live. */
 int64_t chief_abort_at(const struct chief *chief);
 /* Computes the times of a live notice, if the known ones are old. */

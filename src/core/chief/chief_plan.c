@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How the job uses the time that a notice leaves: how long a save takes, and the last moment for
- * one. See chief_parts.h.
+ * How the job uses the time that a notice leaves: how long a save takes, and then the end of the
+ * processes, and the last moment for a save. See chief_parts.h.
  */
+#include "core/chief/chief.h"
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
@@ -20,6 +21,9 @@
 
 /* No save measured yet: assume that a save takes 1/FIT of the grace. */
 #define FIT 4
+
+/* No end measured yet: a PyTorch program that uses CUDA takes one to two seconds to end. */
+#define END_NS (2 * NS_PER_S)
 
 /* The first save of a notice waits until the last commit is older than this many times the duration
  * of a save. Then the save costs less than the training that it protects. */
@@ -62,12 +66,41 @@ void chief_note_saved(struct chief *chief)
             begin_pace(chief, &chief->peers[i]);
 }
 
-/* --- the plan --- */
-
 static int64_t grace_of(const struct chief *chief)
 {
     return chief->notice.deadline - chief->notice.at;
 }
+
+/* How long the ranks may take to leave. They never get more time than pchrun waits for them. */
+static int64_t expected_end(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    int64_t takes = chief->end_ns ? chief->end_ns : clock_min(END_NS, grace_of(chief) / FIT);
+    return clock_min(takes, p->exit_wait_ns + p->term_wait_ns);
+}
+
+int64_t chief_took_to_end(const struct chief *chief, bool *ret_cut)
+{
+    int64_t longest = 0;
+    *ret_cut = !all_are(chief, FACT_GONE);
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer_status *s = &chief->peers[i].status;
+        longest = s->end_ns > longest ? s->end_ns : longest;
+        *ret_cut = *ret_cut || s->end_cut;
+    }
+    return longest;
+}
+
+/* An end that was cut short only proves that the ranks take at least so long. */
+void chief_note_end(struct chief *chief)
+{
+    bool is_cut;
+    int64_t took = chief_took_to_end(chief, &is_cut);
+    if (took > 0 && (!is_cut || took > expected_end(chief)))
+        chief->end_ns = slower(chief->end_ns, took);
+}
+
+/* --- the plan --- */
 
 /* A save is worth more than a clean stop: node 0 gives it up only if even a quick save would be
  * late. */
@@ -162,7 +195,8 @@ void chief_plan(struct chief *chief)
     int64_t last = time_for_last(chief, steps, save) + expected_agreement(chief);
     if (chief->saves_itself) /* the program may just have begun a save of its own */
         last += chief->save_ns;
-    chief->notice.final_at = chief->notice.deadline - grace_reserve(grace_of(chief)) - last;
+    int64_t end = grace_end_need(expected_end(chief)) + grace_reserve(grace_of(chief));
+    chief->notice.final_at = chief->notice.deadline - end - last;
     int64_t step = time_of_step(chief, false);
     chief->notice.least_ns = step > chief->save_ns / WORTH ? step : chief->save_ns / WORTH;
 }

@@ -216,6 +216,7 @@ static void renew(struct chief *chief)
 {
     if (!PROMISE(6, chief->out, chief_all_say(chief, says_gone)))
         return;
+    chief_note_end(chief);
     chief->generation++;
     chief_begin_generation(chief);
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};

@@ -190,6 +190,7 @@ struct chief {
     int64_t save_ns;           /* how long a slow save takes; 0: unknown */
     int64_t quick_save_ns;     /* a quick save; 0: none was seen in this attempt */
     uint32_t saves_seen;       /* saves whose time was measured in this attempt */
+    int64_t end_ns;            /* how long the ranks take to leave; 0: unknown */
     int64_t agreement_ns;      /* how long the last agreement took; 0: none yet */
     int64_t kept_at;           /* the steps before this time are committed */
     int64_t every_ns;          /* the time between two saves without a notice; 0: not by time */

@@ -23,6 +23,7 @@ enum action_type {
     ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
     ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
     ACT_UNCOUNT,    /* record that this attempt does not count as one without a commit */
+    ACT_NOTE_END,   /* record how long the processes took to end */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
     ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
@@ -72,6 +73,7 @@ struct action {
             int64_t ran_ns;
             int failures;
         };
+        int64_t end_ns;   /* with ACT_NOTE_END */
         bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */
         struct {
             int conn;

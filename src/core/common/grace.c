@@ -303,6 +303,11 @@ int64_t grace_reserve(int64_t left_ns)
     return clock_min(grace_margin(left_ns), part > half ? part : half);
 }
 
+int64_t grace_end_need(int64_t end_ns)
+{
+    return end_ns + end_ns / 7;
+}
+
 int64_t grace_save_need(int64_t slow_ns, int64_t quick_ns)
 {
     int64_t slow = slow_ns + slow_ns / 4, quick = quick_ns + quick_ns / 2;

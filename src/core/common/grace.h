@@ -102,7 +102,11 @@ int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns);
 int64_t grace_margin(int64_t left_ns);
 /* As grace_margin(), for an open save: leaves time only for SIGKILL, to keep the save. */
 int64_t grace_least_margin(int64_t left_ns);
-/* How long before the deadline the last save is planned to be on disk. */
+/* How long before the deadline the last save is planned to be on disk, without the time that the
+ * processes take to end. */
 int64_t grace_reserve(int64_t left_ns);
+/* How much time processes must have that end by themselves in `end_ns`: SIGKILL comes when an
+ * eighth of it is left. */
+int64_t grace_end_need(int64_t end_ns);
 /* How long the next save may take, if slow saves took `slow_ns` and quick ones `quick_ns`. */
 int64_t grace_save_need(int64_t slow_ns, int64_t quick_ns);

@@ -70,6 +70,7 @@ struct core_params {
     bool is_guess;                  /* nothing says that such a notice leaves this time */
     enum train_on train_on;
     int64_t save_ns; /* how long a save took in earlier attempts, 0: unknown */
+    int64_t end_ns;  /* the same for the end of the processes after the last save */
     enum save_mode save_mode;
     int save_signal;      /* with SAVE_SIGNAL */
     bool is_instrumented; /* --instrument is given; for people */

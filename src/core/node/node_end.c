@@ -102,6 +102,7 @@ void node_sweep_if_last(struct node *node)
     if (may_save(node) || !node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
         node->state < NODE_RUNNING || node->state > NODE_STOPPING)
         return;
+    node->gen.swept_at = node->out->now;
     ladder_sweep(&node->gen.ladder, node->out->now, node_deadline(node));
 }
 
@@ -145,12 +146,31 @@ static bool has_more_to_end(const struct node *node)
     return node->gen.end.restarts && (has_attached || node->gen.round.is_writing);
 }
 
+/* Only the end after a last save counts. A leftover process that SIGKILL had to end would never
+ * have ended, so the end of the commands counts. A command that got SIGKILL although the deadline
+ * was not near proves nothing. */
+static void note_end(struct node *node)
+{
+    const struct node_ending *end = &node->gen.end;
+    bool is_left = end->manner == MANNER_LEAVE && end->outcome != OUTCOME_PREEMPTED_UNSAVED;
+    bool is_cut = node->gen.has_killed && !node->gen.swept_at;
+    int64_t gone_at = node->out->now;
+    if (node->gen.has_killed)
+        gone_at = is_cut ? node->gen.ladder.kill_by : node->gen.swept_at;
+    if (!is_left || node->gen.has_given_up || gone_at > node->out->now ||
+        gone_at <= node->gen.stopped_at)
+        return;
+    node->gen.end_ns = gone_at - node->gen.stopped_at;
+    node->gen.end_cut = is_cut || node->gen.began_before;
+}
+
 void node_check_gone(struct node *node)
 {
     bool has_more = node_has_work(node) || has_more_to_end(node);
     if (node->state != NODE_STOPPING || (has_more && !node->gen.has_given_up))
         return;
     ladder_stop(&node->gen.ladder);
+    note_end(node);
     node_enter(node, NODE_LEAVING);
     if (node->is_alone || node->may_leave)
         node_leave(node);
@@ -181,6 +201,14 @@ static void name_those_who_stay(struct node *node)
     }
 }
 
+static bool any_is_ending(const struct node *node)
+{
+    for (int i = 0; i < node->gen.ranks.n; i++)
+        if (is_ending(node, &node->gen.ranks.members[i]))
+            return true;
+    return false;
+}
+
 static void keep_ending(struct node *node, const struct node_ending *ending)
 {
     const struct core_params *p = node->params;
@@ -205,6 +233,7 @@ void node_stop(struct node *node, const struct node_ending *ending)
     int64_t now = node->out->now, deadline = node_deadline(node);
     int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;
     node->gen.stopped_at = now;
+    node->gen.began_before = any_is_ending(node);
     int sig = given ? given : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;

@@ -88,8 +88,12 @@ struct node_generation {
     /* the end */
     struct node_ending end;
     int64_t stopped_at;
-    bool is_ordered;  /* the chief ordered the end */
-    int64_t leave_at; /* when the node leaves by itself, CLOCK_NEVER: never */
+    int64_t swept_at;  /* since when only leftover processes are ended; 0: not so */
+    bool began_before; /* a rank that was done then had begun to end before */
+    int64_t end_ns;    /* how long its processes took to leave; 0: not measured */
+    bool end_cut;      /* they would have taken longer */
+    bool is_ordered;   /* the chief ordered the end */
+    int64_t leave_at;  /* when the node leaves by itself, CLOCK_NEVER: never */
 };
 
 struct node {

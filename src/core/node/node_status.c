@@ -114,6 +114,8 @@ void node_flush(struct node *node)
     msg.status.interrupted_by = is_interrupted(node) ? node->interrupted_by : 0;
     msg.status.interrupted = msg.status.interrupted_by || node->stopped_by[0];
     msg.status.left = node->state >= NODE_LEAVING && node->gen.has_given_up;
+    msg.status.end_ns = node->gen.end_ns;
+    msg.status.end_cut = node->gen.end_cut;
     node_fill_motion(node, &msg.status);
     msg.status.own = node->gen.own = slowness_view(&node->gen.ranks, &node->gen.own);
     uplink_send_status(&node->uplink, &msg);
