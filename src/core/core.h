@@ -68,6 +68,8 @@ struct core_report {
         uint64_t last_step;
         bool has_ranks;        /* a process has attached */
         int64_t save_every_ns; /* the time between two saves without a notice; 0: not by time */
+        int64_t end_ns; /* how long the processes took to end after the last save; 0: unknown */
+        bool end_cut;   /* they would have taken longer, but the deadline came */
     } job;
     /* Of the job; until that is known, of this node. Only its wall_ns is a valid time. */
     struct peer_cause first_cause;

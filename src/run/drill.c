@@ -200,8 +200,33 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
         log_notice(
             "drill",
             "the save fits into %s, with %s to spare; saving once and ending the job takes %s",
-            grace, str_about(ends_at - now, left, sizeof left),
+            grace,
+            str_about(ends_at - drill->rounds[drill->nrounds - 1].committed_at, left, sizeof left),
             str_about(least_grace(drill, now), least, sizeof least));
+}
+
+/* The save counts even if the processes were killed behind it. */
+static void say_how_they_ended(const struct drill *drill)
+{
+    struct core_report report;
+    char took[32], left[32];
+    core_report(drill->attach->loop->core, &report);
+    if (report.job.end_ns == 0)
+        return;
+    const struct drill_round *last = &drill->rounds[drill->nrounds - 1];
+    int64_t ends_at = drill->notice_at + drill->config->drill_ns;
+    str_about(report.job.end_ns, took, sizeof took);
+    str_about(ends_at - last->committed_at, left, sizeof left);
+    if (!report.job.end_cut)
+        log_notice("drill", "the processes took %s to end after the last save, and had %s", took,
+                   left);
+    else
+        log_warn(
+            "drill",
+            "the processes take more than %s to end, and had %s after the last save, so pchrun "
+            "killed them; the next attempt leaves them more time: if it kills them, too, raise "
+            "the grace",
+            took, left);
 }
 
 /* How much of the grace was training: not the saves, and not the steps after the last save, which
@@ -232,6 +257,8 @@ static void say_end(const struct drill *drill, bool fits, int64_t now)
     say_use(drill);
     log_notice("drill", "%8.3f s  every process has ended", after(drill, now));
     say_verdict(drill, fits, now);
+    if (fits)
+        say_how_they_ended(drill);
 }
 
 int drill_end(struct drill *drill, enum outcome outcome, int code)
@@ -249,9 +276,9 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
         log_warn("drill", "the job has ended before the training was warm: no drill");
     if (is_real || !drill->notice_at || !verdict_is_preempted(outcome))
         return code;
-    bool is_saved = drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at;
-    bool is_in_time = now <= drill->notice_at + drill->config->drill_ns;
-    bool fits = outcome == OUTCOME_PREEMPTED && is_saved && is_in_time;
+    int64_t committed_at = drill->nrounds ? drill->rounds[drill->nrounds - 1].committed_at : 0;
+    bool is_in_time = committed_at && committed_at <= drill->notice_at + drill->config->drill_ns;
+    bool fits = outcome == OUTCOME_PREEMPTED && is_in_time;
     if (is_first)
         say_end(drill, fits, now);
     return fits ? 0 : UNFIT;

@@ -4,10 +4,10 @@
  * one.
  *
  * On node 0 the drill waits until the training is warm and gives the notice. It notes when a save
- * was agreed, saved and committed. At the end it logs how long each took, whether all fitted into
- * the grace, and which grace would be enough. On every node it sets the exit code: 0 if all was
- * saved in time, else 1. If a command ends before the notice, or a real notice ends the job, the
- * exit code is the usual one. Owns its watch. Main thread.
+ * was agreed, saved and committed. At the end it logs how long each took, whether the save fitted
+ * into the grace, which grace would be enough, and how the processes ended. On every node it sets
+ * the exit code: 0 if all was saved in time, else 1. If a command ends before the notice, or a real
+ * notice ends the job, the exit code is the usual one. Owns its watch. Main thread.
  */
 #pragma once
 

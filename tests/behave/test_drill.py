@@ -47,8 +47,25 @@ def test_a_drill_that_fits(world):
     assert seconds[2] - seconds[1] > 1, "the training went on after the first save"
     assert lines[8].endswith("  every process has ended")
     assert re.fullmatch(r"the save fits into 12 s, with \d\.\d+ s to spare; saving once and ending the job takes .* s", lines[9])
+    assert re.fullmatch(r"the processes took .* s to end after the last save, and had .* s", lines[10])
     assert re.search(r"end: preempted, exit code 0: saved and committed at step", job.err)
     assert '"exit_code": 0' in report.read_text() and '"source": "drill"' in report.read_text()
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("pause, text", [
+    (800, r"the processes took (0\.[89]\d*|1\.[0-4]\d*) s to end after the last save, and had [12]\.\d+ s"),
+    (4500, r"the processes take more than \d\.?\d* s to end, and had \d\.?\d* s after the last save, so pchrun killed them; "
+           "the next attempt leaves them more time: if it kills them, too, raise the grace"),
+], ids=["in-time", "killed"])
+def test_a_drill_is_about_the_save(world, pause, text):
+    """The save is on disk, so a real preemption would lose nothing, also if the processes take long to end."""
+    client = world.client(f"open\ntrain 0 100000 20 {world.root} 100\npause {pause}\n")
+    job = world.start(world.pchrun, "--drill", "5s", "--save-train-on", "--checkpoint-dir", world.root / "run", "--",
+                      *client, code=0)
+    assert re.match(r"the save fits into 5 s, with \d\.?\d* s to spare; ", said(job)[-2]), job.err
+    assert re.fullmatch(text, said(job)[-1]), job.err
+    assert ("SIGKILL" in job.err) == (pause > 4000)
 
 
 def test_a_drill_that_does_not_fit(world):
