@@ -41,9 +41,16 @@ static int64_t limit_at(const struct chief *chief)
     return rests_since(chief) + time_to_end(chief);
 }
 
+/* A node that is cut off may never say that it has finished. */
+static int64_t ends_at(const struct chief *chief)
+{
+    bool is_waiting = chief_is_over(chief) && !all_are(chief, FACT_FINISHED);
+    return is_waiting ? chief_time_is_up_at(chief) : CLOCK_NEVER;
+}
+
 int64_t chief_done_until(const struct chief *chief)
 {
-    int64_t at = limit_at(chief);
+    int64_t at = clock_min(limit_at(chief), ends_at(chief));
     bool is_examined = at != CLOCK_NEVER && chief->gen.hang.is_examined;
     return is_examined && at <= chief->out->now ? chief->gen.hang.until : at;
 }
@@ -52,7 +59,7 @@ int64_t chief_done_until(const struct chief *chief)
 static void end(struct chief *chief, const char *because)
 {
     char why[PEERMSG_WHY_SIZE] = "", who[128];
-    chief_tell_without(chief, FACT_ENDED, who, sizeof who);
+    chief_tell_without(chief, FACT_FINISHED, who, sizeof who);
     str_addf(why, sizeof why, "every rank is done, but %s: pchrun ends the processes of %s",
              because, who);
     out_log(chief->out, LOG_WARN, "done", "%s", why);
@@ -102,7 +109,7 @@ void chief_decide_done(struct chief *chief)
         end(chief, "a node is lost");
     else if (is_hurried)
         end(chief, "told to stop before all processes had ended");
-    else if (chief->out->now >= chief_abort_at(chief))
+    else if (chief->out->now >= ends_at(chief))
         end(chief, "the notice leaves no more time");
     else
         look_at_those_who_stay(chief);

@@ -126,6 +126,8 @@ int64_t chief_save_time(const struct chief *chief, bool is_round);
 void chief_note_end(struct chief *chief);
 /* When node 0 gives up an open round; CLOCK_NEVER: no notice is live. */
 int64_t chief_abort_at(const struct chief *chief);
+/* When the notice leaves only the time to stop the processes; CLOCK_NEVER: no notice is live. */
+int64_t chief_time_is_up_at(const struct chief *chief);
 /* Computes the times of a live notice, if the known ones are old. */
 void chief_plan(struct chief *chief);
 /* The job trains through the time that the notice leaves. Either save.train_on says so, or the

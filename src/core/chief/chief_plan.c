@@ -104,9 +104,9 @@ void chief_note_end(struct chief *chief)
 
 /* A save is worth more than a clean stop: node 0 gives it up only if even a quick save would be
  * late. */
-int64_t chief_abort_at(const struct chief *chief)
+int64_t chief_time_is_up_at(const struct chief *chief)
 {
-    if (!chief->notice.is_live || chief->gen.is_trained)
+    if (!chief->notice.is_live)
         return CLOCK_NEVER;
     bool has_begun = chief->order.phase == PHASE_DECIDED && chief->gen.begun_at;
     int64_t kept = grace_margin(grace_of(chief));
@@ -114,6 +114,11 @@ int64_t chief_abort_at(const struct chief *chief)
     if (all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE))
         kept = clock_min(kept, needed);
     return chief->notice.deadline - kept;
+}
+
+int64_t chief_abort_at(const struct chief *chief)
+{
+    return chief->gen.is_trained ? CLOCK_NEVER : chief_time_is_up_at(chief);
 }
 
 /* How long the last step and the last save may take, if they usually take `step` and `save`. A step
