@@ -116,8 +116,8 @@ static void jobs_on_end(void *ctx, pid_t group, int status)
     struct jobs *jobs = ctx;
     if (jobs->lent_to != group)
         return;
-    if (is_foreground(jobs, group)) /* a shell ends with 128 + n */
-        tell_key(jobs, verdict_of_status(status) - EXIT_BY_SIGNAL);
+    if (is_foreground(jobs, group))
+        tell_key(jobs, verdict_signal_of(status));
     jobs_take_back(jobs);
 }
 

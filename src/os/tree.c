@@ -266,16 +266,17 @@ size_t tree_signal(const struct tree_job *job, int number)
     return n;
 }
 
-size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max)
+/* The topmost processes with `name` in their environment; NULL: of all. */
+static size_t topmost(const struct tree_job *job, const char *name, struct proc *ret, size_t max)
 {
     struct tree tree = {0};
     size_t n = 0;
     tree_scan(&tree, job);
     for (size_t i = 0; i < tree.n; i++) {
         struct tree_entry *entry = &tree.entries[i];
-        /* Parents come first. A parent with pid 0 is a rank or below a rank. */
+        /* Parents come first. A parent with pid 0 is such a process, or is below one. */
         bool is_below = entry->parent >= 0 && tree.entries[entry->parent].proc.pid == 0;
-        if (!is_below && !proc_has_env(entry->proc.pid, "RANK"))
+        if (!is_below && name && !proc_has_env(entry->proc.pid, name))
             continue;
         if (!is_below && n < max)
             ret[n] = entry->proc;
@@ -286,20 +287,14 @@ size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max)
     return n;
 }
 
+size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max)
+{
+    return topmost(job, "RANK", ret, max);
+}
+
 size_t tree_tops(const struct tree_job *job, struct proc *ret, size_t max)
 {
-    struct tree tree = {0};
-    size_t n = 0;
-    tree_scan(&tree, job);
-    for (size_t i = 0; i < tree.n; i++) {
-        if (tree.entries[i].parent >= 0)
-            continue;
-        if (n < max)
-            ret[n] = tree.entries[i].proc;
-        n++;
-    }
-    tree_free(&tree);
-    return n;
+    return topmost(job, NULL, ret, max);
 }
 
 char *tree_describe(const struct tree_job *job, char *text, size_t size)

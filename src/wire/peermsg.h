@@ -72,7 +72,7 @@ enum peer_life {
     LIFE_FINISHED, /* all its processes have ended, with success */
     LIFE_FAILED,   /* a process of this node failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
-    LIFE_DONE,     /* every rank is done, and some of their processes still run */
+    LIFE_DONE,     /* every rank is done, and the end is not reported yet */
 };
 enum peer_fault_kind {
     FAULT_NONE,

@@ -261,7 +261,7 @@ MUTANTS = [
     ("who-left-failed-when-it-was-judged", "node/node_children.c", "time_of_death",
      "if (child->died_at) return child->died_at;", ""),
     ("fault-told-before-its-notice", "node/node_status.c", "fault_waits",
-     "|| (node->gen.notice_wants_steps && node->state <= NODE_RUNNING)", ""),
+     "|| notice_waits(node)", ""),
     ("preempted-before-the-first-step-counts", "chief/chief.c", "decide_leave", "chief_is_uncounted(chief)", "false"),
     ("preempted-later-does-not-count", "chief/chief_order.c", "chief_is_uncounted", "!chief->has_stepped &&", ""),
     ("repeated-notice-ends-the-job", "common/grace.c", "ends_run", "is_served && !n->is_repeated", "is_served"),

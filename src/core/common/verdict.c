@@ -3,6 +3,7 @@
  */
 #include "core/common/verdict.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 static const struct {
@@ -74,4 +75,10 @@ int verdict_of_status(int status)
     if (WIFSIGNALED(status))
         return EXIT_BY_SIGNAL + WTERMSIG(status);
     return EXIT_OWN_ERROR;
+}
+
+int verdict_signal_of(int status)
+{
+    int number = verdict_of_status(status) - EXIT_BY_SIGNAL;
+    return number > 0 && number < _NSIG ? number : 0;
 }

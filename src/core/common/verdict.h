@@ -25,6 +25,9 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
 int verdict_of_order(enum outcome outcome, int code);
 /* From a status of wait(2): the exit code, 128 + n for a signal, else 125. */
 int verdict_of_status(int status);
+/* From such a status: the signal that ended the process, or n if it exited with 128 + n, as a shell
+ * does; 0: none. */
+int verdict_signal_of(int status);
 /* The job ended because of a notice, saved or not. */
 bool verdict_is_preempted(enum outcome outcome);
 /* The scheduler starts the job again after this outcome, so a job without progress would run for

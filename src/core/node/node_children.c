@@ -257,13 +257,6 @@ static bool has_ranks_below(const struct node *node, bool alive)
     return false;
 }
 
-/* The signal that killed it, or 128 + signal as a shell exits; 0: none. */
-static int signal_of(int status)
-{
-    int number = verdict_of_status(status) - EXIT_BY_SIGNAL;
-    return number > 0 && number < _NSIG ? number : 0;
-}
-
 /* The ranks below a shell may end by themselves until the ladder signals the whole tree. */
 static bool may_end_by_themselves(const struct node *node)
 {
@@ -275,7 +268,7 @@ static bool may_end_by_themselves(const struct node *node)
 /* The signal that killed the command may be a notice that has not reached us yet. */
 static bool may_be_notice(const struct node *node, int status)
 {
-    int number = signal_of(status);
+    int number = verdict_signal_of(status);
     bool may_follow = node->state == NODE_RUNNING && !node_notice_is_near(node);
     return number && node->params->signals[number].rule == SIGNAL_PREEMPT &&
            (may_follow || may_end_by_themselves(node));
@@ -287,7 +280,7 @@ static void await_notice(struct node *node, struct child *child)
     child->died_at = node->out->now;
     out_log(node->out, LOG_INFO, "notice",
             "process %d has died of %s, perhaps a notice to all processes; %s", child->pid,
-            SIGTEXT(signal_of(child->status)),
+            SIGTEXT(verdict_signal_of(child->status)),
             has_ranks_below(node, true) ? "its ranks still run"
                                         : "without a notice within a second it has failed");
 }
@@ -369,7 +362,7 @@ void node_on_child_dying(struct node *node, const struct event *event)
 static void note_if_died_asked(struct node *node, const struct child *child)
 {
     int number = node->gen.asked_with;
-    if (node->state != NODE_STOPPING || !number || signal_of(child->status) != number)
+    if (node->state != NODE_STOPPING || !number || verdict_signal_of(child->status) != number)
         return;
     node->gen.died_asked = true;
     out_log(node->out, node->params->save_mode == SAVE_ATTACH ? LOG_INFO : LOG_WARN, "save",

@@ -8,11 +8,16 @@
 
 #define INTERRUPTED_NS (60 * NS_PER_S)
 
+/* While the job stops, the steps no longer matter to the notice. */
+static bool notice_waits(const struct node *node)
+{
+    return node->gen.notice_wants_steps && node->state <= NODE_RUNNING;
+}
+
 /* A failure is reported after the steps, and after a notice that waits for them. */
 static bool fault_waits(const struct node *node)
 {
-    return node->gen.fault_wants_steps ||
-           (node->gen.notice_wants_steps && node->state <= NODE_RUNNING);
+    return node->gen.fault_wants_steps || notice_waits(node);
 }
 
 static enum peer_life life_of(const struct node *node)
@@ -35,9 +40,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     const struct grace *g = &node->grace;
     status->checkpoint_asked = node->checkpoint_asked;
     status->stop_asked = node->stop_asked;
-    /* While the job stops, the steps no longer matter to the notice. */
-    bool waits = node->gen.notice_wants_steps && node->state <= NODE_RUNNING;
-    status->has_notice = g->is_live && !waits;
+    status->has_notice = g->is_live && !notice_waits(node);
     status->knows_notice = node->notice.is_live && !node->gen.notice_wants_steps;
     if (!status->has_notice)
         return;
