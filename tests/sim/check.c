@@ -21,6 +21,7 @@ void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t st
         fail(w, "process %d saves twice in round %u, at steps %llu and %llu", p->index, tag,
              ull(self->save_of_tag[tag]), ull(step));
     self->save_of_tag[tag] = step;
+    w->begun_at = w->now;
     w->last_tag = tag > w->last_tag ? tag : w->last_tag;
     for (int i = 0; i < w->nall; i++) {
         const struct proc *q = &w->procs[i];
@@ -840,6 +841,8 @@ void check_end(struct world *w)
         check_standing(w);
     if (w->s.repeats && w->repeated_at && !w->s.has_loss)
         check_repeated(w);
+    if (w->s.is_stalled)
+        check_stalled(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)

@@ -132,6 +132,38 @@ void check_use(struct world *w)
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
 }
 
+static bool stalls_at_the_end(const struct world *w)
+{
+    const struct fault *notice = &w->s.faults[0];
+    for (int i = 1; i < w->s.nfaults; i++)
+        if (w->s.faults[i].at + w->s.faults[i].length > notice->at + notice->length * 6 / 10)
+            return true;
+    return false;
+}
+
+/* Promise 9: whatever stood still before it, the last save begins when nine tenths of the possible
+ * time are used. The rest of the notice is for the way to the save step, for a save that may be
+ * slower than all before, for the end, and for spare times. A save that does not end the job is the
+ * last if there is no time for another. */
+void check_stalled(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    int64_t left = w->s.faults[0].length, save = w->slowest_save,
+            way = w->begun_at - w->proposed_at;
+    int64_t end = grace_end_need(w->s.known_end ? w->s.known_end : 2 * S);
+    int64_t possible = left - way * 5 / 4 - save * 3 / 2 - end - grace_reserve(left);
+    int64_t used = w->proposed_at - w->first_notice_at;
+    if (chief->outcome == OUTCOME_PREEMPTED_UNSAVED && !any_is_done(w) && !stalls_at_the_end(w))
+        fail(w, "nothing stood still when the last save was due, and it was not made: %s",
+             chief->why);
+    if (!w->ends_run)
+        used += way + save;
+    if (chief->outcome == OUTCOME_PREEMPTED && had_stepped_before_notice(w) && !any_is_done(w) &&
+        used < possible / 10 * 9)
+        fail(w, "the last save began %lld ms after the notice, and %lld ms were possible",
+             (long long)(used / NS_PER_MS), (long long)(possible / NS_PER_MS));
+}
+
 /* Promise 9: a job trains on to a known deadline. If the deadline is a guess, it saves and leaves
  * at once. */
 void check_lone(struct world *w)

@@ -73,6 +73,8 @@ static void carry(struct world *w, int line, bool is_up, const struct peermsg *m
     int64_t *fifo = is_up ? &host->fifo_up : &host->fifo_down;
     if (!rng_chance(&w->rng, w->s.reorder) && at <= *fifo)
         at = *fifo + 1;
+    if (w->s.is_stalled && at < host->cut_until) /* TCP keeps it until the line works again */
+        at = host->cut_until > *fifo ? host->cut_until : *fifo + 1;
     if (at > *fifo)
         *fifo = at;
     struct peermsg *copy = pass_wire(w, msg);

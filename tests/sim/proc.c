@@ -91,7 +91,8 @@ static bool peers_have_finished(const struct world *w, uint64_t step)
 
 static int64_t step_time(const struct world *w, const struct proc *p)
 {
-    bool is_slow = w->s.slow_from && p->step >= w->s.slow_from;
+    bool is_slow = w->s.slow_from && p->step >= w->s.slow_from &&
+                   (!w->s.slow_until || p->step < w->s.slow_until);
     return w->s.step_time[p->index] * (is_slow ? w->s.slow_by : 1);
 }
 

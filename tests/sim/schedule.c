@@ -597,7 +597,7 @@ static void draw_teardowns(struct schedule *s)
 static void draw_lingerers(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 2468};
-    if (!rng_chance(&r, 60) || s->is_far || s->is_slowed || s->patience)
+    if (!rng_chance(&r, 60) || s->is_far || s->is_slowed || s->is_stalled || s->patience)
         return;
     bool is_watched = s->is_watched || rng_chance(&r, 500);
     s->is_watched = is_watched;
@@ -686,6 +686,52 @@ static void draw_far(struct schedule *s)
     s->is_far = true;
 }
 
+/* Drawn apart, too. A long notice, and what moves stands still for seconds, before or under it: a
+ * rank, a supervisor, or the line between two. Or the pace rises just before the notice. */
+static void draw_stalls(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 7531};
+    if (s->is_slowed || s->is_far || !rng_chance(&r, 15))
+        return;
+    uint64_t every = s->every_steps;
+    int64_t every_ns = s->every_ns;
+    draw_no_faults(s);
+    s->is_lockstep = rng_chance(&r, 600);
+    s->known_save = 0;
+    s->delay_max = rng_time(&r, MS / 10, 20 * MS);
+    int64_t at = train_for_long(s, &r), step = rng_time(&r, 20 * MS, 200 * MS);
+    if (rng_chance(&r, 300)) {
+        s->every_steps = every;
+        s->every_ns = every_ns;
+    }
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->step_time[i] = step;
+        s->attach_at[i] = rng_time(&r, MS, S);
+        s->save_time[i] = rng_time(&r, 5 * MS, S);
+    }
+    s->last_step = s->first_step + STRIDES * (1 + (uint64_t)(320 * S / (STRIDES * step)));
+    s->declared_last = s->declared_last ? s->last_step : 0;
+    if (rng_chance(&r, 300)) {
+        s->slow_from = s->first_step + 1;
+        s->slow_by = rng_time(&r, 2, 20);
+        s->slow_until = s->slow_from + 1 + (uint64_t)(at / (step * s->slow_by));
+    }
+    add(s, DO_NOTICE, at + S + rng_time(&r, -S / 2, 2 * S), &r);
+    int64_t left = s->faults[0].length = rng_time(&r, 30 * S, 120 * S);
+    bool may_lose = false;
+    at += rng_time(&r, -2 * S, left / 2);
+    for (int n = (int)rng_below(&r, 4); n > 0; n--) {
+        static const enum fault_kind kinds[] = {DO_LAG, DO_PAUSE, DO_PARTITION};
+        add(s, kinds[rng_below(&r, 3)], at, &r);
+        int64_t stands = s->faults[s->nfaults - 1].length = rng_time(&r, S, 8 * S);
+        at += stands;
+        may_lose = may_lose || at > s->faults[0].at + left - 10 * S;
+        at += rng_time(&r, 8 * S, 40 * S); /* several stalls in a row are a slow job */
+    }
+    s->has_loss = may_lose; /* a node may be silent at the deadline */
+    s->is_stalled = true;
+}
+
 /* Nothing but a long notice, in a training that is longer. */
 static void draw_long_notice(struct schedule *s, struct rng *r)
 {
@@ -707,7 +753,7 @@ static void draw_ends(struct schedule *s)
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 2468};
     if (!rng_chance(&r, 120))
         return;
-    if (rng_chance(&r, 50) && !s->is_slowed && !s->is_far && !s->patience)
+    if (rng_chance(&r, 50) && !s->is_slowed && !s->is_far && !s->is_stalled && !s->patience)
         draw_long_notice(s, &r);
     int64_t most = rng_chance(&r, 500) ? 2 * S : 8 * S;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
@@ -868,6 +914,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_answers(s);
     draw_pace(s);
     draw_far(s);
+    draw_stalls(s);
     draw_standing(s);
     draw_guesses(s);
     draw_patience(s);
@@ -901,7 +948,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
         s->has_loss = true;
     if (s->drop)
         s->has_loss = true;
-    bool has_late = !s->is_calm && rng_chance(&r, 60) && !s->is_slowed;
+    bool has_late = !s->is_calm && rng_chance(&r, 60) && !s->is_slowed && !s->is_stalled;
     for (int i = 1; has_late && i < s->nnodes; i++)
         s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
     if (s->uses && s->begins_at[s->faults[s->nfaults - 1].node] > s->faults[s->nfaults - 1].at)

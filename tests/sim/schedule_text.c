@@ -57,6 +57,8 @@ void schedule_print(const struct schedule *s, FILE *out)
     if (s->slow_from)
         fprintf(out, "  from step %llu on a step takes %lld times as long\n", ull(s->slow_from),
                 (long long)s->slow_by);
+    if (s->slow_until)
+        fprintf(out, "  from step %llu on as before\n", ull(s->slow_until));
     if (s->every_steps || s->every_ns)
         fprintf(out, "  a save every %llu steps, %.3f to %.3f s%s\n", ull(s->every_steps),
                 (double)s->every_ns / S, (double)s->every_most / S,

@@ -189,6 +189,8 @@ static void act_commit(struct world *w, int node, const struct action *a)
     bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
     trace(w, "node %d: writes the commit record of step %llu", node, ull(a->step));
     check_commit(w, a->step);
+    if (w->now - w->begun_at > w->slowest_save)
+        w->slowest_save = w->now - w->begun_at;
     if (!is_bad) {
         w->record = a->step;
         w->record_at = w->now;
@@ -226,6 +228,10 @@ static void act_log(struct world *w, int node, const struct action *a)
 {
     if (a->log.level <= LOG_INFO)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
+    if (node == 0 && strstr(a->log.text, "(ballot 1)"))
+        w->proposed_at = w->now;
+    if (node == 0 && strstr(a->log.text, ": every rank saves step"))
+        w->ends_run = strstr(a->log.text, ", then leaves");
     if (node == 0 && !w->end_at && str_is(a->log.topic, "ending"))
         check_ending(w);
     if (w->s.is_saved_end && strstr(a->log.text, "goes on: the save failed") && !any_is_done(w) &&

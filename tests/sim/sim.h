@@ -142,8 +142,9 @@ struct schedule {
     /* How long a process waits for the others of a step before it fails; 0: for ever. */
     int64_t patience;
     bool says_so; /* it says why; else it only dies of SIGABRT */
-    /* From this step on each step takes `slow_by` times as long; 0: the pace never drops. */
-    uint64_t slow_from;
+    /* From this step on each step takes `slow_by` times as long; 0: the pace never drops. It rises
+     * again at `slow_until`, if that is not 0. */
+    uint64_t slow_from, slow_until;
     int64_t slow_by;
     int nfaults;
     struct fault faults[MAX_FAULTS];
@@ -159,6 +160,7 @@ struct schedule {
     bool has_third_term; /* a node gets a third SIGTERM */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
     bool is_far;         /* a process fails or hangs long before a notice's deadline */
+    bool is_stalled;     /* nothing is lost, but what moves stands still for seconds now and then */
     bool is_calm;        /* only one node dies, after its saves, with time to commit them */
     bool has_loss;       /* some fault may look like a lost node */
     bool is_mended;      /* processes are killed, no more often than the job may be restarted */
@@ -326,6 +328,10 @@ struct world {
     int64_t first_notice_at;
     int64_t noted_end;           /* how long node 0 says that the ends took; 0: it does not */
     int64_t saved_for_notice_at; /* when the first commit after it was made, 0: none */
+    int64_t proposed_at;         /* when the newest round was opened */
+    int64_t begun_at;            /* when the last process began its save */
+    bool ends_run;               /* that round ends the job */
+    int64_t slowest_save;        /* of all rounds: from then on until the commit */
     bool is_over;
     FILE *trace;
     char failure[400]; /* "": every promise held so far */
@@ -471,6 +477,7 @@ void check_done(struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
 void check_far(struct world *w);
+void check_stalled(struct world *w);
 void check_use(struct world *w);
 void check_lone(struct world *w);
 /* Called when a node sends SIGKILL to its processes. */

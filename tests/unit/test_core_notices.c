@@ -351,11 +351,12 @@ Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
     struct walk *w = begin_noticed(true, S / 10, 3600 * S);
     save(w, 5, 1, S / 10);
     w->acts[0] = '\0';
-    now += 600 * S;
-    steps[0] = 600;
-    int64_t at = now;
-    told_end(w, "8", 2 * S);
-    train(w, at + 2 * S, 100 * MS);
+    for (int i = 0; i < 60; i++) {
+        wake(w);
+        steps[0]++;
+        steps_are_read(w);
+    }
+    told_end(w, "8", 3 * S / 2);
     decide(w);
     assert_did(w, "decided last");
 }

@@ -54,42 +54,6 @@ static void send_order_to_all(struct chief *chief)
 
 /* --- messages --- */
 
-/* A pace is measured over at least this time: the first for a slower pace, the second for any
- * other. */
-#define PACE_SLOWER_NS (100 * NS_PER_MS)
-#define PACE_NS        (900 * NS_PER_MS) /* nearly a heartbeat */
-
-/* The pace of a node tells how long it needs for a step. A slower pace counts at once. A faster
- * pace counts by half, because the node may be slower after a notice. Not every STATUS carries
- * freshly read steps, so the time runs between two changes of the step. Only training counts: no
- * attach, no wait for other ranks, no compilation before the first step, no save. */
-static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
-{
-    if (highest == peer->status.highest)
-        return;
-    bool is_training =
-        peer->status.stepped && highest > peer->status.highest && all_are(chief, FACT_COMPLETE);
-    int64_t took = chief->out->now - peer->paced_at;
-    peer->moved_at = chief->out->now;
-    if (!peer->is_paced || !is_training) {
-        peer->is_paced = all_are(chief, FACT_COMPLETE);
-        peer->paced_at = chief->out->now;
-        peer->paced_step = highest;
-        return;
-    }
-    uint64_t steps = highest - peer->paced_step;
-    double rate = took > 0 ? (double)steps / (double)took : 0;
-    /* If a rank counts every tenth step, its node seems fast, then slow. */
-    double most = took > 0 ? (double)(steps + chief->gen.stride.period - 1) / (double)took : 0;
-    bool is_slower = peer->rate <= 0 || most < peer->rate;
-    if (took >= (is_slower ? PACE_SLOWER_NS : PACE_NS)) {
-        peer->rate = is_slower ? rate : (peer->rate + rate) / 2;
-        chief->replan_at = is_slower ? 0 : chief->replan_at;
-        peer->paced_at = chief->out->now;
-        peer->paced_step = highest;
-    }
-}
-
 /* The time on the wire makes the same deadline look up to this much earlier or later. */
 #define WIRE_NS (10 * NS_PER_MS)
 
@@ -146,9 +110,10 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     uint32_t asked = s->checkpoint_asked;
     uint64_t highest = s->highest;
     struct peer_own own = s->own;
-    note_pace(chief, peer, step_within(msg->status.highest));
-    *s = msg->status;
-    hold_within(s);
+    struct peer_status now = msg->status;
+    hold_within(&now);
+    chief_note_steps(chief, peer, &now);
+    *s = now;
     chief_note_highest(chief, highest, s->highest);
     chief_note_slow(chief, peer, &own);
     take_notice(chief, peer, s);
@@ -502,7 +467,7 @@ void chief_report_peer(const struct chief *chief, int node_rank, struct core_pee
         .lowest = s->lowest,
         .heard_at = peer->last_heard,
         .moved_at = s->stepped ? peer->moved_at : 0,
-        .steps_per_s = peer->rate > 0 ? peer->rate * (double)NS_PER_S : 0,
+        .steps_per_s = chief_steps_per_s(peer),
     };
     str_copy(ret->host, sizeof ret->host, peer->at.host);
     str_copy(ret->why, sizeof ret->why, peer_is(peer, FACT_LOST) ? peer->lost_why : "");

@@ -98,7 +98,6 @@ static void note_round(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_BAD,
                    is_round && (s->failed || s->mismatch || s->save_error[0]));
     chief_set_fact(chief, peer, FACT_SOME_ENDED, is_round && s->ended > 0);
-    chief_set_fact(chief, peer, FACT_SOME_BEGUN, is_round && s->served > s->ended);
     chief_set_fact(chief, peer, FACT_SERVED, is_round && s->served >= s->attached);
     chief_set_fact(chief, peer, FACT_SETTLED,
                    is_round && s->saved + s->ended + s->failed >= s->attached);

@@ -116,6 +116,23 @@ const char *chief_how_to_attach(const struct chief *chief);
 /* Closes a round without a commit. If that round was to end the job, the job ends unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 
+/* --- chief_pace.c: how fast the job trains --- */
+
+/* Takes the steps of a STATUS. The peer's own status is still the one before. */
+void chief_note_steps(const struct chief *chief, struct peer *peer, const struct peer_status *now);
+/* The node's ranks begin a step now: the save before it is no part of their pace. */
+void chief_pace_again(const struct chief *chief, struct peer *peer);
+/* The node's next generation begins. */
+void chief_forget_pace(struct peer *peer);
+/* How long the slowest node takes from one common step to the next; 0: unknown. */
+int64_t chief_time_of_step(const struct chief *chief);
+/* The node's newest pace; 0: unknown. */
+double chief_steps_per_s(const struct peer *peer);
+/* Compares the steps of all nodes, if each has reported new ones since the last time. */
+void chief_look_at_lag(struct chief *chief);
+/* How long the ranks that are behind take to reach the furthest one. */
+int64_t chief_lag(const struct chief *chief);
+
 /* --- chief_plan.c: the time that a notice leaves --- */
 
 /* The open round is committed: takes the time of its save. */

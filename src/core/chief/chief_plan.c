@@ -45,14 +45,6 @@ int64_t chief_save_time(const struct chief *chief, bool is_round)
     return slower(chief->save_ns, took);
 }
 
-/* A rank that waited for the commit begins a step now. The save is not part of its pace. */
-static void begin_pace(struct chief *chief, struct peer *peer)
-{
-    peer->is_paced = true;
-    peer->moved_at = peer->paced_at = chief->out->now;
-    peer->paced_step = peer->status.highest;
-}
-
 void chief_note_saved(struct chief *chief)
 {
     int64_t took = chief->out->now - chief->gen.begun_at, quick = chief->quick_save_ns;
@@ -63,7 +55,7 @@ void chief_note_saved(struct chief *chief)
     }
     for (int i = 0; i < chief->params->nnodes; i++)
         if (peer_is(&chief->peers[i], FACT_WAITS))
-            begin_pace(chief, &chief->peers[i]);
+            chief_pace_again(chief, &chief->peers[i]);
 }
 
 static int64_t grace_of(const struct chief *chief)
@@ -122,67 +114,22 @@ int64_t chief_abort_at(const struct chief *chief)
 }
 
 /* How long the last step and the last save may take, if they usually take `step` and `save`. A step
- * may take half as long again. Both are rarely late together, so one spare time serves both. A
- * single save does not show how saves vary: the next may take twice as long. */
+ * may take half as long again, and the way of the ranks to each other a quarter. They are rarely
+ * late together, so one spare time serves all. A single save does not show how saves vary: the next
+ * may take twice as long. */
 static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t save)
 {
+    int64_t lag = chief_lag(chief), late = step / 2 > lag / 4 ? step / 2 : lag / 4;
     int64_t quick = chief->quick_save_ns ? chief->quick_save_ns : save;
     int64_t more = grace_save_need(save, quick) - save;
     int64_t unknown = chief->saves_seen < 2 ? clock_min(save, grace_of(chief) / 16) : 0;
     more = unknown > more ? unknown : more;
-    return step + save + (more > step / 2 ? more : step / 2);
-}
-
-/* The step where a rank is by now, estimated from the step that its node reported last. Nodes
- * report at different times, so the reported steps cannot be compared. A rank that had stood at one
- * step for the time of two steps is assumed to be there still. */
-static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
-{
-    bool stands = peer->rate * (double)(peer->read_at - peer->moved_at) > 2;
-    double steps = peer->rate * (double)clock_min(chief->out->now - peer->moved_at, NS_PER_S);
-    return (double)step + (steps > 0 && !stands ? steps : 0);
-}
-
-static double furthest_by_now(const struct chief *chief)
-{
-    double furthest = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        double step = by_now(chief, peer, peer->status.highest);
-        furthest = step > furthest ? step : furthest;
-    }
-    return furthest;
-}
-
-static int64_t time_for(const struct peer *peer, double steps)
-{
-    double ns = peer->rate > 0 ? steps / peer->rate : 0;
-    return ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
-}
-
-/* How long the slowest node takes for a step. `catches_up`: the node first reaches the furthest
- * rank, as before a save. A step that is already late is expected to take as long again. */
-static int64_t time_of_step(const struct chief *chief, bool catches_up)
-{
-    double furthest = catches_up ? furthest_by_now(chief) : 0;
-    int64_t longest = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        if (peer->status.expected == 0)
-            continue;
-        double behind = furthest - by_now(chief, peer, peer->status.lowest);
-        int64_t takes =
-            time_for(peer, (double)chief->gen.stride.period + (behind > 0 ? behind : 0));
-        int64_t since = peer->is_paced ? peer->read_at - peer->moved_at : 0;
-        takes = since > takes ? since : takes;
-        longest = takes > longest ? takes : longest;
-    }
-    return longest;
+    return step + lag + save + (more > late ? more : late);
 }
 
 static int64_t expected_agreement(const struct chief *chief)
 {
-    int64_t longest = chief->agreement_ns;
+    int64_t longest = twice_shown(&chief->agreement);
     for (int i = 0; i < chief->params->nnodes; i++) {
         int64_t takes = 4 * (int64_t)chief->peers[i].status.rtt_ns + AGREEMENT_NS;
         longest = takes > longest ? takes : longest;
@@ -195,14 +142,14 @@ void chief_plan(struct chief *chief)
     if (!chief->notice.is_live || chief->gen.is_trained || chief->out->now < chief->replan_at)
         return;
     chief->replan_at = chief->out->now + REPLAN_NS;
+    chief_look_at_lag(chief);
     int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;
-    int64_t steps = time_of_step(chief, true);
-    int64_t last = time_for_last(chief, steps, save) + expected_agreement(chief);
+    int64_t step = chief_time_of_step(chief);
+    int64_t last = time_for_last(chief, step, save) + expected_agreement(chief);
     if (chief->saves_itself) /* the program may just have begun a save of its own */
         last += chief->save_ns;
     int64_t end = grace_end_need(expected_end(chief)) + grace_reserve(grace_of(chief));
     chief->notice.final_at = chief->notice.deadline - end - last;
-    int64_t step = time_of_step(chief, false);
     chief->notice.least_ns = step > chief->save_ns / WORTH ? step : chief->save_ns / WORTH;
 }
 

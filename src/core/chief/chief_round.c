@@ -110,9 +110,7 @@ static void decide(struct chief *chief)
     chief->order.phase = PHASE_DECIDED;
     chief->order.ends_run = chief->gen.wants_to_end || any_is(chief, FACT_STOPS);
     chief->is_changed = true;
-    chief->agreement_ns = chief->out->now - chief->gen.proposed_at;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        chief->peers[i].is_paced = false;
+    twice_note(&chief->agreement, chief->out->now - chief->gen.proposed_at);
     out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->gen.round,
             ull(chief->order.save_step), chief->order.ends_run ? ", then leaves" : "");
 }
@@ -221,7 +219,7 @@ static void decide_decided(struct chief *chief)
         return;
     if (any_is(chief, FACT_SOME_SAVED) && chief->gen.first_saved_at == CLOCK_NEVER)
         chief->gen.first_saved_at = chief->out->now;
-    if (any_is(chief, FACT_SOME_BEGUN) && !chief->gen.begun_at)
+    if (all_are(chief, FACT_SERVED) && !chief->gen.begun_at)
         chief->gen.begun_at = chief->out->now;
     if (any_is(chief, FACT_BAD)) {
         chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));

@@ -9,6 +9,7 @@
 #include "core/common/cause.h"
 #include "core/common/out.h"
 #include "core/common/stride.h"
+#include "core/common/twice.h"
 
 #include "base/clock.h"
 
@@ -32,7 +33,6 @@ enum fact {
     FACT_SOME_SAVED,
     FACT_BAD,        /* a save failed, or its ranks saved at different steps */
     FACT_SOME_ENDED, /* a rank ended without having saved */
-    FACT_SOME_BEGUN, /* a rank has begun the save */
     FACT_SERVED,     /* every rank has begun the save, or ended */
     FACT_SETTLED,    /* every rank has saved, failed to save, or ended */
     FACT_CLOSED,     /* it has seen the end of the round */
@@ -68,6 +68,15 @@ struct caller {
     char host[64], from[64];
 };
 
+/* How many paces of a node are kept. */
+enum { CHIEF_PACES = 5 };
+
+/* Where a node's ranks were. */
+struct reading {
+    int64_t at;             /* 0: never read */
+    double lowest, highest; /* steps */
+};
+
 struct peer {
     /* These fields come first, close together: every message and every order reads them. Chains
      * find the peer of a connection. Each peer anchors one chain: the peers whose connection number
@@ -90,11 +99,13 @@ struct peer {
     uint32_t notice_version;
     uint32_t notice_hurry;
     uint32_t stops_given_up; /* of its `stop_asked` */
-    double rate;             /* steps per nanosecond */
-    /* its pace is measured from this step and time on */
-    bool is_paced;
-    uint64_t paced_step;
-    int64_t paced_at;
+    bool is_paced;           /* since moved_at its ranks have only trained */
+    int64_t trained_ns;      /* in which they made these steps, since the last pace */
+    uint64_t trained_steps;
+    unsigned paces;              /* that were measured */
+    double step_ns[CHIEF_PACES]; /* how long a step took in the newest of them */
+    struct reading readings[2];  /* of the steps; the second is the newest */
+    int64_t stretch_at;          /* when the time between them was over first */
     char lost_why[128];
 };
 
@@ -141,6 +152,8 @@ struct chief_generation {
         uint8_t phase;
         bool is_news;
     } hang;
+    struct twice lag;     /* of the ranks that are behind */
+    int64_t lag_at;       /* when it was seen last */
     int64_t median_at;    /* when the median for slow ranks is computed next */
     struct causes causes; /* the failures */
     struct causes finals; /* why the job must not begin again: replaced, or stopped */
@@ -191,7 +204,7 @@ struct chief {
     int64_t quick_save_ns;     /* a quick save; 0: none was seen in this attempt */
     uint32_t saves_seen;       /* saves whose time was measured in this attempt */
     int64_t end_ns;            /* how long the ranks take to leave; 0: unknown */
-    int64_t agreement_ns;      /* how long the last agreement took; 0: none yet */
+    struct twice agreement;    /* how long the agreements take */
     int64_t kept_at;           /* the steps before this time are committed */
     int64_t every_ns;          /* the time between two saves without a notice; 0: not by time */
     bool has_chosen;           /* every_ns, by what was seen */

@@ -177,7 +177,7 @@ static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
         u->may_renew = false, u->generation++;
     u->last_heard = u->out->now;
     if (msg->order.echo && msg->order.echo == u->beat_seq) {
-        u->rtt = u->out->now - u->beat_sent_at;
+        twice_note(&u->rtt, u->out->now - u->beat_sent_at);
         clockoff_take(&u->clock, u->beat_sent_at, u->out->now, msg->order.clock_ns);
         u->beat_seq = 0;
     }
@@ -304,7 +304,7 @@ void uplink_send_status(struct uplink *u, struct peermsg *msg)
     msg->stamp.generation = u->generation;
     msg->stamp.seq = ++u->seq;
     msg->status.seen = u->seen;
-    msg->status.rtt_ns = (uint64_t)u->rtt;
+    msg->status.rtt_ns = (uint64_t)twice_shown(&u->rtt);
     if (u->wants_heartbeat) {
         msg->status.wants_reply = true;
         u->wants_heartbeat = false;

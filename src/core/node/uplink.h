@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/common/out.h"
+#include "core/common/twice.h"
 
 /* The offset between node 0's clock and ours. CLOCK_MONOTONIC starts at a different moment on every
  * host. A heartbeat and its answer measure the offset: node 0 reads its clock between the two. An
@@ -41,7 +42,7 @@ struct uplink {
     bool wants_heartbeat;           /* a heartbeat is due; it goes out with the next steps */
     uint64_t beat_seq;
     int64_t beat_sent_at;
-    int64_t rtt;
+    struct twice rtt; /* from a heartbeat to its answer */
     struct clockoff clock;
     char why[256]; /* the last failure */
 };

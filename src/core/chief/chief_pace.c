@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How fast the job trains: how long a step takes, and how much time the ranks need to come
+ * together. See chief_parts.h.
+ *
+ * The last save before a deadline begins by these times, and it cannot be called off. So no single
+ * sample counts. A line may be silent for seconds and then deliver old steps, a supervisor may have
+ * stood still, or one rank may have paused once. Only what two samples show is believed.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "core/common/grace.h"
+
+/* A pace is measured over at least this time: nearly a heartbeat. */
+#define PACE_NS (900 * NS_PER_MS)
+
+/* --- how long a step takes --- */
+
+void chief_pace_again(const struct chief *chief, struct peer *peer)
+{
+    peer->is_paced = true;
+    peer->moved_at = chief->out->now;
+}
+
+/* Not every STATUS carries freshly read steps, so the time runs between two changes of the step.
+ * Only training counts: no attach, no wait for other ranks, no compilation before the first step,
+ * no save. */
+static void note_pace(const struct chief *chief, struct peer *peer, const struct peer_status *now)
+{
+    uint64_t before = peer->status.highest, highest = now->highest;
+    bool is_training = peer->is_paced && peer->status.stepped && highest > before;
+    if (highest == before)
+        return;
+    if (is_training && all_are(chief, FACT_COMPLETE)) {
+        peer->trained_ns += chief->out->now - peer->moved_at;
+        peer->trained_steps += highest - before;
+    }
+    if (peer->trained_ns >= PACE_NS) {
+        peer->step_ns[peer->paces++ % CHIEF_PACES] =
+            (double)peer->trained_ns / (double)peer->trained_steps;
+        peer->trained_ns = 0;
+        peer->trained_steps = 0;
+    }
+    peer->is_paced = all_are(chief, FACT_COMPLETE);
+    peer->moved_at = chief->out->now;
+}
+
+/* The median of the last paces: a rank that pauses once makes two of them slow. Before two are
+ * known, a step takes as long as the one that is under way has taken so far. */
+static double time_of_a_step(const struct chief *chief, const struct peer *peer)
+{
+    unsigned n = peer->paces < CHIEF_PACES ? peer->paces : CHIEF_PACES;
+    const double *ns = peer->step_ns;
+    for (unsigned i = 0; n > 1 && i < n; i++) {
+        unsigned slower = 0;
+        for (unsigned k = 0; k < n; k++)
+            slower += ns[k] > ns[i] || (ns[k] == ns[i] && k < i);
+        if (slower == n / 2)
+            return ns[i];
+    }
+    double since = peer->is_paced ? (double)(peer->read_at - peer->moved_at) : 0;
+    double late = since / (double)chief->gen.stride.period;
+    return n == 1 && ns[0] < late ? ns[0] : late;
+}
+
+static int64_t limited(double ns)
+{
+    return ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
+}
+
+int64_t chief_time_of_step(const struct chief *chief)
+{
+    double longest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        double takes = peer->status.expected > 0 ? time_of_a_step(chief, peer) : 0;
+        longest = takes > longest ? takes : longest;
+    }
+    return limited((double)chief->gen.stride.period * longest);
+}
+
+double chief_steps_per_s(const struct peer *peer)
+{
+    unsigned last = (peer->paces + CHIEF_PACES - 1) % CHIEF_PACES;
+    return peer->paces > 0 ? (double)NS_PER_S / peer->step_ns[last] : 0;
+}
+
+/* --- how far the ranks are apart --- */
+
+/* Of readings that come close together the last one counts: a line that was silent delivers old
+ * ones first. */
+static void note_reading(const struct chief *chief, struct peer *peer,
+                         const struct peer_status *now)
+{
+    if (!now->wants_reply || !all_are(chief, FACT_COMPLETE))
+        return;
+    if (chief->out->now - peer->stretch_at >= PACE_NS / 2) {
+        peer->readings[0] = peer->readings[1];
+        peer->stretch_at = chief->out->now;
+    }
+    peer->readings[1] = (struct reading){
+        .at = chief->out->now, .lowest = (double)now->lowest, .highest = (double)now->highest};
+}
+
+/* Where the node's ranks were at a time between its two readings. */
+static struct reading steps_at(const struct peer *peer, int64_t at)
+{
+    const struct reading *from = &peer->readings[0], *to = &peer->readings[1];
+    double part = (double)(at - from->at) / (double)(to->at - from->at);
+    return (struct reading){.at = at,
+                            .lowest = from->lowest + part * (to->lowest - from->lowest),
+                            .highest = from->highest + part * (to->highest - from->highest)};
+}
+
+/* The time for which every node has two readings around it, and each has a new one. 0: there is
+ * none. */
+static int64_t common_time(const struct chief *chief)
+{
+    int64_t from = 0, at = CLOCK_NEVER;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->status.expected == 0)
+            continue;
+        if (!peer->readings[0].at || peer->stretch_at <= chief->gen.lag_at)
+            return 0;
+        from = peer->readings[0].at > from ? peer->readings[0].at : from;
+        at = clock_min(at, peer->readings[1].at);
+    }
+    return at != CLOCK_NEVER && at > from ? at : 0;
+}
+
+/* Paces of different times cannot be compared. So a step takes no longer than in the time between
+ * the two readings, if the ranks moved then: the pace may just have risen. */
+static double time_of_a_step_now(const struct chief *chief, const struct peer *peer)
+{
+    const struct reading *from = &peer->readings[0], *to = &peer->readings[1];
+    double takes = time_of_a_step(chief, peer), steps = to->lowest - from->lowest;
+    double now = steps > 0 ? (double)(to->at - from->at) / steps : 0;
+    return now > 0 && (now < takes || takes <= 0) ? now : takes;
+}
+
+void chief_look_at_lag(struct chief *chief)
+{
+    int64_t at = common_time(chief);
+    double furthest = 0, lag = 0;
+    if (!at)
+        return;
+    chief->gen.lag_at = chief->out->now;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        double step = peer->status.expected > 0 ? steps_at(peer, at).highest : 0;
+        furthest = step > furthest ? step : furthest;
+    }
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->status.expected == 0)
+            continue;
+        double behind = furthest - steps_at(peer, at).lowest;
+        double takes = behind * time_of_a_step_now(chief, peer);
+        lag = takes > lag ? takes : lag;
+    }
+    twice_note(&chief->gen.lag, limited(lag));
+}
+
+int64_t chief_lag(const struct chief *chief)
+{
+    return twice_shown(&chief->gen.lag);
+}
+
+void chief_note_steps(const struct chief *chief, struct peer *peer, const struct peer_status *now)
+{
+    note_pace(chief, peer, now);
+    note_reading(chief, peer, now);
+}
+
+void chief_forget_pace(struct peer *peer)
+{
+    peer->paces = 0;
+    peer->is_paced = false;
+    peer->trained_ns = 0;
+    peer->trained_steps = 0;
+    peer->readings[0] = peer->readings[1] = (struct reading){0};
+}
