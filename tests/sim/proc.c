@@ -601,6 +601,7 @@ void proc_told(struct world *w, const struct happening *h)
         if (p->is_counting) /* such a process has not waited */
             break;
         p->is_attached = true;
+        p->first_step_at = p->step > p->first_step ? w->now : p->first_step_at;
         p->served_tag = msg->tag;
         say_patience(w, p);
         next_step(w, p);

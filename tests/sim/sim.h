@@ -216,7 +216,7 @@ struct proc {
     int64_t told_at;
     bool has_lost_shell;
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
-    int64_t first_step_at;    /* when it finished the first step after it attached, 0: not yet */
+    int64_t first_step_at;    /* since when it is attached and has finished a step, 0: not yet */
     bool ended_well, is_done, was_told_exit;
     int64_t finished_at; /* when it finished its last step, 0: not yet */
     bool has_left;       /* trained to its end, but will not call pch_done */
