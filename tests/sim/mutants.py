@@ -63,7 +63,9 @@ MUTANTS = [
      "out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});", ""),
     ("waiting-not-compared", "node/round.c", "on_waiting", "msg->word != round->word", "0"),
     ("heartbeat-not-answered", "chief/chief.c", "on_status",
-     "if (s->wants_reply) chief_send_order(chief, peer->at.conn, msg->stamp.seq);", ""),
+     "chief_send_order(chief, peer->at.conn, msg->stamp.seq)", "(void)0"),
+    ("overtaken-heartbeat-not-answered", "chief/chief.c", "on_status", "if (msg->status.wants_reply)",
+     "if (msg->status.wants_reply && msg->stamp.seq > peer->stamp.seq)"),
     ("who-waits-is-not-held", "chief/chief.c", "on_status", "chief_hold_duplicates(chief)", ""),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
@@ -227,7 +229,7 @@ MUTANTS = [
      "struct round last = node->gen.round; memset(&node->gen, 0, sizeof node->gen); node_begin_generation(node);"
      " node->gen.round = last"),
     ("restart-behind-a-closed-gate", "node/node_end.c", "node_renew", "gate = GATE_OPEN", "gate = gate_leave()"),
-    ("status-of-the-last-generation", "chief/chief.c", "on_status", "msg->stamp.generation != chief->generation ||",
+    ("status-of-the-last-generation", "chief/chief.c", "on_status", "|| msg->stamp.generation != chief->generation",
      ""),
     ("gone-before-it-hears-of-the-end", "chief/chief_order.c", "chief_tell_end", "await_all(chief);", ""),
     ("restart-over-what-is-left", "chief/chief_restart.c", "chief_decide_restart", "any_is(chief, FACT_LEFT)",
@@ -318,6 +320,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "overtaken-heartbeat-not-answered": 141421356159800,
     "gone-before-it-hears-of-the-end": 31416703500,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,
     "short-times-of-training-are-no-pace": 8410300,

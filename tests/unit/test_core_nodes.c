@@ -581,6 +581,28 @@ Test(core_nodes, a_chief_that_is_heard_is_waited_for)
     assert_not_said(&walks[1], "node 0 is lost");
 }
 
+/* Each heartbeat of node 1 arrives behind a later message. */
+Test(core_nodes, a_heartbeat_that_was_overtaken_is_answered)
+{
+    const struct peermsg overtaken = {
+        .type = PEERMSG_STATUS, .stamp = {.attempt = 1, .seq = 1}, .status = {.wants_reply = true}};
+    begin_two();
+    int64_t deadline = now + 5 * S;
+    terminates(&walks[1], 5 * S);
+    deliver();
+    while (!strstr(walks[1].log, "ending")) {
+        wake(&walks[1]);
+        steps_are_read(&walks[1]);
+        lose_letters();
+        hears(&walks[0], &overtaken);
+        deliver();
+        passes(&walks[0], 0);
+        reads(0);
+        cr_assert_leq(now, deadline, "it said:\n%s", walks[1].log);
+    }
+    assert_not_said(&walks[1], "node 0 is lost");
+}
+
 /* Node 1 has left when node 0 learns of an earlier cause, which node 1 should learn, too. Node 1
  * does not come back. It counts as lost like any other node, and the wait for it does not last
  * until all limits are over. */

@@ -103,8 +103,11 @@ static void hold_within(struct peer_status *s)
 
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
 {
-    if (msg->stamp.attempt != chief->params->attempt ||
-        msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->stamp.seq)
+    if (msg->stamp.attempt != chief->params->attempt || msg->stamp.generation != chief->generation)
+        return;
+    if (msg->status.wants_reply) /* also to a heartbeat that a later message has overtaken */
+        chief_send_order(chief, peer->at.conn, msg->stamp.seq);
+    if (msg->stamp.seq <= peer->stamp.seq)
         return;
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
@@ -130,8 +133,6 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief_refuse_duplicate(chief, peer);
     chief_note_fault(chief, peer, &msg->cause);
     chief_note(chief, peer);
-    if (s->wants_reply)
-        chief_send_order(chief, peer->at.conn, msg->stamp.seq);
     if (s->wants_reply && peer->at.conn == CONN_SELF)
         chief_hold_duplicates(chief);
 }
