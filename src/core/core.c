@@ -68,7 +68,7 @@ static void forgive_absence(struct core *core)
             str_duration(away / NS_PER_MS * NS_PER_MS, text, sizeof text));
     node_forgive(&core->node, away);
     if (core->is_chief)
-        chief_forgive(&core->chief);
+        chief_forgive(&core->chief, away);
 }
 
 /* A promise is broken, so no decision of this core can be trusted. */

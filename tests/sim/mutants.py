@@ -71,7 +71,7 @@ MUTANTS = [
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
     ("broken-line-is-a-loss", "chief/chief.c", "on_down", "out->now;",
      'out->now; if (chief->order.start) chief_lose(chief, peer, "mutant");'),
-    ("absence-not-forgiven", "core.c", "forgive_absence", "if (core->is_chief) chief_forgive(&core->chief);", ""),
+    ("absence-not-forgiven", "core.c", "forgive_absence", "if (core->is_chief) chief_forgive(&core->chief, away);", ""),
     ("absence-of-chief-not-forgiven", "core.c", "forgive_absence", "node_forgive(&core->node, away);", ""),
     ("leave-with-processes", "node/node.c", "take_order", "may_leave && node->state == NODE_LEAVING", "may_leave"),
     ("no-ladder", "node/node_end.c", "node_stop",
@@ -167,6 +167,8 @@ MUTANTS = [
      "chief->save_ns = chief_save_time(chief, true);", ""),
     ("no-first-save", "chief/chief_notice.c", "open_round", "chief_first_is_due(chief)", "false"),
     ("save-step-far-ahead", "chief/chief_round.c", "propose", "highest + 1", "highest + 20"),
+    ("deadline-that-passed-unseen-ends-the-job", "chief/chief_plan.c", "chief_time_is_up_at",
+     "has_slept_through(chief)", "false"),
     ("last-save-given-up-early", "chief/chief_plan.c", "chief_time_is_up_at", "clock_min(kept, needed)", "3 * NS_PER_S"),
     ("leaves-after-first-save", "chief/chief_plan.c", "chief_uses_time", "(may_train_on(chief) || is_plan)",
      "false"),
@@ -320,6 +322,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "deadline-that-passed-unseen-ends-the-job": 299792458046900,
     "overtaken-heartbeat-not-answered": 141421356159800,
     "gone-before-it-hears-of-the-end": 31416703500,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,

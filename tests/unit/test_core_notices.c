@@ -458,6 +458,45 @@ Test(core_notices, a_save_has_the_time_until_just_before_the_deadline)
     cr_assert_eq(now, at + 32 * S - S / 4, "%lld", (long long)(now - at));
 }
 
+/* The machine was suspended in a save, and runs again when the deadline has passed. */
+static struct walk *begin_suspended(void)
+{
+    struct walk *w = begin_noticed(false, S, 32 * S);
+    w->acts[0] = '\0';
+    passes(w, 100 * S);
+    assert_said(w, "pchrun did not run for 99s");
+    assert_did_not(w, "gate leave");
+    return w;
+}
+
+/* A save that ends then is still worth a commit. */
+Test(core_notices, a_deadline_that_passed_unseen_leaves_time_for_a_save)
+{
+    struct walk *w = begin_suspended();
+    save(w, 5, 1, S);
+    leave(w);
+    assert_did(w, "exit 42 preempted");
+}
+
+/* The training has ended, and the news of it comes with all other news. */
+Test(core_notices, a_deadline_that_passed_unseen_does_not_hide_the_end)
+{
+    struct walk *w = begin_suspended();
+    says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 4});
+    leave(w);
+    assert_did(w, "exit 0 completed");
+}
+
+Test(core_notices, a_deadline_that_passed_unseen_ends_the_job_soon)
+{
+    struct walk *w = begin_suspended();
+    int64_t at = now;
+    while (!strstr(w->acts, "gate leave"))
+        wake(w);
+    cr_assert_eq(now, at + 2 * S, "%lld", (long long)(now - at));
+    assert_said(w, "the save was not committed in time");
+}
+
 /* After a save a moment ago there is little to lose; but not for the whole of a long grace. */
 Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
 {

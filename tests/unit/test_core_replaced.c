@@ -21,6 +21,13 @@ static void saves_own(struct walk *w)
     assert_did(w, "prepare 10");
 }
 
+/* The deadline passes while the node does not run, and then the time that it waits for reports. */
+static void deadline_passes(struct walk *w)
+{
+    passes(w, 40 * S);
+    passes(w, 2 * S);
+}
+
 static struct walk *begin_saving(void)
 {
     struct walk *w = begin_attached(1);
@@ -56,7 +63,7 @@ Test(core_replaced, while_it_stops)
 {
     struct walk *w = begin_saving();
     terminated(w);
-    passes(w, 40 * S);
+    deadline_passes(w);
     assert_said(w, "preempted_unsaved");
     replaced(w, EV_PREPARED);
     all_ends(w);
@@ -99,7 +106,7 @@ static struct walk *begin_committing(void)
 Test(core_replaced, the_commit_comes_too_late)
 {
     struct walk *w = begin_committing();
-    passes(w, 40 * S);
+    deadline_passes(w);
     assert_said(w, "preempted_unsaved");
     replaced(w, EV_COMMITTED);
     all_ends(w);
@@ -132,7 +139,7 @@ Test(core_replaced, a_member_that_hears_of_it_tells_all)
     saves_own(&walks[1]);
     terminated(&walks[0]);
     deliver();
-    passes(&walks[0], 40 * S);
+    deadline_passes(&walks[0]);
     deliver();
     assert_said(&walks[1], "preempted_unsaved");
     replaced(&walks[1], EV_PREPARED);

@@ -418,8 +418,10 @@ int64_t chief_wake_at(const struct chief *chief)
     return wake;
 }
 
-void chief_forgive(struct chief *chief)
+void chief_forgive(struct chief *chief, int64_t away)
 {
+    chief->away_until = chief->out->now;
+    chief->away_since = chief->out->now - away;
     /* A node that has not reported its end gets time to reconnect and report it. */
     int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
     if (chief->gen.leave_deadline < back)

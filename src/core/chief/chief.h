@@ -35,5 +35,6 @@ uint64_t chief_last_step(const struct chief *chief);
 /* A process has attached on some node. */
 bool chief_has_ranks(const struct chief *chief);
 void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);
-/* This machine stood still: no node is lost because it sent nothing in that time. */
-void chief_forgive(struct chief *chief);
+/* This machine stood still for `away`: no node is lost because it sent nothing in that time, and a
+ * deadline that has passed is acted upon only when the nodes have had time to report. */
+void chief_forgive(struct chief *chief, int64_t away);

@@ -94,12 +94,22 @@ void chief_note_end(struct chief *chief)
 
 /* --- the plan --- */
 
+/* This supervisor did not run at the deadline, and the machine is still there. All that the ranks
+ * have done meanwhile counts, so the nodes have time to report it. */
+static bool has_slept_through(const struct chief *chief)
+{
+    int64_t deadline = chief->notice.deadline;
+    return chief->away_since < deadline && deadline <= chief->away_until;
+}
+
 /* A save is worth more than a clean stop: node 0 gives it up only if even a quick save would be
  * late. */
 int64_t chief_time_is_up_at(const struct chief *chief)
 {
     if (!chief->notice.is_live)
         return CLOCK_NEVER;
+    if (has_slept_through(chief))
+        return chief->away_until + chief->params->reconnect_ns;
     bool has_begun = chief->order.phase == PHASE_DECIDED && chief->gen.begun_at;
     int64_t kept = grace_margin(grace_of(chief));
     int64_t needed = grace_least_margin(grace_of(chief)) + (has_begun ? 0 : chief->quick_save_ns);

@@ -182,6 +182,8 @@ struct chief {
     bool is_changed;     /* the order must go to all nodes */
     bool notice_changed; /* of some node */
     int64_t started_at, next_loss_at;
+    /* the last time in which this supervisor did not run */
+    int64_t away_since, away_until;
     int64_t next_word_at, word_gap; /* during the join: when the log names missing nodes again */
     char refusal[256];              /* the last refusal, "": none */
     struct {
