@@ -155,7 +155,7 @@ MUTANTS = [
     ("late-nodes-not-told-of-notice", "chief/chief.c", "tells_until", "return chief->tell_until", "break"),
     ("no-deadline", "chief/chief_notice.c", "chief_decide_notice", "chief->out->now >= chief_abort_at(chief)", "0"),
     ("last-save-too-late", "chief/chief_plan.c", "chief_plan",
-     "time_for_last(chief, step, save) + expected_agreement(chief)", "0"),
+     "step + chief_lag(chief) + save + expected_agreement(chief)", "0"),
     ("last-save-too-early", "chief/chief_plan.c", "chief_plan", "- end - last", "- end - last - 20 * NS_PER_S"),
     ("time-to-end-not-planned", "chief/chief_plan.c", "chief_plan", "grace_end_need(expected_end(chief)) +", ""),
     ("time-to-end-without-the-eighth", "common/grace.c", "grace_end_need", "+ end_ns / 7", "- end_ns / 2"),
@@ -198,7 +198,7 @@ MUTANTS = [
     ("paces-of-different-times", "chief/chief_pace.c", "time_of_a_step_now", "now < takes ||", ""),
     ("one-comparison-is-enough", "chief/chief_pace.c", "chief_lag", "twice_shown(&chief->gen.lag)",
      "chief->gen.lag.newest"),
-    ("lag-is-not-planned", "chief/chief_plan.c", "time_for_last", "step + lag +", "step +"),
+    ("lag-is-not-planned", "chief/chief_plan.c", "chief_plan", "step + chief_lag(chief) +", "step +"),
     ("one-late-answer-is-believed", "node/uplink.c", "uplink_send_status", "twice_shown(&u->rtt)", "u->rtt.newest"),
     ("one-slow-agreement-is-believed", "chief/chief_plan.c", "expected_agreement", "twice_shown(&chief->agreement)",
      "chief->agreement.newest"),
@@ -421,6 +421,7 @@ BEGIN_AT = {
 #   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does
 #   older-save-not-answered: the round that is open by then answers it, as it answers an own save
 #   others-get-no-time-to-give-up: one schedule in 100,000 and more names another rank; a unit test does
+#   spare-time-is-all-that-is-left: no save of the schedules is that long; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

@@ -136,7 +136,7 @@ Test(core_notices, a_save_that_took_next_to_nothing_has_the_reserve)
 
 Test(core_notices, a_short_grace_has_one)
 {
-    struct walk *w = begin(true, 10 * S);
+    struct walk *w = begin(true, 12 * S);
     told(w, NOTICE_TERMINATE, "", NOTICE_LEFT_UNKNOWN);
     decide(w);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
@@ -147,11 +147,43 @@ Test(core_notices, a_save_that_takes_long_is_the_last)
 {
     struct walk *w = begin_noticed(true, 0, 25 * S);
     assert_acts(w, "read; gate 5; read; gate 5 decided");
-    save(w, 5, 1, 10 * S);
+    save(w, 5, 1, 13 * S);
     assert_acts(
         w, "gate open; prepare 5; read; commit 5; committed 5; 0: leave, committed; gate leave");
     leave(w);
     assert_acts(w, "0: closed; exit 42 preempted");
+}
+
+/* A save of two fifths of the grace leaves time for a second one, and for some training before it.
+ * The spare time is then short. */
+Test(core_notices, a_long_save_has_a_second_one)
+{
+    struct walk *w = begin_noticed(true, 0, 25 * S);
+    int64_t at = now;
+    save(w, 5, 1, 10 * S);
+    assert_said(w, "the training goes on for 2");
+    w->acts[0] = '\0';
+    uint64_t step = train(w, at + 14 * S, 100 * MS);
+    decide(w);
+    assert_did(w, "decided last");
+    save(w, step, 2, 10 * S);
+    leave(w);
+    assert_did(w, "exit 42 preempted");
+}
+
+/* One save was measured, and the next may take twice as long, if the grace allows it. */
+Test(core_notices, a_second_save_may_take_twice_as_long)
+{
+    struct walk *w = begin_noticed(true, 0, 60 * S);
+    int64_t at = now;
+    save(w, 5, 1, 5 * S);
+    w->acts[0] = '\0';
+    uint64_t step = train(w, at + 49 * S, 100 * MS);
+    decide(w);
+    save(w, step, 2, 10 * S);
+    leave(w);
+    assert_did(w, "exit 42 preempted");
+    cr_assert_geq(now, at + 55 * S, "it has left after %lld s", (long long)((now - at) / S));
 }
 
 Test(core_notices, who_shall_not_train_on_saves_once)
@@ -264,6 +296,7 @@ Test(core_notices, a_sooner_deadline_moves_the_plan)
     w->acts[0] = '\0';
     told(w, NOTICE_TERMINATE, "8", S);
     assert_said(w, "cloud, 1 s left");
+    wake(w);
     assert_acts(w, "gate 6; read");
     steps_are_read(w);
     assert_acts(w, "gate 6 decided last");
@@ -410,7 +443,7 @@ Test(core_notices, a_save_is_no_slow_step)
 {
     struct walk *w = begin_noticed(true, 0, 120 * S);
     save(w, 5, 1, 20 * S);
-    assert_said(w, "the training goes on for 68");
+    assert_said(w, "the training goes on for 66");
 }
 
 /* A source that gives and withdraws a notice all the time does not keep the job saving. */
@@ -644,7 +677,7 @@ Test(core_notices, a_first_step_is_waited_for_as_long_as_it_can_be_saved)
 {
     static const struct {
         int64_t save, latest;
-    } cases[] = {{0, 75 * S}, {10 * S, 83 * S}};
+    } cases[] = {{0, 75 * S}, {10 * S, 79 * S}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct walk *w = begin_unstepped(true, cases[i].save);
         int64_t at = now;

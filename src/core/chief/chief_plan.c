@@ -15,9 +15,8 @@
 /* How long an agreement takes before one was measured, without the network's round trips. */
 #define AGREEMENT_NS (20 * NS_PER_MS)
 
-/* Training on is worth another save if it lasts at least 1/WORTH of a save's time. A shorter
- * training only delays the job's next start. */
-#define WORTH 8
+/* Training on is worth another save if it lasts at least 1/WORTH of a save's time. */
+#define WORTH 32
 
 /* No save measured yet: assume that a save takes 1/FIT of the grace. */
 #define FIT 4
@@ -123,18 +122,18 @@ int64_t chief_abort_at(const struct chief *chief)
     return chief->gen.is_trained ? CLOCK_NEVER : chief_time_is_up_at(chief);
 }
 
-/* How long the last step and the last save may take, if they usually take `step` and `save`. A step
- * may take half as long again, and the way of the ranks to each other a quarter. They are rarely
- * late together, so one spare time serves all. A single save does not show how saves vary: the next
- * may take twice as long. */
-static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t save)
+/* How much longer the last step and the last save may take than they usually do, `step` and `save`.
+ * A step may take half as long again, and the way of the ranks to each other a quarter. They are
+ * rarely late together, so one spare time serves all. A single save does not show how saves vary:
+ * the next may take twice as long. */
+static int64_t spare_for_last(const struct chief *chief, int64_t step, int64_t save)
 {
     int64_t lag = chief_lag(chief), late = step / 2 > lag / 4 ? step / 2 : lag / 4;
     int64_t quick = chief->quick_save_ns ? chief->quick_save_ns : save;
     int64_t more = grace_save_need(save, quick) - save;
-    int64_t unknown = chief->saves_seen < 2 ? clock_min(save, grace_of(chief) / 16) : 0;
+    int64_t unknown = chief->saves_seen < 2 ? clock_min(save, grace_of(chief) / 10) : 0;
     more = unknown > more ? unknown : more;
-    return step + lag + save + (more > late ? more : late);
+    return more > late ? more : late;
 }
 
 static int64_t expected_agreement(const struct chief *chief)
@@ -147,6 +146,14 @@ static int64_t expected_agreement(const struct chief *chief)
     return longest;
 }
 
+/* When the steps begin that only the last save keeps. */
+static int64_t unsaved_from(const struct chief *chief)
+{
+    return chief_first_is_due(chief) ? chief->out->now + chief->save_ns : chief->kept_at;
+}
+
+/* If saves are long, the spare time may be all that is left behind the first save. Then half of it
+ * is trained through: a second save that may come too late keeps more than none. */
 void chief_plan(struct chief *chief)
 {
     if (!chief->notice.is_live || chief->gen.is_trained || chief->out->now < chief->replan_at)
@@ -155,11 +162,15 @@ void chief_plan(struct chief *chief)
     chief_look_at_lag(chief);
     int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;
     int64_t step = chief_time_of_step(chief);
-    int64_t last = time_for_last(chief, step, save) + expected_agreement(chief);
+    int64_t last = step + chief_lag(chief) + save + expected_agreement(chief);
     if (chief->saves_itself) /* the program may just have begun a save of its own */
         last += chief->save_ns;
     int64_t end = grace_end_need(expected_end(chief)) + grace_reserve(grace_of(chief));
-    chief->notice.final_at = chief->notice.deadline - end - last;
+    int64_t latest = chief->notice.deadline - end - last, left = latest - unsaved_from(chief);
+    int64_t spare = spare_for_last(chief, step, save);
+    if (chief->saves_seen < 2 && left > 0)
+        spare = clock_min(spare, left / 2);
+    chief->notice.final_at = latest - spare;
     chief->notice.least_ns = step > chief->save_ns / WORTH ? step : chief->save_ns / WORTH;
 }
 
@@ -209,7 +220,7 @@ bool chief_trains_on(const struct chief *chief)
 
 bool chief_is_final(const struct chief *chief)
 {
-    int64_t first = chief_first_is_due(chief) ? chief->save_ns : 0;
+    int64_t first = chief_first_is_due(chief) ? chief->save_ns + chief->notice.least_ns : 0;
     return !chief_uses_time(chief) || chief->out->now + first >= chief_final_at(chief);
 }
 
