@@ -113,10 +113,9 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     uint32_t asked = s->checkpoint_asked;
     uint64_t highest = s->highest;
     struct peer_own own = s->own;
-    struct peer_status now = msg->status;
-    hold_within(&now);
-    chief_note_steps(chief, peer, &now);
-    *s = now;
+    *s = msg->status;
+    hold_within(s);
+    chief_note_steps(chief, peer, highest);
     chief_note_highest(chief, highest, s->highest);
     chief_note_slow(chief, peer, &own);
     take_notice(chief, peer, s);

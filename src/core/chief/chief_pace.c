@@ -9,6 +9,9 @@
 #include "core/chief/chief_parts.h"
 
 #include "core/common/grace.h"
+#include "core/common/slowness.h"
+
+#include <string.h>
 
 /* A pace is measured over at least this time: nearly a heartbeat. */
 #define PACE_NS (900 * NS_PER_MS)
@@ -21,13 +24,22 @@ void chief_pace_again(const struct chief *chief, struct peer *peer)
     peer->moved_at = chief->out->now;
 }
 
+static uint64_t count_paces(const void *of, uint64_t most)
+{
+    const struct peer *peer = of;
+    uint64_t n = 0;
+    for (int i = 0; i < CHIEF_PACES; i++)
+        n += peer->paces[i] > 0 && peer->paces[i] <= most;
+    return n;
+}
+
 /* Not every STATUS carries freshly read steps, so the time runs between two changes of the step.
  * Only training counts: no attach, no wait for other ranks, no compilation before the first step,
  * no save. */
-static void note_pace(const struct chief *chief, struct peer *peer, const struct peer_status *now)
+static void note_pace(const struct chief *chief, struct peer *peer, uint64_t before)
 {
-    uint64_t before = peer->status.highest, highest = now->highest;
-    bool is_training = peer->is_paced && peer->status.stepped && highest > before;
+    uint64_t highest = peer->status.highest;
+    bool is_training = peer->is_paced && peer_is(peer, FACT_STEPPED) && highest > before;
     if (highest == before)
         return;
     if (is_training && all_are(chief, FACT_COMPLETE)) {
@@ -35,8 +47,9 @@ static void note_pace(const struct chief *chief, struct peer *peer, const struct
         peer->trained_steps += highest - before;
     }
     if (peer->trained_ns >= PACE_NS) {
-        peer->step_ns[peer->paces++ % CHIEF_PACES] =
-            (double)peer->trained_ns / (double)peer->trained_steps;
+        peer->paces[peer->npaces++ % CHIEF_PACES] =
+            (uint64_t)peer->trained_ns / peer->trained_steps;
+        peer->step_ns = slowness_median(count_paces, peer);
         peer->trained_ns = 0;
         peer->trained_steps = 0;
     }
@@ -48,18 +61,12 @@ static void note_pace(const struct chief *chief, struct peer *peer, const struct
  * known, a step takes as long as the one that is under way has taken so far. */
 static double time_of_a_step(const struct chief *chief, const struct peer *peer)
 {
-    unsigned n = peer->paces < CHIEF_PACES ? peer->paces : CHIEF_PACES;
-    const double *ns = peer->step_ns;
-    for (unsigned i = 0; n > 1 && i < n; i++) {
-        unsigned slower = 0;
-        for (unsigned k = 0; k < n; k++)
-            slower += ns[k] > ns[i] || (ns[k] == ns[i] && k < i);
-        if (slower == n / 2)
-            return ns[i];
-    }
+    double known = (double)peer->step_ns;
+    if (peer->npaces > 1)
+        return known;
     double since = peer->is_paced ? (double)(peer->read_at - peer->moved_at) : 0;
     double late = since / (double)chief->gen.stride.period;
-    return n == 1 && ns[0] < late ? ns[0] : late;
+    return known > 0 && known < late ? known : late;
 }
 
 static int64_t limited(double ns)
@@ -80,17 +87,17 @@ int64_t chief_time_of_step(const struct chief *chief)
 
 double chief_steps_per_s(const struct peer *peer)
 {
-    unsigned last = (peer->paces + CHIEF_PACES - 1) % CHIEF_PACES;
-    return peer->paces > 0 ? (double)NS_PER_S / peer->step_ns[last] : 0;
+    uint64_t newest = peer->paces[(peer->npaces + CHIEF_PACES - 1) % CHIEF_PACES];
+    return newest > 0 ? (double)NS_PER_S / (double)newest : 0;
 }
 
 /* --- how far the ranks are apart --- */
 
 /* Of readings that come close together the last one counts: a line that was silent delivers old
  * ones first. */
-static void note_reading(const struct chief *chief, struct peer *peer,
-                         const struct peer_status *now)
+static void note_reading(const struct chief *chief, struct peer *peer)
 {
+    const struct peer_status *now = &peer->status;
     if (!now->wants_reply || !all_are(chief, FACT_COMPLETE))
         return;
     if (chief->out->now - peer->stretch_at >= PACE_NS / 2) {
@@ -166,15 +173,17 @@ int64_t chief_lag(const struct chief *chief)
     return twice_shown(&chief->gen.lag);
 }
 
-void chief_note_steps(const struct chief *chief, struct peer *peer, const struct peer_status *now)
+void chief_note_steps(const struct chief *chief, struct peer *peer, uint64_t before)
 {
-    note_pace(chief, peer, now);
-    note_reading(chief, peer, now);
+    note_pace(chief, peer, before);
+    note_reading(chief, peer);
 }
 
-void chief_forget_pace(struct peer *peer)
+void chief_reset_pace(struct peer *peer)
 {
-    peer->paces = 0;
+    memset(peer->paces, 0, sizeof peer->paces);
+    peer->npaces = 0;
+    peer->step_ns = 0;
     peer->is_paced = false;
     peer->trained_ns = 0;
     peer->trained_steps = 0;

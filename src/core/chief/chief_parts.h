@@ -118,12 +118,12 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 
 /* --- chief_pace.c: how fast the job trains --- */
 
-/* Takes the steps of a STATUS. The peer's own status is still the one before. */
-void chief_note_steps(const struct chief *chief, struct peer *peer, const struct peer_status *now);
+/* Takes the steps of a new STATUS; its facts are not derived yet. The highest step was `before`. */
+void chief_note_steps(const struct chief *chief, struct peer *peer, uint64_t before);
 /* The node's ranks begin a step now: the save before it is no part of their pace. */
 void chief_pace_again(const struct chief *chief, struct peer *peer);
 /* The node's next generation begins. */
-void chief_forget_pace(struct peer *peer);
+void chief_reset_pace(struct peer *peer);
 /* How long the slowest node takes from one common step to the next; 0: unknown. */
 int64_t chief_time_of_step(const struct chief *chief);
 /* The node's newest pace; 0: unknown. */

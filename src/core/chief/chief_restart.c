@@ -181,7 +181,7 @@ static void forget(struct chief *chief, struct peer *peer)
     peer->status.checkpoint_asked = asked;
     peer->status.stop_asked = peer->stops_given_up = stops;
     chief->checkpoints += asked;
-    chief_forget_pace(peer);
+    chief_reset_pace(peer);
     peer->moved_at = peer->status_at = peer->read_at = chief->out->now;
     chief_note(chief, peer);
 }

@@ -102,8 +102,9 @@ struct peer {
     bool is_paced;           /* since moved_at its ranks have only trained */
     int64_t trained_ns;      /* in which they made these steps, since the last pace */
     uint64_t trained_steps;
-    unsigned paces;              /* that were measured */
-    double step_ns[CHIEF_PACES]; /* how long a step took in the newest of them */
+    uint64_t paces[CHIEF_PACES]; /* nanoseconds for a step, as measured last; 0: not yet */
+    unsigned npaces;             /* that were measured */
+    uint64_t step_ns;            /* the median of the paces */
     struct reading readings[2];  /* of the steps; the second is the newest */
     int64_t stretch_at;          /* when the time between them was over first */
     char lost_why[128];
