@@ -111,6 +111,8 @@ static bool read_commits(struct history *history, const char *path, const struct
         return not_a_record(path, "attempts_without_step is not a number of attempts", err);
     if (!read_optional(root, "save_ns", INT64_MAX, &history->save_ns))
         return not_a_record(path, "save_ns is not the time of a save", err);
+    if (!read_optional(root, "start_ns", INT64_MAX, &history->start_ns))
+        return not_a_record(path, "start_ns is not the time of a start", err);
     if (!read_optional(root, "end_ns", INT64_MAX, &history->end_ns))
         return not_a_record(path, "end_ns is not the time of an end", err);
     if (!read_optional(root, "ran_ns", INT64_MAX, &history->ran_ns) ||
@@ -240,6 +242,7 @@ void history_write_commits(const struct history *history, enum history_end end, 
     writer_int(w, "attempts_without_commit", without_commit);
     writer_int(w, "attempts_without_step", without_step);
     writer_int(w, "save_ns", history->save_ns);
+    writer_int(w, "start_ns", history->start_ns);
     writer_int(w, "end_ns", history->end_ns);
     writer_int(w, "ran_ns", history->ran_ns);
     writer_int(w, "failures", history->failures);

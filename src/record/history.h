@@ -42,6 +42,7 @@ struct history {
     int64_t attempts_without_commit; /* of the attempts before this one */
     int64_t attempts_without_step;   /* of those, preempted before their first step */
     int64_t save_ns;                 /* how long saves take, 0: unknown */
+    int64_t start_ns;                /* how long a start takes until a step, 0: unknown */
     int64_t end_ns;                  /* how long processes take to end after it, 0: unknown */
     int64_t ran_ns;                  /* how long all attempts have run, up to their last commits */
     int64_t failures;                /* that cost training; the owner's attempt may be one */

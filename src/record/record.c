@@ -343,6 +343,7 @@ void record_commit(struct record *record, const struct action *action)
     record->history.commits[record->history.ncommits++] = (struct history_commit){
         .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
     record->history.save_ns = action->save_ns;
+    record->history.start_ns = action->start_ns;
     record->history.ran_ns = action->ran_ns;
     record->history.failures = action->failures;
     record->commits.step = step;

@@ -120,6 +120,7 @@ void params_of_history(struct core_params *params, const struct history *history
     params->attempt = (uint32_t)history->attempt;
     params->resume_step = history_last_step(history);
     params->save_ns = clock_min(history->save_ns, SAVE_MAX_NS);
+    params->start_ns = clock_min(history->start_ns, SAVE_MAX_NS);
     params->end_ns = clock_min(history->end_ns, SAVE_MAX_NS);
     params->ran_ns = clock_min(history->ran_ns, RAN_MAX_NS);
     params->failures = (int)clock_min(history->failures, FAILURES_MAX);

@@ -77,6 +77,7 @@ static const struct bytes_field status_fields[] = {
     FLAG(status.has_notice),
     NUMBER(status.notice_left_ns),
     FLAG(status.notice_is_guess),
+    FLAG(status.notice_has_signal),
     NUMBER(status.notice_lead_ns),
     NUMBER(status.notice_version),
     FLAG(status.knows_notice),

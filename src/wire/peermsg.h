@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 4
+#define PEERMSG_VERSION 5
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -177,12 +177,13 @@ struct peer_status {
     uint8_t end_cut; /* they would have taken longer: the deadline cut them short */
     /* the node's live terminate notice */
     uint8_t has_notice;
-    int64_t notice_left_ns;  /* until its deadline */
-    uint8_t notice_is_guess; /* nothing has named that deadline */
-    int64_t notice_lead_ns;  /* unattached programs get the signal this long before it */
-    uint32_t notice_version; /* rises with a new notice or a new deadline */
-    uint8_t knows_notice;    /* the node knows the job's notice, and has read its steps since */
-    uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
+    int64_t notice_left_ns;    /* until its deadline */
+    uint8_t notice_is_guess;   /* nothing has named that deadline */
+    uint8_t notice_has_signal; /* a signal has given a notice, too, perhaps a later one */
+    int64_t notice_lead_ns;    /* unattached programs get the signal this long before it */
+    uint32_t notice_version;   /* rises with a new notice or a new deadline */
+    uint8_t knows_notice;      /* the node knows the job's notice, and has read its steps since */
+    uint32_t notice_hurry;     /* 1: train no further, save now; 2: stop */
     struct notice_label notice;
     char save_error[128]; /* why a save failed, "": no save has failed */
     struct peer_watch watch;

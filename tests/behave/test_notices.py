@@ -643,6 +643,21 @@ def test_a_notice_that_stays_ends_two_attempts(training, source):
     assert memory(job)[0]["attempts"] == 2
 
 
+def test_a_notice_within_the_grace_is_a_plan_once_a_start_is_known(training, source):
+    """The machine stays, and so does its notice. The second attempt knows from the record that it can start, train
+    and save in time, so it does not leave at once."""
+    watcher = source(f"[ -e $ROOT/told ] || gate; touch $ROOT/told; echo '{NOTICE}'; {STAY}")
+    job, step = preempted_by(training, watcher)
+    record = json.loads((job.dir / ".pchrun" / "commit.json").read_text())
+    assert 0 < record["start_ns"] < 10 * 10**9, record
+    job = training(*watcher.options)
+    job.said("notice: watcher host maintenance, 15 s left")
+    job.clients[0].open(resume=step)
+    job.clients[0].train(step + 3)
+    step = job.save("continue")
+    job.complete(step)
+
+
 def test_without_an_id_nothing_is_remembered(training, source):
     watcher = source("gate; echo '{\"type\":\"terminate\",\"deadline_seconds\":15}'; " + STAY)
     job, _ = preempted_by(training, watcher)

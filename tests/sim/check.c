@@ -406,7 +406,8 @@ static bool hangs(const struct world *w, const struct proc *p)
 /* Every node has known long enough that a notice is near. */
 static bool is_notice_near(const struct world *w)
 {
-    return !w->s.has_loss && !w->s.drop && check_nearest_at(w) < w->end_at - 5 * S;
+    return !w->s.has_loss && !w->s.drop &&
+           check_nearest_at(w, check_least_plan(w)) < w->end_at - 5 * S;
 }
 
 /* The longest time from the last action of any process until a hang is found. This includes the
@@ -481,7 +482,7 @@ static bool stands(const struct world *w, const struct proc *p)
  * has attached, or the attached processes have ended, so no steps are known. */
 void check_horizon(struct world *w)
 {
-    bool was_near = w->first_notice_at && check_nearest_at(w) < w->now;
+    bool was_near = w->first_notice_at && check_nearest_at(w, w->s.grace) < w->now;
     bool is_due = w->s.is_watched && !was_near && w->moved_at + hang_limit(w) < w->now;
     for (int i = 0; i < w->nall && is_due; i++)
         if (stands(w, &w->procs[i]) && w->hosts[w->procs[i].node].is_alive)

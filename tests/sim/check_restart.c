@@ -37,7 +37,7 @@ void check_generation(struct world *w, int node, uint32_t generation, uint64_t s
     if (step != (generation > w->generation ? w->record : w->base_step))
         fail(w, "node %d begins generation %u from step %llu; the record says %llu", node,
              generation, ull(step), ull(w->record));
-    int64_t near = check_near_at(w, &w->hosts[node], false);
+    int64_t near = check_near_at(w, &w->hosts[node], check_least_plan(w), false);
     if (generation > w->generation && near < w->now - 2 * S)
         fail(w, "node %d begins generation %u, and its notice is near since %lld ms", node,
              generation, (long long)((w->now - near) / NS_PER_MS));

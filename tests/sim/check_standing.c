@@ -22,13 +22,22 @@ int64_t first_stepped_at(const struct world *w)
     return at;
 }
 
-int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged)
+int64_t check_least_plan(const struct world *w)
+{
+    int64_t least = CLOCK_NEVER;
+    for (int i = 0; i < w->s.nnodes * w->s.nprocs; i++)
+        least = clock_min(least, w->s.attach_at[i]);
+    return clock_min(w->s.grace, 3 * least);
+}
+
+int64_t check_near_at(const struct world *w, const struct host *host, int64_t plan, bool is_judged)
 {
     int64_t at = CLOCK_NEVER;
     for (int i = 0; i < (int)ARRAY_LEN(host->deadlines); i++) {
         bool may_stand = !is_judged || !had_stepped_before_notice(w);
         bool is_plan = i != NOTICE_OF_SIGNAL && (w->s.trains_on || may_stand);
-        int64_t from = is_plan ? host->deadlines[i] - w->s.grace : host->held_notice_at;
+        int64_t from =
+            is_plan ? host->deadlines[i] - (may_stand ? plan : w->s.grace) : host->held_notice_at;
         bool is_over =
             !host->deadlines[i] || (w->s.restart.after_notice && host->deadlines[i] <= w->now);
         if (!is_over)
@@ -37,11 +46,11 @@ int64_t check_near_at(const struct world *w, const struct host *host, bool is_ju
     return at;
 }
 
-int64_t check_nearest_at(const struct world *w)
+int64_t check_nearest_at(const struct world *w, int64_t plan)
 {
     int64_t at = CLOCK_NEVER;
     for (int i = 0; i < w->s.nnodes; i++)
-        at = clock_min(at, check_near_at(w, &w->hosts[i], true));
+        at = clock_min(at, check_near_at(w, &w->hosts[i], plan, true));
     return at;
 }
 

@@ -174,6 +174,7 @@ MUTANTS = [
      "false"),
     ("trains-on-by-a-guess", "chief/chief_plan.c", "may_train_on", "is_auto ? !chief->notice.is_guess", "is_auto ? true"),
     ("known-deadline-is-not-used", "chief/chief_plan.c", "may_train_on", "!chief->notice.is_guess", "false"),
+    ("short-standing-notice-ends-the-job", "common/grace.c", "grace_plan_need", "start_ns && save_ns", "false"),
     ("guess-is-not-told", "node/node_status.c", "fill_notice", "n->is_guess", "false"),
     ("withdrawn-notice-holds", "common/grace.c", "cancel", "take_out(grace, n)", ""),
     ("withdrawn-by-another-id", "common/grace.c", "cancel", "(!notice->id[0] || str_is(n->label.id, notice->id))",
@@ -327,6 +328,7 @@ BEGIN_AT = {
     "overtaken-heartbeat-not-answered": 141421356159800,
     "gone-before-it-hears-of-the-end": 31416703500,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,
+    "short-standing-notice-ends-the-job": 5000002600,
     "short-times-of-training-are-no-pace": 8410300,
     "one-late-answer-is-believed": 8111500,
     "save-counts-from-the-first-rank": 8012800,
@@ -417,6 +419,8 @@ BEGIN_AT = {
 #   done-waits-for-the-lost: nearly always a notice's deadline ends such a job soon; a unit test does
 #   done-and-saved-is-preempted: one schedule in 100,000 commits the last save when every rank has ended;
 #       a unit test does
+#   signal-is-a-plan, own-notice-is-near-by-itself: nothing else happens here under a short standing
+#       notice; unit tests do
 #   asked-when-it-is-too-late: the job ends at the deadline all the same; a unit test does
 #   examination-waited-for: an examination ends by itself within a minute; a unit test does
 #   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does

@@ -800,8 +800,18 @@ static void draw_signals(struct schedule *s)
         s->dies_of_term && !has_fault(s, 1U << DO_PAUSE | 1U << DO_FREEZE) && rng_chance(&r, 300);
 }
 
+/* These notices leave no more than the grace, and enough for three starts and saves. */
+static void draw_short_standing(struct schedule *s, struct rng *r)
+{
+    s->grace = rng_time(r, 45 * S, 120 * S);
+    s->known_start = rng_time(r, MS, 5 * S);
+    s->known_save = rng_time(r, 5 * MS, 2 * S);
+    for (int i = 0; i < s->nfaults; i++)
+        s->faults[i].length = rng_time(r, 40 * S, s->grace);
+}
+
 /* Drawn apart, too, and only if nothing else happens: a notice stands when the job starts, on one
- * node or on each, and leaves more than the grace. */
+ * node or on each. Most leave more than the grace. */
 static void draw_standing(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0xd6e8feb86659fd93) + 5};
@@ -821,6 +831,8 @@ static void draw_standing(struct schedule *s)
     for (int i = 0; i < s->nnodes * s->nprocs; i++) /* the start may take longer than the notice
                                                      * leaves */
         s->attach_at[i] += begins;
+    if (!is_repeated && s->first_step > 0 && rng_chance(&r, 700))
+        draw_short_standing(s, &r);
 }
 
 /* Drawn apart, too, and only if nothing else happens: one notice that names no deadline. */

@@ -63,6 +63,9 @@ void schedule_print(const struct schedule *s, FILE *out)
         fprintf(out, "  a save every %llu steps, %.3f to %.3f s%s\n", ull(s->every_steps),
                 (double)s->every_ns / S, (double)s->every_most / S,
                 s->is_regular ? ", regular" : "");
+    if (s->known_start)
+        fprintf(out, "  earlier starts took %.1f s, saves %.1f s\n", (double)s->known_start / S,
+                (double)s->known_save / S);
     if (s->patience)
         fprintf(out, "  a process waits %.1f s for the others, and then fails%s\n",
                 (double)s->patience / S, s->says_so ? "" : " in silence");

@@ -130,7 +130,7 @@ struct schedule {
     int64_t every_ns;
     int64_t every_most; /* the core chooses the time, from every_ns to this; 0: it does not */
     bool is_regular;    /* nothing disturbs these saves */
-    int64_t known_save; /* from earlier attempts, right or wrong; 0: not known */
+    int64_t known_save, known_start; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
     struct restart_policy restart;
@@ -450,11 +450,14 @@ void check_cause(struct world *world, const struct core_report *report);
 /* Called when node 0 learns of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
-/* Since when a notice that holds on the node is near; CLOCK_NEVER: none holds. `is_judged`: node 0
- * knows by now whether the notice came before the first step. */
-int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged);
+/* Three starts, as short as node 0 can have measured them; at most the grace. */
+int64_t check_least_plan(const struct world *w);
+/* Since when a notice that holds on the node is near; CLOCK_NEVER: none holds. `plan`: how long
+ * before its deadline one is near that came before the first step. `is_judged`: node 0 knows by now
+ * whether the notice came before the first step. */
+int64_t check_near_at(const struct world *w, const struct host *host, int64_t plan, bool is_judged);
 /* As check_near_at(), for all nodes: the earliest time. */
-int64_t check_nearest_at(const struct world *w);
+int64_t check_nearest_at(const struct world *w, int64_t plan);
 /* Called when node 0 has just ended the job. */
 void check_ending(struct world *world);
 /* Used by several files of checks. */

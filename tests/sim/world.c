@@ -572,6 +572,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->train_on = !s->trains_on ? TRAIN_ON_NEVER : s->is_auto ? TRAIN_ON_AUTO : TRAIN_ON_ALWAYS;
     p->save_mode = s->is_forwarded ? SAVE_FORWARD : SAVE_ATTACH;
     p->save_ns = s->known_save;
+    p->start_ns = s->known_start;
     p->end_ns = s->known_end;
     p->every_steps = s->every_steps;
     p->every_ns = s->every_ns;

@@ -731,13 +731,82 @@ Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
     assert_did(w, "0: leave, committed; gate leave");
 }
 
-/* A rank that ends with 1 long before the deadline, and one near it. */
-static struct walk *fail_before(int64_t left, const struct restart_policy *restart)
+/* Earlier attempts took two seconds to start, and one for a save. */
+static struct core_params known_params(int nnodes)
 {
-    struct core_params p = params_of(0, 1, 1);
-    p.train_on = TRAIN_ON_ALWAYS;
-    p.restart = *restart;
+    struct core_params p = params_of(0, nnodes, 1);
+    p.start_ns = 2 * S;
+    p.save_ns = S;
+    p.end_ns = MS;
+    return p;
+}
+
+/* Three starts and saves fit: the job does not leave at once, and train_on does not matter. */
+Test(core_notices, a_standing_notice_within_the_grace_is_trained_up_to)
+{
+    struct core_params p = known_params(1);
+    p.train_on = TRAIN_ON_NEVER;
     struct walk *w = begin_ranks(&p);
+    int64_t at = now;
+    steps[0] = 0;
+    told_end(w, "7", 20 * S);
+    wake_and_read(w, 0);
+    wake_and_read(w, 3);
+    assert_did(w, "gate 4");
+    steps_are_read(w);
+    save(w, 4, 1, S);
+    assert_said(w, "the training goes on for 1");
+    uint64_t last = train(w, at + 19 * S, 10 * MS);
+    cr_assert_geq(now, at + 15 * S);
+    steps[0] = last - 1;
+    steps_are_read(w);
+    assert_said(w, "then leaves");
+}
+
+Test(core_notices, a_standing_notice_for_which_no_save_fits_ends_the_job)
+{
+    struct core_params p = known_params(1);
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 0;
+    told_end(w, "7", 8 * S);
+    decide(w);
+    assert_said(w, "nothing to save: no step was finished in this attempt");
+}
+
+/* Node 0 has said that the notice is not near. So a command that dies of SIGTERM may have got it a
+ * moment before its pchrun, as without a notice. */
+Test(core_notices, a_signal_to_all_is_awaited_under_a_standing_notice)
+{
+    struct core_params p = known_params(1);
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 0;
+    told_end(w, "7", 20 * S);
+    gone(w, 0);
+    ends(w, SIGTERM);
+    now += 2 * MS;
+    terminated(w);
+    assert_did(w, "exit 42 preempted");
+    assert_said(w, "nothing to save: no step was finished in this attempt");
+}
+
+/* A signal comes to one attempt only, so it is no plan. */
+Test(core_notices, a_signal_before_the_first_step_ends_the_job)
+{
+    struct core_params p = known_params(1);
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 0;
+    signalled(w, SIGTERM);
+    decide(w);
+    assert_said(w, "nothing to save: no step was finished in this attempt");
+}
+
+/* A rank that ends with 1 long before the deadline, and one near it. */
+static struct walk *fail_with(struct core_params *p, int64_t left,
+                              const struct restart_policy *restart)
+{
+    p->train_on = TRAIN_ON_ALWAYS;
+    p->restart = *restart;
+    struct walk *w = begin_ranks(p);
     steps[0] = 0;
     told_end(w, "7", left);
     gone(w, 0);
@@ -747,11 +816,22 @@ static struct walk *fail_before(int64_t left, const struct restart_policy *resta
     return w;
 }
 
+static struct walk *fail_before(int64_t left, const struct restart_policy *restart)
+{
+    struct core_params p = params_of(0, 1, 1);
+    return fail_with(&p, left, restart);
+}
+
 Test(core_notices, a_failure_long_before_the_deadline_is_a_failure)
 {
     struct walk *w = fail_before(3600 * S, &(struct restart_policy){0});
     assert_did(w, "exit 1 failed");
     w = fail_before(20 * S, &(struct restart_policy){0});
+    assert_did(w, "exit 42 preempted_unsaved");
+    struct core_params p = known_params(1);
+    w = fail_with(&p, 20 * S, &(struct restart_policy){0});
+    assert_did(w, "exit 1 failed");
+    w = fail_with(&p, 8 * S, &(struct restart_policy){0});
     assert_did(w, "exit 42 preempted_unsaved");
 }
 

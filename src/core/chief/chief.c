@@ -28,6 +28,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
+    chief->start_ns = params->start_ns;
     chief->end_ns = params->end_ns;
     chief->every_ns = params->every_ns;
     chief->restart = (struct restart){.policy = &params->restart, .random = params->incarnation};
@@ -69,9 +70,12 @@ static void take_notice(struct chief *chief, struct peer *peer, const struct pee
     peer->notice_lead = s->notice_lead_ns;
     uint32_t hurry = s->has_notice ? s->notice_hurry : 0;
     bool is_guess = s->has_notice && s->notice_is_guess;
+    bool has_signal = s->has_notice && s->notice_has_signal;
     chief->notice_changed = chief->notice_changed || deadline != peer->notice_deadline ||
-                            is_guess != peer->notice_is_guess || hurry != peer->notice_hurry;
+                            is_guess != peer->notice_is_guess ||
+                            has_signal != peer->notice_has_signal || hurry != peer->notice_hurry;
     peer->notice_is_guess = is_guess;
+    peer->notice_has_signal = has_signal;
     peer->notice_deadline = deadline;
     peer->notice_hurry = hurry;
 }
@@ -350,6 +354,7 @@ void chief_decide(struct chief *chief)
     chief_look_for_losses(chief);
     chief_gather_notices(chief);
     chief->has_stepped = chief->has_stepped || any_is(chief, FACT_STEPPED);
+    chief_note_start(chief);
     chief->gen.is_trained = chief->gen.is_trained || has_trained(chief);
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_start(chief);

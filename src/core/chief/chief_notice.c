@@ -48,6 +48,7 @@ void chief_gather_notices(struct chief *chief)
     int64_t deadline = CLOCK_NEVER;
     int node = -1;
     uint32_t hurry = 0;
+    bool has_signal = false;
     if (!chief->notice_changed) {
         chief_plan(chief);
         return;
@@ -61,6 +62,7 @@ void chief_gather_notices(struct chief *chief)
         }
         if (peer->notice_hurry > hurry)
             hurry = peer->notice_hurry;
+        has_signal = has_signal || peer->notice_has_signal;
     }
     bool is_live = node >= 0, is_guess = is_live && chief->peers[node].notice_is_guess;
     bool is_told = llabs(deadline - chief->notice.deadline) <= GRACE_SAME_NS &&
@@ -89,6 +91,7 @@ void chief_gather_notices(struct chief *chief)
     chief->notice.node = node;
     chief->notice.deadline = deadline;
     chief->notice.is_guess = is_guess;
+    chief->notice.has_signal = has_signal;
     if (is_live)
         chief->notice.lead = lead_of(chief, &chief->peers[node]);
     chief->notice.hurry = hurry;
@@ -173,7 +176,7 @@ static void say_if_hopeless(struct chief *chief)
  * one, and a job that has committed before attaches. Any other program gets the signal in time. */
 static bool has_nothing_to_save(const struct chief *chief)
 {
-    bool will_attach = any_is(chief, FACT_ATTACHED) || chief->params->resume_step > 0;
+    bool will_attach = any_is(chief, FACT_ATTACHED) || chief->order.commit_step > 0;
     bool is_due =
         will_attach ? !chief_awaits_first_step(chief) : chief->out->now >= chief_ask_at(chief);
     return is_due && has_no_step(chief);

@@ -137,6 +137,8 @@ int64_t chief_lag(const struct chief *chief);
 
 /* The open round is committed: takes the time of its save. */
 void chief_note_saved(struct chief *chief);
+/* When every node has stepped, takes the time of this generation's start. */
+void chief_note_start(struct chief *chief);
 /* How long a save takes, 0: unknown. `is_round`: the save of the open round is over, and counts. */
 int64_t chief_save_time(const struct chief *chief, bool is_round);
 /* The generation is over: takes chief_took_to_end(). */

@@ -57,6 +57,15 @@ void chief_note_saved(struct chief *chief)
             chief_pace_again(chief, &chief->peers[i]);
 }
 
+/* A node tells of its first step with its next message, so a start may seem a second longer. */
+void chief_note_start(struct chief *chief)
+{
+    if (chief->gen.has_started || !all_are(chief, FACT_STEPPED))
+        return;
+    chief->gen.has_started = true;
+    chief->start_ns = slower(chief->start_ns, chief->out->now - chief->gen.began_at);
+}
+
 static int64_t grace_of(const struct chief *chief)
 {
     return chief->notice.deadline - chief->notice.at;
@@ -205,10 +214,23 @@ static bool may_train_on(const struct chief *chief)
     return is_auto ? !chief->notice.is_guess : chief->params->train_on == TRAIN_ON_ALWAYS;
 }
 
+/* A source names its deadline to each attempt anew. A signal comes to one attempt only. */
+static bool is_told_to_each(const struct chief *chief)
+{
+    return chief->notice.stands && !chief->notice.has_signal &&
+           chief->params->save_mode == SAVE_ATTACH;
+}
+
+static int64_t plan_need(const struct chief *chief)
+{
+    int64_t grace = chief->params->grace_ns;
+    return is_told_to_each(chief) ? grace_plan_need(grace, chief->start_ns, chief->save_ns) : grace;
+}
+
 bool chief_uses_time(const struct chief *chief)
 {
-    bool is_plan = chief->notice.stands && !chief->notice.is_guess &&
-                   grace_of(chief) > chief->params->grace_ns;
+    bool is_plan =
+        chief->notice.stands && !chief->notice.is_guess && grace_of(chief) > plan_need(chief);
     return (may_train_on(chief) || is_plan) && chief->notice.hurry < (uint32_t)HURRY_SAVE;
 }
 
@@ -244,8 +266,9 @@ int64_t chief_ask_at(const struct chief *chief)
 
 /* --- a notice that came before the first step ---
  *
- * A deadline that leaves more than `grace` is a plan, not an end. The job starts and trains up to
- * it. A notice that leaves less ends a job that has nothing to save yet. */
+ * A deadline that leaves more than `grace`, or enough for a start and a save, is a plan, not an
+ * end. The job starts and trains up to it. A notice that leaves less ends a job that has nothing to
+ * save yet. */
 
 int64_t chief_near_at(const struct chief *chief)
 {
@@ -253,6 +276,8 @@ int64_t chief_near_at(const struct chief *chief)
         return CLOCK_NEVER;
     if (!chief_uses_time(chief))
         return chief->notice.at;
+    if (is_told_to_each(chief))
+        return chief->notice.deadline - plan_need(chief);
     return grace_near_at(chief->notice.deadline, chief->notice.lead, chief->params->grace_ns);
 }
 
@@ -275,7 +300,7 @@ int64_t chief_first_step_until(const struct chief *chief)
     if (!chief->notice.is_live || any_is(chief, FACT_STEPPED) ||
         chief->params->save_mode != SAVE_ATTACH)
         return CLOCK_NEVER;
-    if (grace_of(chief) <= chief->params->grace_ns || !chief_uses_time(chief))
+    if (grace_of(chief) <= plan_need(chief) || !chief_uses_time(chief))
         return chief->notice.at;
     return last_first_step(chief);
 }

@@ -193,6 +193,7 @@ static void write_commit(struct chief *chief, enum chief_writing what, uint64_t 
             &(struct action){.type = ACT_COMMIT,
                              .step = step,
                              .save_ns = chief_save_time(chief, what == COMMIT_ROUND),
+                             .start_ns = chief->start_ns,
                              .ran_ns = chief_has_run(chief),
                              .failures = chief->params->failures + chief->failures + !is_last});
 }

@@ -96,6 +96,7 @@ struct peer {
     int64_t notice_deadline; /* CLOCK_NEVER: none */
     int64_t notice_lead;
     bool notice_is_guess; /* of the deadline */
+    bool notice_has_signal;
     uint32_t notice_version;
     uint32_t notice_hurry;
     uint32_t stops_given_up; /* of its `stop_asked` */
@@ -115,6 +116,7 @@ enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
 /* A generation of the job. All fields begin at 0; chief_begin_generation() sets the others. */
 struct chief_generation {
     int64_t began_at;
+    bool has_started;    /* a rank of every node has finished a step */
     uint64_t first_step; /* the commit that it resumes from; 0: none */
     uint32_t round, ballot;
     /* All commands have ended with success, before any notice or with every rank done: no notice
@@ -194,6 +196,7 @@ struct chief {
         bool is_judged;   /* `stands` was derived from the steps of every node */
         int node;
         bool is_guess;              /* of the deadline */
+        bool has_signal;            /* a node that has a notice got a signal */
         int64_t at, deadline, lead; /* at: when it came, or when its deadline became earlier */
         uint32_t hurry;
         bool has_saved;   /* the first save for it was made, or could not be made */
@@ -206,6 +209,7 @@ struct chief {
     int64_t save_ns;           /* how long a slow save takes; 0: unknown */
     int64_t quick_save_ns;     /* a quick save; 0: none was seen in this attempt */
     uint32_t saves_seen;       /* saves whose time was measured in this attempt */
+    int64_t start_ns;          /* how long a start takes; 0: unknown */
     int64_t end_ns;            /* how long the ranks take to leave; 0: unknown */
     struct twice agreement;    /* how long the agreements take */
     int64_t kept_at;           /* the steps before this time are committed */

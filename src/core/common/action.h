@@ -67,7 +67,8 @@ struct action {
              * prepared step that may still commit, 0: none */
             int ranks;
             uint64_t own;
-            int64_t save_ns; /* with ACT_COMMIT: how long a save takes, 0: unknown */
+            int64_t save_ns;  /* with ACT_COMMIT: how long a save takes, 0: unknown */
+            int64_t start_ns; /* with ACT_COMMIT: how long a start takes, 0: unknown */
             /* the same: how long the job has run, and how often it failed, in all attempts; this
              * attempt counts as one more, unless it ends with this commit */
             int64_t ran_ns;

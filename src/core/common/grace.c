@@ -284,6 +284,11 @@ int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns)
     return deadline - (lead > grace_ns ? lead : grace_ns);
 }
 
+int64_t grace_plan_need(int64_t grace_ns, int64_t start_ns, int64_t save_ns)
+{
+    return start_ns && save_ns ? clock_min(grace_ns, 3 * (start_ns + save_ns)) : grace_ns;
+}
+
 int64_t grace_margin(int64_t left_ns)
 {
     int64_t margin = left_ns / 16;

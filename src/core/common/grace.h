@@ -98,6 +98,9 @@ int64_t grace_clamp(int64_t left_ns);
  * plan: the job starts, restarts in place and is watched as usual. A signal leaves exactly its
  * `lead`, so a signal is near at once. */
 int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns);
+/* How much time a source's notice must leave for a job that has not begun, or it is near: three
+ * times a start-up and a save, if both times are known; at most `grace_ns`. 0: not known. */
+int64_t grace_plan_need(int64_t grace_ns, int64_t start_ns, int64_t save_ns);
 /* How much of a grace period is kept for stopping processes that do not end by themselves. */
 int64_t grace_margin(int64_t left_ns);
 /* As grace_margin(), for an open save: leaves time only for SIGKILL, to keep the save. */

@@ -69,8 +69,9 @@ struct core_params {
     int64_t grace_ns;               /* of a notice that does not say how much time is left */
     bool is_guess;                  /* nothing says that such a notice leaves this time */
     enum train_on train_on;
-    int64_t save_ns; /* how long a save took in earlier attempts, 0: unknown */
-    int64_t end_ns;  /* the same for the end of the processes after the last save */
+    int64_t save_ns;  /* how long a save took in earlier attempts, 0: unknown */
+    int64_t start_ns; /* the same from the start of the commands to a step on every node */
+    int64_t end_ns;   /* the same for the end of the processes after the last save */
     enum save_mode save_mode;
     int save_signal;      /* with SAVE_SIGNAL */
     bool is_instrumented; /* --instrument is given; for people */

@@ -18,7 +18,19 @@
 static int64_t own_near_at(const struct node *node)
 {
     const struct grace_notice *first = grace_first(&node->grace);
-    return grace_near_at(first->deadline, first->lead, node->params->grace_ns);
+    const struct core_params *p = node->params;
+    if (node->state == NODE_WAITING && !grace_has_signal(&node->grace))
+        return first->deadline - grace_plan_need(p->grace_ns, p->start_ns, p->save_ns);
+    return grace_near_at(first->deadline, first->lead, p->grace_ns);
+}
+
+/* The chief knows a source's notice, and whether a rank had stepped before it. It tells this node
+ * when the notice is near. */
+static bool is_judged_by_chief(const struct node *node)
+{
+    const struct uplink *u = &node->uplink;
+    bool is_heard = !u->is_given_up && node->out->now < uplink_mute_at(u);
+    return node->notice.is_live && is_heard && !grace_has_signal(&node->grace);
 }
 
 bool node_notice_is_near(const struct node *node)
@@ -26,7 +38,9 @@ bool node_notice_is_near(const struct node *node)
     const struct grace *g = &node->grace;
     if (node->is_notice_near || !g->is_live)
         return node->is_notice_near;
-    return g->hurry != HURRY_NONE || node->out->now >= own_near_at(node);
+    if (g->hurry != HURRY_NONE)
+        return true;
+    return !is_judged_by_chief(node) && node->out->now >= own_near_at(node);
 }
 
 static void log_notice_change(struct node *node, enum grace_change change, int signal)
@@ -61,10 +75,10 @@ static void read_steps_for_notice(struct node *node)
 
 void node_take_notice(struct node *node, enum grace_change change, int signal)
 {
+    node->is_dirty = true; /* the chief learns of a signal, even if its deadline is a later one */
     if (change == GRACE_SAME)
         return;
     log_notice_change(node, change, signal);
-    node->is_dirty = true;
     if (change == GRACE_NEW)
         read_steps_for_notice(node);
     out_simple(node->out, ACT_STATE);

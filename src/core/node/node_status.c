@@ -48,6 +48,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     status->notice_left_ns = n->deadline - node->out->now;
     status->notice_lead_ns = n->lead;
     status->notice_is_guess = n->is_guess;
+    status->notice_has_signal = grace_has_signal(g);
     status->notice_version = g->version;
     status->notice_hurry = g->hurry;
     status->notice = n->label;
