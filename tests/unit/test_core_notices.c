@@ -3,7 +3,7 @@
  * test_core_notices: how one node handles notices: two saves in a long grace, one save in a short
  * one, deadlines that move, advice, withdrawal.
  */
-#include "walk.h"
+#include "noticewalk.h"
 
 #include "base/str.h"
 #include "core/common/grace.h"
@@ -12,20 +12,6 @@
 #include <stdlib.h>
 
 TestSuite(core_notices, .fini = walks_end);
-
-static void told(struct walk *w, enum notice_type type, const char *id, int64_t left)
-{
-    struct notice notice = {.type = type, .source = "cloud", .left_ns = left};
-    str_copy(notice.id, sizeof notice.id, id);
-    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
-}
-
-/* A notice of an end, and the steps are read for it. */
-static void told_end(struct walk *w, const char *id, int64_t left)
-{
-    told(w, NOTICE_TERMINATE, id, left);
-    steps_are_read(w);
-}
 
 /* Two seconds later SIGTERM comes again, and the steps are read for it. */
 static void told_again(struct walk *w)
@@ -38,31 +24,6 @@ static void told_again(struct walk *w)
     steps_are_read(w);
 }
 
-/* `end`: how long the rank takes to end, as earlier attempts saw it; 0: unknown. */
-static struct walk *begin_with(bool trains_on, int64_t save, int64_t end)
-{
-    struct core_params p = params_of(0, 1, 1);
-    p.train_on = trains_on ? TRAIN_ON_ALWAYS : TRAIN_ON_NEVER;
-    p.save_ns = save;
-    p.end_ns = end;
-    struct walk *w = begin_ranks(&p);
-    steps[0] = 4;
-    assert_acts(w, "0: WELCOME");
-    return w;
-}
-
-static struct walk *begin(bool trains_on, int64_t save)
-{
-    return begin_with(trains_on, save, MS);
-}
-
-/* From the proposal to the decision: nothing has moved meanwhile. */
-static void decide(struct walk *w)
-{
-    steps_are_read(w);
-    steps_are_read(w);
-}
-
 /* A walk up to the decision for a notice that leaves `left`. */
 static struct walk *begin_noticed(bool trains_on, int64_t save, int64_t left)
 {
@@ -70,38 +31,6 @@ static struct walk *begin_noticed(bool trains_on, int64_t save, int64_t left)
     told(w, NOTICE_TERMINATE, "7", left);
     decide(w);
     return w;
-}
-
-static void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
-{
-    steps[0] = step;
-    serves(w, 0, step, tag);
-    now += takes;
-    saves_and_waits(w, 0, step, tag);
-    committed(w);
-}
-
-/* Trains until the next gate; returns its step. */
-static uint64_t train(struct walk *w, int64_t until, int64_t step_time)
-{
-    w->acts[0] = '\0';
-    while (!strstr(w->acts, "gate")) {
-        int64_t before = now;
-        w->acts[0] = '\0';
-        wake(w);
-        cr_assert_leq(now, until, "there is no other save: %s", w->acts);
-        steps[0] += (uint64_t)((now - before) / step_time);
-        if (!strstr(w->acts, "gate"))
-            steps_are_read(w);
-    }
-    return strtoull(strstr(w->acts, "gate") + 5, NULL, 10);
-}
-
-static void leave(struct walk *w)
-{
-    w->acts[0] = '\0';
-    closes(w, 0);
-    ends(w, 0);
 }
 
 Test(core_notices, a_long_grace_has_two_saves)
@@ -190,6 +119,22 @@ Test(core_notices, who_shall_not_train_on_saves_once)
 {
     struct walk *w = begin_noticed(false, 0, 3600 * S);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
+}
+
+/* One save tells nothing of how saves vary: the next may take twice as long. */
+Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
+{
+    struct walk *w = begin_noticed(true, 0, 20 * S);
+    int64_t at = now;
+    save(w, 5, 1, S);
+    uint64_t last = train(w, at + 18 * S, 10 * MS);
+    cr_assert_geq(now, at + 17 * S);
+    steps[0] = last - 1;
+    steps_are_read(w);
+    assert_said(w, "then leaves");
+    w->acts[0] = '\0';
+    save(w, last, 2, 2 * S);
+    assert_did(w, "0: leave, committed; gate leave");
 }
 
 /* --- is the deadline known? --- */
@@ -639,222 +584,6 @@ Test(core_notices, a_repeated_notice_leaves_time_for_a_save_as_it_was_seen)
     while (!strstr(w->log, "the deadline of a repeated notice is near"))
         wake(w);
     cr_assert_eq(now, at + 60 * S);
-}
-
-/* --- notices that stand before the first step --- */
-
-static struct walk *begin_unstepped(bool trains_on, int64_t save)
-{
-    struct walk *w = begin(trains_on, save);
-    steps[0] = 0;
-    return w;
-}
-
-/* Hours ahead, as GCE and Azure tell it: the job trains, and saves before the deadline. */
-Test(core_notices, a_notice_that_stands_before_the_first_step_is_trained_up_to)
-{
-    for (int trains_on = 0; trains_on < 2; trains_on++) {
-        struct walk *w = begin_unstepped(trains_on, 0);
-        int64_t at = now;
-        told_end(w, "7", 100 * S);
-        assert_acts(w, "read");
-        for (int i = 0; i < 5; i++)
-            wake_and_read(w, 0);
-        assert_acts(w, "read");
-        wake_and_read(w, 3);
-        assert_acts(w, "read; gate 4; read");
-        steps_are_read(w);
-        assert_acts(w, "gate 4 decided");
-        save(w, 4, 1, S / 2);
-        assert_said(w, "the training goes on for 9");
-        train(w, at + 98 * S, 100 * MS);
-        cr_assert_geq(now, at + 95 * S, "it saves before the last moment");
-    }
-}
-
-/* A first step that came later could not be saved any more. */
-Test(core_notices, a_first_step_is_waited_for_as_long_as_it_can_be_saved)
-{
-    static const struct {
-        int64_t save, latest;
-    } cases[] = {{0, 75 * S}, {10 * S, 79 * S}};
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct walk *w = begin_unstepped(true, cases[i].save);
-        int64_t at = now;
-        told_end(w, "7", 100 * S);
-        while (!strstr(w->acts, "gate leave"))
-            wake_and_read(w, 0);
-        assert_said(w, "nothing to save: no step was finished in this attempt");
-        cr_assert_leq(llabs(now - at - cases[i].latest), S, "it has left after %lld s",
-                      (long long)((now - at) / S));
-        leave(w);
-        assert_acts(w, "0: closed; exit 42 preempted");
-    }
-}
-
-/* The notice leaves no more than `grace`: to leave at once costs nothing. */
-Test(core_notices, a_short_notice_before_the_first_step_ends_the_job)
-{
-    for (int i = 0; i < 2; i++) {
-        struct walk *w = begin_unstepped(true, 0);
-        if (i == 0)
-            signalled(w, SIGTERM);
-        else
-            told(w, NOTICE_TERMINATE, "7", NOTICE_LEFT_UNKNOWN);
-        decide(w);
-        assert_said(w, "nothing to save: no step was finished in this attempt");
-    }
-}
-
-Test(core_notices, a_second_signal_waits_for_no_first_step)
-{
-    struct walk *w = begin_unstepped(true, 0);
-    told_end(w, "7", 100 * S);
-    assert_acts(w, "read");
-    terminated(w);
-    assert_said(w, "nothing to save: no step was finished in this attempt");
-}
-
-/* One save tells nothing of how saves vary: the next may take twice as long. */
-Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
-{
-    struct walk *w = begin_noticed(true, 0, 20 * S);
-    int64_t at = now;
-    save(w, 5, 1, S);
-    uint64_t last = train(w, at + 18 * S, 10 * MS);
-    cr_assert_geq(now, at + 17 * S);
-    steps[0] = last - 1;
-    steps_are_read(w);
-    assert_said(w, "then leaves");
-    w->acts[0] = '\0';
-    save(w, last, 2, 2 * S);
-    assert_did(w, "0: leave, committed; gate leave");
-}
-
-/* Earlier attempts took two seconds to start, and one for a save. */
-static struct core_params known_params(int nnodes)
-{
-    struct core_params p = params_of(0, nnodes, 1);
-    p.start_ns = 2 * S;
-    p.save_ns = S;
-    p.end_ns = MS;
-    return p;
-}
-
-/* Three starts and saves fit: the job does not leave at once, and train_on does not matter. */
-Test(core_notices, a_standing_notice_within_the_grace_is_trained_up_to)
-{
-    struct core_params p = known_params(1);
-    p.train_on = TRAIN_ON_NEVER;
-    struct walk *w = begin_ranks(&p);
-    int64_t at = now;
-    steps[0] = 0;
-    told_end(w, "7", 20 * S);
-    wake_and_read(w, 0);
-    wake_and_read(w, 3);
-    assert_did(w, "gate 4");
-    steps_are_read(w);
-    save(w, 4, 1, S);
-    assert_said(w, "the training goes on for 1");
-    uint64_t last = train(w, at + 19 * S, 10 * MS);
-    cr_assert_geq(now, at + 15 * S);
-    steps[0] = last - 1;
-    steps_are_read(w);
-    assert_said(w, "then leaves");
-}
-
-Test(core_notices, a_standing_notice_for_which_no_save_fits_ends_the_job)
-{
-    struct core_params p = known_params(1);
-    struct walk *w = begin_ranks(&p);
-    steps[0] = 0;
-    told_end(w, "7", 8 * S);
-    decide(w);
-    assert_said(w, "nothing to save: no step was finished in this attempt");
-}
-
-/* Node 0 has said that the notice is not near. So a command that dies of SIGTERM may have got it a
- * moment before its pchrun, as without a notice. */
-Test(core_notices, a_signal_to_all_is_awaited_under_a_standing_notice)
-{
-    struct core_params p = known_params(1);
-    struct walk *w = begin_ranks(&p);
-    steps[0] = 0;
-    told_end(w, "7", 20 * S);
-    gone(w, 0);
-    ends(w, SIGTERM);
-    now += 2 * MS;
-    terminated(w);
-    assert_did(w, "exit 42 preempted");
-    assert_said(w, "nothing to save: no step was finished in this attempt");
-}
-
-/* A signal comes to one attempt only, so it is no plan. */
-Test(core_notices, a_signal_before_the_first_step_ends_the_job)
-{
-    struct core_params p = known_params(1);
-    struct walk *w = begin_ranks(&p);
-    steps[0] = 0;
-    signalled(w, SIGTERM);
-    decide(w);
-    assert_said(w, "nothing to save: no step was finished in this attempt");
-}
-
-/* A rank that ends with 1 long before the deadline, and one near it. */
-static struct walk *fail_with(struct core_params *p, int64_t left,
-                              const struct restart_policy *restart)
-{
-    p->train_on = TRAIN_ON_ALWAYS;
-    p->restart = *restart;
-    struct walk *w = begin_ranks(p);
-    steps[0] = 0;
-    told_end(w, "7", left);
-    gone(w, 0);
-    exited(w, 0, 1 << 8);
-    steps_are_read(w);
-    tree_empty(w);
-    return w;
-}
-
-static struct walk *fail_before(int64_t left, const struct restart_policy *restart)
-{
-    struct core_params p = params_of(0, 1, 1);
-    return fail_with(&p, left, restart);
-}
-
-Test(core_notices, a_failure_long_before_the_deadline_is_a_failure)
-{
-    struct walk *w = fail_before(3600 * S, &(struct restart_policy){0});
-    assert_did(w, "exit 1 failed");
-    w = fail_before(20 * S, &(struct restart_policy){0});
-    assert_did(w, "exit 42 preempted_unsaved");
-    struct core_params p = known_params(1);
-    w = fail_with(&p, 20 * S, &(struct restart_policy){0});
-    assert_did(w, "exit 1 failed");
-    w = fail_with(&p, 8 * S, &(struct restart_policy){0});
-    assert_did(w, "exit 42 preempted_unsaved");
-}
-
-/* The notice is known to the next generation, which trains and saves before the deadline. */
-Test(core_notices, a_job_restarts_in_place_while_a_notice_is_far)
-{
-    const struct restart_policy policy = {.max = 3, .start_max = 3, .window_ns = 60 * S};
-    struct walk *w = fail_before(200 * S, &policy);
-    int64_t at = now;
-    assert_said(w, "restarting in place");
-    assert_said(w, "generation 1 begins");
-    w->acts[0] = '\0';
-    started(w, 0);
-    attaches(w, 0, 0, 1);
-    wake_and_read(w, 3);
-    steps_are_read(w);
-    steps_are_read(w);
-    save(w, 4, 1, S / 2);
-    assert_said(w, "the training goes on for 1");
-    train(w, at + 198 * S, 100 * MS);
-    cr_assert_geq(now, at + 190 * S, "the last save is made before the last moment");
-    w = fail_before(20 * S, &policy);
-    assert_not_said(w, "restarting in place");
 }
 
 /* --- the time that the processes take to end --- */
