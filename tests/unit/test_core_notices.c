@@ -84,20 +84,23 @@ Test(core_notices, a_save_that_takes_long_is_the_last)
 }
 
 /* A save of two fifths of the grace leaves time for a second one, and for some training before it.
- * The spare time is then short. */
+ * The spare time is then short, also if earlier attempts have measured saves. */
 Test(core_notices, a_long_save_has_a_second_one)
 {
-    struct walk *w = begin_noticed(true, 0, 25 * S);
-    int64_t at = now;
-    save(w, 5, 1, 10 * S);
-    assert_said(w, "the training goes on for 2");
-    w->acts[0] = '\0';
-    uint64_t step = train(w, at + 14 * S, 100 * MS);
-    decide(w);
-    assert_did(w, "decided last");
-    save(w, step, 2, 10 * S);
-    leave(w);
-    assert_did(w, "exit 42 preempted");
+    static const int64_t known[] = {0, 10 * S};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        struct walk *w = begin_noticed(true, known[i], 25 * S);
+        int64_t at = now;
+        save(w, 5, 1, 10 * S);
+        assert_said(w, "the training goes on for 2");
+        w->acts[0] = '\0';
+        uint64_t step = train(w, at + 14 * S, 100 * MS);
+        decide(w);
+        assert_did(w, "decided last");
+        save(w, step, 2, 10 * S);
+        leave(w);
+        assert_did(w, "exit 42 preempted");
+    }
 }
 
 /* One save was measured, and the next may take twice as long, if the grace allows it. */
@@ -113,6 +116,17 @@ Test(core_notices, a_second_save_may_take_twice_as_long)
     leave(w);
     assert_did(w, "exit 42 preempted");
     cr_assert_geq(now, at + 55 * S, "it has left after %lld s", (long long)((now - at) / S));
+}
+
+/* The time of a save in the record counts as one that was measured. With it, the first save of this
+ * attempt is the second. */
+Test(core_notices, a_save_of_an_earlier_attempt_was_measured)
+{
+    struct walk *w = begin_noticed(true, 5 * S, 60 * S);
+    int64_t at = now;
+    save(w, 5, 1, 5 * S);
+    train(w, at + 52 * S, 100 * MS);
+    cr_assert_geq(now, at + 50 * S, "it saves after %lld ms", (long long)((now - at) / MS));
 }
 
 Test(core_notices, who_shall_not_train_on_saves_once)

@@ -28,6 +28,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
+    chief->saves_seen = params->save_ns > 0;
     chief->start_ns = params->start_ns;
     chief->end_ns = params->end_ns;
     chief->every_ns = params->every_ns;

@@ -177,9 +177,7 @@ void chief_plan(struct chief *chief)
     int64_t end = grace_end_need(expected_end(chief)) + grace_reserve(grace_of(chief));
     int64_t latest = chief->notice.deadline - end - last, left = latest - unsaved_from(chief);
     int64_t spare = spare_for_last(chief, step, save);
-    if (chief->saves_seen < 2 && left > 0)
-        spare = clock_min(spare, left / 2);
-    chief->notice.final_at = latest - spare;
+    chief->notice.final_at = latest - (left > 0 ? clock_min(spare, left / 2) : spare);
     chief->notice.least_ns = step > chief->save_ns / WORTH ? step : chief->save_ns / WORTH;
 }
 

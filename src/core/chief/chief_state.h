@@ -204,20 +204,20 @@ struct chief {
         int64_t final_at; /* the last safe moment to open the round of the last save */
         int64_t least_ns; /* less time than this before final_at is not worth another save */
     } notice;
-    int64_t replan_at;         /* when the notice's times are computed again; 0: at once */
-    bool saves_itself;         /* the program makes saves of its own, too */
-    int64_t save_ns;           /* how long a slow save takes; 0: unknown */
-    int64_t quick_save_ns;     /* a quick save; 0: none was seen in this attempt */
-    uint32_t saves_seen;       /* saves whose time was measured in this attempt */
-    int64_t start_ns;          /* how long a start takes; 0: unknown */
-    int64_t end_ns;            /* how long the ranks take to leave; 0: unknown */
-    struct twice agreement;    /* how long the agreements take */
-    int64_t kept_at;           /* the steps before this time are committed */
-    int64_t every_ns;          /* the time between two saves without a notice; 0: not by time */
-    bool has_chosen;           /* every_ns, by what was seen */
-    int64_t began_at;          /* the first generation; 0: it has not begun */
-    int failures;              /* generations of this attempt that failed after a step */
-    uint32_t checkpoints;      /* requests, summed over all nodes */
+    int64_t replan_at;      /* when the notice's times are computed again; 0: at once */
+    bool saves_itself;      /* the program makes saves of its own, too */
+    int64_t save_ns;        /* how long a slow save takes; 0: unknown */
+    int64_t quick_save_ns;  /* a quick save; 0: none was seen in this attempt */
+    uint32_t saves_seen;    /* saves whose time was measured; those before this attempt are one */
+    int64_t start_ns;       /* how long a start takes; 0: unknown */
+    int64_t end_ns;         /* how long the ranks take to leave; 0: unknown */
+    struct twice agreement; /* how long the agreements take */
+    int64_t kept_at;        /* the steps before this time are committed */
+    int64_t every_ns;       /* the time between two saves without a notice; 0: not by time */
+    bool has_chosen;        /* every_ns, by what was seen */
+    int64_t began_at;       /* the first generation; 0: it has not begun */
+    int failures;           /* generations of this attempt that failed after a step */
+    uint32_t checkpoints;   /* requests, summed over all nodes */
     uint32_t checkpoints_told; /* requests that the log has called delayed */
     uint32_t checkpoints_done; /* requests that were served */
     enum chief_writing writing;
