@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "core/common/grace.h"
+#include "wire/gate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,44 @@ Test(core_notices, a_save_of_an_earlier_attempt_was_measured)
     save(w, 5, 1, 5 * S);
     train(w, at + 52 * S, 100 * MS);
     cr_assert_geq(now, at + 50 * S, "it saves after %lld ms", (long long)((now - at) / MS));
+}
+
+/* Trains until the next save, also through a bell. */
+static uint64_t train_to_save(struct walk *w, int64_t until)
+{
+    uint64_t step = train(w, until, 100 * MS);
+    while (gate_is_bell(w->gate)) {
+        steps[0] = step;
+        says(w, 0, (struct procmsg){.type = PROCMSG_WAITING, .step = step, .word = w->gate});
+        decide(w);
+        step = gate_step(w->gate);
+    }
+    return step;
+}
+
+/* A save of checkpoint.every would begin 18 s after the notice, and end when the last one should be
+ * under way. So it is left to the last one. */
+Test(core_notices, a_usual_save_that_would_delay_the_last_one_is_left_to_it)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.train_on = TRAIN_ON_ALWAYS;
+    p.end_ns = MS;
+    p.every_ns = 6 * S;
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 4;
+    told(w, NOTICE_TERMINATE, "7", 25 * S);
+    int64_t at = now;
+    decide(w);
+    save(w, 5, 1, 3 * S);
+    uint64_t step = train_to_save(w, at + 10 * S);
+    cr_assert_geq(now, at + 9 * S);
+    save(w, step, 2, 3 * S);
+    step = train_to_save(w, at + 21 * S);
+    cr_assert_geq(now, at + 19 * S, "it saves after %lld ms", (long long)((now - at) / MS));
+    decide(w);
+    save(w, step, 3, 3 * S);
+    leave(w);
+    assert_did(w, "exit 42 preempted");
 }
 
 Test(core_notices, who_shall_not_train_on_saves_once)

@@ -241,11 +241,12 @@ void chief_decide_notice(struct chief *chief)
 
 /* --- checkpoints --- */
 
-/* A notice makes its own first and last save. Between the two, the usual saves go on. */
+/* A notice makes its own first and last save. Between the two, the usual saves go on. A save that
+ * would last until the last one begins is left to that one. */
 static bool has_own_saves(const struct chief *chief)
 {
     bool goes_on = chief->notice.has_saved || chief->notice.goes_on;
-    return chief->notice.is_live && !(goes_on && chief_trains_on(chief));
+    return chief->notice.is_live && !(goes_on && chief_has_room(chief));
 }
 
 /* The request waits until every rank has attached, or until the open round is over. It fails if a

@@ -162,6 +162,8 @@ int64_t chief_first_due_at(const struct chief *chief);
 bool chief_first_is_due(const struct chief *chief);
 /* The last safe moment to open the round of the last save; CLOCK_NEVER: no notice is live. */
 int64_t chief_final_at(const struct chief *chief);
+/* A save and some training fit before the last save. */
+bool chief_has_room(const struct chief *chief);
 /* A save that begins now is the last: there is no time for another. */
 bool chief_is_final(const struct chief *chief);
 /* The first save of a notice is committed, or not due yet: logs that the training goes on. */

@@ -91,7 +91,8 @@ int64_t chief_took_to_end(const struct chief *chief, bool *ret_cut)
     return longest;
 }
 
-/* An end that was cut short only proves that the ranks take at least so long. */
+/* An end that was cut short only proves that the ranks take at least so long. So the next plan has
+ * twice that time, but no more than 1/FIT of the grace. */
 void chief_note_end(struct chief *chief)
 {
     bool is_cut;
@@ -238,10 +239,17 @@ bool chief_trains_on(const struct chief *chief)
            chief->notice.final_at - chief->out->now > chief->notice.least_ns;
 }
 
+bool chief_has_room(const struct chief *chief)
+{
+    int64_t takes = chief->save_ns + chief->notice.least_ns;
+    return chief_uses_time(chief) && chief->out->now + takes < chief_final_at(chief);
+}
+
 bool chief_is_final(const struct chief *chief)
 {
-    int64_t first = chief_first_is_due(chief) ? chief->save_ns + chief->notice.least_ns : 0;
-    return !chief_uses_time(chief) || chief->out->now + first >= chief_final_at(chief);
+    if (chief_first_is_due(chief))
+        return !chief_has_room(chief);
+    return !chief_uses_time(chief) || chief->out->now >= chief_final_at(chief);
 }
 
 void chief_go_on(struct chief *chief)
