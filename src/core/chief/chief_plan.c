@@ -96,9 +96,12 @@ int64_t chief_took_to_end(const struct chief *chief, bool *ret_cut)
 void chief_note_end(struct chief *chief)
 {
     bool is_cut;
-    int64_t took = chief_took_to_end(chief, &is_cut);
-    if (took > 0 && (!is_cut || took > expected_end(chief)))
-        chief->end_ns = slower(chief->end_ns, took);
+    int64_t took = chief_took_to_end(chief, &is_cut), most = grace_of(chief) / FIT;
+    if (took <= 0 || (is_cut && took <= expected_end(chief)))
+        return;
+    if (is_cut && took < most)
+        took = clock_min(2 * took, most);
+    chief->end_ns = slower(chief->end_ns, took);
 }
 
 /* --- the plan --- */
