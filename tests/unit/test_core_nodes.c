@@ -721,3 +721,67 @@ Test(core_nodes, a_node_that_is_lost_when_every_rank_is_done)
     ends(&walks[0], 0);
     assert_did(&walks[0], "exit 0 completed");
 }
+
+/* --- how far the ranks are apart --- */
+
+#define STEP_NS (10 * MS)
+
+/* Two nodes in step, whose heartbeats come half a second apart. */
+static void begin_in_step(void)
+{
+    begin_apart(true);
+    now += S / 2;
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+    }
+    deliver();
+}
+
+/* The ranks train until a node wakes, and reads its steps if it asks for them. */
+static void train_in_step(void)
+{
+    int i = core_wake_at(walks[1].core) < core_wake_at(walks[0].core);
+    int64_t before = now;
+    walks[0].acts[0] = walks[1].acts[0] = '\0';
+    wake(&walks[i]);
+    steps[0] += (uint64_t)((now - before) / STEP_NS);
+    if (strstr(walks[i].acts, "read"))
+        steps_are_read(&walks[i]);
+    deliver();
+}
+
+/* The first save under the notice. */
+static void save_in_step(void)
+{
+    agree();
+    for (int i = 0; i < WALK_NODES; i++)
+        serves(&walks[i], 0, steps[0] + 1, 1);
+    deliver();
+    now += 100 * MS;
+    for (int i = 0; i < WALK_NODES; i++) {
+        saves_and_waits(&walks[i], 0, steps[0] + 1, 1);
+        written(&walks[i], EV_PREPARED);
+    }
+    deliver();
+    records(0, EV_COMMITTED);
+    assert_said(&walks[0], "the training goes on for ");
+}
+
+/* Node 0 hears of the two at different times, and compares their steps of one moment. */
+Test(core_nodes, ranks_in_step_are_not_behind)
+{
+    begin_in_step();
+    for (int i = 0; i < 8; i++)
+        train_in_step();
+    terminated(&walks[0]);
+    int64_t at = now;
+    save_in_step();
+    do
+        train_in_step();
+    while (!strstr(walks[0].acts, "gate"));
+    cr_assert_geq(now, at + 21750 * MS, "it saves %lld ms after the notice",
+                  (long long)((now - at) / MS));
+    lose_letters();
+}
