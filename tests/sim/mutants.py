@@ -426,6 +426,8 @@ BEGIN_AT = {
 #   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does
 #   older-save-not-answered: the round that is open by then answers it, as it answers an own save
 #   others-get-no-time-to-give-up: one schedule in 100,000 and more names another rank; a unit test does
+#   stands-still-before-the-steps-are-read: few schedules stop a node in such an instant; a unit test does
+#   late-commit-ends-the-job: one schedule in 100,000 freezes while the commit is written; a unit test does
 #   steps-of-different-moments: it brings a last save forward by less than a second; a unit test does
 #   spare-time-is-all-that-is-left: no save of the schedules is that long; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate

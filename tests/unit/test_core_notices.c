@@ -518,6 +518,35 @@ Test(core_notices, a_deadline_that_passed_unseen_does_not_hide_the_end)
     assert_did(w, "exit 0 completed");
 }
 
+/* Only the commit was missing. The news of it comes first, and does not end the job either. */
+Test(core_notices, a_commit_behind_a_deadline_that_passed_unseen_does_not_hide_the_end)
+{
+    struct walk *w = begin_noticed(true, S, 32 * S);
+    serves(w, 0, 5, 1);
+    now += S;
+    saves_and_waits(w, 0, 5, 1);
+    written(w, EV_PREPARED);
+    now += 100 * S;
+    written(w, EV_COMMITTED);
+    assert_did(w, "0: go on, committed");
+    says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 9});
+    leave(w);
+    assert_did(w, "exit 0 completed");
+}
+
+/* The machine was suspended when the node had just heard of the notice. */
+Test(core_notices, a_deadline_that_passed_before_the_steps_were_read_does_not_hide_the_end)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 32 * S);
+    now += 100 * S;
+    steps_are_read(w);
+    assert_said(w, "pchrun did not run for 99s");
+    says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 4});
+    leave(w);
+    assert_did(w, "exit 0 completed");
+}
+
 Test(core_notices, a_deadline_that_passed_unseen_ends_the_job_soon)
 {
     struct walk *w = begin_suspended();

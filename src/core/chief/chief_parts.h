@@ -145,6 +145,8 @@ int64_t chief_save_time(const struct chief *chief, bool is_round);
 void chief_note_end(struct chief *chief);
 /* When node 0 gives up an open round; CLOCK_NEVER: no notice is live. */
 int64_t chief_abort_at(const struct chief *chief);
+/* This supervisor did not run at the deadline, and waits for what the nodes have to report. */
+bool chief_hears_late_news(const struct chief *chief);
 /* When the notice leaves only the time to stop the processes; CLOCK_NEVER: no notice is live. */
 int64_t chief_time_is_up_at(const struct chief *chief);
 /* Computes the times of a live notice, if the known ones are old. */

@@ -135,6 +135,11 @@ int64_t chief_abort_at(const struct chief *chief)
     return chief->gen.is_trained ? CLOCK_NEVER : chief_time_is_up_at(chief);
 }
 
+bool chief_hears_late_news(const struct chief *chief)
+{
+    return has_slept_through(chief) && chief->out->now < chief_abort_at(chief);
+}
+
 /* How much longer the last step and the last save may take than they usually do, `step` and `save`.
  * A step may take half as long again, and the way of the ranks to each other a quarter. They are
  * rarely late together, so one spare time serves all. A single save does not show how saves vary:
@@ -258,7 +263,7 @@ bool chief_is_final(const struct chief *chief)
 void chief_go_on(struct chief *chief)
 {
     char left[32];
-    if (!chief->notice.is_live || chief->gen.is_trained)
+    if (!chief->notice.is_live || chief->gen.is_trained || chief_hears_late_news(chief))
         return;
     chief->notice.goes_on = true;
     out_log(chief->out, LOG_NOTICE, "notice",

@@ -319,7 +319,8 @@ static void committed_round(struct chief *chief)
     chief_choose_period(chief);
     chief->replan_at = 0;
     chief_plan(chief);
-    bool is_due = chief->notice.is_live && !chief->gen.is_trained && !chief_trains_on(chief);
+    bool is_due = chief->notice.is_live && !chief->gen.is_trained && !chief_trains_on(chief) &&
+                  !chief_hears_late_news(chief);
     /* If every rank is done, the job ends with success instead. */
     bool is_wanted = chief->gen.wants_to_end || is_due || any_is(chief, FACT_STOPS);
     bool leaves = is_wanted && !all_are(chief, FACT_DONE);

@@ -82,8 +82,11 @@ void node_take_notice(struct node *node, enum grace_change change, int signal)
     if (change == GRACE_NEW)
         read_steps_for_notice(node);
     out_simple(node->out, ACT_STATE);
-    if (node->grace.is_live)
+    if (node->grace.is_live) {
         ladder_limit(&node->gen.ladder, node->out->now, grace_deadline(&node->grace));
+        /* Only a timer that comes late shows that this machine stood still. */
+        uplink_beat_alone(&node->uplink, node->gen.ranks.n > 0);
+    }
     if (node->grace.hurry == HURRY_STOP)
         ladder_hurry(&node->gen.ladder, node->out->now);
 }
