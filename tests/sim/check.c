@@ -875,4 +875,6 @@ void check_end(struct world *w)
         check_use(w);
     if (w->s.is_lone)
         check_lone(w);
+    if (w->s.is_long_saved)
+        check_long_saved(w);
 }

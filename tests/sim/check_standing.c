@@ -191,6 +191,30 @@ void check_lone(struct world *w)
              (long long)(used / NS_PER_MS));
 }
 
+/* A save that takes a large part of a known deadline's time is committed, and has a second one if
+ * both fit. */
+void check_long_saved(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    const struct fault *notice = &w->s.faults[0];
+    bool is_guess = w->s.is_auto && w->s.guesses[notice->node] && notice->kind == DO_TERM;
+    int64_t save = w->slowest_save, step = schedule_longest(&w->s, w->s.step_time);
+    int64_t end = grace_end_need(w->s.known_end ? w->s.known_end : 2 * S);
+    int64_t left = notice->at + notice->length - w->saved_for_notice_at - save - end -
+                   grace_reserve(notice->length);
+    if (!had_stepped_before_notice(w) || any_is_done(w) || w->was_stopped)
+        return;
+    if (chief->outcome != OUTCOME_PREEMPTED)
+        fail(w, "a save takes %lld ms of %lld, and node 0 says %s (%s)",
+             (long long)(save / NS_PER_MS), (long long)(notice->length / NS_PER_MS),
+             verdict_name(chief->outcome), chief->why);
+    if (!is_guess && left > 4 * step + save / 16 + S && w->record_at == w->saved_for_notice_at)
+        fail(w,
+             "a second save of %lld ms and %lld ms of training fit into the notice, and node 0 "
+             "has left after the first",
+             (long long)(save / NS_PER_MS), (long long)(left / NS_PER_MS));
+}
+
 /* True if a rank made its first step while the notice was on its way to node 0. A job that does not
  * train through notices then saves and leaves at once. */
 static bool had_stepped_meanwhile(const struct world *w)

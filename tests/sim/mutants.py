@@ -156,6 +156,7 @@ MUTANTS = [
     ("no-deadline", "chief/chief_notice.c", "chief_decide_notice", "chief->out->now >= chief_abort_at(chief)", "0"),
     ("last-save-too-late", "chief/chief_plan.c", "chief_plan",
      "step + chief_lag(chief) + save + expected_agreement(chief)", "0"),
+    ("spare-time-is-all-that-is-left", "chief/chief_plan.c", "chief_plan", "left > 0", "false"),
     ("last-save-too-early", "chief/chief_plan.c", "chief_plan", "- end - last", "- end - last - 20 * NS_PER_S"),
     ("time-to-end-not-planned", "chief/chief_plan.c", "chief_plan", "grace_end_need(expected_end(chief)) +", ""),
     ("time-to-end-without-the-eighth", "common/grace.c", "grace_end_need", "+ end_ns / 7", "- end_ns / 2"),
@@ -429,7 +430,6 @@ BEGIN_AT = {
 #   stands-still-before-the-steps-are-read: few schedules stop a node in such an instant; a unit test does
 #   late-commit-ends-the-job: one schedule in 100,000 freezes while the commit is written; a unit test does
 #   steps-of-different-moments: it brings a last save forward by less than a second; a unit test does
-#   spare-time-is-all-that-is-left: no save of the schedules is that long; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

@@ -761,6 +761,31 @@ static void draw_ends(struct schedule *s)
     s->known_end = rng_chance(&r, 500) ? schedule_longest(s, s->exit_time) : 0;
 }
 
+/* Drawn apart, too. Saves take a third of the shortest notice to two thirds: two of them may fit
+ * into it, or one. Half of the time nothing else happens. */
+static void draw_long_saves(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 9754};
+    bool is_taken = s->is_slowed || s->is_far || s->is_stalled || s->patience;
+    if (is_taken || !has_fault(s, 1U << DO_TERM | 1U << DO_NOTICE) || !rng_chance(&r, 25))
+        return;
+    if (rng_chance(&r, 500)) {
+        draw_no_faults(s);
+        s->known_save = 0;
+        s->grace = rng_time(&r, 20 * S, 60 * S);
+        s->delay_max = rng_time(&r, MS / 10, 20 * MS);
+        add(s, rng_chance(&r, 500) ? DO_TERM : DO_NOTICE, train_for_long(s, &r), &r);
+        s->faults[0].length = s->grace;
+        s->is_long_saved = true;
+    }
+    find_graces(s);
+    int64_t slowest = s->least_grace / 100 * rng_time(&r, 35, 70);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->attach_at[i] = s->is_long_saved ? rng_time(&r, MS, S) : s->attach_at[i];
+        s->save_time[i] = rng_time(&r, slowest / 10 * 9, slowest);
+    }
+}
+
 /* Drawn apart, too. Where one process hangs, those that wait for it give up. No other wait is so
  * long, but that in pch_saved for the commit of an own save. */
 static void draw_patience(struct schedule *s)
@@ -933,6 +958,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_lingerers(s);
     draw_signals(s);
     draw_ends(s);
+    draw_long_saves(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);

@@ -160,6 +160,7 @@ struct schedule {
     bool has_third_term; /* a node gets a third SIGTERM */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
     bool is_far;         /* a process fails or hangs long before a notice's deadline */
+    bool is_long_saved;  /* nothing but a notice, of which a save takes a third or more */
     bool is_stalled;     /* nothing is lost, but what moves stands still for seconds now and then */
     bool is_calm;        /* only one node dies, after its saves, with time to commit them */
     bool has_loss;       /* some fault may look like a lost node */
@@ -483,6 +484,7 @@ void check_far(struct world *w);
 void check_stalled(struct world *w);
 void check_use(struct world *w);
 void check_lone(struct world *w);
+void check_long_saved(struct world *w);
 /* Called when a node sends SIGKILL to its processes. */
 void check_kill(struct world *w, int node);
 /* Called when node 0 records how long the ends took. */
