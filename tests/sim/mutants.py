@@ -166,6 +166,7 @@ MUTANTS = [
     ("time-to-end-of-who-is-killed", "node/node_end.c", "note_end", "has_killed && !node->gen.swept_at", "has_killed"),
     ("save-time-not-measured", "chief/chief_plan.c", "chief_note_saved",
      "chief->save_ns = chief_save_time(chief, true);", ""),
+    ("pause-in-a-save-is-its-time", "chief/chief_plan.c", "took_to_save", "&& !is_odd", ""),
     ("no-first-save", "chief/chief_notice.c", "open_round", "chief_first_is_due(chief)", "false"),
     ("save-step-far-ahead", "chief/chief_round.c", "propose", "highest + 1", "highest + 20"),
     ("deadline-that-passed-unseen-ends-the-job", "chief/chief_plan.c", "chief_time_is_up_at",
@@ -325,6 +326,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "pause-in-a-save-is-its-time": 515075400,
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
     "overtaken-heartbeat-not-answered": 141421356159800,
     "gone-before-it-hears-of-the-end": 31416703500,

@@ -53,6 +53,18 @@ void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
     committed(w);
 }
 
+void save_awake(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
+{
+    int64_t until = now + takes;
+    steps[0] = step;
+    serves(w, 0, step, tag);
+    while (core_wake_at(w->core) < until)
+        wake_and_read(w, step);
+    now = until;
+    saves_and_waits(w, 0, step, tag);
+    committed(w);
+}
+
 uint64_t train(struct walk *w, int64_t until, int64_t step_time)
 {
     w->acts[0] = '\0';

@@ -19,6 +19,8 @@ struct walk *begin(bool trains_on, int64_t save);
 void decide(struct walk *w);
 /* The rank saves for this round, and the save is committed. */
 void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes);
+/* As save(), and the node's timers do not wait for the save. */
+void save_awake(struct walk *w, uint64_t step, uint32_t tag, int64_t takes);
 /* Trains until the next gate; returns its step. */
 uint64_t train(struct walk *w, int64_t until, int64_t step_time);
 /* The rank leaves, and the command ends. */

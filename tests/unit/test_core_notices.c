@@ -92,13 +92,13 @@ Test(core_notices, a_long_save_has_a_second_one)
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         struct walk *w = begin_noticed(true, known[i], 25 * S);
         int64_t at = now;
-        save(w, 5, 1, 10 * S);
+        save_awake(w, 5, 1, 10 * S);
         assert_said(w, "the training goes on for 2");
         w->acts[0] = '\0';
         uint64_t step = train(w, at + 14 * S, 100 * MS);
         decide(w);
         assert_did(w, "decided last");
-        save(w, step, 2, 10 * S);
+        save_awake(w, step, 2, 10 * S);
         leave(w);
         assert_did(w, "exit 42 preempted");
     }
@@ -125,7 +125,7 @@ Test(core_notices, a_save_of_an_earlier_attempt_was_measured)
 {
     struct walk *w = begin_noticed(true, 5 * S, 60 * S);
     int64_t at = now;
-    save(w, 5, 1, 5 * S);
+    save_awake(w, 5, 1, 5 * S);
     train(w, at + 52 * S, 100 * MS);
     cr_assert_geq(now, at + 50 * S, "it saves after %lld ms", (long long)((now - at) / MS));
 }
@@ -156,14 +156,14 @@ Test(core_notices, a_usual_save_that_would_delay_the_last_one_is_left_to_it)
     told(w, NOTICE_TERMINATE, "7", 25 * S);
     int64_t at = now;
     decide(w);
-    save(w, 5, 1, 3 * S);
+    save_awake(w, 5, 1, 3 * S);
     uint64_t step = train_to_save(w, at + 10 * S);
     cr_assert_geq(now, at + 9 * S);
-    save(w, step, 2, 3 * S);
+    save_awake(w, step, 2, 3 * S);
     step = train_to_save(w, at + 21 * S);
     cr_assert_geq(now, at + 19 * S, "it saves after %lld ms", (long long)((now - at) / MS));
     decide(w);
-    save(w, step, 3, 3 * S);
+    save_awake(w, step, 3, 3 * S);
     leave(w);
     assert_did(w, "exit 42 preempted");
 }
@@ -442,6 +442,19 @@ Test(core_notices, a_save_is_no_slow_step)
     struct walk *w = begin_noticed(true, 0, 120 * S);
     save(w, 5, 1, 20 * S);
     assert_said(w, "the training goes on for 66");
+}
+
+/* pchrun did not run for most of a save: that says nothing about saves. */
+Test(core_notices, a_pause_in_a_save_is_no_slow_save)
+{
+    struct walk *w = begin_noticed(true, 0, 100 * S);
+    save(w, 5, 1, S / 2);
+    w->log[0] = '\0';
+    signalled(w, SIGUSR2);
+    decide(w);
+    save(w, 6, 2, 10 * S);
+    assert_said(w, "pchrun did not run for 9");
+    assert_said(w, "the training goes on for 87");
 }
 
 /* A source that gives and withdraws a notice all the time does not keep the job saving. */

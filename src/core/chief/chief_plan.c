@@ -36,19 +36,26 @@ static int64_t slower(int64_t known, int64_t took)
     return took >= known ? took : known - (known - took) / 4;
 }
 
+/* How long the save of the open round took; 0: unknown. A time in which this supervisor did not run
+ * is no measure, if there is another one. */
+static int64_t took_to_save(const struct chief *chief)
+{
+    int64_t began = chief->gen.begun_at, took = chief->out->now - began;
+    bool is_odd = chief->away_until > began && chief->save_ns > 0;
+    return began && took > 0 && !is_odd ? took : 0;
+}
+
 int64_t chief_save_time(const struct chief *chief, bool is_round)
 {
-    int64_t took = chief->out->now - chief->gen.begun_at;
-    if (!is_round || !chief->gen.begun_at || took <= 0)
-        return chief->save_ns;
-    return slower(chief->save_ns, took);
+    int64_t took = is_round ? took_to_save(chief) : 0;
+    return took ? slower(chief->save_ns, took) : chief->save_ns;
 }
 
 void chief_note_saved(struct chief *chief)
 {
-    int64_t took = chief->out->now - chief->gen.begun_at, quick = chief->quick_save_ns;
+    int64_t took = took_to_save(chief), quick = chief->quick_save_ns;
     chief->save_ns = chief_save_time(chief, true);
-    if (chief->gen.begun_at && took > 0) {
+    if (took) {
         chief->saves_seen++;
         chief->quick_save_ns = !quick || took < quick ? took : quick + (took - quick) / 4;
     }
