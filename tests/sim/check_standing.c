@@ -35,9 +35,10 @@ int64_t check_near_at(const struct world *w, const struct host *host, int64_t pl
     int64_t at = CLOCK_NEVER;
     for (int i = 0; i < (int)ARRAY_LEN(host->deadlines); i++) {
         bool may_stand = !is_judged || !had_stepped_before_notice(w);
-        bool is_plan = i != NOTICE_OF_SIGNAL && (w->s.trains_on || may_stand);
-        int64_t from =
-            is_plan ? host->deadlines[i] - (may_stand ? plan : w->s.grace) : host->held_notice_at;
+        /* A signal is near at once, and may come behind a notice that is far. */
+        bool is_signal = i == NOTICE_OF_SIGNAL, is_apart = is_signal || w->s.trains_on || may_stand;
+        int64_t before = may_stand && !is_signal ? plan : w->s.grace;
+        int64_t from = is_apart ? host->deadlines[i] - before : host->held_notice_at;
         bool is_over =
             !host->deadlines[i] || (w->s.restart.after_notice && host->deadlines[i] <= w->now);
         if (!is_over)
