@@ -64,9 +64,6 @@ MUTANTS = [
     ("waiting-not-compared", "node/round.c", "on_waiting", "msg->word != round->word", "0"),
     ("heartbeat-not-answered", "chief/chief.c", "on_status",
      "chief_send_order(chief, peer->at.conn, msg->stamp.seq)", "(void)0"),
-    ("overtaken-heartbeat-not-answered", "chief/chief.c", "on_status", "if (msg->status.wants_reply)",
-     "if (msg->status.wants_reply && msg->stamp.seq > peer->stamp.seq)"),
-    ("who-waits-is-not-held", "chief/chief.c", "on_status", "chief_hold_duplicates(chief)", ""),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
     ("broken-line-is-a-loss", "chief/chief.c", "on_down", "out->now;",
@@ -292,8 +289,6 @@ MUTANTS = [
      "chief->notice.is_live"),
     ("far-notice-hides-a-hang", "chief/chief_hang.c", "hangs", "chief_notice_is_near(chief)",
      "chief->notice.is_live"),
-    ("notice-from-before-the-start-is-judged-late", "chief/chief_notice.c", "chief_gather_notices",
-     "!chief->order.start", "false"),
     ("standing-notice-has-nothing-to-save", "chief/chief_plan.c", "chief_awaits_first_step", "until != CLOCK_NEVER",
      "false"),
     ("one-save-ends-a-standing-notice", "chief/chief_plan.c", "chief_uses_time",
@@ -326,13 +321,12 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
-    "pause-in-a-save-is-its-time": 515075400,
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
-    "overtaken-heartbeat-not-answered": 141421356159800,
     "gone-before-it-hears-of-the-end": 31416703500,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,
     "short-standing-notice-ends-the-job": 5000002600,
-    "short-times-of-training-are-no-pace": 8410300,
+    "pause-in-a-save-is-its-time": 515075400,
+    "short-times-of-training-are-no-pace": 8888700,
     "one-late-answer-is-believed": 8111500,
     "save-counts-from-the-first-rank": 8012800,
     "lag-is-not-planned": 8010100,
@@ -340,10 +334,8 @@ BEGIN_AT = {
     "one-slow-agreement-is-believed": 8002200,
     "one-pause-makes-all-steps-slow": 8001200,
     "one-comparison-is-enough": 8000900,
-    "who-waits-is-not-held": 7779800,
     "who-is-cut-off-keeps-the-done": 742500,
     "replaced-while-it-stops-is-not-told": 189700,
-    "notice-from-before-the-start-is-judged-late": 131200,
     "mute-chief-waited-for": 69900,
     "stop-is-forgotten-between-two-generations": 42000,
     "pace-with-the-saves": 39200,
@@ -424,6 +416,10 @@ BEGIN_AT = {
 #       a unit test does
 #   signal-is-a-plan, own-notice-is-near-by-itself: nothing else happens here under a short standing
 #       notice; unit tests do
+#   who-waits-is-not-held: one schedule in 100,000 starts a node anew in a save that long; a unit test does
+#   notice-from-before-the-start-is-judged-late: one schedule in 100,000 has a step before every node knows; a
+#       unit test does
+#   overtaken-heartbeat-not-answered: with the next one the answer comes, most often in time; a unit test does
 #   asked-when-it-is-too-late: the job ends at the deadline all the same; a unit test does
 #   examination-waited-for: an examination ends by itself within a minute; a unit test does
 #   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does

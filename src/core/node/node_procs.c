@@ -415,6 +415,7 @@ void node_on_steps(struct node *node, const struct event *event)
     bool had_to_vote = round_wants_steps(&gen->round);
     round_steps_read(&gen->round, ok ? NULL : &err);
     bool ends = gen->end_wants_steps;
+    node->uplink.has_read = true;
     if (had_to_vote || node->uplink.wants_heartbeat || gen->notice_wants_steps ||
         gen->fault_wants_steps || ends || slowness_is_known(&gen->ranks))
         node->is_dirty = true;

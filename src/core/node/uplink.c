@@ -262,6 +262,7 @@ void uplink_call(struct uplink *u)
     if (u->heartbeat_at <= u->out->now) {
         u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
         u->wants_heartbeat = u->is_welcome;
+        u->has_read = false;
         if (u->is_welcome)
             out_simple(u->out, ACT_READ_STEPS);
     }
@@ -305,7 +306,7 @@ void uplink_send_status(struct uplink *u, struct peermsg *msg)
     msg->stamp.seq = ++u->seq;
     msg->status.seen = u->seen;
     msg->status.rtt_ns = (uint64_t)twice_shown(&u->rtt);
-    if (u->wants_heartbeat) {
+    if (u->wants_heartbeat && u->has_read) {
         msg->status.wants_reply = true;
         u->wants_heartbeat = false;
         u->beat_seq = u->seq;

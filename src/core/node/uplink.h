@@ -40,6 +40,7 @@ struct uplink {
     int64_t started_at, last_heard, down_at, backoff;
     int64_t retry_at, heartbeat_at; /* CLOCK_NEVER: not set */
     bool wants_heartbeat;           /* a heartbeat is due; it goes out with the next steps */
+    bool has_read;                  /* these steps are there */
     uint64_t beat_seq;
     int64_t beat_sent_at;
     struct twice rtt; /* from a heartbeat to its answer */
