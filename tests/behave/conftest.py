@@ -11,6 +11,7 @@ descriptor open.
 import os
 import signal
 import subprocess
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -281,6 +282,15 @@ def world(request, tmp_path):
     assert not open_at_end, f"pchrun has left descriptors open: {open_at_end}"
     own = open_fds() - own
     assert not own, f"the test has left descriptors open: {own}"
+
+
+@pytest.fixture
+def open_folder(world):
+    """A folder that other users may enter. Below tmp_path there is none: each pytest that starts closes the folder
+    above it, which all of them share."""
+    with tempfile.TemporaryDirectory(prefix="pchrun-", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
 
 
 @pytest.fixture

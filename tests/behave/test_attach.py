@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -625,19 +624,13 @@ def test_who_cannot_be_attached_does_not_train_on(world):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
-def test_another_users_process_is_told_what_to_do(world):
+def test_another_users_process_is_told_what_to_do(world, open_folder):
     """As with gosu or su in a container: the process trains on, and says why it is unsupervised."""
     client = world.helpers / "pchclient-static"
     if not client.exists():
         pytest.skip("the sanitizers' programs need libraries that the other user may not read")
-    folder = Path(f"/tmp/pchrun-{world.mark}")  # a folder that the other user can read
-    folder.mkdir()
-    try:
-        folder.chmod(0o755)
-        job = world.launch("--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c", 'echo open | "$0"',
-                           shutil.copy(client, folder), code=0)
-    finally:
-        shutil.rmtree(folder)
+    job = world.launch("--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c", 'echo open | "$0"',
+                       shutil.copy(client, open_folder), code=0)
     assert "Permission denied (start pchrun as the user that trains); this process trains unsupervised" in job.err
 
 

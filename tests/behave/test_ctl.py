@@ -22,15 +22,16 @@ WITHDRAWN = "job cwd has no notice any more: it was withdrawn, and the job goes 
 DONE, FAILED, USAGE = 0, 1, 2
 
 
-def socket_of(world):
-    found = wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")), "the socket of pchctl")
+def socket_of(folder):
+    """The socket of the one pchrun whose private directory is in this folder."""
+    found = wait_until(lambda: list(folder.glob("pchrun.*/ctl")), "the socket of pchctl")
     return str(found[0])
 
 
 def waiting(world, *options):
     """A job of one command that attaches to nothing, and can be asked."""
     job = world.act("say ready wait", options=options)
-    socket_of(world)
+    socket_of(world.tmp)
     return job
 
 
@@ -90,7 +91,7 @@ def test_status_of_ranks_that_are_not_attached(training, ctl):
 def test_status_of_a_rank_that_never_attaches(training, world, ctl, options):
     """pchctl shows this when the rank's time to start is over, or at once if no program is to attach."""
     run = training(*options)
-    socket_of(world)
+    socket_of(world.tmp)
     wait_until(lambda: [rank["state"] for rank in ctl.status()["ranks"]] == ["not attached"], "that to be told")
     run.clients[0].ask("phase 1", "phase 1")  # the rank runs by now, and reads its input
     assert run.finish() == 0
@@ -180,7 +181,7 @@ def test_status_of_several_nodes(world, ctl):
 def test_status_of_a_job_that_waits_for_its_nodes(world, ctl):
     job = Nodes(world, 2)
     job.start(0, "wait")
-    socket_of(world)
+    socket_of(world.tmp)
     told = ctl.status()
     assert told["report"]["state"] == "waiting" and told["ranks"] == []
     assert [(n["state"], n["host"] is None, n["ranks_expected"]) for n in told["nodes"]] == [
@@ -350,7 +351,7 @@ def test_no_saved_stop_of_a_program_that_does_not_attach(world, ctl):
 
 def test_a_job_that_is_ending_takes_no_orders(world, ctl):
     job = world.act("record all say ready until TERM hold end exit 0", options="--stop-term-wait 1h")
-    socket_of(world)
+    socket_of(world.tmp)
     assert ctl("stop", "--wait", "0").stdout == "asked for\n"
     world.events.wait("signal", name="TERM")
     for words in (["stop"], ["drain"], ["checkpoint"]):
@@ -402,7 +403,7 @@ def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
 
 def test_a_stop_that_is_not_waited_for(world, ctl):
     job = world.act("record all say ready hold end exit 0", options="--stop-term-wait 1h")
-    socket_of(world)
+    socket_of(world.tmp)
     done = ctl("stop", "--wait", "50ms")
     assert done.returncode == FAILED and "the job has not ended within" in done.stderr
     world.let_end(job, STOPPED)
@@ -674,7 +675,7 @@ def connect(path):
 
 def test_a_client_that_does_not_read_disturbs_nobody(training, ctl, world):
     run = training("--log-level", "debug", train=0)
-    with connect(socket_of(world)) as deaf:
+    with connect(socket_of(world.tmp)) as deaf:
         deaf.sendall(b'{"version":1,"do":"events","follow":true}\n')
         for step in range(1, 40):
             run.clients[0].train(step)
@@ -688,7 +689,7 @@ def test_a_client_that_does_not_read_disturbs_nobody(training, ctl, world):
 
 def test_nonsense_is_answered(world, ctl):
     job = waiting(world)
-    path = socket_of(world)
+    path = socket_of(world.tmp)
     for nonsense in (b"hello\n", b"\0\xff\n", b"{}\n", b"x" * 5000, b'{"version":1,"do":"stop","now":1}\n'):
         with connect(path) as sock:
             sock.sendall(nonsense)
@@ -703,40 +704,34 @@ def test_nonsense_is_answered(world, ctl):
     end(job)
 
 
-def let_others_in(world):
-    """Lets other users come as far as the private directories. The programs may have been built where no other user may
-    enter, as in root's home directory."""
-    os.chmod(world.root, 0o755)
-    shutil.copy(PCHCTL, world.root / "pchctl")
-    for path in [world.tmp, *world.tmp.parents]:
-        if path != Path("/"):
-            os.chmod(path, os.stat(path).st_mode | 0o5)
-
-
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
 
 
+@pytest.fixture
+def beside_others(world, open_folder):
+    """A job, and its private directory: other users come as far as this directory."""
+    job = world.act("say ready wait", options=["--run-dir", open_folder])
+    return job, Path(socket_of(open_folder)).parent
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
-def test_another_user_is_told_whose_pchrun_it_is(world, ctl):
-    job = waiting(world)
-    let_others_in(world)
-    nobody = {**NOBODY, "executable": world.root / "pchctl"}
-    folder = Path(socket_of(world)).parent
+def test_another_user_is_told_whose_pchrun_it_is(beside_others, ctl, open_folder):
+    """The programs may have been built where no other user may enter, as in root's home directory."""
+    job, folder = beside_others
+    nobody = {**NOBODY, "executable": shutil.copy(PCHCTL, open_folder)}
     advice = (f"cannot enter {folder}: Permission denied; it belongs to the pchrun of user 0: run pchctl as that "
               "user, or as root\n")
     named = ctl("--run-dir", folder, "status", everywhere=True, **nobody)
     assert (named.returncode, named.stderr) == (USAGE, f"pchctl: no pchrun answers: {advice}")
     within = ctl("status", everywhere=True, env={"PCH_SOCKET": folder / "socket"}, **nobody)
     assert (within.returncode, within.stderr) == (FAILED, f"pchctl: {advice}")
-    assert ctl("status").returncode == DONE
+    assert ctl("--run-dir", folder, "status", everywhere=True).returncode == DONE
     end(job)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
-def test_another_user_is_kept_out(world, ctl):
-    job = waiting(world)
-    let_others_in(world)
-    folder = Path(socket_of(world)).parent
+def test_another_user_is_kept_out(beside_others):
+    job, folder = beside_others
     os.chmod(folder, 0o755)  # by mistake
     os.chmod(folder / "ctl", 0o777)
     probe = ("import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "

@@ -14,7 +14,6 @@ import socket
 import struct
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -261,29 +260,24 @@ def as_stranger(world, *argv):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("is_open", [False, True], ids=["as it is", "opened by mistake"])
-def test_another_user_on_the_processes_socket(world, held, is_open):
+def test_another_user_on_the_processes_socket(world, held, open_folder, is_open):
     """A process that can talk to pchrun can end the job. The directory's mode keeps other users out. If the
     directory was opened, pchrun knows them by their uid and refuses them."""
-    base = Path(f"/tmp/pchrun-{world.mark}")
-    base.mkdir(mode=0o755)
-    try:
-        job = held("--run-dir", base)
-        if is_open:
-            os.chmod(os.path.dirname(job.socket), 0o755)
-            os.chmod(job.socket, 0o777)
-        code = ("import socket, sys\n"
-                "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-                "s.settimeout(10)\n"
-                "s.connect(sys.argv[1])\n"
-                "data = s.recv(9000)\n"
-                "sys.exit(9 if b'another user' in data and not s.recv(9000) else 1)\n")
-        stranger = as_stranger(world, "/usr/bin/python3", "-I", "-c", code, job.socket)
-        assert stranger.finish() == (9 if is_open else 1)
-        assert is_open or "PermissionError" in stranger.err
-        assert ("refused: it belongs to another user" in job.err) == is_open
-        end(job)
-    finally:
-        shutil.rmtree(base)
+    job = held("--run-dir", open_folder)
+    if is_open:
+        os.chmod(os.path.dirname(job.socket), 0o755)
+        os.chmod(job.socket, 0o777)
+    code = ("import socket, sys\n"
+            "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+            "s.settimeout(10)\n"
+            "s.connect(sys.argv[1])\n"
+            "data = s.recv(9000)\n"
+            "sys.exit(9 if b'another user' in data and not s.recv(9000) else 1)\n")
+    stranger = as_stranger(world, "/usr/bin/python3", "-I", "-c", code, job.socket)
+    assert stranger.finish() == (9 if is_open else 1)
+    assert is_open or "PermissionError" in stranger.err
+    assert ("refused: it belongs to another user" in job.err) == is_open
+    end(job)
 
 
 # --- between nodes --------------------------------------------------------------------------------
