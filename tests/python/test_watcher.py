@@ -46,11 +46,11 @@ watch = _tf_notice.Watch(job, None, 20)
 """
 
 
-def test_a_notice_that_is_told_once_is_not_lost(program, world):
+def test_a_notice_that_is_told_once_is_not_lost(program):
     one = program(BEGIN + ONCE + END)
     one.start("--grace", "100s")
     one.said(r"notice: .*termination_watcher_fn of rank 0, 20 s left")
-    world.go_on("on")
+    one.agreed()
     assert one.result()[:2] == (42, "preempted")
 
 
@@ -60,5 +60,5 @@ def test_a_grace_that_could_not_be_shortened_is_shortened_later(program, world):
     one.job.send(signal.SIGTERM)
     world.events.wait("complained")
     one.said(r"notice: .*grace_period of rank 0, 1\d")
-    world.go_on("on")
+    one.agreed()
     assert one.result()[:2] == (42, "preempted")
