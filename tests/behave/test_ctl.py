@@ -735,7 +735,7 @@ def test_another_user_is_kept_out(beside_others):
     os.chmod(folder, 0o755)  # by mistake
     os.chmod(folder / "ctl", 0o777)
     probe = ("import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
-             "s.settimeout(10); sys.exit(s.recv(1) != b'')")
+             f"s.settimeout({DEADLINE}); sys.exit(s.recv(1) != b'')")
     done = subprocess.run(["/usr/bin/python3", "-c", probe, str(folder / "ctl")], check=False,
                           capture_output=True, **NOBODY)
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ import pch
 from told import say, wait_for
 def work(name):
     say(name)
-    wait_for("on", 60)
+    wait_for("on")
 def start(name):
     child = multiprocessing.get_context(KIND).Process(target=work, args=(name,))
     child.start()
@@ -28,12 +28,12 @@ if __name__ == "__main__":
         for step in job.steps(1000):
             if step == 5:
                 say("training")
-                wait_for("all", 60)
+                wait_for("all")
                 ended.terminate()
                 ended.join()
                 say("terminated", code=ended.exitcode)
             if job.should_save:
-                wait_for("on", 60)
+                wait_for("on")
                 kept.join()
                 say("joined", code=kept.exitcode)
                 job.saved()

@@ -178,13 +178,13 @@ ALIVE = """
 import faulthandler, multiprocessing, subprocess
 BEFORE
 def work():
-    wait_for("on", 60)
+    wait_for("on")
     say("worked")
 def hang(job):
     child = multiprocessing.get_context("fork").Process(target=work)
     child.start()
     AFTER
-    wait_for("on", 60)
+    wait_for("on")
     child.join()
     say("joined", code=child.exitcode)
 """
@@ -229,8 +229,8 @@ from told import say, wait_for
 for number in range(signal.SIGRTMIN, signal.SIGRTMAX):
     signal.signal(number, lambda number, frame: say("caught", number=number))
 say("ready")
-wait_for("on", 60)
-''']); subprocess.Popen(["sleep", "600"], start_new_session=True); wait_for("started", 60)"""
+wait_for("on")
+''']); subprocess.Popen(["sleep", "600"], start_new_session=True); wait_for("started")"""
 
 
 def test_who_has_not_registered_gets_no_signal(hung):

@@ -15,7 +15,7 @@ socket = os.environ["PCH_SOCKET"]
 END = """
 job.step()
 say("training")
-wait_for("on", 30)
+wait_for("on")
 for step in job.steps(9):
     if job.should_save:
         job.saved("at://b")

@@ -14,21 +14,21 @@ def say(what, **fields):
     os.close(fd)
 
 
-def wait_for(name, patience=15):
-    """Until the test has called world.go_on(name)."""
-    end = time.monotonic() + patience
+def wait_for(name):
+    """Until the test has called world.go_on(name). A test that waits too long fails first, and says for what."""
+    end = time.monotonic() + 300
     while not os.path.exists(f"{os.environ['HOLD']}/{name}.hold"):
         if time.monotonic() > end:
             raise TimeoutError(f"the test has not said {name}")
         time.sleep(0.003)
 
 
-def hold(finished, at=5, patience=15):
+def hold(finished, at=5):
     """Where the test gives a notice (NOTICE): reports that this rank has finished `at` steps, and waits for the
     notice."""
     if finished == at and "NOTICE" in os.environ and not int(os.environ.get("PCH_RESUME_STEP", 0)):
         say("training")
-        wait_for("on", patience)
+        wait_for("on")
 
 
 def attempt(call):

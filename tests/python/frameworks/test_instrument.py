@@ -69,7 +69,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 class Held(TrainerCallback):
     def on_step_begin(self, args, state, control, **_):
-        hold(state.global_step, patience=60)
+        hold(state.global_step)
 torch.manual_seed(1)
 data = [{"input_ids": text, "labels": text} for text in torch.randint(64, (256, 16))]
 model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=16, n_layer=1, n_head=2))
@@ -111,7 +111,7 @@ class Regression(lightning.LightningModule):
         self.lr = lr
         self.net = torch.nn.Linear(16, 1)
     def training_step(self, batch, number):
-        hold(self.global_step, patience=60)
+        hold(self.global_step)
         inputs, wanted = batch
         return torch.nn.functional.mse_loss(self.net(inputs), wanted)
     def configure_optimizers(self):
@@ -163,7 +163,7 @@ model = keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(64, acti
                           keras.layers.Dropout(0.1), keras.layers.Dense(1)])
 model.compile("adam", "mse")
 tell = keras.callbacks.LambdaCallback(
-    on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations), patience=60))
+    on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations)))
 model.fit(data, epochs=int(os.environ["EPOCHS"]), verbose=0, callbacks=[tell])
 import numpy as np
 np.savez(f"{os.environ['CHECKPOINTS']}/final.rank-0.npz", *model.get_weights())

@@ -91,7 +91,7 @@ with pch.attach() as job:
         if step == 3 and job.rank == 1:
             {how}
         if step == 4:
-            wait_for("what never comes", 120)
+            wait_for("what never comes")
 """
 
 

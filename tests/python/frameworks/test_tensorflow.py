@@ -9,10 +9,10 @@ import pytest
 from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
 
 # The ranks tell that ten steps are finished, and wait there for the notice.
-IN_LOOP = "            handler.run(", "            hold(handler.total_run_calls, 10, 60)\n            handler.run("
+IN_LOOP = "            handler.run(", "            hold(handler.total_run_calls, 10)\n            handler.run("
 IN_FIT = "callbacks=[", """callbacks=[
         keras.callbacks.LambdaCallback(
-            on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations), 10, 60)),
+            on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations), 10)),
         """
 
 

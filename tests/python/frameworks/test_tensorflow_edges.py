@@ -103,7 +103,7 @@ with handler.watch_preemption_scope():
         handler.run(train)
     if "NOTICE" in os.environ:
         say("last")
-        wait_for("on", 120)
+        wait_for("on")
 print("after the scope")
 """
 

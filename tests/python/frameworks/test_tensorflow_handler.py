@@ -43,7 +43,7 @@ for epoch in range(handler.total_run_calls // 4, 3):
     for number in range(handler.total_run_calls % 4, 4):
         if told and (epoch, number) == (1, 1):
             say("stands")
-            wait_for("on", 120)
+            wait_for("on")
             say("message", text=watcher.preemption_message)
         handler.save_checkpoint_if_preempted(checkpoint_number=handler.total_run_calls)
         train(epoch, number)
@@ -87,7 +87,7 @@ for epoch in range(handler.total_run_calls // 15, 8):
     for number in range(handler.total_run_calls % 15, 15):
         handler.save_checkpoint_if_preempted()
         if told and rank == 2 and handler.total_run_calls == 53:
-            wait_for("on", 120)
+            wait_for("on")
         train(epoch, number)
         if told and handler.total_run_calls == 52:
             say("stands")
@@ -116,11 +116,11 @@ try:
     handler.run(train, 0, 0)
     say("trained")
     if rank == 0:  # in the collective operation of the second step, when the other fails
-        wait_for("fails", 120)
+        wait_for("fails")
     handler.run(train, 0, 1, rank == 1)
 except tf.errors.ResourceExhaustedError as error:
     say("caught", text=str(error))
-    wait_for("ends" if rank == 1 else "never", 120)
+    wait_for("ends" if rank == 1 else "never")
     sys.exit(3)
 """
 

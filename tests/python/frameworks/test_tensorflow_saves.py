@@ -28,12 +28,12 @@ while handler.total_run_calls < until:
     if handler.total_run_calls % 2 == 0:
         manager.save()
     if handler.total_run_calls == (4, 5)[job.rank] and job.resume_step == 0:
-        wait_for(("step 4", "rank 0 has gone on")[job.rank], 120)
+        wait_for(("step 4", "rank 0 has gone on")[job.rank])
 say("stands", files=sorted(os.path.basename(name)[5:-6] for name in glob.glob(f"{folder}/*.index")))
 if os.environ.get("DIES"):
-    wait_for("dies", 120)
+    wait_for("dies")
     os.kill(os.getpid(), signal.SIGKILL)
-wait_for("ends", 120)
+wait_for("ends")
 handler.run(train)
 handler.run(train)
 """
@@ -105,7 +105,7 @@ def turn():
 while handler.total_run_calls < 12:
     if handler.total_run_calls == 3 and job.resume_step == 0:
         say("training")
-        wait_for("on", 120)
+        wait_for("on")
     turn()
 """
 

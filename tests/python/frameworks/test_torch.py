@@ -89,7 +89,7 @@ def train(job):
         next(data)
         if step == 5:
             say("training")
-            wait_for("on", 60)
+            wait_for("on")
         if job.should_save:
             job.saved()
 
