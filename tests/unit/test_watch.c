@@ -70,7 +70,7 @@ Test(body, gce_upcoming)
         body_gce_upcoming, {"{}", ""}, {"{ }\n", ""}, {"NONE", ""}, {"\"NONE\"", ""},
         {"{\"error\": \"no notifications have been received yet, try again later\"}", "bad"},
         {"{\"type\": \"SCHEDULED\"}", "bad"}, {"[]", "bad"}, {"", "bad"}, {"{\"window_sta", "bad"},
-        {"{\"window_start_time\": 7}", "bad"},
+        {"{\"window_start_time\": 7}", "terminate upcoming-maintenance"},
         {"{\"window_start_time\": \"2026-04-11T22:26:58Z\"}",
          "terminate upcoming-maintenance-2026-04-11T22:26:58Z@1775946418"},
         {"{\"windowStartTime\": \"2026-04-11T22:26:58Z\", \"maintenanceStatus\": \"PENDING\"}",
@@ -259,10 +259,9 @@ Test(body, notice)
                     {"{\"type\": \"terminate\", \"deadline_seconds\": -30.5}", "terminate @969"},
                     {"{\"type\": \"terminate\", \"deadline\": \"2026-04-11T22:26:58Z\"}",
                      "terminate @1775946418"},
-                    {"{\"type\": \"terminate\", \"deadline\": \"soon\"}", "bad"},
-                    {"{\"type\": \"terminate\", \"deadline\": 7}", "bad"},
-                    {"{\"type\": \"terminate\", \"deadline_seconds\": \"30\"}", "bad"},
-                    {"{\"type\": \"terminate\", \"deadline_seconds\": 1e300}", "bad"},
+                    {"{\"type\": \"log\", \"id\": 7}", "log 7"},
+                    {"{\"type\": \"terminate\", \"deadline\": \"soon\"}", "terminate "},
+                    {"{\"type\": \"terminate\", \"deadline_seconds\": 1e300}", "terminate "},
                     {"{\"type\": \"terminate\", \"deadline_seconds\": NaN}", "bad"},
                     {"{\"type\": \"explode\"}", "bad"}, {"{}", "bad"}, {"{\"type\": 7}", "bad"},
                     {"{\"type\": \"term", "bad"});
@@ -278,6 +277,81 @@ Test(body, id_of_a_megabyte_becomes_a_short_one)
     str_copy(body + len + (1 << 20), 3, "\"}");
     cr_assert(body_notice(body, strlen(body), 0, &events, &err), "%s", err.text);
     cr_assert_eq(strlen(events.list[0].id), 16);
+}
+
+/* A member of a wrong type once took its notice, or its deadline, without a word. */
+struct wrong_type {
+    body_fn *fn;
+    const char *body, *wanted, *remark;
+};
+
+#define NO_TIME(name, kind) name " is " kind ", not a time in a string: the notice"
+#define PREEMPT             "\"EventId\": \"a\", \"EventType\": \"Preempt\""
+#define CONDITION(status)   "{\"type\": \"DisruptionTarget\", \"status\": " status "}"
+#define ONE_TAINT(members)  "{\"kind\": \"Node\", \"spec\": {\"taints\": [{" members "}]}}"
+
+static void expect_remarks(const struct wrong_type *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct events events = {0};
+        struct err err = {.text = ""};
+        bool ok = rows[i].fn(rows[i].body, strlen(rows[i].body), &events, &err);
+        cr_expect_str_eq(tell(ok, &events), rows[i].wanted, "%s", rows[i].body);
+        cr_expect(strstr(events.remark, rows[i].remark), "%s: %s", rows[i].body, events.remark);
+    }
+}
+
+Test(body, wrong_type_loses_no_notice_of_a_cloud)
+{
+    static const struct wrong_type rows[] = {
+        {azure_of_n1, AZURE("{" PREEMPT ", \"NotBefore\": 1795391940}"), "terminate a",
+         NO_TIME("NotBefore", "a number")},
+        {azure_of_n1, AZURE("{" PREEMPT ", \"NotBefore\": null}"), "terminate a",
+         NO_TIME("NotBefore", "null")},
+        {azure_of_n1, AZURE("{" PREEMPT ", \"NotBefore\": {}}"), "terminate a",
+         NO_TIME("NotBefore", "an object")},
+        {azure_of_n1, AZURE("{" PREEMPT ", \"Resources\": \"n0\"}"), "terminate a ...",
+         "Resources is a string, not a list"},
+        {azure_of_n1, AZURE("{" PREEMPT ", \"Resources\": [\"n0\", 1]}"), "terminate a",
+         "an item of Resources is a number, not a string"},
+        {azure_of_n1, AZURE("{" PREEMPT ", \"EventStatus\": 1}"), "terminate a",
+         "EventStatus is a number, not a string"},
+        {azure_of_n1, AZURE("{\"EventId\": 7, \"EventType\": \"Preempt\"}"), "terminate Preempt-",
+         "EventId is a number, not a string"},
+        {azure_of_n1, AZURE("{\"EventId\": \"a\", \"EventType\": []}"), " ...",
+         "EventType is a list, not a string; an event without a readable EventType"},
+        {azure_of_n1,
+         AZURE("{\"EventId\": \"a\", \"EventType\": \"Freeze\", \"DurationInSeconds\": \"30\"}"),
+         "log? a", "DurationInSeconds is a string, not a number"},
+        {azure_of_n1, AZURE("7"), " ...", "an event without a readable EventType"},
+        {body_aws_action, "{\"action\": 1, \"time\": \"2017-09-18T08:22:00Z\"}",
+         "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920",
+         "action is a number, not a string"},
+        {body_aws_action, "{\"action\": \"stop\", \"time\": 1505722920}", "terminate spot-stop-",
+         NO_TIME("time", "a number")},
+        {body_aws_rebalance, "{\"noticeTime\": 1}", "checkpoint? rebalance",
+         "noticeTime is a number, not a string"},
+        {body_aws_scheduled,
+         "[{\"Code\": \"instance-stop\", \"State\": 1, \"EventId\": \"e\", \"NotBefore\": 2}]",
+         "terminate e", "State is a number, not a string; " NO_TIME("NotBefore", "a number")},
+        {body_aws_scheduled, "[{\"Code\": 1}]", " ...", "Code is a number, not a string"},
+        {body_gce_upcoming, "{\"window_start_time\": 1795391940, \"type\": 1}",
+         "terminate upcoming-maintenance", NO_TIME("window_start_time", "a number")},
+    };
+    expect_remarks(rows, ARRAY_LEN(rows));
+}
+
+Test(body, wrong_type_loses_no_notice_of_a_file)
+{
+    static const struct wrong_type rows[] = {
+        {notice_of_1000, "{\"type\": \"terminate\", \"deadline\": 7}", "terminate ",
+         NO_TIME("deadline", "a number")},
+        {notice_of_1000, "{\"type\": \"terminate\", \"deadline_seconds\": \"30\"}", "terminate ",
+         "deadline_seconds is no number of seconds within a hundred years: the notice has no"},
+        {notice_of_1000, "{\"type\": \"terminate\", \"id\": [], \"text\": {}}", "terminate ",
+         "id is a list, not a string; text is an object, not a string"},
+    };
+    expect_remarks(rows, ARRAY_LEN(rows));
 }
 
 static const char *annotation(const char *file, const char *key)
@@ -337,6 +411,35 @@ static bool read_node(const char *data, size_t len, struct events *ret, struct e
     "{\"type\": \"DisruptionTarget\", \"status\": \"True\", " \
     "\"reason\": \"EvictionByEvictionAPI\", \"message\": \"evicting\"}"
 #define DELETED ", \"deletionTimestamp\": \"2026-04-11T22:26:58Z\""
+
+Test(body, wrong_type_loses_no_notice_of_a_pod, .fini = forget_pod)
+{
+    static const struct wrong_type rows[] = {
+        {read_pod, POD(", \"deletionTimestamp\": 1", ""), "terminate pod-u-1",
+         NO_TIME("deletionTimestamp", "a number")},
+        {read_pod, POD(", \"deletionTimestamp\": null", ""), "", ""},
+        {read_pod, POD("", CONDITION("true")), "terminate pod-u-1", "status is a boolean"},
+        {read_pod, POD("", CONDITION("false")), "", "status is a boolean, not a string"},
+        {read_pod, POD("", CONDITION("null")), "", ""},
+        {read_pod, "{\"kind\": \"Pod\", \"status\": {\"conditions\": {}}}", " ...",
+         "status.conditions is an object, not a list"},
+        {read_pod,
+         "{\"kind\": \"Pod\", \"spec\": {\"tolerations\": [{\"key\": 1, \"operator\": "
+         "\"Exists\"}, {\"key\": \"k\", \"operator\": \"Exists\", \"tolerationSeconds\": "
+         "\"30\"}]}}",
+         "", ""},
+        {read_node, ONE_TAINT("\"key\": \"k\", \"effect\": \"NoExecute\""),
+         "terminate k-:NoExecute", "a member of spec.tolerations is a number, not a string"},
+        {read_node, ONE_TAINT("\"key\": \"k\", \"effect\": \"NoExecute\""),
+         "terminate k-:NoExecute", "tolerationSeconds is a string, not a whole number"},
+        {read_node, ONE_TAINT("\"key\": \"k\", \"effect\": 1"), "terminate k-:NoExecute",
+         "effect is a number, not a string"},
+        {read_node, ONE_TAINT("\"key\": 1"), " ...", "key is a number, not a string"},
+        {read_node, "{\"kind\": \"Node\", \"spec\": {\"taints\": \"k\"}}", " ...",
+         "spec.taints is a string, not a list"},
+    };
+    expect_remarks(rows, ARRAY_LEN(rows));
+}
 
 Test(body, pod)
 {
@@ -659,6 +762,17 @@ Test(event, time_that_cannot_be_read_is_remarked_on)
     cr_expect(
         str_starts(events.remark, "NotBefore is \"no?w\", which is not a time: the notice a "),
         "%s", events.remark);
+}
+
+Test(event, remarks_are_all_kept)
+{
+    struct events events = {0};
+    events_remark(&events, "one");
+    events_remark(&events, "%d", 2);
+    cr_expect_str_eq(events.remark, "one; 2");
+    for (int i = 0; i < EVENTS_REMARK_MAX; i++)
+        events_remark(&events, "more");
+    cr_expect_eq(strlen(events.remark), EVENTS_REMARK_MAX - 1);
 }
 
 Test(event, ids_are_of_one_machine)

@@ -85,5 +85,23 @@ MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_ki
 /* A member of an object; "window_start_time", "windowStartTime", "window-start-time" and "Window
  * start time" are the same. NULL: missing. */
 const struct json *bodytext_find(const struct json *object, const char *name);
-/* The member's text; "" if it is missing or not a text. */
-const char *bodytext_of(const struct json *object, const char *name);
+
+/* A value of a wrong type gets a remark in *ret, if that is not NULL. Null counts as missing,
+ * except in a list and for a time. A missing text is "". */
+
+/* The text of a value that the remark calls `name`. */
+const char *bodytext_text(const struct json *value, const char *name, struct events *ret);
+/* The text of a member, found as by bodytext_find(). */
+const char *bodytext_of(const struct json *object, const char *name, struct events *ret);
+/* The text at a path, as of json_at(). */
+const char *bodytext_at(const struct json *object, const char *path, struct events *ret);
+/* The first item of the list at a path; NULL: there is none. Another type: *ret is partial. */
+const struct json *bodytext_items(const struct json *object, const char *path, struct events *ret);
+/* Sets an event's deadline to a value that the source has under `name`; NULL: unknown. */
+void bodytext_set_time(struct events *ret, struct event *event, const char *name,
+                       const struct json *value);
+/* True if the value is there and not null. */
+bool bodytext_is_set(const struct json *value);
+/* Remarks that a value has a wrong type: "NAME is a number, not WANTED". */
+void bodytext_unwanted(struct events *ret, const char *name, const struct json *value,
+                       const char *wanted);

@@ -54,20 +54,23 @@ bool body_gce_preempted(const char *data, size_t len, struct events *ret, struct
 /* Reads an object with a maintenance window that is not over yet. */
 static bool read_window(const struct json *root, struct events *ret, struct err *err)
 {
-    const char *start = bodytext_of(root, "window_start_time");
-    const char *status = bodytext_of(root, "maintenance_status");
-    const char *type = bodytext_of(root, "type");
-    if (!*start)
+    const struct json *from = bodytext_find(root, "window_start_time");
+    const char *start = from && json_text(from) ? json_text(from) : "";
+    const char *status = bodytext_of(root, "maintenance_status", ret);
+    const char *type = bodytext_of(root, "type", ret);
+    if (!from || (json_text(from) && !*start))
         return err_set(err, ERR_PROTOCOL, 0,
                        "the answer announces maintenance without window_start_time");
     if (str_is(status, "COMPLETE"))
         return true;
     struct event *event = events_add(ret, NOTICE_TERMINATE, "upcoming-maintenance");
-    event_id(event->id, "upcoming-maintenance", start);
+    if (*start)
+        event_id(event->id, "upcoming-maintenance", start);
     str_addf(event->text, sizeof event->text, "%.20s maintenance from %.40s, %.16s",
-             *type ? type : "host", start, *status ? status : "PENDING");
+             *type ? type : "host", *start ? start : "an unknown time",
+             *status ? status : "PENDING");
     /* Once maintenance has begun, its time for this machine is unknown. */
-    events_set_time(ret, event, "window_start_time", str_is(status, "ONGOING") ? "" : start);
+    bodytext_set_time(ret, event, "window_start_time", str_is(status, "ONGOING") ? NULL : from);
     return true;
 }
 
@@ -85,7 +88,7 @@ bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct 
     const struct json *window = named ? named : root;
     if (error)
         return err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
-                       bodytext_of(root, "error"));
+                       json_text(error) ? json_text(error) : json_kind_name(error));
     if (json_kind(window) != JSON_IS_OBJECT)
         return err_set(err, ERR_PROTOCOL, 0, "the upcoming maintenance is %s, not an object",
                        json_kind_name(window));
@@ -95,7 +98,7 @@ bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct 
 bool body_gce_says_none(const char *data, size_t len)
 {
     JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, NULL);
-    const char *error = root ? bodytext_of(root, "error") : "";
+    const char *error = root ? bodytext_of(root, "error", NULL) : "";
     return strncasecmp(error, NONE_YET, strlen(NONE_YET)) == 0;
 }
 

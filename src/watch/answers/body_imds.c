@@ -15,8 +15,8 @@
 #define TIME_LEN_MIN 10
 
 /* A mock service may change the time with each answer, so the key has no time and the id keeps the
- * first time. `name` is the service's name of the time. */
-static void add_spot(struct events *ret, const char *action, const char *name, const char *time)
+ * first time. `time` is as the service writes it. */
+static struct event *add_spot(struct events *ret, const char *action, const char *time)
 {
     char prefix[24], key[EVENT_ID_MAX];
     snprintf(prefix, sizeof prefix, "spot-%.16s", action);
@@ -24,7 +24,7 @@ static void add_spot(struct events *ret, const char *action, const char *name, c
     event_id(event->id, prefix, time);
     snprintf(event->text, sizeof event->text, "spot instance: %.24s at %.40s", action,
              *time ? time : "an unknown time");
-    events_set_time(ret, event, name, time);
+    return event;
 }
 
 bool body_aws_action(const char *data, size_t len, struct events *ret, struct err *err)
@@ -32,10 +32,14 @@ bool body_aws_action(const char *data, size_t len, struct events *ret, struct er
     JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root)
         return false;
-    const char *action = bodytext_of(root, "action");
-    if (!*action)
+    const char *action = bodytext_of(root, "action", ret);
+    const struct json *time = bodytext_find(root, "time");
+    /* With a remark the action is there, but of a wrong type: the instance still ends. */
+    if (!*action && !ret->remark[0])
         return err_set(err, ERR_PROTOCOL, 0, "the answer has no \"action\"");
-    add_spot(ret, action, "time", bodytext_of(root, "time"));
+    struct event *event =
+        add_spot(ret, *action ? action : "terminate", json_text(time) ? json_text(time) : "");
+    bodytext_set_time(ret, event, "time", time);
     return true;
 }
 
@@ -51,18 +55,17 @@ static bool looks_like_time(const char *word)
 /* `zone` is the time zone that the cloud omits; "": none. */
 static bool read_time(const char *word, const char *zone, struct events *ret, struct err *err)
 {
-    static const char name[] = "termination-time";
     char whole[96], iso[32];
     int64_t at_ns;
     snprintf(whole, sizeof whole, "%.80s%s", word, zone);
     if (*zone && date_parse(whole, &at_ns)) {
         clock_iso8601(at_ns, iso, sizeof iso);
-        add_spot(ret, "terminate", name, iso);
+        add_spot(ret, "terminate", iso)->at_ns = at_ns;
         return true;
     }
     if (!date_parse(word, &at_ns) && !looks_like_time(word))
         return err_set(err, ERR_PROTOCOL, 0, "the answer is \"%.60s\", which is not a time", word);
-    add_spot(ret, "terminate", name, word);
+    events_set_time(ret, add_spot(ret, "terminate", word), "termination-time", word);
     return true;
 }
 
@@ -80,9 +83,9 @@ bool body_aws_termination(const char *data, size_t len, struct events *ret, stru
     if (!read_word(data, len, word, err))
         return false;
     if (!read_time(word, "", ret, NULL))
-        snprintf(ret->remark, sizeof ret->remark,
-                 "spot/termination-time is \"%.60s\", which is not a time, so it is not a notice",
-                 word);
+        events_remark(
+            ret, "spot/termination-time is \"%.60s\", which is not a time, so it is not a notice",
+            word);
     return true;
 }
 
@@ -105,11 +108,12 @@ bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct
     JSON_CLEANUP struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
     if (!root)
         return false;
-    const char *time = bodytext_of(root, "noticeTime");
-    if (!*time)
+    const char *time = bodytext_of(root, "noticeTime", ret);
+    if (!*time && !ret->remark[0])
         return err_set(err, ERR_PROTOCOL, 0, "the answer has no \"noticeTime\"");
     struct event *event = events_add(ret, NOTICE_CHECKPOINT, "rebalance");
-    event_id(event->id, "rebalance", time);
+    if (*time)
+        event_id(event->id, "rebalance", time);
     str_copy(event->text, sizeof event->text,
              "rebalance recommendation: the spot instance is at risk");
     event->is_mild = true;
@@ -120,19 +124,22 @@ bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct
 static const char *const ending[] = {"instance-stop", "instance-retirement", "instance-reboot",
                                      "system-reboot", NULL};
 
-/* An item that is not an object counts as an item without a code. */
+/* An item that is not an object counts as an item without a code. Without a state an event is
+ * active. */
 static void add_scheduled(struct events *ret, const struct json *item)
 {
-    const char *code = bodytext_of(item, "Code"), *state = bodytext_of(item, "State");
-    const char *id = bodytext_of(item, "EventId"), *from = bodytext_of(item, "NotBefore");
-    if (!*code || !*state) {
+    const char *code = bodytext_of(item, "Code", ret), *state = bodytext_of(item, "State", ret);
+    const char *id = bodytext_of(item, "EventId", ret);
+    const struct json *from = bodytext_find(item, "NotBefore");
+    if (!*code) {
+        events_remark(ret, "an event without a readable Code does not count");
         ret->is_partial = true;
         return;
     }
-    if (!str_is(state, "active"))
+    if (*state && !str_is(state, "active"))
         return;
     char key[EVENT_ID_MAX], what[160];
-    snprintf(what, sizeof what, "%.60s-%.80s", code, from);
+    snprintf(what, sizeof what, "%.60s-%.80s", code, json_text(from) ? json_text(from) : "");
     event_id(key, "", *id ? id : what);
     bool is_mild = !bodytext_is_one_of(code, ending);
     struct event *event = events_add(ret, is_mild ? NOTICE_CHECKPOINT : NOTICE_TERMINATE, key);
@@ -140,8 +147,8 @@ static void add_scheduled(struct events *ret, const struct json *item)
         return;
     event->is_mild = is_mild;
     snprintf(event->text, sizeof event->text, "%.30s: %.60s", code,
-             bodytext_of(item, "Description"));
-    events_set_time(ret, event, "NotBefore", from);
+             bodytext_of(item, "Description", ret));
+    bodytext_set_time(ret, event, "NotBefore", from);
 }
 
 bool body_aws_scheduled(const char *data, size_t len, struct events *ret, struct err *err)

@@ -8,49 +8,59 @@
 #include "watch/answers/body.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A hundred years, so that the time fits into 64 bits. */
 #define SECONDS_MAX 3.2e9
 
 /* "deadline" is a date; "deadline_seconds" counts from since_ns. */
-static bool read_moment(const struct json *root, int64_t since_ns, int64_t *ret, struct err *err)
+static void read_moment(const struct json *root, int64_t since_ns, struct events *ret,
+                        struct event *event)
 {
     const struct json *seconds = json_find(root, "deadline_seconds");
     const struct json *date = json_find(root, "deadline");
     double left;
     if (date) {
-        const char *text = json_text(date);
-        return (text && date_parse(text, ret)) ||
-               err_set(err, ERR_PROTOCOL, 0,
-                       "\"deadline\" is not a date; write it as in \"2026-11-21T18:00:00Z\"");
+        bodytext_set_time(ret, event, "deadline", date);
+    } else if (seconds &&
+               (!json_number(seconds, &left) || !(left > -SECONDS_MAX && left < SECONDS_MAX))) {
+        events_lack_time(ret, event, "deadline_seconds",
+                         "no number of seconds within a hundred years");
+    } else if (seconds) {
+        int64_t ns = (int64_t)(left * 1e9);
+        event->at_ns = ns > 0 && since_ns > INT64_MAX - ns ? INT64_MAX : since_ns + ns;
     }
-    if (!seconds)
-        return true;
-    if (!json_number(seconds, &left) || !(left > -SECONDS_MAX && left < SECONDS_MAX))
-        return err_set(err, ERR_PROTOCOL, 0,
-                       "\"deadline_seconds\" is not a number of seconds within a hundred years");
-    int64_t ns = (int64_t)(left * 1e9);
-    *ret = ns > 0 && since_ns > INT64_MAX - ns ? INT64_MAX : since_ns + ns;
-    return true;
+}
+
+/* An id may be a number, as in the lines that pchrun reads. */
+static const char *notice_read_id(const struct json *root, char number[24], struct events *ret)
+{
+    const struct json *value = json_find(root, "id");
+    int64_t n;
+    if (!json_int(value, &n))
+        return bodytext_at(root, "id", ret);
+    snprintf(number, 24, "%" PRId64, n);
+    return number;
 }
 
 static bool read_object(const struct json *root, int64_t since_ns, struct events *ret,
                         struct err *err)
 {
     enum notice_type type;
-    const char *name = json_text(json_find(root, "type")), *id = json_text(json_find(root, "id"));
-    const char *text = json_text(json_find(root, "text"));
-    char key[EVENT_ID_MAX];
-    if (!name || !notice_type_of(name, &type))
+    char key[EVENT_ID_MAX], number[24];
+    if (!notice_type_of(bodytext_at(root, "type", NULL), &type))
         return err_set(err, ERR_PROTOCOL, 0,
                        "\"type\" is none of \"terminate\", \"checkpoint\", \"log\" and "
                        "\"cancel\"");
     if (type == NOTICE_CANCEL)
         return true;
-    struct event *event = events_add(ret, type, event_id(key, "", id ? id : ""));
-    str_fit(event->text, sizeof event->text, text ? text : "");
-    return read_moment(root, since_ns, &event->at_ns, err);
+    const char *id = notice_read_id(root, number, ret);
+    struct event *event = events_add(ret, type, event_id(key, "", id));
+    str_fit(event->text, sizeof event->text, bodytext_at(root, "text", ret));
+    read_moment(root, since_ns, ret, event);
+    return true;
 }
 
 static void notice_read_words(const char *data, size_t len, struct events *ret)

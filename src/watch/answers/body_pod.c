@@ -21,21 +21,32 @@ static struct json *read_kind(const char *data, size_t len, const char *kind, st
 }
 
 /* The resourceVersion, if it is safe in a URL; else "". */
-static void read_version(const struct json *root, char version[POD_VERSION_MAX])
+static void read_version(const struct json *root, char version[POD_VERSION_MAX], struct events *ret)
 {
-    const char *text = json_text_at(root, "metadata.resourceVersion");
+    const char *text = bodytext_at(root, "metadata.resourceVersion", ret);
     if (!str_is_of(text, STR_LETTERS STR_DIGITS) || !str_copy(version, POD_VERSION_MAX, text))
         version[0] = '\0';
 }
 
 /* ---- the pod ---- */
 
-/* The condition that announces the end; NULL: none. */
-static const struct json *find_disruption(const struct json *root)
+/* A status of a wrong type counts as true, unless it is false. */
+static bool is_true(const struct json *condition, struct events *ret)
 {
-    const struct json *item = json_items_at(root, "status.conditions");
+    const struct json *status = json_find(condition, "status");
+    const char *text = bodytext_at(condition, "status", ret);
+    bool value = true;
+    if (json_text(status) || !bodytext_is_set(status))
+        return str_is(text, "True");
+    return !json_bool(status, &value) || value;
+}
+
+/* The condition that announces the end; NULL: none. */
+static const struct json *find_disruption(const struct json *root, struct events *ret)
+{
+    const struct json *item = bodytext_items(root, "status.conditions", ret);
     for (; item; item = json_next(item))
-        if (json_is_at(item, "type", "DisruptionTarget") && json_is_at(item, "status", "True"))
+        if (str_is(bodytext_at(item, "type", ret), "DisruptionTarget") && is_true(item, ret))
             return item;
     return NULL;
 }
@@ -43,18 +54,19 @@ static const struct json *find_disruption(const struct json *root)
 /* Announcement and deletion are one event: the deletion adds the time. */
 static void add_end(const struct json *root, struct events *ret)
 {
-    const struct json *why = find_disruption(root);
-    const char *at = json_text_at(root, "metadata.deletionTimestamp");
-    if (!why && !*at)
+    const struct json *why = find_disruption(root, ret);
+    const struct json *at = json_at(root, "metadata.deletionTimestamp");
+    bool is_deleted = bodytext_is_set(at) && !(json_text(at) && str_is(json_text(at), ""));
+    if (!why && !is_deleted)
         return;
     struct event *event = events_add(ret, NOTICE_TERMINATE, "pod");
-    event_id(event->id, "pod", json_text_at(root, "metadata.uid"));
+    event_id(event->id, "pod", bodytext_at(root, "metadata.uid", ret));
     if (why)
-        snprintf(event->text, sizeof event->text, "%.40s: %.50s", json_text_at(why, "reason"),
-                 json_text_at(why, "message"));
+        snprintf(event->text, sizeof event->text, "%.40s: %.50s", bodytext_at(why, "reason", ret),
+                 bodytext_at(why, "message", ret));
     else
         str_copy(event->text, sizeof event->text, "the pod is being deleted");
-    events_set_time(ret, event, "deletionTimestamp", at);
+    bodytext_set_time(ret, event, "deletionTimestamp", is_deleted ? at : NULL);
 }
 
 bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
@@ -64,9 +76,9 @@ bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
         return false;
     json_free(pod->root);
     pod->root = root;
-    if (!str_copy(pod->node, sizeof pod->node, json_text_at(root, "spec.nodeName")))
+    if (!str_copy(pod->node, sizeof pod->node, bodytext_at(root, "spec.nodeName", ret)))
         pod->node[0] = '\0';
-    read_version(root, pod->version);
+    read_version(root, pod->version, ret);
     add_end(root, ret);
     return true;
 }
@@ -106,6 +118,20 @@ struct taint {
     const char *key, *value, *effect, *since;
 };
 
+/* False for a toleration with a member of a wrong type: what it tolerates is unknown. */
+static bool toleration_is_clear(const struct json *toleration, struct events *ret)
+{
+    static const char *const names[] = {"key", "effect", "operator", "value"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct json *value = json_find(toleration, names[i]);
+        if (!bodytext_is_set(value) || json_text(value))
+            continue;
+        bodytext_unwanted(ret, "a member of spec.tolerations", value, "a string");
+        return false;
+    }
+    return true;
+}
+
 /* A toleration without effect or key matches any. */
 static bool tolerates(const struct json *toleration, const struct taint *taint)
 {
@@ -116,19 +142,23 @@ static bool tolerates(const struct json *toleration, const struct taint *taint)
 }
 
 /* How long the pod stays on a node with this taint: the minimum of the matching tolerations; 0 if
- * none matches. False: it stays for ever. */
-static bool taint_is_ending(const struct pod *pod, const struct taint *taint, int64_t *ret_s)
+ * none matches or the time has a wrong type. False: it stays for ever. */
+static bool taint_is_ending(const struct pod *pod, const struct taint *taint, int64_t *ret_s,
+                            struct events *ret)
 {
     bool is_tolerated = false, has_end = false;
-    const struct json *item = json_items_at(pod->root, "spec.tolerations");
+    const struct json *item = bodytext_items(pod->root, "spec.tolerations", ret);
     *ret_s = 0;
     for (; item; item = json_next(item)) {
-        int64_t seconds;
-        if (!tolerates(item, taint))
+        const struct json *time = json_find(item, "tolerationSeconds");
+        int64_t seconds = 0;
+        if (!toleration_is_clear(item, ret) || !tolerates(item, taint))
             continue;
         is_tolerated = true;
-        if (!json_int(json_find(item, "tolerationSeconds"), &seconds))
+        if (!bodytext_is_set(time))
             continue;
+        if (!json_int(time, &seconds))
+            bodytext_unwanted(ret, "tolerationSeconds", time, "a whole number");
         seconds = seconds > 0 ? seconds : 0;
         *ret_s = has_end ? clock_min(*ret_s, seconds) : seconds;
         has_end = true;
@@ -149,8 +179,8 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
 {
     char key[EVENT_ID_MAX], name[320], what[400];
     enum notice_type type = meaning_of(taint->key);
-    int64_t seconds = 0, since_ns;
-    bool is_own = str_is(taint->effect, "NoExecute") && taint_is_ending(pod, taint, &seconds);
+    int64_t seconds = 0;
+    bool is_own = str_is(taint->effect, "NoExecute") && taint_is_ending(pod, taint, &seconds, ret);
     bool is_passing = is_own && seconds > 0 && is_of_health(taint->key);
     if (is_passing || (!is_own && type == NOTICE_CANCEL))
         return;
@@ -164,15 +194,26 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
     for (char *c = name; *c; c++) /* an id must not contain '/' */
         if (*c == '/')
             *c = '.';
-    const char *uid = json_text_at(root, "metadata.uid");
+    const char *uid = bodytext_at(root, "metadata.uid", ret);
     snprintf(what, sizeof what, "%.320s:%.60s", *taint->since ? taint->since : uid, taint->effect);
     event_id(event->id, name, what);
     event->is_mild = event->type != NOTICE_TERMINATE;
     snprintf(event->text, sizeof event->text, "the node has the taint %.50s", taint->key);
     bool has_end = is_own && seconds > 0 && seconds <= TOLERATED_MAX_S;
-    if (has_end && date_parse(taint->since, &since_ns))
-        event->at_ns =
-            since_ns > INT64_MAX - seconds * NS_PER_S ? INT64_MAX : since_ns + seconds * NS_PER_S;
+    if (has_end)
+        events_set_time(ret, event, "timeAdded", taint->since);
+    if (event->at_ns != EVENT_AT_UNKNOWN)
+        event->at_ns = event->at_ns > INT64_MAX - seconds * NS_PER_S
+                           ? INT64_MAX
+                           : event->at_ns + seconds * NS_PER_S;
+}
+
+/* An effect of a wrong type may be the one that ends the pod. */
+static const char *effect_of(const struct json *item, struct events *ret)
+{
+    const struct json *value = json_find(item, "effect");
+    const char *text = bodytext_at(item, "effect", ret);
+    return bodytext_is_set(value) && !json_text(value) ? "NoExecute" : text;
 }
 
 bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
@@ -180,15 +221,17 @@ bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret
     JSON_CLEANUP struct json *root = read_kind(data, len, "Node", err);
     if (!root)
         return false;
-    read_version(root, pod->node_version);
-    const struct json *item = json_items_at(root, "spec.taints");
+    read_version(root, pod->node_version, ret);
+    const struct json *item = bodytext_items(root, "spec.taints", ret);
     for (; item; item = json_next(item)) {
-        struct taint taint = {json_text_at(item, "key"), json_text_at(item, "value"),
-                              json_text_at(item, "effect"), json_text_at(item, "timeAdded")};
-        if (*taint.key)
+        struct taint taint = {bodytext_at(item, "key", ret), bodytext_at(item, "value", ret),
+                              effect_of(item, ret), bodytext_at(item, "timeAdded", ret)};
+        if (*taint.key) {
             add_taint(root, pod, &taint, ret);
-        else
+        } else {
+            events_remark(ret, "a taint without a readable key does not count");
             ret->is_partial = true;
+        }
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_around(char c)
@@ -69,8 +70,62 @@ const struct json *bodytext_find(const struct json *object, const char *name)
     return NULL;
 }
 
-const char *bodytext_of(const struct json *object, const char *name)
+/* ---- values of a wrong type ---- */
+
+bool bodytext_is_set(const struct json *value)
 {
-    const char *text = json_text(bodytext_find(object, name));
+    return value && json_kind(value) != JSON_IS_NULL;
+}
+
+void bodytext_unwanted(struct events *ret, const char *name, const struct json *value,
+                       const char *wanted)
+{
+    if (ret)
+        events_remark(ret, "%.60s is %s, not %s", name, json_kind_name(value), wanted);
+}
+
+const char *bodytext_text(const struct json *value, const char *name, struct events *ret)
+{
+    const char *text = json_text(value);
+    if (value && !text)
+        bodytext_unwanted(ret, name, value, "a string");
     return text ? text : "";
+}
+
+static const char *text_if_set(const struct json *value, const char *name, struct events *ret)
+{
+    return bodytext_is_set(value) ? bodytext_text(value, name, ret) : "";
+}
+
+const char *bodytext_of(const struct json *object, const char *name, struct events *ret)
+{
+    return text_if_set(bodytext_find(object, name), name, ret);
+}
+
+const char *bodytext_at(const struct json *object, const char *path, struct events *ret)
+{
+    return text_if_set(json_at(object, path), path, ret);
+}
+
+const struct json *bodytext_items(const struct json *object, const char *path, struct events *ret)
+{
+    const struct json *list = json_at(object, path);
+    if (bodytext_is_set(list) && json_kind(list) != JSON_IS_LIST) {
+        bodytext_unwanted(ret, path, list, "a list");
+        ret->is_partial = true;
+    }
+    return json_items_at(object, path);
+}
+
+void bodytext_set_time(struct events *ret, struct event *event, const char *name,
+                       const struct json *value)
+{
+    const char *date = json_text(value);
+    char what[80];
+    if (date || !value) {
+        events_set_time(ret, event, name, date ? date : "");
+        return;
+    }
+    snprintf(what, sizeof what, "%s, not a time in a string", json_kind_name(value));
+    events_lack_time(ret, event, name, what);
 }

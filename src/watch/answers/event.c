@@ -7,6 +7,7 @@
 #include "base/str.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 const struct event *events_find(const struct events *events, const char *key)
@@ -32,18 +33,35 @@ struct event *events_add(struct events *events, enum notice_type type, const cha
     return event;
 }
 
+void events_remark(struct events *events, const char *fmt, ...)
+{
+    char text[EVENTS_REMARK_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    str_addf(events->remark, sizeof events->remark, "%s%s", events->remark[0] ? "; " : "",
+             str_printable(text));
+}
+
+void events_lack_time(struct events *events, struct event *event, const char *name,
+                      const char *what)
+{
+    event->at_ns = EVENT_AT_UNKNOWN;
+    events_remark(events,
+                  "%.24s is %s: the notice%s%.60s has no deadline, so the configured grace counts",
+                  name, what, event->id[0] ? " " : "", event->id);
+}
+
 void events_set_time(struct events *events, struct event *event, const char *name, const char *date)
 {
+    char what[100];
     if (date_parse(date, &event->at_ns))
         return;
     event->at_ns = EVENT_AT_UNKNOWN;
-    if (!*date)
-        return;
-    snprintf(events->remark, sizeof events->remark,
-             "%.24s is \"%.60s\", which is not a time: the notice %.60s has no deadline, so the "
-             "configured grace counts",
-             name, date, event->id);
-    str_printable(events->remark);
+    snprintf(what, sizeof what, "\"%.60s\", which is not a time", date);
+    if (*date)
+        events_lack_time(events, event, name, what);
 }
 
 char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what)

@@ -26,12 +26,12 @@ struct event {
 };
 
 #define EVENTS_MAX        32
-#define EVENTS_REMARK_MAX 240
+#define EVENTS_REMARK_MAX 480
 struct events {
     struct event list[EVENTS_MAX];
     unsigned count;
     bool is_partial;                /* other events were unreadable or did not fit */
-    char remark[EVENTS_REMARK_MAX]; /* for people: an unreadable part; "": none */
+    char remark[EVENTS_REMARK_MAX]; /* for people: the unreadable parts; "": none */
 };
 
 /* Adds an event with type and key. The key is also the event's id until the event gets another id;
@@ -39,6 +39,11 @@ struct events {
 struct event *events_add(struct events *events, enum notice_type type, const char *key);
 /* The event with that key; NULL: there is none. */
 const struct event *events_find(const struct events *events, const char *key);
+/* Adds to the remark, behind "; ". A text that is too long is cut. */
+void events_remark(struct events *events, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Remarks that the event has no deadline, because what the source has under `name` is `what`. */
+void events_lack_time(struct events *events, struct event *event, const char *name,
+                      const char *what);
 /* Sets an event's deadline from the source's date under `name`. "": unknown. A malformed date:
  * unknown, and the list gets a remark. */
 void events_set_time(struct events *events, struct event *event, const char *name,
