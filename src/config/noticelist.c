@@ -142,7 +142,7 @@ static bool add_path(struct config_notice *notice, const char *path, const char 
 {
     bool ok = noticelist_is_program(notice->kind)
                   ? command_from_text(path, folder, &notice->args, err)
-                  : text_check(path, 1, PATH_LEN, err) &&
+                  : text_check_path(path, 1, PATH_LEN, err) &&
                         command_add(&notice->args, text_absolute(folder, path), err);
     return ok || err_wrap(err, "%s", notice_kind_names[notice->kind]);
 }

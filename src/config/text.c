@@ -32,6 +32,40 @@ bool text_check(const char *text, int64_t min, int64_t max, struct err *err)
     return true;
 }
 
+/* A URL has a scheme, as in "gs://bucket/run7". */
+static bool is_url(const char *text)
+{
+    const char *end = text + strspn(text, STR_LETTERS STR_DIGITS "+.-");
+    return end > text && str_starts(end, "://");
+}
+
+/* The first "$NAME" or "${NAME}"; NULL: there is none. */
+static const char *find_variable(const char *text)
+{
+    for (const char *p = strchr(text, '$'); p; p = strchr(p + 1, '$'))
+        if (p[1] && strchr(STR_LETTERS "_{", p[1]))
+            return p;
+    return NULL;
+}
+
+bool text_check_path(const char *text, int64_t min, int64_t max, struct err *err)
+{
+    if (!text_check(text, min, max, err))
+        return false;
+    if (is_url(text))
+        return err_set(err, ERR_USAGE, 0,
+                       "\"%.80s\" is a URL; pchrun needs a path of a mounted file system (the "
+                       "program itself may save to a URL, and report it with saved())",
+                       text);
+    const char *variable = find_variable(text);
+    if (text[0] == '~' || variable)
+        return err_set(err, ERR_USAGE, 0,
+                       "\"%.80s\" holds %.1s, which only a shell expands; write the path in full, "
+                       "or give it on the command line, without quotes",
+                       text, variable ? variable : text);
+    return true;
+}
+
 char *text_absolute(const char *folder, const char *path)
 {
     if (path[0] == '/')
@@ -73,8 +107,9 @@ bool command_add(char ***args, char *copy, struct err *err)
 
 bool command_from_text(const char *text, const char *folder, char ***args, struct err *err)
 {
-    return text_check(text, 1, PATH_LEN, err) &&
-           command_add(args, strchr(text, '/') ? text_absolute(folder, text) : strdup(text), err);
+    bool is_path = strchr(text, '/');
+    return (is_path ? text_check_path : text_check)(text, 1, PATH_LEN, err) &&
+           command_add(args, is_path ? text_absolute(folder, text) : strdup(text), err);
 }
 
 static bool command_add_json(const struct json *item, const char *folder, char ***args,

@@ -108,8 +108,9 @@ static bool parse_text(const struct option *option, const char *text, const char
 {
     bool is_template = option->type == OPTION_TEMPLATE;
     bool is_whole = option->type == OPTION_TEXT || (is_template && str_starts(text, "{state_dir}"));
-    if ((is_template && !check_template(text, err)) ||
-        !text_check(text, option->min, option->max, err))
+    bool is_path = option->type != OPTION_TEXT;
+    if (!(is_path ? text_check_path : text_check)(text, option->min, option->max, err) ||
+        (is_template && !check_template(text, err)))
         return false;
     if (is_whole && !str_is_utf8(text))
         return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);

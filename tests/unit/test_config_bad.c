@@ -276,6 +276,52 @@ Test(config_bad, empty_values)
                "c.json: checkpoint.dir: the value is empty; if none is meant, write null");
 }
 
+/* Such a path was taken as a relative one, and its missing folder blamed on a file system. */
+Test(config_bad, paths_of_which_only_a_shell_or_a_program_knows)
+{
+    static const char *const dirs[] = {"checkpoint-dir", "state-dir", "run-dir", "logs-dir"};
+#define URL                                                                                     \
+    "is a URL; pchrun needs a path of a mounted file system (the program itself may save to a " \
+    "URL, "                                                                                     \
+    "and report it with saved())"
+#define UNEXPANDED(c)                                                                             \
+    "holds " c ", which only a shell expands; write the path in full, or give it on the command " \
+    "line, without quotes"
+    char line[64], want[300];
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+        snprintf(line, sizeof line, "--%s gs://bucket/run7 x", dirs[i]);
+        snprintf(want, sizeof want, "--%s: \"gs://bucket/run7\" " URL, dirs[i]);
+        expect_bad(line, "", want);
+    }
+    expect_bad("x", "PCHRUN_STATE_DIR=/run/$USER",
+               "PCHRUN_STATE_DIR: \"/run/$USER\" " UNEXPANDED("$"));
+    static const struct bad files[] = {
+        {"{\"checkpoint\": {\"dir\": \"~/run7\"}}",
+         "c.json: checkpoint.dir: \"~/run7\" " UNEXPANDED("~")},
+        {"{\"checkpoint\": {\"dir\": \"$SCRATCH/run7\"}}",
+         "c.json: checkpoint.dir: \"$SCRATCH/run7\" " UNEXPANDED("$")},
+        {"{\"report\": \"run-${ID}.json\"}", "c.json: report: \"run-${ID}.json\" " UNEXPANDED("$")},
+        {"{\"exit\": {\"hook\": [\"~/hook\"]}}",
+         "c.json: exit.hook: item 1: \"~/hook\" " UNEXPANDED("~")},
+        {"{\"notices\": [\"file:s3://b/n\"]}", "c.json: notices: item 1: file: \"s3://b/n\" " URL},
+    };
+    expect_bad_files(files, ARRAY_LEN(files));
+}
+
+/* They are names like any other. */
+Test(config_bad, paths_that_only_look_so)
+{
+    static const char *const good[] = {"./~/run7", "run~7", "c$/run7", "run$", "a:b//c", "://x"};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        struct load ok;
+        char line[64];
+        snprintf(line, sizeof line, "--checkpoint-dir %s x", good[i]);
+        load(&ok, line, "");
+        cr_expect_eq(ok.result, ARGS_RUN, "%s: %s", good[i], ok.err.text);
+        unload(&ok);
+    }
+}
+
 Test(config_bad, out_of_range)
 {
     expect_bad_files(ranges, ARRAY_LEN(ranges));
