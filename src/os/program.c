@@ -13,6 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The C library uses faccessat2(2). An old libseccomp refuses calls that it does not know with
+ * EPERM, not ENOSYS, so that the library does not go the old way. That way asks for the real user.
+ */
+static int try_access(const char *path, int mode)
+{
+    if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0 ||
+        (errno == EPERM && access(path, mode) == 0))
+        return 0;
+    return errno;
+}
+
 /* Returns 0, or an errno why the file cannot be used as `mode` (R_OK, X_OK) says. */
 static int try(const char *path, int mode)
 {
@@ -23,7 +34,7 @@ static int try(const char *path, int mode)
         return EISDIR;
     if (!S_ISREG(st.st_mode))
         return EACCES;
-    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0 ? 0 : errno;
+    return try_access(path, mode);
 }
 
 static bool program_refuse(const char *path, int why, struct err *err)

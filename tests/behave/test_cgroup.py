@@ -120,9 +120,10 @@ def test_without_proc(world, folder, deaf):
     assert not is_alive(job.actor) and groups_in(folder) == []
 
 
-def test_an_older_kernel(world, folder):
+@pytest.mark.parametrize("options", [[], ["--eperm"]], ids=["old kernel", "EPERM"])
+def test_an_older_kernel(world, folder, options):
     """Without clone3 a command enters the group by itself."""
-    job = world.act(DEAF, options=QUICK, above=[world.oldkernel], ready="left")
+    job = world.act(DEAF, options=QUICK, above=[world.oldkernel, *options], ready="left")
     assert is_in_own(job.actor)
     world.let_end(job, 6)
     assert not is_alive(job.actor) and groups_in(folder) == []

@@ -64,9 +64,10 @@ def test_the_others_are_ended_at_once(training):
         assert not once()
 
 
-def test_an_old_kernel_tells_later(training, world):
+@pytest.mark.parametrize("options", [[], ["--eperm"]], ids=["old kernel", "EPERM"])
+def test_an_old_kernel_tells_later(training, world, options):
     """Without futex_waitv the end of the process tells of its death."""
-    job = large(training, wrap=[world.oldkernel])
+    job = large(training, wrap=[world.oldkernel, *options])
     job.kill(0)
     assert not is_told_early(job)
     assert job.result() == (128 + 9, "failed", None)

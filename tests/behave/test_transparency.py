@@ -176,14 +176,20 @@ def test_inherited_descriptors_are_passed(look, pipe):
     assert set(map(str, pipe)) <= set(pictures.under["fds"])
 
 
-@pytest.mark.parametrize("is_old", [False, True], ids=["new", "old kernel"])
-def test_inherited_descriptors_closed_on_request(world, look, pipe, is_old):
+@pytest.mark.parametrize("kernel", [None, [], ["--eperm"]], ids=["new", "old kernel", "EPERM"])
+def test_inherited_descriptors_closed_on_request(world, look, pipe, kernel):
     """A leaked listening socket keeps its port busy as long as the job runs. On kernels before 5.9
     there is no close_range; crun falls back on EINVAL, ENOSYS and EPERM."""
-    before = [world.oldkernel] if is_old else []
+    before = [] if kernel is None else [world.oldkernel, *kernel]
     pictures = look(*before, options=["--procs-close-fds"], pass_fds=pipe)
     assert set(pictures.under["fds"]) == {"0", "1", "2"}
     pictures.check(but={"fds"})
+
+
+def test_programs_are_found_where_unknown_calls_get_eperm(world):
+    """An old libseccomp answers so, also to faccessat2. pchrun-watch then was "in no directory of PATH"."""
+    world.start(world.oldkernel, "--eperm", world.pchrun, "--notices", f"file:{world.root}/leave", "--", world.actor,
+                "exit", "7", code=7)
 
 
 def test_inherited_descriptors_are_not_made_nonblocking(world, pipe):

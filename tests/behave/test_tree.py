@@ -64,13 +64,13 @@ def test_the_program_dies_with_us(world):
 
 
 @pytest.mark.killed
-@pytest.mark.parametrize("gate, old_kernel", [
-    ("child-after-fork", False), ("child-after-fork", True), ("before-pdeathsig", False), ("before-pdeathsig", True),
-    ("after-pdeathsig", False)])
-def test_a_death_before_the_death_signal_is_set_is_noticed(world, gate, old_kernel):
+@pytest.mark.parametrize("gate, kernel", [
+    ("child-after-fork", None), ("child-after-fork", []), ("child-after-fork", ["--eperm"]),
+    ("before-pdeathsig", None), ("before-pdeathsig", []), ("after-pdeathsig", None)])
+def test_a_death_before_the_death_signal_is_set_is_noticed(world, gate, kernel):
     """The classic race: the parent dies first, the signal is asked for too late and never comes. Comparing getppid()
     with 1 does not help where a subreaper adopts the child, as here. Once the signal is set, the kernel delivers it."""
-    above = [world.oldkernel] if old_kernel else []
+    above = [] if kernel is None else [world.oldkernel, *kernel]
     job = world.act("say started pause", above=above, env=world.gates(gate))
     world.reached(gate)
     child = job.child()
@@ -159,11 +159,12 @@ def test_leftovers_are_swept(world, verbs):
     assert not marked(world.mark)
 
 
-def test_leftovers_are_swept_on_an_old_kernel(world):
+@pytest.mark.parametrize("options", [[], ["--eperm"]], ids=["old kernel", "EPERM"])
+def test_leftovers_are_swept_on_an_old_kernel(world, options):
     """Without pidfd_open and pidfd_send_signal (Linux before 5.3, or a container that forbids
     them) the sweep does its work all the same."""
     job = world.act(LEFTOVERS["daemon"], LEFTOVERS["own session"], "hold end exit 6", options=[*QUICK, "--stop-cgroup", "off"],
-                    above=[world.oldkernel])
+                    above=[world.oldkernel, *options])
     world.events.wait("left", count=2)
     world.let_end(job, 6)
     assert not marked(world.mark)
