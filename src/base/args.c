@@ -174,6 +174,9 @@ static bool unknown_flag(const struct args *args, const char *typed, struct err 
     char name[ARGS_NAME_MAX], no[ARGS_NAME_MAX + 3];
     struct nearest nearest = nearest_to(typed);
     struct args_row row;
+    const char *here = args->foreign ? args->foreign(args_name(typed, name)) : NULL;
+    if (here)
+        return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; %s", typed, here);
     for (size_t i = 0; (row = args->row(i)).name; i++) {
         nearest_consider(&nearest, "--", args_name(row.name, name));
         if (row.also)

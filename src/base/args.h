@@ -67,7 +67,10 @@ struct args {
      * Then the value of an option cannot begin with a dash, unless = is before it. */
     struct args_word (*word)(size_t i);
     const char *word_kind; /* "command" */
-    const char *too_many;  /* what a user most often means by an argument too many; NULL: unknown */
+    /* The advice for a flag of another program, whose name has '-' for '_'. NULL: the name is
+     * unknown. The function may be NULL. */
+    const char *(*foreign)(const char *name);
+    const char *too_many; /* what a user most often means by an argument too many; NULL: unknown */
     /* Called for ARGS_TAKE and ARGS_YES_NO: the row's number, the option as typed ("-n") and its
      * value; NULL: the row takes no value. */
     bool (*take)(void *options, size_t row, const char *typed, const char *value, struct err *err);

@@ -176,6 +176,7 @@ const struct args flags_args = {
     .right = 60,
     .row = flags_row,
     .title = title_above,
+    .foreign = option_of_torchrun,
     .take = flags_take,
 };
 

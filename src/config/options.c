@@ -137,3 +137,22 @@ const struct option *option_by_key(const char *key)
             return &options[i];
     return NULL;
 }
+
+const char *option_of_torchrun(const char *name)
+{
+    static const struct {
+        const char *name, *here;
+    } list[] = {
+        {"max-restarts", "torchrun's --max-restarts is --restart-max here"},
+        {"rdzv-endpoint", "torchrun's --rdzv-endpoint is --cluster-chief here"},
+        {"master-addr", "torchrun's --master-addr is --cluster-chief here"},
+        {"master-port", "pchrun -n chooses MASTER_PORT; leave the flag out"},
+        {"rdzv-backend", "pchrun needs no rendezvous; leave the flag out"},
+        {"rdzv-id", "torchrun's --rdzv-id is --job here"},
+        {"standalone", "one node is the default; leave the flag out"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(list); i++)
+        if (str_is(list[i].name, name))
+            return list[i].here;
+    return NULL;
+}

@@ -47,6 +47,7 @@ struct option {
     const char *fallback;       /* the default as text; NULL: null */
     int64_t min, max;           /* of numbers and durations; of a text's length */
     const char *const *choices; /* ends with NULL */
+    const char *advice;         /* behind the error of a value that is no number; NULL */
     const char *metavar;        /* for --help; NULL: the metavar of the type */
     const char *help;           /* one short line, no full stop */
     const char *manual;         /* mdoc, whole sentences */
@@ -63,6 +64,10 @@ struct option_group {
 extern const struct option_group option_groups[];
 extern const size_t option_groups_count;
 const struct option_group *option_group(const struct option *option);
+
+/* The advice for a flag of torchrun that pchrun has under another name, or does not have; NULL: it
+ * is no such flag. */
+const char *option_of_torchrun(const char *name);
 
 /* The flags that are not options. */
 enum special {

@@ -91,6 +91,15 @@ static bool parse_every(const struct option *option, const char *text, struct co
     return true;
 }
 
+static bool parse_int(const struct option *option, const char *text, int *field, struct err *err)
+{
+    if (value_number(text, option->min, option->max, field, err))
+        return true;
+    if (option->advice && !str_is_whole(text))
+        str_addf(err->text, sizeof err->text, "; %s", option->advice);
+    return false;
+}
+
 static bool check_template(const char *text, struct err *err)
 {
     for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{'))
@@ -204,7 +213,7 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_SWITCH:
         return parse_switch(text, field, err);
     case OPTION_INT:
-        return value_number(text, option->min, option->max, field, err);
+        return parse_int(option, text, field, err);
     case OPTION_DURATION:
         return value_duration(text, option->min, option->max, field, err);
     case OPTION_SIZE:

@@ -122,7 +122,8 @@ static int where_number(const char *name)
 
 /* Takes all values from one launcher: the first family that names a rank. A launcher below pchrun
  * (torchrun, mpirun) starts more processes, so its values win if its world size is larger than
- * PCH_WORLD_SIZE. Slurm's variables describe pchrun's own task, so they come last. */
+ * PCH_WORLD_SIZE. A program that starts its ranks itself (Lightning) may give them a local rank
+ * alone. Slurm's variables describe pchrun's own task, so they come last. */
 static struct where where_by_env(void)
 {
     struct where found = {PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN, PROCMSG_UNKNOWN};
@@ -133,7 +134,8 @@ static struct where where_by_env(void)
         bool is_first = found.rank == PROCMSG_UNKNOWN;
         bool is_inner = families[i].may_be_inner && found.world_size != PROCMSG_UNKNOWN &&
                         w.world_size > found.world_size;
-        if (w.rank != PROCMSG_UNKNOWN && (is_first || is_inner))
+        bool has_rank = w.rank != PROCMSG_UNKNOWN;
+        if ((has_rank && is_first) || ((has_rank || w.local_rank != PROCMSG_UNKNOWN) && is_inner))
             found = w;
     }
     return found;

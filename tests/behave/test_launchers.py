@@ -5,6 +5,7 @@ below them, and their variables tell it of the nodes."""
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -163,6 +164,16 @@ def test_below_a_launcher_of_torchruns_kind(world):
     assert job.finish() == 0, job.err
     assert sorted(job.out.splitlines()) == ["0/2", "1/2"]
     assert f"port {20000 + port % 8192}\n" in job.err
+
+
+def test_a_program_that_starts_its_ranks_itself(world):
+    """As Lightning without a launcher: LOCAL_RANK and WORLD_SIZE, but no RANK. Each process was taken as rank 0."""
+    report = world.root / "report.json"
+    ranks = [shlex.join(map(str, world.client("open\nstep 1\ndone\nclose\n"))) for _ in range(2)]
+    start = f"export WORLD_SIZE=2 NODE_RANK=0; LOCAL_RANK=1 {ranks[1]} & LOCAL_RANK=0 {ranks[0]} && wait $!"
+    job = world.start(world.pchrun, "--report", report, "--", "sh", "-c", start)
+    assert job.finish() == 0, job.err
+    assert sorted(rank["rank"] for rank in json.loads(report.read_text())["ranks"]) == [0, 1], job.err
 
 
 IN_SLURM = {"PCHRUN_PRESET": "slurm", "SLURM_JOB_ID": "7", "PCHRUN_NOTICES": "none"}

@@ -327,6 +327,10 @@ Test(config_bad, out_of_range)
     expect_bad_files(ranges, ARRAY_LEN(ranges));
 }
 
+#define NO_COUNT                                                                            \
+    " is not a whole number from 1 to 256; write how many ranks this node has, as in -n 8 " \
+    "(pchrun counts no devices)"
+
 static const struct bad flags[] = {
     {"",
      "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
@@ -350,6 +354,16 @@ static const struct bad flags[] = {
     {"--grace 999999999999d x", "--grace: \"999999999999d\" is out of range (0s to 7d)"},
     {"-n 99999999999999999999 x", "-n: 99999999999999999999 is out of range (1 to 256)"},
     {"--signals BLAH=preempt x", "--signals: \"BLAH\" is not a signal; write a name, such as TERM"},
+    {"-n gpu x", "-n: gpu" NO_COUNT},
+    {"--nproc_per_node=2 x", "unknown flag --nproc_per_node; the nearest is --nproc-per-node"},
+    {"--nnodes 1:4 x",
+     "--nnodes: 1:4 is not a whole number from 1 to 16384; the number of nodes is "
+     "fixed: write one number"},
+    {"--max-restarts 3 x",
+     "unknown flag --max-restarts; torchrun's --max-restarts is --restart-max here"},
+    {"--max_restarts=3 x",
+     "unknown flag --max_restarts; torchrun's --max-restarts is --restart-max here"},
+    {"--standalone x", "unknown flag --standalone; one node is the default; leave the flag out"},
     {"--port 1 x", "unknown flag --port; the nearest is --cluster-port"},
     {"-z x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
     {"-vz x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
@@ -359,8 +373,8 @@ static const struct bad flags[] = {
     {"-n", "-n needs a value: -n N"},
     {"-c", "-c needs a value: -c FILE"},
     {"-n -v x", "-n needs a value: -n N; -v follows, which is a flag"},
-    {"-n x", "-n: x is not a whole number from 1 to 256"},
-    {"-n= x", "-n: = is not a whole number from 1 to 256"},
+    {"-n x", "-n: x" NO_COUNT},
+    {"-n= x", "-n: =" NO_COUNT},
     {"-n0 x", "-n: 0 is out of range (1 to 256)"},
     {"--procs-count 257 x", "--procs-count: 257 is out of range (1 to 256)"},
     {"--help=x", "--help takes no value"},

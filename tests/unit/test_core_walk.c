@@ -456,6 +456,26 @@ Test(core_walk, a_second_process_for_a_rank_before_the_training)
     assert_acts(w, "exit 125 failed");
 }
 
+/* Without it the job would go on and call the first process every rank. */
+Test(core_walk, a_rank_that_the_program_starts_itself_fails_the_job)
+{
+    struct walk *w = begin_attached(1);
+    steps[0] = 3;
+    says(w, 5,
+         (struct procmsg){.type = PROCMSG_ATTACH,
+                          .rank = PROCMSG_UNKNOWN,
+                          .local_rank = 1,
+                          .world_size = 2,
+                          .local_world_size = PROCMSG_UNKNOWN,
+                          .stride = 1});
+    assert_said(w,
+                "refused process 1005: the program starts its ranks itself: process 1005 is local "
+                "rank 1 of a world of 2, but the world had 1 when the first process attached; let "
+                "pchrun start the ranks: pchrun -n 2 -- command");
+    ends(w, SIGTERM);
+    assert_said(w, "ending: failed");
+}
+
 /* The file system of the evidence may be dead. */
 Test(core_walk, evidence_that_does_not_come_holds_no_hang)
 {

@@ -192,6 +192,11 @@ WorldTest(libpch, ranks_come_from_the_nearest_launcher)
         {{13, 5, 16, 8},
          {"PCH_RANK=1", "PCH_WORLD_SIZE=2", "RANK=13", "LOCAL_RANK=5", "WORLD_SIZE=16",
           "LOCAL_WORLD_SIZE=8"}},
+        /* A program that starts its ranks itself may name only their local ranks. */
+        {{-1, 1, 2, -1},
+         {"PCH_RANK=0", "PCH_WORLD_SIZE=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "NODE_RANK=0"}},
+        {{0, -1, 1, -1}, {"PCH_RANK=0", "PCH_WORLD_SIZE=1", "LOCAL_RANK=0", "WORLD_SIZE=1"}},
+        {{0, -1, 1, -1}, {"PCH_RANK=0", "PCH_WORLD_SIZE=1", "LOCAL_RANK=1"}},
         /* A value that is not a number is ignored. */
         {{-1, -1, -1, -1}, {"PCH_RANK=x", "PCH_WORLD_SIZE=-1"}},
         {{-1, -1, -1, -1}, {"RANK=-3", "WORLD_SIZE=99999999999"}},

@@ -122,6 +122,23 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
     return true;
 }
 
+/* A program may start its other ranks itself, after its first process has attached as the only
+ * rank. Such ranks have a local rank, but no rank. */
+static bool check_launch(const struct ranks *ranks, const struct core_params *params,
+                         const struct procmsg *msg, int pid, struct err *err)
+{
+    bool has_launcher = msg->rank == PROCMSG_UNKNOWN && msg->local_rank != PROCMSG_UNKNOWN;
+    bool is_known = ranks->world_size && msg->world_size != PROCMSG_UNKNOWN;
+    if (!has_launcher || !is_known || msg->world_size == ranks->world_size)
+        return true;
+    return err_set(err, ERR_PROTOCOL, 0,
+                   "the program starts its ranks itself: process %d is local rank %d of a world of "
+                   "%d, but the world had %d when the first process attached; let pchrun start the "
+                   "ranks: pchrun -n %d -- command",
+                   pid, msg->local_rank, msg->world_size, ranks->world_size,
+                   part_of(msg->world_size, params));
+}
+
 static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid, struct err *err)
 {
     const struct member *same = ranks_of_rank(ranks, who->rank);
@@ -172,7 +189,8 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
     struct procmsg who;
     resolve(ranks, params, msg, &who);
     forget_visitors(ranks, params, msg, &who);
-    if (!check_counts(ranks, &who, err) || !check_place(ranks, &who, pid, err))
+    if (!check_launch(ranks, params, msg, pid, err) || !check_counts(ranks, &who, err) ||
+        !check_place(ranks, &who, pid, err))
         return NULL;
     struct stride common = ranks->stride;
     if (!stride_join(&common, stride_make(msg->first_step, msg->stride))) {
