@@ -52,7 +52,8 @@ enum pch_phase { PCH_START, PCH_TRAIN, PCH_EVAL, PCH_COMPILE, PCH_IN_SAVE };
 #define PCH_NO_SAVE   2U /* only report steps; implies PCH_NO_SHIELD */
 
 /* Initialize with PCH_OPTIONS_INIT: it sets size to sizeof(struct pch_options), and ranks and sizes
- * to -1, which means unknown. */
+ * to -1, which means unknown. Then set members. Without a size the options are ignored, and a line
+ * on standard error says so. */
 struct pch_options {
     size_t size;
     int rank, local_rank, world_size, local_world_size;

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -86,14 +87,19 @@ static bool make_live(struct pch *job)
     return true;
 }
 
+/* False for options that were not initialized with PCH_OPTIONS_INIT. The oldest struct has all
+ * ranks. */
+static bool pch_is_sized(const struct pch_options *given)
+{
+    return given->size >= offsetof(struct pch_options, first_step);
+}
+
 /* A program built with an older, smaller struct gets the defaults for the missing fields. */
 static struct pch_options pch_complete(const struct pch_options *given)
 {
     struct pch_options options = PCH_OPTIONS_INIT;
-    if (given && given->size <= sizeof options)
-        memcpy(&options, given, given->size);
-    else if (given)
-        options = *given;
+    if (given && pch_is_sized(given))
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     return options;
 }
 
@@ -237,6 +243,10 @@ static void open_job(struct pch *job, const struct pch_options *given)
     job->is_open = true;
     if (!path || !path[0])
         return;
+    if (given && !pch_is_sized(given))
+        line_say("pch_open() ignores its options, because their size is %zu; write struct "
+                 "pch_options options = PCH_OPTIONS_INIT; and set members after that",
+                 given->size);
     if (make_live(job))
         attach(job, path, &options);
     else

@@ -6,7 +6,7 @@
  * exits with 2.
  *
  *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N]
- *        [bare|counts]
+ *        [bare|counts|unsized]
  *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
  *   aside COMMAND             does the command in a thread that ends then
  *   waits FROM TO OWN WAIT    steps of so many milliseconds, each with a marked wait before its end
@@ -122,6 +122,8 @@ static void do_open(char *words)
             o.flags = PCH_NO_SHIELD;
         else if (!strcmp(name, "counts"))
             o.flags = PCH_NO_SAVE;
+        else if (!strcmp(name, "unsized"))
+            o.size = 0;
         else
             exit(2);
     }

@@ -226,6 +226,22 @@ WorldTest(libpch, options_win_over_the_environment)
     client_end_well(c);
 }
 
+/* As after `struct pch_options o = {.stride = 8}`. Ranks with other strides save at other steps, so
+ * this must not be silent. */
+WorldTest(libpch, options_without_a_size_are_ignored_and_that_is_said_once)
+{
+    struct client *c = start();
+    const struct procmsg *msg = &client_open(c, "open rank=0 world=1 stride=8 unsized")->msg;
+    cr_expect_eq(msg->stride, 1);
+    cr_expect_eq(msg->rank, PROCMSG_UNKNOWN);
+    client_ask(c, "open unsized", "open supervised=1 same=1 resume=0 path=-");
+    const char *said = client_stderr(c);
+    cr_expect(strstr(said, "their size is 0; write struct pch_options options = PCH_OPTIONS_INIT;"),
+              "%s", said);
+    expect_one_line(said);
+    cr_expect_eq(client_end(c), 0);
+}
+
 /* The whole of a round: tentative, proposed again, decided, saved, committed, lifted. */
 ClientTest(libpch, one_round)
 {
