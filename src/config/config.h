@@ -27,6 +27,7 @@
 
 enum config_cpus { CONFIG_CPUS_NONE, CONFIG_CPUS_SPREAD };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
+enum config_shrink { CONFIG_SHRINK_REFUSE, CONFIG_SHRINK_ALLOW };
 
 /* The presets, in the order of the manual; see presets.h. */
 enum preset {
@@ -130,6 +131,9 @@ struct config {
         int keep_records;
         int64_t lock_wait_ns;
     } checkpoint;
+    struct {
+        enum config_shrink shrink;
+    } record;
     struct config_signal signals[CONFIG_SIGNALS]; /* by number */
     int64_t grace_ns;
     struct config_notice notices[CONFIG_NOTICES_MAX];

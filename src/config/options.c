@@ -54,6 +54,8 @@ static const char *const cgroup_names[] = {
     [CONFIG_CGROUP_AUTO] = "auto", [CONFIG_CGROUP_OFF] = "off", NULL};
 static const char *const leftovers_names[] = {
     [LEFTOVERS_KILL] = "kill", [LEFTOVERS_LEAVE] = "leave", NULL};
+static const char *const shrink_names[] = {
+    [CONFIG_SHRINK_REFUSE] = "refuse", [CONFIG_SHRINK_ALLOW] = "allow", NULL};
 static const char *const watchdog_modes[] = {
     [WATCHDOG_OFF] = "off", [WATCHDOG_LOG] = "log", [WATCHDOG_ON] = "on", NULL};
 
@@ -95,6 +97,7 @@ const struct option_group option_groups[] = {
      ".Cm cluster.chief\nand\n.Cm cluster.nnodes ,\nor\n.Cm cluster.discovery ."},
     {"procs", "Processes", "The training commands that each node starts."},
     {"checkpoint", "Checkpoints", NULL},
+    {"record", "Record", NULL},
     {"save", "Saving", NULL},
     {"restart", "Restarts in place",
      "The restart after a process has failed.\nSee RESTARTS in\n.Xr pchrun 1 ."},

@@ -153,6 +153,17 @@ const char *record_path(struct record *record, int rank, uint64_t step)
     return path || !is_known ? path : saves_any_path(own);
 }
 
+int record_least_world(struct record *record, int *ret_world)
+{
+    record->resume_step = history_last_step(&record->history);
+    const struct saves_step *step = saves_find(&record->saves, record->resume_step);
+    if (record->dir && record->is_shared && record->resume_step &&
+        !(step && step->nranks == step->world))
+        step = look_into_all(record);
+    *ret_world = step ? step->world : 0;
+    return saves_least_world(step);
+}
+
 /* --- lost files --- */
 
 static bool lost(const struct record *record, const char *who, struct err *err)

@@ -47,6 +47,9 @@ void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
  * what to do. May read other nodes' files. */
 #define RECORD_ANY_RANK (-1)
 MUST_CHECK bool record_check_rank(struct record *record, int rank, struct err *err);
+/* On node 0: the lowest number of ranks that has all parts of the last commit, as
+ * saves_least_world(). *ret_world: how many ranks saved it. Reads other nodes' files. */
+int record_least_world(struct record *record, int *ret_world);
 /* The job has committed this step: keeps what a restart needs. */
 void record_committed(struct record *record, uint64_t step);
 /* A rank reports that its save at `step` is durable; `path` "": it named no path. */

@@ -162,6 +162,34 @@ const char *saves_any_path(const struct saves_step *step)
     return lowest ? lowest->path : NULL;
 }
 
+/* Ranks without a path first, then by path, then by rank. */
+static int compare_paths(const void *left, const void *right)
+{
+    const struct saves_rank *a = left, *b = right;
+    int order = a->path && b->path ? strcmp(a->path, b->path) : !!a->path - !!b->path;
+    return order ? order : a->rank - b->rank;
+}
+
+int saves_least_world(const struct saves_step *step)
+{
+    int least = 0, n = step ? step->nranks : 0;
+    struct saves_rank *sorted = NULL;
+    if (!saves_any_path(step) || saves_common_path(step))
+        return 0;
+    if (saves_missing(step) < 0)
+        sorted = malloc((size_t)n * sizeof sorted[0]);
+    if (!sorted)
+        return step->world;
+    memcpy(sorted, step->ranks, (size_t)n * sizeof sorted[0]);
+    qsort(sorted, (size_t)n, sizeof sorted[0], compare_paths);
+    for (int i = 0; i < n; i++)
+        if (sorted[i].path && sorted[i].rank >= least &&
+            (i == 0 || !sorted[i - 1].path || strcmp(sorted[i - 1].path, sorted[i].path) != 0))
+            least = sorted[i].rank + 1;
+    free(sorted);
+    return least;
+}
+
 static void write_path(struct writer *w, const char *path)
 {
     char hex[2 * PATH_MAX + 1] = "";

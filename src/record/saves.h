@@ -57,6 +57,10 @@ const char *saves_common_path(const struct saves_step *step);
 /* The path of the lowest rank that named a path; NULL: no rank did. */
 const char *saves_any_path(const struct saves_step *step);
 
+/* The lowest number of ranks, counted from rank 0, whose paths are all paths of the save. 0: all
+ * ranks named the same path, or none did. If a rank's path is not known, all ranks are needed. */
+int saves_least_world(const struct saves_step *step);
+
 /* Writes the list "saves" into the current object, without steps newer than both `newest` and the
  * committed step: ranks still save them. */
 void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);

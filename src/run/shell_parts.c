@@ -65,6 +65,8 @@ static bool open_record(struct shell *shell, struct err *err)
         return false;
     params_of_history(params, &shell->record.history);
     params->has_record = shell->state_dir != NULL;
+    if (params->node_rank == 0 && shell->config->record.shrink == CONFIG_SHRINK_REFUSE)
+        params->least_world = record_least_world(&shell->record, &params->saved_world);
     return true;
 }
 

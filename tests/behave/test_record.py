@@ -342,6 +342,53 @@ def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, pat
     run.complete()
 
 
+OWN = [f"saved 10 at:///ckpt/{rank}" for rank in range(4)]
+FEWER = "step 10 was saved by 4 ranks, each to its own path; this job has 2; "
+
+
+def test_fewer_ranks_than_saved(records):
+    """The parts of ranks 2 and 3 would be left out: the training would go on from half a state."""
+    records.saved(OWN, count=4)
+    records.refused(FEWER, "record.shrink", options=["--checkpoint-dir", records.dir, "-n", "2"])
+    run = records.run("--record-shrink", "allow")
+    assert [told.split("path=")[1] for told in run.begin()] == ["at:///ckpt/0", "at:///ckpt/1"]
+    run.complete()
+
+
+def test_fewer_nodes_than_saved(records):
+    """Node 0 has no file of the ranks that are missing but those of the other nodes."""
+    commit_on_two(records)
+    records.refused("step 10 was saved by 2 ranks, each to its own path; this job has 1; ",
+                    options=["--checkpoint-dir", records.dir, "-n", "1"])
+
+
+def test_fewer_ranks_of_a_launcher_than_saved(records):
+    """Only its processes tell how many there are. A process that looks for the resume step, and leaves, is no rank."""
+    records.saved(OWN, count=4)
+    look = 'printf "open rank=0 world=1\\n" | "$0" >"$1/looked"'
+    run = records.run("--procs-count", "null", *IMPATIENT, count=1, before=look)
+    run.clients[0].tell("open rank=0 world=1")
+    assert run.clients[0].line().endswith("path=at:///ckpt/0")
+    assert (run.folder / "looked").read_text().endswith("path=at:///ckpt/0\n")
+    assert "each to its own path" not in run.job.err
+    run.clients[0].tell("step 11")
+    assert run.job.finish() == 125
+    assert "end: failed, exit code 125: step 10 was saved by 4 ranks, each to its own path; this job has 1" in run.job.err
+    assert records.steps() == [10]
+
+
+@pytest.mark.parametrize("lines", [["saved 10 at:///ckpt"], ["saved 10 at:///ckpt", "saved 10"],
+                                   ["saved 10 at:///ckpt/0", "saved 10 at:///ckpt/1"]],
+                         ids=["one name", "one rank", "two groups"])
+def test_fewer_ranks_that_have_all_parts(records, lines):
+    """Every path was named by a rank that is still there, or all ranks named one."""
+    records.saved(lines, count=4)
+    run = records.run()
+    paths = [(lines * 2)[rank].partition("saved 10 ")[2] or "at:///ckpt" for rank in range(2)]
+    assert [told.split("path=")[1] for told in run.begin()] == paths
+    run.complete()
+
+
 @pytest.mark.parametrize("path", [b"/latin-\xfc", b"/\xff\xfe", b"/gr\xc3\xbc n \\\"x\"", b"/\x01\x7f"],
                          ids=["latin-1", "no text", "utf-8", "control"])
 def test_a_path_is_any_bytes(records, path):

@@ -29,6 +29,7 @@ Test(config, defaults)
     cr_expect(c->procs.count == 1 && !c->procs.count_is_set && c->procs.per_node == -1);
     cr_expect(!c->procs.new_session && !c->procs.close_fds && !c->procs.signal_group);
     cr_expect(!c->checkpoint.dir && c->checkpoint.shared && c->checkpoint.keep_records == 8);
+    cr_expect_eq(c->record.shrink, CONFIG_SHRINK_REFUSE);
     cr_assert_eq(signals_given(c), 1);
     cr_expect_eq(rule_of(c, SIGTERM).rule, SIGNAL_PREEMPT);
     cr_expect_eq(rule_of(c, SIGTERM).grace_ns, -1);
@@ -375,7 +376,7 @@ static const char everything[] =
     "--checkpoint-dir "
     "c "
     "--no-checkpoint-shared --checkpoint-every 90 --checkpoint-keep-records 1 "
-    "--checkpoint-lock-wait 1s --save-mode "
+    "--checkpoint-lock-wait 1s --record-shrink allow --save-mode "
     "signal --save-signal USR2 --no-save-train-on "
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave "
     "--stop-cgroup off";

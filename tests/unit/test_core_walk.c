@@ -13,6 +13,30 @@ TestSuite(core_walk, .fini = walks_end);
 
 /* --- a plain command --- */
 
+/* The ranks of a launcher resume from a save of four. A process that attaches and leaves is no
+ * rank.
+ */
+Test(core_walk, ranks_that_train_without_all_parts)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.expected_procs = -1;
+    p.resume_step = 10;
+    p.saved_world = p.least_world = 4;
+    struct walk *w = begin_started(&p);
+    attaches(w, 0, 0, 1);
+    assert_did(w, "read");
+    steps_are_read(w);
+    closes(w, 0);
+    attaches(w, 0, 0, 1);
+    wake(w);
+    steps_are_read(w);
+    assert_not_said(w, "failed");
+    steps[0] = 11;
+    wake(w);
+    steps_are_read(w);
+    assert_said(w, "failed: step 10 was saved by 4 ranks, each to its own path; this job has 1");
+}
+
 Test(core_walk, a_command_that_succeeds)
 {
     struct walk *w = begin_alone(1);

@@ -67,6 +67,28 @@ Test(saves, who_of_the_world_is_missing)
     cr_assert_eq(saves_missing(saves_find(&saves, 10)), 3);
 }
 
+/* Two ranks have the same part, or all have one path: fewer ranks still find every part. */
+Test(saves, how_many_ranks_have_all_parts)
+{
+    static const struct {
+        const char *paths[4];
+        int least;
+    } rows[] = {
+        {{"/a", "/b", "/c", "/d"}, 4}, {{"/d", "/c", "/b", "/a"}, 4}, {{"/a", "/b", "/a", "/b"}, 2},
+        {{"/a", "/b", NULL, NULL}, 2}, {{NULL, NULL, "/a", "/b"}, 4}, {{"/a", "/b", "/b", "/c"}, 4},
+        {{"/a", "/a", "/a", "/a"}, 0}, {{NULL, NULL, NULL, "/a"}, 0}, {{NULL, NULL, NULL, NULL}, 0},
+    };
+    cr_expect_eq(saves_least_world(NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        saves_free(&saves);
+        for (int rank = 3; rank >= 0; rank--)
+            cr_assert(saves_add(&saves, 10, 4, rank, rows[i].paths[rank]));
+        cr_expect_eq(saves_least_world(saves_find(&saves, 10)), rows[i].least, "row %zu", i);
+    }
+    cr_assert(saves_add(&saves, 20, 4, 0, "/a") && saves_add(&saves, 20, 4, 1, "/b"));
+    cr_expect_eq(saves_least_world(saves_find(&saves, 20)), 4, "two paths are not known");
+}
+
 Test(saves, the_last_word_on_a_path_counts)
 {
     bool is_known;

@@ -336,7 +336,7 @@ static void decide_running(struct chief *chief)
         chief_end_by_loss(chief);
         return;
     }
-    if (!chief_check_roster(chief))
+    if (!chief_check_roster(chief) || !chief_check_parts(chief))
         return;
     for (size_t i = 0; i < ARRAY_LEN(decisions) && chief->order.end == END_NONE; i++)
         decisions[i](chief);
@@ -401,6 +401,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
         {JOINING | RUNNING, chief_fault_counts_at(chief)},
         {RUNNING, chief_unattached_at(chief)},
+        {RUNNING, chief_parts_at(chief)},
         {RUNNING, chief_abort_at(chief)},
         {RUNNING, chief_ask_at(chief)},
         {RUNNING, chief_final_at(chief)},

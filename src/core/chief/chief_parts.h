@@ -281,6 +281,11 @@ void chief_tell_fault(struct chief *chief);
 /* --- chief_start.c: the start of the job --- */
 
 void chief_decide_start(struct chief *chief);
+/* False: the job has too few ranks for all parts of the save that it resumes from, and has been
+ * ended. Processes that train no step do not count. */
+bool chief_check_parts(struct chief *chief);
+/* The steps are read again for it at this time. CLOCK_NEVER: they need not be. */
+int64_t chief_parts_at(const struct chief *chief);
 /* A node that has not joined by this time ends the job. */
 int64_t chief_join_until(const struct chief *chief);
 /* Once in a generation the log says that no process has attached. CLOCK_NEVER: one has, none must,

@@ -11,6 +11,8 @@
 
 /* The log names the missing nodes again, each time after twice the pause, up to this pause. */
 #define LAST_WORD_GAP_NS (300 * NS_PER_S)
+/* How often the steps are read until a rank has finished its first one. */
+#define PARTS_GAP_NS (NS_PER_S / 2)
 /* A process that attaches has most often done so by then. */
 #define ATTACH_NS (60 * NS_PER_S)
 
@@ -34,6 +36,68 @@ static void say_who_is_missing(struct chief *chief)
             chief->refusal[0] ? "; last refused: " : "", chief->refusal);
     chief->word_gap = clock_min(2 * chief->word_gap, LAST_WORD_GAP_NS);
     chief->next_word_at = chief->out->now + chief->word_gap;
+}
+
+/* The ranks that all nodes expect by their configuration; 0: only their processes will tell. */
+static uint32_t expected_world(const struct chief *chief)
+{
+    uint32_t world = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        if (chief->peers[i].status.expected == PEERMSG_UNKNOWN)
+            return 0;
+        world += chief->peers[i].status.expected;
+    }
+    return world;
+}
+
+/* How many ranks a node whose ranks train says that there are; 0: none trains. */
+static uint32_t trained_world(const struct chief *chief)
+{
+    const struct peer *peer =
+        chief_first(chief, any_is(chief, FACT_STEPPED) ? FACT_STEPPED : FACT_OWN);
+    return peer ? peer->status.world_size : 0;
+}
+
+/* The ranks resume from a save of which fewer ranks may not have every part. */
+static bool has_parts(const struct chief *chief)
+{
+    return chief->params->least_world > 0 && chief->order.commit_step == chief->params->resume_step;
+}
+
+/* Steps are seldom read while nothing happens. */
+static void read_first_step(struct chief *chief)
+{
+    if (chief->out->now < chief_parts_at(chief))
+        return;
+    chief->gen.parts_at = chief->out->now + PARTS_GAP_NS;
+    out_simple(chief->out, ACT_READ_STEPS);
+}
+
+int64_t chief_parts_at(const struct chief *chief)
+{
+    bool is_awaited = has_parts(chief) && chief->order.roster && !any_is(chief, FACT_STEPPED);
+    return is_awaited ? chief->gen.parts_at : CLOCK_NEVER;
+}
+
+/* Without a part that another rank saved, the training would go on from a broken state. */
+bool chief_check_parts(struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    char why[PEERMSG_WHY_SIZE];
+    if (!has_parts(chief))
+        return true;
+    read_first_step(chief);
+    uint32_t world = chief->order.start ? trained_world(chief) : expected_world(chief);
+    if (world == 0 || world >= (uint32_t)p->least_world)
+        return true;
+    snprintf(why, sizeof why,
+             "step %llu was saved by %d ranks, each to its own path; this job has %u; start it "
+             "with as many ranks, or, if its ranks load all parts by themselves, set "
+             "record.shrink to allow",
+             ull(p->resume_step), p->saved_world, world);
+    chief_stop(chief, chief->order.start ? OUTCOME_FAILED : OUTCOME_NOT_STARTED, EXIT_OWN_ERROR,
+               why);
+    return false;
 }
 
 static void start(struct chief *chief)
@@ -88,7 +152,8 @@ void chief_decide_start(struct chief *chief)
     } else if (chief_notice_is_near(chief)) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
-        start(chief);
+        if (chief_check_parts(chief))
+            start(chief);
     } else if (chief->out->now >= chief_join_until(chief)) {
         end_unjoined(chief);
     } else if (chief->out->now >= chief->next_word_at) {

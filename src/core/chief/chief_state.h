@@ -122,6 +122,7 @@ struct chief_generation {
     /* All commands have ended with success, before any notice or with every rank done: no notice
      * matters any more. */
     bool is_trained;
+    int64_t parts_at; /* when the steps are read to know how many ranks train, see chief_start.c */
     bool has_told_unattached; /* the log has said that no process has attached */
     int64_t finished_at;      /* when all commands had ended with success; 0: not yet */
     struct stride stride;     /* common to all ranks */

@@ -57,6 +57,8 @@ struct core_params {
                            * tells, else 1 */
     uint32_t attempt;     /* known to the chief; members learn it at the join */
     uint64_t resume_step; /* last commit in the state directory, 0: none */
+    int saved_world;      /* how many ranks saved it, 0: unknown */
+    int least_world;      /* so many ranks have all its parts, 0: any number */
     bool has_record;      /* there is a state directory */
     uint64_t incarnation; /* random */
     char host[64];        /* for people */

@@ -415,9 +415,11 @@ void node_on_steps(struct node *node, const struct event *event)
     bool had_to_vote = round_wants_steps(&gen->round);
     round_steps_read(&gen->round, ok ? NULL : &err);
     bool ends = gen->end_wants_steps;
+    bool shows_parts =
+        node->params->least_world > 0; /* chief_check_parts() awaits the first step */
     node->uplink.has_read = true;
     if (had_to_vote || node->uplink.wants_heartbeat || gen->notice_wants_steps ||
-        gen->fault_wants_steps || ends || slowness_is_known(&gen->ranks))
+        gen->fault_wants_steps || ends || shows_parts || slowness_is_known(&gen->ranks))
         node->is_dirty = true;
     gen->fault_wants_steps = gen->end_wants_steps = gen->notice_wants_steps = false;
     if (ends)
