@@ -169,7 +169,7 @@ bool history_read_ranks(const struct history *history, const char *path, struct 
     if (!root)
         return err->code == ERR_NONE;
     bool ok = read_count(root, "attempt", &attempt)
-                  ? saves_read(saves, path, root, err)
+                  ? saves_read(saves, history->dir, path, root, err)
                   : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
     if (!ok)
         return err_wrap(err, "damaged record of earlier attempts (" FROM_SCRATCH ")");
@@ -227,7 +227,7 @@ void history_write_ranks(const struct history *history, const struct saves *save
     writer_int(w, "node_rank", node_rank);
     writer_int(w, "attempt", history->attempt);
     write_owner(history, w);
-    saves_write(saves, w, newest);
+    saves_write(saves, history->dir, w, newest);
     writer_end(w);
 }
 

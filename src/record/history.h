@@ -35,6 +35,7 @@ enum history_end { HISTORY_BEGUN, HISTORY_COMMITTED, HISTORY_UNCOUNTED, HISTORY_
 
 struct history {
     const char *job;
+    const char *dir;                                        /* checkpoint.dir, NULL: none */
     struct history_commit commits[HISTORY_COMMITS_MAX + 1]; /* newest last */
     int ncommits;
     bool is_there;                   /* commit.json exists */

@@ -461,7 +461,9 @@ bool record_init(struct record *record, const struct config *config, const char 
                               .node_rank = config->cluster.node_rank,
                               .keep = config->checkpoint.keep_records,
                               .is_shared = config->checkpoint.shared,
-                              .history = {.job = config_job_identity(config), .attempt = 1}};
+                              .history = {.job = config_job_identity(config),
+                                          .dir = config->checkpoint.dir,
+                                          .attempt = 1}};
     if (record->keep > HISTORY_COMMITS_MAX)
         record->keep = HISTORY_COMMITS_MAX;
     if (!dir)

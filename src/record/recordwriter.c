@@ -11,7 +11,7 @@
 
 /* The state of the record that the checks need. The saves follow it as JSON. */
 struct packed {
-    struct history history; /* its `job` is the configuration's, which both processes have */
+    struct history history; /* its texts are the configuration's, which both processes have */
     uint64_t commits_step, committed, saves_committed;
 };
 
@@ -26,7 +26,7 @@ size_t recordwriter_pack(void *ctx, void *room, size_t size)
     size_t len;
     writer_init(&w, HISTORY_MAX, WRITER_PRETTY);
     writer_object(&w, NULL);
-    saves_write(&record->saves, &w, UINT64_MAX);
+    saves_write(&record->saves, NULL, &w, UINT64_MAX);
     writer_end(&w);
     const char *text = writer_done(&w, &len);
     memcpy(room, &packed, sizeof packed);
@@ -51,7 +51,7 @@ void recordwriter_unpack(void *ctx, const void *data, size_t len)
     record->saves = (struct saves){.committed = packed.saves_committed};
     JSON_CLEANUP struct json *root =
         json_read("the saves", (const char *)data + sizeof packed, len - sizeof packed, &err);
-    if (!root || !saves_read(&record->saves, "the saves", root, &err))
+    if (!root || !saves_read(&record->saves, NULL, "the saves", root, &err))
         saves_free(&record->saves);
 }
 

@@ -190,10 +190,27 @@ int saves_least_world(const struct saves_step *step)
     return least;
 }
 
-static void write_path(struct writer *w, const char *path)
+/* The path as seen from `dir`, "." for `dir` itself. NULL: it lies elsewhere, or its text would be
+ * read as another path. */
+static const char *below(const char *dir, const char *path)
+{
+    size_t len = dir ? strlen(dir) : 0;
+    while (len > 1 && dir[len - 1] == '/')
+        len--;
+    if (len == 0 || strncmp(path, dir, len) != 0 || (len > 1 && path[len] && path[len] != '/'))
+        return NULL;
+    path += len + strspn(path + len, "/");
+    if (strstr(path, "..") || strstr(path, "://"))
+        return NULL;
+    return path[0] ? path : ".";
+}
+
+static void write_path(struct writer *w, const char *dir, const char *path)
 {
     char hex[2 * PATH_MAX + 1] = "";
     size_t n = 0;
+    const char *relative = path ? below(dir, path) : NULL;
+    path = relative ? relative : path;
     if (!path || str_is_utf8(path)) {
         writer_text(w, "path", path);
         return;
@@ -204,7 +221,7 @@ static void write_path(struct writer *w, const char *path)
     writer_text(w, "path_hex", hex);
 }
 
-void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
+void saves_write(const struct saves *saves, const char *dir, struct writer *w, uint64_t newest)
 {
     writer_list(w, "saves");
     if (newest < saves->committed)
@@ -218,7 +235,7 @@ void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
         for (int k = 0; k < saves->steps[i].nranks; k++) {
             writer_object(w, NULL);
             writer_int(w, "rank", saves->steps[i].ranks[k].rank);
-            write_path(w, saves->steps[i].ranks[k].path);
+            write_path(w, dir, saves->steps[i].ranks[k].path);
             writer_end(w);
         }
         writer_end(w);
@@ -247,6 +264,19 @@ static bool read_hex(const char *hex, char path[PATH_MAX])
     return !hex[0] && n > 0;
 }
 
+/* False: the path below `dir` is too long. */
+static bool make_absolute(const char *dir, char room[PATH_MAX], const char **path)
+{
+    char full[PATH_MAX] = "";
+    bool is_dir = *path && str_is(*path, ".");
+    if (!dir || !*path || !(*path)[0] || (*path)[0] == '/' || strstr(*path, "://"))
+        return true;
+    if (!str_addf(full, sizeof full, "%s%s%s", dir, is_dir ? "" : "/", is_dir ? "" : *path))
+        return false;
+    *path = memcpy(room, full, sizeof full);
+    return true;
+}
+
 /* *ret NULL: the rank named no path. */
 static bool read_path(const struct json *item, char room[PATH_MAX], const char **ret)
 {
@@ -259,14 +289,16 @@ static bool read_path(const struct json *item, char room[PATH_MAX], const char *
     return read_hex(hex, room);
 }
 
-static bool read_rank(struct saves *saves, int64_t step, int64_t world, const struct json *item)
+/* `of`: the step and the world. */
+static bool read_rank(struct saves *saves, const char *dir, const struct saves_step *of,
+                      const struct json *item)
 {
     char room[PATH_MAX];
     const char *path;
     int64_t rank;
     return json_int(json_find(item, "rank"), &rank) && rank >= 0 && rank <= INT_MAX &&
-           read_path(item, room, &path) &&
-           saves_add(saves, (uint64_t)step, (int)world, (int)rank, path);
+           read_path(item, room, &path) && make_absolute(dir, room, &path) &&
+           saves_add(saves, of->step, of->world, (int)rank, path);
 }
 
 /* json_first() also finds the members of an object, which is not a list. */
@@ -275,27 +307,29 @@ static bool is_list(const struct json *value)
     return value && json_kind(value) == JSON_IS_LIST;
 }
 
-static bool read_step(struct saves *saves, const struct json *item)
+static bool read_step(struct saves *saves, const char *dir, const struct json *item)
 {
     int64_t step, size = 0;
     const struct json *ranks = json_find(item, "ranks"), *world = json_find(item, "world");
     if (!json_int(json_find(item, "step"), &step) || step <= 0 || !is_list(ranks) ||
         (world && (!json_int(world, &size) || size <= 0 || size > INT_MAX)))
         return false;
+    struct saves_step of = {.step = (uint64_t)step, .world = (int)size};
     for (const struct json *rank = json_first(ranks); rank; rank = json_next(rank))
-        if (!read_rank(saves, step, size, rank))
+        if (!read_rank(saves, dir, &of, rank))
             return false;
     return true;
 }
 
-bool saves_read(struct saves *saves, const char *name, const struct json *object, struct err *err)
+bool saves_read(struct saves *saves, const char *dir, const char *name, const struct json *object,
+                struct err *err)
 {
     const struct json *list = json_find(object, "saves");
     if (!is_list(list))
         return err_set(err, ERR_USAGE, 0, "%s has no list \"saves\"", name);
     size_t n = 1;
     for (const struct json *item = json_first(list); item; item = json_next(item), n++)
-        if (!read_step(saves, item))
+        if (!read_step(saves, dir, item))
             return err_set(err, ERR_USAGE, 0, "%s: saves: item %zu is not the save of a step", name,
                            n);
     return true;

@@ -62,8 +62,10 @@ const char *saves_any_path(const struct saves_step *step);
 int saves_least_world(const struct saves_step *step);
 
 /* Writes the list "saves" into the current object, without steps newer than both `newest` and the
- * committed step: ranks still save them. */
-void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
-/* Reads the list that saves_write() wrote. False: its form is wrong, or out of memory. */
-MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
-                           struct err *err);
+ * committed step: ranks still save them. Paths below `dir` are written as seen from there, since
+ * the directory may have another name at the next start. NULL: all paths are written in full. */
+void saves_write(const struct saves *saves, const char *dir, struct writer *w, uint64_t newest);
+/* Reads the list that saves_write() wrote, for the same directory. False: its form is wrong, or out
+ * of memory. */
+MUST_CHECK bool saves_read(struct saves *saves, const char *dir, const char *name,
+                           const struct json *object, struct err *err);

@@ -20,7 +20,8 @@
 
 /* The child's answer. */
 struct seen {
-    int left; /* how many commits are kept */
+    int left;        /* how many commits are kept */
+    bool is_outside; /* `missing` lies outside of checkpoint.dir, and decides nothing */
     char missing[PATH_MAX];
 };
 
@@ -31,6 +32,7 @@ struct search {
     struct stat within;   /* checkpoint.dir */
     bool sees_all;        /* else only the paths of this node's ranks */
     uint64_t step;        /* the commit that is checked now */
+    bool is_last;         /* it is the last commit */
     enum ckptfile commit; /* what is known of this commit so far */
     struct seen seen;
 };
@@ -53,14 +55,26 @@ static bool stepback_is_within(const char *path, const struct stat *within)
     return false;
 }
 
-static enum ckptfile stepback_look_at(const struct search *search, const char *path)
+static void keep_missing(struct search *search, const char *path, bool is_outside)
 {
-    return path && stepback_is_within(path, &search->within) ? ckptfile_look(path)
-                                                             : CKPTFILE_UNKNOWN;
+    if (search->seen.missing[0] && (is_outside || !search->seen.is_outside))
+        return;
+    search->seen.is_outside = is_outside;
+    str_copy(search->seen.missing, PATH_MAX, path);
+}
+
+static enum ckptfile stepback_look_at(struct search *search, int node, const char *path)
+{
+    bool is_within = path && stepback_is_within(path, &search->within);
+    bool looks = is_within || (path && path[0] == '/' && search->is_last && node == 0);
+    enum ckptfile found = looks ? ckptfile_look(path) : CKPTFILE_UNKNOWN;
+    if (found == CKPTFILE_ABSENT)
+        keep_missing(search, path, !is_within);
+    return is_within ? found : CKPTFILE_UNKNOWN;
 }
 
 /* One missing path makes a commit incomplete. A path that was not named, lies elsewhere, or cannot
- * be read proves nothing. */
+ * be read proves nothing. But if node 0's own path elsewhere is missing, users want to know. */
 static bool look_at_node(void *ctx, int node, const char *file)
 {
     struct search *search = ctx;
@@ -70,10 +84,8 @@ static bool look_at_node(void *ctx, int node, const char *file)
         (node == 0 || search->sees_all) && history_read_ranks(search->history, file, &saves, &err);
     const struct saves_step *step = is_read ? saves_find(&saves, search->step) : NULL;
     for (int i = 0; step && i < step->nranks && search->commit != CKPTFILE_ABSENT; i++) {
-        enum ckptfile one = stepback_look_at(search, step->ranks[i].path);
+        enum ckptfile one = stepback_look_at(search, node, step->ranks[i].path);
         search->commit = one == CKPTFILE_UNKNOWN ? search->commit : one;
-        if (one == CKPTFILE_ABSENT && !search->seen.missing[0])
-            str_copy(search->seen.missing, PATH_MAX, step->ranks[i].path);
     }
     saves_free(&saves);
     return search->commit != CKPTFILE_ABSENT;
@@ -83,6 +95,7 @@ static bool look_at_node(void *ctx, int node, const char *file)
 static enum ckptfile look_at_commit(struct search *search, int commit)
 {
     search->step = search->history->commits[commit].step;
+    search->is_last = commit == search->history->ncommits - 1;
     search->commit = CKPTFILE_UNKNOWN;
     history_each_ranks(search->dir, look_at_node, search);
     return search->commit;
@@ -130,6 +143,17 @@ static void drop_newer(struct history *history, const struct seen *seen)
              newest, seen->missing, history_last_step(history));
 }
 
+/* The ranks will most likely fail, and say no more than that a file is missing. */
+static void tell_missing(const struct history *history, const char *dir, const struct seen *seen)
+{
+    log_warn("record",
+             "step %" PRIu64 " is committed, but %s is missing%s%s%s; put it back, or, to start "
+             "from scratch, move the state directory away",
+             history_last_step(history), seen->missing,
+             seen->is_outside ? ", which is not below checkpoint.dir, " : "",
+             seen->is_outside ? dir : "", seen->is_outside ? "" : ", and no older commit is whole");
+}
+
 void stepback(struct history *history, const struct config *config, const char *dir,
               struct reap *reap)
 {
@@ -138,7 +162,7 @@ void stepback(struct history *history, const struct config *config, const char *
     int64_t until = clock_now_ns() + LOOK_WAIT_NS;
     struct seen seen;
     struct err err;
-    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits < 2)
+    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits == 0)
         return;
     bool is_told = helper_ask(&child, stepback_look, &search, &err) &&
                    helper_read(&child, -1, until, &seen, sizeof seen) == HELPER_ANSWER;
@@ -150,4 +174,6 @@ void stepback(struct history *history, const struct config *config, const char *
                  history_last_step(history), config->checkpoint.dir);
     else if (seen.left < history->ncommits)
         drop_newer(history, &seen);
+    else if (seen.missing[0])
+        tell_missing(history, config->checkpoint.dir, &seen);
 }

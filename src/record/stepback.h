@@ -4,10 +4,11 @@
  *
  * A program or a person may remove the checkpoint of the last commit. The ranks would then fail at
  * each start. So before the start node 0 looks for the saved paths and takes the newest commit that
- * is complete. It looks only at paths within checkpoint.dir: other paths may be names in another
- * store, or on another node's disk. If the state directory lies within checkpoint.dir and is
- * shared, node 0 checks the paths of all nodes, else only those of its own ranks. A child with a
- * deadline looks: a dead file system cannot block pchrun. Owns nothing. Main thread.
+ * is complete. Only paths within checkpoint.dir decide: other paths may be names in another store,
+ * or on another node's disk. But the log names a path of node 0's own ranks that is missing
+ * elsewhere. If the state directory lies within checkpoint.dir and is shared, node 0 checks the
+ * paths of all nodes, else only those of its own ranks. A child with a deadline looks: a dead file
+ * system cannot block pchrun. Owns nothing. Main thread.
  */
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "record/history.h"
 
 /* Drops the newest commits from the history if a part of them is missing and an older commit is
- * complete; logs that. `dir`: the state directory. */
+ * complete; logs that. Logs, too, which path of the last commit is missing if none is dropped.
+ * `dir`: the state directory. */
 void stepback(struct history *history, const struct config *config, const char *dir,
               struct reap *reap);

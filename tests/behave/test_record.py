@@ -342,6 +342,37 @@ def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, pat
     run.complete()
 
 
+def test_the_directory_has_moved(records):
+    """It is mounted elsewhere at the next start."""
+    run = records.begun()
+    for rank in range(2):
+        (records.dir / f"part{rank}").touch()
+    run.all(*(f"saved 10 {records.dir}/part{rank}" for rank in range(2)))
+    run.complete()
+    records.dir = records.dir.rename(records.world.root / "moved")
+    records.state = records.dir / ".pchrun"
+    run = records.run()
+    assert [told.split("path=")[1] for told in run.begin()] == [f"{records.dir}/part{rank}" for rank in range(2)]
+    assert "missing" not in run.job.err
+    run.complete()
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+def test_the_only_checkpoint_is_missing(records, where):
+    """There is nothing to go back to. The ranks are sent to a path that is not there, so the log names it."""
+    run = records.begun(count=1)
+    part = (records.dir if where == "inside" else records.world.root) / "part"
+    part.touch()
+    run.all(f"saved 10 {part}")
+    run.complete()
+    part.unlink()
+    run = records.run(count=1)
+    assert run.begin()[0].endswith(f"path={part}")
+    assert f"step 10 is committed, but {part} is missing, " in run.job.err
+    assert (f"not below checkpoint.dir, {records.dir}" in run.job.err) == (where == "outside")
+    run.complete()
+
+
 OWN = [f"saved 10 at:///ckpt/{rank}" for rank in range(4)]
 FEWER = "step 10 was saved by 4 ranks, each to its own path; this job has 2; "
 

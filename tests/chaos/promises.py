@@ -111,6 +111,7 @@ class Records:
 
     def __init__(self, place, plan):
         self.place, self.plan = place, plan
+        self.disks = place.disks
         states = [disk / ".pchrun" for disk in place.disks]
         self.commit = self._read(states[0] / "commit.json")
         self.ranks = {node: self._read(states[node % len(states)] / f"ranks.{node}.json")
@@ -137,14 +138,14 @@ class Records:
 
     def _check_last(self):
         """Every rank has reported its path of the last commit; charlm's files are there and whole."""
-        paths = {rank["rank"]: rank["path"] for node in self.ranks.values()
-                 for save in node.get("saves", []) if save["step"] == self.last
+        paths = {rank["rank"]: (self.disks[number % len(self.disks)], rank["path"])
+                 for number, node in self.ranks.items() for save in node.get("saves", []) if save["step"] == self.last
                  for rank in save["ranks"]}
         check(set(paths) == set(range(self.plan.world)),
               f"step {self.last} is committed, but only the ranks {sorted(paths)} have a path")
-        for rank, path in paths.items():
+        for rank, (disk, path) in paths.items():
             if self.plan.is_charlm:
-                self._check_whole(rank, path)
+                self._check_whole(rank, disk / path)
 
     def _check_whole(self, rank, path):
         try:

@@ -151,23 +151,48 @@ Test(saves, what_is_newer_can_be_forgotten)
 }
 
 /* Writes all saves up to `newest`, empties the list, and reads them back. */
-static void there_and_back(uint64_t newest)
+static void moved(const char *from, const char *to, uint64_t newest)
 {
     struct writer w;
     struct err err;
     size_t len;
     writer_init(&w, 1 << 20, WRITER_PRETTY);
     writer_object(&w, NULL);
-    saves_write(&saves, &w, newest);
+    saves_write(&saves, from, &w, newest);
     writer_end(&w);
     const char *text = writer_done(&w, &len);
     cr_assert(text && !w.has_replaced);
     struct json *root = json_read("test", text, len, &err);
     cr_assert(root, "%s", err.text);
     saves_free(&saves);
-    cr_assert(saves_read(&saves, "test", root, &err), "%s", err.text);
+    cr_assert(saves_read(&saves, to, "test", root, &err), "%s", err.text);
     json_free(root);
     writer_free(&w);
+}
+
+static void there_and_back(uint64_t newest)
+{
+    moved(NULL, NULL, newest);
+}
+
+/* The directory has another name at the next start: paths below it move with it. */
+Test(saves, move_with_their_directory)
+{
+    static const char *const rows[][2] = {{"/old/ck/a", "/new/a"},
+                                          {"/old/ck", "/new"},
+                                          {"/old/ck//b/c", "/new/b/c"},
+                                          {"/old/ck/\xff", "/new/\xff"},
+                                          {"/old/ck2", "/old/ck2"},
+                                          {"/old/ck/../a", "/old/ck/../a"},
+                                          {"gs://old/ck/a", "gs://old/ck/a"},
+                                          {"/old/ck/a://b", "/old/ck/a://b"},
+                                          {"/old", "/old"}};
+    bool is_known;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        add(10, (int)i, rows[i][0]);
+    moved("/old/ck/", "/new", 10);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        cr_expect_str_eq(saves_path(saves_find(&saves, 10), (int)i, &is_known), rows[i][1]);
 }
 
 Test(saves, survive_being_written)
@@ -224,7 +249,7 @@ Test(saves, what_is_not_of_their_form_is_refused)
         struct err err = {0};
         struct json *root = json_read("test", bad[i], strlen(bad[i]), &err);
         cr_assert(root, "%s", err.text);
-        cr_expect(!saves_read(&saves, "test", root, &err), "%s was taken", bad[i]);
+        cr_expect(!saves_read(&saves, NULL, "test", root, &err), "%s was taken", bad[i]);
         cr_expect(str_starts(err.text, "test"), "%s: '%s'", bad[i], err.text);
         json_free(root);
         saves_free(&saves);
