@@ -234,15 +234,21 @@ void check_peers(const struct patient *patient, struct finding *ret)
     struct err err;
     if (config->cluster.nnodes == 1)
         return;
+    struct cluster_place place;
     bool is_chief = config->cluster.node_rank == 0;
-    if (cluster_reach(config, REACH_WAIT_NS, &err))
-        finding_set(ret, FINDING_OK,
-                    is_chief ? "this is node 0, and it can listen at its address"
-                             : "a program listens at the address of node 0");
+    bool ok = cluster_reach(config, REACH_WAIT_NS, &place, &err);
+    if (ok && place.hidden[0])
+        finding_set(ret, FINDING_WARN, "this is node 0, but %s", place.hidden);
+    else if (ok && is_chief)
+        finding_set(ret, FINDING_OK, "this is node 0, and it can listen at %s", place.text);
+    else if (ok)
+        finding_set(ret, FINDING_OK, "a program listens at the address of node 0");
     else if (!is_chief && err.sys_errno == ECONNREFUSED)
         finding_set(ret, FINDING_OK, "the machine of node 0 answers; its pchrun is not there yet");
     else
         finding_set(ret, FINDING_BAD, "%s", err.text);
+    if (ret->verdict == FINDING_WARN)
+        finding_advise(ret, CLUSTER_HIDDEN_ADVICE);
     if (ret->verdict == FINDING_BAD && !is_chief)
         finding_advise(ret, "check its name, the routes and the firewalls from each node");
 }

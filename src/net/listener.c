@@ -340,3 +340,19 @@ int listener_port(const struct listener *listener)
         return 0;
     return netaddr_port(&own);
 }
+
+bool listener_where(const struct listener *listener, char *text, size_t size)
+{
+    bool is_loopback = true;
+    text[0] = '\0';
+    for (size_t i = 0; i < listener->n; i++) {
+        union netaddr own;
+        socklen_t len = sizeof own;
+        char one[NETADDR_TEXT_MAX];
+        if (getsockname(event_get_fd(&listener->readable[i]), &own.any, &len) != 0)
+            continue;
+        is_loopback = is_loopback && netaddr_is_loopback(&own);
+        str_addf(text, size, "%s%s", text[0] ? ", " : "", netaddr_text(&own, one, sizeof one));
+    }
+    return is_loopback;
+}

@@ -47,3 +47,5 @@ MUST_CHECK bool listener_is_welcome(int fd, struct ucred *ret);
 void listener_free(struct listener *listener);
 /* The port of the first socket. */
 int listener_port(const struct listener *listener);
+/* Writes the addresses: "10.0.0.1:14242, [fd00::1]:14242". True: all of them are loopback. */
+bool listener_where(const struct listener *listener, char *text, size_t size);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "net/dial.h"
+#include "net/resolve.h"
 #include "net/tls.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@
 enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
 /* Nodes that are started together are all running within this time. */
 #define PATIENCE_NS NS_PER_S
+/* How long the look-up of another node's name may take. */
+#define NAME_WAIT_NS NS_PER_S
 
 _Static_assert(PEERS_CHIEF == CONN_CHIEF, "peers and core number the connections alike");
 _Static_assert(PEERS_FIRST == CONN_FIRST, "peers and core number the connections alike");
@@ -124,6 +127,51 @@ static void want_files(const struct config *config)
                  config->cluster.nnodes, (long long)need, (long long)fd_limit());
 }
 
+/* The other nodes are on this machine, as far as their names tell. Looks up one name that is not
+ * node 0's. */
+static bool are_others_here(const struct config *config, const struct address *chief)
+{
+    char **entry = config->cluster.nodes;
+    struct address other = *chief;
+    struct netaddr_list list = {0};
+    struct err err;
+    bool is_here = false;
+    while (*entry && str_is(other.host, chief->host))
+        if (!address_parse(*entry++, chief->port, &other, &err))
+            return true;
+    if (str_is(other.host, chief->host))
+        return config->cluster.nodes[0];
+    if (!resolve_wait(&other, NAME_WAIT_NS, &list, &err))
+        return false;
+    for (size_t i = 0; i < list.n; i++)
+        is_here = is_here || netaddr_is_local(&list.all[i]);
+    return is_here;
+}
+
+/* Many systems map a machine's own name to 127.0.1.1 in /etc/hosts. Other machines map it to an
+ * address at which node 0 does not listen. */
+static void cluster_find_place(struct cluster *cluster, const struct config *config,
+                               const struct address *bind)
+{
+    struct cluster_place *place = &cluster->place;
+    bool is_loopback = peers_where(cluster->peers, place->text, sizeof place->text);
+    if (is_loopback && !address_is_loopback(bind) && !are_others_here(config, &cluster->chief))
+        str_addf(place->hidden, sizeof place->hidden,
+                 "here %.120s is %s, which nodes on other machines cannot reach", bind->host,
+                 place->text);
+}
+
+static void say_place(const struct cluster *cluster, const struct address *bind, int others)
+{
+    struct netaddr_list list;
+    bool is_name = !netaddr_numeric(bind, &list);
+    log_info("join", "waiting for %d other node%s at %s, port %d%s%s", others,
+             others == 1 ? "" : "s", bind->host, bind->port, is_name ? ": listening on " : "",
+             is_name ? cluster->place.text : "");
+    if (cluster->place.hidden[0])
+        log_warn("join", "%s: " CLUSTER_HIDDEN_ADVICE, cluster->place.hidden);
+}
+
 static bool cluster_begin(struct cluster *cluster, const struct config *config, struct loop *loop,
                           struct err *err)
 {
@@ -154,9 +202,8 @@ static bool cluster_begin(struct cluster *cluster, const struct config *config, 
         return true;
     if (!peers_listen(cluster->peers, &bind, err))
         return false;
-    int others = config->cluster.nnodes - 1;
-    log_info("join", "waiting for %d other node%s at %s, port %d", others, others == 1 ? "" : "s",
-             bind.host, bind.port);
+    cluster_find_place(cluster, config, &bind);
+    say_place(cluster, &bind, config->cluster.nnodes - 1);
     return true;
 }
 
@@ -280,7 +327,8 @@ static bool reach_chief(const struct config *config, struct event_base *base, in
     return err->code == ERR_NONE;
 }
 
-bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err)
+bool cluster_reach(const struct config *config, int64_t wait_ns, struct cluster_place *ret,
+                   struct err *err)
 {
     struct cluster cluster = {0};
     struct loop loop = {.base = event_base_new()};
@@ -291,6 +339,7 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err
         ok = reach_chief(config, loop.base, wait_ns, err);
     else
         ok = cluster_begin(&cluster, config, &loop, err);
+    *ret = cluster.place;
     cluster_free(&cluster);
     event_base_free(loop.base);
     return ok;

@@ -16,13 +16,25 @@
 /* The longest time that a node's connection may stay closed. */
 #define CLUSTER_RECONNECT_NS (2 * NS_PER_S)
 
+/* Where node 0 listens. */
+struct cluster_place {
+    char text[256];   /* its addresses; "": this is another node */
+    char hidden[384]; /* why nodes on other machines cannot reach them; "": they can */
+};
+
+/* The advice for it. */
+#define CLUSTER_HIDDEN_ADVICE                                                                  \
+    "correct that name in /etc/hosts on this machine, or set cluster.bind to an address that " \
+    "the other nodes reach (0.0.0.0: to all)"
+
 struct cluster {
     struct loop *loop;
-    struct peers *peers;  /* for ACT_CONNECT, ACT_SEND, ACT_CLOSE; NULL: one node */
-    struct tls *tls;      /* NULL: no key */
-    struct address chief; /* where the other nodes find node 0 */
-    int64_t began_at;     /* CLOCK_NEVER: this node had a connection to node 0 */
-    bool has_said_why;    /* logged since the last connection */
+    struct peers *peers;        /* for ACT_CONNECT, ACT_SEND, ACT_CLOSE; NULL: one node */
+    struct tls *tls;            /* NULL: no key */
+    struct address chief;       /* where the other nodes find node 0 */
+    struct cluster_place place; /* on node 0 */
+    int64_t began_at;           /* CLOCK_NEVER: this node had a connection to node 0 */
+    bool has_said_why;          /* logged since the last connection */
     /* Set by the owner of the struct. Called for LOOK and RANKS messages: they serve pchctl, and
      * the core does not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
@@ -39,7 +51,8 @@ static inline int64_t cluster_descriptors(const struct config *config)
 /* A check before the job starts. Node 0: can it listen at its address, and use the key? Any other
  * node: does node 0 accept a connection? Leaves nothing open. False: *err; a sys_errno of
  * ECONNREFUSED means that the machine answers. */
-MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err);
+MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns,
+                              struct cluster_place *ret, struct err *err);
 
 /* Call when the port or the state directory is taken. If another node 0 runs at this job's address,
  * sends it a HELLO, so that both log the conflict. Takes a second at most. */

@@ -244,6 +244,11 @@ int peers_port(const struct peers *peers)
     return listener_port(peers->listener);
 }
 
+bool peers_where(const struct peers *peers, char *text, size_t size)
+{
+    return listener_where(peers->listener, text, size);
+}
+
 void peers_connect(struct peers *peers, const struct address *where)
 {
     peers_close(peers, PEERS_CHIEF);

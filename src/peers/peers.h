@@ -69,6 +69,8 @@ void peers_free(struct peers *peers);
 MUST_CHECK bool peers_listen(struct peers *peers, const struct address *where, struct err *err);
 /* The port in use, if peers_listen() was given 0. */
 int peers_port(const struct peers *peers);
+/* As listener_where(). */
+bool peers_where(const struct peers *peers, char *text, size_t size);
 /* Starts a connection to node 0: on_up(PEERS_CHIEF) or on_down(PEERS_CHIEF) follows. An earlier
  * connection is closed as by peers_close(). */
 void peers_connect(struct peers *peers, const struct address *where);

@@ -2,11 +2,13 @@
 """pchrun --doctor: what would go wrong here, what to change, and nothing of the command is run."""
 
 import os
+import re
 import shutil
 
 import pytest
 
 from checkup import INIT, IN_NAMESPACE, cannot_enter_a_namespace, doctor, trained, verdicts
+from harness import needs_namespace
 from metadata import Aws, Gce
 from nodes import free_port
 
@@ -111,6 +113,24 @@ def test_an_address_that_node_0_does_not_have(world):
     peers = doctor(world, "--cluster-nodes", "192.0.2.7,192.0.2.8", "--cluster-insecure", "--node-rank", "0",
                    wanted=1)["peers"]
     assert peers[0] == "bad" and "192.0.2.7" in peers[1]
+
+
+OWN_NAME = ["unshare", "--mount", "sh", "-c", 'mount --bind "$1" /etc/hosts && shift && exec "$@"', "sh"]
+
+
+@pytest.mark.parametrize("other, is_hidden", [("192.0.2.7", True), ("127.0.0.1", False)], ids=["elsewhere", "here"])
+def test_the_own_name_of_node_0_is_loopback(world, other, is_hidden):
+    """As Debian's installer writes it. Other machines know the real address, where nothing listens."""
+    needs_namespace("--mount")
+    before = [*OWN_NAME, world.file("hosts", f"127.0.1.1 n0\n{other} n1\n")]
+    options = ["--cluster-nodes", f"n0:{free_port()},n1", "--cluster-insecure", "--node-rank", "0"]
+    verdict, text, advice = doctor(world, *options, before=before)["peers"]
+    assert verdict == ("warn" if is_hidden else "ok") and "127.0.1.1:" in text
+    assert ("/etc/hosts" in advice and "cluster.bind" in advice) == is_hidden
+    job = world.start(*before, world.pchrun, *options, "--cluster-join-timeout", "300ms", "--", "true")
+    assert job.finish() == 125
+    assert re.search(r"waiting for 1 other node at n0, port \d+: listening on 127\.0\.1\.1:\d+\n", job.err)
+    assert ("here n0 is 127.0.1.1:" in job.err) == is_hidden
 
 
 def test_the_shell_of_a_batch_script(world):
