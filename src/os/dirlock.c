@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 /* How long dirlock_free() waits for the child to release the lock. */
-#define LET_GO_NS (NS_PER_S / 2)
+#define LET_GO_NS        (NS_PER_S / 2)
+#define HOLDER_WRITES_US 100000
 
 /* The child's answer. After HELD another answer may follow. */
 struct answer {
@@ -77,13 +78,34 @@ static void say(int line, enum dirlock_result result, const struct err *err)
         _exit(1);
 }
 
+/* Best effort: only messages of others need the text. */
+static void write_owner_into(const struct dirlock_request *request)
+{
+    int fd = open(request->file, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0)
+        (void)!fd_write_all(fd, request->owner, strlen(request->owner));
+    fd_close(&fd);
+}
+
+/* The holder writes its name right after it has the lock. Until then the file has the name of an
+ * earlier one. */
+static void read_holder(int fd, struct err *ret)
+{
+    usleep(HOLDER_WRITES_US);
+    ssize_t n = pread(fd, ret->text, sizeof ret->text - 1, 0);
+    ret->text[n > 0 ? n : 0] = '\0';
+    str_printable(ret->text);
+}
+
 /* flock(2) may be missing. On NFS it is a lock at the server, which may not run a lock service
  * (ENOLCK). Lustre needs a mount option (ENOSYS). */
 static enum dirlock_result lock_file(int fd, int line)
 {
     int rc = flock(fd, LOCK_EX | LOCK_NB);
     if (rc < 0 && errno == EWOULDBLOCK) {
-        say(line, DIRLOCK_HELD, NULL);
+        struct err holder = {0};
+        read_holder(fd, &holder);
+        say(line, DIRLOCK_HELD, &holder);
         do
             rc = flock(fd, LOCK_EX);
         while (rc < 0 && errno == EINTR);
@@ -136,6 +158,8 @@ static void dirlock_hold(const void *arg, int line)
         result = DIRLOCK_FAILED;
     else if (request->file)
         result = take(request, line, &err);
+    if (request->file && result == DIRLOCK_OK)
+        write_owner_into(request);
     say(line, result, &err);
     /* The parent sends nothing: recv() returns when it dies or closes the socket. */
     while (request->file && result == DIRLOCK_OK && recv(line, &byte, 1, 0) < 0 && errno == EINTR)
@@ -161,10 +185,12 @@ static enum dirlock_result dirlock_wait_for_answer(const struct dirlock *lock,
 {
     struct answer answer;
     bool is_held = false;
+    struct err holder = {0};
     int64_t until = clock_now_ns() + request->answer_ns;
     for (;;) {
         switch (helper_read(&lock->holder, signals, until, &answer, sizeof answer)) {
         case HELPER_LATE:
+            *err = holder;
             return too_late(request, is_held, err);
         case HELPER_SIGNAL:
             return DIRLOCK_SIGNAL;
@@ -180,8 +206,9 @@ static enum dirlock_result dirlock_wait_for_answer(const struct dirlock *lock,
             return answer.result;
         }
         is_held = true;
+        holder = answer.err;
         until = clock_now_ns() + request->wait_ns;
-        request->on_held(request->ctx);
+        request->on_held(request->ctx, holder.text);
     }
 }
 

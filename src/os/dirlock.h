@@ -20,20 +20,22 @@ struct dirlock {
 };
 
 struct dirlock_request {
-    const char *parent;         /* made if its own parent exists; NULL: none */
-    const char *dir;            /* the same */
-    const char *file;           /* path of the file to lock, in `dir`; NULL: no lock */
-    int64_t answer_ns;          /* how long the file system may take */
-    int64_t wait_ns;            /* how long to wait for another holder of the lock */
-    const sigset_t *end;        /* these blocked signals end the wait and stay pending */
-    void (*on_held)(void *ctx); /* another holder has the lock; the wait begins */
+    const char *parent;  /* made if its own parent exists; NULL: none */
+    const char *dir;     /* the same */
+    const char *file;    /* path of the file to lock, in `dir`; NULL: no lock */
+    const char *owner;   /* written into the file, for others that wait for the lock */
+    int64_t answer_ns;   /* how long the file system may take */
+    int64_t wait_ns;     /* how long to wait for another holder of the lock */
+    const sigset_t *end; /* these blocked signals end the wait and stay pending */
+    /* Another holder has the lock, and the wait begins. `holder`: its `owner`, "" if unknown. */
+    void (*on_held)(void *ctx, const char *holder);
     void *ctx;
 };
 
 enum dirlock_result {
     DIRLOCK_OK,
     DIRLOCK_NONE,   /* the directory is usable, but cannot be locked: *err says why */
-    DIRLOCK_HELD,   /* another holder still has the lock; *err is not set */
+    DIRLOCK_HELD,   /* another holder still has the lock; the text of *err is its `owner` */
     DIRLOCK_SIGNAL, /* a signal of `end` has come; *err is not set */
     DIRLOCK_FAILED, /* see *err */
 };

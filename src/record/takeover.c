@@ -14,17 +14,31 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A file system that needs longer than this to look at a few files counts as dead. */
 #define ANSWER_WAIT_NS (10 * NS_PER_S)
 
-static void on_held(void *ctx)
+enum { WHO_MAX = 384 };
+
+/* Until a new attempt has written the record, the record does not name it. The lock does. */
+static void name_holder(const struct takeover *takeover, const char *holder, char who[WHO_MAX],
+                        bool *ret_is_others)
+{
+    history_owner_text(takeover->record, config_job_identity(takeover->config), who, WHO_MAX,
+                       ret_is_others);
+    if (!strstr(who, holder))
+        str_copy(who, WHO_MAX, holder);
+    if (takeover->params->nnodes > 1)
+        str_addf(who, WHO_MAX, ", node 0 as this one is,");
+}
+
+static void on_held(void *ctx, const char *holder)
 {
     const struct takeover *takeover = ctx;
-    char who[256], wait[32];
+    char who[WHO_MAX], wait[32];
     bool is_others;
-    history_owner_text(takeover->record, config_job_identity(takeover->config), who, sizeof who,
-                       &is_others);
+    name_holder(takeover, holder, who, &is_others);
     log_warn("start",
              "%s still holds the state directory '%s'; waiting for its end, for %s at most", who,
              takeover->dir,
@@ -58,15 +72,18 @@ static int pending_of(const sigset_t *set)
 
 static bool still_held(const struct takeover *takeover, struct err *err)
 {
-    char who[256], wait[32];
+    char who[WHO_MAX], wait[32];
     bool is_others;
-    history_owner_text(takeover->record, config_job_identity(takeover->config), who, sizeof who,
-                       &is_others);
+    name_holder(takeover, err->text, who, &is_others);
+    cluster_tell_duplicate(takeover->config); /* it may not have listened when the wait began */
     return err_set(
         err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
         takeover->dir, str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
         is_others ? "give each job a checkpoint.dir or state_dir of its own"
-                  : "end it first, or, if its host will not come back, remove commit.lock there");
+        : takeover->params->nnodes > 1
+            ? "give each node its own --node-rank, or end that one first, or, if its host will not "
+              "come back, remove commit.lock there"
+            : "end it first, or, if its host will not come back, remove commit.lock there");
 }
 
 static bool takeover_judge(struct takeover *takeover, enum dirlock_result result,
@@ -108,6 +125,7 @@ static bool goes_on_to_tell(struct takeover *takeover, char **dir, const struct 
 bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, struct err *err)
 {
     const struct config *config = takeover->config;
+    char owner[128];
     sigset_t end;
     bool locks = config->cluster.node_rank == 0;
     takeover->dir = *dir;
@@ -117,9 +135,12 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
         asprintf(&takeover->file, "%s/commit.lock", *dir) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     ending_signals(takeover->params, &end);
+    snprintf(owner, sizeof owner, "process %d on %s", takeover->params->pid,
+             takeover->params->host);
     struct dirlock_request request = {.parent = config->checkpoint.dir,
                                       .dir = *dir,
                                       .file = locks ? takeover->file : NULL,
+                                      .owner = owner,
                                       .answer_ns = ANSWER_WAIT_NS,
                                       .wait_ns = config->checkpoint.lock_wait_ns,
                                       .end = &end,

@@ -162,6 +162,8 @@ def test_two_nodes_with_rank_0(world, nodes, where):
     assert twin.finish() == OWN_ERROR
     assert "this is node 0, but another node 0 runs at 127.0.0.1" in twin.err and who in twin.err
     assert ("still holds the state directory" if where == "directory" else "the port is in use") in twin.err
+    holder = f"(process {two.jobs[0].pid} on {HOST}), node 0 as this one is, still holds the state directory"
+    assert twin.err.count(holder) == (2 if where == "directory" else 0), "as the wait begins and ends"
     two.start(1, options=state)
     assert two.finish() == 0
 

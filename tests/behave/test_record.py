@@ -342,6 +342,16 @@ def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, pat
     run.complete()
 
 
+def test_the_lock_names_its_holder(records):
+    """The record does not name an attempt that has just begun."""
+    run = records.begun(count=1)
+    (records.state / "commit.json").unlink()
+    second = records.world.launch("--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "0", "--", "true")
+    assert second.finish() == 125
+    assert second.err.count(f"process {run.job.pid} on {os.uname().nodename} still holds the state directory") == 2
+    run.complete()
+
+
 def test_the_directory_has_moved(records):
     """It is mounted elsewhere at the next start."""
     run = records.begun()
