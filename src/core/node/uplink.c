@@ -261,11 +261,17 @@ void uplink_call(struct uplink *u)
     }
     if (u->heartbeat_at <= u->out->now) {
         u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
-        u->wants_heartbeat = u->is_welcome;
-        u->has_read = false;
+        u->beat = u->is_welcome ? BEAT_AWAITS_STEPS : BEAT_NONE;
         if (u->is_welcome)
             out_simple(u->out, ACT_READ_STEPS);
     }
+}
+
+bool uplink_steps_read(struct uplink *u)
+{
+    if (u->beat == BEAT_AWAITS_STEPS)
+        u->beat = BEAT_READY;
+    return u->beat == BEAT_READY;
 }
 
 void uplink_beat_alone(struct uplink *u, bool is_noticed)
@@ -306,9 +312,9 @@ void uplink_send_status(struct uplink *u, struct peermsg *msg)
     msg->stamp.seq = ++u->seq;
     msg->status.seen = u->seen;
     msg->status.rtt_ns = (uint64_t)twice_shown(&u->rtt);
-    if (u->wants_heartbeat && u->has_read) {
+    if (u->beat == BEAT_READY) {
         msg->status.wants_reply = true;
-        u->wants_heartbeat = false;
+        u->beat = BEAT_NONE;
         u->beat_seq = u->seq;
         u->beat_sent_at = u->out->now;
     }

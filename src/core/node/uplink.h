@@ -39,8 +39,8 @@ struct uplink {
     uint64_t seen;  /* of the newest ORDER that we acted upon */
     int64_t started_at, last_heard, down_at, backoff;
     int64_t retry_at, heartbeat_at; /* CLOCK_NEVER: not set */
-    bool wants_heartbeat;           /* a heartbeat is due; it goes out with the next steps */
-    bool has_read;                  /* these steps are there */
+    /* A heartbeat goes out with the steps that are read for it. */
+    enum { BEAT_NONE, BEAT_AWAITS_STEPS, BEAT_READY } beat;
     uint64_t beat_seq;
     int64_t beat_sent_at;
     struct twice rtt; /* from a heartbeat to its answer */
@@ -80,6 +80,8 @@ void uplink_lose(struct uplink *uplink);
 /* Connects again if retry_at has come. If heartbeat_at has, a welcome node reads the steps for a
  * heartbeat. */
 void uplink_call(struct uplink *uplink);
+/* The steps were read. True: a heartbeat waits for them, and goes out with the next STATUS. */
+bool uplink_steps_read(struct uplink *uplink);
 /* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
 /* This machine stood still: the time since the chief's last message counts from now. */
