@@ -118,6 +118,14 @@ bool netaddr_is_local(const union netaddr *a)
     return is_local;
 }
 
+union netaddr *netaddr_find_local(struct netaddr_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (netaddr_is_local(&list->all[i]))
+            return &list->all[i];
+    return NULL;
+}
+
 const char *netaddr_lacks(const union netaddr *a)
 {
     bool is_bare = a->any.sa_family == AF_INET6 && a->v6.sin6_scope_id == 0 &&

@@ -40,6 +40,8 @@ bool netaddr_same_host(const union netaddr *a, const union netaddr *b);
 bool netaddr_is_loopback(const union netaddr *a);
 /* True for an address of this machine: loopback, or an address of one of its interfaces. */
 bool netaddr_is_local(const union netaddr *a);
+/* The first such address of the list; NULL: there is none. */
+union netaddr *netaddr_find_local(struct netaddr_list *list);
 /* A hint to append to an error about this address, or "". */
 const char *netaddr_lacks(const union netaddr *a);
 /* "10.0.0.1:14242" or "[fd00::1]:14242"; a port of 0 is left out. A v4-mapped IPv6 address is

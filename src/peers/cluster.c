@@ -135,17 +135,12 @@ static bool are_others_here(const struct config *config, const struct address *c
     struct address other = *chief;
     struct netaddr_list list = {0};
     struct err err;
-    bool is_here = false;
     while (*entry && str_is(other.host, chief->host))
         if (!address_parse(*entry++, chief->port, &other, &err))
             return true;
     if (str_is(other.host, chief->host))
         return config->cluster.nodes[0];
-    if (!resolve_wait(&other, NAME_WAIT_NS, &list, &err))
-        return false;
-    for (size_t i = 0; i < list.n; i++)
-        is_here = is_here || netaddr_is_local(&list.all[i]);
-    return is_here;
+    return resolve_wait(&other, NAME_WAIT_NS, &list, &err) && netaddr_find_local(&list);
 }
 
 /* Many systems map a machine's own name to 127.0.1.1 in /etc/hosts. Other machines map it to an

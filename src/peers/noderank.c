@@ -29,15 +29,10 @@ struct entry {
 
 static void noderank_judge(struct entry *entry, struct netaddr_list *list)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        netaddr_set_port(&list->all[i], 0);
-        if (!netaddr_is_local(&list->all[i]))
-            continue;
-        entry->is_local = true;
-        netaddr_text(&list->all[i], entry->found, sizeof entry->found);
-        return;
-    }
-    netaddr_text(&list->all[0], entry->found, sizeof entry->found);
+    union netaddr *own = netaddr_find_local(list), *shown = own ? own : &list->all[0];
+    entry->is_local = own;
+    netaddr_set_port(shown, 0);
+    netaddr_text(shown, entry->found, sizeof entry->found);
 }
 
 /* Checks a numeric entry at once. For a name, starts a look-up: *ret_fd, else -1. False: the entry
