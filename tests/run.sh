@@ -83,7 +83,7 @@ Builds pchrun and tests it. Ends with a table; the last line is the sum of all.
 
 Without options it is the gate that each change passes before it is pushed: ten minutes on two processors, and what
 the installation of packages takes. It is this much of --full: ${gate[*]}, without the tests of
-the suite "full".
+the suite "full", and with half of the simulator's mutants.
 
   --full            all parts: before a release
   --only NAME       this part or suite alone, whole; may be given more than once
@@ -260,13 +260,19 @@ part_timing() {
     opt_suites --suite=timing
 }
 
-# The seeds of the new schedules follow from the commit: other ones for each commit, the same ones whenever it is tested.
+# The seeds of the new schedules, and which half of the mutants the gate runs, follow from the commit: others for each
+# commit, the same ones whenever it is tested.
 part_sim() {
     local from
     check simulator build_sim || return
     run_suites tests-sim build-opt meson test -C build-opt "${left_out[@]}" --suite=sim
     from=$((16#$( (git rev-parse HEAD 2>/dev/null || date +%s) | head -c 10)))
     check "schedules-$from" schedules_hold "$from" 20000
+    [[ -z $flaky_passes ]] || check "mutants-half-$((from % 2))" mutants_are_caught --half "$((from % 2))"
+}
+
+mutants_are_caught() {
+    tests/sim/mutants.py --build build-opt/tests/sim/mutants "$@"
 }
 
 build_sim() {

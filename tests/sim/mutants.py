@@ -438,6 +438,8 @@ def arguments():
     parser.add_argument("--build", required=True, type=pathlib.Path, help="a folder for the results")
     parser.add_argument("--seeds", default=60000, type=int, help="schedules per mutant (default %(default)s)")
     parser.add_argument("--only", metavar="NAME", help="this mutant alone, with the trace of its end")
+    parser.add_argument("--half", type=int, choices=[0, 1],
+                        help="every second mutant; of the others only those that do not apply any more")
     return parser.parse_args()
 
 
@@ -508,12 +510,18 @@ def changed(text, function, old, new):
     return text[:begin + found[0].start()] + new + text[begin + found[0].end():]
 
 
+def apply(options, mutant):
+    """(the file's name, its text with the mutant): the text is None if the mutant does not apply."""
+    _, file, function, old, new = mutant
+    file = file if file.startswith("tests/") else f"src/core/{file}"
+    return file, changed((options.source / file).read_text(), function, old, new)
+
+
 def run_mutant(options, made, mutant):
     """Returns the name, whether the mutant was caught, a text about it, and the seconds that it took."""
-    name, file, function, old, new = mutant
-    file = file if file.startswith("tests/") else f"src/core/{file}"
+    name, function = mutant[0], mutant[2]
     started = time.monotonic()
-    text = changed((options.source / file).read_text(), function, old, new)
+    file, text = apply(options, mutant)
     if text is None:
         return name, None, f"its expression does not occur once in {function or 'it'} of {file}", 0
     source = options.build / f"{name}.c"
@@ -536,6 +544,9 @@ def main():
         print(f"the unchanged core fails:\n{output}")
         return 1
     chosen = [m for m in MUTANTS if options.only in (None, m[0])]
+    if options.half is not None:
+        others = chosen[1 - options.half::2]
+        chosen = chosen[options.half::2] + [m for m in others if apply(options, m)[1] is None]
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, caught, text, took in pool.map(lambda m: run_mutant(options, made, m), chosen):
