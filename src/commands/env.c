@@ -72,10 +72,10 @@ static void env_add_ours(FILE *texts, const void *arg)
     add_number(texts, "PCH_GENERATION", facts->start->start.generation);
     add_step(texts, "PCH_RESUME_STEP", facts->start->start.resume_step);
     add_text(texts, "PCH_RESUME_PATH", facts->resume_path);
+    add_text(texts, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir);
     add_text(texts, "TORCHELASTIC_ERROR_FILE", facts->error_file);
     add_text(texts, "PYTHONPATH", facts->python_path);
     add_text(texts, "PCH_INSTRUMENT", facts->python_path ? "1" : NULL);
-    add_text(texts, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir);
     if (facts->shutdown_s > 0)
         add_number(texts, ENV_SHUTDOWN, facts->shutdown_s);
     add_traces(texts, facts->traces);

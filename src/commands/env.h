@@ -23,9 +23,8 @@ struct env_facts {
     const struct action *start; /* ACT_START */
     int index;                  /* of this command on its node */
     bool with_ranks;            /* set RANK and the like, too: the user gave -n */
-    const char *socket, *resume_path, *error_file; /* NULL: none */
-    /* For a Python program with --instrument; NULL: the variables are the user's. */
-    const char *python_path, *checkpoint_dir;
+    const char *socket, *resume_path, *error_file, *checkpoint_dir; /* NULL: none */
+    const char *python_path; /* with --instrument; NULL: the variable is the user's */
     /* With with_ranks: where the ranks meet. NULL and 0: the variables are the user's. */
     const char *master_addr;
     uint16_t master_port;

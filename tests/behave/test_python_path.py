@@ -31,6 +31,13 @@ def test_it_goes_before_what_is_there(world):
     assert shown(world, "--instrument", env={"PYTHONPATH": ""})[1][0] == ours, "no empty part: it is the directory"
 
 
+def test_the_folder_of_the_checkpoints(world):
+    """Every program gets it, as an absolute path, and finds it made. Once only `--instrument` set it."""
+    folder = world.cwd / "run7"
+    check = ("sh", "-c", 'cd / && test -d "$PCH_CHECKPOINT_DIR" && echo "$PCH_CHECKPOINT_DIR"')
+    assert shown(world, "--checkpoint-dir", "run7", command=check) == (0, [str(folder)])
+
+
 def test_off_and_on_again(world):
     """An inner pchrun does not inherit the option: nothing is hooked there, unless its own user asks for it."""
     assert shown(world, env={"PYTHONPATH": "/theirs", "PCH_INSTRUMENT": "1", "PCH_CHECKPOINT_DIR": "/x"})[1] == [

@@ -91,20 +91,17 @@ Test(env, the_flight_recorder)
 
 Test(env, keeps_back_what_was_meant_for_us)
 {
-    char *inherited[] = {"PCHRUN_GRACE=1s",
-                         "NOTIFY_SOCKET=/x",
-                         "PCH_SOCKET=/old",
-                         "PCH_RESUME_PATH=/old",
-                         "PCHRUN=1",
-                         "NOTIFY_SOCKETS=2",
-                         NULL};
+    char *inherited[] = {
+        "PCHRUN_GRACE=1s",         "NOTIFY_SOCKET=/x", "PCH_SOCKET=/old",  "PCH_RESUME_PATH=/old",
+        "PCH_CHECKPOINT_DIR=/old", "PCHRUN=1",         "NOTIFY_SOCKETS=2", NULL};
     struct env_facts f = facts();
     assert_env(inherited, &f, "PCHRUN=1\nNOTIFY_SOCKETS=2\n" OURS);
     f.socket = "/run/s";
     f.resume_path = "/ckpt/7";
+    f.checkpoint_dir = "/ckpt";
     char expected[1024];
     snprintf(expected, sizeof expected, "PCHRUN=1\nNOTIFY_SOCKETS=2\nPCH_SOCKET=/run/s\n%s%s", OURS,
-             "PCH_RESUME_PATH=/ckpt/7\n");
+             "PCH_RESUME_PATH=/ckpt/7\nPCH_CHECKPOINT_DIR=/ckpt\n");
     assert_env(inherited, &f, expected);
 }
 
