@@ -78,6 +78,41 @@ def test_what_it_is_made_of(program):
         "True", "True 11", "ValueError: the loader has no batch"]
 
 
+EPOCHS = """
+import pch, torch
+from pch.integrations.torch import Checkpoint, batches
+from torch.utils.data import DataLoader
+loader = DataLoader(torch.arange(10.0), batch_size=3, shuffle=True)
+whole = batches(loader, 0)
+whole = [next(whole) for _ in range(12)]
+for first in 0, 6, 8:
+    job = pch.attach(first_step=first)
+    checkpoint = Checkpoint(job, model=torch.nn.Linear(2, 1))
+    trained = []
+    for epoch in range(3):
+        trained += [list(checkpoint.epoch(loader, epoch))]
+    print([len(batches) for batches in trained], job.finished,
+          all(torch.equal(*pair) for pair in zip(sum(trained, []), whole[first:])))
+    job.close()
+job = pch.attach()
+checkpoint = Checkpoint(job, model=torch.nn.Linear(2, 1))
+for batch in checkpoint.epoch(loader, 0):
+    if job.finished == 2:
+        break
+print(job.finished)
+print(checkpoint.save(5))
+"""
+
+
+def test_a_loop_over_epochs(program):
+    """Each step is counted once, an epoch that is trained gives no batch, and a step that is broken off does not count.
+    Checkpoints go to the folder that pchrun names."""
+    one = program(EPOCHS)
+    job = one.world.start(*one.command(), env=one.variables({"PCH_CHECKPOINT_DIR": str(one.checkpoints)}), code=0)
+    assert job.out.splitlines() == [
+        "[4, 4, 4] 12 True", "[0, 2, 4] 12 True", "[0, 0, 4] 12 True", "2", f"{one.checkpoints}/step-5"]
+
+
 LOADS = """
 import pch
 from told import say, wait_for

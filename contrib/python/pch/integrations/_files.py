@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes files durable that a framework has written without waiting for the disk."""
+"""Where checkpoints go; makes files durable that a framework has written without waiting for the disk."""
 
 import glob
 import os
+from typing import Optional, Union
+
+
+def checkpoint_folder(folder: "Optional[Union[str, os.PathLike[str]]]") -> str:
+    """The absolute path of the folder. None: pchrun's checkpoint.dir; without pchrun `checkpoints` in the working directory."""
+    return os.path.abspath(folder or os.environ.get("PCH_CHECKPOINT_DIR") or "checkpoints")
 
 
 def sync_tree(top: str) -> None:

@@ -11,13 +11,13 @@ A JAX function depends on its arguments alone. So the state, with the random key
 """
 
 import os
-from typing import Any, Dict, TypeVar, Union
+from typing import Any, Dict, Optional, TypeVar, Union
 
 import jax
 import orbax.checkpoint as ocp
 
 from .._pch import Job
-from ._files import sync_tree
+from ._files import checkpoint_folder, sync_tree
 
 __all__ = ["Checkpoint", "initialize"]
 
@@ -52,11 +52,11 @@ class Checkpoint:
 
     The leaves are arrays, random keys and numbers. An array may be sharded over the processes. All processes of one
     jax.distributed save and load together, at the agreed step. Ranks with a JAX of their own need folders of their own.
-    Nothing is ever removed from the folder.
+    Nothing is ever removed from the folder; by default it is checkpoint.dir of pchrun, without pchrun `checkpoints`.
     """
 
-    def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"]) -> None:
-        self._job, self._folder = job, os.path.abspath(folder)
+    def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None) -> None:
+        self._job, self._folder = job, checkpoint_folder(folder)
 
     def save(self, step: int, state: Any) -> str:
         """Saves the state of that step durably; returns the path for Job.saved."""

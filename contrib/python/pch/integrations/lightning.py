@@ -14,7 +14,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.utils.data import DataLoader
 
 from .._pch import Exit, Job
-from ._files import sync_tree
+from ._files import checkpoint_folder, sync_tree
 from ._waits import mark_waits
 from .torch import _of_rank, _place, _random_state, _set_random_state, _shared_out, _write, batches
 
@@ -27,14 +27,15 @@ class PreemptionCallback(Callback):
     """Reports every step of the optimizer, and saves the agreed steps in `folder`, which all ranks must see.
 
     Each step has a folder of its own there, with the Trainer's checkpoint and every rank's random numbers (Python's,
-    torch's, and the current CUDA device's). Lightning does not save these numbers. Nothing is ever removed.
+    torch's, and the current CUDA device's). Lightning does not save these numbers. Nothing is ever removed. By default
+    the folder is checkpoint.dir of pchrun, without pchrun `checkpoints` in the working directory.
 
     When the job has to leave, fit() raises pch.Exit at the end of that batch, before any validation. A resumed epoch
     continues with its next batch if the loader has a state_dict, as ResumableLoader has.
     """
 
-    def __init__(self, job: Job, folder: "Union[str, os.PathLike[str]]") -> None:
-        self._job, self._folder, self._told = job, os.path.abspath(folder), job.resume_step
+    def __init__(self, job: Job, folder: "Optional[Union[str, os.PathLike[str]]]" = None) -> None:
+        self._job, self._folder, self._told = job, checkpoint_folder(folder), job.resume_step
         self._resumes = job.resume_path is not None
         mark_waits(job)  # before the Trainer wraps the model
 

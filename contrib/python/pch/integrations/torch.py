@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch: checkpoints of a plain training loop, alone, with DistributedDataParallel or sharded, that resume exactly.
 
-    checkpoint = Checkpoint(job, "/scratch/run7", model=model, optimizer=optimizer)
+    checkpoint = Checkpoint(job, model=model, optimizer=optimizer)
     checkpoint.load()
-    data = batches(loader, job.resume_step)
-    for step in job.steps(total, save=checkpoint.save):
-        train(next(data))
+    for epoch in range(epochs):
+        for batch in checkpoint.epoch(loader, epoch):
+            train(batch)
 
 A resumed run ends with the same weights as an uninterrupted run, bit by bit. That holds if the program's own operations
 are deterministic (see also Checkpoint.load).
 """
 
 import copy
+import itertools
 import os
 import random
 import warnings
@@ -28,6 +29,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from torch.utils.data.distributed import DistributedSampler
 
 from .._pch import Job
+from ._files import checkpoint_folder
 from ._waits import mark_waits
 
 __all__ = ["Checkpoint", "ShardedCheckpoint", "batches", "mark_waits"]
@@ -38,18 +40,19 @@ _SHARED = "shared.pt"
 class Checkpoint:
     """Saves parts that are equal on all ranks in `folder`, which all ranks must see. Each step has its own folder there.
 
+    folder: by default checkpoint.dir of pchrun; without pchrun the folder `checkpoints` in the working directory.
     A part has state_dict() and load_state_dict(): a model, an optimizer, a scheduler, a loss scaler. Rank 0 writes the
     parts; of a DistributedDataParallel it writes the model inside. Every rank writes the state of its random numbers
     (Python's, torch's, and the current CUDA device's). Nothing is ever removed from the folder.
     """
 
-    def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"], *, weights_only: bool = True,
+    def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None, *, weights_only: bool = True,
                  **parts: Any) -> None:
         """weights_only: as in torch.load. With False a part may hold any object, and loading may execute its code."""
         bad = [name for name, part in parts.items() if not hasattr(part, "load_state_dict")]
         if bad:
             raise TypeError(f"these have no load_state_dict: {', '.join(bad)}")
-        self._job, self._folder, self._weights_only = job, os.path.abspath(folder), weights_only
+        self._job, self._folder, self._weights_only = job, checkpoint_folder(folder), weights_only
         self._parts = {name: part.module if isinstance(part, DistributedDataParallel) else part
                        for name, part in parts.items()}
         mark_waits(job, *parts.values())
@@ -100,6 +103,20 @@ class Checkpoint:
             _set_random_state(self._read(path, _of_rank(rank))["random"])
         return job.resume_step
 
+    def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
+        """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
+
+        For a loop over epochs in which every step has one batch, and every epoch the same loader. Calls save() at the
+        agreed steps. A sampler with set_epoch gets the epoch. See batches() for the random numbers, and for how a
+        resume within an epoch loads.
+        """
+        count = len(loader)
+        trained = max(self._job.finished - number * count, 0)
+        if trained < count:
+            rest = itertools.islice(_epoch(loader, number, seed), trained, None)
+            for _, batch in zip(self._job.steps((number + 1) * count, save=self.save), rest):
+                yield batch
+
     def _save_shards(self, path: str) -> None:
         """Saves the state of which each rank has a part."""
 
@@ -119,7 +136,7 @@ class ShardedCheckpoint(Checkpoint):
     ranks. All ranks save and load together, at the agreed step. The other parts are as in Checkpoint.
     """
 
-    def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"], *, model: torch.nn.Module,
+    def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None, *, model: torch.nn.Module,
                  optimizer: torch.optim.Optimizer, weights_only: bool = True, **parts: Any) -> None:
         super().__init__(job, folder, weights_only=weights_only, **parts)
         self._model, self._optimizer = model, optimizer
@@ -154,23 +171,27 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
         raise ValueError("the loader has no batch")
     epoch, skipped = divmod(step, count)
     while True:
-        for told in (loader, *_samplers(loader)):
-            if hasattr(told, "set_epoch"):
-                told.set_epoch(epoch)
-        stream = torch.Generator().manual_seed(hash((seed, epoch, _place()[0])) & (2**63 - 1)).get_state()
-        iterator = None
-        for number in range(count):
-            own = torch.get_rng_state()
-            torch.set_rng_state(stream)
-            try:
-                iterator = iterator or iter(loader)
-                batch = next(iterator)
-                stream = torch.get_rng_state()
-            finally:
-                torch.set_rng_state(own)
-            if number >= skipped:
-                yield batch
+        yield from itertools.islice(_epoch(loader, epoch, seed), skipped, None)
         epoch, skipped = epoch + 1, 0
+
+
+def _epoch(loader: "DataLoader[Any]", epoch: int, seed: int) -> Iterator[Any]:
+    """The batches of one epoch, by a stream of random numbers of its own."""
+    for told in (loader, *_samplers(loader)):
+        if hasattr(told, "set_epoch"):
+            told.set_epoch(epoch)
+    stream = torch.Generator().manual_seed(hash((seed, epoch, _place()[0])) & (2**63 - 1)).get_state()
+    iterator = None
+    for _ in range(len(loader)):
+        own = torch.get_rng_state()
+        torch.set_rng_state(stream)
+        try:
+            iterator = iterator or iter(loader)
+            batch = next(iterator)
+            stream = torch.get_rng_state()
+        finally:
+            torch.set_rng_state(own)
+        yield batch
 
 
 def _samplers(loader: "DataLoader[Any]") -> Iterator[Any]:
