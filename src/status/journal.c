@@ -258,6 +258,7 @@ static void tell_cause(struct journal *journal, const struct core_report *r)
     writer_int(&w, "rank", r->first_cause.rank);
     writer_int(&w, "pid", r->first_cause.pid);
     writer_int(&w, "code", r->first_cause.code);
+    writer_int(&w, "last_step", (int64_t)r->last_step);
     writer_text(&w, "text", r->first_cause.text);
     journal_end(journal, &w);
 }
@@ -292,11 +293,14 @@ void journal_settle(struct journal *journal)
 void journal_exit(struct journal *journal, enum outcome outcome, int code, const char *why)
 {
     struct writer w;
+    struct core_report report;
     journal->is_dirty = true;
     journal_settle(journal);
+    core_report(journal->core, &report);
     journal_begin(journal, &w, "exit");
     writer_text(&w, "outcome", verdict_name(outcome));
     writer_int(&w, "exit_code", code);
+    writer_int(&w, "last_step", (int64_t)report.last_step);
     writer_text(&w, "text", why);
     journal_end(journal, &w);
     outfile_flush(&journal->out);

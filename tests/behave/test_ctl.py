@@ -431,7 +431,8 @@ def test_events_are_followed_and_kept(training, ctl):
     assert told[:3] == ["started", "state", "attached"] and told[-1] == "exit"
     assert [e["phase"] for e in events if e["event"] == "round"][-2:] == ["decided", "committed"]
     for name, key, value in (("notice", "source", "SIGTERM"), ("saved", "step", step),
-                             ("committed", "step", step), ("exit", "exit_code", PREEMPTED)):
+                             ("committed", "step", step), ("exit", "exit_code", PREEMPTED),
+                             ("exit", "last_step", step)):
         assert [event[key] for event in events if event["event"] == name] == [value], name
 
 

@@ -274,6 +274,8 @@ def test_ranks_resume_from_the_last_commit(training):
     report = resumed(t, 5, 9)
     assert (report["attempt"], report["steps"]["resumed"]) == (1, 5)
     t.complete(5)
+    events = [json.loads(line) for line in (t.dir / ".pchrun/events.0.jsonl").read_text().splitlines()]
+    assert {event["last_step"] for event in events if event["event"] == "failed"} == {8}
 
 
 @pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])

@@ -145,8 +145,9 @@ Test(journal, a_failure_and_the_end)
 {
     feed((struct event){.type = EV_CHILD_EXITED, .child = {.pid = 1000, .status = 7 << 8}});
     assert_told("failed", 1, "process 1000 ended with exit code 7");
+    assert_told("failed", 1, "\"last_step\": 0");
     journal_exit(&journal, OUTCOME_FAILED, 7, "why");
-    assert_told("exit", 1, "\"exit_code\": 7");
+    assert_told("exit", 1, "\"exit_code\": 7, \"last_step\": 0");
     cr_assert(strstr(line_of(journal.count - 1), "\"exit\""));
 }
 
