@@ -55,6 +55,13 @@ static struct shell_end run(struct config *config, unsigned closed)
     return shell_run(config, closed);
 }
 
+/* For a user who tries "pchrun" alone. */
+static const char what_to_type[] =
+    "pchrun runs a training command so that it survives preemption. Type:\n"
+    "  pchrun -- python train.py               start a program; -n 8 starts 8 ranks\n"
+    "  pchrun --drill 30s -- python train.py   try a preemption\n"
+    "  pchrun --help                           options; man pchrun has more\n";
+
 static struct shell_end load_and_run(char **argv)
 {
     struct shell_end end = {.code = EXIT_CANNOT_RUN};
@@ -73,7 +80,10 @@ static struct shell_end load_and_run(char **argv)
         end.code = EXIT_SUCCESS;
         break;
     case ARGS_BAD:
-        log_error(NULL, "%s", err.text);
+        if (argv[0] && !argv[1] && isatty(STDERR_FILENO))
+            fputs(what_to_type, stderr);
+        else
+            log_error(NULL, "%s", err.text);
         report_last_line(REPORT_TERMINATION_LOG, err.text);
         break;
     }

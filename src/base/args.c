@@ -127,10 +127,17 @@ static void print_words(const struct args *args, FILE *out)
     }
 }
 
-static void print_help(const struct args *args, FILE *out)
+static void print_usual_rows(const struct args *args, FILE *out)
 {
-    fputs(args->head, out);
-    print_words(args, out);
+    struct args_row row;
+    fprintf(out, "\nOptions used most:\n");
+    for (size_t i = 0; (row = args->row(i)).name; i++)
+        if (row.is_usual)
+            print_row(args, &row, out);
+}
+
+static void print_all_rows(const struct args *args, FILE *out)
+{
     struct args_row row;
     for (size_t i = 0; (row = args->row(i)).name; i++) {
         const char *title = args->title ? args->title(i) : i == 0 ? "Options" : NULL;
@@ -138,7 +145,14 @@ static void print_help(const struct args *args, FILE *out)
             fprintf(out, "\n%s:\n", title);
         print_row(args, &row, out);
     }
-    fprintf(out, "\n%s", args->tail);
+}
+
+static void print_help(const struct args *args, bool is_brief, FILE *out)
+{
+    fputs(args->head, out);
+    print_words(args, out);
+    (is_brief ? print_usual_rows : print_all_rows)(args, out);
+    fprintf(out, "\n%s", is_brief ? args->brief : args->tail);
 }
 
 bool args_flush(FILE *out, struct err *err)
@@ -146,10 +160,11 @@ bool args_flush(FILE *out, struct err *err)
     return (fflush(out) == 0 && !ferror(out)) || err_set(err, ERR_SYSTEM, errno, "cannot print it");
 }
 
-static bool args_print(const struct args *args, enum args_type what, FILE *out, struct err *err)
+static bool args_print(const struct args *args, enum args_type what, bool is_brief, FILE *out,
+                       struct err *err)
 {
     if (what == ARGS_HELP)
-        print_help(args, out);
+        print_help(args, is_brief, out);
     else if (what == ARGS_VERSION)
         fprintf(out, "%s %s\n", args->program, args->version);
     else
@@ -188,8 +203,8 @@ static bool unknown_flag(const struct args *args, const char *typed, struct err 
     if (nearest.name[0])
         return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; the nearest is %s", typed,
                        nearest.name);
-    return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; %s --help lists all flags", typed,
-                   args->program);
+    return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; %s --help%s lists all flags", typed,
+                   args->program, args->brief ? " all" : "");
 }
 
 static bool find_letter(const struct args *args, char letter, size_t *ret)
@@ -238,6 +253,21 @@ static bool take_next(struct scan *scan, const char *typed, const char *metavar,
     return true;
 }
 
+/* Prints what the row is for. An argument behind it counts only if it is a choice of the row. */
+static bool args_show(struct scan *scan, const struct args_row *row, const char *typed,
+                      const char *value, struct err *err)
+{
+    int choice;
+    struct err not_one;
+    bool has_choice = row->choices && (value || *scan->next);
+    if (has_choice && !value && value_choice(*scan->next, row->choices, &choice, &not_one))
+        value = *scan->next;
+    if (has_choice && value && !value_choice(value, row->choices, &choice, err))
+        return err_wrap(err, "%s", typed);
+    scan->is_over = scan->is_shown = true;
+    return args_print(scan->args, row->type, scan->args->brief && !value, scan->reading->out, err);
+}
+
 /* `value`: the text that is joined to the option, as in --n=4 or -n4; NULL: none. */
 static bool take_option(struct scan *scan, size_t i, const char *typed, const char *value,
                         struct err *err)
@@ -247,12 +277,10 @@ static bool take_option(struct scan *scan, size_t i, const char *typed, const ch
     scan->is_over = row.is_last;
     if (value && !row.metavar && row.type != ARGS_YES_NO)
         return err_set(err, ERR_USAGE, 0, "%s takes no value", typed);
+    if (row.type <= ARGS_LIST)
+        return args_show(scan, &row, typed, value, err);
     if (row.metavar && !value && !take_next(scan, typed, row.metavar, &value, err))
         return false;
-    if (row.type <= ARGS_LIST) {
-        scan->is_over = scan->is_shown = true;
-        return args_print(scan->args, row.type, scan->reading->out, err);
-    }
     if (row.type >= ARGS_TAKE)
         return scan->args->take(scan->reading->options, i, typed, value, err);
     return set_field(&row, value, (char *)scan->reading->options + row.offset, err) ||

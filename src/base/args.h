@@ -20,7 +20,7 @@
 
 /* The comment after each type says what it writes at `offset`. */
 enum args_type {
-    ARGS_HELP,    /* nothing: prints --help; the rest of argv is not read */
+    ARGS_HELP,    /* nothing: prints --help; the rest of argv is not read, but for a choice */
     ARGS_VERSION, /* nothing: prints the version; else as ARGS_HELP */
     ARGS_LIST,    /* nothing: prints the words; else as ARGS_HELP */
     ARGS_FLAG,    /* bool: true */
@@ -46,6 +46,7 @@ struct args_row {
     bool is_last;               /* the arguments after this option are not read */
     bool is_repeated;           /* it may be given several times */
     bool is_list;               /* its value is a list of `choices` */
+    bool is_usual;              /* it is in the short --help, too */
 };
 
 /* The first argument that is no option: a command of pchctl, or a source of pchrun-watch. */
@@ -58,7 +59,10 @@ struct args_word {
 
 struct args {
     const char *program, *version;
-    const char *head, *tail;          /* of --help */
+    const char *head, *tail; /* of --help */
+    /* The end of a short --help, which shows only the rows with is_usual: the others need the value
+     * of its row, "all". NULL: --help shows all rows. */
+    const char *brief;
     int left, right;                  /* columns of --help; right 0: no line breaks */
     struct args_row (*row)(size_t i); /* at most 64, if there are words */
     /* The heading above a row in --help; NULL: none. Without the function it is "Options". */

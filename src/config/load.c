@@ -43,11 +43,11 @@ struct flags {
     struct config *config;   /* gets the options; NULL: only parse them */
 };
 
-static const char *const manual_formats[] = {"mdoc", NULL};
+static const char *const manual_formats[] = {"mdoc", NULL}, *const helps[] = {"all", NULL};
 
 static const struct args_row specials[SPECIAL__COUNT] = {
-    [SPECIAL_CONFIG] = {"config", 'c', "FILE", "read this configuration file (also PCHRUN_CONFIG)",
-                        ARGS_TAKE},
+    [SPECIAL_CONFIG] = {"config", 'c', "FILE", "the configuration file (also PCHRUN_CONFIG)",
+                        ARGS_TAKE, .is_usual = true},
     [SPECIAL_VERBOSE] = {"verbose", 'v', NULL, "log more; may be repeated", ARGS_TAKE,
                          .is_repeated = true},
     [SPECIAL_QUIET] = {"quiet", 'q', NULL, "log less; may be repeated", ARGS_TAKE,
@@ -59,14 +59,14 @@ static const struct args_row specials[SPECIAL__COUNT] = {
     [SPECIAL_PRINT_OPTIONS] = {"print-options", 0, "FORMAT", "show the options as a manual: mdoc",
                                ARGS_TAKE, .choices = manual_formats, .is_last = true},
     [SPECIAL_MAKE_KEY] = {"make-key", 0, "FILE", "write a new key for cluster.key_file", ARGS_TAKE,
-                          .is_last = true},
-    [SPECIAL_DRILL] = {"drill", 0, "GRACE",
-                       "test how the job handles a notice that leaves this much time", ARGS_TIME,
-                       AT(drill_ns), false, NS_PER_S, DRILL_MAX_NS},
+                          .is_last = true, .is_usual = true},
+    [SPECIAL_DRILL] = {"drill", 0, "GRACE", "try a notice that leaves this much time", ARGS_TIME,
+                       AT(drill_ns), false, NS_PER_S, DRILL_MAX_NS, .is_usual = true},
     [SPECIAL_DOCTOR] = {"doctor", 0, NULL, "check this machine for problems; run nothing",
-                        ARGS_FLAG, AT(is_doctor)},
+                        ARGS_FLAG, AT(is_doctor), .is_usual = true},
     [SPECIAL_VERSION] = {"version", 'V', NULL, "show the version", ARGS_VERSION},
-    [SPECIAL_HELP] = {"help", 'h', NULL, "show this text", ARGS_HELP},
+    [SPECIAL_HELP] = {"help", 'h', "[all]", "show these options, or all of them", ARGS_HELP,
+                      .choices = helps, .is_usual = true},
 };
 
 /* The words that the value must be one of; NULL: other values are allowed. */
@@ -109,6 +109,7 @@ static struct args_row flags_row(size_t i)
         .also = option->also,
         .fallback = option->fallback,
         .is_list = is_list,
+        .is_usual = option->is_usual,
         .is_repeated = option->type == OPTION_NOTICES || option->type == OPTION_LIST ||
                        option->type == OPTION_SIGNALS};
 }
@@ -154,26 +155,25 @@ static bool flags_take(void *ctx, size_t row, const char *typed, const char *val
 const struct args flags_args = {
     .program = "pchrun",
     .version = PCHRUN_VERSION,
-    .head =
-        "Usage: pchrun [options] [--] command [argument ...]\n"
-        "\n"
-        "Run a training command so that it survives preemption: when notice comes, every process "
-        "of\n"
-        "the job saves the same step, and pchrun exits with 42, for the scheduler to start it "
-        "again.\n"
-        "\n"
-        "Examples:\n"
-        "  pchrun -- python train.py\n"
-        "  pchrun -n 8 --grace 110s --checkpoint-dir /scratch/run7 -- python train.py\n"
-        "  pchrun -c run7.json --node-rank 1 -- python train.py\n",
-    .tail =
-        "Every option --a-b-c is also the variable PCHRUN_A_B_C, and a key of the configuration "
-        "file;\n"
-        "a flag wins over a variable, a variable over the file, the file over the preset. TIME "
-        "is a\n"
-        "number and its unit: ms, s, m, h or d. See pchrun(1) and pchrun.json(5).\n",
-    .left = 38,
-    .right = 60,
+    .head = "Usage: pchrun [options] [--] command [argument ...]\n"
+            "\n"
+            "Run a training command so that it survives preemption: when notice comes, every\n"
+            "process of the job saves the same step. Then pchrun exits with 42, and the\n"
+            "scheduler starts the job again.\n"
+            "\n"
+            "Examples:\n"
+            "  pchrun -n 8 --checkpoint-dir run7 -- python train.py   8 ranks\n"
+            "  pchrun --instrument -- python train.py                 an unchanged program\n"
+            "  pchrun --drill 30s -- python train.py                  try a preemption\n"
+            "  pchrun --cluster-nodes n0,n1 --cluster-key-file key -n 8 -- python train.py\n",
+    .brief = "pchrun --help all has every option, man pchrun explains them, and pchctl status\n"
+             "shows a running job. TIME is a number and its unit: ms, s, m, h or d.\n",
+    .tail = "Every option --a-b-c is also the variable PCHRUN_A_B_C, and a key of the\n"
+            "configuration file. A flag wins over a variable, a variable over the file, the\n"
+            "file over the preset. TIME is a number and its unit: ms, s, m, h or d.\n"
+            "See pchrun(1) and pchrun.json(5).\n",
+    .left = 32,
+    .right = 47,
     .row = flags_row,
     .title = title_above,
     .foreign = option_of_torchrun,
@@ -364,7 +364,7 @@ static bool unknown_variable(const char *name, struct err *err)
     if (!nearest.name[0])
         return err_set(err, ERR_USAGE, 0,
                        "unknown environment variable %.80s; PCHRUN_* is reserved for "
-                       "configuration, and pchrun --help shows all options",
+                       "configuration, and pchrun --help all shows all options",
                        name);
     return err_set(err, ERR_USAGE, 0,
                    "unknown environment variable %.80s; the nearest is %s (PCHRUN_* is reserved "

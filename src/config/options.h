@@ -41,6 +41,7 @@ struct option {
     enum option_type type;
     bool is_nullable;           /* null (in flags and environment the word null) unsets it */
     bool is_binding;            /* must be equal on all nodes */
+    bool is_usual;              /* in the short --help, too */
     char letter;                /* short flag, 0: none */
     const char *also;           /* second name, as a flag: "node-rank"; NULL */
     size_t offset;              /* in struct config */

@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,41 @@ def test_what_only_shows_ends_with_0(world, option):
     """The text is on standard output, and nothing is started."""
     job = world.launch(option, code=0)
     assert job.out and not job.err
+
+
+def left_column(text):
+    return set(re.findall(r"^  (?:-\w, )?--(?:\[no-\])?([a-z-]+)", text, re.M))
+
+
+@pytest.mark.parametrize("program, width", [("pchrun", 80), ("pchctl", 100), ("pchrun-watch", 100)])
+def test_the_help_fits_one_screen(world, program, width):
+    """Only pchrun has more options than that: its --help has the usual ones, and says how to see all."""
+    path = Path(world.pchrun).with_name(program)
+    texts = [subprocess.run([path, *args], capture_output=True, text=True, check=True).stdout
+             for args in (["--help"], ["--help", "all"])]
+    assert len(texts[0].splitlines()) <= 40
+    assert max(map(len, texts[0].splitlines())) <= width
+    usual, known = map(left_column, texts)
+    assert len(usual) >= 10 and usual <= known
+    assert (usual < known) == (program == "pchrun") == ("--help all" in texts[0])
+
+
+def test_the_manual_describes_the_options_of_the_short_help(world):
+    manual = (Path(__file__).parents[2] / "man" / "pchrun.1").read_text()
+    described = manual.partition(".Sh OPTIONS")[2].partition("\n.Sh ")[0]
+    named = set(re.findall(r"Fl -([a-z][a-z-]+)", described))
+    assert left_column(world.launch("--help", code=0).out) - named == set()
+
+
+def test_pchrun_alone_on_a_terminal_says_what_to_type(world, terminal):
+    """Elsewhere, as in a script, it is an error of one line."""
+    alone = terminal()
+    assert alone.finish() == 125
+    said = alone.text.splitlines()
+    assert 3 <= len(said) <= 4 and max(map(len, said)) <= 80
+    assert "pchrun -- python train.py" in alone.text and "pchrun --help" in alone.text
+    job = world.launch(code=125)
+    assert len(job.err_lines) == 1 and "no command is given" in job.err
 
 
 @pytest.mark.parametrize("code", [0, 42, 43, 125, 126, 127])

@@ -134,7 +134,7 @@ def test_pages_name_what_there_is(world):
     used = {name for folder in FOLDERS for path in (CONTRIB / folder).iterdir()
             for name in re.findall(r"\bPCHRUN_[A-Z_]*[A-Z]\b", path.read_text())}
     assert used and used <= known, used - known
-    helped = "".join(subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    helped = "".join(subprocess.run([program, "--help", "all"], capture_output=True, text=True, check=True).stdout
                      for program in (world.pchrun, os.environ["PCHCTL"]))
     flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped))
     others = {"nodes", "gpus-per-node", "cpus-per-task", "job-name", "signal", "open-mode", "no-requeue", "now",

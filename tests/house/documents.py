@@ -129,7 +129,7 @@ def main():
     schema = json.loads(schema.stdout)
     known = set(settings(schema))
     faults += exit_codes(readme, texts["man/pchrun.1"], schema)
-    helped = subprocess.run([pchrun, "--help"], text=True, capture_output=True, check=True)
+    helped = subprocess.run([pchrun, "--help", "all"], text=True, capture_output=True, check=True)
     flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped.stdout))
     for name, text in texts.items():
         faults += [*places_exist(name, text), *settings_exist(name, text, known, flags)]

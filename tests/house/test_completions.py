@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_completions: what bash, zsh and fish offer after pchrun, pchctl and pchrun-watch.
 
-The expected words come from the programs: from --help and from the schema. COMPLETIONS is the build's folder
+The expected words come from the programs: from --help all and from the schema. COMPLETIONS is the build's folder
 of completions; PCHRUN, PCHCTL and PCHRUN_WATCH are the programs.
 """
 
@@ -23,14 +23,14 @@ def said(program, *arguments):
 
 
 def flags_of(program):
-    """Every name in the left column of --help, and every name after "also"."""
+    """Every name in the left column of --help all, and every name after "also"."""
     names = set()
-    for row in said(program, "--help").split("\n"):
+    for row in said(program, "--help", "all").split("\n"):
         left = re.match(r"  (?=-)(?:-(\w), )?--(\[no-\])?([a-z-]+)", row)
         if left:
             letter, no, name = left.groups()
             names |= {f"--{name}"} | ({f"-{letter}"} if letter else set()) | ({f"--no-{name}"} if no else set())
-    text = re.sub(r"\s+", " ", said(program, "--help"))
+    text = re.sub(r"\s+", " ", said(program, "--help", "all"))
     return names | set(re.findall(r"; also (--[a-z-]+)", text))
 
 
@@ -98,7 +98,7 @@ def test_other_values(offers):
     lines = ["pchrun --save-signal ", "pchrun --notices gce,az", "pchrun -c train", "pchrun --config=train",
              "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun --print-options ",
              "pchrun-watch --log-format ", "pchrun-watch --mild ", "pchctl --run-dir tr",
-             "pchrun --preset sge,unr"]
+             "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h "]
     answers = dict(zip(lines, offers(*lines)))
     of = {line: {word.rpartition(",")[2] for word in words(offered, line)} for line, offered in answers.items()}
     assert {"USR1", "TERM"} <= of[lines[0]]
@@ -110,6 +110,7 @@ def test_other_values(offers):
     assert of[lines[7]] == {"text", "json"}
     assert of[lines[8]] == {"log", "checkpoint"}
     assert of[lines[10]] == {"unreliable"}
+    assert of[lines[11]] == of[lines[12]] == {"all"}
 
 
 def test_nothing_is_offered_for_a_time_or_a_name(offers):

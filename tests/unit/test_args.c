@@ -24,13 +24,16 @@ struct options {
 
 static const char *const colours[] = {"red", "green", NULL};
 
+static const char *const helps[] = {"all", NULL};
+
 static struct args_row row(size_t i)
 {
     static const struct args_row rows[] = {
-        {"help", 'h', NULL, "this text", ARGS_HELP},
+        {"help", 'h', "[all]", "this text", ARGS_HELP, .choices = helps, .is_usual = true},
         {"loud", 'l', NULL, "say more", ARGS_FLAG, AT(is_loud)},
         {"fast", 'f', NULL, "take less time", ARGS_FLAG, AT(is_fast), true},
-        {"text", 't', "TEXT", "a text", ARGS_TEXT, AT(text), .max = 5, .also = "words"},
+        {"text", 't', "TEXT", "a text", ARGS_TEXT, AT(text), .max = 5, .also = "words",
+         .is_usual = true},
         {"number", 'n', "N", "a number", ARGS_NUMBER, AT(number), .max = 9, .fallback = "3"},
         {"colour", 0, "WORD", "a colour", ARGS_CHOICE, AT(colour), .choices = colours},
         {"time", 0, "TIME", "a time", ARGS_TIME, AT(time_ns), false, NS_PER_S, 60 * NS_PER_S},
@@ -54,16 +57,16 @@ static bool take(void *options, size_t i, const char *typed, const char *value, 
     return true;
 }
 
-static const struct args args = {.program = "probe",
-                                 .version = "1.2",
-                                 .head = "Usage: probe\n\nWords:\n",
-                                 .tail = "The end.\n",
-                                 .left = 20,
-                                 .right = 12,
-                                 .row = row,
-                                 .word = word,
-                                 .word_kind = "word",
-                                 .take = take};
+static struct args args = {.program = "probe",
+                           .version = "1.2",
+                           .head = "Usage: probe\n\nWords:\n",
+                           .tail = "The end.\n",
+                           .left = 20,
+                           .right = 12,
+                           .row = row,
+                           .word = word,
+                           .word_kind = "word",
+                           .take = take};
 
 /* The results of the last line. */
 static struct options got;
@@ -142,7 +145,7 @@ Test(args, help)
                            "  stay [PATH]        stays\n"
                            "  rest               rests\n"
                            "\nOptions:\n"
-                           "  -h, --help        this text\n"
+                           "  -h, --help [all]  this text\n"
                            "  -l, --loud        say more\n"
                            "  -f, --fast        take less\n"
                            "                    time (go)\n"
@@ -159,4 +162,44 @@ Test(args, help)
     cr_expect_eq(read_line("--help", full), ARGS_BAD);
     cr_expect(err.code == ERR_SYSTEM && strstr(err.text, "cannot print it"));
     fclose(full);
+}
+
+/* The options and the end of the help that the line prints; the caller frees *text. */
+static const char *options_shown(const char *line, char **text)
+{
+    size_t size;
+    FILE *out = open_memstream(text, &size);
+    cr_assert(out);
+    cr_assert_eq(read_line(line, out), ARGS_SHOWN, "%s", err.text);
+    fclose(out);
+    return strstr(*text, "\nOptions");
+}
+
+/* A program with many options shows the usual ones, unless it is asked for all. */
+Test(args, short_help)
+{
+    static const struct {
+        const char *line;
+        bool is_all;
+    } lines[] = {
+        {"--help", false},    {"-h --text", false},  {"--help go all", false}, {"--help all", true},
+        {"--help=all", true}, {"-lh all --x", true}, {"-hall", true},
+    };
+    args.brief = "Ask for all.\n";
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        char *text;
+        const char *shown = options_shown(lines[i].line, &text);
+        cr_expect_eq(!strcmp(shown, "\nOptions used most:\n"
+                                    "  -h, --help [all]  this text\n"
+                                    "  -t, --text TEXT   a text; also\n"
+                                    "                    --words\n"
+                                    "\nAsk for all.\n"),
+                     !lines[i].is_all, "%s: %s", lines[i].line, shown);
+        cr_expect_eq(strstr(shown, "--loud") && strstr(shown, "The end."), lines[i].is_all);
+        free(text);
+    }
+    cr_expect_eq(read_line("--help=most", stdout), ARGS_BAD);
+    cr_expect_str_eq(err.text, "--help: \"most\" is not one of all");
+    cr_expect_eq(read_line("stay --elsewhere", stdout), ARGS_BAD);
+    cr_expect_str_eq(err.text, "unknown flag --elsewhere; probe --help all lists all flags");
 }

@@ -350,7 +350,7 @@ static const struct bad flags[] = {
     {"--no-grace x", "unknown flag --no-grace; the nearest is --grace"},
     {"--no-checkpoint-share x",
      "unknown flag --no-checkpoint-share; the nearest is --no-checkpoint-shared"},
-    {"--foo x", "unknown flag --foo; pchrun --help lists all flags"},
+    {"--foo x", "unknown flag --foo; pchrun --help all lists all flags"},
     {"--grace 999999999999d x", "--grace: \"999999999999d\" is out of range (0s to 7d)"},
     {"-n 99999999999999999999 x", "-n: 99999999999999999999 is out of range (1 to 256)"},
     {"--signals BLAH=preempt x", "--signals: \"BLAH\" is not a signal; write a name, such as TERM"},
@@ -377,7 +377,7 @@ static const struct bad flags[] = {
     {"-n= x", "-n: =" NO_COUNT},
     {"-n0 x", "-n: 0 is out of range (1 to 256)"},
     {"--procs-count 257 x", "--procs-count: 257 is out of range (1 to 256)"},
-    {"--help=x", "--help takes no value"},
+    {"--help=x", "--help: \"x\" is not one of all"},
     {"--no-cluster-insecure=false x", "--no-cluster-insecure takes no value"},
     {"--cluster-insecure=maybe x", "--cluster-insecure: \"maybe\" is neither true nor false"},
     {"--save-train-on=maybe x", "--save-train-on: \"maybe\" is neither true nor false nor auto"},
@@ -422,11 +422,11 @@ static const struct bad variables[] = {
     {"PCHRUN_GRCE=1s", "unknown environment variable PCHRUN_GRCE; the nearest is PCHRUN_GRACE "
                        "(PCHRUN_* is reserved for configuration)"},
     {"PCHRUN_=1", "unknown environment variable PCHRUN_; PCHRUN_* is reserved for configuration, "
-                  "and pchrun --help shows all options"},
+                  "and pchrun --help all shows all options"},
     {"PCHRUN_PORT=1", "unknown environment variable PCHRUN_PORT; the nearest is "
                       "PCHRUN_CLUSTER_PORT (PCHRUN_* is reserved for configuration)"},
     {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; PCHRUN_* is reserved for "
-                         "configuration, and pchrun --help shows all options"},
+                         "configuration, and pchrun --help all shows all options"},
     {"PCHRUN_GRACE=soon", "PCHRUN_GRACE: \"soon\" is not a duration; write a number and its unit "
                           "(ms, s, m, h or d), as in \"25s\""},
     {"PCHRUN_GRACE=", "PCHRUN_GRACE: \"\" is not a duration; write a number and its unit (ms, s, "
@@ -524,6 +524,6 @@ Test(config_bad, control_characters_are_not_repeated)
     folder_put("c.json", "{\"\\u001b[31m\": 1}");
     expect_bad("-c c.json x", "",
                "c.json: unknown key \"?[31m\"; pchrun --print-config shows all keys");
-    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help lists all flags");
+    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help all lists all flags");
     expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -g -h -n -q -v");
 }
