@@ -7,6 +7,7 @@ from spack.package import *
 class Pchrun(MesonPackage):
     """Runs a training command that survives preemption: every rank saves one agreed step, and the job resumes there."""
 
+    homepage = "https://pchrun.example"
     git = "file:///path/to/a/clone/of/pchrun"
 
     license("Apache-2.0")

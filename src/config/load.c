@@ -171,7 +171,7 @@ const struct args flags_args = {
     .tail = "Every option --a-b-c is also the variable PCHRUN_A_B_C, and a key of the\n"
             "configuration file. A flag wins over a variable, a variable over the file, the\n"
             "file over the preset. TIME is a number and its unit: ms, s, m, h or d.\n"
-            "See pchrun(1) and pchrun.json(5).\n",
+            "See pchrun(1) and pchrun.json(5). Report faults at\n" PCHRUN_BUGS "\n",
     .left = 32,
     .right = 47,
     .row = flags_row,

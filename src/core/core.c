@@ -100,7 +100,8 @@ static void settle(struct core *core)
         is_quiet = true;
         if (i == ROUNDS_MAX) {
             out_log(&core->out, LOG_ERROR, "bug",
-                    "this pchrun sends itself messages without end; please report this");
+                    "this pchrun sends itself messages without end; please report it at %s",
+                    PCHRUN_BUGS);
             return;
         }
         end_for_broken(core);

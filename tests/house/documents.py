@@ -24,8 +24,8 @@ DESIGN_LINES_MAX = 350
 README_PARTS = ["pchrun", "Eight lines of Python", "A preemption, tried", "Several nodes", "Slurm and Kubernetes",
                 "Failures", "Limits", "Exit codes", "Beside others", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
-OTHERS_FLAGS = {"acknowledge", "cflags", "full", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
-                "open-mode", "shared", "signal"}
+OTHERS_FLAGS = {"acknowledge", "armor", "atomic", "cflags", "detach-sign", "full", "kill-on-bad-exit", "libs", "long",
+                "newversion", "nodes", "ntasks-per-node", "only", "open-mode", "release", "shared", "signal"}
 
 LOOP = """#include <pch.h>
 uint64_t load_checkpoint(const char *path);
@@ -120,7 +120,8 @@ def main():
     pchrun = usr / "bin/pchrun"
     if not pchrun.exists():
         sys.exit(f"{pchrun} does not exist: the documents cannot be checked")
-    texts = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md", "DESIGN.md", "man/pchrun.1")}
+    names = ("README.md", "CONTRIBUTING.md", "DESIGN.md", "SECURITY.md", "man/pchrun.1")
+    texts = {name: (ROOT / name).read_text() for name in names}
     readme = texts["README.md"]
     faults = [*readme_shape(readme), *readme_code(readme, usr / "include"), *readme_config(readme, pchrun)]
     if texts["DESIGN.md"].count("\n") > DESIGN_LINES_MAX:

@@ -251,6 +251,79 @@ def test_recipe(name):
     assert set(re.findall(r"-D(\w+)=", (CONTRIB / "packages" / name).read_text())) <= options | {"buildtype", "c_args"}
 
 
+# A line with an address: its file, what it looks like, and which address it has.
+ADDRESSES = [
+    ("debian/control", r"Maintainer: (.*)", "maintainer"),
+    ("debian/control", r"Homepage: (.*)", "homepage"),
+    ("debian/changelog", r" -- (.*?)  \w+, .*", "maintainer"),
+    ("debian/copyright", r"Upstream-Contact: (.*)", "maintainer"),
+    ("debian/copyright", r"Source: (.*)", "homepage"),
+    ("contrib/packages/pchrun.spec", r"URL: *(.*)", "homepage"),
+    ("contrib/packages/pchrun.spec", r"\* \w+ \w+ \d+ \d+ (.*) - [\d.]+-\d+", "maintainer"),
+    ("contrib/packages/easybuild.eb", r"homepage = '(.*)'", "homepage"),
+    ("contrib/packages/conda.yaml", r"  homepage: (.*)", "homepage"),
+    ("contrib/packages/spack.py", r'    homepage = "(.*)"', "homepage"),
+    ("contrib/python/pyproject.toml", r'Homepage = "(.*)"', "homepage"),
+    ("contrib/python/pyproject.toml", r'Issues = "(.*)"', "issues page"),
+    ("contrib/python/pyproject.toml", r'maintainers = \[\{name = "(.*)", email = "(.*)"\}\]', "maintainer"),
+    ("SECURITY.md", r"Write to (<.*>)\. .*", "mail address"),
+]
+
+
+VERSIONS = [
+    ("NEWS.md", r"## ([\d.]+) \(.*\)"),
+    ("debian/changelog", r"pchrun \(([\d.]+)\) .*"),
+    ("contrib/python/pyproject.toml", r'version = "([\d.]+)"'),
+]
+
+
+@pytest.mark.parametrize("name, pattern", VERSIONS)
+def test_the_newest_version_is_that_of_meson_build(name, pattern):
+    [newest, *_] = re.findall(f"^{pattern}$", (ROOT / name).read_text(), re.M)
+    assert newest == re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text())[1]
+
+
+def home(text):
+    """The addresses of a meson.build."""
+    known = {name: re.search(rf"^{name} = '(.*)'$", text, re.M)[1] for name in ("homepage", "maintainer")}
+    known["issues page"] = known["homepage"] + "/issues"
+    known["mail address"] = re.search("<.*>", known["maintainer"])[0]
+    return known
+
+
+def address_faults(known):
+    """Each line that has another address. The first line of its kind counts: a changelog begins with the newest."""
+    for name, pattern, kind in ADDRESSES:
+        lines = (ROOT / name).read_text().splitlines()
+        found = [(number, match) for number, line in enumerate(lines, 1) if (match := re.fullmatch(pattern, line))]
+        if not found:
+            yield f"{name}: no line has the {kind}, as in {pattern}"
+            continue
+        number, match = found[0]
+        has = match[1] if match.lastindex == 1 else f"{match[1]} <{match[2]}>"
+        if has != known[kind]:
+            yield f"{name}:{number}: the {kind} is {has}; meson.build has {known[kind]}"
+
+
+def test_every_address_is_that_of_meson_build():
+    assert list(address_faults(home((ROOT / "meson.build").read_text()))) == []
+
+
+def test_a_new_address_names_every_line_to_change():
+    new = home("homepage = 'https://new.test'\nmaintainer = 'N <n@new.test>'\n")
+    faults = list(address_faults(new))
+    assert len(faults) == len(ADDRESSES)
+    assert all(re.match(rf"{re.escape(name)}:\d+: ", fault) for fault, (name, _, _) in zip(faults, ADDRESSES))
+
+
+def test_no_other_file_has_a_placeholder():
+    found = subprocess.run(["git", "grep", "-lF", "pchrun" + ".example"], cwd=ROOT, text=True, capture_output=True,
+                           check=False)
+    if found.returncode > 1:
+        pytest.skip("this is no repository of git")
+    assert set(found.stdout.split()) <= {name for name, _, _ in ADDRESSES} | {"meson.build"}
+
+
 def test_aws_batch_names_who_reads_the_secrets():
     """AWS Batch starts a container with secrets only if it has an execution role."""
     document = json.loads((CONTRIB / "aws-batch/multi-node.json").read_text())

@@ -665,6 +665,8 @@ Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
     assert_acts(&walks[1], "gate open"); /* node 1 has no record of the save */
     deliver();
     assert_said(&walks[0], "failed: node 1: this is a fault of pchrun: promise 1");
+    assert_said(&walks[0],
+                "Please report it at " PCHRUN_BUGS ", with the lines \"bug\" of this node's log");
     written(&walks[0], EV_PREPARED);
     exits(&walks[0], SIGTERM);
     line_closes(&walks[0], true);

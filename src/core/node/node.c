@@ -59,8 +59,8 @@ void node_break(struct node *node, int promise)
     struct node_fault fault = {.kind = FAULT_BROKEN, .rank = -1, .code = EXIT_OWN_ERROR};
     snprintf(fault.text, sizeof fault.text,
              "this is a fault of pchrun: promise %d of its design was broken, so nothing more is "
-             "committed. Please report it, with the lines \"bug\" of this node's log",
-             promise);
+             "committed. Please report it at %s, with the lines \"bug\" of this node's log",
+             promise, PCHRUN_BUGS);
     node_record_fault(node, &fault);
     if (!node->uplink.was_welcome)
         node_stop_alone(node, OUTCOME_FAILED, fault.code, fault.text);
