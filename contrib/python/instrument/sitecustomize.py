@@ -27,7 +27,7 @@ def _hook(name):
         from pch import _instrument
     except ImportError as error:
         _say("--instrument does nothing: %s cannot import the package pch (%s); install it there, by "
-             "`pip install` of pchrun's contrib/python" % (sys.executable, error))
+             "`pip install pchrun`" % (sys.executable, error))
         return
     _instrument.hook(name)
 
