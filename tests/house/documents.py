@@ -4,8 +4,8 @@
 
 usage: documents.py USR     the usr folder of an installation, as `meson install` made it
 
-README has the right length and order of parts; DESIGN is not too long. Its C compiles against the installed pch.h, and the installed
-pchrun accepts its JSON. All files, settings and flags that the pages name exist; the settings are those of the
+README has the right parts in their order; DESIGN is not too long. README's C compiles against the installed pch.h, the
+installed pchrun accepts its JSON, and its difference is a short one between two programs. All files, settings and flags that the pages name exist; the settings are those of the
 schema that pchrun prints. Both tables of exit codes have the same rows, with the default codes. Prints each
 fault; the exit status is 1 if there is one.
 """
@@ -19,10 +19,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-README_LINES_MAX = 130
+README_ADDED_MAX = 8  # a difference that a reader takes in at once
 DESIGN_LINES_MAX = 350
-README_PARTS = ["pchrun", "Eight lines of Python", "A preemption, tried", "Several nodes", "Slurm and Kubernetes",
-                "Failures", "Limits", "Exit codes", "Beside others", "Try it, test it"]
+README_PARTS = ["pchrun", "Install", "The difference", "Without any change", "A preemption, tried", "Several nodes", "Slurm",
+                "Kubernetes", "When something fails", "Instead of", "Limits", "Exit codes", "In C",
+                "Try it, test it", "Read on"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"acknowledge", "armor", "atomic", "cflags", "detach-sign", "full", "kill-on-bad-exit", "libs", "long",
                 "newversion", "nodes", "ntasks-per-node", "only", "open-mode", "release", "shared", "signal"}
@@ -44,12 +45,26 @@ def block(text, language):
 
 
 def readme_shape(readme):
-    lines = readme.count("\n")
-    if lines > README_LINES_MAX:
-        yield f"README.md has {lines} lines, more than {README_LINES_MAX}"
     parts = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", readme, flags=re.S | re.M), re.M)
     if parts != README_PARTS:
         yield f"README.md has the parts {parts}, not {README_PARTS}"
+
+
+def both_sides(difference):
+    """(the program before, the program after) of a difference that shows the whole program."""
+    lines = difference.splitlines(keepends=True)
+    return ["".join(line[1:] for line in lines if line[0] != sign) for sign in "+-"]
+
+
+def readme_difference(readme):
+    added = re.findall(r"^\+.", block(readme, "diff"), re.M)
+    if len(added) > README_ADDED_MAX:
+        yield f"README.md's difference adds {len(added)} lines, more than {README_ADDED_MAX}"
+    for program in both_sides(block(readme, "diff")):
+        try:
+            compile(program, "train.py", "exec")
+        except SyntaxError as error:
+            yield f"README.md's difference is not Python on both sides: {error}"
 
 
 def readme_code(readme, include):
@@ -123,7 +138,7 @@ def main():
     names = ("README.md", "CONTRIBUTING.md", "DESIGN.md", "SECURITY.md", "man/pchrun.1")
     texts = {name: (ROOT / name).read_text() for name in names}
     readme = texts["README.md"]
-    faults = [*readme_shape(readme), *readme_code(readme, usr / "include"), *readme_config(readme, pchrun)]
+    faults = [*readme_shape(readme), *readme_difference(readme), *readme_code(readme, usr / "include"), *readme_config(readme, pchrun)]
     if texts["DESIGN.md"].count("\n") > DESIGN_LINES_MAX:
         faults.append(f"DESIGN.md has more than {DESIGN_LINES_MAX} lines")
     schema = subprocess.run([pchrun, "--print-schema"], text=True, capture_output=True, check=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks contrib's files for schedulers. Manifests fit the schemas in tests/house/schemas. Scripts are shell and
-end in exec. Each README names all files of its folder. tests/behave/test_schedulers.py runs the scripts."""
+"""Checks contrib's files for schedulers, and README's. Manifests fit the schemas in tests/house/schemas. Scripts are shell
+and end in exec. Each README names all files of its folder. tests/behave/test_schedulers.py runs the scripts."""
 
 import ast
 import copy
@@ -14,6 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+
+from documents import block
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIB = ROOT / "contrib"
@@ -37,7 +39,8 @@ def manifests():
         yield path.name, "task", yaml.safe_load(path.read_text())
 
 
-MANIFESTS = list(manifests())
+README = (ROOT / "README.md").read_text()
+MANIFESTS = [*manifests(), ("README.md", "Job", yaml.safe_load(block(README, "yaml")))]
 
 
 def faults(kind, document):
@@ -86,13 +89,15 @@ def test_schema_sees_what_does_not_belong(name, kind, document):
     assert seen
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_script_is_shell_and_ends_in_exec(path):
+@pytest.mark.parametrize("name, text", [*((path.name, path.read_text()) for path in SCRIPTS),
+                                        ("README.md", block(README, "sh"))],
+                         ids=lambda value: value.partition("\n")[0])
+def test_script_is_shell_and_ends_in_exec(name, text):
     """The scheduler signals the script's process and takes its exit status. A shell that stays in between
     would take both (contrib/slurm/README.md)."""
-    shell = "bash" if "bash" in path.read_text().splitlines()[0] else "sh"
-    subprocess.run([shell, "-n", path], check=True)
-    code = re.sub(r"^\s*#.*", "", path.read_text(), flags=re.M)
+    shell = "bash" if "bash" in text.splitlines()[0] else "sh"
+    subprocess.run([shell, "-n"], input=text, text=True, check=True)
+    code = re.sub(r"^\s*#.*", "", text, flags=re.M)
     code = re.sub(r"'[^']*'", "''", code.replace("\\\n", " "))  # an argument may be a script itself
     last = code.split("\n")[-2]
     assert re.search(r"(^|&& )exec ", last), last

@@ -193,8 +193,10 @@ def test_stray_is_named_and_ended(script):
 def test_documents_faults_are_found():
     readme = (documents.ROOT / "README.md").read_text()
     assert not list(documents.readme_shape(readme))
-    assert list(documents.readme_shape(readme + "\n" * documents.README_LINES_MAX))
-    assert list(documents.readme_shape(readme.replace("## Failures", "## Faults")))
+    assert list(documents.readme_shape(readme.replace("## Exit codes", "## Codes")))
+    assert not list(documents.readme_difference(readme))
+    assert list(documents.readme_difference(readme.replace("+job.done()", "+job.done()\n" * 8)))
+    assert list(documents.readme_difference(readme.replace("+job.done()", "+job.done(")))
     include = documents.ROOT / "include"
     assert not list(documents.readme_code(readme, include))
     assert list(documents.readme_code(readme.replace("pch_saved(job, step, path)", "pch_saved(job)"), include))

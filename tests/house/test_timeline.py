@@ -4,6 +4,7 @@ that happened, no two of its texts overlap, and a damaged journal is named, not 
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -54,6 +55,13 @@ def test_the_picture_is_the_one_of_the_journal(drawn):
     """After a change of the drawing: docs/timeline.py draw."""
     assert (ROOT / "docs/timeline.svg").read_text() == drawn
     assert len(drawn) < 40_000 and "<script" not in drawn and "http" not in drawn.replace(SVG[1:-1], "")
+
+
+def test_readme_s_caption_is_true():
+    readme = (ROOT / "README.md").read_text()
+    lost = [life.lost for life in lives()[:-1]]
+    assert lost == [0, int(re.search(r"(\d+) at the crash", readme)[1]), 0]
+    assert f"{lost[1]} steps are trained again" in readme
 
 
 def test_it_shows_what_happened(drawn):
