@@ -29,7 +29,7 @@ KINDS = {"started", "attached", "notice", "round", "committed", "failed", "exit"
 
 
 class Fault(Exception):
-    """What is wrong, in a line for the user."""
+    """The fault, in a line for the user."""
 
 
 # --- the job ---

@@ -36,7 +36,7 @@ try_in_c() {
     LD_LIBRARY_PATH=$examples contrib/quickstart.sh --programs "$examples"
 }
 
-# start NAME NODES: the nodes of a job that trains the first program of the package's page.
+# start NAME NODES: the nodes of a job that trains the program of the plain loop's page.
 start() {
     local name=$1 count=$2 rank nodes=()
     for ((rank = 0; rank < count; rank++)); do
@@ -44,7 +44,7 @@ start() {
     done
     pids=()
     for ((rank = 0; rank < count; rank++)); do
-        CHECKPOINTS=/root/run/$count.d pchrun --job "nodes-$count" --cluster-nodes "$(IFS=, && echo "${nodes[*]}")" \
+        pchrun --job "nodes-$count" --cluster-nodes "$(IFS=, && echo "${nodes[*]}")" \
             --node-rank "$rank" --cluster-key-file /root/run/key --checkpoint-dir "/root/run/$count.d" --no-save-train-on -v -- \
             python train.py >"/root/run/$name-$count.$rank.log" 2>&1 &
         pids+=($!)
@@ -73,9 +73,9 @@ try_in_python() {
     local count want
     mkdir -p /root/run
     pchrun --make-key /root/run/key >/root/run/key.log
-    sed -n '/^```python$/,/^```$/p' contrib/python/README.md | sed '1d;/^```$/,$d' >/root/run/train.py
+    sed -n '/^```python$/,/^```$/p' docs/python/loop.md | sed '1d;/^```$/,$d' >/root/run/train.py
     cd /root/run
-    want=$(CHECKPOINTS=/root/run python train.py | tail -n 1)
+    want=$(python train.py | tail -n 1)
     for count in 1 2; do # nodes
         mkdir "$count.d"
         start first "$count"

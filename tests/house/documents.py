@@ -6,8 +6,8 @@ usage: documents.py USR     the usr folder of an installation, as `meson install
 
 README has the right parts in their order; DESIGN is not too long. README's C compiles against the installed pch.h, the
 installed pchrun accepts its JSON, and its difference is a short one between two programs. All files, settings and flags that the pages name exist; the settings are those of the
-schema that pchrun prints. Both tables of exit codes have the same rows, with the default codes. Prints each
-fault; the exit status is 1 if there is one.
+schema that pchrun prints. Both tables of exit codes have the same rows, with the default codes. The links of these pages,
+of docs and of contrib lead somewhere. Prints each fault; the exit status is 1 if there is one.
 """
 
 import json
@@ -24,7 +24,7 @@ DESIGN_LINES_MAX = 350
 README_PARTS = ["pchrun", "Install", "The difference", "Without any change", "A preemption, tried", "Several nodes", "Slurm",
                 "Kubernetes", "When something fails", "Instead of", "Limits", "Exit codes", "In C",
                 "Try it, test it", "Read on"]
-PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
+PLACES = r"(?:src|include|tests|man|contrib|docs)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"acknowledge", "armor", "atomic", "cflags", "detach-sign", "full", "kill-on-bad-exit", "libs", "long",
                 "newversion", "nodes", "ntasks-per-node", "only", "open-mode", "release", "shared", "signal"}
 
@@ -94,6 +94,20 @@ def places_exist(name, text):
             yield f"{name} names {place}, which does not exist"
 
 
+def headings(page):
+    """The anchors of a page, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.M)}
+
+
+def links_lead(page, text):
+    for link in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            yield f"{page.relative_to(ROOT)} has a link to {link}, which does not exist"
+
+
 def settings(schema, prefix=""):
     """Every key of the configuration, "a.b_c"."""
     for name, value in schema.get("properties", {}).items():
@@ -103,7 +117,7 @@ def settings(schema, prefix=""):
 
 def settings_exist(name, text, known, flags):
     groups = {key.split(".")[0] for key in known if "." in key}
-    for key in sorted(set(re.findall(r"\b([a-z]+\.[a-z_]+)\b", text))):
+    for key in sorted(set(re.findall(r"\b([a-z]+\.[a-z_]+)\b(?!\()", text))):
         if key.split(".")[0] in groups and key not in known:
             yield f"{name} names the setting {key}, which does not exist"
     for flag in sorted(set(re.findall(r"(?:[ `(]-|Fl )-([a-z][a-z-]+)", text)) - OTHERS_FLAGS):
@@ -149,6 +163,9 @@ def main():
     flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped.stdout))
     for name, text in texts.items():
         faults += [*places_exist(name, text), *settings_exist(name, text, known, flags)]
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("contrib/**/*.md")]:
+        name, text = str(page.relative_to(ROOT)), page.read_text()
+        faults += [*links_lead(page, text), *([] if name in texts else places_exist(name, text))]
     print("\n".join(faults) or "the documents agree with the programs in all that is checked")
     return 1 if faults else 0
 

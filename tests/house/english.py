@@ -78,7 +78,7 @@ def riddles(name, text):
 
 def tree(root):
     """(name, text) of each file that is searched."""
-    for part in ("src", "include", "man", "contrib", "tests", "debian", ".ci"):
+    for part in ("src", "include", "man", "contrib", "docs", "tests", "debian", ".ci"):
         for path in sorted((root / part).rglob("*")):
             name = path.relative_to(root).as_posix()
             if path.is_file() and not IGNORED & set(path.parts) and path.name.rpartition(".")[2] in KINDS:

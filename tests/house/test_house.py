@@ -202,6 +202,9 @@ def test_documents_faults_are_found():
     assert list(documents.readme_code(readme.replace("pch_saved(job, step, path)", "pch_saved(job)"), include))
     assert list(documents.places_exist("x", "see src/nowhere/at_all.c"))
     assert not list(documents.places_exist("x", "see src/base/err.h."))
+    faq = documents.ROOT / "docs/FAQ.md"
+    assert not list(documents.links_lead(faq, "[a](python/ddp.md#a-slow-rank), [b](#nccl), [c](https://no.where)"))
+    assert len(list(documents.links_lead(faq, "[a](python/no.md), [b](python/ddp.md#no), [c](#no)"))) == 3
     said = "`exit.preemted`, exit.preempted, `--no-such`, `--grace`"
     assert len(list(documents.settings_exist("x", said, {"exit.preempted"}, {"grace"}))) == 2
 

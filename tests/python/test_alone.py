@@ -121,7 +121,7 @@ def test_strides_and_a_loop_that_is_left(program):
 
 
 def test_a_loop_over_epochs_and_a_loader(program):
-    """The two ways of contrib/python/README.md: the total is the whole training's, and the steps come before the data."""
+    """The two ways of docs/python/loop.md: the total is the whole training's, and the steps come before the data."""
     prints(program, """
         job = pch.attach()
         for epoch in range(2):

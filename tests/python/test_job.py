@@ -2,7 +2,6 @@
 """The package under a real pchrun, with several ranks."""
 
 import os
-import re
 import signal
 
 import pytest
@@ -545,38 +544,3 @@ with pch.attach() as job:
     one.job.finish()
     assert world.events.wait("left")["code"] is None
     wait_until(lambda: not is_alive(pid), "the end of the rank")
-
-
-def python_of(readme):
-    """The first Python of a page."""
-    with open(os.path.join(os.path.dirname(__file__), "../..", readme), encoding="utf-8") as file:
-        return re.search(r"^```python\n(.*?)^```", file.read(), re.S | re.M)[1]
-
-
-# The functions that README's eight lines call.
-ROUND_THEM = """
-import os, time
-def load(path):
-    print(f"resumes at step {open(path).read() if path else 0}", flush=True)
-    return path
-def train_one_step(state):
-    time.sleep(0.0003)
-def save(state, path):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as file:
-        file.write(str(job.finished))
-    return path
-"""
-
-
-@pytest.mark.parametrize("readme, before", [("contrib/python/README.md", ""), ("README.md", ROUND_THEM)])
-def test_the_readme_s_program(program, world, readme, before):
-    """The first program of a page, as it stands there: preempted, and started again."""
-    one = program(before + python_of(readme))
-    one.start("--drill", "5s", n=2)
-    one.job.finish()
-    assert one.report["outcome"] == "preempted"
-    step = one.report["commit"]["step"]
-    one.start(n=2)
-    assert one.result()[:2] == (0, "completed")
-    assert f"resumes at step {step}" in one.job.out

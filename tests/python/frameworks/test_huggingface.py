@@ -1,40 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pch.integrations.transformers and .accelerate with the real frameworks, on CPU, over gloo: the manual's programs."""
-
-import os
-
-from conftest_frameworks import example, held, interrupt
-from test_launchers import accelerate
-
-# The ranks tell of step 5, and wait there for the notice.
-HELD = """
-from told import hold
-from transformers import TrainerCallback
-class Held(TrainerCallback):
-    def on_step_begin(self, args, state, control, **_):
-        hold(state.global_step)
-"""
-OURS = "callbacks=[PreemptionCallback(job)]"
-
-
-def test_the_trainer(train, world):
-    """Preempted and started again, the training ends with the weights of an undisturbed run."""
-    code = example("train_trainer.py")
-    assert code.count(OURS) == 1
-    code = code.replace(OURS, "callbacks=[PreemptionCallback(job), Held()]").replace("\nSTEPS", f"{HELD}\nSTEPS", 1)
-    one, step = interrupt(train, world, code, n=2)
-    assert [path.name for path in one.checkpoints.glob("checkpoint-*")] == [f"checkpoint-{step}"]
-    saved = set(os.listdir(one.checkpoints / f"checkpoint-{step}"))
-    assert saved >= {"trainer_state.json", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth"}
-
-
-def test_a_plain_loop_with_accelerate(train, world):
-    """Below accelerate's launcher, too, the training ends with the weights of an undisturbed run."""
-    one, step = interrupt(train, world, held("train_accelerate.py"), n=2, wrap=accelerate(world),
-                          ACCELERATE_USE_CPU="true")
-    assert set(os.listdir(one.checkpoints / f"step-{step}")) == {
-        "model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl", "random_states_1.pkl"}
-
+"""pch.integrations.transformers with the real Transformers. test_pages.py has the programs of the pages, also with
+accelerate."""
 
 REFUSALS = """
 from types import SimpleNamespace

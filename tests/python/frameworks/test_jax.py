@@ -1,13 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pch.integrations.jax with the real JAX and orbax, on CPU, over gloo: the program of the manual."""
-
-from conftest_frameworks import held, interrupt
-
-
-def test_the_manual_s_program(train, world):
-    one, step = interrupt(train, world, held("train_jax.py", "        state = train(state, batch(step))\n"), n=2)
-    assert {path.name for path in one.checkpoints.glob("step-*")} == {f"step-{step}"}
-
+"""pch.integrations.jax with the real JAX and orbax, on CPU. test_pages.py has the program of the page."""
 
 PARTS = """
 import os, pch, jax, numpy as np

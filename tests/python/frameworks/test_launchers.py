@@ -58,11 +58,11 @@ def kept():
     return {}
 
 
-@pytest.mark.parametrize("launcher", [torchrun, deepspeed, MPIRUN])  # accelerate: test_huggingface.py
+@pytest.mark.parametrize("launcher", [torchrun, deepspeed, MPIRUN])  # accelerate: test_pages.py
 def test_a_training_below_it(train, world, launcher, kept):
     """torchrun gets the notice's SIGTERM, too. It sends its workers SIGTERM, and waits as long as a save may take."""
     kind = "SIGTERM to all" if launcher is torchrun else "SIGTERM"
-    one, _ = interrupt(train, world, held("train_ddp.py"), n=2, kind=kind, wrap=lambda: launcher(world),
+    one, _ = interrupt(train, world, held(), n=2, kind=kind, wrap=lambda: launcher(world),
                        alone=kept.get("alone"),
                        **variables(launcher))
     kept.setdefault("alone", one.world.root / "alone")

@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pch.integrations.lightning with the real Lightning, on CPU, over gloo: the program of the manual."""
+"""pch.integrations.lightning with the real Lightning, on CPU, over gloo. test_pages.py has the
+program of the page."""
 
-import os
-
-from conftest_frameworks import finish, held, interrupt
-
-
-def test_the_manual_s_program(train, world):
-    """Preempted and started again, the training ends with the weights of an undisturbed run."""
-    code = held("train_lightning.py", "        inputs, wanted = batch\n", "self.global_step")
-    one, step = interrupt(train, world, code, n=2)
-    assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
-
+from conftest_frameworks import finish
 
 SHARED_OUT = """
 import os, lightning, pch, torch

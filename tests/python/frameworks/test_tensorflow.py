@@ -1,39 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pch.integrations.tensorflow with the real TensorFlow and Keras, on CPU: the programs of the manual."""
+"""pch.integrations.tensorflow with the real TensorFlow and Keras, on CPU. test_pages.py has the programs of the
+pages."""
 
 import signal
-import socket
 
-import pytest
+from conftest_frameworks import PATIENCE, PREEMPTED, finish
 
-from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
-
-# The ranks tell that ten steps are finished, and wait there for the notice.
-IN_LOOP = "            handler.run(", "            hold(handler.total_run_calls, 10)\n            handler.run("
-IN_FIT = "callbacks=[", """callbacks=[
-        keras.callbacks.LambdaCallback(
-            on_train_batch_begin=lambda batch, logs: hold(int(model.optimizer.iterations), 10)),
-        """
-
-
-def workers(n):
-    """The addresses of TensorFlow's cluster: n ports that were free a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    names = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in sockets)
-    for one in sockets:
-        one.close()
-    return names
-
-
-@pytest.mark.parametrize("name, where", [("train_tf.py", IN_LOOP), ("train_keras.py", IN_FIT)])
-def test_the_manual_s_program(train, world, name, where):
-    code = example(name)
-    assert code.count(where[0]) == 1
-    code = "from told import hold\n" + code.replace(*where)
-    interrupt(train, world, code, n=2, EPOCHS="8", WORKERS=lambda: workers(2))
-
-
-# The remaining parts, in one program that is started three times. They are: all fields of a TerminationConfig, refused
+# The parts, in one program that is started three times. They are: all fields of a TerminationConfig, refused
 # arguments, a manager with a shortest interval, and TensorFlow's own handler, which reads the save.
 PARTS = """
 import os, pch, sys, time, types, warnings, tensorflow as tf

@@ -4,9 +4,19 @@ preempted one after the other, an error in a step, the grace period, and every a
 
 import os
 import signal
+import socket
 
 from conftest_frameworks import LONG, PATIENCE, PREEMPTED, finish
-from test_tensorflow import workers
+
+
+def workers(n):
+    """The addresses of TensorFlow's cluster: n ports that were free a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    names = ",".join(f"127.0.0.1:{one.getsockname()[1]}" for one in sockets)
+    for one in sockets:
+        one.close()
+    return names
+
 
 # Four steps of an epoch, and three epochs. The save comes before the step, as in TensorFlow's tests. A worker
 # that is no chief removes its own saves, as in TensorFlow's guide: the chief's saves count.

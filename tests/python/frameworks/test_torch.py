@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pch.integrations.torch with the real PyTorch, on CPU, over gloo: the program of the manual."""
+"""pch.integrations.torch with the real PyTorch, on CPU, over gloo. test_pages.py has the programs of the pages."""
 
 import os
 import re
@@ -10,16 +10,16 @@ import pytest
 from conftest_frameworks import PATIENCE, PREEMPTED, finish, held, interrupt
 from harness import descendants_of, is_alive, wait_until
 from nodes import Nodes
+from pages import Page
 
 
-@pytest.mark.parametrize("name, n, kind", [("train_ddp.py", 4, "file"), ("train_fsdp.py", 2, "SIGTERM")])
-def test_the_manual_s_program(train, world, name, n, kind):
-    """Preempted and started again, the training ends with the weights of an undisturbed run."""
-    one, step = interrupt(train, world, held(name), n=n, kind=kind)
-    files = {*(f"rank-{r}.pt" for r in range(n)), "shared.pt"}
-    if name == "train_fsdp.py":
-        files |= {".metadata", *(f"__{r}_0.distcp" for r in range(n))}
-    assert set(os.listdir(one.checkpoints / f"step-{step}")) == files
+def test_four_ranks(train, world):
+    """As two ranks in test_pages.py, with the rehearsal that docs/python/ddp.md has for more ranks; by another notice."""
+    (rehearsed,) = re.findall(r"^ {4}(checkpoint\.load\(rehearse=.*)", Page("ddp").text, re.M)
+    code = held()
+    assert code.count("checkpoint.load()") == 1
+    one, step = interrupt(train, world, code.replace("checkpoint.load()", rehearsed), n=4, kind="file")
+    assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"shared.pt", *(f"rank-{rank}.pt" for rank in range(4))}
 
 
 PARTS = """

@@ -51,7 +51,7 @@ class PreemptionCheckpointHandler:
 
     def __init__(self, cluster_resolver: Any, checkpoint_or_checkpoint_manager: Any,
                  checkpoint_dir: Optional[_Folder] = None, termination_config: Any = None) -> None:
-        """The README of the package says what each part of termination_config does."""
+        """docs/python/tensorflow.md says what each part of termination_config does."""
         config = termination_config or TerminationConfig()
         self._save_fn, self._exit_fn = config.save_fn, config.exit_fn
         self._has_left = False

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of docs/python whose programs need a framework, each command as printed, in an empty folder: to the end;
+then preempted and started again, with the same weights in the end, bit by bit."""
+
+import os
+
+import pytest
+
+from conftest_frameworks import PATIENCE, parts_of
+from pages import Page, ctl, trial  # noqa: F401
+
+TORCH = {"shared.pt", "rank-0.pt", "rank-1.pt"}
+SAVED = {  # the folder of a save, and the files in it that the page speaks of
+    "ddp": ("step-{}", TORCH),
+    "fsdp": ("step-{}", {*TORCH, ".metadata", "__0_0.distcp", "__1_0.distcp"}),
+    "trainer": ("checkpoint-{}", {"trainer_state.json", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth"}),
+    "lightning": ("step-{}", {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}),
+    "accelerate": ("step-{}", {"model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl",
+                               "random_states_1.pkl"}),
+    "jax": ("step-{}", set()),
+    "tensorflow": (".", {"checkpoint", "ckpt-1.index"}),
+    "keras": (".", {"checkpoint"}),
+}
+
+
+def weights(one):
+    return {name: parts_of(one.folder / name) for name in one.results()}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_program(trial, name):  # noqa: F811
+    """Every command that does without --instrument: they have the same result."""
+    page, (place, files) = Page(name), SAVED[name]
+    commands = [command for command in page.commands if "--instrument" not in command]
+    whole = weights(trial(page, "whole").start(commands[0], page.program).complete(PATIENCE))
+    assert whole
+    for number, command in enumerate(commands):
+        one = trial(page, f"preempted-{number}")
+        step = one.start(command, page.program).preempt(PATIENCE)
+        assert not one.results(), "it has not come to its end"
+        assert {file.format(step) for file in files} <= set(os.listdir(one.folder / "run7" / place.format(step)))
+        assert weights(one.start(command, page.program).complete(PATIENCE)) == whole
+        assert f"at step {step}" in one.job.err
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_known_program(trial, name):  # noqa: F811
+    """The program before the change trains, too. If the page has a command for it, it is preempted and started again."""
+    page = Page(name)
+    one, known = trial(page, "known"), page.known()
+    as_it_is = [command for command in page.commands if "--instrument" in command]
+    if as_it_is:
+        one.start(as_it_is[0], known).preempt(PATIENCE)
+        assert not one.results()
+    one.start((as_it_is or page.commands)[0], known).complete(PATIENCE)
+    assert one.results()
+    assert not as_it_is or "goes on at step" in one.job.err
