@@ -59,7 +59,8 @@ class Trial:
                "TORCHINDUCTOR_CACHE_DIR": str(self.world.root / "inductor"), "ACCELERATE_USE_CPU": "true",
                "ASAN_OPTIONS": f"{options}:detect_leaks=0",
                # A launcher leaves its logs among the temporary files; pchctl looks where pchrun has its socket.
-               "TMPDIR": str(self.folder.with_name("programs-tmp")), "PCHRUN_RUN_DIR": str(self.world.tmp)}
+               "TMPDIR": str(self.folder.with_name("programs-tmp")), "PCHRUN_RUN_DIR": str(self.world.tmp),
+               "PCHRUN_SAVE_TRAIN_ON": "auto"}  # as for a user: the other tests set it
         if os.environ.get("PCH_PACKAGE"):
             env["PYTHONPATH"] = os.environ["PCH_PACKAGE"]
         self.job = self.world.start("env", *shlex.split(command), cwd=self.folder, env=env)
