@@ -45,6 +45,11 @@ struct waits {
     int64_t earlier_ns; /* a step's own time in the window before, 0: unknown */
 };
 
+/* A wait of the process begins or ends, at `now`. The page gets the time of a step at the end of a
+ * window. Pure. */
+void waits_begin(struct waits *waits, struct page_process *page, int64_t now);
+void waits_end(struct waits *waits, int64_t now);
+
 struct live {
     _Atomic uint32_t mark;                    /* 1; 0 in a forked child */
     _Atomic uint32_t state;                   /* enum live_state */

@@ -3,9 +3,10 @@
  * waits: pch_wait_begin and pch_wait_end. Ranks that wait for each other all take the same time for
  * a step. Only the part of it that a rank does not wait tells which rank is slow.
  *
- * That part is measured from wait to wait, so pch_step needs no clock. A window has WINDOW steps.
- * Its longest step does not count: that may hold a save, a compilation or a pause of the machine.
- * The page shows the lower value of the last two windows, so one bad window blames no rank.
+ * That part is measured from wait to wait, so pch_step needs no clock. A window has at least WINDOW
+ * steps and WINDOW_NS: other processes of a machine may hold up a rank for seconds. Its longest
+ * step does not count: that may hold a save, a compilation or a pause of the machine. The page
+ * shows the lower value of the last two windows, so one bad window blames no rank.
  */
 #include "pch.h"
 
@@ -13,6 +14,7 @@
 #include "libpch/job.h"
 
 enum { WINDOW = 20 };
+#define WINDOW_NS (5 * NS_PER_S)
 
 static void sum_add(struct waits_sum *sum, int64_t ns)
 {
@@ -20,15 +22,16 @@ static void sum_add(struct waits_sum *sum, int64_t ns)
     sum->longest_ns = ns > sum->longest_ns ? ns : sum->longest_ns;
 }
 
-static int64_t sum_mean(const struct waits_sum *sum)
+static int64_t sum_mean(const struct waits_sum *sum, int n)
 {
-    return (sum->sum_ns - sum->longest_ns) / (WINDOW - 1);
+    return (sum->sum_ns - sum->longest_ns) / (n - 1);
 }
 
 /* 0 means that nothing is known, so a step takes at least 1 ns. */
 static void end_window(struct waits *waits, struct page_process *page)
 {
-    int64_t own = sum_mean(&waits->own) + 1, whole = sum_mean(&waits->whole) + 1;
+    int64_t own = sum_mean(&waits->own, waits->n) + 1;
+    int64_t whole = sum_mean(&waits->whole, waits->n) + 1;
     if (waits->earlier_ns) {
         atomic_store_explicit(&page->whole_ns, (uint64_t)whole, memory_order_relaxed);
         atomic_store_explicit(&page->own_ns, (uint64_t)clock_min(own, waits->earlier_ns),
@@ -47,7 +50,7 @@ static void end_step(struct waits *waits, struct page_process *page, uint64_t st
         int64_t steps = step - waits->step < INT32_MAX ? (int64_t)(step - waits->step) : INT32_MAX;
         sum_add(&waits->own, waits->own_ns / steps);
         sum_add(&waits->whole, (waits->since - waits->began_at) / steps);
-        if (++waits->n == WINDOW)
+        if (++waits->n >= WINDOW && waits->whole.sum_ns >= WINDOW_NS)
             end_window(waits, page);
     }
     waits->step = step;
@@ -68,32 +71,38 @@ static struct page_process *waits_enter(pch_t *job)
     return NULL;
 }
 
+void waits_begin(struct waits *waits, struct page_process *page, int64_t now)
+{
+    if (waits->is_waiting)
+        return;
+    uint64_t step = atomic_load_explicit(&page->step, memory_order_relaxed);
+    if (step != waits->step)
+        end_step(waits, page, step);
+    waits->own_ns += waits->since ? now - waits->since : 0;
+    waits->since = now;
+    waits->is_waiting = true;
+}
+
+void waits_end(struct waits *waits, int64_t now)
+{
+    if (waits->is_waiting)
+        waits->since = now;
+    waits->is_waiting = false;
+}
+
 void pch_wait_begin(pch_t *job)
 {
     struct page_process *page = waits_enter(job);
     if (!page)
         return;
-    struct waits *waits = &job_live(job)->waits;
-    if (!waits->is_waiting) {
-        int64_t now = clock_now_ns();
-        uint64_t step = atomic_load_explicit(&page->step, memory_order_relaxed);
-        if (step != waits->step)
-            end_step(waits, page, step);
-        waits->own_ns += waits->since ? now - waits->since : 0;
-        waits->since = now;
-        waits->is_waiting = true;
-    }
+    waits_begin(&job_live(job)->waits, page, clock_now_ns());
     pthread_mutex_unlock(&job->lock);
 }
 
 void pch_wait_end(pch_t *job)
 {
-    struct page_process *page = waits_enter(job);
-    if (!page)
+    if (!waits_enter(job))
         return;
-    struct waits *waits = &job_live(job)->waits;
-    if (waits->is_waiting)
-        waits->since = clock_now_ns();
-    waits->is_waiting = false;
+    waits_end(&job_live(job)->waits, clock_now_ns());
     pthread_mutex_unlock(&job->lock);
 }

@@ -9,7 +9,6 @@
  *        [bare|counts|unsized]
  *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
  *   aside COMMAND             does the command in a thread that ends then
- *   waits FROM TO OWN WAIT    steps of so many milliseconds, each with a marked wait before its end
  *   pause MS                  does nothing for so many milliseconds
  *   phase N · notice · error CODE TEXT (`|` begins a line) · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
@@ -211,24 +210,6 @@ static void do_train(char *words)
         }
     }
     printf("train %llu %s\n", step, action_name(action));
-}
-
-/* A second begin within the wait, and a second end, must do nothing. */
-static void do_waits(const char *words)
-{
-    unsigned long long step, to, own_ms, wait_ms;
-    if (sscanf(words, "%llu %llu %llu %llu", &step, &to, &own_ms, &wait_ms) < 4)
-        exit(2);
-    while (step < to) {
-        pause_ms(own_ms);
-        P(wait_begin)(job);
-        pause_ms(wait_ms);
-        P(wait_begin)(job);
-        P(wait_end)(job);
-        P(wait_end)(job);
-        P(step)(job, ++step);
-    }
-    printf("waits %llu\n", step);
 }
 
 static void do_spree(const char *words)
@@ -578,8 +559,6 @@ static void do_command(const char *name, char *rest)
         do_exec();
     } else if (!strcmp(name, "train")) {
         do_train(rest);
-    } else if (!strcmp(name, "waits")) {
-        do_waits(rest);
     } else if (!strcmp(name, "spree")) {
         do_spree(rest);
     } else if (!strcmp(name, "havoc")) {

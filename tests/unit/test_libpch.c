@@ -67,15 +67,6 @@ static uint64_t step_of(int slot)
     return steps[slot];
 }
 
-static struct page_own own_of(int slot)
-{
-    uint64_t steps[CORE_SLOTS_MAX];
-    uint8_t phases[CORE_SLOTS_MAX];
-    struct page_own own[CORE_SLOTS_MAX];
-    procs_look(world.procs, steps, phases, own);
-    return own[slot];
-}
-
 WorldTest(libpch, without_supervisor_all_is_a_no_op)
 {
     static const char *const env[] = {"PCH_SOCKET=", NULL};
@@ -126,26 +117,6 @@ WorldTest(libpch, true_step_is_in_the_page_before_it_is_attached)
     client_step(c, 42, "continue");
     cr_expect_eq(step_of(call->slot), 42);
     client_end_well(c);
-}
-
-/* Two windows of 20 steps, after the steps in which the first wait and its end were seen. One long
- * step in each counts for nothing, and a slow window alone neither. A sleep may take longer than it
- * was told, but half as long again in most steps of a window is no sleep of this machine. */
-ClientTest(libpch, own_part_of_a_step_is_its_time_without_waits)
-{
-    client_ask(c, "waits 0 30 4 8", "waits 30");
-    client_ask(c, "waits 30 31 300 8", "waits 31");
-    client_ask(c, "waits 31 41 4 8", "waits 41");
-    cr_expect_eq(own_of(0).own_ns, 0);
-    client_ask(c, "waits 41 42 4 8", "waits 42");
-    struct page_own own = own_of(0);
-    cr_expect(own.own_ns >= 4 * NS_PER_MS && own.own_ns < 8 * NS_PER_MS, "%llu", ull(own.own_ns));
-    cr_expect(own.whole_ns >= 12 * NS_PER_MS && own.whole_ns < 24 * NS_PER_MS, "%llu",
-              ull(own.whole_ns));
-    client_ask(c, "waits 42 62 16 1", "waits 62");
-    cr_expect_lt(own_of(0).own_ns, 8 * NS_PER_MS);
-    client_ask(c, "waits 62 82 16 1", "waits 82");
-    cr_expect_geq(own_of(0).own_ns, 14 * NS_PER_MS);
 }
 
 WorldTest(libpch, refusal_is_said_once_and_training_goes_on)
