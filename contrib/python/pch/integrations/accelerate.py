@@ -1,36 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face's accelerate: checkpoints of a plain training loop, by accelerator.save_state.
 
-    checkpoint = Checkpoint(job, "/scratch/run7", accelerator)
+    checkpoint = Checkpoint(job, accelerator)
     checkpoint.load()
-    data = batches(loader, job.resume_step)      # of pch.integrations.torch
-    for step in job.steps(total, save=checkpoint.save):
-        train(next(data))
+    for epoch in range(epochs):
+        for batch in checkpoint.epoch(loader, epoch):
+            train(batch)
 """
 
 import os
-from typing import Union
+from typing import Optional, Union
 
 from accelerate import Accelerator  # type: ignore[import-untyped]
 
 from .._pch import Job
-from ._files import sync_tree
+from ._files import checkpoint_folder, sync_tree
 from ._waits import mark_waits
+from .torch import _Epochs
 
 __all__ = ["Checkpoint"]
 
 
-class Checkpoint:
+class Checkpoint(_Epochs):
     """Saves everything that the accelerator has prepared, and everything registered for checkpointing.
 
-    All ranks must see `folder`. Each step has a folder of its own there. Nothing is ever removed.
+    All ranks must see `folder`, by default checkpoint.dir of pchrun; without pchrun the folder `checkpoints` in the working
+    directory. Each step has a folder of its own there. Nothing is ever removed.
     """
 
-    def __init__(self, job: Job, folder: "Union[str, os.PathLike[str]]", accelerator: Accelerator) -> None:
+    def __init__(self, job: Job, accelerator: Accelerator,
+                 folder: "Optional[Union[str, os.PathLike[str]]]" = None) -> None:
         if accelerator.project_configuration.automatic_checkpoint_naming:
             raise ValueError("with automatic_checkpoint_naming accelerate numbers its checkpoints anew when the job is "
                              "resumed, and refuses the ones that are there: leave it False")
-        self._job, self._folder, self._accelerator = job, os.path.abspath(folder), accelerator
+        self._job, self._folder, self._accelerator = job, checkpoint_folder(folder), accelerator
         mark_waits(job, *getattr(accelerator, "_models", ()))
 
     def save(self, step: int) -> str:

@@ -37,7 +37,30 @@ __all__ = ["Checkpoint", "ShardedCheckpoint", "batches", "mark_waits"]
 _SHARED = "shared.pt"
 
 
-class Checkpoint:
+class _Epochs:
+    """The loop over epochs of a checkpoint with save()."""
+
+    _job: Job
+
+    def save(self, step: int) -> str:
+        raise NotImplementedError
+
+    def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
+        """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
+
+        For a loop over epochs in which every step has one batch, and every epoch the same loader. Calls save() at the
+        agreed steps. A sampler with set_epoch gets the epoch. See batches() for the random numbers, and for how a
+        resume within an epoch loads.
+        """
+        count = len(loader)
+        trained = max(self._job.finished - number * count, 0)
+        if trained < count:
+            rest = itertools.islice(_epoch(loader, number, seed), trained, None)
+            for _, batch in zip(self._job.steps((number + 1) * count, save=self.save), rest):
+                yield batch
+
+
+class Checkpoint(_Epochs):
     """Saves parts that are equal on all ranks in `folder`, which all ranks must see. Each step has its own folder there.
 
     folder: by default checkpoint.dir of pchrun; without pchrun the folder `checkpoints` in the working directory.
@@ -102,20 +125,6 @@ class Checkpoint:
         else:
             _set_random_state(self._read(path, _of_rank(rank))["random"])
         return job.resume_step
-
-    def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
-        """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
-
-        For a loop over epochs in which every step has one batch, and every epoch the same loader. Calls save() at the
-        agreed steps. A sampler with set_epoch gets the epoch. See batches() for the random numbers, and for how a
-        resume within an epoch loads.
-        """
-        count = len(loader)
-        trained = max(self._job.finished - number * count, 0)
-        if trained < count:
-            rest = itertools.islice(_epoch(loader, number, seed), trained, None)
-            for _, batch in zip(self._job.steps((number + 1) * count, save=self.save), rest):
-                yield batch
 
     def _save_shards(self, path: str) -> None:
         """Saves the state of which each rank has a part."""
