@@ -328,8 +328,10 @@ Test(statefile, a_standby_writer_that_hangs_or_dies_is_replaced)
 /* A writer that never answers is not started over and over. */
 Test(statefile, a_standby_writer_that_dies_at_once_fails_its_write_alone)
 {
-    cr_assert_eq(kill(begin_standby(), SIGKILL), 0);
+    pid_t pid = begin_standby();
+    cr_assert_eq(kill(pid, SIGSTOP), 0); /* a writer that is dead already gets no task */
     put(1, "one");
+    cr_assert_eq(kill(pid, SIGKILL), 0);
     statefile_wait(&file, (int64_t)UNIT_DEADLINE_MS * 1000000);
     cr_assert(told.count == 1 && told.failed);
     cr_assert_eq(file.writer.watch.pid, 0);
