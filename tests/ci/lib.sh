@@ -99,7 +99,7 @@ build() {
     done
     if [[ "$(cat "$folder/.options" 2>&1)" != "${options[*]}" ]]; then
         rm -rf "$folder"
-        meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "${options[@]}" || return 1
+        meson setup "$folder" --prefix=/usr -Dtests=enabled -Dwerror=true "${options[@]}" || return 1
         echo "${options[*]}" >"$folder/.options"
     fi
     ninja -C "$folder" "${@:2}"

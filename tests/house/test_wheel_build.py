@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The build as pip runs it, without pip and without meson-python: what it says if headers are missing, the package for
-Python alone, and the folders of a wheel.
+Python alone, and the folders of a wheel. Also the folders of `meson install`.
 """
 
 import json
 import os
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -51,3 +52,25 @@ def test_every_file_has_a_place_in_a_wheel(setup):
             "{datadir}/share/pchrun/python/sitecustomize.py", "{py_platlib}/pch/_pch.abi3.so"} <= set(places)
     known = ("{bindir}/", "{datadir}/include/", "{datadir}/lib/", "{datadir}/share/", "{py_platlib}/pch/")
     assert [path for path in places if not path.startswith(known)] in ([], ["./lib/pkgconfig/pch.pc"])
+
+
+@pytest.mark.parametrize("prefix", ["/usr/local", "/usr"])
+def test_what_is_installed_is_found(tmp_path, prefix):
+    """pkg-config, the loader and Python look into the folders, also on a Debian without dpkg-dev: there meson takes lib64."""
+    if not Path("/etc/debian_version").exists():
+        pytest.skip("other systems have other folders")
+    (tmp_path / "dpkg-architecture").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "dpkg-architecture").chmod(0o755)
+
+    def said(*command):
+        return subprocess.run(command, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, text=True,
+                              capture_output=True, check=True, timeout=100).stdout
+    said("meson", "setup", tmp_path / "build", ROOT, f"--prefix={prefix}", "-Dtests=disabled", "-Dpython=enabled")
+    installed = json.loads(said("meson", "introspect", "--installed", tmp_path / "build")).values()
+    folder = {Path(path).name: str(Path(path).parent) for path in installed}
+    assert folder["pch.pc"] in said("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")
+    searched = re.findall(r"^(/.*?):", said("/sbin/ldconfig", "-NXv"), re.M)
+    assert folder["libpch.so"] in map(os.path.realpath, searched)
+    assert folder["_pch.abi3.so"] == folder["_attach.py"]
+    paths = said("/usr/bin/python3", "-c", "import sys; print(*sys.path, sep=chr(10))").split("\n")
+    assert str(Path(folder["_pch.abi3.so"]).parent) in paths
