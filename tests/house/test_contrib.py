@@ -163,6 +163,24 @@ def test_dockerfile():
     assert set(re.findall(r"-D(\w+)=", " ".join(lines))) <= options
 
 
+def left_out(path):
+    """Whether a container's builder does not get a file, by the rules of .dockerignore: a pattern begins in the root."""
+    patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    rule = "|".join(re.escape(each).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*") for each in patterns)
+    return bool(re.fullmatch(f"({rule})(/.*)?", path))
+
+
+def test_the_builder_of_the_image_gets_the_sources_alone():
+    """Once it got the history, and gigabytes of build folders."""
+    for line in (ROOT / ".gitignore").read_text().split():
+        made = line.strip("/").replace("*", "x")
+        assert left_out(f"{made}/file" if line.endswith("/") else made), line
+        assert line.startswith("/") or left_out(f"src/core/{made}"), line
+    assert left_out(".git/config")
+    known = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, capture_output=True, check=False).stdout.split()
+    assert [path for path in [*known, "meson.build", "src/main.c"] if left_out(path)] == []
+
+
 STAND_IN = """#!/bin/sh
 case $1 in --version|--make-key) exit 0 ;; esac
 printf '%s\\n' "$@" >"$0.$$"
