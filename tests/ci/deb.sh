@@ -21,6 +21,11 @@ packages_have_version() {
     fi
 }
 
+# No page of the package has a link to a file that the package lacks.
+pages_lead() {
+    dpkg-deb -x "$1"/pchrun_*.deb "$1/root" && tests/house/documents.py --pages "$1/root/usr/share/doc/pchrun"
+}
+
 part_deb() {
     if [[ ! -e .git ]]; then
         skip deb "not a clone: what a package is made of is taken from git"
@@ -30,6 +35,7 @@ part_deb() {
     mkdir "$place"
     check deb-version packages_have_version
     check deb make_packages "$place" || return
+    check deb-pages pages_lead "$place"
     # lintian depends on a hundred packages, so this script does not install it.
     if command -v lintian >/dev/null; then
         check lintian lintian --allow-root --info --pedantic --fail-on info,pedantic,warning,error \

@@ -19,6 +19,7 @@ rpms_work() {
         (cd "$root" && rpm2cpio "$file" | cpio -id --quiet) || return 1
     done
     (($(find "$top" -name '*.rpm' | wc -l) == 3)) && "$root/usr/bin/pchrun" -- true &&
+        tests/house/documents.py --pages "$root/usr/share/doc/pchrun" &&
         [[ $(rpm -qp --recommends "$top"/RPMS/*/pchrun-[0-9]*.rpm) == *openssl-libs* ]]
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """documents: checks that what README, CONTRIBUTING, DESIGN and pchrun(1) say is true.
 
-usage: documents.py USR     the usr folder of an installation, as `meson install` made it
+usage: documents.py USR              the usr folder of an installation, as `meson install` made it
+       documents.py --pages FOLDER   the folder of documents of a package: only whether their links lead to a file there
 
 README has the right parts in their order; DESIGN is not too long. README's C compiles against the installed pch.h, the
 installed pchrun accepts its JSON, and its difference is a short one between two programs. All files, settings and flags that the pages name exist; the settings are those of the
@@ -105,7 +106,7 @@ def links_lead(page, text):
         path, _, anchor = link.partition("#")
         target = page.parent / path if path else page
         if not target.exists() or (anchor and anchor not in headings(target)):
-            yield f"{page.relative_to(ROOT)} has a link to {link}, which does not exist"
+            yield f"{page} has a link to {link}, which does not exist"
 
 
 def settings(schema, prefix=""):
@@ -142,7 +143,18 @@ def exit_codes(readme, manual, schema):
         yield f"the exit code {code} {setting} is in only one of README.md and pchrun(1)"
 
 
+def pages_lead(folder):
+    """The faults of the pages of a package, which has other files than the sources."""
+    pages = sorted(folder.glob("**/*.md"))
+    if not {"README.md", "NEWS.md", "SECURITY.md", "docs/FAQ.md"} <= {str(page.relative_to(folder)) for page in pages}:
+        yield f"{folder} has only these pages: {pages}"
+    for page in pages:
+        yield from links_lead(page, page.read_text())
+
+
 def main():
+    if sys.argv[1:2] == ["--pages"] and len(sys.argv) == 3:
+        sys.exit("\n".join(pages_lead(Path(sys.argv[2]))) or 0)
     if len(sys.argv) != 2:
         sys.exit(__doc__.split("\n\n")[1])
     usr = Path(sys.argv[1])
