@@ -147,3 +147,40 @@ def test_an_error_in_a_step_reaches_all(program, world):
     assert finish(one) == (3, "failed", None)
     cause = one.report["first_cause"]
     assert cause["rank"] == 1 and "ResourceExhaustedError" in cause["text"] and "no room for it" in cause["text"]
+
+
+# The loop of a program that has two handlers goes on with the one that is left.
+TWO = """
+import os, pch, tensorflow as tf
+from told import say, wait_for
+from pch.integrations.tensorflow import PreemptionCheckpointHandler
+v, w = tf.Variable(0.), tf.Variable(0.)
+with pch.attach():
+    first, second = [PreemptionCheckpointHandler(None, tf.train.Checkpoint(x=x), f"{os.environ['CHECKPOINTS']}/{name}")
+                     for name, x in (("v", v), ("w", w))]
+    try:
+        first.run(lambda: v.assign_add(1.))
+    except RuntimeError as error:
+        say("refused", text=str(error), trained=float(v))
+    while second.total_run_calls < 20:
+        if os.environ.get("NOTICE") and second.total_run_calls == 5:
+            say("stands")
+            wait_for("on")
+        second.run(lambda: w.assign_add(1.))
+    say("ends", total=float(w))
+"""
+
+
+def test_two_handlers_in_one_process(program, world):
+    """The earlier one is refused before it trains, and the later one loses no step."""
+    one = program(TWO)
+    one.start(NOTICE="1", ready="stands", patience=PATIENCE)
+    refused = world.events.all("refused")
+    assert len(refused) == 1 and refused[0]["trained"] == 0
+    assert refused[0]["text"].startswith("a later PreemptionCheckpointHandler was made in this process")
+    one.job.send(signal.SIGTERM)
+    one.agreed()
+    assert finish(one)[:2] == (PREEMPTED, "preempted")
+    one.start()
+    assert finish(one)[:2] == (0, "completed")
+    assert [event["total"] for event in world.events.all("ends")] == [20]

@@ -47,7 +47,11 @@ class PreemptionCheckpointHandler:
     a cluster the chief's checkpoint counts. The other workers must take part in a save, but their files are not kept.
     Ranks that are not one cluster need folders of their own. If the program gives a manager, its own saves through that
     manager are committed, too, when every rank has saved that step.
+
+    A process has one handler, for all that it saves. If another is made, the earlier one raises an error when it is used.
     """
+
+    _newest: Any = None  # a weak reference to the handler that was made last
 
     def __init__(self, cluster_resolver: Any, checkpoint_or_checkpoint_manager: Any,
                  checkpoint_dir: Optional[_Folder] = None, termination_config: Any = None) -> None:
@@ -81,6 +85,7 @@ class PreemptionCheckpointHandler:
         self._calls = self._restore()
         self._watch = Watch(self._job, config.termination_watcher_fn, config.grace_period)
         weakref.finalize(self, self._watch.stop)
+        PreemptionCheckpointHandler._newest = weakref.ref(self)
         count(_NAME)
 
     @property
@@ -90,6 +95,7 @@ class PreemptionCheckpointHandler:
 
     def run(self, distributed_train_function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
         """Runs one step. If all ranks save the step before, saves that step first, with the loop's later changes."""
+        self._check_newest()
         job, calls = self._job, self._calls
         if (calls != job.finished and job.step(calls)) or job.should_save or job.should_exit:
             self._serve(args=(), kwargs={})
@@ -126,7 +132,14 @@ class PreemptionCheckpointHandler:
             raise
         self._end_step()
 
+    def _check_newest(self) -> None:
+        """The job knows one step and one path of this rank, so the saves of a second handler would be lost."""
+        if PreemptionCheckpointHandler._newest() is not self:
+            raise RuntimeError(f"a later {_NAME} was made in this process, so this one cannot save any more: put all that "
+                               "the process saves into one tf.train.Checkpoint, and make one handler for it")
+
     def _end_step(self, *args: Any, **kwargs: Any) -> None:
+        self._check_newest()
         if self._calls != self._job.finished:
             self._job.step(self._calls)
         self._serve(args, kwargs)
@@ -160,6 +173,7 @@ class PreemptionCheckpointHandler:
 
     def _begin_save(self) -> int:
         """Called before a save of the program. Reports the step first, so that it is not reported again."""
+        self._check_newest()
         if self._calls != self._job.finished:
             self._job.step(self._calls)
         self._counter.assign(self._calls)
