@@ -241,32 +241,34 @@ static void advise_signal(int64_t need_ns, struct finding *ret)
                    (long long)(seconds - KEPT_NS / NS_PER_S));
 }
 
-/* "Command=/home/me/job.sh its arguments": "job.sh"; "": none, or unknown. */
-static void find_script_name(const char *job, char ret[VALUE_MAX])
+/* A batch job, or unknown. The signal of another job can be on the command line alone. */
+static bool may_be_batch(const char *shown)
 {
-    char path[PATH_MAX] = "";
-    struct err err;
-    const char *text = ASK_SLURM(&err, "scontrol", "show", "job", job);
-    if (text)
-        (void)find_value(text, "Command", " \n", path, sizeof path);
-    str_copy(ret, VALUE_MAX, basename(path));
+    char value[VALUE_MAX];
+    return !find_value(shown, "BatchFlag", " \n", value, sizeof value) || !str_is(value, "0");
 }
 
-/* Only the accounting database knows the command line of sbatch, and only after a while. False:
- * unknown. */
-static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
+/* A newer scontrol shows the command line of sbatch. Else only the accounting database knows it,
+ * and only after a while. `shown` is what scontrol shows of the job. False: unknown. */
+static bool find_on_command_line(const char *job, const char *shown, struct sbatch_signal *ret)
 {
-    char command[COMMAND_MAX], wanted[VALUE_MAX], script[VALUE_MAX];
+    char command[COMMAND_MAX], wanted[VALUE_MAX], script[PATH_MAX] = "";
+    const char *line = strstr(shown, " SubmitLine=");
     struct err err;
-    snprintf(wanted, sizeof wanted, "--jobs=%.60s", job);
-    const char *text = ASK_SLURM(&err, "sacct", "--noheader", "--parsable2", "--allocations",
-                                 wanted, "--format=SubmitLine");
     *ret = (struct sbatch_signal){.number = 0};
-    if (!text)
-        return false;
-    str_copy(command, sizeof command, text);
-    find_script_name(job, script);
-    sbatch_read_command(command, script, ret);
+    /* "Command=/home/me/job.sh its arguments" */
+    (void)find_value(shown, "Command", " \n", script, sizeof script);
+    if (line) {
+        snprintf(command, sizeof command, "%.*s", (int)strcspn(line, "\n"), line);
+    } else {
+        snprintf(wanted, sizeof wanted, "--jobs=%.60s", job);
+        const char *text = ASK_SLURM(&err, "sacct", "--noheader", "--parsable2", "--allocations",
+                                     wanted, "--format=SubmitLine");
+        if (!text)
+            return false;
+        str_copy(command, sizeof command, text);
+    }
+    sbatch_read_command(command, basename(script), ret);
     return true;
 }
 
@@ -275,6 +277,7 @@ static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
 static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
 {
     const char *job = getenv("SLURM_JOB_ID"), *variable = getenv("SBATCH_SIGNAL");
+    static char shown[TEXT_MAX];
     struct sbatch_signal given;
     struct err err;
     *ret = (struct sbatch_signal){.number = 0};
@@ -287,7 +290,10 @@ static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
         sbatch_find_signal(text, ret);
     if (variable && *variable)
         sbatch_read_signal(variable, ret);
-    *ret_is_sure = find_on_command_line(job, &given) && has_script;
+    text = ASK_SLURM(&err, "scontrol", "show", "job", job);
+    str_copy(shown, sizeof shown, text ? text : "");
+    *ret_is_sure = find_on_command_line(job, shown, &given) &&
+                   (given.text[0] || has_script || !may_be_batch(shown));
     if (given.text[0])
         *ret = given;
 }
@@ -352,16 +358,13 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
 }
 
 static void tell_signal(const struct patient *patient, const struct sbatch_signal *signal,
-                        bool is_sure, struct finding *ret)
+                        struct finding *ret)
 {
     struct err err;
     bool kills = reaches_all(signal);
     const char *fault = fault_of(patient, signal, kills);
     finding_set(ret, FINDING_OK, "%s --signal=%s, %lld s before the end%s%s", signal->where,
-                signal->text, (long long)signal->lead_s, fault ? ", but " : "",
-                fault     ? fault
-                : is_sure ? ""
-                          : ", unless sbatch was given another");
+                signal->text, (long long)signal->lead_s, fault ? ", but " : "", fault ? fault : "");
     if (!fault)
         return;
     if (kills)
@@ -390,6 +393,19 @@ static void tell_asked(struct finding *ret)
                  str_about(over, text, sizeof text));
 }
 
+/* A good finding is no more than unknown: sbatch may have been given another signal. */
+static void doubt(bool has_signal, struct finding *ret)
+{
+    if (ret->verdict == FINDING_OK)
+        ret->verdict = FINDING_UNKNOWN;
+    str_addf(ret->seen, sizeof ret->seen, "; whether sbatch was given %s is unknown",
+             has_signal ? "another" : OPTION);
+    if (ret->verdict == FINDING_UNKNOWN)
+        finding_advise(ret,
+                       "look for " OPTION " in the command that submitted the job, which Slurm "
+                       "does not show here");
+}
+
 void check_notices(const struct patient *patient, struct finding *ret)
 {
     struct sbatch_signal signal;
@@ -398,7 +414,7 @@ void check_notices(const struct patient *patient, struct finding *ret)
         return;
     find_signal(&signal, &is_sure);
     if (signal.text[0]) {
-        tell_signal(patient, &signal, is_sure, ret);
+        tell_signal(patient, &signal, ret);
     } else if (asks_slurm(patient)) {
         tell_asked(ret);
     } else if (over_time() == CLOCK_NEVER) {
@@ -408,12 +424,14 @@ void check_notices(const struct patient *patient, struct finding *ret)
         finding_set(ret, FINDING_WARN,
                     "only Slurm's SIGTERM announces the end of the job's time, KillWait before the "
                     "kill%s",
-                    is_sure ? ": there is no --signal" : ", unless sbatch was given --signal");
+                    is_sure ? ": there is no " OPTION : "");
         finding_advise(ret, noticelist_has(patient->config, CONFIG_NOTICE_SLURM)
                                 ? "install Slurm's client programs, or "
                                 : "add slurm to notices, or ");
         advise_signal(0, ret);
     }
+    if (!is_sure)
+        doubt(signal.text[0], ret);
 }
 
 /* --- how much time Slurm leaves --- */

@@ -26,8 +26,9 @@ END
 ;;
 "show partition low") echo "   DefaultTime=01:00:00 GraceTime={grace} Hidden=NO
    OverTimeLimit={over_here} PreemptMode=OFF" ;;
-"show job 7") printf 'JobId=7 JobName=x\\n   Command=/home/me/job.sh ./train --its job.sh\\n   WorkDir=/\\n' ;;
-"write batch_script 7 -") printf '#!/bin/bash\\n{lines}\\nsrun x\\n#SBATCH --signal=HUP@9\\n' ;;
+"show job 7") printf 'JobId=7 JobName=x\\n   Requeue=1 BatchFlag={batch} Reboot=0\\n'
+    printf '   Command=/home/me/job.sh ./train --its job.sh\\n{submit}   WorkDir=/\\n' ;;
+"write batch_script 7 -") [ {batch} = 1 ] && printf '#!/bin/bash\\n{lines}\\nsrun x\\n#SBATCH --signal=HUP@9\\n' ;;
 *) echo "what?" >&2; exit 1 ;;
 esac
 """
@@ -42,15 +43,19 @@ class Site:
         self.bin = world.root / "bin"
         self.bin.mkdir()
         self.is_script("#!/bin/sh\necho 7 2099-01-01T00:00:00\n", "squeue")
-        self.is_script("#!/bin/sh\n", "sacct")
+        self.is_submitted("sbatch job.sh")
         self.env = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "low", "PCHRUN_PRESET": "auto",
                     "PATH": f"{self.bin}:{os.environ['PATH']}"}
         self.is_real()
 
     def is_real(self, signal=None, **other):
         site = {"kill_wait": "30 sec", "proctrack": "proctrack/cgroup", "requeue": "42", "grace": 0, "over": "0 min",
-                "over_here": "NONE", "preempt": "partition_prio", **other}
+                "over_here": "NONE", "preempt": "partition_prio", "batch": 1, "submit": "", **other}
         self.is_script(SCONTROL.format(lines=f"#SBATCH --signal={signal}" if signal else "#SBATCH -n 4", **site))
+
+    def is_submitted(self, command):
+        """The command is in the accounting database. None: the site has none."""
+        self.is_script("#!/bin/sh\n" + (f"echo '{command}'\n" if command else "echo disabled >&2\nexit 1\n"), "sacct")
 
     def is_script(self, text, name="scontrol"):
         path = self.bin / name
@@ -173,10 +178,43 @@ def test_a_signal_from_elsewhere(site):
     found = site.doctor(*signals, wanted=1, SBATCH_SIGNAL="USR1@120", **TASK)["notices"]
     assert found[0] == "bad" and found[1].startswith("sbatch was given --signal=B:TERM@80, 80 s before the end, but")
     script = "the batch script has --signal=USR1@120, 120 s before the end"
-    site.is_script("#!/bin/sh\necho 'sbatch -N2 job.sh ./train --signal=B:TERM@80'\n", "sacct")
+    site.is_submitted("sbatch -N2 job.sh ./train --signal=B:TERM@80")
     assert site.doctor(*signals, **TASK)["notices"] == ("ok", script, "")
-    site.is_script("#!/bin/sh\necho Slurm accounting storage is disabled >&2\nexit 1\n", "sacct")
-    assert site.doctor(*signals, **TASK)["notices"] == ("ok", script + ", unless sbatch was given another", "")
+
+
+LOOK = "look for --signal in the command that submitted the job, which Slurm does not show here"
+
+
+def test_without_accounting_the_command_line_is_unknown(site):
+    """A newer scontrol shows the command, too. A signal in the script counts only if the command has none."""
+    site.is_submitted(None)
+    signals = ("--signals", "USR1=preempt:115s")
+    unknown = "; whether sbatch was given {} is unknown"
+    assert site.doctor()["notices"] == ("unknown", ASKED + unknown.format("--signal"), LOOK)
+    site.is_real(over="UNLIMITED")
+    found = site.doctor("--notices", "none")["notices"]
+    assert found[0] == "unknown" and found[1].endswith(unknown.format("--signal"))
+    site.is_real(signal="USR1@120")
+    script = "the batch script has --signal=USR1@120, 120 s before the end"
+    assert site.doctor(*signals, **TASK)["notices"] == ("unknown", script + unknown.format("another"), LOOK)
+    site.is_real(signal="USR2@120")
+    found = site.doctor("--notices", "none", *signals, wanted=1, **TASK)["notices"]  # a fault stays one
+    assert found[0] == "bad" and found[1].endswith(unknown.format("another")) and LOOK not in found[2]
+    site.is_real(signal="USR1@120", submit="   SubmitLine=sbatch --signal=B:TERM@70 job.sh\\n")
+    found = site.doctor(*signals, wanted=1, **TASK)["notices"]
+    assert found[0] == "bad" and found[1].startswith("sbatch was given --signal=B:TERM@70, 70 s before the end, but")
+    site.is_real(submit="   SubmitLine=sbatch job.sh\\n")
+    assert site.doctor()["notices"] == ("ok", ASKED, "")
+
+
+def test_a_job_without_a_batch_script(site):
+    """From salloc or srun: only the command line can ask for a signal."""
+    site.is_real(batch=0)
+    site.is_submitted("salloc -N2")
+    assert site.doctor()["notices"] == ("ok", ASKED, "")
+    site.is_submitted("srun --signal=USR1@120 -N2 pchrun")
+    found = site.doctor("--signals", "USR1=preempt:115s", **TASK)["notices"]
+    assert found[0] == "ok" and found[1].endswith("was given --signal=USR1@120, 120 s before the end")
 
 
 def test_a_signal_too_late_for_the_saves(site):
@@ -235,15 +273,13 @@ def test_a_job_may_run_beyond_its_limit(site, over, over_here, told):
 
 
 def test_nothing_tells_of_the_end(site):
-    assert site.doctor("--notices", "none")["notices"][1].endswith("unless sbatch was given --signal")
-    site.is_script("#!/bin/sh\necho sbatch job.sh\n", "sacct")
     found = site.doctor("--notices", "none")["notices"]
     assert found[0] == "warn" and found[1].endswith("there is no --signal")
     assert found[2] == ("add slurm to notices, or #SBATCH --signal=B:USR1@120, and --signals USR1=preempt:115s")
     found = site.doctor(PATH="/nowhere", wanted=1)
-    assert found["notices"][0] == "warn" and found["notices"][1].endswith("unless sbatch was given --signal")
+    assert found["notices"][0] == "warn" and found["notices"][1].endswith("whether sbatch was given --signal is unknown")
     assert found["notices"][2].startswith("install Slurm's client programs, or")
-    assert site.doctor(PATH="/nowhere", SLURM_JOB_END_TIME="4000000000", wanted=1)["notices"][0] == "ok"
+    assert site.doctor(PATH="/nowhere", SLURM_JOB_END_TIME="4000000000", wanted=1)["notices"][0] == "unknown"
 
 
 @pytest.mark.parametrize("listed, code", [("(null)", None), ("1-9,41", None), ("1-41,43", None), ("x", None),
@@ -270,7 +306,7 @@ def test_scontrol_is_missing(site):
     found = site.doctor(PATH=str(site.bin), wanted=1)
     assert found["KillWait"][0] == "unknown" and "cannot execute 'scontrol'" in found["KillWait"][1]
     assert "set --grace to 5 s less" in found["KillWait"][2]
-    assert "requeue" not in found and found["notices"][0] == "ok"
+    assert "requeue" not in found and found["notices"][0] == "unknown"
 
 
 @pytest.mark.parametrize("script, said", [
@@ -289,7 +325,8 @@ def test_scontrol_lies(site, script, said):
     site.is_script(f"#!/bin/sh\n{script}\n")
     found = site.doctor()
     assert found["KillWait"][0] == "unknown" and said in found["KillWait"][1], found
-    assert found["notices"][0] == "ok" and "requeue" not in found
+    assert found["notices"][0] == ("unknown" if said == "scontrol says nothing" else "ok")
+    assert "requeue" not in found
 
 
 @pytest.mark.parametrize("send, number", [
@@ -317,4 +354,4 @@ def test_scontrol_hangs(site):
     found = site.doctor()
     assert time.monotonic() - begin < 30
     assert found["KillWait"][:2] == ("unknown", "KillWait is not known: scontrol has no answer in time")
-    assert found["notices"][0] == "ok"
+    assert found["notices"][0] == "unknown"

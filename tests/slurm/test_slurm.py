@@ -334,7 +334,8 @@ def test_who_has_configured_nothing(cluster):
     assert sorted(re.findall(r"^is node (.*)", job.log, re.M)) == ["0 of 2", "1 of 2"]
     assert re.search(r"^task: ok +KillWait +Slurm kills 30 s after SIGTERM .*; a preemption tells this task 60 s earlier",
                      job.log, re.M)
-    assert re.search(r"^task: ok +notices +the batch script has --signal=USR1@120, 120 s before the end, unless", job.log, re.M)
+    assert re.search(r"^task: unknown +notices +the batch script has --signal=USR1@120, 120 s before the end; whether sbatch",
+                     job.log, re.M)
     assert re.search(r"^task: ok +requeue +Slurm puts back a batch job that ends with 42", job.log, re.M)
     assert re.search(r"^task: warn +batch script +the shell of the batch script \(process \d+\) waits for srun;", job.log, re.M)
     assert re.search(r"^script: warn +batch script +the shell of the batch script \(process \d+\) has started this;", job.log,
