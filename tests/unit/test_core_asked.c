@@ -361,7 +361,7 @@ Test(core_asked, a_job_that_has_committed_before_is_given_the_time_to_attach)
         int64_t at = now;
         signalled(w, SIGUSR1);
         steps_are_read(w);
-        while (!strstr(w->log, "no program called pch_open()"))
+        while (!strstr(w->log, "no program has attached by pch_open()"))
             wake_and_read(w, 0);
         int64_t latest = resume ? 87 * S : 0;
         cr_assert_leq(llabs(now - at - latest), 4 * S, "it has left after %lld s",

@@ -594,8 +594,8 @@ Test(core_walk, a_notice_is_for_who_counts_as_for_who_does_not_attach)
     steps_are_read(w);
     terminated(w);
     assert_acts(w, "read; gate leave; SIGTERM to children");
-    assert_said(w, "no program called pch_open() (in Python: pch.attach), so none could be "
-                   "asked to save; see --instrument and --save-mode signal");
+    assert_said(w, "no program has attached by pch_open() (in Python: pch.attach), so none could "
+                   "be asked to save; see --instrument and --save-mode signal");
     gone(w, 0);
     ends(w, SIGTERM);
     assert_acts(w, "exit 42 preempted_unknown");

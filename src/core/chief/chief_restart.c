@@ -102,8 +102,8 @@ void chief_leave_unsaved(struct chief *chief)
     bool is_attached = any_is(chief, FACT_ATTACHED);
     char why[PEERMSG_WHY_SIZE];
     snprintf(why, sizeof why,
-             "no program called pch_open() (in Python: pch.attach), so none could be asked to "
-             "save; %s",
+             "no program has attached by pch_open() (in Python: pch.attach), so none could be "
+             "asked to save; %s",
              chief_how_to_attach(chief));
     chief_end_for_notice(
         chief,
