@@ -526,6 +526,35 @@ def test_the_save_takes_too_long(training):
             ) in job.job.err
 
 
+def test_an_evaluation_that_lasts_beyond_the_deadline(training):
+    """Ranks that never come to the save step are not slow savers. The log names the phase that the first one is in."""
+    job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=3, train=3)
+    for client in job.clients[1:]:
+        client.ask("phase 2", "phase.*")
+    job.notice()
+    step = job.agreed()
+    job.clients[0].reach(step)
+    assert job.job.finish() == PREEMPTED
+    assert f" save: rank 0 had not reported a save of step {step}; every rank has to call pch_saved " in job.job.err
+    assert (f" save: ranks 1, 2 had not come to step {step}, which every rank saves: rank 1 stood at step 3, phase eval\n"
+            ) in job.job.err
+
+
+def test_no_rank_comes_to_the_save_step(training):
+    """The end does not read as a slow save either."""
+    job = training("--grace", "2s", n=2, train=3)
+    for client in job.clients:
+        client.ask("phase 2", "phase.*")
+    job.notice()
+    step = job.agreed()
+    assert job.job.finish() == PREEMPTED
+    assert job.report()["why"] == ("the save was not committed in time: not all ranks saved, and none had come to the step: "
+                                   "node 0 (0 of 2 ranks)")
+    assert f" save: ranks 0, 1 had not come to step {step}, which every rank saves: rank 0 stood at step 3, phase eval\n" in (
+        job.job.err)
+    assert "had not reported a save" not in job.job.err
+
+
 # --- ranks that do not fit ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("first, second, text", [

@@ -145,8 +145,10 @@ static void end_late(struct chief *chief)
         bool is_of_round = waits[i].fact == FACT_VOTED || waits[i].fact == FACT_SAVED;
         if (all_are(chief, waits[i].fact) || is_of_round != chief_has_round(chief))
             continue;
+        bool is_ahead = waits[i].fact == FACT_SAVED && chief->highest < chief->order.save_step;
         chief_tell_without(chief, waits[i].fact, who, sizeof who);
-        snprintf(text, sizeof text, "%s: %s", waits[i].text, who);
+        snprintf(text, sizeof text, "%s%s: %s", waits[i].text,
+                 is_ahead ? ", and none had come to the step" : "", who);
         break;
     }
     chief_stop(chief, OUTCOME_PREEMPTED_UNSAVED, 0, text);

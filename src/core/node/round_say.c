@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/common/watchdog.h"
 
 #include <string.h>
 
@@ -31,21 +32,52 @@ void round_say_past(struct out *out, const struct member *m, uint64_t step)
             ull(step), m->rank, ull(m->wait_step));
 }
 
+/* Ranks that have not saved the step of a round. */
+struct unsaved {
+    int n;
+    const struct member *first;
+    char text[96];
+};
+
+static bool is_unsaved(const struct member *m, uint32_t round)
+{
+    return !m->is_ended && m->saved_round != round && m->failed_round != round;
+}
+
+static bool has_come(const struct member *m, uint32_t round, uint64_t step)
+{
+    return m->step >= step || m->served_round == round;
+}
+
+/* "3, 5, ..." */
+static void add_rank(const struct member *m, struct unsaved *list)
+{
+    if (list->n++ == 0)
+        list->first = m;
+    if (strlen(list->text) + 20 < sizeof list->text)
+        str_addf(list->text, sizeof list->text, "%s%d", list->n > 1 ? ", " : "", m->rank);
+    else if (!strstr(list->text, "..."))
+        str_addf(list->text, sizeof list->text, ", ...");
+}
+
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step)
 {
-    char list[96] = "";
-    int n = 0;
-    for (int i = 0; i < ranks->n && strlen(list) + 20 < sizeof list; i++) {
-        const struct member *m = &ranks->members[i];
-        if (!m->is_ended && m->saved_round != round && m->failed_round != round)
-            str_addf(list, sizeof list, "%s%d", n++ ? ", " : "", m->rank);
-    }
-    if (n > 0)
-        out_log(
-            out, LOG_NOTICE, "save",
-            "rank%s %s%s had not reported a save of step %llu; every rank has to call pch_saved "
-            "(in Python: saved)",
-            n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...", ull(step));
+    struct unsaved there = {.n = 0}, behind = {.n = 0};
+    for (int i = 0; i < ranks->n; i++)
+        if (is_unsaved(&ranks->members[i], round))
+            add_rank(&ranks->members[i],
+                     has_come(&ranks->members[i], round, step) ? &there : &behind);
+    if (there.n > 0)
+        out_log(out, LOG_NOTICE, "save",
+                "rank%s %s had not reported a save of step %llu; every rank has to call pch_saved "
+                "(in Python: saved)",
+                there.n == 1 ? "" : "s", there.text, ull(step));
+    if (behind.n > 0)
+        out_log(out, LOG_NOTICE, "save",
+                "rank%s %s had not come to step %llu, which every rank saves: rank %d stood at "
+                "step %llu, phase %s",
+                behind.n == 1 ? "" : "s", behind.text, ull(step), behind.first->rank,
+                ull(behind.first->step), watchdog_phase_name(behind.first->stand.phase));
 }
 
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step)

@@ -14,8 +14,8 @@
 void round_say_wait(struct out *out, const struct ranks *ranks, const struct member *m);
 /* A rank waits for a later save, and never makes the save that others wait for. */
 void round_say_past(struct out *out, const struct member *m, uint64_t step);
-/* The ranks that had not saved `step` by the end of the round. On a node with many ranks a person
- * must know which stack to examine. */
+/* The ranks that had not saved `step` by the end of the round, apart from those that had not come
+ * to it. On a node with many ranks a person must know which stack to examine. */
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step);
 /* A rank saves a step below the last commit. */
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step);
