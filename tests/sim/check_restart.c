@@ -59,12 +59,13 @@ static bool any_has_trained(const struct world *w)
 }
 
 /* The job ends because of a failure that repeats at each start. It must not begin again, unless it
- * had trained. */
+ * had trained. Node 0 names its own failure for a moment, before it takes the job's: the last
+ * counts. */
 void check_cause(struct world *w, const struct core_report *report)
 {
     bool is_ending = report->outcome != OUTCOME_UNKNOWN || report->state == NODE_RESTARTING;
     bool repeats =
         report->first_cause.fault != FAULT_SIGNAL && strstr(report->first_cause.text, SIM_REPEATS);
-    if (is_ending && repeats && !any_has_trained(w))
-        w->repeats = true;
+    if (is_ending)
+        w->repeats = repeats && !any_has_trained(w);
 }

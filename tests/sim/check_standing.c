@@ -343,11 +343,11 @@ void check_saved_end(struct world *w)
 }
 
 /* A process that gives up shows that another one hangs. Of a process that has not attached only the
- * signal is known. */
+ * signal is known. Without a watchdog, pchrun does not know how long the ranks have stood. */
 void check_gave_up(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
-    bool is_known = true;
+    bool is_known = w->s.is_watched;
     for (int i = 0; i < w->nall; i++)
         is_known = is_known && (w->procs[i].is_attached || w->procs[i].is_counting);
     if (strstr(host->why, SIM_GAVE_UP) || (is_known && strstr(host->why, "signal 6 ")))
