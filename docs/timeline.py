@@ -224,6 +224,7 @@ def lives_of(events):
     if not lives:
         raise Fault("the journal is empty")
     for life, after in zip(lives, [*lives[1:], None]):
+        life.after = after
         life.lost = life.last - after.resumed if after else 0
     return lives
 
@@ -353,7 +354,7 @@ class Picture:
         last = self.x(life.commits[-1].t)
         self.text((last + self.x(life.deadline)) / 2, self.bottom + 70, f"{life.lost} steps lost", "kept", "middle")
 
-    def draw_crash(self, life, after):
+    def draw_crash(self, life):
         x, top = self.x(life.failed.t), self.tops[life.failed.rank]
         number = life.failed.code - 128
         cause = signal.Signals(number).name if number in set(signal.Signals) else f"exit code {life.failed.code}"
@@ -363,14 +364,14 @@ class Picture:
         self.text(x - 8, 86, "crash", "bad strong", "end")
         self.text(x - 8, 113, f"rank {life.failed.rank}", "", "end")
         self.text(x - 8, 140, cause, "", "end")
-        resumed = f", again from step {after.resumed}" if after else ""
+        resumed = f", again from step {life.after.resumed}" if life.after else ""
         self.text(x, self.bottom + 101, f"{life.lost} steps lost{resumed}", "bad", "middle")
 
     def draw_steps(self):
         """The steps below the saves. The last of each attempt and those at a crash come first, others if they fit."""
         y, labels = self.bottom + 36, []
-        for life, after in zip(self.lives, [*self.lives[1:], None]):
-            end = self.x(life.end)
+        for life in self.lives:
+            end, after = self.x(life.end), life.after
             if life.failed:
                 labels += [(0, end + 8, life.last, "bad")]
                 labels += [(0, self.x(event.t), event.step, "") for event in life.commits[-1:]]
@@ -384,13 +385,14 @@ class Picture:
                 taken.append((x - half, x + half))
                 self.text(x, y, step, kind, "middle")
 
-    def draw_exit(self, life, after):
+    def draw_exit(self, life):
         code = life.exits[0].exit_code
-        x = (self.x(life.end) + self.x(after.begin) if after else 2 * self.x(life.end) + PILL + 12) / 2
+        end = self.x(life.end)
+        x = (end + self.x(life.after.begin)) / 2 if life.after else end + PILL / 2 + 6
         for node in sorted({node for node, _ in self.ranks}):
-            top, end = self.node_lanes(node)
-            self.rect("exit" if code else "good", x - PILL / 2, x + PILL / 2, (top + end) / 2 - 17, 34, 8)
-            self.text(x, (top + end) / 2 + 8, code, "on strong", "middle")
+            top, bottom = self.node_lanes(node)
+            self.rect("exit" if code else "good", x - PILL / 2, x + PILL / 2, (top + bottom) / 2 - 17, 34, 8)
+            self.text(x, (top + bottom) / 2 + 8, code, "on strong", "middle")
 
     def draw_heads(self):
         begins = {}
@@ -407,13 +409,13 @@ class Picture:
         self.text(14, self.bottom + 36, "saved step")
         for life in self.lives:
             self.draw_bars(life)
-        for life, after in zip(self.lives, [*self.lives[1:], None]):
+        for life in self.lives:
             if life.notice:
                 self.draw_notice(life)
             if life.failed:
-                self.draw_crash(life, after)
+                self.draw_crash(life)
             else:
-                self.draw_exit(life, after)
+                self.draw_exit(life)
         self.draw_heads()
         self.draw_steps()
         body = "\n".join(self.parts)
