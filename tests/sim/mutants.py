@@ -168,6 +168,8 @@ MUTANTS = [
     ("save-step-far-ahead", "chief/chief_round.c", "propose", "highest + 1", "highest + 20"),
     ("deadline-that-passed-unseen-ends-the-job", "chief/chief_plan.c", "chief_time_is_up_at",
      "has_slept_through(chief)", "false"),
+    ("late-news-of-a-failed-save-is-the-last", "chief/chief_order.c", "chief_give_up", "!chief_hears_late_news(chief)",
+     "true"),
     ("last-save-given-up-early", "chief/chief_plan.c", "chief_time_is_up_at", "clock_min(kept, needed)", "3 * NS_PER_S"),
     ("leaves-after-first-save", "chief/chief_plan.c", "chief_uses_time", "(may_train_on(chief) || is_plan)",
      "false"),
@@ -323,6 +325,7 @@ MUTANTS = [
 BEGIN_AT = {
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
     "gone-before-it-hears-of-the-end": 31416703500,
+    "late-news-of-a-failed-save-is-the-last": 202611718300,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,
     "short-standing-notice-ends-the-job": 5000002600,
     "pause-in-a-save-is-its-time": 515075400,

@@ -233,8 +233,10 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
 {
     char text[sizeof chief->order.why];
     str_copy(text, sizeof text, why); /* `why` may be order.why itself */
-    /* If every rank is done, the job ends with success instead. */
-    chief->gen.wants_to_end = chief->gen.wants_to_end && !all_are(chief, FACT_DONE);
+    /* If every rank is done, the job ends with success instead. After a sleep through the deadline
+     * the ranks get time to say so. */
+    chief->gen.wants_to_end =
+        chief->gen.wants_to_end && !all_are(chief, FACT_DONE) && !chief_hears_late_news(chief);
     close_round(chief, phase, text, chief->gen.wants_to_end ? "" : text);
     if (chief->gen.wants_to_end)
         chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
