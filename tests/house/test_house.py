@@ -251,6 +251,11 @@ def test_there_is_no_riddle():
     assert list(english.found()) == []
 
 
+def test_no_conflict_of_a_merge_is_left():
+    """git marks one with seven of these signs."""
+    assert [name for name, text in english.tree(english.ROOT) if re.search("^([<>])\\1{6} ", text, re.M)] == []
+
+
 def test_shared_names_are_found(tmp_path):
     """A name that one file has twice, for two systems, is not shared; nor is main(), nor what tests define."""
     badtrees.build(tmp_path, {

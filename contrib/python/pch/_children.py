@@ -4,15 +4,10 @@ job. Without its data loaders the training would end before it has saved.
 
 A fork inherits libpch's handler. A spawned child, and a child of a fork server, installs the handler when it reads the
 first data from its parent. The fork server installs it in a module that it preloads. PyTorch's loaders put their own
-<<<<<<< HEAD
 handlers over it, so this module installs it once more above theirs. All of this is ready when attach() returns; a fork
 server that was started earlier is not covered. If a part fails, the children run as without pch.
-=======
-handlers over it, so it is installed once more above those. All of this is ready when attach() returns; a fork server
-that was started earlier is not covered. If a part fails, the children run as without pch.
 
 In the same way the children show pchrun their stacks, as their owner does (ext/stacks.h).
->>>>>>> b6e8bb3e (commands, python: Keep the Python stacks of a hang)
 """
 
 import multiprocessing
