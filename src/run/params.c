@@ -24,9 +24,12 @@
 #define FAILURES_MAX 1000000
 
 /* checkpoint.every auto: the shortest time keeps the cost of quick saves unnoticed. With the
- * longest a failure costs two hours at most, even if it is the first in months. */
+ * longest a failure costs two hours at most, even if it is the first in months. A job whose record
+ * shows how often it fails has wider bounds. */
 #define EVERY_LEAST_NS (5 * 60 * NS_PER_S)
 #define EVERY_MOST_NS  (2 * 3600 * NS_PER_S)
+#define KNOWN_LEAST_NS (10 * NS_PER_S)
+#define KNOWN_MOST_NS  (24 * 3600 * NS_PER_S)
 
 /* A drill ends with its one notice, so it has no restarts. */
 static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
@@ -85,6 +88,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .every_steps = (uint64_t)config->checkpoint.every.steps,
         .every_ns = config->checkpoint.every.is_auto ? EVERY_LEAST_NS : config->checkpoint.every.ns,
         .every_most_ns = config->checkpoint.every.is_auto ? EVERY_MOST_NS : 0,
+        .known_least_ns = KNOWN_LEAST_NS,
+        .known_most_ns = KNOWN_MOST_NS,
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,

@@ -164,7 +164,7 @@ def test_a_time_that_pchrun_chooses(training, ctl):  # noqa: F811
     assert job.result()[1] == "failed"
 
     (job.dir / ".pchrun/commit.json").write_text(json.dumps(
-        record(job) | {"save_ns": 40 * 10**9, "ran_ns": 84 * 3600 * 10**9, "failures": 15}))
+        record(job) | {"save_ns": 40 * 10**9, "ran_ns": 90 * 3600 * 10**9, "failures": 15}))
     job = training(*options, n=1)
     job.open(5)
     job.said(r"save: checkpoint\.every auto: every 21 min \(a save takes 40 s, and a failure comes every 6 h\)")

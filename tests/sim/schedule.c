@@ -970,6 +970,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->uses = uses(s);
     s->stands = stands(s, DO_NOTICE);
     s->repeats = stands(s, DO_REPEAT);
+    s->failures = s->every_most ? (int)(s->seed % 5) : 0;
     s->is_withdrawn = is_withdrawn(s);
     s->is_mended = is_mended(s);
     s->is_saved_end = is_saved_end(s);

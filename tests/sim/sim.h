@@ -129,6 +129,7 @@ struct schedule {
     uint64_t every_steps;    /* saves without a notice; 0: none */
     int64_t every_ns;
     int64_t every_most; /* the core chooses the time, from every_ns to this; 0: it does not */
+    int failures;       /* of earlier attempts, in the record */
     bool is_regular;    /* nothing disturbs these saves */
     int64_t known_save, known_start; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];

@@ -577,7 +577,10 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->every_steps = s->every_steps;
     p->every_ns = s->every_ns;
     p->every_most_ns = s->every_most;
-    p->failures = s->every_most ? (int)(s->seed % 5) : 0;
+    p->known_least_ns = s->every_ns; /* more rounds would have no room in save_of_tag */
+    p->known_most_ns = 2 * s->every_most;
+    p->failures = s->failures;
+    p->ran_ns = s->seed % 2 ? (int64_t)(s->seed % 1000) * s->every_most : 0;
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
     p->heartbeat_timeout_ns = 15 * S;

@@ -8,6 +8,8 @@
 #include "walk.h"
 #include "wire/gate.h"
 
+#include <math.h>
+
 TestSuite(core_every, .fini = walks_end);
 
 #define MINUTE (60 * S)
@@ -36,20 +38,26 @@ Test(core_every, is_the_one_of_young_and_daly)
     expect_about(best(4 * MINUTE, HOUR), 1164 * S);
 }
 
-/* An interval costs the time of its save, and half of its length with each failure. No other
- * interval costs less. */
-Test(core_every, costs_the_least)
+/* The share of the time that trains the job: an interval of `train`, then a save of `save`, where
+ * failures come at random, one in `between`, and each costs a new start of `start` besides. */
+static double share(double train, double save, double between, double start)
 {
-    static const int64_t saves[] = {S, 41 * S, 5 * MINUTE}, fails[] = {HOUR, 6 * HOUR, 30 * DAY};
-    for (size_t i = 0; i < 9; i++) {
-        double c = (double)saves[i / 3], m = (double)fails[i % 3], least = 1e300, at = 0;
-        for (double w = 1e9; w < m; w *= 1.01) {
-            double cost = c / w + (w + c) / 2 / m;
-            at = cost < least ? w : at;
-            least = cost < least ? cost : least;
-        }
-        double w = (double)best(saves[i / 3], fails[i % 3]), cost = c / w + (w + c) / 2 / m;
-        cr_expect_leq(cost, 1.02 * least, "%g s, not %g s", w / 1e9, at / 1e9);
+    return train / ((between + start) * expm1((train + save) / between));
+}
+
+/* By brute force no other interval trains more, however long a start takes. */
+Test(core_every, trains_the_most)
+{
+    static const int64_t saves[] = {S, 41 * S, 5 * MINUTE}, fails[] = {HOUR, 6 * HOUR, 30 * DAY},
+                         starts[] = {0, 5 * MINUTE, 15 * MINUTE};
+    for (size_t i = 0; i < 27; i++) {
+        double c = (double)saves[i / 9], m = (double)fails[i / 3 % 3], r = (double)starts[i % 3];
+        double most = 0, at = 0;
+        for (double w = 1e9; w < 2 * m; w *= 1.01)
+            if (share(w, c, m, r) > most)
+                most = share(at = w, c, m, r);
+        double w = (double)best(saves[i / 9], fails[i / 3 % 3]), have = share(w, c, m, r);
+        cr_expect_geq(have, 0.999 * most, "%g s trains %g, %g s %g", w / 1e9, have, at / 1e9, most);
     }
 }
 
@@ -81,6 +89,8 @@ static struct core_params params_of_auto(void)
     struct core_params p = params_of(0, 1, 1);
     p.every_ns = 5 * MINUTE;
     p.every_most_ns = 2 * HOUR;
+    p.known_least_ns = 10 * S;
+    p.known_most_ns = DAY;
     p.restart = (struct restart_policy){.max = 9, .start_max = 9, .window_ns = DAY};
     return p;
 }
@@ -169,16 +179,38 @@ Test(core_every, adapts_to_failures_and_to_slower_saves)
     save(w, 2, 41 * S);
     cr_expect_eq(every(w), before);
     assert_not_said(w, "checkpoint.every auto");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         steps[0] += 2;
         crash(w);
     }
-    expect_about(every(w), interval_best(41 * S, (12 * HOUR + now - began) / 4, 0, DAY));
-    assert_said(w, "checkpoint.every auto: every 15");
+    expect_about(every(w), interval_best(41 * S, (12 * HOUR + now - began) / 3, 0, DAY));
+    assert_said(w, "checkpoint.every auto: every 18");
     before = every(w);
     await_save(w);
     save(w, 1, 160 * S);
     cr_expect_gt(every(w), before * 7 / 4);
+}
+
+/* Three failures show how often they come. The bounds of a young job hold no more. */
+Test(core_every, has_wider_bounds_when_it_has_seen_failures)
+{
+    struct core_params p = params_of_auto();
+    p.save_ns = S;
+    p.ran_ns = HOUR;
+    p.failures = 2;
+    struct walk *w = begin_ranks(&p);
+    cr_expect_eq(every(w), 5 * MINUTE, "two are few");
+    steps[0] += 2;
+    crash(w);
+    expect_about(every(w), interval_best(S, HOUR / 3, 0, DAY));
+    p.failures = 3;
+    p.ran_ns = MINUTE;
+    cr_expect_eq(every(begin_ranks(&p)), 10 * S);
+    p.ran_ns = 90 * DAY;
+    p.save_ns = 5 * MINUTE;
+    expect_about(every(begin_ranks(&p)), interval_best(5 * MINUTE, 30 * DAY, 0, DAY));
+    p.ran_ns = 9000 * DAY;
+    cr_expect_eq(every(begin_ranks(&p)), DAY);
 }
 
 /* A job that fails before its first step loses no training. */
@@ -205,7 +237,7 @@ Test(core_every, earlier_attempts_count)
     expect_about(every(w), interval_best(40 * S, 12 * HOUR, 0, DAY));
     p.attempts_without_commit = 4;
     w = begin_ranks(&p);
-    expect_about(every(w), interval_best(40 * S, 6 * HOUR, 0, DAY));
+    expect_about(every(w), interval_best(40 * S, 36 * HOUR / 7, 0, DAY));
     await_save(w);
     save(w, 1, 40 * S);
     expect_about(every(w), interval_best(40 * S, 12 * HOUR, 0, DAY));

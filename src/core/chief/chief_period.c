@@ -18,6 +18,9 @@
  * that counts. */
 #define ASSUMED_PERIODS 6
 
+/* So many failures show how often they come, so nothing is assumed any more. */
+#define FAILURES_KNOWN 3
+
 /* A choice that differs by less than this part from the period in force would only fill the log. */
 #define REAL_CHANGE 8
 
@@ -35,14 +38,29 @@ int64_t chief_has_run(const struct chief *chief)
     return chief->params->ran_ns + (chief->began_at ? chief->out->now - chief->began_at : 0);
 }
 
+static bool is_known(const struct chief *chief)
+{
+    return chief->params->failures + chief->failures >= FAILURES_KNOWN;
+}
+
 /* Attempts in a row without a commit count only until there is one: most often a start failed,
  * before there was anything to lose. But if failures come faster than saves, the saves must. */
 static int64_t time_between_failures(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    int64_t ran = chief_has_run(chief) + ASSUMED_PERIODS * p->every_most_ns;
     int64_t fruitless = chief->has_committed ? 0 : p->attempts_without_commit;
-    return ran / (1 + p->failures + fruitless + chief->failures);
+    int64_t failures = p->failures + chief->failures + fruitless, ran = chief_has_run(chief);
+    return is_known(chief) ? ran / failures
+                           : (ran + ASSUMED_PERIODS * p->every_most_ns) / (1 + failures);
+}
+
+static int64_t best_period(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    int64_t between = time_between_failures(chief);
+    return is_known(chief)
+               ? interval_best(chief->save_ns, between, p->known_least_ns, p->known_most_ns)
+               : interval_best(chief->save_ns, between, p->every_ns, p->every_most_ns);
 }
 
 /* "23 min", and not "23.4 min". */
@@ -59,8 +77,7 @@ void chief_choose_period(struct chief *chief)
     char every[32], save[32], failure[32];
     if (!p->every_most_ns || !is_wanted(chief) || !chief->save_ns)
         return;
-    int64_t between = time_between_failures(chief);
-    int64_t best = interval_best(chief->save_ns, between, p->every_ns, p->every_most_ns);
+    int64_t best = best_period(chief);
     int64_t change = best > chief->every_ns ? best - chief->every_ns : chief->every_ns - best;
     if (chief->has_chosen && change <= chief->every_ns / REAL_CHANGE)
         return;
@@ -69,7 +86,7 @@ void chief_choose_period(struct chief *chief)
     out_log(chief->out, LOG_NOTICE, "save",
             "checkpoint.every auto: every %s (a save takes %s, and a failure comes every %s)",
             roughly(best, every, sizeof every), str_about(chief->save_ns, save, sizeof save),
-            roughly(between, failure, sizeof failure));
+            roughly(time_between_failures(chief), failure, sizeof failure));
 }
 
 static uint64_t due_step(const struct chief *chief)

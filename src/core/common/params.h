@@ -82,8 +82,9 @@ struct core_params {
     uint64_t every_steps;
     int64_t every_ns;
     int64_t every_most_ns; /* the chief chooses a time from every_ns to this; 0: it is every_ns */
-    int64_t ran_ns;        /* how long earlier attempts ran */
-    int failures;          /* how many of them failed after a commit */
+    int64_t known_least_ns, known_most_ns; /* the same when several failures were seen */
+    int64_t ran_ns;                        /* how long earlier attempts ran */
+    int failures;                          /* how many of them failed after a commit */
 
     int64_t join_timeout_ns;
     int64_t heartbeat_interval_ns, heartbeat_timeout_ns;
