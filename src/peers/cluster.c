@@ -167,15 +167,21 @@ static void say_place(const struct cluster *cluster, const struct address *bind,
         log_warn("join", "%s: " CLUSTER_HIDDEN_ADVICE, cluster->place.hidden);
 }
 
-static bool cluster_begin(struct cluster *cluster, const struct config *config, struct loop *loop,
-                          struct err *err)
+bool cluster_prepare(struct cluster *cluster, const struct config *config, struct address *ret_bind,
+                     struct err *err)
+{
+    return take_addresses(cluster, config, ret_bind, err) && take_key(cluster, config, err);
+}
+
+bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
+                  struct err *err)
 {
     struct address bind;
     if (config->cluster.nnodes == 1)
         return true;
     cluster->loop = loop;
     cluster->began_at = clock_now_ns();
-    if (!take_addresses(cluster, config, &bind, err) || !take_key(cluster, config, err))
+    if (!cluster_prepare(cluster, config, &bind, err))
         return false;
     want_files(config);
     struct peers_options options = {.base = loop->base,
@@ -200,96 +206,6 @@ static bool cluster_begin(struct cluster *cluster, const struct config *config, 
     cluster_find_place(cluster, config, &bind);
     say_place(cluster, &bind, config->cluster.nnodes - 1);
     return true;
-}
-
-/* --- two nodes with rank 0 --- */
-
-/* A running pchrun answers at once. */
-#define CLAIM_WAIT_NS NS_PER_S
-
-struct duplicate {
-    struct event_base *base;
-    struct peers *peers;
-    const struct config *config;
-    char answer[256]; /* "": none */
-};
-
-static void say_duplicate(void *ctx, int conn)
-{
-    struct duplicate *duplicate = ctx;
-    const struct config *config = duplicate->config;
-    struct peermsg msg = {.type = PEERMSG_HELLO,
-                          .hello = {.incarnation = (uint64_t)clock_real_ns() ^ (uint64_t)getpid(),
-                                    .nnodes = (uint32_t)config->cluster.nnodes,
-                                    .pid = (uint32_t)getpid()}};
-    if (gethostname(msg.hello.host, sizeof msg.hello.host - 1) == 0 &&
-        str_copy(msg.hello.job, sizeof msg.hello.job, config_job_identity(config)) &&
-        config_binding(config, msg.hello.settings, sizeof msg.hello.settings))
-        peers_send(duplicate->peers, conn, &msg);
-    else
-        event_base_loopbreak(duplicate->base);
-}
-
-static void hear_duplicate(void *ctx, int conn, const char *from, const struct peermsg *msg)
-{
-    struct duplicate *duplicate = ctx;
-    if (msg->type == PEERMSG_REFUSED)
-        str_copy(duplicate->answer, sizeof duplicate->answer, msg->refused.why);
-    event_base_loopbreak(duplicate->base);
-}
-
-static void lose_duplicate(void *ctx, int conn, const char *why, bool has_ended)
-{
-    event_base_loopbreak(((struct duplicate *)ctx)->base);
-}
-
-static void cluster_ask(struct duplicate *duplicate, struct cluster *cluster)
-{
-    struct timeval wait = {.tv_sec = CLAIM_WAIT_NS / NS_PER_S};
-    struct peers_options options = {.base = duplicate->base,
-                                    .arg = duplicate,
-                                    .on_up = say_duplicate,
-                                    .on_message = hear_duplicate,
-                                    .on_down = lose_duplicate,
-                                    .tls = cluster->tls,
-                                    .connect_wait_ns = CLAIM_WAIT_NS};
-    duplicate->peers = peers_new(&options);
-    if (!duplicate->peers || event_base_loopexit(duplicate->base, &wait) != 0)
-        return;
-    peers_connect(duplicate->peers, &cluster->chief);
-    event_base_dispatch(duplicate->base);
-}
-
-void cluster_tell_duplicate(const struct config *config)
-{
-    struct cluster cluster = {0};
-    struct duplicate duplicate = {.config = config};
-    struct address bind;
-    struct err err;
-    if (config->cluster.nnodes == 1 || config->cluster.node_rank != 0)
-        return;
-    duplicate.base = event_base_new();
-    if (duplicate.base && take_addresses(&cluster, config, &bind, &err) &&
-        take_key(&cluster, config, &err))
-        cluster_ask(&duplicate, &cluster);
-    if (duplicate.answer[0])
-        log_warn("join",
-                 "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
-                 "that one is about to end, give each node its own --node-rank",
-                 cluster.chief.host, cluster.chief.port, duplicate.answer);
-    peers_free(duplicate.peers);
-    if (duplicate.base)
-        event_base_free(duplicate.base);
-    cluster_free(&cluster);
-}
-
-bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
-                  struct err *err)
-{
-    bool ok = cluster_begin(cluster, config, loop, err);
-    if (!ok)
-        cluster_tell_duplicate(config);
-    return ok;
 }
 
 /* --- can it be reached? --- */
@@ -333,7 +249,7 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct cluster_
     if (config->cluster.node_rank > 0)
         ok = reach_chief(config, loop.base, wait_ns, err);
     else
-        ok = cluster_begin(&cluster, config, &loop, err);
+        ok = cluster_open(&cluster, config, &loop, err);
     *ret = cluster.place;
     cluster_free(&cluster);
     event_base_free(loop.base);

@@ -54,9 +54,9 @@ static inline int64_t cluster_descriptors(const struct config *config)
 MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns,
                               struct cluster_place *ret, struct err *err);
 
-/* Call when the port or the state directory is taken. If another node 0 runs at this job's address,
- * sends it a HELLO, so that both log the conflict. Takes a second at most. */
-void cluster_tell_duplicate(const struct config *config);
+/* Finds where node 0 is, and where it listens, and takes the key. */
+MUST_CHECK bool cluster_prepare(struct cluster *cluster, const struct config *config,
+                                struct address *ret_bind, struct err *err);
 
 /* Call before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
-#include "peers/cluster.h"
+#include "peers/brief.h"
 #include "record/history.h"
 
 #include <errno.h>
@@ -43,11 +43,10 @@ static void on_held(void *ctx, const char *holder)
              "%s still holds the state directory '%s'; waiting for its end, for %s at most", who,
              takeover->dir,
              str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait));
-    cluster_tell_duplicate(takeover->config);
+    brief_tell_duplicate(takeover->config);
 }
 
-/* The signals that end a run before anything is started. Ignored signals stay ignored. */
-static void ending_signals(const struct core_params *params, sigset_t *ret)
+void takeover_ends(const struct core_params *params, sigset_t *ret)
 {
     struct sigaction now;
     sigemptyset(ret);
@@ -75,7 +74,7 @@ static bool still_held(const struct takeover *takeover, struct err *err)
     char who[WHO_MAX], wait[32];
     bool is_others;
     name_holder(takeover, err->text, who, &is_others);
-    cluster_tell_duplicate(takeover->config); /* it may not have listened when the wait began */
+    brief_tell_duplicate(takeover->config); /* it may not have listened when the wait began */
     return err_set(
         err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
         takeover->dir, str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
@@ -134,7 +133,7 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
     if (asprintf(&takeover->record, "%s/" HISTORY_FILE, *dir) < 0 ||
         asprintf(&takeover->file, "%s/commit.lock", *dir) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    ending_signals(takeover->params, &end);
+    takeover_ends(takeover->params, &end);
     snprintf(owner, sizeof owner, "process %d on %s", takeover->params->pid,
              takeover->params->host);
     struct dirlock_request request = {.parent = config->checkpoint.dir,

@@ -13,6 +13,8 @@
 #include "core/common/params.h"
 #include "os/dirlock.h"
 
+#include <signal.h>
+
 struct takeover {
     const struct config *config; /* set `config` and `params` first */
     const struct core_params *params;
@@ -28,3 +30,6 @@ struct takeover {
 MUST_CHECK bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap,
                                struct err *err);
 void takeover_end(struct takeover *takeover);
+
+/* The signals that end a run before anything is started. Ignored signals stay ignored. */
+void takeover_ends(const struct core_params *params, sigset_t *ret);

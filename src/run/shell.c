@@ -13,6 +13,7 @@
 #include "os/above.h"
 #include "os/signals.h"
 #include "os/spawn.h"
+#include "peers/brief.h"
 #include "peers/rendezvous.h"
 #include "run/shell_parts.h"
 
@@ -497,6 +498,14 @@ static void shell_fail(struct shell *shell, struct err *err)
     str_addf(shell->end->text, sizeof shell->end->text, "; nothing was started");
 }
 
+/* Otherwise the other nodes would wait for this one until cluster.join_timeout. */
+static void tell_others(const struct shell *shell, const struct err *why)
+{
+    sigset_t end;
+    takeover_ends(&shell->params, &end);
+    brief_tell_failure(shell->config, &end, why);
+}
+
 struct shell_end shell_run(struct config *config, unsigned closed)
 {
     static struct shell
@@ -514,6 +523,9 @@ struct shell_end shell_run(struct config *config, unsigned closed)
         shell_give_up(&shell, &err);
     else
         shell_fail(&shell, &err);
-    shell_free_parts(&shell);
+    bool is_untold = !is_open && !shell.has_started && !shell.takeover.signal;
+    shell_free_parts(&shell); /* the state directory and the port are free now */
+    if (is_untold)
+        tell_others(&shell, &err);
     return end;
 }

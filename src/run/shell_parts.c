@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "os/signals.h"
 #include "os/tree.h"
+#include "peers/brief.h"
 #include "run/params.h"
 
 #include <signal.h>
@@ -227,7 +228,10 @@ static bool open_attempt(struct shell *shell, struct err *err)
 
 static bool open_cluster(struct shell *shell, struct err *err)
 {
-    return cluster_open(&shell->cluster, shell->config, &shell->loop, err);
+    bool ok = cluster_open(&shell->cluster, shell->config, &shell->loop, err);
+    if (!ok)
+        brief_tell_duplicate(shell->config);
+    return ok;
 }
 
 static bool start_job(struct shell *shell, struct err *err)

@@ -24,7 +24,8 @@
 enum peermsg_type {
     PEERMSG_HELLO = 1, /* node to chief, first on every connection: its identity and settings */
     PEERMSG_WELCOME,   /* chief to node: the node belongs to the job; where the job resumes */
-    PEERMSG_REFUSED,   /* chief to node: the node does not, and why; then the connection closes */
+    PEERMSG_REFUSED,   /* chief to node: it does not, or the chief cannot start, and why; then the
+                          connection closes */
     PEERMSG_STATUS,    /* node to chief: where the node stands */
     PEERMSG_ORDER,     /* chief to node: where the round and the job stand */
     PEERMSG_BYE,       /* either: the sender leaves on purpose; do not wait for it */
@@ -60,8 +61,10 @@ struct peer_welcome {
     uint8_t is_direct;    /* the chief sees the same ends; put in by src/peers */
 };
 
+#define PEERMSG_WHY_SIZE 640 /* the text of a cause fits */
+
 struct peer_refused {
-    char why[256];
+    char why[PEERMSG_WHY_SIZE];
 };
 
 enum peer_vote { VOTE_NONE, VOTE_ACK, VOTE_NACK };
@@ -189,8 +192,6 @@ struct peer_status {
     struct peer_watch watch;
     struct peer_own own;
 };
-
-#define PEERMSG_WHY_SIZE 640 /* the text of a cause fits */
 
 enum peer_phase {
     PHASE_IDLE,      /* no round yet */

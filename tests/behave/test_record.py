@@ -568,10 +568,12 @@ def test_a_directory_that_cannot_be_made(records):
     assert not records.dir.exists()
 
 
-def test_a_member_that_cannot_write(records):
+def test_a_member_that_cannot_write(world, records):
     """Every node has a part in the record; so this node starts nothing either."""
-    records.refused("mounted", options=["--cluster-nodes", "127.0.0.1,127.0.0.2", "--node-rank", "1",
-                                        "--checkpoint-dir", records.dir / "run7"])
+    job = world.act("say started", code=125, options=[
+        "--cluster-nodes", "127.0.0.1,127.0.0.2", "--node-rank", "1", "--cluster-join-timeout", "1s",
+        "--checkpoint-dir", records.dir / "run7"])
+    assert "mounted" in job.err_lines[-1] and not world.events.all("started")
 
 
 def test_a_file_system_that_is_read_only(small_disk):

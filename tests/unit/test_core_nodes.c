@@ -2,6 +2,7 @@
  *
  * test_core_nodes: short walks of two nodes, like those of one node in test_core_walk.
  */
+#include "base/str.h"
 #include "walk.h"
 
 #include <stdio.h>
@@ -786,4 +787,54 @@ Test(core_nodes, ranks_in_step_are_not_behind)
     cr_assert_geq(now, at + 21750 * MS, "it saves %lld ms after the notice",
                   (long long)((now - at) / MS));
     lose_letters();
+}
+
+/* --- a node that cannot start --- */
+
+/* Node 1 of three joins, and says that it cannot start: node 0 ends the job. Node 2 has not come.
+ */
+static struct walk *begin_with_failed(void)
+{
+    struct core_params p = params_of(0, 3, 1);
+    p.join_timeout_ns = 600 * S;
+    struct walk *w = walk_begin(&p);
+    struct peermsg hello = {.type = PEERMSG_HELLO,
+                            .hello = {.incarnation = 7, .node_rank = 1, .nnodes = 3}};
+    str_copy(hello.hello.job, sizeof hello.hello.job, p.identity);
+    str_copy(hello.hello.settings, sizeof hello.hello.settings, p.settings);
+    struct peermsg status = {.type = PEERMSG_STATUS,
+                             .stamp = {.attempt = p.attempt, .seq = 1},
+                             .status = {.life = LIFE_GONE, .seen = 1000},
+                             .cause = {.fault = FAULT_START,
+                                       .rank = -1,
+                                       .code = 125,
+                                       .error_ns = -1,
+                                       .text = "the disk is full"}};
+    feed(w, (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &hello}});
+    feed(w, (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &status}});
+    lose_letters();
+    assert_said(w, "not_started: node 1: the disk is full");
+    assert_did_not(w, "exit");
+    return w;
+}
+
+Test(core_nodes, a_failure_before_the_join_is_told_to_late_nodes)
+{
+    struct walk *w = begin_with_failed();
+    int64_t at = now;
+    while (!strstr(w->acts, "exit")) {
+        wake(w);
+        lose_letters();
+    }
+    assert_did(w, "exit 125 not_started");
+    cr_assert_geq(now, at + 30 * S);
+    cr_assert_leq(now, at + 31 * S);
+}
+
+Test(core_nodes, a_signal_ends_that_wait)
+{
+    struct walk *w = begin_with_failed();
+    terminated(w);
+    lose_letters();
+    assert_did(w, "exit 125 not_started");
 }

@@ -210,11 +210,14 @@ void chief_event(struct chief *chief, const struct event *event)
 
 /* A job that is preempted before its start begins again later. A node that has not joined does not
  * know of the notice: its join would end as an error. So node 0 waits for such nodes as long as the
- * notice permits, even if the notice is withdrawn. CLOCK_NEVER: no wait. */
+ * notice permits, even if the notice is withdrawn. If a node cannot start, node 0 waits for such
+ * nodes for a while, unless it is told to end. CLOCK_NEVER: no wait. */
 static int64_t tells_until(const struct chief *chief)
 {
-    if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
-        chief->notice.hurry >= (uint32_t)HURRY_STOP)
+    bool has_failed = chief->order.outcome == OUTCOME_NOT_STARTED;
+    bool must_end = has_failed ? chief->notice.is_live || any_is(chief, FACT_INTERRUPTED)
+                               : chief->notice.hurry >= (uint32_t)HURRY_STOP;
+    if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until || must_end)
         return CLOCK_NEVER;
     for (int i = 0; i < chief->params->nnodes; i++)
         if (!peer_is(&chief->peers[i], FACT_GONE) && !peer_is(&chief->peers[i], FACT_LOST))

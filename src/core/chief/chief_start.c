@@ -13,6 +13,8 @@
 #define LAST_WORD_GAP_NS (300 * NS_PER_S)
 /* How often the steps are read until a rank has finished its first one. */
 #define PARTS_GAP_NS (NS_PER_S / 2)
+/* As long as a node 0 that cannot start (peers/brief.h). */
+#define TELL_NS (30 * NS_PER_S)
 /* A process that attaches has most often done so by then. */
 #define ATTACH_NS (60 * NS_PER_S)
 
@@ -143,10 +145,18 @@ static void end_preempted(struct chief *chief)
                "the notice came before the start: nothing was started");
 }
 
+/* A node that cannot start ends the job. The nodes that come a little later must hear why. */
+static void end_failed(struct chief *chief)
+{
+    chief_end_by_fault(chief);
+    if (chief->order.outcome == OUTCOME_NOT_STARTED)
+        chief->tell_until = clock_min(chief->out->now + TELL_NS, chief_join_until(chief));
+}
+
 void chief_decide_start(struct chief *chief)
 {
     if (chief_fault_counts(chief)) {
-        chief_end_by_fault(chief);
+        end_failed(chief);
     } else if (any_is(chief, FACT_STOPS)) {
         chief_stop(chief, OUTCOME_PREEMPTED, 0, "nothing was started");
     } else if (chief_notice_is_near(chief)) {

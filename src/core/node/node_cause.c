@@ -157,7 +157,7 @@ void node_blame_chief(struct node *node)
                                           .rank = -1,
                                           .code = node->params->exit.node_lost,
                                           .wall_ns = node->out->wall - (node->out->now - since)};
-    snprintf(node->gen.cause.text, sizeof node->gen.cause.text, "the node is lost: %s", u->why);
+    str_addf(node->gen.cause.text, sizeof node->gen.cause.text, "the node is lost: %s", u->why);
 }
 
 void node_cause(const struct node *node, struct peer_cause *ret)

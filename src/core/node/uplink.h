@@ -45,7 +45,7 @@ struct uplink {
     int64_t beat_sent_at;
     struct twice rtt; /* from a heartbeat to its answer */
     struct clockoff clock;
-    char why[256]; /* the last failure */
+    char why[PEERMSG_WHY_SIZE]; /* the last failure */
 };
 
 enum uplink_event {
