@@ -182,20 +182,38 @@ bool proc_is_descendant(pid_t pid)
     return false;
 }
 
-bool proc_has_env(pid_t pid, const char *what)
+/* The entry that begins with `what` and then `end`; NULL: none, or unknown. The caller frees it. */
+static char *find_env(pid_t pid, const char *what, char end)
 {
     char path[32], *entry = NULL;
-    char end = strchr(what, '=') ? '\0' : '=';
     size_t size = 0, len = strlen(what);
     bool has_it = false;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     FILE *entries = fopen(path, "re");
     while (entries && !has_it && getdelim(&entry, &size, '\0', entries) > 0)
         has_it = strncmp(entry, what, len) == 0 && entry[len] == end;
-    free(entry);
     if (entries)
         fclose(entries);
+    if (has_it)
+        return entry;
+    free(entry);
+    return NULL;
+}
+
+bool proc_has_env(pid_t pid, const char *what)
+{
+    char *entry = find_env(pid, what, strchr(what, '=') ? '\0' : '=');
+    bool has_it = entry;
+    free(entry);
     return has_it;
+}
+
+bool proc_read_env(pid_t pid, const char *name, char *ret, size_t size)
+{
+    char *entry = find_env(pid, name, '=');
+    bool ok = entry && str_copy(ret, size, strchr(entry, '=') + 1);
+    free(entry);
+    return ok;
 }
 
 bool proc_program(pid_t pid, char *ret, size_t size)

@@ -37,6 +37,8 @@ bool proc_is_traced(pid_t pid);
 bool proc_is_descendant(pid_t pid);
 /* True if the process started with this name, or this "NAME=value", in its environment. */
 bool proc_has_env(pid_t pid, const char *what);
+/* The value of the variable at its start. False: not set, too long, or unknown. */
+MUST_CHECK bool proc_read_env(pid_t pid, const char *name, char *ret, size_t size);
 /* The name of its program's file; "" and false: unknown. */
 bool proc_program(pid_t pid, char *ret, size_t size);
 /* True if the file of its program is named so, or so and a version ("python3.11"). */

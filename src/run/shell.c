@@ -27,8 +27,6 @@
 #define HELPERS_WAIT_NS (2 * NS_PER_S)
 /* The delay of on_tidying(): until then its work would slow down the start of the commands. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
-/* How often the start checks whether a dead pchrun's processes have ended. */
-#define SWEEP_LOOK_NS (2 * NS_PER_MS)
 
 /* --- log lines --- */
 
@@ -78,57 +76,28 @@ static void start_commands(struct shell *shell)
     watch_at(&shell->tidying, clock_now_ns() + TIDY_AFTER_NS);
 }
 
-/* --- the processes of a dead pchrun --- */
-
-static void tell_swept(const struct shell *shell, const struct cgroup_left *left, int64_t took_ns)
+static void on_swept(void *ctx)
 {
-    int took_ms = (int)(took_ns / NS_PER_MS);
-    if (left->groups)
-        log_warn("start",
-                 "killed the processes that a dead pchrun had left: %s; after %d ms these have not "
-                 "ended: %s; they may hold memory and ports; the commands start all the same",
-                 shell->swept.text, took_ms, left->text[0] ? left->text : "some that end");
-    else if (shell->swept.text[0])
-        log_warn("start",
-                 "killed the processes that a dead pchrun had left: %s; they ended in %d ms",
-                 shell->swept.text, took_ms);
-}
-
-/* The processes of a dead pchrun hold memory and ports that the commands need. True: they have
- * ended, or have had kill_wait to do so. */
-static bool is_swept(struct shell *shell)
-{
-    struct cgroup_left left;
-    cgroup_sweep(&shell->children.cgroup, &left);
-    if (left.groups == 0 && !left.text[0] && !shell->swept_from)
-        return true;
-    int64_t now = clock_now_ns();
-    if (!shell->swept_from) {
-        shell->swept_from = now;
-        shell->swept = left;
-    }
-    int64_t took = now - shell->swept_from;
-    if (left.groups && took < shell->params.kill_wait_ns)
-        return false;
-    tell_swept(shell, &left, took);
-    return true;
+    start_commands(ctx);
 }
 
 static void start_swept(struct shell *shell)
 {
-    if (is_swept(shell))
-        start_commands(shell);
-    else
-        watch_at(&shell->starting, clock_now_ns() + SWEEP_LOOK_NS);
+    shell->sweep = (struct sweep){.base = shell->loop.base,
+                                  .cgroup = &shell->children.cgroup,
+                                  .mark = shell->children.mark,
+                                  .kill_wait_ns = shell->params.kill_wait_ns,
+                                  .on_swept = on_swept,
+                                  .ctx = shell,
+                                  .search.helper.reap = &shell->reap};
+    sweep_begin(&shell->sweep);
 }
 
 static void on_starting(void *ctx)
 {
     struct shell *shell = ctx;
     struct err err;
-    if (shell->to_start.start.generation == 0) {
-        start_swept(shell);
-    } else if (procs_mend(shell->attach.procs, &err)) {
+    if (procs_mend(shell->attach.procs, &err)) {
         children_begin_group(&shell->children);
         start_commands(shell);
     } else {

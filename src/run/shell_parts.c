@@ -113,7 +113,15 @@ static bool open_children(struct shell *shell, struct err *err)
                                         .logs = &shell->logs};
     if (!tree_adopt(&orphans))
         log_warn("start", "%s", orphans.text);
+    if (shell->state_dir && shell->params.leftovers == LEFTOVERS_KILL)
+        leftover_mark(shell->state_dir, shell->children.mark);
     return children_init(&shell->children, shell->config, &shell->params, shell->closed, err);
+}
+
+static void free_children(struct shell *shell)
+{
+    sweep_free(&shell->sweep);
+    children_free(&shell->children);
 }
 
 static bool open_hook(struct shell *shell, struct err *err)
@@ -317,7 +325,6 @@ HOLDS(cluster)
     }
 FREE(inbox)
 FREE(report)
-FREE(children)
 FREE(hook)
 FREE(logs)
 FREE(evidence)

@@ -10,6 +10,7 @@
 #include "commands/evidence.h"
 #include "commands/hook.h"
 #include "commands/jobs.h"
+#include "commands/sweep.h"
 #include "logs/logs.h"
 #include "loop/loop.h"
 #include "notices/inbox.h"
@@ -55,10 +56,8 @@ struct shell {
     struct logs logs;
     struct watch starting; /* starts the commands after the current event */
     struct action to_start;
-    int64_t swept_from; /* since when the start waits for a dead pchrun's processes to end; 0: the
-                         * start does not wait */
-    struct cgroup_left swept; /* the processes found at that time */
-    struct watch tidying;     /* slow work after a start, see on_tidying() */
+    struct sweep sweep;   /* comes before the first start */
+    struct watch tidying; /* slow work after a start, see on_tidying() */
     struct log_limit log_limits[LIMITED_TOPICS];
     size_t opened;    /* how many parts are open */
     bool has_started; /* the job; then no outcome is "not started" */

@@ -3,11 +3,12 @@
 pchrun that has died."""
 
 import os
+import re
 import signal
 
 import pytest
 
-from harness import PREEMPTED, children_of, is_alive, marked, wait_until
+from harness import PREEMPTED, children_of, is_alive, marked, read_proc, wait_until
 from training import CLIENT
 
 KILLED = 128 + signal.SIGKILL
@@ -68,3 +69,78 @@ def test_who_comes_back_to_a_dead_socket(training, world):
     client.ask("step 4", "step 4 exit")
     job.close()
     wait_until(lambda: not marked(world.mark), "the end of all")
+
+
+@pytest.fixture
+def job_dir(world):
+    """The options of a job that has no control group."""
+    return ["--stop-cgroup", "off", "--state-dir", str(world.root / "state")]
+
+
+def killed(world, options, **more):
+    """The pid of a process that a killed pchrun has left."""
+    job = world.act("daemon { ignore TERM say left pause } say ready pause", options=options, **more)
+    left = world.events.wait("left", len(world.events.all("ready")))["pid"]
+    job.kill()
+    wait_until(lambda: not is_alive(job.actor), "the command to end with its pchrun")
+    assert is_alive(left)
+    return left
+
+
+def has_ended(pid):
+    """A command that fails while the process lives."""
+    return ["sh", "-c", f"! grep -s '^State:.[^ZX]' /proc/{pid}/status"]
+
+
+def told(job):
+    return re.findall("a dead pchrun had left: (.*)", job.err)
+
+
+@pytest.mark.killed
+def test_what_a_killed_pchrun_has_left_ends_before_the_next_start(world, job_dir):
+    """Without a control group a worker lived on, and held the memory of a GPU that the next attempt needs."""
+    left = killed(world, job_dir)
+    other = world.launch("--stop-cgroup", "off", "--state-dir", world.root / "other", "--", "true")
+    assert other.finish() == 0 and is_alive(left) and not told(other), "another job has killed it"
+    job = world.launch(*job_dir, "--", *has_ended(left))
+    assert job.finish() == 0, "it lives when the command starts"
+    (line,) = told(job)
+    assert re.fullmatch(rf"{left} \(actor\); they ended in \d+ ms", line)
+    job = world.launch(*job_dir, "--", "true")
+    assert job.finish() == 0 and not told(job)
+
+
+@pytest.mark.killed
+def test_the_processes_of_a_living_pchrun_of_the_job_stay(world, job_dir):
+    """As those of another node on this host, which has the same state directory. It has a pchrun below it, too."""
+    shim = world.shim("nolocks", SHIM_NO_LOCKS=world.root / "state")
+    left = killed(world, job_dir, env=shim)
+    inner = [world.pchrun, *job_dir[2:], "--run-dir", world.root, "--", world.actor, "say", "inner", "hold",
+             world.hold("end")]
+    living = world.launch(*job_dir, "--", *inner, env=shim)
+    below = world.events.wait("inner")["pid"]
+    assert not is_alive(left) and told(living)
+    job = world.launch(*job_dir, "--", "true", env=shim)
+    assert job.finish() == 0 and not told(job), job.err
+    assert is_alive(below) and living.process.poll() is None
+    world.let_end(living)
+
+
+@pytest.mark.killed
+def test_the_processes_around_a_start_stay(world, job_dir):
+    """A user starts the job again in a shell that the killed pchrun has left."""
+    left = killed(world, job_dir)
+    (mark,) = re.findall(rb"PCH_SUPERVISOR=([^\0]+)", read_proc(left, "environ"))
+    words = " ".join(str(word) for word in [world.pchrun, *job_dir, "--", "true"])
+    shell = world.start("sh", "-c", f"env -u PCH_SUPERVISOR {words}; echo $?", env={"PCH_SUPERVISOR": mark.decode()})
+    assert shell.finish() == 0 and shell.out == "0\n" and not is_alive(left)
+
+
+@pytest.mark.killed
+def test_with_leftovers_leave_they_stay(world, job_dir):
+    """The killed pchrun would have left them, too."""
+    left = killed(world, [*job_dir, "--stop-leftovers", "leave"])
+    job = world.launch(*job_dir, "--", "true")
+    assert job.finish() == 0 and is_alive(left) and not told(job)
+    os.kill(left, signal.SIGKILL)
+    wait_until(lambda: not is_alive(left), "its end")

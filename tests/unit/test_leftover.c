@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_leftover: which processes are killed as those of a dead supervisor. A wrong answer would end
+ * another job.
+ */
+#include "os/leftover.h"
+
+#include "unit.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Tests run at the same time, so each has a state directory of its own. */
+static const char *own_dir(void)
+{
+    static char dir[64];
+    snprintf(dir, sizeof dir, "/state/of/%d", (int)getpid());
+    return dir;
+}
+
+/* A process with this mark in its environment; NULL: none. */
+static pid_t start_marked(const char *mark)
+{
+    char entry[128], byte;
+    int ends[2];
+    cr_assert(pipe(ends) == 0);
+    snprintf(entry, sizeof entry, "%s=%s", LEFTOVER_VARIABLE, mark ? mark : "");
+    char *env[] = {"A=1", mark ? entry : NULL, NULL};
+    char *argv[] = {"sh", "-c", "echo; exec sleep 1000", NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* if an assertion ends the test */
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execve("/bin/sh", argv, env);
+        _exit(99);
+    }
+    cr_assert_eq(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    return pid;
+}
+
+/* True if leftover_kill() has killed the process. Ends it. */
+static bool is_killed(const char *mark, struct leftover_list *ret)
+{
+    static char ours[LEFTOVER_MARK_SIZE];
+    int ends[2], status;
+    leftover_mark(own_dir(), ours);
+    cr_assert(ours[0] && pipe(ends) == 0);
+    pid_t pid = start_marked(mark);
+    pid_t helper = fork();
+    if (helper == 0) {
+        leftover_kill(ours, ends[1]);
+        _exit(0);
+    }
+    cr_assert_eq(read(ends[0], ret, sizeof *ret), (ssize_t)sizeof *ret);
+    waitpid(helper, NULL, 0);
+    close(ends[0]);
+    close(ends[1]);
+    bool was_killed = ret->n == 1 && ret->list[0].pid == pid;
+    cr_assert(was_killed || ret->n == 0);
+    kill(pid, SIGTERM);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFSIGNALED(status));
+    cr_assert_eq(WTERMSIG(status), was_killed ? SIGKILL : SIGTERM);
+    return was_killed;
+}
+
+/* A mark of this place with another supervisor. */
+static void change_supervisor(char mark[LEFTOVER_MARK_SIZE], pid_t pid, uint64_t started)
+{
+    char ours[LEFTOVER_MARK_SIZE];
+    leftover_mark(own_dir(), ours);
+    cr_assert(ours[0]);
+    snprintf(mark, LEFTOVER_MARK_SIZE, "%d.%" PRIu64 "%s", (int)pid, started, strrchr(ours, '.'));
+}
+
+static pid_t dead_pid(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    waitpid(pid, NULL, 0);
+    return pid;
+}
+
+Test(leftover, of_a_dead_supervisor_is_killed)
+{
+    struct leftover_list left;
+    char mark[LEFTOVER_MARK_SIZE], text[128];
+    change_supervisor(mark, dead_pid(), 4711);
+    cr_assert(is_killed(mark, &left));
+    cr_assert(strstr(leftover_describe(&left, text, sizeof text), " (s"), "%s", text);
+    leftover_settle(&left);
+    cr_assert_eq(left.n, 0);
+    cr_assert_str_eq(leftover_describe(&left, text, sizeof text), "");
+}
+
+/* Another process has the pid of the supervisor now. */
+Test(leftover, is_known_when_the_pid_is_used_again)
+{
+    struct leftover_list left;
+    struct proc us;
+    char mark[LEFTOVER_MARK_SIZE];
+    cr_assert(proc_read(getpid(), &us));
+    change_supervisor(mark, getpid(), us.started - 1);
+    cr_expect(is_killed(mark, &left));
+    change_supervisor(mark, getpid(), us.started);
+    cr_expect_not(is_killed(mark, &left), "its supervisor lives");
+}
+
+/* A supervisor that has been killed, but whose parent has not reaped it. */
+Test(leftover, of_a_zombie_is_killed)
+{
+    struct leftover_list left;
+    struct proc zombie;
+    siginfo_t info;
+    char mark[LEFTOVER_MARK_SIZE];
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    cr_assert(proc_read(pid, &zombie));
+    change_supervisor(mark, pid, zombie.started);
+    cr_expect(is_killed(mark, &left));
+    waitpid(pid, NULL, 0);
+}
+
+Test(leftover, of_another_job_or_without_a_mark_is_left_alone)
+{
+    struct leftover_list left;
+    char mark[LEFTOVER_MARK_SIZE], other[LEFTOVER_MARK_SIZE], broken[LEFTOVER_MARK_SIZE];
+    pid_t pid = dead_pid();
+    cr_expect_not(is_killed(NULL, &left));
+    leftover_mark("/another/state/directory", other);
+    snprintf(mark, sizeof mark, "%d.4711%s", (int)pid, strrchr(other, '.'));
+    cr_expect_not(is_killed(mark, &left));
+    static const char *const beginnings[] = {"",       "1.4711", "0.4711",    "-1.4711",
+                                             "x.4711", "4711",   "4194304.0", "4194304.1x"};
+    leftover_mark(own_dir(), other);
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        snprintf(broken, sizeof broken, "%s%s", beginnings[i], strrchr(other, '.'));
+        cr_expect_not(is_killed(broken, &left), "%s", broken);
+    }
+}
+
+/* A user in a shell that a dead pchrun has left starts the job again. */
+Test(leftover, around_us_is_left_alone)
+{
+    struct leftover_list left;
+    char mark[LEFTOVER_MARK_SIZE];
+    change_supervisor(mark, dead_pid(), 4711);
+    setenv(LEFTOVER_VARIABLE, mark, 1);
+    cr_expect_not(is_killed(mark, &left));
+    change_supervisor(mark, dead_pid(), 4711);
+    cr_expect(is_killed(mark, &left));
+    unsetenv(LEFTOVER_VARIABLE);
+}
