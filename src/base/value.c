@@ -171,11 +171,20 @@ static bool has_same_end(const char *typed, const char *name)
     return m > 0 && n > m && strchr(".-_", name[n - m - 1]) && str_is(name + n - m, end);
 }
 
+/* True if the name goes on after what was typed: "log" suggests "log-level". */
+static bool goes_on(const char *typed, const char *name)
+{
+    size_t n = strlen(typed);
+    return n > 0 && str_starts(name, typed) && name[n] && strchr(".-_", name[n]);
+}
+
 void nearest_consider(struct nearest *nearest, const char *prefix, const char *name)
 {
     unsigned distance = nearest_distance(nearest->typed, name);
     if (distance > 1 && has_same_end(nearest->typed, name))
         distance = 1;
+    if (goes_on(nearest->typed, name))
+        distance = 0;
     if (distance >= nearest->distance)
         return;
     nearest->distance = distance;

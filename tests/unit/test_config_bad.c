@@ -364,6 +364,10 @@ static const struct bad flags[] = {
     {"--max_restarts=3 x",
      "unknown flag --max_restarts; torchrun's --max-restarts is --restart-max here"},
     {"--standalone x", "unknown flag --standalone; one node is the default; leave the flag out"},
+    {"--checkpoint d x", "unknown flag --checkpoint; the nearest is --checkpoint-dir"},
+    {"--restart=3 x", "unknown flag --restart; the nearest is --restart-max"},
+    {"--log debug x", "unknown flag --log; the nearest is --log-level"},
+    {"--no-exit x", "unknown flag --no-exit; the nearest is --no-exit-reraise"},
     {"--port 1 x", "unknown flag --port; the nearest is --cluster-port"},
     {"-z x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
     {"-vz x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
@@ -425,6 +429,8 @@ static const struct bad variables[] = {
                   "and pchrun --help all shows all options"},
     {"PCHRUN_PORT=1", "unknown environment variable PCHRUN_PORT; the nearest is "
                       "PCHRUN_CLUSTER_PORT (PCHRUN_* is reserved for configuration)"},
+    {"PCHRUN_SAVE=x", "unknown environment variable PCHRUN_SAVE; the nearest is PCHRUN_SAVE_MODE "
+                      "(PCHRUN_* is reserved for configuration)"},
     {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; PCHRUN_* is reserved for "
                          "configuration, and pchrun --help all shows all options"},
     {"PCHRUN_GRACE=soon", "PCHRUN_GRACE: \"soon\" is not a duration; write a number and its unit "
