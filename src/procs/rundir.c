@@ -10,7 +10,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +32,21 @@ static bool make_lock(struct rundir *dir, struct err *err)
     return true;
 }
 
+/* After mkdtemp() in `base` has failed. Names the first directory of the path that is missing. */
+static bool no_base(const char *base, struct err *err)
+{
+    int why = errno;
+    char missing[RUNDIR_BASE_MAX + 1] = "";
+    for (const char *end = base; *end && (end == base || access(missing, F_OK) == 0);) {
+        end += 1 + strcspn(end + 1, "/");
+        snprintf(missing, sizeof missing, "%.*s", (int)(end - base), base);
+    }
+    if (why == ENOENT)
+        return err_set(err, ERR_SYSTEM, 0, "there is no directory %s; mkdir -p %s makes it",
+                       missing, base);
+    return err_set(err, ERR_SYSTEM, why, "cannot make a directory in %s", base);
+}
+
 static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struct err *err)
 {
     struct rundir dir = {.addr = {.sun_family = AF_UNIX}, .lock = -1};
@@ -43,7 +60,7 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
     bool is_made = mkdtemp(dir.path);
     umask(mask);
     if (!is_made)
-        return err_set(err, ERR_SYSTEM, errno, "cannot make a directory in %s", base);
+        return no_base(base, err);
     str_addf(dir.addr.sun_path, sizeof dir.addr.sun_path, "%s/socket", dir.path);
     if (!make_lock(&dir, err) ||
         (*ret_listen = listener_make_unix(&dir.addr, SOCK_SEQPACKET, err)) < 0) {

@@ -490,7 +490,9 @@ WorldTest(procs, a_directory_named_by_the_user_works_or_is_an_error)
     make_file(file);
     setenv("TMPDIR", world.dir, 1);
     expect_no_dir(file, "Not a directory");
-    expect_no_dir("/nonexistent", "No such file or directory");
+    expect_no_dir("/nonexistent", "there is no directory /nonexistent; mkdir -p /nonexistent ");
+    expect_no_dir("/tmp/nonexistent/0",
+                  "there is no directory /tmp/nonexistent; mkdir -p /tmp/nonexistent/0 makes it");
     expect_no_dir("relative", "not an absolute path");
     unlink(file);
     make_long(deep, RUNDIR_BASE_MAX);
