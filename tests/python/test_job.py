@@ -280,6 +280,22 @@ def test_required(program):
     assert one.job.out == "<pch.Job of rank 0, 0 steps finished>\n"
 
 
+@pytest.mark.parametrize("version, grace, run, warns", [
+    ("2.11.0+cu126", "110s", "a", True), ("2.12.1", "110s", "a", False), ("2.11.0", "9s", "a", False),
+    ("2.11.0", "110s", None, False), ("a version of ours", "110s", "a", False)])
+def test_an_old_torchrun_that_kills_too_early(program, version, grace, run, warns):
+    """It knows no variable for the time that it gives its workers."""
+    end = program(f"""
+import sys, types
+sys.modules["torch"] = torch = types.ModuleType("torch")
+torch.__version__ = {version!r}
+import pch
+pch.attach().done()
+""").start("--grace", grace, n=2, **({"TORCHELASTIC_RUN_ID": run} if run else {}))
+    assert end.job.finish() == 0, end.job.err
+    assert end.job.err.count("pch: torchrun of PyTorch 2.11 kills its workers 30 seconds after") == warns
+
+
 # Rank 0 waits in saved() for rank 1, which holds back.
 WAITS = """
 import pch, signal, sys, threading

@@ -9,7 +9,7 @@ import traceback
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from . import _collectives, _pch
+from . import _collectives, _pch, _torchrun
 
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
@@ -59,6 +59,7 @@ def attach_as(**options: Any) -> _pch.Job:
         _collectives.look(job, is_new=True)
         _pch._look_by(functools.partial(_collectives.look, job))
         _watch_exceptions(job)
+        _torchrun.warn()
         _children.cover()
     return job
 
