@@ -460,7 +460,6 @@ static void on_found_out(void *ctx, struct death *death)
         find_reason(child, death);
     loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
                                                      .child = {.index = child->index,
-                                                               .pid = child->watch.pid,
                                                                .status = child->inquest.status,
                                                                .death = death}});
 }
@@ -481,8 +480,7 @@ void children_on_death(void *ctx, int pid, int status)
             continue;
         procs_hear(children->attach->procs);
         loop_post(children->loop,
-                  &(struct event){.type = EV_CHILD_DYING,
-                                  .child = {.index = i, .pid = pid, .status = status}});
+                  &(struct event){.type = EV_CHILD_DYING, .child = {.index = i, .status = status}});
         return;
     }
 }

@@ -434,8 +434,7 @@ static void show(int n)
     end(&t);
     begin_training(&t, n);
     from = t.now;
-    feed(&t.nodes[n / 2],
-         (struct event){.type = EV_CHILD_EXITED, .child = {.pid = 1, .status = SIGKILL}});
+    feed(&t.nodes[n / 2], (struct event){.type = EV_CHILD_EXITED, .child = {.status = SIGKILL}});
     int64_t told = run_until(&t, &t.nstopping, "stop their processes") - from;
     end(&t);
     struct rusage usage;

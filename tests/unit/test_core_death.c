@@ -16,10 +16,8 @@ static void says_why(struct walk *w, int slot)
 static void found_killed(struct walk *w, int index)
 {
     struct death found = {.note = "the kernel killed it", .tail = "last words\n"};
-    feed(w,
-         (struct event){
-             .type = EV_CHILD_EXITED,
-             .child = {.index = index, .pid = 1000 + index, .status = SIGKILL, .death = &found}});
+    feed(w, (struct event){.type = EV_CHILD_EXITED,
+                           .child = {.index = index, .status = SIGKILL, .death = &found}});
 }
 
 Test(core_death, ends_the_others_at_once)

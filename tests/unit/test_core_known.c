@@ -189,8 +189,8 @@ static void fails(struct walk *w, int code, const char *tail)
 {
     struct death death = {.note = ""};
     str_copy(death.tail, sizeof death.tail, tail);
-    feed(w, (struct event){.type = EV_CHILD_EXITED,
-                           .child = {.pid = 1000, .status = code << 8, .death = &death}});
+    feed(w,
+         (struct event){.type = EV_CHILD_EXITED, .child = {.status = code << 8, .death = &death}});
     steps_are_read(w);
     tree_empty(w);
 }

@@ -143,7 +143,7 @@ Test(journal, a_notice_is_told_once)
 
 Test(journal, a_failure_and_the_end)
 {
-    feed((struct event){.type = EV_CHILD_EXITED, .child = {.pid = 1000, .status = 7 << 8}});
+    feed((struct event){.type = EV_CHILD_EXITED, .child = {.status = 7 << 8}});
     assert_told("failed", 1, "process 1000 ended with exit code 7");
     assert_told("failed", 1, "\"last_step\": 0");
     journal_exit(&journal, OUTCOME_FAILED, 7, "why");
@@ -156,10 +156,9 @@ Test(journal, a_failure_and_the_end)
 Test(journal, a_death_is_told_again_when_more_is_known)
 {
     struct death found = {.note = "the kernel killed it"};
-    feed((struct event){.type = EV_CHILD_DYING, .child = {.pid = 1000, .status = 9}});
+    feed((struct event){.type = EV_CHILD_DYING, .child = {.status = 9}});
     assert_told("failed", 1, "process 1000 ended with signal 9 (Killed)\"");
-    feed((struct event){.type = EV_CHILD_EXITED,
-                        .child = {.pid = 1000, .status = 9, .death = &found}});
+    feed((struct event){.type = EV_CHILD_EXITED, .child = {.status = 9, .death = &found}});
     assert_told("failed", 2, "process 1000 ended with signal 9 (Killed): the kernel killed it");
     feed((struct event){.type = EV_TIMER});
     assert_told("failed", 2, "");

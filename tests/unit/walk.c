@@ -206,14 +206,12 @@ void started(struct walk *w, int index)
 
 void exited(struct walk *w, int index, int status)
 {
-    feed(w, (struct event){.type = EV_CHILD_EXITED,
-                           .child = {.index = index, .pid = 1000 + index, .status = status}});
+    feed(w, (struct event){.type = EV_CHILD_EXITED, .child = {.index = index, .status = status}});
 }
 
 void dying(struct walk *w, int index, int status)
 {
-    feed(w, (struct event){.type = EV_CHILD_DYING,
-                           .child = {.index = index, .pid = 1000 + index, .status = status}});
+    feed(w, (struct event){.type = EV_CHILD_DYING, .child = {.index = index, .status = status}});
 }
 
 void tree_empty(struct walk *w)

@@ -69,8 +69,8 @@ struct event {
             bool saves;      /* the job first saves: without a commit it goes on */
         } stop;
         struct {
-            int index; /* 0 … children - 1 */
-            int pid;
+            int index;                 /* 0 … children - 1 */
+            int pid;                   /* with EV_CHILD_STARTED */
             int status;                /* as of wait(2), with EV_CHILD_EXITED; _DYING: not 0 */
             const struct err *err;     /* with EV_CHILD_FAILED */
             const struct death *death; /* with EV_CHILD_EXITED; NULL: unknown */
