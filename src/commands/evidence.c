@@ -64,7 +64,8 @@ static bool is_target(const struct evidence *evidence, pid_t pid)
     return false;
 }
 
-/* A command is a target, too: it may be a rank that has not attached, or be stopped with ranks. */
+/* Adds the commands. A command may itself be a rank that has not attached yet. Or a signal may have
+ * stopped it together with its ranks. */
 static void find_commands(struct evidence *evidence)
 {
     pid_t pids[EVIDENCE_TARGETS];

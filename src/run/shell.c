@@ -112,7 +112,8 @@ static void on_tidying(void *ctx)
     struct shell *shell = ctx;
     children_watch(&shell->children);
     const struct restart_policy *restart = &shell->params.restart;
-    if (restart->max == 0 && !restart->after_notice) /* a restart inherits from pchrun again */
+    /* The commands of a next generation inherit these descriptors from pchrun, so it keeps them. */
+    if (restart->max == 0 && !restart->after_notice)
         spawn_let_go();
     procs_clean(shell->attach.procs);
 }

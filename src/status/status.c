@@ -45,7 +45,8 @@ void status_look(struct status_ranks *ret, struct attach *attach)
     }
 }
 
-/* True if the rank's process runs. A pid that is no descendant belongs to another process. */
+/* True if the rank's process runs. False if the kernel has given its pid to a process that is not
+ * our descendant. */
 static bool lives(pid_t pid)
 {
     struct proc proc;

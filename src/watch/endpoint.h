@@ -18,7 +18,8 @@ struct endpoint_mark {
     const char *file, *word;
 };
 
-/* A cloud: the variables that its own programs read, in this order, and the usual address. */
+/* Where a cloud's metadata service is: at the first of these variables that is set, else at the
+ * usual address. The cloud's own programs read the same variables. */
 struct endpoint_rule {
     const char *variables[4];      /* up to the first NULL */
     const char *fallback;          /* "169.254.169.254" */

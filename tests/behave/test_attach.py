@@ -220,7 +220,7 @@ def test_a_rank_that_outlives_its_command(training, is_done):
     code = job.job.finish()
     assert code == (0 if is_done else OWN_ERROR)
     cause = job.report()["first_cause"]
-    assert is_done or "still attached at step 3 and has not said that it is done" in cause["text"]
+    assert is_done or "still attached at step 3 without pch_done" in cause["text"]
     job.clients[0].tell("exit 0")
     wait_until(lambda: not is_alive(pid), "the end of the rank")
 

@@ -423,7 +423,7 @@ Test(core_walk, who_stays_attached_lives_elsewhere)
     steps[0] = 7;
     steps_are_read(w);
     assert_acts(w, "gate leave; exit 125 failed");
-    assert_said(w, "process 1000 is still attached at step 7 and has not said that it is done");
+    assert_said(w, "process 1000 is still attached at step 7 without pch_done");
 }
 
 Test(core_walk, who_stays_attached_and_is_done_is_left)

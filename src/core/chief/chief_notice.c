@@ -155,8 +155,8 @@ static void end_late(struct chief *chief)
 }
 
 /* Some ranks have ended and others train, so no step will be saved by all ranks. The log says so
- * when a save is due, not only at the deadline. Normal at the end of a training: nodes end one
- * after the other, and no save is due. */
+ * when a save is due, not only at the deadline. At the end of a training this is normal: nodes end
+ * one after the other. Then no save is due, and nothing is logged. */
 static void say_if_hopeless(struct chief *chief)
 {
     char who[128];
@@ -174,8 +174,9 @@ static void say_if_hopeless(struct chief *chief)
         who);
 }
 
-/* A job that has finished no step has nothing to save. A program that attaches may still finish
- * one, and a job that has committed before attaches. Any other program gets the signal in time. */
+/* A job that has finished no step has nothing to save. A program that attaches may still finish a
+ * step, and a job that resumes from a commit will attach. Any other program gets the signal in
+ * time. */
 static bool has_nothing_to_save(const struct chief *chief)
 {
     bool will_attach = any_is(chief, FACT_ATTACHED) || chief->order.commit_step > 0;

@@ -12,7 +12,8 @@
 /* How often the plan is computed again while the ranks train. */
 #define REPLAN_NS (250 * NS_PER_MS)
 
-/* How long an agreement takes before one was measured, without the network's round trips. */
+/* The assumed duration of an agreement until one is measured; the network's round trips are added.
+ */
 #define AGREEMENT_NS (20 * NS_PER_MS)
 
 /* Training on is worth another save if it lasts at least 1/WORTH of a save's time. */

@@ -128,7 +128,7 @@ struct chief_generation {
     struct stride stride;     /* common to all ranks */
     /* the round */
     bool wants_to_end;
-    uint64_t least_step;           /* the save step is not below this, unless the training ends */
+    uint64_t least_step;           /* no lower save step is proposed, except the training's last */
     int64_t proposed_at, begun_at; /* 0: not yet */
     int64_t first_saved_at;        /* CLOCK_NEVER: no rank has saved yet */
     uint32_t stop_round;           /* was open while FACT_STOPS held; 0: none */

@@ -307,8 +307,8 @@ static void record_silence(struct node *node, const struct member *m)
         fault.code = m->reason_code;
     if (is_attached)
         snprintf(fault.text, sizeof fault.text,
-                 "process %d is still attached at step %llu and has not said that it is done, and "
-                 "its command has ended with 0",
+                 "process %d is still attached at step %llu without pch_done, although its command "
+                 "exited with 0",
                  m->pid, step);
     else if (m->status)
         snprintf(fault.text, sizeof fault.text,

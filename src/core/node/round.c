@@ -211,8 +211,8 @@ static uint64_t next_own(const struct round *round)
     return may_offer ? ranks_own_step(round->ranks, own_over(round)) : 0;
 }
 
-/* This node's record is written before the chief learns of the save: a restart finds by it which
- * path each rank saved to. */
+/* This node's record is written before the chief learns of the save: a restart reads each rank's
+ * path from it. */
 static void write_next(struct round *round)
 {
     uint64_t step;

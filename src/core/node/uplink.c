@@ -126,7 +126,7 @@ void uplink_down(struct uplink *u, const char *why, bool has_ended)
     if (u->conn != CONN_NONE || u->down_at == CLOCK_NEVER)
         u->down_at = u->out->now;
     u->conn = CONN_NONE;
-    if (!u->is_given_up) /* at once after a WELCOME: most often only the connection broke */
+    if (!u->is_given_up) /* after a WELCOME retry at once: usually only the connection broke */
         u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);
     if (!u->is_welcome)
         u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
