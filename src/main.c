@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pchrun: prefixes a training command and sees it through preemption. See pchrun(1).
+ * pchrun: starts a training command and makes it survive preemption. See pchrun(1).
  *
- * Here: what has to be done before anything else, the configuration, the run, and the one exit.
+ * This file has the first steps of the program, the configuration, the run, and the only exit.
  */
 #include "base/fd.h"
 #include "base/log.h"

@@ -3,7 +3,7 @@
  * pchrun-watch: prints a line each time that a source announces what will happen to this machine.
  * See pchrun-watch(1).
  *
- * Here: the command line, the run, and the one exit.
+ * This file has the command line, the run, and the only exit.
  */
 #include "base/fd.h"
 #include "base/log.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * completions: what a shell has to know of a program to complete its command line.
+ * completions: what a shell must know about a program to complete its command line.
  *
- * At build time there is a generator for each program: it fills this in from the program's own
- * struct args, which meson.build names as ARGS. It copies a shell's
- * template (*.in) and puts into it what that shell is to know. It frees nothing, and ends at the
+ * Each program has a generator, which runs at build time. It fills this struct in from the
+ * program's own struct args, which meson.build names as ARGS. Then it copies a shell's template
+ * (*.in), and fills in the parts that depend on the program. It frees nothing, and ends at the
  * first fault.
  */
 #pragma once
@@ -24,8 +24,8 @@ enum value {
     VALUE_LIST,    /* some of `list`, with commas between them */
 };
 
-/* No text of the tables holds a character that is special within single quotes or braces of a
- * shell, but the apostrophe; main.c looks. */
+/* The texts of the tables hold no character that a shell treats specially within single quotes or
+ * braces, except the apostrophe. main.c checks this. */
 struct flag {
     char name[NAME_MAX_BYTES],
         also[NAME_MAX_BYTES]; /* without the dashes; "": there is no second */

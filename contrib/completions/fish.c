@@ -82,7 +82,7 @@ static void write_words(const struct program *program, FILE *out)
     }
 }
 
-/* Of a program that other commands stand behind: the flags that are followed by their value. */
+/* For a program whose arguments end with another command: the flags that take a value. */
 static void write_takers(const struct program *program, FILE *out)
 {
     for (size_t i = 0; i < program->nflags; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The generator of one program's completions: GENERATOR bash|zsh|fish TEMPLATE. See
- * completions.h. Exits with 1 and a line on standard error if a table holds what it cannot write.
+ * The generator of one program's completions: GENERATOR bash|zsh|fish TEMPLATE. See completions.h.
+ * If a table has a text that it cannot write, it prints a line on standard error and exits with 1.
  */
 #include "completions.h"
 

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Within single quotes; `special` are the characters that the reader of the text takes for its own.
+/* Writes a text within single quotes, and escapes the characters in `special`, which have a meaning
+ * for zsh there.
  */
 static void write_quoted(const char *text, const char *special, FILE *out)
 {
@@ -105,7 +106,7 @@ static void write_words(const struct program *program, FILE *out)
     }
 }
 
-/* Behind some words stands a file. */
+/* A file may follow some words. */
 static void write_file(const struct program *program, FILE *out)
 {
     const char *before = " '2:file:{ [[ -n ${words[(r)(";

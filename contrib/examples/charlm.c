@@ -40,7 +40,7 @@ static const char *path_of(char path[PATH_SIZE], long step)
     return path;
 }
 
-/* At the end of a step. Where it fails, pchrun has to know, and the training goes on. */
+/* At the end of a step. If the save fails, the program reports that to pchrun and trains on. */
 static enum pch_action save(void)
 {
     char path[PATH_SIZE], why[PATH_SIZE + 100];
@@ -128,7 +128,7 @@ static long env_number(const char *name, const char *other, long min, long max, 
     return n;
 }
 
-/* Which rank this is, as pchrun says, or whatever else has started it. */
+/* The rank of this process, from the environment that pchrun or another launcher has set. */
 static void take_place(void)
 {
     opt.world = env_number("PCH_WORLD_SIZE", "WORLD_SIZE", 1, RANKS_MAX, 1);

@@ -14,7 +14,7 @@
 
 #include <pch.h>
 
-#define LETTERS   96 /* the printable ones of ASCII, and one for every other byte */
+#define LETTERS   96 /* the printable characters of ASCII, and one that stands for any other byte */
 #define CONTEXT   8  /* letters from which the next one is predicted */
 #define HIDDEN    64
 #define BATCH     16 /* samples of a step on each rank */
@@ -63,24 +63,25 @@ struct state {
 uint64_t random_next(uint64_t *rng);
 /* The same values every time. */
 void model_init(struct weights *weights);
-/* Adds one sample: CONTEXT letters, then the one to be told from them. */
+/* Adds one sample: CONTEXT letters, and the letter after them, which is to be predicted. */
 void model_add(struct gradient *sum, const struct weights *weights, const uint8_t *letters);
-/* One step of Adam with the mean over so many samples. */
+/* One step of Adam with the mean over the given number of samples. */
 void model_update(struct state *state, const struct gradient *sum, float samples);
 
 /* --- checkpoint --- */
 
 /* FNV-1a. */
 uint64_t digest(const void *data, size_t len);
-/* True: it is on disk, in the directory open at dir_fd. False: errno says why. Whatever happens,
- * the file is there whole or not at all. */
+/* True: it is on disk, in the directory open at dir_fd. False: errno says why. After a crash at any
+ * time the file is complete or absent. */
 bool checkpoint_write(struct state *state, int dir_fd, const char *path);
-/* Replaces *state. Dies if the file is damaged, or not of the same text, rank and world. */
+/* Replaces *state. Ends the program if the file is damaged, or if its text, rank or world is
+ * another. */
 void checkpoint_read(struct state *state, const char *path);
 
 /* --- net: sums over the ranks --- */
 
 /* Rank 0 listens at opt.root, the others connect. `token` is equal on ranks that fit. */
 void net_join(uint64_t token);
-/* Gives every rank the sum, the same to the bit. Returns -1, or the rank that is lost. */
+/* Gives every rank the same sum, equal in every bit. Returns -1, or the rank that is lost. */
 long net_sum(struct gradient *values);

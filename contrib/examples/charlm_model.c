@@ -50,7 +50,7 @@ void model_add(struct gradient *sum, const struct weights *w, const uint8_t *let
     for (int k = 0; k < LETTERS; k++)
         odds[k] /= total;
 
-    /* And back: the gradient of the cross entropy. */
+    /* The backward pass: the gradient of the cross entropy. */
     sum->loss -= logf(fmaxf(odds[letters[CONTEXT]], 1e-30f));
     odds[letters[CONTEXT]] -= 1;
     for (int j = 0; j < HIDDEN; j++) {

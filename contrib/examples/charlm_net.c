@@ -3,9 +3,9 @@
  * charlm_net: the example's all-reduce, a star. A sum goes up to rank 0, is made there in the order
  * of the ranks, and comes back.
  *
- * It owns its sockets until the program ends. Joining has a deadline; after it a wait lasts as long
- * as the other rank lives, for it may rightly wait for a save. A rank that dies closes its socket;
- * a host that dies is found by pchrun. Numbers travel as the machine has them.
+ * It owns its sockets until the program ends. Joining has a deadline. Later waits have none while
+ * the other rank lives, because that rank may be waiting for a save. A rank that dies closes its
+ * socket; a host that dies is found by pchrun. Numbers are sent in the machine's own byte order.
  */
 #include "charlm.h"
 
@@ -60,7 +60,8 @@ static int new_socket(const struct addrinfo *at)
     return fd;
 }
 
-/* A stranger is sent away and does no harm; a rank of ours that does not fit ends the job. */
+/* A connection from another program is closed without harm. A rank of this job with other numbers
+ * ends the job. */
 static bool admit(int fd, uint64_t token)
 {
     struct hello hello;

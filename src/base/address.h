@@ -19,5 +19,5 @@ struct address {
 MUST_CHECK bool address_parse(const char *text, int port, struct address *ret, struct err *err);
 /* True for a loopback address and for "localhost". Other names are not resolved. */
 bool address_is_loopback(const struct address *address);
-/* As strcmp(3), by port and then by host, ignoring case; no name is resolved. */
+/* Compares like strcmp(3), first the ports, then the hosts, ignoring case; resolves no name. */
 int address_compare(const struct address *a, const struct address *b);

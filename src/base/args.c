@@ -253,7 +253,8 @@ static bool take_next(struct scan *scan, const char *typed, const char *metavar,
     return true;
 }
 
-/* Prints what the row is for. An argument behind it counts only if it is a choice of the row. */
+/* Prints what the row is for. The next argument is its value only if that is one of the row's
+ * choices. */
 static bool args_show(struct scan *scan, const struct args_row *row, const char *typed,
                       const char *value, struct err *err)
 {

@@ -4,9 +4,9 @@
  * one description of the program, from which contrib/completions is made, too.
  *
  * It reads --name VALUE, --name=VALUE, -n VALUE, -nVALUE and -vn VALUE, with "--" before the first
- * word that may begin with a dash. Names are whole: an abbreviation, as getopt_long(3) and argp
- * would take it, could mean another option in a later release. Owns nothing: results point into
- * argv. Errors are ERR_USAGE. Any thread.
+ * word that may begin with a dash. Names must be complete. getopt_long(3) and argp accept
+ * abbreviations, but in a later release an abbreviation could mean another option. Owns nothing:
+ * results point into argv. Errors are ERR_USAGE. Any thread.
  */
 #pragma once
 
@@ -60,8 +60,8 @@ struct args_word {
 struct args {
     const char *program, *version;
     const char *head, *tail; /* of --help */
-    /* The end of a short --help, which shows only the rows with is_usual: the others need the value
-     * of its row, "all". NULL: --help shows all rows. */
+    /* The last line of a short --help. A short --help shows only the rows with is_usual; "--help
+     * all" shows all rows. NULL: --help shows all rows. */
     const char *brief;
     int left, right;                  /* columns of --help; right 0: no line breaks */
     struct args_row (*row)(size_t i); /* at most 64, if there are words */
@@ -74,7 +74,7 @@ struct args {
     /* The advice for a flag of another program, whose name has '-' for '_'. NULL: the name is
      * unknown. The function may be NULL. */
     const char *(*foreign)(const char *name);
-    const char *too_many; /* what a user most often means by an argument too many; NULL: unknown */
+    const char *too_many; /* advice on an argument too many; NULL: there is none */
     /* Called for ARGS_TAKE and ARGS_YES_NO: the row's number, the option as typed ("-n") and its
      * value; NULL: the row takes no value. */
     bool (*take)(void *options, size_t row, const char *typed, const char *value, struct err *err);

@@ -25,8 +25,8 @@ char *clock_iso8601(int64_t real_ns, char *text, size_t size)
 
 /* ---- dates ---- */
 
-/* strptime(3) reads the parts, in the C locale. It takes fewer digits than the formats have, and a
- * month's whole name: so the length is checked, too. */
+/* strptime(3) reads the parts, in the C locale. It also accepts fewer digits than the formats have,
+ * and a month's full name. So the length is checked, too. */
 
 static const char *read_rfc3339(const char *text, struct tm *tm)
 {

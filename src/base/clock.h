@@ -44,5 +44,5 @@ char *clock_iso8601(int64_t real_ns, char *text, size_t size);
  * ignored, and so is surrounding space. *ret in nanoseconds since 1970; an earlier date counts as
  * 1970, one from 2262 on as INT64_MAX. False: malformed. */
 MUST_CHECK bool date_parse(const char *text, int64_t *ret);
-/* As date_parse(), but from a number of seconds since 1970. */
+/* Like date_parse(), but for a number of seconds since 1970. */
 int64_t date_from_seconds(int64_t seconds);

@@ -36,7 +36,7 @@ enum log_level log_level(void)
     return the_log.options.level;
 }
 
-/* Adds s as the inside of a JSON string, as far as it fits; cuts no escape and no character.
+/* Adds s to a JSON string, escaped, as far as it fits. Never cuts inside an escape or a character.
  * Control characters are already replaced. Bytes that are not UTF-8 become U+FFFD. */
 static void add_json_text(char *dst, size_t size, const char *s)
 {

@@ -20,7 +20,7 @@ enum signal_rule {
 enum signal_from {
     SIGNAL_FROM_OUTSIDE,
     SIGNAL_FROM_TERMINAL, /* a key or a change of size: the kernel signals the whole foreground
-                             group, so the commands have the signal already */
+                           * group, so the commands have the signal already */
     SIGNAL_FROM_JOB,      /* a process of the job: not forwarded back */
 };
 
@@ -46,7 +46,7 @@ enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
 /* The exit codes that the user may set; enum outcome has all the ways in which a job can end. */
 struct exit_codes {
     int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
-    int done_killed; /* the one that may be 0 */
+    int done_killed; /* the only code that may be 0 */
 };
 
 #define RESTARTS_MAX 1000 /* the largest restart.max */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sigtext: names of signals, how a process has ended, and which of them users send to end a
- * program. Any thread; cannot fail.
+ * sigtext: the names of signals, the signals that users send to end a program, and a text for how a
+ * process has ended. Any thread; cannot fail.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 const char *sigabbrev(int number);
 /* "SIGTERM", "SIGRTMIN+3", "signal 99". Returns text. */
 const char *sigtext(int number, char text[SIGTEXT_MAX]);
-/* As sigtext(); valid until the end of the block. */
+/* Like sigtext(); the text is valid until the end of the block. */
 #define SIGTEXT(number) sigtext((number), (char[SIGTEXT_MAX]){0})
 
 /* How a process has ended, by its status of wait(2): "exit code 7" or "signal 11 (Segmentation

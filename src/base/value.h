@@ -39,5 +39,5 @@ struct nearest {
 struct nearest nearest_to(const char *typed);
 /* Compares one known name. `prefix` is put before it in the result, and is not compared. */
 void nearest_consider(struct nearest *nearest, const char *prefix, const char *name);
-/* How many letters must change to turn a into b (at most 64 letters are looked at). */
+/* How many letters must change to turn a into b. Only the first 64 letters are compared. */
 unsigned nearest_distance(const char *a, const char *b);

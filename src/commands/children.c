@@ -265,8 +265,8 @@ static bool is_all_gone(const struct children *children)
 static void post_empty(struct children *children)
 {
     if (children->python_path && !children->attach->has_attached)
-        log_notice("instrument", "no process has finished an optimizer step or begun a known fit; "
-                                 "nothing was hooked");
+        log_notice("instrument", "no process has finished an optimizer step or begun a fit that "
+                                 "pchrun knows; so no process takes part");
     children->is_empty = true;
     loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
 }
@@ -354,8 +354,8 @@ static bool any_runs(const struct children *children)
     return false;
 }
 
-/* Signals the processes whose environment names a rank. If no command is left, what the commands
- * left behind takes their place. */
+/* Signals the processes whose environment names a rank. If no command runs any more, signals the
+ * processes that the commands left behind. */
 static size_t signal_named(struct children *children, int number)
 {
     struct tree_job job = tree_job(children);

@@ -56,7 +56,7 @@ struct env {
  * NOTIFY_SOCKET. A LISTEN_PID that names pchrun is changed to the command's pid. */
 MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
                           struct err *err);
-/* As env_build(), for the program of exit.hook, with the facts of the end. */
+/* Like env_build(), but for the program of exit.hook, with the facts of the job's end. */
 MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
                               struct err *err);
 void env_free(struct env *env);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * evidence: what the processes of this node did when the job hung: their Python stacks (stacks.h),
- * the state of each thread, and the output of the user's program for each rank
- * (watchdog.diagnose). Without such a program it is py-spy, if that is installed, for those Python
- * processes that show no stacks. It goes into
+ * the state of each thread, and the output of the user's program for each rank (watchdog.diagnose).
+ * Without such a program it is py-spy, if it is installed, for the Python processes that show no
+ * stacks. It goes into
  *
  *   hang.<node_rank>.<generation>.txt   in the state directory, else beside the report
  *
- * or, without either, into the log. A child reads /proc, since that may block. The whole has a
- * deadline, after which the evidence so far is kept. Owns its memory: evidence_free(). Main thread.
+ * or, without either, into the log. A child reads /proc, since that may block. The examination has
+ * a deadline. After it the evidence collected so far is kept. Owns its memory: evidence_free().
+ * Main thread.
  */
 #pragma once
 

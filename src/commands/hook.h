@@ -29,7 +29,7 @@ struct hook {
     int report;
     struct watch clock;
     int64_t started_at, kill_wait_ns;
-    bool is_cut; /* killed by the deadline, not by exit.hook_wait */
+    bool is_cut; /* pchrun killed it at the deadline, before exit.hook_wait was over */
     int status;  /* as of wait(2); -1: unknown */
     int64_t took_ns;
     char text[600]; /* how the hook ended */

@@ -100,8 +100,8 @@ static void on_stop(void *ctx, pid_t group, int number)
         log_info("stop", "the process group %d was stopped by %s", (int)group, SIGTEXT(number));
 }
 
-/* The key that ended the commands did not signal pchrun, because they had the terminal. The core
- * must know that the user pressed it. */
+/* The commands had the terminal, so the key that ended them sent pchrun no signal. The core must
+ * know that the user pressed that key. */
 static void tell_key(struct jobs *jobs, int number)
 {
     bool is_key = number == SIGINT || number == SIGQUIT;

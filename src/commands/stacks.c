@@ -23,7 +23,7 @@
 
 enum {
     ASKS_MAX = 1024,
-    SETTLED = 2, /* polls without the signal: between them it cannot be in delivery */
+    SETTLED = 2, /* so many polls must see no pending signal: one may miss a signal in delivery */
     TEXT_MAX = 3 * 1024 * 1024 / 2, /* of all processes */
     PLACE_MAX = 300
 };
@@ -196,13 +196,14 @@ static int list_asks(const struct stacks *stacks, struct ask *asks)
 
 /* --- the text --- */
 
-/* False: it is of a child of the rank. */
+/* False: the entry is a child of the rank. */
 static bool is_of_rank(const struct ask *ask)
 {
     return ask->pid == ask->stacks->ranks[ask->rank].pid;
 }
 
-/* The end of the text, from the beginning of a line on: the first thread is the last. */
+/* The end of the text, from the beginning of a line on: faulthandler writes the first thread last.
+ */
 static const char *text_end(const struct ask *ask, size_t max, size_t *ret_len)
 {
     size_t skipped = ask->len > max ? ask->len - max : 0;
@@ -213,7 +214,7 @@ static const char *text_end(const struct ask *ask, size_t max, size_t *ret_len)
     return ask->text + skipped;
 }
 
-/* The process may write whatever it wants, and meanwhile. */
+/* The process may write anything there, at any time. */
 static void write_printable(int out, const char *text, size_t len)
 {
     char part[4096];
@@ -241,7 +242,8 @@ static void write_ask(const struct ask *ask, int out, size_t max)
     write_printable(out, text, len);
 }
 
-/* Calls within the standard library and installed packages say less than the program's own line. */
+/* A line of the program itself says more than a call within the standard library or an installed
+ * package. */
 static bool is_library(const char *line)
 {
     static const char *const marks[] = {"/site-packages/", "/dist-packages/", "/lib/python3.",

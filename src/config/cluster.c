@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See sources.h: the nodes, as far as they are discovered, and what must fit together.
+ * See sources.h: the discovery of the nodes, and the checks of options that must fit together.
  */
 #include "config/sources.h"
 

@@ -193,7 +193,7 @@ struct config {
 
     bool is_unnamed; /* the user gave no `job` */
 
-    struct platform platform; /* the preset in force, and "detected: ..." or "named by ..." */
+    struct platform platform; /* the preset that applies, and "detected: ..." or "named by ..." */
     struct discovery found;   /* by cluster.discovery */
 
     struct config_origin *origins; /* where each value came from, by option (values.h) */
@@ -214,7 +214,8 @@ const char *config_job_identity(const struct config *config);
 void config_explain(const struct config *config, char *text, size_t size);
 /* How much time this signal leaves; -1: the signal is not a notice. */
 int64_t config_grace(const struct config *config, int number);
-/* Nothing says that this signal leaves that time; number 0: that a notice without a deadline does.
+/* True if the time that this signal leaves is only assumed; number 0: of a notice without a
+ * deadline.
  */
 bool config_is_guess(const struct config *config, int number);
 /* The settings that must be equal on all nodes ("name=value\n"…). False: `size` is too small. */

@@ -40,7 +40,7 @@ struct flags {
     int64_t drill_ns;        /* with SPECIAL_DRILL; 0: none */
     bool is_doctor;          /* with SPECIAL_DOCTOR */
     int louder;              /* the number of -v, minus that of -q */
-    struct config *config;   /* gets the options; NULL: only parse them */
+    struct config *config;   /* the struct to fill in; NULL: only parse the options */
 };
 
 static const char *const manual_formats[] = {"mdoc", NULL}, *const helps[] = {"all", NULL};

@@ -324,8 +324,8 @@ bool config_is_guess(const struct config *config, int number)
 
 /* --- "auto" in "notices" --- */
 
-/* Lists the sources of the preset in force and, if that was detected, of the cloud. The list ends
- * with CONFIG_NOTICE_AUTO. */
+/* Lists the sources of the preset that applies and, if it was detected, those of the cloud. The
+ * list ends with CONFIG_NOTICE_AUTO. */
 static void find_sources(const struct config *config, const char *root, struct platform *cloud,
                          enum config_notice_kind kinds[3])
 {

@@ -5,9 +5,9 @@
  * A preset sets only what the user has not set, option by option and signal by signal. So each of
  * its values can be overridden alone. The option "preset" names one, or it is detected from the
  * environment and a few files. No packet is sent, so whether this is a Spot VM stays unknown, and
- * the more careful preset applies. Two presets may apply: Slurm's, and that of the cloud below it.
- * "unreliable" is no platform, and is added to any. An unreadable file counts as missing. Main
- * thread.
+ * the more careful preset applies. Two presets may apply: that of Slurm, and that of the cloud on
+ * which Slurm runs. "unreliable" is no platform, and is added to any. An unreadable file counts as
+ * missing. Main thread.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rules: the signals that a user may name, and the option "signals", their meaning. Each source
- * adds rules or replaces them, signal by signal; see values.h. Main thread.
+ * rules: the signals that a user may name, and the option "signals", which gives them their
+ * meaning. Each source adds rules or replaces them, signal by signal; see values.h. Main thread.
  */
 #pragma once
 

@@ -241,7 +241,9 @@ bool show_schema(const struct config *config, FILE *out, struct err *err)
     }
     schema_put(&w, "{'$schema': {" STRING "}}");
     for (const char *const *name = show_added; *name; name++)
-        schema_put(&w, "{'%s': {'description': 'what --print-config adds; not read'}}", *name);
+        schema_put(
+            &w, "{'%s': {'description': 'added by --print-config; ignored when the file is read'}}",
+            *name);
     writer_end(&w);
     schema_put(&w, "{" CLOSED "}");
     writer_end(&w);

@@ -128,7 +128,7 @@ static bool command_add_json(const struct json *item, const char *folder, char *
 bool command_from_json(const struct json *json, const char *folder, char ***args, struct err *err)
 {
     if (json_kind(json) != JSON_IS_LIST)
-        return json_unwanted(json, "a list is wanted, the program and its arguments", err);
+        return json_unwanted(json, "a list of the program and its arguments is wanted", err);
     size_t n = 1;
     for (const struct json *item = json_first(json); item; item = json_next(item), n++)
         if (!command_add_json(item, folder, args, err))

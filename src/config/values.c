@@ -199,8 +199,8 @@ static bool parse_notices(const struct option *option, const char *text, struct 
 }
 
 /* `folder`: of a path in the file; lists in the file are not read here. An empty text is usually an
- * unset shell variable. If it counted as null, the job would run without, for example, its
- * checkpoint directory. */
+ * unset shell variable. If it counted as null, the job might run without its checkpoint directory,
+ * for example. */
 static bool values_parse(const struct option *option, const char *text, const char *folder,
                          struct config *config, struct err *err)
 {
@@ -253,8 +253,8 @@ bool value_from_text(const struct option *option, const char *text, struct confi
 
 /* ---- from JSON ---- */
 
-/* A text as it is, a number or a truth value as text in `number`. So each type is checked in one
- * place. NULL: a value of another kind. */
+/* Returns a string as it is, and a number or a truth value as text in `number`. So each type is
+ * checked in one place. NULL: a value of another kind. */
 static const char *scalar_text(const struct json *json, char number[24])
 {
     int64_t value;
@@ -289,7 +289,7 @@ static bool list_from_json(const struct option *option, const struct json *json,
     return true;
 }
 
-/* The value of two types may be of a second kind. */
+/* Two types of options also accept a JSON value of a second kind. */
 static bool is_other_kind(const struct option *option, const struct json *json)
 {
     if (option->type == OPTION_SWITCH)

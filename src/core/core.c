@@ -167,7 +167,7 @@ static void report_round(const struct core *core, struct core_report *ret)
     ret->round.committed_at = r->phase == PHASE_COMMITTED ? r->closed_at : 0;
 }
 
-/* The job's notice; if the chief tells none, this node's own notice. */
+/* The job's notice; if the chief has sent none, this node's own notice. */
 static void report_notice(const struct core *core, struct core_report *ret)
 {
     const struct grace *g = &core->node.grace;

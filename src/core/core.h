@@ -39,11 +39,12 @@ struct core_rank_report {
     bool is_victim;      /* it ended badly, but another failure is the cause */
     int64_t start_until; /* until when it may attach; 0: it has attached, or need not */
     uint64_t saved_step;
-    /* from the last reading: it has stood at this step and in this phase since `since` */
+    /* as last read: since `since` the rank is at this step and in this phase */
     uint64_t step;
     enum page_phase phase;
     int64_t since; /* CLOCK_MONOTONIC */
-    /* its own part of a step, 0: unknown; and if it is slow, in hundredths of the median, else 0 */
+    /* own_ns: its own part of a step, 0: unknown; slow: a slow rank's own part in hundredths of the
+     * median, 0: it is not slow */
     uint64_t own_ns;
     uint16_t slow;
 };
@@ -71,7 +72,8 @@ struct core_report {
         int64_t end_ns; /* how long the processes took to end after the last save; 0: unknown */
         bool end_cut;   /* they would have taken longer, but the deadline came */
     } job;
-    /* Of the job; until that is known, of this node. Only its wall_ns is a valid time. */
+    /* The first cause of the job; until that is known, of this node. Only its wall_ns is a valid
+     * time. */
     struct peer_cause first_cause;
     bool is_cause_here;      /* the first cause was on this node */
     uint32_t stops_given_up; /* requests to this node to save and end the job */

@@ -339,7 +339,7 @@ static const struct args_row rows[] = {
     {"help", 'h', NULL, "this text", ARGS_HELP},
     {"version", 'V', NULL, "the version", ARGS_VERSION},
     {"job", 'j', "NAME", "the job of this name", ARGS_TEXT, AT(job)},
-    {"node", 'n', "N", "its node of this number", ARGS_NUMBER, AT(node), .max = INT32_MAX},
+    {"node", 'n', "N", "the job's node with this number", ARGS_NUMBER, AT(node), .max = INT32_MAX},
     {"run-dir", 0, "DIR", "where its socket is: run_dir of pchrun.json(5)", ARGS_TEXT, AT(run_dir)},
     {"json", 0, NULL, "print the answer as JSON", ARGS_FLAG, AT(is_json), true},
     {"watch", 'w', NULL, "repeat the output until the job ends", ARGS_FLAG, AT(watches), true},

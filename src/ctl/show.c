@@ -164,7 +164,7 @@ static void show_rank(const struct json *rank, bool has_nodes)
     printf("\n");
 }
 
-/* Prints the nodes with unknown ranks and the reason, or which node knows all ranks. */
+/* Prints which nodes' ranks are unknown, and why; or which node knows all ranks. */
 static void show_unknown(const struct json *answer)
 {
     if (json_is_at(answer, "ranks_of", "node"))

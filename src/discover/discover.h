@@ -13,7 +13,7 @@
 #include "base/address.h"
 #include "base/err.h"
 
-/* The sources, from the third on, are in the order of the search. */
+/* From the third on, these are the sources, in the order of the search. */
 enum discover_from {
     DISCOVER_NONE, /* do not look */
     DISCOVER_AUTO, /* look at all sources below */
@@ -28,8 +28,8 @@ enum discover_from {
     DISCOVER_TPU,
     DISCOVER_KUBERNETES,
     DISCOVER__COUNT,
-    /* As DISCOVER_AUTO, if the user did not ask: an incomplete source without several nodes gives
-     * only a warning. */
+    /* Like DISCOVER_AUTO, but the user did not ask for it: an incomplete source gives only a
+     * warning if it shows no second node. */
     DISCOVER_UNASKED = DISCOVER__COUNT,
 };
 
@@ -53,8 +53,9 @@ struct discovery {
     char nnodes_why[DISCOVER_TEXT_MAX], node_rank_why[DISCOVER_TEXT_MAX];
     char chief_why[DISCOVER_TEXT_MAX], port_why[DISCOVER_TEXT_MAX];
     char why[DISCOVER_WHY_MAX];     /* the sources found, the variables missing, or why there was no
-                                       search */
-    char warning[DISCOVER_WHY_MAX]; /* why there may be other nodes, without proof; "": none */
+                                     * search */
+    char warning[DISCOVER_WHY_MAX]; /* a sign that there may be other nodes, which is no proof; "":
+                                     * there is no sign */
 };
 
 /* Manual text (mdoc) about one source, and about all. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * finders: mpirun's processes, torchrun's workers and what Kubeflow sets for torchrun; pods of
- * Kubernetes (LeaderWorkerSet, JobSet, indexed Job); AWS Batch and the workers of a Cloud TPU. See
- * vars.h.
+ * finders: a function for each of these sources: mpirun, torchrun, Kubeflow for torchrun,
+ * Kubernetes (LeaderWorkerSet, JobSet, indexed Job), AWS Batch, and Cloud TPU. See vars.h.
  */
 #include "base/fd.h"
 #include "base/str.h"
@@ -16,7 +15,7 @@
 
 enum { HOSTS_MAX = 64 * 1024, PATH_SIZE = 512 };
 
-/* As vars_take_chief(), from a variable that is necessary, see vars_need(). */
+/* Like vars_take_chief(), but the variable is necessary, see vars_need(). */
 static bool need_chief(const struct place *place, const char *name, const char *with,
                        struct discovery *ret, struct err *err)
 {
@@ -217,8 +216,8 @@ bool find_kubernetes(const struct place *place, struct discovery *ret, struct er
 
 /* --- AWS Batch --- */
 
-/* AWS may make any node the main node. It becomes our node 0, and the ranks of the nodes before it
- * rise by one. Only the other nodes get its address. */
+/* AWS may make any node the main node. The main node becomes our node 0. The nodes before it get a
+ * rank that is higher by one. Only the other nodes get its address. */
 bool find_aws_batch(const struct place *place, struct discovery *ret, struct err *err)
 {
     int main_node;

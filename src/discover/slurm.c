@@ -30,7 +30,7 @@ enum { PORTS_PER_STEP = 97 };
 enum { DIGITS_MAX = 9, PARTS_MAX = 8 };
 
 struct reading {
-    const char *text, *at; /* the list, and the rest of it */
+    const char *text, *at; /* the list, and the part of it that is not read yet */
     struct err *err;
     /* of the name that is read, with its brackets: */
     char first[HOSTLIST_NAME_MAX];
@@ -50,7 +50,7 @@ static bool has_more(const struct reading *reading)
                    DISCOVER_NODES_MAX);
 }
 
-/* -1: no number, or too long. */
+/* Returns -1 if there is no number, or if it is too long. */
 static int64_t read_number(struct reading *reading)
 {
     size_t len = strspn(reading->at, STR_DIGITS);

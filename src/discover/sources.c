@@ -27,7 +27,8 @@ const char *const discover_names[] = {
 enum { SIGNS_MAX = 4 };
 static const struct {
     finder_fn *find;
-    const char *signs[SIGNS_MAX + 1]; /* variables of which each shows the source; ends with NULL */
+    const char *signs[SIGNS_MAX + 1]; /* each of these variables shows that the source is there;
+                                       * ends with NULL */
     bool is_last; /* used only if no other source names several nodes: its index may number parts of
                    * the job instead of nodes */
     const char *manual;

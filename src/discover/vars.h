@@ -40,7 +40,7 @@ MUST_CHECK bool vars_number(const struct place *place, const char *name, const c
 /* If the variable is not set, *ret is unchanged. */
 MUST_CHECK bool vars_number_if_set(const struct place *place, const char *name, int *ret,
                                    struct err *err);
-/* Reads a number of any size that only identifies a job or a step. */
+/* Reads a number that is only an id, as of a job or a step; it may have any size. */
 MUST_CHECK bool vars_id(const struct place *place, const char *name, const char *with,
                         uint64_t *ret, struct err *err);
 
@@ -66,8 +66,9 @@ struct hostlist {
 };
 
 /* Reads Slurm's short form of many hosts: "node[001-003,007],gpu1". A part in brackets stands for
- * each of its numbers, which keep their leading zeros. Of several parts the rightmost changes
- * fastest. A host that is named twice counts twice. No text may follow the last bracket of a name.
- * The expanded list can be far longer than its text, so the hosts are only counted. False: the list
- * is malformed, a name is too long, or there are more than DISCOVER_NODES_MAX hosts. */
+ * each of its numbers, which keep their leading zeros. If a name has several such parts, the
+ * rightmost number changes fastest. A host that is named twice counts twice. No text may follow the
+ * last bracket of a name. The expanded list can be far longer than its text, so the hosts are only
+ * counted. False: the list is malformed, a name is too long, or there are more than
+ * DISCOVER_NODES_MAX hosts. */
 MUST_CHECK bool hostlist_read(const char *text, struct hostlist *ret, struct err *err);

@@ -41,7 +41,7 @@ void check_command(const struct patient *patient, struct finding *ret)
     else {
         finding_set(ret, FINDING_WARN,
                     "what srun starts on other hosts cannot attach to a pchrun on this one, and a "
-                    "signal that srun gets kills it");
+                    "signal to srun kills what it has started");
         finding_advise(ret, "the other way round: srun pchrun -- command");
     }
 }
@@ -236,7 +236,7 @@ static int64_t job_least_grace(const struct config *config)
     return least;
 }
 
-/* Says that the time which a notice leaves is a guess, if the job goes by that. */
+/* Adds a note if the job relies on a guess of the time that a notice leaves. */
 static void say_if_guess(const struct config *config, int64_t grace, struct finding *ret)
 {
     if (config->save.train_on != TRAIN_ON_AUTO || !config_is_guess(config, 0) ||
@@ -301,8 +301,8 @@ static const char *find_script(char *const *command)
     return NULL;
 }
 
-/* A module that the script imports may attach, so this is no more than a hint. A job that has saved
- * before does attach. */
+/* A module that the script imports may attach, so a script without libpch is only a hint. A job
+ * that has saved before does attach. */
 void check_attach(const struct patient *patient, struct finding *ret)
 {
     static char text[SCRIPT_MAX];

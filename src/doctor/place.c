@@ -180,7 +180,8 @@ void check_files(const struct patient *patient, struct finding *ret)
     int64_t need = cluster_descriptors(config);
     int64_t have = is_raised ? fd_limit_hard() : fd_limit();
     finding_set(ret, have < need ? FINDING_BAD : FINDING_OK,
-                "%lld descriptors are allowed, some %lld needed", (long long)have, (long long)need);
+                "%lld descriptors are allowed, about %lld are needed", (long long)have,
+                (long long)need);
     if (have < need)
         finding_advise(ret, "ulimit -n %lld", (long long)need);
 }

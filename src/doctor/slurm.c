@@ -21,7 +21,7 @@
 #define ASK_NS    (6 * NS_PER_S) /* for all questions of one check */
 #define KEPT_NS   (5 * NS_PER_S) /* the part of Slurm's time that is kept for the end */
 #define LEAD_NS   (120 * NS_PER_S)
-#define LEAST_NS  (2 * NS_PER_S) /* a shorter KillWait leaves no time to count on */
+#define LEAST_NS  (2 * NS_PER_S) /* with a shorter KillWait no save can be counted on */
 #define SCONTROL  "scontrol show config"
 #define LINUXPROC "proctrack/linuxproc"
 #define SBATCH    "#SBATCH"
@@ -141,8 +141,9 @@ struct sbatch_signal {
     const char *where; /* "the batch script has" */
     char text[64];     /* "B:USR1@120", as written; "": none */
     int number;        /* 0: not a signal that pchrun can handle */
-    bool is_to_shell;  /* B: to the batch script's process only; else to srun's tasks only */
-    int64_t lead_s;    /* how long before the end of the job's time */
+    bool is_to_shell; /* with B: only to the batch script's process; without it only to srun's tasks
+                       */
+    int64_t lead_s;   /* how long before the end of the job's time */
 };
 
 /* "USR1", or its number */
@@ -344,9 +345,8 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
     if (!signal->is_to_shell && !is_task())
         return "it goes to tasks of srun alone, not to this process";
     if (grace < 0)
-        return "pchrun does not take it as a notice (signals); a rank that gets it dies of it, "
-               "unless it "
-               "catches it";
+        return "pchrun does not take it as a notice (signals), and it ends every rank that has no "
+               "handler for it";
     if (grace > lead)
         return "pchrun expects more time after it";
     if (patient_need(patient_saves(patient, &err), grace) > grace)
@@ -487,10 +487,12 @@ static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, in
     int64_t need = patient_need(save, kill_wait);
     ret->verdict = FINDING_OK;
     if (kill_wait < LEAST_NS) {
-        judge_wait(patient, 0,
-                   "have KillWait raised (its default is 30 s): a preemption and scancel leave no "
-                   "time for a save",
-                   "have KillWait raised (its default is 30 s); or have Slurm tell earlier: ", ret);
+        judge_wait(
+            patient, 0,
+            "have KillWait raised (its default is 30 s): a preemption and scancel leave no "
+            "time for a save",
+            "have KillWait raised (its default is 30 s); or have Slurm send a signal earlier: ",
+            ret);
         return;
     }
     if (config_grace(patient->config, SIGTERM) > kill_wait) {
@@ -503,7 +505,7 @@ static void judge_kill_wait(const struct patient *patient, int64_t kill_wait, in
     if (need > kill_wait)
         judge_wait(patient, need,
                    "save faster; or have KillWait raised: a preemption and scancel leave no more",
-                   "save faster; or have Slurm tell earlier: ", ret);
+                   "save faster; or have Slurm send a signal earlier: ", ret);
 }
 
 void check_kill_wait(const struct patient *patient, struct finding *ret)

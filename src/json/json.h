@@ -4,9 +4,9 @@
  * reader stopped: the end of the text that it does not understand. For an error in a value, the
  * module that uses the value names the key.
  *
- * A struct json is one value: an object, a list, or a scalar. The root owns all the others and the
- * texts inside them: json_free() ends it. Duplicate keys, NULs, bytes that are not UTF-8 and
- * anything behind the value are errors. Any thread, one at a time for each root.
+ * A struct json is one value: an object, a list, or a scalar. The root owns all values and texts
+ * inside it: json_free() frees them. Duplicate keys, NULs, bytes that are not UTF-8 and anything
+ * behind the value are errors. Any thread, one at a time for each root.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ struct json;
 /* Reads `len` bytes; errors call them `name`. The root is an object or a list. NULL: *err says what
  * is wrong and what to do, after "name:line:column: ". */
 MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len, struct err *err);
-/* As json_read(), for a regular file of at most `max` bytes. A file that is missing, unreadable, of
- * another type or too long is an error; of a file that is too long nothing is read. */
+/* Like json_read(), for a regular file of at most `max` bytes. A file that is missing, unreadable,
+ * of another type or too long is an error; of a file that is too long nothing is read. */
 MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
 void json_free(struct json *root);
 /* Replaces the control characters in all texts by '?', because a terminal would obey them. */

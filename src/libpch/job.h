@@ -27,7 +27,7 @@ enum live_state {
     LIVE_OFF,     /* unsupervised: all calls are no-ops */
     LIVE_ON,      /* attached */
     LIVE_SERVING, /* attached; the next pch_step takes the slow path: it is the first call, or the
-                     last call returned PCH_SAVE */
+                   * last call returned PCH_SAVE */
     LIVE_LEAVING, /* every pch_step returns PCH_EXIT */
 };
 
@@ -56,11 +56,11 @@ struct live {
     const struct page_supervisor *supervisor; /* never changed while attached */
     struct page_process *process;
     /* the training thread's */
-    uint32_t served_tag;  /* of the last round with a PCH_SAVE; changed under the lock */
-    bool has_begun;       /* pch_step was called */
-    bool counts;          /* PCH_NO_SAVE: only reports steps; never changed while attached */
-    bool is_serving;      /* the last pch_step returned PCH_SAVE; no pch_saved yet */
-    bool is_held;         /* that round ends the run; pchrun has not answered yet */
+    uint32_t served_tag; /* of the last round with a PCH_SAVE; changed under the lock */
+    bool has_begun;      /* pch_step was called */
+    bool counts;         /* PCH_NO_SAVE: only reports steps; never changed while attached */
+    bool is_serving; /* the last pch_step returned PCH_SAVE, and pch_saved was not called since */
+    bool is_held;    /* that round ends the run; pchrun has not answered yet */
     uint64_t served_step; /* changed under the lock */
     struct waits waits;
     _Atomic bool is_lost;  /* the connection to the supervisor has ended */
@@ -88,7 +88,7 @@ struct pch {
     /* Outside of struct live, because a forked child must close its copy of the descriptor. */
     _Atomic int fd;              /* -1: none; changed under the lock */
     _Atomic unsigned connection; /* rises when a connection ends; changed under the lock */
-    uint64_t cookie;             /* identifies the socket; 0: not supported by the kernel */
+    uint64_t cookie;             /* the kernel's number of the socket; 0: the kernel has none */
     int supervisor_pid;          /* 0: unknown, as in another pid namespace */
     /* under the lock */
     bool has_reader; /* a thread reads the socket for all threads */

@@ -67,7 +67,7 @@ void line_lost(struct pch *job, const char *how)
     char who[32] = "";
     if (atomic_exchange(&live->is_lost, true))
         return;
-    if (live->counts) { /* this process only reports steps: the training goes on */
+    if (live->counts) { /* a process that only reports steps trains on without pchrun */
         atomic_store(&live->state, LIVE_OFF);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop: the calls of a training loop (include/pch.h) at steps, saves and its end: pch_step,
- * pch_saved, pch_error, pch_done and others.
+ * loop: the functions of include/pch.h that a training loop calls at steps, at saves and at its
+ * end: pch_step, pch_saved, pch_error, pch_done and others.
  *
  * Owns nothing; the state is in the job (job.h). Nothing here ends the program: when the supervisor
  * has died, a waiting call returns PCH_EXIT.
@@ -160,7 +160,7 @@ static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job,
     return step_slowly(job, step);
 }
 
-/* Aligned so that the fast path fits into one cache line: a second line makes it 10 % slower. */
+/* Aligned so that its code fits into one cache line: with two lines it is 10 % slower. */
 __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finished)
 {
     if (!LIKELY(job))

@@ -37,8 +37,8 @@ static struct pch the_job = {.live = &nobody,
 
 /* In the child of a fork: closes the job, so that pch_open may attach the child as its own process.
  * The kernel may have zeroed the page already. But the copy of the socket is then still open, and
- * would keep the connection open after the parent's end. And locks of threads that do not exist in
- * the child are still held. */
+ * would keep the connection open after the parent's end. Also, some locks may be held by threads
+ * that do not exist in the child. */
 static void on_fork_child(void)
 {
     struct pch *job = &the_job;

@@ -85,7 +85,7 @@ void robustlock_train(struct page_process *page)
 
 uint32_t robustlock_other_trainer(const struct page_process *page)
 {
-    /* If the training thread has ended, its word is not 0, but names no thread. */
+    /* After the training thread's end its word is not 0, but has no thread's id. */
     bool is_opener = atomic_load(&page->holds[PAGE_TRAINER].word) == 0;
     uint32_t trainer = holder_of(page, is_opener ? PAGE_OPENER : PAGE_TRAINER);
     return trainer == own_thread() ? 0 : trainer;

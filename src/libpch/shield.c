@@ -21,12 +21,12 @@ enum { SIGNALS = 64, NOTICE_BYTES = FRAME_HEADER_BYTES + 8 };
 static struct {
     _Atomic(const struct pch *) job;       /* NULL: not raised, or in a fork */
     uint64_t raised;                       /* bit n - 1: signal n */
-    uint8_t frames[SIGNALS][NOTICE_BYTES]; /* of signal n: n - 1 */
+    uint8_t frames[SIGNALS][NOTICE_BYTES]; /* [n - 1]: of signal n */
     pid_t supervisor;                      /* 0: not visible from here */
     pid_t process;                         /* the process that raised the shield */
     pid_t forker;                          /* in a helper: its parent; 0: not a helper */
     pid_t owner; /* in a helper: the process that it serves, often its parent */
-    struct sigaction covered[SIGNALS]; /* of signal n: n - 1; all zero: the default */
+    struct sigaction covered[SIGNALS]; /* [n - 1]: of signal n; all zero: the default */
 } shield;
 
 /* The signal is delivered when the handler has returned. */

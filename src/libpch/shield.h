@@ -7,9 +7,9 @@
  * It takes the default action for a signal from the supervisor, and when the supervisor is gone. A
  * helper (a data loader, a checkpoint writer) has no connection to the supervisor. It takes the
  * default action for signals from its parent, its owner (the process that it serves), the
- * supervisor or itself. Any other sender means the whole job, so the helper ignores the signal. A
- * fork is a helper; a program started by exec must declare itself a helper. One shield per process.
- * It owns the disposition of those signals as long as its handler is installed.
+ * supervisor or itself. A signal from any other sender was sent to the whole job, so the helper
+ * ignores it. A fork is a helper; a program started by exec must declare itself a helper. One
+ * shield per process. It owns the disposition of those signals as long as its handler is installed.
  */
 #pragma once
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * waits: pch_wait_begin and pch_wait_end. Ranks that wait for each other all take the same time for
- * a step. Only the part of it that a rank does not wait tells which rank is slow.
+ * a step. Only the time in which a rank does not wait shows which rank is slow.
  *
- * That part is measured from wait to wait, so pch_step needs no clock. A window has at least WINDOW
- * steps and WINDOW_NS: other processes of a machine may hold up a rank for seconds. Its longest
- * step does not count: that may hold a save, a compilation or a pause of the machine. The page
- * shows the lower value of the last two windows, so one bad window blames no rank.
+ * That time is measured from the end of one wait to the begin of the next, so pch_step needs no
+ * clock. A window lasts at least WINDOW steps and WINDOW_NS, because other processes of the machine
+ * may slow a rank down for seconds. Its longest step does not count: that may hold a save, a
+ * compilation or a pause of the machine. The page shows the lower value of the last two windows, so
+ * one bad window blames no rank.
  */
 #include "pch.h"
 

@@ -59,7 +59,7 @@ struct logs_run {
     uint64_t said_lost[TEE_BRANCH__COUNT];
 };
 
-/* The command's rank; or that of the node if its one command may start several ranks. */
+/* The command's rank; or the node's rank if the node's only command may start several ranks. */
 static int number_of(const struct logs *logs, int index)
 {
     const struct core_params *params = logs->params;
@@ -159,7 +159,7 @@ static void logs_run_begun(struct logs_run *run)
         fd_close(&run->tee.streams[i].writer);
 }
 
-/* Closes everything but the lines and figures, which the report needs. */
+/* Keeps only the lines and figures, which the report needs, and closes the rest. */
 static void close_run(struct logs_run *run)
 {
     watch_end(&run->told);

@@ -57,8 +57,8 @@ bool logs_is_busy(const struct logs *logs);
 /* When a command last printed something (CLOCK_MONOTONIC); 0: never, or unknown. */
 int64_t logs_last_at(const struct logs *logs);
 /* The last lines of this command's standard error, with '\n' between them; "": none. They may hold
- * any byte but NUL. As many lines as are set, or all that are kept if `size` is LOGS_ERROR_MAX.
- * Waits up to `wait_ns` for output that is still in the pipe. Returns text. */
+ * any byte but NUL. The configured number of lines; if `size` is LOGS_ERROR_MAX, all lines that are
+ * kept. Waits up to `wait_ns` for output that is still in the pipe. Returns text. */
 char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text,
                        size_t size);
 

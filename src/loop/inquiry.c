@@ -45,7 +45,7 @@ static void inquiry_on_readable(void *ctx)
         end_inquiry(ctx, false);
 }
 
-/* If pchrun itself was stopped, the answer may have come in time: so it is read first. */
+/* First read what has come: if pchrun itself was stopped, the answer may have come in time. */
 static void inquiry_on_deadline(void *ctx)
 {
     int more;

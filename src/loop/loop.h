@@ -7,7 +7,7 @@
  * never entered twice. When the queue is empty, the timer is set to the core's next deadline and
  * `settled` is called.
  *
- * No part tells when it has become idle: the shell asks all of them after each iteration of the
+ * No part reports that it has become idle: the shell asks all parts after each iteration of the
  * loop. Owns the core and the event base. Main thread.
  */
 #pragma once

@@ -18,7 +18,8 @@ struct outfile {
     bool has_complained;
     struct statefile file; /* its path is NULL: no file is wanted */
     struct watch deadline;
-    /* Composes the contents and calls outfile_write(). NULL: the user calls it directly. */
+    /* A function that composes the contents and calls outfile_write(). NULL: the user calls it
+     * directly. */
     void (*write)(void *ctx);
     /* A write has ended; the next may begin. NULL: not needed. */
     void (*on_written)(void *ctx, bool is_ok);

@@ -38,7 +38,8 @@ void watch_at(struct watch *watch, int64_t at_ns);
 /* Call after watch_init() or watch_end(). Now the watch is no clock: it calls fn whenever the
  * descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, int fd, struct err *err);
-/* As watch_fd(), for writing: after each watch_arm(), calls fn once when bytes can be written. */
+/* Like watch_fd(), but for writing: after each watch_arm(), calls fn once when bytes can be
+ * written. */
 void watch_writable(struct watch *watch, int fd);
 MUST_CHECK bool watch_arm(struct watch *watch);
 void watch_end(struct watch *watch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See dial.h. One event waits first for the look-up, then for the socket of each attempt, and
- * bounds each of these steps.
+ * See dial.h. One event waits first for the look-up, then for the socket of each attempt. It limits
+ * the time of each step.
  */
 #include "net/dial.h"
 

@@ -135,7 +135,8 @@ static bool is_any(const union netaddr *a)
                                        : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
 }
 
-/* The inode of the socket; 0: not found. Prefers a listening socket to a connection. */
+/* The inode of the socket; 0: not found. A port may have a listening socket and connections:
+ * returns the listening socket if there is one. */
 static uint64_t find_inode(const char *path, const union netaddr *where)
 {
     FILE *file = fopen(path, "re");

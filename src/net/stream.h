@@ -19,7 +19,7 @@ enum stream_result {
     STREAM_WANT_WRITE = -2, /* call again when it is writable */
     STREAM_FAILED = -3,     /* the error says why; nothing more can be sent */
     STREAM_FOREIGN = -4,    /* handshake only: the other side does not encrypt. The stream is plain
-                               from now on, and some received bytes are lost */
+                             * from now on, and some received bytes are lost */
 };
 
 struct stream;
@@ -29,8 +29,8 @@ struct stream_kind {
     /* Call before the first read or write. 1: done. NULL: not needed. */
     ssize_t (*handshake)(struct stream *stream, struct err *err);
     /* Return the number of bytes. When the descriptor is ready again, repeat the same call; a write
-     * must begin with the same bytes. After the handshake a read waits only for bytes to read, and
-     * a write only for room: TLS 1.3 does not negotiate again. */
+     * must begin with the same bytes. After the handshake a read never waits for a write, nor a
+     * write for a read: TLS 1.3 does not negotiate again. */
     ssize_t (*read)(struct stream *stream, void *data, size_t size, struct err *err);
     ssize_t (*write)(struct stream *stream, const void *data, size_t size, struct err *err);
     /* True if received bytes are buffered; the descriptor may not show them as readable. Call after

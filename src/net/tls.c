@@ -110,7 +110,7 @@ static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, 
                       SSL_SESSION **ret)
 {
     struct tls_session *session = session_of(ssl);
-    *ret = new_psk(session); /* fits every `md`: it can only be the hash of SUITE */
+    *ret = new_psk(session); /* no check of `md` is needed: it can only be the hash of SUITE */
     *ret_id = (const unsigned char *)session->tls->identity;
     *ret_len = *ret ? strlen(session->tls->identity) : 0;
     return 1;
@@ -221,8 +221,8 @@ static bool explain_handshake(const struct tls_session *session, int code, const
     return err_set(err, ERR_PEER, 0, "the TLS handshake failed: %.60s", reason);
 }
 
-/* As ERR_GET_REASON(), which differs between the versions of OpenSSL. In each version the reasons
- * of TLS fit into these bits. */
+/* Does the work of ERR_GET_REASON(), which differs between the versions of OpenSSL. In each version
+ * the reasons of TLS fit into these bits. */
 static int tls_code(unsigned long error)
 {
     return (int)(error & 0xfff);
@@ -245,7 +245,7 @@ static ssize_t result_of(struct tls_session *session, int n, const char *at_end,
         return STREAM_WANT_WRITE;
     unsigned long error = tlslib.ERR_peek_error();
     const char *reason = tls_reason(error);
-    /* Closed without an alert: just a lost connection. */
+    /* The other side has closed without an alert: only the connection was lost. */
     bool is_end = code == SSL_ERROR_ZERO_RETURN || (session->is_ready && session->is_ended);
     session->is_broken = session->is_broken || code != SSL_ERROR_ZERO_RETURN;
     if (is_end && !at_end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tls: streams between nodes that share a key: TLS 1.3 with a pre-shared key, and nothing else.
+ * tls: streams between nodes that share a key. They use TLS 1.3 with that pre-shared key only.
  *
  * No certificates, no other version, one cipher suite, no resumption: without the key the handshake
  * fails. The shared secret is derived from the key and the job's name, so nodes of another job with

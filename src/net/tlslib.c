@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* As OpenSSL numbers its versions. The next major version may change what a function means. */
+/* Versions in OpenSSL's own numbering. The next major version may change what a function means. */
 enum { OLDEST = 0x10101000, TOO_NEW = 0x40000000 };
 
 struct tlslib tlslib;

@@ -30,7 +30,8 @@ _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "
 
 /* --- the programs --- */
 
-/* pchrun-watch, then the kind, which pchrun-watch uses as the source's name, then any path. */
+/* The arguments: pchrun-watch, the kind (pchrun-watch uses it as the source's name), then the path,
+ * if any. */
 static char **watcher_args(const struct config_notice *notice, struct err *err)
 {
     char program[PATH_MAX];

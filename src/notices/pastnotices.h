@@ -8,7 +8,7 @@
  * list each attempt would save and end at once, for ever. So a notice that has ended enough
  * attempts ends no further attempt: the job saves before its deadline and goes on. Every node
  * counts the notice that ended an attempt, also if another node got it. Only a notice with an id
- * can be recognised. A notice that does not come for 30 days is forgotten; a full list drops the
+ * can be recognised. A notice that was not received for 30 days is forgotten; a full list drops the
  * oldest. Owns nothing. Main thread; reading may block, as everything at start.
  */
 #pragma once

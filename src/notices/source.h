@@ -7,8 +7,8 @@
  * intervals, and its exit status is the answer. A source cannot harm the job. It runs in a process
  * group of its own, with three descriptors of ours and none of the job's. Its output is bounded. An
  * ended source is started again: after a second, then after twice as long each time, at most a
- * minute. Its notices stay valid meanwhile: only its own lines change them. Nothing here blocks.
- * Owns its descriptors, its clock and its memory: source_free(). Main thread.
+ * minute. Until it runs again its notices stay valid: only lines of this source change them.
+ * Nothing here blocks. Owns its descriptors, its clock and its memory: source_free(). Main thread.
  */
 #pragma once
 

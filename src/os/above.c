@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* More children of one shell are not looked at. */
+/* Of the list of a shell's children, only this many bytes are read. */
 enum { CHILDREN_TEXT = 4096 };
 
 bool above_has_terminal(void)

@@ -354,8 +354,9 @@ static void tell_left(struct cgroup_left *left, const char *name, int n)
              left->text[0] ? ", " : "", n, n == 1 ? "" : "es", (int)strcspn(owner, "."), owner);
 }
 
-/* The lock is shared, because several supervisors may sweep and wait for the same processes. An
- * unlocked group may also be new: then it is empty, and its owner makes another one. */
+/* The lock is shared, because several supervisors may sweep and wait for the same processes. A
+ * group without a lock may also be new. Then it is empty, and its owner makes another one if this
+ * one is removed. */
 static void sweep_one(int parent, const char *name, struct cgroup_left *left)
 {
     FD_CLEANUP int dir = openat_dir(parent, name);

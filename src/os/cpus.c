@@ -18,7 +18,7 @@ enum { PATH_SIZE = 512, LIST_SIZE = 4096 };
 
 /* A usable processor and its place. */
 struct place {
-    int node, core, cpu; /* core: the number of its first hardware thread */
+    int node, core, cpu; /* core: the lowest number of the core's hardware threads */
 };
 
 bool cpus_allowed(struct cpus *ret, struct err *err)

@@ -22,7 +22,7 @@
 #define LET_GO_NS        (NS_PER_S / 2)
 #define HOLDER_WRITES_US 100000
 
-/* The child's answer. After HELD another answer may follow. */
+/* The child's answer. After the answer HELD a second answer may follow. */
 struct answer {
     enum dirlock_result result;
     struct err err;
@@ -78,7 +78,7 @@ static void say(int line, enum dirlock_result result, const struct err *err)
         _exit(1);
 }
 
-/* Best effort: only messages of others need the text. */
+/* A failure is ignored: the text is only for the messages of other supervisors. */
 static void write_owner_into(const struct dirlock_request *request)
 {
     int fd = open(request->file, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

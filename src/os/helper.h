@@ -38,7 +38,7 @@ enum helper_news { HELPER_ANSWER, HELPER_LATE, HELPER_ENDED, HELPER_SIGNAL };
  * (-1: none), at the latest until `until` (CLOCK_MONOTONIC). */
 enum helper_news helper_read(const struct helper *helper, int signals, int64_t until, void *ret,
                              size_t size);
-/* Ends the helper. With is_killed it is killed at once. Else the end of its input tells it to end,
- * and it is killed at `until`. Waits for its end until then. reap collects a helper that hangs
- * longer. Does nothing if none was started. */
+/* Ends the helper. With is_killed it is killed at once. Otherwise the helper sees the end of its
+ * input and should end; it is killed at `until`. Waits for its end until then. reap collects a
+ * helper that hangs longer. Does nothing if none was started. */
 void helper_end(struct helper *helper, bool is_killed, int64_t until);

@@ -49,8 +49,8 @@ void oom_watch(struct oom *oom, pid_t pid)
         oom->groups[oom->n++] = found;
 }
 
-/* v2 still lists a dead process in its group, and a group's counter includes the groups below. v1
- * does neither, so any group may count the death. */
+/* Version 2 still lists a dead process in its group, and a group's counter includes the groups
+ * below it. Version 1 does neither, so the counter of any group may include the death. */
 enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group)
 {
     struct cgroup_place place = {.is_v2 = true};

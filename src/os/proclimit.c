@@ -58,7 +58,7 @@ static bool read_pids(const char *dir, const char *file, int64_t *ret)
            fd_read_line(path, line, sizeof line) && str_to_i64(line, 0, INT64_MAX, ret);
 }
 
-/* Of our group and those above it, the one with the least room. */
+/* Finds the group with the least room, among our group and the groups above it. */
 static void add_group(char *text, size_t size)
 {
     struct cgroup_place place = {.is_v2 = true};

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 /* The C library uses faccessat2(2). An old libseccomp refuses calls that it does not know with
- * EPERM, not ENOSYS, so that the library does not go the old way. That way asks for the real user.
+ * EPERM, not ENOSYS, so that the library does not go the old way. The old way checks the
+ * permissions of the real user.
  */
 static int try_access(const char *path, int mode)
 {

@@ -63,7 +63,7 @@ static bool child_is_orphan(const struct start *start)
            (now != 0 || (start->parent_pidfd >= 0 && poll(&ended, 1, 0) > 0));
 }
 
-/* As for shells, a file without a NUL in its first line is text, and sh may run it. */
+/* As in shells, a file without a NUL in its first line counts as a script, and sh may run it. */
 static bool child_is_text(const char *path)
 {
     char data[128] = "";
@@ -131,7 +131,7 @@ static void child_join(int cgroup)
         errno = 0;
 }
 
-/* With is_apart the child gets no descriptors that were inherited for the job. */
+/* A child with is_apart gets none of the descriptors that pchrun inherited for the job. */
 static void child_set_descriptors(const struct start *start)
 {
     const struct spawn_request *request = start->request;

@@ -304,7 +304,7 @@ static void do_one_task(const void *arg, int answer)
 /* --- the standby writer --- */
 
 /* Memory that the supervisor shares with the standby writer. The supervisor writes it while the
- * writer sleeps. It takes real memory only as far as it is used. */
+ * writer sleeps. Only the part of this memory that is used takes real memory. */
 struct statefile_room {
     statefile_check_fn *look; /* of the task; both processes have the same program in memory */
     size_t len, packed;       /* `data` begins with the content; what pack() stored follows it */
@@ -448,7 +448,7 @@ bool statefile_take(struct statefile *file)
     return true;
 }
 
-/* The dead writer has just left its place below the limit on processes. A writer that never
+/* The end of the dead writer has just made room below the limit on processes. A writer that never
  * answered would only die again. */
 static void renew_standby(struct statefile *file)
 {

@@ -247,7 +247,7 @@ static void signal_namespace(const struct tree_job *job, int number)
 size_t tree_signal(const struct tree_job *job, int number)
 {
     /* A list may miss a child while its sibling ends, so two rounds in a row must find nothing new.
-     * Processes that fork faster get the next signal. */
+     * Processes that fork faster than this get only the next signal. */
     enum { ROUNDS_MAX = 32, QUIET_ROUNDS = 2 };
     struct tree seen = {0};
     bool is_blind = !(job->cgroup && job->cgroup->dir) && !proc_is_ours();

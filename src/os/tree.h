@@ -52,7 +52,7 @@ size_t tree_signal(const struct tree_job *job, int number);
 /* The rank processes: with RANK in their environment, and without their descendants. Returns how
  * many there are; at most `max` are stored. */
 size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max);
-/* As tree_ranks(), the processes that are below no other process of the job. */
+/* Like tree_ranks(), but for the processes that are below no other process of the job. */
 size_t tree_tops(const struct tree_job *job, struct proc *ret, size_t max);
 
 /* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": the remaining processes, for the log.

@@ -16,8 +16,8 @@
 #include <event2/event.h>
 #include <unistd.h>
 
-/* The other side reads the last messages within a round trip or not at all. They say only that this
- * node leaves. */
+/* The other side reads the last messages within a round trip, or never. These messages only
+ * announce that this node leaves. */
 #define LAST_WORDS_WAIT_NS NS_PER_S
 /* Room for connections that belong to no node (port scans, health checks), and its lower bound. */
 enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
@@ -50,8 +50,8 @@ static void cluster_on_message(void *ctx, int conn, const char *from, const stru
                                              .peer = {.conn = conn, .msg = msg, .from = from}});
 }
 
-/* A node may try for minutes, many times a second at first, so log the reason once. Log nothing
- * while nodes that start together wait for each other. */
+/* A node may try to connect for minutes, at first many times a second, so the log gets each reason
+ * only once. Log nothing while nodes that start together wait for each other. */
 static void log_down(struct cluster *cluster, const char *why)
 {
     bool was_up = cluster->began_at == CLOCK_NEVER;

@@ -63,7 +63,7 @@ static void tell_line(const struct conn *conn, struct peermsg *msg)
 
 /* ---- the end ---- */
 
-/* This supervisor lives, but a FIN would look like its death. So send a reset instead. */
+/* A FIN would look like this supervisor's death, but it lives. So send a reset instead. */
 static void reset_when_closed(const struct conn *conn)
 {
     struct linger linger = {.l_onoff = 1};

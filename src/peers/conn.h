@@ -22,8 +22,8 @@ enum conn_state {
     CONN_HANDSHAKE,
     CONN_OPEN,
     CONN_CLOSING, /* closed by us; sends the queue, ignores what it reads, and waits for the other
-                     side to close. Closing with unread bytes resets the connection, and the other
-                     side could lose our last message */
+                   * side to close. Closing with unread bytes resets the connection, and the other
+                   * side could lose our last message */
     CONN_BROKEN,  /* to be freed */
 };
 
@@ -66,7 +66,7 @@ LIST_HEAD(conn_chain, conn);
  * memory is short, and the descriptor is closed. */
 MUST_CHECK struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
                                  bool is_ours);
-/* Callbacks begin; on_up and on_broken may come from within this call. */
+/* From this call on, callbacks may come: on_up and on_broken even from inside it. */
 void conn_start(struct conn *conn);
 void conn_free(struct conn *conn);
 /* Sends, or queues; does nothing unless the connection is open. */

@@ -122,8 +122,8 @@ static bool peers_on_short(void *arg)
     return put_out_oldest_guest(arg, 1, GUEST_CHANCE_NS);
 }
 
-/* Node 0 listens as long as it lives, and on a direct route its own kernel refuses. So a refusal
- * proves that node 0 has died. */
+/* Node 0 listens as long as it lives. On a direct route only node 0's own kernel can refuse a
+ * connection. So a refusal proves that node 0 has died. */
 static bool peers_is_gone(const struct peers *peers, const union netaddr *tried,
                           const struct err *err)
 {

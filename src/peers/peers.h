@@ -46,13 +46,13 @@ struct peers_options {
     int64_t silence_ns;
     /* 0 means the default. */
     int64_t connect_wait_ns; /* name look-up and connection (10 s) */
-    /* As connect_wait_ns, after an earlier connection; default: connect_wait_ns. Keep it short:
-     * after a network failure a new attempt succeeds at once, but the kernel repeats an old one
-     * only after a second. */
+    /* Replaces connect_wait_ns once there was a connection; default: connect_wait_ns. Keep it
+     * short: after a network failure a new attempt succeeds at once, but the kernel repeats an old
+     * one only after a second. */
     int64_t reconnect_wait_ns;
     int64_t hello_wait_ns;   /* for the HELLO of an accepted connection (10 s) */
     int64_t close_wait_ns;   /* for the other side to read the last message (5 s) */
-    int64_t accept_retry_ns; /* after running out of descriptors (1 s) */
+    int64_t accept_retry_ns; /* how long accepting pauses when no descriptor is free (1 s) */
     int64_t queue_max;       /* unsent bytes per peer (64 KiB) */
     /* Accepted connections without a HELLO, and closing ones. At the bound the oldest is evicted.
      * Must exceed the number of nodes, which may all connect at once (256). */

@@ -15,14 +15,14 @@
 struct logs;
 
 struct attach {
-    struct procs *procs; /* the callers use it, too */
+    struct procs *procs; /* other rooms use it, too */
     struct loop *loop;
     struct record *record;
     const struct logs *logs; /* know when the commands printed last */
     struct reap *reap;
     deathwatch_fn *on_death;
     void *ctx;
-    bool has_warned;   /* that no save is recorded */
+    bool has_warned;   /* it has logged that no save is recorded */
     bool has_attached; /* some process has attached */
     struct steprate steprate;
 };

@@ -44,8 +44,8 @@ struct waiter { /* struct futex_waitv */
     uint32_t flags, reserved;
 };
 
-/* The main thread's word to the thread of a process. CLOSED: the connection of the process has
- * ended, so the process takes no further mutex. */
+/* A message of the main thread to the thread that watches a process. CLOSED: the connection of the
+ * process has ended, so the process takes no further mutex. */
 enum told { WATCH, CLOSED, END };
 
 struct ward {
@@ -54,7 +54,7 @@ struct ward {
     const struct page_process *page;
     pthread_t thread;
     _Atomic uint32_t told;
-    _Atomic bool has_died;  /* a thread of the process, or all of it */
+    _Atomic bool has_died;  /* the death of one thread of the process, or of the whole process */
     _Atomic bool has_ended; /* the watching thread */
     _Atomic bool is_corrupt;
     int looks; /* how many are left */

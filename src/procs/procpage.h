@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * procpage: the supervisor's view of the two pages shared with one training process (wire/page.h).
+ * procpage: the supervisor's side of the two pages that it shares with one training process
+ * (wire/page.h).
  *
  * A struct procpage owns its mappings, the process's memfd, and the supervisor's memfd until
  * procpage_hand_over(). procpage_release() ends it. Making one fails when descriptors or memory are
  * short, or before Linux 5.1. The liveness word is the futex of a robust pthread mutex that the
  * making thread holds. The kernel has one list of such mutexes per thread, and the C library owns
- * this list. So pchrun must use the C library's mutex. The process can read the addresses in the
- * list, which gives it no more rights. All calls belong to the thread that made the page.
+ * this list. So pchrun must use the C library's mutex. The process can read the addresses in this
+ * list, but they give it no further access. All calls belong to the thread that made the page.
  */
 #pragma once
 

@@ -30,7 +30,8 @@
 struct event_base;
 struct procs;
 
-/* Called from the loop. They may call every function of this module but procs_free(). */
+/* Called from the loop. The callbacks may call every function of this module except procs_free().
+ */
 struct procs_calls {
     /* EV_PROC_ATTACHED: a process says ATTACH, and its page is ready, with gate and step. Answer
      * with WELCOME, or with REFUSED and procs_close(). The pid is 0 if the process is in another

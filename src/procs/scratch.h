@@ -40,9 +40,9 @@ struct scratch_sweep {
     const char *dir, *name, *prefix, *except;
 };
 
-/* The directories to remove: of one process in this epoch; of the epoch that a commit ends; of
- * earlier starts. The strings live as long as the scratch; those of a process until the next
- * call. */
+/* Each returns directories to remove: those of one process in this epoch, those of the epoch that a
+ * commit ends, and those of earlier starts. The strings live as long as the struct scratch. The
+ * strings for one process live only until the next call. */
 struct scratch_sweep scratch_of_process(struct scratch *scratch, unsigned process);
 struct scratch_sweep scratch_of_epoch(const struct scratch *scratch);
 struct scratch_sweep scratch_of_earlier(const struct scratch *scratch);

@@ -40,7 +40,7 @@ struct history {
     int ncommits;
     bool is_there;                   /* commit.json exists */
     int64_t attempt;                 /* the number of this attempt, from 1 */
-    int64_t attempts_without_commit; /* of the attempts before this one */
+    int64_t attempts_without_commit; /* attempts before this one that had no commit */
     int64_t attempts_without_step;   /* of those, preempted before their first step */
     int64_t save_ns;                 /* how long saves take, 0: unknown */
     int64_t start_ns;                /* how long a start takes until a step, 0: unknown */

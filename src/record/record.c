@@ -35,7 +35,8 @@ static void keep_committed(struct record *record, uint64_t step)
     saves_trim(&record->saves, record->keep);
 }
 
-/* A person who starts a new experiment must see that the directory has an old one. */
+/* The log says so, because a person who starts a new experiment may have taken the directory of an
+ * old one. */
 static void tell_begin(const struct record *record, const char *path)
 {
     char text[2 * PATH_MAX] = "";
@@ -48,7 +49,7 @@ static void tell_begin(const struct record *record, const char *path)
         str_addf(text, sizeof text, " resumes at step %" PRIu64 "%s%s", record->resume_step,
                  path ? " of " : "", path ? path : "");
     else
-        str_addf(text, sizeof text, " begins at step 0: no earlier one has committed a save");
+        str_addf(text, sizeof text, " begins at step 0: no earlier attempt has committed a save");
     log_notice("start", "%s%s; to begin anew, stop the job and move %s%s away", text,
                record->completed_step ? "; to train longer, give the program more steps" : "",
                record->is_shared ? "" : "every node's ", record->dir);
@@ -116,7 +117,8 @@ static const struct saves_step *look_into_all(struct record *record)
     return saves_find(&record->others, record->resume_step);
 }
 
-/* Looks into other nodes' files. NULL: they name no path that this rank can use. */
+/* Looks into other nodes' files. NULL: the other nodes' files name no path that this rank can use.
+ */
 static const char *path_elsewhere(struct record *record, int rank, bool is_known)
 {
     bool is_there;
@@ -193,7 +195,7 @@ static bool check_node(struct record *record, struct err *err)
     return (step && missing < 0) || lost(record, who, err);
 }
 
-/* False: node 0's commit.json does not count the attempt that wrote this node's file. Two attempts
+/* False: the attempt that wrote this node's file is missing in node 0's commit.json. Two attempts
  * would then have the same number. */
 static bool check_count(const struct record *record, struct err *err)
 {

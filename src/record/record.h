@@ -54,10 +54,10 @@ int record_least_world(struct record *record, int *ret_world);
 void record_committed(struct record *record, uint64_t step);
 /* A rank reports that its save at `step` is durable; `path` "": it named no path. */
 void record_saved(struct record *record, int rank, uint64_t step, const char *path);
-/* The path of the rank's save at this step: its own, else that of the rank that saved for all. A
- * rank without a part in the save gets a path only if all ranks named the same path. NULL: unknown.
- * Valid until the next call. Reads other nodes' files when first needed, and only for the step to
- * resume from. */
+/* The path of the rank's save at this step: the rank's own path, else the path of the rank that
+ * saved for all. A rank without a part in the save gets a path only if all ranks named the same
+ * path. NULL: unknown. Valid until the next call. Reads other nodes' files when first needed, and
+ * only for the step to resume from. */
 const char *record_path(struct record *record, int rank, uint64_t step);
 /* The path that this node's ranks named, for the report; NULL: none. Reads no file. */
 const char *record_known_path(const struct record *record, uint64_t step);

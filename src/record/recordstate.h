@@ -11,7 +11,7 @@
 
 /* One of the two files, and the write of it that is under way. */
 struct record_file {
-    struct statefile file; /* first: statefile.h hands it back */
+    struct statefile file; /* must come first: callbacks of statefile.h get a pointer to it */
     struct watch deadline, answer;
     uint64_t step; /* the core waits until this step is written; 0: it waits for none */
 };
@@ -28,7 +28,7 @@ struct record {
     struct saves saves;      /* of this node's ranks */
     struct saves others;     /* of other nodes' ranks, at resume_step */
     bool has_told;           /* where this attempt begins */
-    bool has_read_first, has_read_all; /* `others` has node 0's file; it has all files */
+    bool has_read_first, has_read_all; /* `others` has node 0's file; `others` has all files */
     struct record_file commits, ranks;
     uint64_t
         committed; /* the last commit that this pchrun put on disk, even after the end; 0: none */

@@ -30,7 +30,7 @@ size_t recordwriter_pack(void *ctx, void *room, size_t size)
     writer_end(&w);
     const char *text = writer_done(&w, &len);
     memcpy(room, &packed, sizeof packed);
-    if (!text || len > size - sizeof packed) /* then a lost ranks file stays lost */
+    if (!text || len > size - sizeof packed) /* then no lost ranks file is restored */
         len = 0;
     if (len)
         memcpy((char *)room + sizeof packed, text, len);
@@ -123,9 +123,9 @@ bool recordwriter_check_ranks(void *ctx, struct err *err)
     return ok;
 }
 
-/* On all nodes but node 0, after a commit: restores a missing ranks file. Not if commit.json is
- * missing too, or if a start from scratch has written a new one. A node with its own disk cannot
- * see commit.json, so it always restores the file. */
+/* On all nodes but node 0, after a commit: restores a missing ranks file. Does nothing if
+ * commit.json is missing, too, or if a start from scratch has written a new commit.json. A node
+ * with its own disk cannot see commit.json, so it always restores the file. */
 bool recordwriter_look_for_ranks(void *ctx, struct err *err)
 {
     const struct record *record = ctx;

@@ -41,7 +41,7 @@ MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int world, int ran
 /* Keeps `step`, which is about to be offered for a commit, and `own`, which was offered before (0:
  * none). Releases all other steps. */
 void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
-/* Of the steps up to the committed one, drops the oldest until `keep` are left. */
+/* Drops the oldest of the steps up to the committed one, until `keep` of these remain. */
 void saves_trim(struct saves *saves, int keep);
 /* Drops the steps after `step`: an attempt that resumes at `step` saves them again. */
 void saves_forget_newer(struct saves *saves, uint64_t step);

@@ -74,7 +74,8 @@ static bool still_held(const struct takeover *takeover, struct err *err)
     char who[WHO_MAX], wait[32];
     bool is_others;
     name_holder(takeover, err->text, who, &is_others);
-    brief_tell_duplicate(takeover->config); /* it may not have listened when the wait began */
+    /* when the wait began, the other node 0 may not have listened yet */
+    brief_tell_duplicate(takeover->config);
     return err_set(
         err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
         takeover->dir, str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),

@@ -15,7 +15,8 @@
 
 enum { UNFIT = 1 };
 
-/* How often the drill reads the step. How many steps after the first the training is warm. */
+/* How often the drill reads the step. The training is warm when it has finished this many steps
+ * after the first. */
 #define TICK_NS    (250 * NS_PER_MS)
 #define WARM_STEPS 3
 /* A program that has not attached by then may never attach. */
@@ -205,7 +206,7 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
             str_about(least_grace(drill, now), least, sizeof least));
 }
 
-/* The save counts even if the processes were killed behind it. */
+/* The save counts even if the processes were killed after it. */
 static void say_how_they_ended(const struct drill *drill)
 {
     struct core_report report;
@@ -229,8 +230,8 @@ static void say_how_they_ended(const struct drill *drill)
             took, left);
 }
 
-/* How much of the grace was training: not the saves, and not the steps after the last save, which
- * are lost. */
+/* How much of the grace was used for training. Saves do not count, nor do the steps after the last
+ * save, because they are lost. */
 static void say_use(const struct drill *drill)
 {
     char trained[32], grace[32], left[32];

@@ -19,7 +19,8 @@
 /* A damaged record must not make a save look longer than this. */
 #define SAVE_MAX_NS (24 * 3600 * NS_PER_S)
 
-/* The same for the time that the job has run, and for its failures. */
+/* A damaged record must not make the time that the job has run, or the number of its failures,
+ * larger than this. */
 #define RAN_MAX_NS   (10 * 366 * 24 * 3600 * NS_PER_S)
 #define FAILURES_MAX 1000000
 

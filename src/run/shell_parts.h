@@ -60,7 +60,7 @@ struct shell {
     struct watch tidying; /* slow work after a start, see on_tidying() */
     struct log_limit log_limits[LIMITED_TOPICS];
     size_t opened;    /* how many parts are open */
-    bool has_started; /* the job; then no outcome is "not started" */
+    bool has_started; /* the job was started; from then on no outcome is "not started" */
     enum outcome outcome;
     bool wants_hook;       /* run the hook as soon as the record is written */
     struct watch end_wait; /* the wait for helpers */

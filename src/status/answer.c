@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* After this many ranks and nodes, about half a millisecond, other events run. The ranks of one
- * node are never split. */
+/* Other events run after this many ranks and nodes, which take about half a millisecond. The ranks
+ * of one node are never split. */
 enum { WRITTEN_AT_ONCE = 128 };
 /* The longest wait for a client: for its request, and between two reads of its answer. */
 #define CLIENT_PATIENCE_NS (10 * NS_PER_S)

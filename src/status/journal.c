@@ -244,7 +244,8 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
     journal_end(journal, &w);
 }
 
-/* A failure may be reported before its process ends. A new line has a text that changes later. */
+/* A failure may be reported before its process ends. If its text changes later, a new line has the
+ * new text. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;

@@ -21,10 +21,10 @@ struct report {
     const struct record *record;     /* knows the path of the commit */
     const struct inbox *inbox;       /* knows the sources */
     const struct hook *hook;         /* knows how the hook ended */
-    const struct logs *logs;         /* knows what the commands print */
+    const struct logs *logs;         /* has the last lines that the commands printed */
     const struct evidence *evidence; /* knows the file of a hang */
     struct outfile out;              /* the owner touches and flushes this file */
-    int exit_code;                   /* the final exit code; -1: not final, see the core's */
+    int exit_code; /* the final exit code; -1: not final, the core has the code so far */
 };
 
 /* Set the fields above `out` first. `path` NULL: no report. False: the path cannot hold a report;

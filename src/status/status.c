@@ -12,7 +12,7 @@
 /* In steps per million seconds. A rank's page may hold any number, so a limit is needed. */
 #define PACE_MAX 1e18
 
-/* By rank number: the core keeps the ranks in the order in which they attached. */
+/* Sorts by rank number, because the core keeps the ranks in the order in which they attached. */
 static int status_compare(const void *a, const void *b)
 {
     const struct core_rank_report *x = a, *y = b;

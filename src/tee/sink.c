@@ -16,7 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How long a slow place may delay a command that prints; then its output is dropped. */
+/* How long a slow place (a file or a terminal) may delay a command that prints; after that the
+ * command's output is dropped. */
 #define FULL_WAIT_NS (500 * NS_PER_MS)
 #define RETRY_NS     (500 * NS_PER_MS)
 /* How long the sink waits for the end of a line, so that other streams do not interrupt it. */

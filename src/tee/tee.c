@@ -70,7 +70,8 @@ void tee_states_free(struct tee_stream_state *states, size_t count)
         munmap(states, count * sizeof *states);
 }
 
-/* If the pipe is empty and then is_reading is false, all bytes that were read are in the tail. */
+/* First look whether the pipe is empty, then whether is_reading is false. If both are true, the
+ * tail has all bytes. */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state)
 {
     int waiting;

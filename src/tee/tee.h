@@ -20,7 +20,7 @@
 enum tee_branch { TEE_FILE, TEE_PASS, TEE_BRANCH__COUNT };
 
 struct tee_stream_state {
-    _Atomic uint32_t version; /* odd: `tail` is being changed */
+    _Atomic uint32_t version; /* is odd while `tail` is being changed */
     _Atomic bool is_reading;
     _Atomic int64_t last_at; /* CLOCK_MONOTONIC: the last output; 0: none yet */
     _Atomic uint64_t bytes;  /* in all */
@@ -48,7 +48,8 @@ struct tee {
     int keep;
 };
 
-/* New states with `lines` set, shared with child processes. NULL: errno says why. */
+/* Allocates the states in memory that child processes share, and sets `lines`. NULL: errno says
+ * why. */
 MUST_CHECK struct tee_stream_state *tee_states_new(size_t count, uint32_t lines);
 void tee_states_free(struct tee_stream_state *states, size_t count);
 

@@ -24,7 +24,7 @@ struct endpoint_rule {
     const char *variables[4];      /* up to the first NULL */
     const char *fallback;          /* "169.254.169.254" */
     const char *owner;             /* "Amazon EC2's" */
-    struct endpoint_mark marks[6]; /* ends with a mark without a file */
+    struct endpoint_mark marks[6]; /* up to the first mark without a file */
 };
 
 /* "http://HOST[:PORT]", without a "/" at the end. `option` is the user's choice, NULL: none. False:

@@ -5,9 +5,9 @@
  * because the server gives its 60 seconds of warning only after an earlier request. If hanging
  * requests fail or return at once, the key is polled for a while.
  *
- * Two more keys say when a stop ends. They are requested once a stop is seen. The notice waits for
- * their answers or the first failure. After a failure they are requested again, and the notice gets
- * its deadline later.
+ * Two more keys say when the machine's stop will be complete. They are requested once a stop is
+ * seen. The notice waits for their answers or the first failure. After a failure they are requested
+ * again, and the notice gets its deadline later.
  */
 #include "base/log.h"
 #include "base/str.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #define INSTANCE      "/computeMetadata/v1/instance/"
-#define QUICK_NS      (100 * NS_PER_MS) /* two changes never come so close together */
+#define QUICK_NS      (100 * NS_PER_MS) /* no two changes follow each other so soon */
 #define BAD_HANGS_MAX 2
 #define POLLS         300 /* polls, until a hanging request is tried again */
 #define ABSENT_FACTOR 30  /* times the interval, for a key that this machine lacks */

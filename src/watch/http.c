@@ -156,7 +156,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     exchange->header_bytes += len;
     if (exchange->header_bytes > HTTP_BODY_MAX)
         return 0;
-    if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* a new answer, as after a 100 */
+    if (len >= 5 &&
+        memcmp(data, "HTTP/", 5) == 0) /* a new answer begins, for example after a status of 100 */
         answer->etag[0] = answer->flavor[0] = answer->ttl[0] = '\0';
     take_header(data, len, "ETag", answer->etag);
     take_header(data, len, "Metadata-Flavor", answer->flavor);
@@ -242,7 +243,8 @@ void http_start(const struct http_request *request)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
-        abort(); /* without a few hundred bytes nothing can run */
+        abort(); /* it fails only if a few hundred bytes of memory are missing; then nothing can run
+                  */
     exchange->fn = request->fn;
     exchange->ctx = request->ctx;
     buf_init(&exchange->body, request->body_max ? request->body_max : HTTP_BODY_MAX);

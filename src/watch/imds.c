@@ -24,9 +24,10 @@
 
 struct imds_cloud {
     struct endpoint_rule rule;
-    const char *token;                     /* "the token (IMDSv2)"; NULL: the cloud has none */
-    const char *without;                   /* the name of requests without a token: " (IMDSv1)" */
-    const char *token_header, *ttl_header; /* the header of a request, and that of the PUT */
+    const char *token;   /* "the token (IMDSv2)"; NULL: the cloud has none */
+    const char *without; /* the name of requests without a token: " (IMDSv1)" */
+    const char *token_header,
+        *ttl_header; /* the header of a request with a token, and the header of the PUT */
     struct imds_path {
         const char *path; /* below latest/meta-data/ */
         body_fn *read;
@@ -66,8 +67,8 @@ static void keep_token(const struct http_answer *answer)
 
 static void ask_all(void);
 
-/* Explains a missing token. Only the PUT's answer has a hop limit, so a container one network hop
- * too far away gets all answers except this one. */
+/* Explains a missing token. Only the PUT's answer has a hop limit. A container that is one network
+ * hop too far away gets all other answers. */
 static const char *reason_of_silence(void)
 {
     if (!imds.is_token_late)
@@ -91,7 +92,7 @@ static void complain_of_token(void)
 }
 
 /* Without a token the poll continues as in IMDSv1. A missing token costs time, so not every poll
- * requests one, and none does if the service has no tokens. */
+ * requests a token. If the service has no tokens, no poll does. */
 static void on_token(void *ctx, const struct http_answer *answer)
 {
     if (answer->status == 200 && http_is_word(answer, TOKEN_MAX)) {

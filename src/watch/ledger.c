@@ -120,7 +120,7 @@ static void ledger_take(struct ledger *ledger, const struct event *given, struct
 }
 
 /* Notes which live events the topic names; an event that no topic names has vanished. A partial
- * answer removes none. */
+ * answer removes no event. */
 static void ledger_sweep(struct ledger *ledger, unsigned topic, const struct events *events)
 {
     unsigned kept = 0;

@@ -36,7 +36,8 @@ struct ledger_now {
 
 struct ledger_rules {
     int64_t lead_ns;
-    enum notice_type mild; /* the type of mild events; NOTICE_CANCEL: the source's */
+    enum notice_type mild; /* the type to report mild events with; NOTICE_CANCEL: the type that the
+                            * source gives */
     bool keeps_earliest;   /* ignore a deadline that moves later */
 };
 

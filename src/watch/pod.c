@@ -53,8 +53,8 @@ static bool pod_read_file(const char *file, char *text, size_t size, struct err 
 }
 
 /* With a resourceVersion, any API server may answer from its cache, but not with an older version.
- * Without one, at first and after a failure, the answer is the newest. A server whose cache lags
- * behind refuses a version (504). */
+ * At first and after a failure there is no resourceVersion; then the answer is the newest state. A
+ * server whose cache lags behind refuses a version (504). */
 static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn)
 {
     static char token[TOKEN_MAX], header[TOKEN_MAX + 32];

@@ -7,7 +7,7 @@
  * Failures go to watch_failed() and change nothing. A process has one watch, so a source's state is
  * static in its file.
  *
- * Owns the mask and the dispositions of signals. It ends on a signal, or when the reader of
+ * Owns the mask and the dispositions of signals. The run ends on a signal, or when the reader of
  * standard output closes it. Main thread.
  */
 #pragma once
@@ -21,12 +21,13 @@
 struct source {
     struct args_word word; /* its name, its help text and its options */
     int64_t interval_ns;
-    int64_t lead_ns;                  /* 0: an hour */
-    const struct endpoint_rule *rule; /* where the metadata service is; NULL: it asks none */
-    const struct imds_cloud *cloud;   /* for imds.c */
-    bool keeps_earliest;              /* struct ledger_rules */
-    unsigned topics;                  /* number of topics; they count from 0 */
-    const char *late;                 /* why the first answer may be late; NULL: never late */
+    int64_t lead_ns; /* 0: an hour */
+    const struct endpoint_rule
+        *rule; /* where the source's metadata service is; NULL: the source asks none */
+    const struct imds_cloud *cloud; /* for imds.c */
+    bool keeps_earliest;            /* struct ledger_rules */
+    unsigned topics;                /* number of topics; they count from 0 */
+    const char *late;               /* why the first answer may be late; NULL: never late */
     bool (*start)(struct err *err);
 };
 

@@ -16,7 +16,8 @@ static bool has_room(struct bytes *bytes, size_t n)
     return bytes->ok;
 }
 
-/* One move instruction for each size of a number. Otherwise every field would call memcpy(). */
+/* A case for each size of a number, so that the compiler makes one move instruction. Otherwise
+ * every field would call memcpy(). */
 static inline void copy(void *to, const void *from, size_t n)
 {
     if (n == 8)

@@ -3,9 +3,9 @@
  * bytes: the fields of a message's struct as little-endian numbers and texts, in a bounded piece of
  * memory. One list of fields serves the writer and the reader, so the two cannot differ.
  *
- * Both fail by flag, not by call. After the first field that does not fit, `ok` is false, and no
- * more is written or read. So the caller encodes or decodes a whole message, and checks it once at
- * its end. Pure; any thread.
+ * Writer and reader set a flag when they fail, so not every call is checked. After the first field
+ * that does not fit, `ok` is false, and no more is written or read. So the caller encodes or
+ * decodes a whole message, and checks it once at its end. Pure; any thread.
  */
 #pragma once
 
@@ -50,7 +50,7 @@ struct bytes_field {
 
 /* Writes or reads every field of the list, in its order; `n` of them. A writer changes nothing in
  * `message`. A text that holds a NUL, or that does not fit into its field with its NUL, is an
- * error. Where the bytes run out, all of them count as used. */
+ * error. If the bytes end within a field, all bytes count as used. */
 void bytes_fields(struct bytes *bytes, void *message, const struct bytes_field *fields, size_t n);
 /* True if all bytes were read, without an error. */
 bool bytes_done(const struct bytes *bytes);

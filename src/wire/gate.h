@@ -7,9 +7,9 @@
  *   bit  62      ends the run: after this save the process will leave
  *   bit  63      decided: save now; without it the word is tentative: wait until it changes
  *
- * A process that finishes step s stores s in its page, then loads this word (both seq_cst). It goes
- * on while s < save step, or when it has served this tag already. A supervisor stores the word,
- * then loads the steps, so at least one of the two sees the other. Pure; any thread.
+ * A process that finishes step s stores s in its page, then loads this word (both seq_cst). The
+ * process goes on while s < save step, or if it has served this tag already. A supervisor stores
+ * the word, then loads the steps, so at least one of the two sees the other. Pure; any thread.
  */
 #pragma once
 
@@ -19,7 +19,8 @@
 #define GATE_STEP_BITS 48
 #define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
 #define GATE_TAGS      ((1U << 14) - 3)
-#define GATE_TAG_BELL  ((1U << 14) - 2) /* no round: a rank here reports its step, and goes on */
+#define GATE_TAG_BELL \
+    ((1U << 14) - 2) /* no round: the first rank at this step reports it, and goes on */
 #define GATE_TAG_LEAVE ((1U << 14) - 1) /* not a round: leave at the next step, without a save */
 #define GATE_OPEN      GATE_STEP_MAX    /* no round: every step is below this */
 #define GATE_ENDS_RUN  (UINT64_C(1) << 62)

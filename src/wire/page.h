@@ -53,10 +53,10 @@ struct page_process {
      * seldom to need a cache line of their own. */
     _Atomic uint64_t own_ns;   /* its time without the waits */
     _Atomic uint64_t whole_ns; /* all of its time */
-    /* The futex words of robust mutexes, each held by one thread of the process: 0, or its thread
-     * id with PAGE_WAITERS. The kernel replaces it by PAGE_DIED and wakes the waiters when the
-     * thread ends or begins another program. That is before it frees the memory of the process. The
-     * rest of a mutex belongs to the C library. */
+    /* The futex words of robust mutexes. One thread of the process holds each mutex. The word is 0,
+     * or the thread's id with PAGE_WAITERS. The kernel replaces it by PAGE_DIED and wakes the
+     * waiters when the thread ends or begins another program. That is before it frees the memory of
+     * the process. The rest of a mutex belongs to the C library. */
     union {
         _Alignas(64) _Atomic uint32_t word;
         uint8_t room[64];

@@ -52,7 +52,7 @@ struct peer_hello {
     uint64_t commit_step; /* the last commit in this node's own state directory, 0: none */
     uint32_t pid;         /* for people: which process on that machine */
     char line[176]; /* the ends of the connection as the node sees them, its own first: "A>B"; put
-                       in by src/peers */
+                     * in by src/peers */
 };
 
 struct peer_welcome {
@@ -69,9 +69,10 @@ struct peer_refused {
 
 enum peer_vote { VOTE_NONE, VOTE_ACK, VOTE_NACK };
 enum peer_life {
-    LIFE_WAITING,  /* joined, nothing started yet */
-    LIFE_RUNNING,  /* has processes */
-    LIFE_ENDED,    /* its commands have succeeded; their leftover processes are being ended */
+    LIFE_WAITING, /* joined, nothing started yet */
+    LIFE_RUNNING, /* has processes */
+    LIFE_ENDED, /* its commands have succeeded, and pchrun ends the processes that they left behind
+                 */
     LIFE_FINISHED, /* all its processes have ended, with success */
     LIFE_FAILED,   /* a process of this node failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
@@ -173,9 +174,9 @@ struct peer_status {
     uint64_t rtt_ns;           /* from a heartbeat to its answer, 0: not measured */
     uint32_t checkpoint_asked; /* counts requests to save and go on */
     uint32_t stop_asked;       /* counts requests to save, and then to end the job */
-    uint8_t interrupted;       /* it was just told to end, by a signal or a user */
-    uint8_t interrupted_by;    /* a signal that ends programs, such as INT, came; 0: none did */
-    uint8_t left;              /* with LIFE_GONE: some processes could not be ended */
+    uint8_t interrupted; /* flag: a signal or a user has told it to end, within the last minute */
+    uint8_t interrupted_by; /* a signal that ends programs, such as INT, came; 0: none did */
+    uint8_t left;           /* with LIFE_GONE: some processes could not be ended */
     int64_t end_ns;  /* with LIFE_GONE: how long its processes took to leave, 0: not measured */
     uint8_t end_cut; /* they would have taken longer: the deadline cut them short */
     /* the node's live terminate notice */
@@ -242,7 +243,7 @@ struct peer_order {
     uint16_t port;          /* on node 0, for the commands of this generation to meet, 0: none */
     int64_t save_ns;        /* how long a save takes, 0: not known */
     uint64_t own_ns;        /* the median of the ranks' own part of a step, 0: unknown */
-    uint32_t stop_answered; /* so many of this node's `stop_asked` were given up: see `why` */
+    uint32_t stop_answered; /* how many of this node's `stop_asked` were given up: see `why` */
 };
 
 /* Question and answer are only for people: they decide nothing, and are sent only on request. */
@@ -252,7 +253,7 @@ struct peer_look {
 
 #define PEERMSG_RANKS_MAX 20 /* per message: no type may be larger than HELLO */
 
-/* Of a rank whose process is not attached. */
+/* The state of a rank whose process is not attached. */
 enum peer_rank_life {
     RANK_GONE,       /* the process has ended */
     RANK_STARTING,   /* it runs, and has time left to attach */

@@ -24,13 +24,13 @@
 enum procmsg_type {
     /* from the process */
     PROCMSG_ATTACH = 1, /* rank, local_rank, world_size, local_world_size, step, first_step, stride,
-                           last_step, flags */
+                         * last_step, flags */
     PROCMSG_WAITING, /* step, word: it waits at this tentative gate; wants LOOK when it changes */
     PROCMSG_SERVING, /* step, tag: it begins its save in the round with this tag */
     PROCMSG_SAVED,   /* step, tag (0: its own save), wants_answer, path: durable */
     PROCMSG_SAVE_FAILED, /* step, tag, text */
     PROCMSG_HELD,    /* step (of the save), tag: it saves in the background, the round ends the run;
-                        wants    ANSWER */
+                      * wants    ANSWER */
     PROCMSG_NOTICE,  /* number: the shield caught this signal */
     PROCMSG_ERROR,   /* number: code, text: the cause of its coming failure */
     PROCMSG_DONE,    /* step: trained to the end */
@@ -39,16 +39,16 @@ enum procmsg_type {
     PROCMSG_TIMEOUT, /* number: the time-out of its collectives in ms, 0: there is none */
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
-                             resume step, path: resume path, tag: of the round that this rank
-                             has served, word: the signals that are notices or ask for a
-                             checkpoint, bit n - 1 for signal n; comes with two memfds: the
-                             supervisor's page, the process's page */
+                           * resume step, path: resume path, tag: of the round that this rank
+                           * has served, word: the signals that are notices or ask for a
+                           * checkpoint, bit n - 1 for signal n; comes with two memfds: the
+                           * supervisor's page, the process's page */
     PROCMSG_REFUSED,      /* text: why; the connection is closed after it */
     PROCMSG_LOOK,         /* the gate has changed */
     PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: whether
                      * the step is committed */
-    PROCMSG_SCRATCH_DIR, /* path: for the process to make, the supervisor will remove it; or text:
-                            why there is none */
+    PROCMSG_SCRATCH_DIR, /* path: a directory that the process makes and the supervisor removes; or
+                          * text: why there is none */
 };
 
 enum procmsg_action { PROC_CONTINUE, PROC_EXIT };

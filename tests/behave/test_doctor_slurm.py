@@ -110,7 +110,7 @@ def test_no_grace_is_short_enough(site, kill_wait):
     assert found[2] == ("have KillWait raised (its default is 30 s): a preemption and scancel leave no time for a save")
     found = site.doctor("--notices", "none", wanted=1)["KillWait"]
     assert found[0] == "bad"
-    assert found[2] == ("have KillWait raised (its default is 30 s); or have Slurm tell earlier: "
+    assert found[2] == ("have KillWait raised (its default is 30 s); or have Slurm send a signal earlier: "
                         "#SBATCH --signal=B:USR1@120, and --signals USR1=preempt:115s")
 
 
@@ -124,7 +124,7 @@ def test_saves_that_take_longer_than_killwait(site):
     assert found[2] == "save faster; or have KillWait raised: a preemption and scancel leave no more"
     found = site.doctor(*options, "--notices", "none", wanted=1)["KillWait"]
     assert found[0] == "bad"
-    assert found[2] == ("save faster; or have Slurm tell earlier: #SBATCH --signal=B:USR1@120, and "
+    assert found[2] == ("save faster; or have Slurm send a signal earlier: #SBATCH --signal=B:USR1@120, and "
                         "--signals USR1=preempt:115s")
     site.is_real(kill_wait="2 sec", signal="B:USR1@120")
     assert site.doctor(*options, "--notices", "none", wanted=1)["KillWait"][0] == "warn"

@@ -135,4 +135,4 @@ def test_more_commands_than_processors(world):
     count = len(os.sched_getaffinity(0)) + 1
     job = world.launch("-n", count, "--procs-cpus", "spread", "--", world.actor, "say", "ran")
     assert job.finish() == 0 and len(world.events.all("ran")) == count
-    assert f"procs.cpus: there are {count - 1} processors for {count} commands; each command runs where" in job.err
+    assert f"procs.cpus: there are {count - 1} processors for {count} commands; each command may use all" in job.err

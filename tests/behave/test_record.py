@@ -149,7 +149,7 @@ def test_a_start_says_where_it_resumes_and_how_to_begin_anew(records):
     second.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
     second.all("step 12")
     second.complete()
-    assert begins(second.job.err) == [f"attempt 2 begins at step 0: no earlier one has committed a save{anew}"]
+    assert begins(second.job.err) == [f"attempt 2 begins at step 0: no earlier attempt has committed a save{anew}"]
     resumes = "resumes at step 10 of at:///ckpt/10-a"
     longer = "; to train longer, give the program more steps"
     assert begins(preempted(records, step=11)[1]) == [

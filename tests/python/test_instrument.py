@@ -334,7 +334,7 @@ def test_a_python_that_looks_at_nothing_is_not_hooked(trains, option, fakes):
                            run.path, env=run.variables({}))
     assert job.finish() == 0, job.err
     assert "pch:" not in job.err
-    [line] = [line for line in job.err_lines if line.endswith("; nothing was hooked")]
+    [line] = [line for line in job.err_lines if line.endswith("; so no process takes part")]
     assert " instrument: no process has finished an optimizer step " in line and line.count("instrument") == 1
 
 

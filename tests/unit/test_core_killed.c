@@ -170,7 +170,7 @@ Test(core_killed, of_the_forwarded_signal_and_leaves_a_program)
     assert_acts(w, "read; gate leave; SIGTERM to children");
     exited(w, 0, SIGTERM);
     assert_acts(w, "SIGTERM to tree");
-    assert_said(w, "process 1000 has died of SIGTERM, the very signal that it was asked with");
+    assert_said(w, "process 1000 has died of SIGTERM, the signal that asked it to save");
     assert_may_save(w, at + 21 * S);
     tree_empty(w);
     assert_did(w, "exit 42 preempted_unknown");
@@ -200,7 +200,7 @@ Test(core_killed, of_the_save_signal_and_leaves_a_program)
     assert_acts(w, "read; gate leave; SIGUSR1 to ranks");
     exited(w, 0, (128 + SIGUSR1) << 8);
     assert_acts(w, "SIGUSR1 to ranks");
-    assert_said(w, "process 1000 has died of SIGUSR1, the very signal that it was asked with");
+    assert_said(w, "process 1000 has died of SIGUSR1, the signal that asked it to save");
     assert_may_save(w, at + 21 * S);
 }
 

@@ -180,7 +180,7 @@ static const struct bad values[] = {
     {"[{\"file\": \"\"}]",
      "notices: item 1: file: the value is empty; it must have 1 to 4095 bytes"},
     {"[{\"command\": \"x\"}]",
-     "notices: item 1: command: a list is wanted, the program and its arguments, not a string"},
+     "notices: item 1: command: a list of the program and its arguments is wanted, not a string"},
     {"[{\"command\": []}]", "notices: item 1: command: the list is empty; name a program"},
     {"[{\"command\": [\"\"]}]",
      "notices: item 1: command: item 1: the value is empty; it must have 1 to 4095 bytes"},

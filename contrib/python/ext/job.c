@@ -431,8 +431,8 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef members[] = {
     {"should_save", job_should_save, NULL,
-     "True if all ranks save this step. Ends the iteration over steps(), so it reports that the\n"
-     "step is finished. True until saved() or save_failed(), or the next step.",
+     "True if all ranks save this step. Asking ends the iteration of steps(), and so reports that\n"
+     "the step is finished. It stays True until saved(), save_failed() or the next step.",
      NULL},
     {"should_exit", job_should_exit, NULL,
      "True if the program must leave the training loop and end: the job restarts or stops.", NULL},

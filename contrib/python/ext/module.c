@@ -128,15 +128,15 @@ static PyObject *module_show_stacks(PyObject *self, PyObject *args)
     return Py_NewRef(Py_None);
 }
 
-/* Called in a helper that has put handlers over libpch's. */
+/* Called in a helper that has replaced libpch's handlers. */
 static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
 {
     shield_cover();
     return Py_NewRef(Py_None);
 }
 
-/* For frameworks that take SIGTERM after the process has attached, and do not act on it. Restores
- * the default action, then the shield, unless attach() had shield=False. */
+/* For frameworks that install a handler for SIGTERM after the process has attached, and then ignore
+ * the signal. Restores the default action, then the shield, unless attach() had shield=False. */
 static PyObject *module_take_sigterm(PyObject *self, PyObject *ignored)
 {
     const struct pch *job = training.job;

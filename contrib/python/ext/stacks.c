@@ -44,7 +44,7 @@ static void set_usual(void)
         sigaction(faults[i], &usual[i], NULL);
 }
 
-/* A fault of another thread repeats, and is handled as usual. */
+/* In another thread the fault happens again, and is handled as usual. */
 static void on_fault(int number)
 {
     if (pthread_equal(writer.thread, pthread_self()))
@@ -145,7 +145,7 @@ static bool call_faulthandler(const char *name, PyObject *arguments)
     return ok;
 }
 
-/* Puts our handler over faulthandler's. */
+/* Replaces faulthandler's handler by ours. */
 static bool put_over(int number)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};

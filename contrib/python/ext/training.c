@@ -22,7 +22,7 @@ static bool wait_is_over(void)
     return is_over;
 }
 
-/* A fork has no request, and none of its threads is in a call. */
+/* In a fork no save is asked for, and no thread is in a call of libpch. */
 static void on_fork_child(void)
 {
     training.is_attached = training.is_busy = false;

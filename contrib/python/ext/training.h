@@ -48,7 +48,8 @@ bool training_close(void);
 bool training_leave(bool is_training_call);
 bool training_return(bool is_training_call);
 
-/* The calling thread makes the steps from now on. False: the thread that makes them now still runs.
+/* From now on the calling thread is the training thread. False: the present training thread still
+ * runs.
  */
 bool training_take_over(void);
 /* Calls training.look. False: an exception. */
@@ -61,7 +62,7 @@ int training_end_iteration(void);
 bool training_saved(const char *path);
 bool training_save_failed(uint64_t step, const char *why);
 
-/* True if this thread makes the steps. The steps of two threads would count double. */
+/* True if this is the training thread. The steps of two threads would count double. */
 static inline bool training_is_mine(void)
 {
     return LIKELY(training.thread == pthread_self()) || training_take_over();

@@ -56,14 +56,14 @@ static void send_order_to_all(struct chief *chief)
 
 /* --- messages --- */
 
-/* The time on the wire makes the same deadline look up to this much earlier or later. */
+/* The time that a message travels makes the same deadline look up to this much earlier or later. */
 #define WIRE_NS (10 * NS_PER_MS)
 
 static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
 {
     int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
-    /* The same notice again differs only by its time on the wire. The deadline stays: a change
-     * would send a new order to all nodes each time. */
+    /* If a notice is reported again, its deadline differs only by the time that the message
+     * travelled. The deadline stays: a change would send a new order to all nodes each time. */
     if (s->has_notice && s->notice_version == peer->notice_version &&
         deadline > peer->notice_deadline - WIRE_NS)
         deadline = peer->notice_deadline;

@@ -30,7 +30,7 @@ int64_t chief_took_to_end(const struct chief *chief, bool *ret_cut);
 int64_t chief_saves_every(const struct chief *chief);
 /* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */
 uint64_t chief_uncommitted(const struct chief *chief);
-/* The highest step that any node has told. */
+/* The highest step that any node has reported. */
 uint64_t chief_last_step(const struct chief *chief);
 /* A process has attached on some node. */
 bool chief_has_ranks(const struct chief *chief);

@@ -181,8 +181,8 @@ static void find_highest(struct chief *chief)
         chief->nhighest += chief->peers[i].status.highest == chief->highest;
 }
 
-/* The full search runs only when the last node at the highest step has told a lower one: a launcher
- * may start the ranks of all nodes again. */
+/* The full search runs only when no node is at the highest step any more: a launcher may have
+ * started the ranks of all nodes again. */
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
 {
     if (now == before)

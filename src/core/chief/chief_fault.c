@@ -23,7 +23,7 @@ static bool is_final(const struct peer_cause *cause)
     return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
 }
 
-/* Node 0 knows the sender, so it ignores the node in the message. A node tells one failure at a
+/* Node 0 knows the sender, so it ignores the node in the message. A node reports one failure at a
  * time. A cause that forbids a restart is kept beside the node's earlier failure. */
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
 {
@@ -82,8 +82,8 @@ int64_t chief_fault_counts_at(const struct chief *chief)
 
 /* --- a signal that told the job to end --- */
 
-/* Programs end in one of these ways because of the signal. A program with an exit code of its own
- * has handled the signal, and that code counts. */
+/* These are the ways in which a signal ends a program. A program with an exit code of its own has
+ * handled the signal, and that code counts. */
 static bool may_follow_from_signal(const struct peer_cause *cause, int number)
 {
     bool is_plain = cause->code == 1 || cause->code == EXIT_BY_SIGNAL + number;

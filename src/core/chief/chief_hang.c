@@ -12,13 +12,13 @@
 
 #include <stdio.h>
 
-/* By so much one rank may give up later than another that waits for the same rank. */
+/* Of two ranks that wait for the same rank, one may give up later than the other by this much. */
 #define OTHERS_NS (3 * NS_PER_S)
 
 /* --- the rank that is furthest behind --- */
 
-/* A node whose ranks have not attached is named first, a node that only was silent last. Of ranks
- * at one step, a rank that a signal has stopped comes first. */
+/* The order in which nodes are named: first those whose ranks have not attached, last those that
+ * were only silent. Among ranks at the same step, a rank that a signal has stopped comes first. */
 static bool is_further_behind(const struct peer *peer, const struct peer *other)
 {
     const struct peer_watch *a = &peer->status.watch, *b = &other->status.watch;

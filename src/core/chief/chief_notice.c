@@ -76,8 +76,8 @@ void chief_gather_notices(struct chief *chief)
     bool is_sooner = deadline < chief->notice.deadline - GRACE_SAME_NS;
     if (is_sooner)
         chief->notice.at = chief->out->now;
-    /* An earlier deadline needs a first save of its own. After the first step it is no plan any
-     * more. */
+    /* An earlier deadline needs a first save of its own. The first step is finished, so the notice
+     * is no longer a plan. */
     if (is_sooner || !is_live)
         chief->notice.has_saved = chief->notice.goes_on = false;
     if (is_sooner && any_is(chief, FACT_STEPPED))
@@ -245,7 +245,7 @@ void chief_decide_notice(struct chief *chief)
 /* --- checkpoints --- */
 
 /* A notice makes its own first and last save. Between the two, the usual saves go on. A save that
- * would last until the last one begins is left to that one. */
+ * would not end before the last save begins is not made: the last save replaces it. */
 static bool has_own_saves(const struct chief *chief)
 {
     bool goes_on = chief->notice.has_saved || chief->notice.goes_on;

@@ -93,8 +93,8 @@ double chief_steps_per_s(const struct peer *peer)
 
 /* --- how far the ranks are apart --- */
 
-/* Of readings that come close together the last one counts: a line that was silent delivers old
- * ones first. */
+/* If readings come close together, only the last one counts: after a silence the connection
+ * delivers old readings first. */
 static void note_reading(const struct chief *chief, struct peer *peer)
 {
     const struct peer_status *now = &peer->status;

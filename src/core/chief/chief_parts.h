@@ -39,11 +39,12 @@ void chief_note_all(struct chief *chief);
 void chief_note_uncommitted(struct chief *chief, uint64_t step);
 /* The highest step of one peer was `before`, and is `now`. */
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
-/* Forgets what this peer's previous supervisor, or its previous generation, told. */
+/* Forgets what this peer's previous supervisor, or its previous generation, reported. */
 void chief_reset(struct chief *chief, struct peer *peer);
 /* Every rank of the job is done, and what still runs of it only has to end. */
 bool chief_is_over(const struct chief *chief);
-/* The peer is neither lost nor gone for good: without a connection it will be lost. */
+/* The peer is neither lost nor gone for good. If it has no connection now and makes none, it will
+ * count as lost. */
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
 /* `says` holds for the newest STATUS of every node. For promises, which do not trust the facts. */
 bool chief_all_say(const struct chief *chief,
@@ -107,7 +108,7 @@ bool chief_brings_nothing(const struct chief *chief);
 void chief_end(struct chief *chief, const struct chief_end *end);
 /* How a program that does not attach is asked to save. */
 enum peer_manner chief_asks_by(const struct chief *chief);
-/* As chief_end(), in the usual manner: every process is stopped at once. */
+/* Like chief_end(), in the usual manner: every process is stopped at once. */
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
 /* Replaces the reason of the end in the order; no node has left yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
@@ -267,7 +268,7 @@ void chief_note_slow(const struct chief *chief, const struct peer *peer,
 
 /* --- chief_fault.c: failures, and which of them was the first --- */
 
-/* A node tells its own failure. */
+/* A node has reported its own failure. */
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told);
 /* Something has failed, and the job ends because of it. */
 bool chief_fault_counts(const struct chief *chief);
@@ -288,8 +289,8 @@ bool chief_check_parts(struct chief *chief);
 int64_t chief_parts_at(const struct chief *chief);
 /* A node that has not joined by this time ends the job. */
 int64_t chief_join_until(const struct chief *chief);
-/* Once in a generation the log says that no process has attached. CLOCK_NEVER: one has, none must,
- * or it was said. */
+/* Once in a generation the log says that no process has attached. CLOCK_NEVER: a process has
+ * attached, no process must, or the log has said it. */
 int64_t chief_unattached_at(const struct chief *chief);
 void chief_say_unattached(struct chief *chief);
 

@@ -79,7 +79,8 @@ static int64_t grace_of(const struct chief *chief)
     return chief->notice.deadline - chief->notice.at;
 }
 
-/* How long the ranks may take to leave. They never get more time than pchrun waits for them. */
+/* How long the ranks may take to leave. The ranks never get more time than pchrun waits for their
+ * end. */
 static int64_t expected_end(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
@@ -172,14 +173,15 @@ static int64_t expected_agreement(const struct chief *chief)
     return longest;
 }
 
-/* When the steps begin that only the last save keeps. */
+/* From this time on, only the last save can keep the steps. */
 static int64_t unsaved_from(const struct chief *chief)
 {
     return chief_first_is_due(chief) ? chief->out->now + chief->save_ns : chief->kept_at;
 }
 
-/* If saves are long, the spare time may be all that is left behind the first save. Then half of it
- * is trained through: a second save that may come too late keeps more than none. */
+/* If saves are long, the spare time may be all that is left behind the first save. Then the job
+ * trains through half of it: a second save that may come too late keeps more than no second save.
+ */
 void chief_plan(struct chief *chief)
 {
     if (!chief->notice.is_live || chief->gen.is_trained || chief->out->now < chief->replan_at)
@@ -289,8 +291,8 @@ int64_t chief_ask_at(const struct chief *chief)
 /* --- a notice that came before the first step ---
  *
  * A deadline that leaves more than `grace`, or enough for a start and a save, is a plan, not an
- * end. The job starts and trains up to it. A notice that leaves less ends a job that has nothing to
- * save yet. */
+ * end. The job starts and trains up to it. A notice that leaves less time ends a job that has
+ * nothing to save yet. */
 
 int64_t chief_near_at(const struct chief *chief)
 {

@@ -27,8 +27,8 @@ static bool is_start_failure(const struct chief *chief)
            until - chief->gen.began_at < chief->params->restart.startup_ns;
 }
 
-/* A failure repeats only if it ends the start. Once a step was finished, the program and its
- * settings are good; a later failure may come from a slow file system. For a program that does not
+/* A failure repeats only if it ends the start. After a finished step the program and its settings
+ * are known to work; a later failure may come from a slow file system. For a program that does not
  * attach, only the time shows how far it is. */
 static void find_what_repeats(const struct chief *chief, char *what, size_t size)
 {
@@ -150,8 +150,8 @@ static bool is_ended_by_notice(const struct chief *chief)
     return chief_notice_is_near(chief);
 }
 
-/* The cause may have become another one since the restart was ordered: a victim's failure is often
- * heard first, and a text may come late. */
+/* The cause may have changed since the restart was ordered: node 0 often hears of a victim's
+ * failure first, and a text may come late. */
 static bool is_final_after_all(const struct chief *chief, char *text, size_t size)
 {
     char repeats[WHY_NOT_SIZE / 2];

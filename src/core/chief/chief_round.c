@@ -292,7 +292,8 @@ static void decide_own(struct chief *chief)
         return;
     }
     out_log(chief->out, LOG_WARN, "commit",
-            "step %llu is not committed: not every rank has saved it, or its save is too old",
+            "step %llu is not committed: not every rank has saved it, or its save is too old to be "
+            "remembered",
             ull(own.lowest));
     close_own(chief, own.lowest);
 }

@@ -52,7 +52,7 @@ enum fact {
     FACT_OWN,        /* its ranks made an own save that is newer than the commit */
     FACT_INTERRUPTED, /* a signal there told the job to end */
     FACT_LEFT,        /* processes that could not be ended are left on it */
-    FACT_MOVES,       /* one of its ranks makes progress, or may yet */
+    FACT_MOVES,       /* one of its ranks makes progress, or still has time to */
     FACT_STANDS,      /* no rank makes progress, and one has stood for too long */
     FACT_STOPS,       /* it was asked to save and end the job; that was not given up */
     FACT_GAVE_UP,     /* one of its ranks has given up its wait for other ranks */
@@ -83,7 +83,7 @@ struct peer {
      * modulo nnodes is its index. */
     struct peer *anchored, *next;
     uint64_t facts;
-    struct peer_stamp stamp;     /* of the newest STATUS; its seq is 0: none has come */
+    struct peer_stamp stamp;     /* of the newest STATUS; seq 0: no STATUS has come */
     struct caller at;            /* the node's supervisor */
     struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
@@ -107,7 +107,7 @@ struct peer {
     unsigned npaces;             /* that were measured */
     uint64_t step_ns;            /* the median of the paces */
     struct reading readings[2];  /* of the steps; the second is the newest */
-    int64_t stretch_at;          /* when the time between them was over first */
+    int64_t stretch_at;          /* the earliest end of the time between the two readings */
     char lost_why[128];
 };
 
@@ -145,7 +145,7 @@ struct chief_generation {
         bool is_examined;     /* the nodes examine their processes */
         bool is_told;         /* this hang was reported */
         int64_t until;        /* the end of the wait for the examination */
-        bool is_one;          /* when it was found, one rank alone was behind */
+        bool is_one;          /* only one rank was behind when the hang was found */
         bool gave_up;         /* a rank has given up its wait: the limits no longer matter */
         int64_t others_until; /* until then other ranks may give up, too */
         char who[256]; /* with gave_up: the rank that is behind, for the message; "": unknown */
@@ -203,7 +203,8 @@ struct chief {
         bool has_saved;   /* the first save for it was made, or could not be made */
         bool goes_on;     /* the log has said that the training goes on */
         int64_t final_at; /* the last safe moment to open the round of the last save */
-        int64_t least_ns; /* less time than this before final_at is not worth another save */
+        int64_t least_ns; /* with less time than this before final_at another save is not worth its
+                           * time */
     } notice;
     int64_t replan_at;      /* when the notice's times are computed again; 0: at once */
     bool saves_itself;      /* the program makes saves of its own, too */
@@ -226,5 +227,6 @@ struct chief {
     bool has_committed;     /* in this attempt */
     bool has_stepped;       /* a rank has finished a step in this attempt */
     struct restart restart; /* the restarts that are left */
-    int64_t tell_until; /* until when late nodes are told of an end before the start; 0: not so */
+    int64_t tell_until; /* until when node 0 tells late nodes that the job ended before its start;
+                         * 0: it did not */
 };

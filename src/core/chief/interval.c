@@ -14,7 +14,7 @@ static int64_t in_ms(int64_t ns, int64_t most)
     return ns < NS_PER_MS ? 1 : clock_min(ns / NS_PER_MS, most);
 }
 
-/* Rounded down; of a positive number. */
+/* The square root of a positive number, rounded down. */
 static int64_t root(int64_t number)
 {
     int64_t low = 1, high = INT64_C(3037000499); /* its square is just below 2^63 */

@@ -22,7 +22,7 @@ enum action_type {
     ACT_PROC_CLOSE, /* let a process go (after REFUSED) */
     ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
     ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
-    ACT_UNCOUNT,    /* record that this attempt does not count as one without a commit */
+    ACT_UNCOUNT,    /* record that this attempt does not count as an attempt without a commit */
     ACT_NOTE_END,   /* record how long the processes took to end */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
@@ -38,7 +38,7 @@ enum action_type {
 enum signal_target {
     TARGET_CHILDREN, /* the commands that pchrun started, by pid */
     TARGET_RANKS,    /* the rank processes, by pid: attached ones, else those with RANK in their
-                        environment, else the children, else what these left behind */
+                      * environment, else the children, else what these left behind */
     TARGET_TREE,     /* every process of the job on this node; SIGCONT follows */
 };
 

@@ -49,7 +49,7 @@ static int64_t time_of(const struct peer_cause *told, int64_t now)
     return told->error_ns >= 0 && told->at_ns < latest ? told->at_ns : latest;
 }
 
-/* error_ns -1 means unknown, and is the worst. */
+/* An unknown error_ns (-1) counts as the largest error. */
 static bool is_more_exact(const struct peer_cause *a, const struct peer_cause *b)
 {
     if (a->error_ns < 0 || b->error_ns < 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cause: finds the first of the failures that the nodes tell.
+ * cause: finds the first of the failures that the nodes report.
  *
- * Nodes tell their failures repeatedly, in any order, and at any time. Only the CAUSES_MAX earliest
- * failures are kept, because a later one cannot become the first. So a thousand nodes that fail at
- * once cost no more than a few. Owned by chief; pure.
+ * Nodes report their failures repeatedly, in any order, and at any time. Only the CAUSES_MAX
+ * earliest failures are kept, because a later one cannot become the first. So a thousand nodes that
+ * fail at once cost no more than a few. Owned by chief; pure.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ static inline bool cause_is_process(unsigned fault)
 /* From when a failure counts in the order of failures, if it was seen `at`. A crash counts as a
  * little earlier, because its consequences may be seen first. Fault and code as in a peer_cause. */
 int64_t cause_counts_from(unsigned fault, int code, int64_t at);
-/* A node has told its first failure; `now` is node 0's clock. */
+/* A node has reported its first failure; `now` is node 0's clock. */
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
 /* NULL: nothing has failed. */
 const struct peer_cause *causes_first(const struct causes *causes);

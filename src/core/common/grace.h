@@ -31,7 +31,8 @@ struct grace_notice {
     enum notice_type type; /* all but NOTICE_CANCEL */
     struct notice_label label;
     int signal;       /* the signal that gave it; 0: a notice source gave it */
-    int64_t last_at;  /* when its newest repeat that counted came; only for signals */
+    int64_t last_at;  /* when its newest repeat came, without repeats within a second; only for
+                       * signals */
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
     int64_t deadline; /* CLOCK_NEVER: the notice ends nothing */
     bool is_guess;    /* nothing has named the deadline: it is assumed */
@@ -103,7 +104,8 @@ int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns);
 int64_t grace_plan_need(int64_t grace_ns, int64_t start_ns, int64_t save_ns);
 /* How much of a grace period is kept for stopping processes that do not end by themselves. */
 int64_t grace_margin(int64_t left_ns);
-/* As grace_margin(), for an open save: leaves time only for SIGKILL, to keep the save. */
+/* Like grace_margin(), but while a save is open: it keeps time only for SIGKILL, so that the save
+ * can end. */
 int64_t grace_least_margin(int64_t left_ns);
 /* How long before the deadline the last save is planned to be on disk, without the time that the
  * processes take to end. */

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* A wrong argument, by the convention of C and of Python's argparse. A Python without its script
- * ends so, too. */
+/* A wrong argument, by the convention of C and of Python's argparse. Python also exits with this
+ * code if its script is missing. */
 #define USAGE_CODE 2
 
 enum by {

@@ -34,7 +34,7 @@ enum outcome {
 
 struct watchdog_plan {
     enum watchdog_mode mode;
-    /* How long a rank may stay in a phase, 0: for ever. Except in PAGE_START, the limit is at least
+    /* How long a rank may stay in a phase; 0: any time. Except in PAGE_START, the limit is at least
      * `factor` times the longest pause that a rank came out of. */
     int64_t limit_ns[PAGE_PHASES];
     int factor;
@@ -58,7 +58,7 @@ struct core_params {
     uint32_t attempt;     /* known to the chief; members learn it at the join */
     uint64_t resume_step; /* last commit in the state directory, 0: none */
     int saved_world;      /* how many ranks saved it, 0: unknown */
-    int least_world;      /* so many ranks have all its parts, 0: any number */
+    int least_world;      /* this many ranks are needed to load all its parts; 0: any number */
     bool has_record;      /* there is a state directory */
     uint64_t incarnation; /* random */
     char host[64];        /* for people */
@@ -72,8 +72,8 @@ struct core_params {
     bool is_guess;                  /* nothing says that such a notice leaves this time */
     enum train_on train_on;
     int64_t save_ns;  /* how long a save took in earlier attempts, 0: unknown */
-    int64_t start_ns; /* the same from the start of the commands to a step on every node */
-    int64_t end_ns;   /* the same for the end of the processes after the last save */
+    int64_t start_ns; /* how long it took from the start of the commands to a step on every node */
+    int64_t end_ns;   /* how long the processes took to end after the last save */
     enum save_mode save_mode;
     int save_signal;      /* with SAVE_SIGNAL */
     bool is_instrumented; /* --instrument is given; for people */

@@ -5,8 +5,8 @@
  * A member is a rank of this node in this generation. It keeps its place when its process has
  * ended, because a round counts ended ranks, too. A new process may take that place.
  *
- * A counter is a process that only tells its steps (PROCMSG_FLAG_COUNTS). For the agreement and the
- * end of the job it is not attached. Only the watchdog and the reports use it.
+ * A counter is a process that only reports its steps (PROCMSG_FLAG_COUNTS). For the agreement and
+ * the end of the job it is not attached. Only the watchdog and the reports use it.
  */
 #pragma once
 
@@ -44,10 +44,10 @@ struct member {
     bool has_returned; /* is_closed at its declared last step, without a request to leave or save */
     bool is_shielded;  /* libpch's handler catches a SIGTERM that is a notice */
     int status;        /* the exit code that it told; 0: no failure */
-    char reason[512];  /* the reason that it gave for its failure; "": none */
+    char reason[512];  /* the reason that the process gave for its failure; "": none */
     int reason_code;
     int64_t reason_at;
-    bool gave_up;       /* that reason is that it gave up its wait for other ranks */
+    bool gave_up;       /* its reason: it gave up its wait for other ranks */
     int64_t timeout_ns; /* after which its collectives give up, as it told; 0: unknown */
     int64_t gone_at;    /* when its connection ended without success; 0: it did not */
     uint64_t step, first_step, last_step;
@@ -103,7 +103,8 @@ MUST_CHECK struct member *ranks_attach(struct ranks *ranks, const struct core_pa
 /* A process attaches as a counter. NULL, with a text, if its numbers are impossible. */
 MUST_CHECK struct member *ranks_count(struct ranks *ranks, const struct core_params *params,
                                       const struct event *event, struct err *err);
-/* All members, then all counters, by number from 0; NULL: there are no more. */
+/* Member or counter number i: the members come first, then the counters; NULL: there are no more.
+ */
 struct member *ranks_at(const struct ranks *ranks, int number);
 /* The member or counter of a slot; NULL: the slot is free. */
 struct member *ranks_of_slot(const struct ranks *ranks, int slot);

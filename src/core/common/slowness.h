@@ -16,8 +16,9 @@
 /* How many of these have an own part from 1 to `most` nanoseconds. */
 typedef uint64_t slowness_count_fn(const void *of, uint64_t most);
 
-/* The median of the values that `count` counts; of an even number, the lower of the two in the
- * middle. 0: there is none. Needs no memory for a list, and asks at most 64 times. */
+/* The median of the values that `count` counts. With an even number of values it is the lower of
+ * the two in the middle. 0: there is none. Needs no memory for a list, and asks at most 64 times.
+ */
 uint64_t slowness_median(slowness_count_fn *count, const void *of);
 
 /* Takes the times that were read, and judges each rank by the median of the job. */

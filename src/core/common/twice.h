@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * twice: a duration of which only so much is believed as two samples in a row show. A single long
- * one may be a line that was silent, or a supervisor that stood still. Pure.
+ * twice: a duration, measured by samples. It only becomes as long as two samples in a row show. A
+ * single long one may be a line that was silent, or a supervisor that stood still. Pure.
  */
 #pragma once
 

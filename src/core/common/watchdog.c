@@ -12,7 +12,7 @@
 /* How often the steps are read within the shortest limit. */
 #define LOOKS       8
 #define LOOK_MIN_NS (100 * NS_PER_MS)
-/* The same for slow ranks. */
+/* How often the steps are read to find slow ranks. */
 #define LOOK_SLOW_NS (5 * NS_PER_S)
 
 static const struct watchdog_plan *plan_of(const struct watchdog *dog)
@@ -200,8 +200,8 @@ static bool has_moved(const struct member *m, const struct event *event, enum pa
     return event->steps.by_slot[m->slot] != m->stand.step || *ret_phase != m->stand.phase;
 }
 
-/* Learn from this pause? Not from start-up, nor from an overrun that other ranks excuse. But if an
- * examination suspected a hang, the pause counts: it was no hang. */
+/* Learn from this pause? A pause at start-up does not count, nor does an overrun that other ranks
+ * excuse. But if an examination suspected a hang, the pause counts: it was no hang. */
 static bool is_telling(const struct watchdog *dog, const struct member *m, enum page_phase phase)
 {
     int64_t since = m->stand.since;
@@ -250,8 +250,8 @@ static bool is_stopped(const struct watchdog *dog, const struct member *m)
     return dog->stopped_pid && m->pid == dog->stopped_pid;
 }
 
-/* Of ranks at one step, the others wait for a stopped rank. A rank that trains most often waits for
- * a rank in another phase. */
+/* If one of several ranks at the same step is stopped, the others wait for it. A rank that trains
+ * most often waits for a rank in another phase. */
 static bool is_behind(const struct watchdog *dog, const struct watchdog_node *node,
                       const struct member *a, const struct member *b)
 {
@@ -438,8 +438,8 @@ void watchdog_forgive(struct watchdog *dog, int64_t away)
 
 /* --- time --- */
 
-/* When the time for a step is read next. Whether ranks mark their waits is looked for ever more
- * seldom. */
+/* When the time for a step is read next. Until a rank has marked a wait, the watchdog looks for
+ * marks less and less often. */
 static int64_t slow_look_at(const struct watchdog *dog)
 {
     int64_t pause = (dog->looked_at - dog->began_at) / 2;

@@ -37,7 +37,7 @@ struct watchdog {
     enum peer_motion told; /* in the last STATUS */
 };
 
-/* The node's state, as far as the watchdog needs it. */
+/* The parts of the node's state that the watchdog needs. */
 struct watchdog_node {
     bool is_running; /* it has commands that have not ended */
     bool is_quiet;   /* a notice is near, and has its own deadline */

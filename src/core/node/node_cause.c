@@ -33,7 +33,8 @@ static bool counts(const struct node *node, const struct node_fault *fault)
     return is_earlier && is_before_end;
 }
 
-/* The fault of this process is known since its death; its exit now tells more of the same fault. */
+/* The node has known of this fault since the death of the process. The exit of the process now
+ * gives more details. */
 static bool completes(const struct node *node, const struct node_fault *fault)
 {
     return node->gen.fault.is_early && fault->pid == node->gen.fault.pid && fault->was_dead;

@@ -69,7 +69,8 @@ void node_on_child_failed(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
-/* A program of PyTorch says so if it is to be one of several ranks and nothing has told it which.
+/* A PyTorch program fails with this text if it is one of several ranks, but has no RANK in its
+ * environment.
  */
 static void add_hint(struct node_fault *fault)
 {
@@ -285,7 +286,7 @@ static void await_notice(struct node *node, struct child *child)
                                         : "without a notice within a second it has failed");
 }
 
-/* The exit of a command that waits for its judgement. */
+/* A command has exited, and the node does not know yet whether that is a failure. */
 static void keep_exit(struct node *node, struct child *child, const struct death *death)
 {
     child->state = CHILD_LEFT;
@@ -366,7 +367,7 @@ static void note_if_died_asked(struct node *node, const struct child *child)
         return;
     node->gen.died_asked = true;
     out_log(node->out, node->params->save_mode == SAVE_ATTACH ? LOG_INFO : LOG_WARN, "save",
-            "process %d has died of %s, the very signal that it was asked with", child->pid,
+            "process %d has died of %s, the signal that asked it to save", child->pid,
             SIGTEXT(number));
 }
 

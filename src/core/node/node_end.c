@@ -72,7 +72,7 @@ static bool is_ending(const struct node *node, const struct member *m)
 }
 
 /* A command without such a rank may be a shell that is about to start another program. A shell that
- * died of the notice starts none. */
+ * died of the notice starts no further program. */
 bool node_is_over(const struct node *node)
 {
     const struct ranks *ranks = &node->gen.ranks;

@@ -10,8 +10,8 @@
 
 /* --- node_cause.c: the first failure of this node, and of the job --- */
 
-/* The time of the failure for the order of failures: that of a crash is a little earlier than it
- * was seen. But a process that told its failure gave the time, however it ended later. */
+/* The time by which failures are ordered. A crash counts as a little earlier than it was seen. But
+ * a process that told its failure gave the time, however it ended later. */
 int64_t node_counts_from(const struct node_fault *fault);
 /* The first failure counts. Failures that come from our own signals do not. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
@@ -40,8 +40,8 @@ void node_enter(struct node *node, enum node_state state);
 /* This node has a command, or a leftover process, that the job's end waits for. */
 bool node_has_work(const struct node *node);
 bool node_commands_have_ended(const struct node *node);
-/* Until when the end waits for messages of processes that are still attached; CLOCK_NEVER: it does
- * not wait. */
+/* After its commands' end the node waits until then for the messages of processes that are still
+ * attached; CLOCK_NEVER: it does not wait. */
 int64_t node_settles_at(const struct node *node);
 bool node_is_settling(const struct node *node);
 /* The commands have ended, their ends are settled, and the end waits for no leftover process. */

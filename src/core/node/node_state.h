@@ -18,7 +18,7 @@
 #include "core/node/round.h"
 #include "core/node/uplink.h"
 
-/* Within this time a second notice that advises a save asks for none. */
+/* Within this time a second notice that only advises a save causes no further save. */
 #define NODE_ADVICE_NS (60 * NS_PER_S)
 
 enum child_state {
@@ -32,7 +32,8 @@ struct child {
     enum child_state state;
     int pid, status;
     int64_t died_at;     /* its death was seen before we ended any process; 0: not so */
-    bool may_be_noticed; /* it died of a signal that may be a notice, and is not judged yet */
+    bool may_be_noticed; /* it died of a signal that may be a notice; whether that is a failure is
+                          * still open */
 };
 
 struct node_fault {
@@ -64,7 +65,7 @@ struct node_generation {
     int nstarting; /* after ACT_START: commands that have neither started nor failed yet */
     int nrunning;
     struct death left_death; /* more about the end of the first command in CHILD_LEFT */
-    int left_pid;            /* its pid, 0: none is in CHILD_LEFT */
+    int left_pid;            /* the pid of that command; 0: no command is in CHILD_LEFT */
     int asked_with;          /* the signal that asks the commands to save and end, 0: none does */
     bool died_asked;         /* a command died of that signal, or of the notice's */
     bool has_handed_on;      /* what such a command left behind got the signal, too */
@@ -89,7 +90,7 @@ struct node_generation {
     struct node_ending end;
     int64_t stopped_at;
     int64_t swept_at;  /* since when only leftover processes are ended; 0: not so */
-    bool began_before; /* a rank that was done then had begun to end before */
+    bool began_before; /* at stopped_at a rank was done, so its process had begun to end earlier */
     int64_t end_ns;    /* how long its processes took to leave; 0: not measured */
     bool end_cut;      /* they would have taken longer */
     bool is_ordered;   /* the chief ordered the end */
@@ -114,11 +115,11 @@ struct node {
     uint32_t stops_given_up;  /* of them */
     char why_given_up[256];   /* the newest of these */
     char replaced_by[256]; /* why a record was refused: a later attempt has the job; "": not so */
-    struct core_notice notice; /* of the job, as the chief told it */
+    struct core_notice notice; /* the job's notice, as the chief has sent it */
     bool is_notice_near;       /* the chief says that the job's notice is near */
     uint64_t commit_step, resumed_step;
     int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
-    int64_t interrupted_at;     /* when a signal that ends programs came, 0: never */
+    int64_t interrupted_at;     /* when a signal that ends programs (SIGINT) came; 0: never */
     uint8_t interrupted_by;     /* that signal */
     bool is_alone;              /* the chief is lost, so no LEAVE will come */
     bool may_leave;             /* the chief has ordered LEAVE */

@@ -130,8 +130,8 @@ static void fail_own(struct round *round, uint64_t step)
     answer_waits(round);
 }
 
-/* A rank that has ended, or that waits for a later own save, never makes this one. So the processes
- * that wait for this one get their answer. */
+/* A rank that has ended, or that waits for a later own save, never makes this own save. So the
+ * processes that wait for this one get their answer. */
 static void release_from_absent(struct round *round)
 {
     const struct ranks *ranks = round->ranks;

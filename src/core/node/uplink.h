@@ -77,8 +77,8 @@ int64_t uplink_lost_at(const struct uplink *uplink);
 int64_t uplink_mute_at(const struct uplink *uplink);
 /* Gives the chief up, and sets `why`. */
 void uplink_lose(struct uplink *uplink);
-/* Connects again if retry_at has come. If heartbeat_at has, a welcome node reads the steps for a
- * heartbeat. */
+/* Connects again if retry_at has come. If heartbeat_at has come, a welcomed node reads the steps
+ * for a heartbeat. */
 void uplink_call(struct uplink *uplink);
 /* The steps were read. True: a heartbeat waits for them, and goes out with the next STATUS. */
 bool uplink_steps_read(struct uplink *uplink);

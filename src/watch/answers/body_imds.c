@@ -75,8 +75,8 @@ static bool read_word(const char *data, size_t len, char word[80], struct err *e
            err_set(err, ERR_PROTOCOL, 0, "the answer is not a time");
 }
 
-/* The older path. By its documentation, a value that is not a time means no notice. The log still
- * gets the answer: it might be a time in a new format. */
+/* The older path. The service's documentation says: a value that is not a time means no notice. The
+ * log still gets the answer: it might be a time in a new format. */
 bool body_aws_termination(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[80];

@@ -51,7 +51,7 @@ static const struct json *find_disruption(const struct json *root, struct events
     return NULL;
 }
 
-/* Announcement and deletion are one event: the deletion adds the time. */
+/* The announcement and the deletion of a pod are one event: the deletion adds the time. */
 static void add_end(const struct json *root, struct events *ret)
 {
     const struct json *why = find_disruption(root, ret);

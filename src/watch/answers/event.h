@@ -30,7 +30,7 @@ struct event {
 struct events {
     struct event list[EVENTS_MAX];
     unsigned count;
-    bool is_partial;                /* other events were unreadable or did not fit */
+    bool is_partial;                /* the list lacks events that were unreadable or did not fit */
     char remark[EVENTS_REMARK_MAX]; /* for people: the unreadable parts; "": none */
 };
 
