@@ -102,7 +102,7 @@ static bool train(void)
     while (state.step < opt.steps && action != PCH_EXIT) {
         long lost = train_step();
         if (lost >= 0) {
-            /* If time was too short to agree on a step, another rank may have left first. */
+            /* If time was too short to agree on a step, another rank may have ended first. */
             if (pch_notice(job, NULL, 0) > 0)
                 return false;
             die("lost rank %ld, or the connection to it", lost);

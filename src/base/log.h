@@ -38,7 +38,7 @@ struct log_limit {
     int64_t since; /* time of the first line, CLOCK_MONOTONIC */
     unsigned lines, dropped;
     bool is_flood; /* some lines were dropped in the last 10 seconds */
-    bool is_info;  /* these lines are no warnings, nor is the line with their dropped number */
+    bool is_info;  /* the line with the number of dropped lines is no warning */
 };
 
 #define LOG_LIMIT_FEW 10

@@ -209,7 +209,7 @@ static void share_cpus(struct children *children)
     if (children->shares && cpus_allowed(&allowed, &err) &&
         cpus_split(&allowed, "", children->count, children->shares, &err))
         return;
-    log_warn("start", "procs.cpus: %s; each command runs where pchrun may",
+    log_warn("start", "procs.cpus: %s; each command may use all processors of pchrun",
              children->shares ? err.text : "no memory");
     free(children->shares);
     children->shares = NULL;

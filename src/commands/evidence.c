@@ -26,7 +26,7 @@
 enum {
     THREADS_MAX = 64, /* of one process */
     TEXT_MAX = 4 * 1024 * 1024,
-    READ_MAX = 3 * 1024 * 1024, /* of TEXT_MAX: the states of the threads */
+    READ_MAX = 3 * 1024 * 1024, /* the part of TEXT_MAX for the states of the threads */
     LOG_LINES = 200,            /* without a file */
     DIGEST_LINES = 16,
     ARG_MAX_BYTES = 4096,        /* of the user's program */

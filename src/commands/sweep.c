@@ -20,14 +20,15 @@ static void tell_swept(const struct sweep *sweep, const struct cgroup_left *grou
     int took_ms = (int)(took_ns / NS_PER_MS);
     if (groups->groups || sweep->left.n)
         log_warn("start",
-                 "killed the processes that a dead pchrun had left: %s; after %d ms these have not "
+                 "killed the processes that a dead pchrun had left behind: %s; after %d ms these "
+                 "have not "
                  "ended: %s%s%s; they may hold memory and ports; the commands start all the same",
                  sweep->found.text, took_ms, groups->text,
                  groups->text[0] && sweep->left.n ? ", " : "",
                  leftover_describe(&sweep->left, names, sizeof names));
     else if (sweep->found.text[0])
         log_warn("start",
-                 "killed the processes that a dead pchrun had left: %s; they ended in %d ms",
+                 "killed the processes that a dead pchrun had left behind: %s; they ended in %d ms",
                  sweep->found.text, took_ms);
 }
 

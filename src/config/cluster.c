@@ -83,7 +83,8 @@ static void warn_of_rank(struct config *config)
         discover_names[found->from], found->node_rank_why);
 }
 
-/* A discovered rank counts the discovered nodes, so the user must not give another number. */
+/* A discovered node rank is valid only for the discovered number of nodes, so the user must not
+ * give another number. */
 static bool check_rank(const struct config *config, int given, struct err *err)
 {
     const struct discovery *found = &config->found;

@@ -35,7 +35,7 @@ int64_t core_wake_at(const struct core *core);
 struct core_rank_report {
     int slot, rank, local_rank, pid;
     bool is_attached, is_done;
-    bool is_counting;    /* this process only tells its steps */
+    bool is_counting;    /* this process only reports its steps */
     bool is_victim;      /* it ended badly, but another failure is the cause */
     int64_t start_until; /* until when it may attach; 0: it has attached, or need not */
     uint64_t saved_step;

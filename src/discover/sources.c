@@ -40,8 +40,7 @@ static const struct {
          {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS"},
          .manual = "A task of srun: each is a node, whether a host has one or several; node 0 is "
                    "on the first host of\n.Ev SLURM_STEP_NODELIST .\nIn a batch script that no "
-                   "srun has started, pchrun is alone.\nSo it is if it is typed in the shell of "
-                   "srun --pty."},
+                   "srun has started, and in the shell of srun --pty, pchrun is alone."},
     [DISCOVER_TORCHRUN] =
         {find_torchrun,
          {"RANK"},

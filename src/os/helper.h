@@ -22,7 +22,8 @@ MUST_CHECK bool helper_start(struct reap *reap, void (*fn)(const void *arg), con
 struct helper {
     struct reap *reap;
     struct reap_watch watch; /* pid 0: no helper runs */
-    int answer;     /* to read from, does not block; at its end when the helper has ended */
+    int answer; /* to read the answer from, non-blocking; at end of file when the helper has ended
+                 */
     bool keeps_dir; /* stays in our working directory; set first */
 };
 

@@ -25,7 +25,7 @@
 
 enum {
     WARDS = 320,           /* more than the slots of procs */
-    LOOKS_MAX = 5,         /* at a process after a death of its thread */
+    LOOKS_MAX = 5,         /* at a process after one of its threads has died */
     WAKES_MAX = 100,       /* of a thread; an honest process needs a few */
     STACK_BYTES = 1 << 17, /* enough for sanitizers; untouched pages cost no memory */
 };

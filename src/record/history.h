@@ -46,8 +46,8 @@ struct history {
     int64_t start_ns;                /* how long a start takes until a step, 0: unknown */
     int64_t end_ns;                  /* how long processes take to end after it, 0: unknown */
     int64_t ran_ns;                  /* how long all attempts have run, up to their last commits */
-    int64_t failures;                /* that cost training; the owner's attempt may be one */
-    struct history_owner owner;      /* this pchrun */
+    int64_t failures; /* attempts that lost training; the owner's attempt may be one of them */
+    struct history_owner owner; /* this pchrun */
 };
 
 /* Reads commit.json and counts this attempt. A missing file counts as empty. False: the file is

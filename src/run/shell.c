@@ -434,8 +434,8 @@ static bool run_loop(struct shell *shell, struct err *err)
     return true;
 }
 
-/* The job's own processes have ended. A source or the hook may have left processes in their own
- * session. pchrun kills those that still run, and does not wait for their end. */
+/* The job's own processes have ended. A source or the hook may have left behind processes in a
+ * session of their own. pchrun kills those that still run, and does not wait for their end. */
 static void shell_sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};

@@ -268,7 +268,7 @@ static void control_on_accept(void *arg, int fd, const union netaddr *peer)
         return;
     if (!client) {
         if (send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-            log_debug("control", "client %d is refused, and has already left", who.pid);
+            log_debug("control", "client %d is refused, and has already disconnected", who.pid);
         return;
     }
     struct bufferevent *stream =

@@ -38,7 +38,7 @@ MUST_CHECK bool control_read(const char *line, size_t len, struct control_reques
 struct control_options {
     struct event_base *base;
     const char *dir;     /* where to listen; must outlive the control */
-    int64_t patience_ns; /* for the request, and between two reads of a full queue */
+    int64_t patience_ns; /* time limit for the request, and between two reads of a full queue */
     /* Answer once: with control_answer() before you return, or after control_wait() within a few
      * seconds. Nothing here enforces that deadline. */
     void (*asked)(void *ctx, struct control_client *client, const struct control_request *request);

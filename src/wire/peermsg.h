@@ -24,8 +24,8 @@
 enum peermsg_type {
     PEERMSG_HELLO = 1, /* node to chief, first on every connection: its identity and settings */
     PEERMSG_WELCOME,   /* chief to node: the node belongs to the job; where the job resumes */
-    PEERMSG_REFUSED,   /* chief to node: it does not, or the chief cannot start, and why; then the
-                          connection closes */
+    PEERMSG_REFUSED,   /* chief to node: the node does not belong to it, or the chief cannot start,
+                          and why; then the connection closes */
     PEERMSG_STATUS,    /* node to chief: where the node stands */
     PEERMSG_ORDER,     /* chief to node: where the round and the job stand */
     PEERMSG_BYE,       /* either: the sender leaves on purpose; do not wait for it */

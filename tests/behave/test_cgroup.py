@@ -166,7 +166,7 @@ def leave_holders(world, n):
 
 def swept(job):
     """The lines in which a start names the processes that it has killed."""
-    return [line for line in job.err.splitlines() if "a dead pchrun had left" in line]
+    return [line for line in job.err.splitlines() if "a dead pchrun had left behind" in line]
 
 
 @pytest.mark.killed

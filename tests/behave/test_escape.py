@@ -93,7 +93,7 @@ def has_ended(pid):
 
 
 def told(job):
-    return re.findall("a dead pchrun had left: (.*)", job.err)
+    return re.findall("a dead pchrun had left behind: (.*)", job.err)
 
 
 @pytest.mark.killed

@@ -515,7 +515,7 @@ def first_save(job):
 
 @pytest.mark.timing
 def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
-    """As clouds tell of it hours ahead: a plan, not an end. The last save is before the deadline. The ranks make no
+    """As clouds announce it hours ahead: a far notice. The last save is before the deadline. The ranks make no
     step after the first save's, so the last one begins about half-way, and not at once."""
     watcher = source(standing(16))
     job = training(*watcher.options, "--grace", "2s", n=2)

@@ -108,7 +108,7 @@ def test_what_a_killed_pchrun_has_left_is_stuck_in_the_kernel(world, dead):
     start = time.monotonic()
     job = world.launch(*SHORT, "--", "true")
     assert job.finish() == 0 and time.monotonic() - start > 0.5
-    assert re.search(rf"start: killed the processes that a dead pchrun had left: 1 process of pchrun {world.jobs[0].pid}; "
+    assert re.search(rf"start: killed the processes that a dead pchrun had left behind: 1 process of pchrun {world.jobs[0].pid}; "
                      r"after \d+ ms these have not ended: 1 process of .*; the commands start all the same", job.err), job.err
     assert is_alive(stuck)
 

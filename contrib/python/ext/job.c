@@ -98,7 +98,7 @@ static PyObject *job_step(PyObject *self, PyObject *const *args, Py_ssize_t coun
 }
 
 DOC(steps, "($self, total, /, save=None)",
-    "Iterates over the steps that are left: for step in job.steps(total). One iteration is one\n"
+    "Iterates over the remaining steps: for step in job.steps(total). One iteration is one\n"
     "step; step is the number of steps finished before it. Ask should_save at the end of each\n"
     "iteration. Or give save: then save(step) is called when all ranks save, and returns the path "
     "of\n"

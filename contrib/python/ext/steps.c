@@ -128,7 +128,7 @@ static PyObject *steps_next(PyObject *object)
 }
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"The iterator over the steps that are left; Job.steps() returns it."},
+    {Py_tp_doc, (void *)"The iterator over the remaining steps; Job.steps() returns it."},
     {Py_tp_traverse, (void *)steps_traverse},
     {Py_tp_clear, (void *)steps_clear},
     {Py_tp_dealloc, (void *)steps_dealloc},

@@ -54,7 +54,8 @@ bool training_return(bool is_training_call);
 bool training_take_over(void);
 /* Calls training.look. False: an exception. */
 bool training_look(void);
-/* pch_step, when it may wait. 1: save; 0: go on (or leave: should_exit); -1: an exception. */
+/* Calls pch_step when that may wait. 1: save; 0: go on (or leave: should_exit); -1: an exception.
+ */
 int training_step_slowly(uint64_t finished);
 /* Reports the step of the present iteration, if any. Returns as training_step. */
 int training_end_iteration(void);

@@ -379,7 +379,7 @@ void chief_decide(struct chief *chief)
 
 enum { JOINING = 1, RUNNING = 2, RESTARTING = 4, STOPPING = 8 };
 
-/* 0: all nodes leave, and nothing is left to decide. */
+/* 0: all nodes leave, and nothing remains to be decided. */
 static unsigned job_phase(const struct chief *chief)
 {
     if (chief->order.end == END_NONE)

@@ -205,7 +205,7 @@ static void look_who_is_behind(struct chief *chief)
 }
 
 /* Ranks that wait for the same rank give up one after the other. So the others get some time for
- * it, unless only one is left. */
+ * it, unless only one remains. */
 static void begin_to_look(struct chief *chief)
 {
     chief->gen.hang.gave_up = true;

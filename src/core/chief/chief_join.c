@@ -240,7 +240,7 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     return false;
 }
 
-/* No supervisor has joined as this node, or it left before the start. */
+/* No supervisor has joined as this node, or the one that had joined ended before the start. */
 static bool is_vacant(const struct chief *chief, const struct peer *peer)
 {
     return !peer->at.incarnation || (!chief->order.start && !peer_is(peer, FACT_JOINED));

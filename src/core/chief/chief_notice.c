@@ -77,7 +77,7 @@ void chief_gather_notices(struct chief *chief)
     if (is_sooner)
         chief->notice.at = chief->out->now;
     /* An earlier deadline needs a first save of its own. The first step is finished, so the notice
-     * is no longer a plan. */
+     * is no longer far. */
     if (is_sooner || !is_live)
         chief->notice.has_saved = chief->notice.goes_on = false;
     if (is_sooner && any_is(chief, FACT_STEPPED))

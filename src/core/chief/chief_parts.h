@@ -110,7 +110,7 @@ void chief_end(struct chief *chief, const struct chief_end *end);
 enum peer_manner chief_asks_by(const struct chief *chief);
 /* Like chief_end(), in the usual manner: every process is stopped at once. */
 void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
-/* Replaces the reason of the end in the order; no node has left yet. */
+/* Replaces the reason of the end in the order; no node has exited yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
 /* Tells the user which options make a program save that does not attach by itself. */
 const char *chief_how_to_attach(const struct chief *chief);
@@ -228,7 +228,8 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end);
 void chief_leave_unsaved(struct chief *chief);
 /* A generation begins, the first or the next. */
 void chief_begin_generation(struct chief *chief);
-/* Begins the next generation when nothing is left of the last; ends the job if none can begin. */
+/* Begins the next generation when nothing remains of the last one; ends the job if no generation
+ * can begin. */
 void chief_decide_restart(struct chief *chief);
 /* When the next generation may begin; if processes are left, when the job ends because of them. */
 int64_t chief_restart_due_at(const struct chief *chief);

@@ -179,8 +179,8 @@ static int64_t unsaved_from(const struct chief *chief)
     return chief_first_is_due(chief) ? chief->out->now + chief->save_ns : chief->kept_at;
 }
 
-/* If saves are long, the spare time may be all that is left behind the first save. Then the job
- * trains through half of it: a second save that may come too late keeps more than no second save.
+/* If saves are long, only the spare time may remain after the first save. Then the job trains
+ * through half of it: a second save that may come too late keeps more than no second save.
  */
 void chief_plan(struct chief *chief)
 {

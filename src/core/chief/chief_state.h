@@ -41,14 +41,14 @@ enum fact {
     FACT_OVER,       /* as FACT_DONE, and none of its commands can begin another program */
     FACT_RETURNED,   /* without attaching, all its commands have ended by themselves with success */
     FACT_ENDED,      /* all its commands have ended, with success */
-    FACT_FINISHED,   /* as FACT_ENDED, and no process of them is left */
+    FACT_FINISHED,   /* as FACT_ENDED, and no process of them remains */
     FACT_KNOWS,      /* it knows the notice, and has read its steps since */
     FACT_GONE,       /* no process is left on it, and it knows how the job ends */
     FACT_THERE,      /* it has joined, and is neither gone nor lost */
-    FACT_LISTED,     /* it has told its ranks */
+    FACT_LISTED,     /* it has reported the list of its ranks */
     FACT_HEARD,      /* it has sent a STATUS */
     FACT_OWN_MORE,   /* it has, or will have, own saves that are not over */
-    FACT_NO_OWN,     /* a rank has left it, and it has no own save to offer */
+    FACT_NO_OWN,     /* one of its ranks has ended, and it has no own save to offer */
     FACT_OWN,        /* its ranks made an own save that is newer than the commit */
     FACT_INTERRUPTED, /* a signal there told the job to end */
     FACT_LEFT,        /* processes that could not be ended are left on it */
@@ -226,7 +226,7 @@ struct chief {
     uint64_t writing_step;
     bool has_committed;     /* in this attempt */
     bool has_stepped;       /* a rank has finished a step in this attempt */
-    struct restart restart; /* the restarts that are left */
+    struct restart restart; /* the restarts that remain */
     int64_t tell_until; /* until when node 0 tells late nodes that the job ended before its start;
                          * 0: it did not */
 };

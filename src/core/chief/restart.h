@@ -30,7 +30,7 @@ struct restart_failure {
     const char *repeats; /* what will come back at each start; "": nothing is known to */
 };
 
-/* True if the failure forbids a restart whatever budget is left; `text` then says why. */
+/* True if the failure forbids a restart whatever budget remains; `text` then says why. */
 bool restart_is_final(const struct restart_policy *policy, const struct restart_failure *failure,
                       char *text, size_t size);
 

@@ -95,8 +95,8 @@ const struct grace_notice *grace_first(const struct grace *grace);
 int64_t grace_deadline(const struct grace *grace);
 /* A duration that a peer has sent, limited to a year, so that no sum with it overflows. */
 int64_t grace_clamp(int64_t left_ns);
-/* When a notice is near: from then on the job prepares for its end. Before that the notice is a
- * plan: the job starts, restarts in place and is watched as usual. A signal leaves exactly its
+/* When a notice is near: from then on the job prepares for its end. Before that the notice is
+ * far: the job starts, restarts in place and is watched as usual. A signal leaves exactly its
  * `lead`, so a signal is near at once. */
 int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns);
 /* How much time a source's notice must leave for a job that has not begun, or it is near: three

@@ -155,8 +155,8 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
     return true;
 }
 
-/* All processes so far were visitors: they attached, trained no step, and left. A program may open
- * the job only to learn its resume step, and then start its ranks. */
+/* All processes so far were visitors: they attached, trained no step, and detached. A program may
+ * open the job only to learn its resume step, and then start its ranks. */
 static bool were_visitors(const struct ranks *ranks)
 {
     for (int i = 0; i < ranks->n; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * twice: a duration, measured by samples. It only becomes as long as two samples in a row show. A
- * single long one may be a line that was silent, or a supervisor that stood still. Pure.
+ * single long sample may come from a connection that was silent, or from a supervisor that stood
+ * still. Pure.
  */
 #pragma once
 

@@ -111,7 +111,7 @@ static int64_t time_of_death(const struct node *node, const struct child *child,
     return was_killed ? now : 0;
 }
 
-/* The first of a launcher's ranks that left without pch_done or pch_close, or with an error. */
+/* The first of a launcher's ranks that ended without pch_done or pch_close, or with an error. */
 static struct member *first_to_fail(const struct node *node, bool with_counters)
 {
     struct member *m, *first = NULL;
@@ -228,7 +228,7 @@ static void hand_on(struct node *node)
     bool is_ask = node->gen.end.manner == MANNER_ASK;
     node->gen.has_handed_on = true;
     out_log(node->out, LOG_NOTICE, "save",
-            "the dead command has left processes: they have until the deadline to save");
+            "the dead command has left processes behind: they have until the deadline to save");
     if (is_ask || !node->params->signals_group)
         out_signal(node->out, number, is_ask ? TARGET_RANKS : TARGET_TREE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The processes that are left on a node, and the way to its end. See node_parts.h.
+ * The processes that remain on a node, and the way to its end. See node_parts.h.
  */
 #include "core/node/node_parts.h"
 
@@ -57,7 +57,7 @@ static int64_t node_deadline(const struct node *node)
 }
 
 /* A rank that returned by itself is done, even after a notice. But a rank that handles SIGTERM
- * itself may have left for the notice. */
+ * itself may have ended because of the notice. */
 bool node_rank_is_done(const struct node *node, const struct member *m)
 {
     bool may_have_left = !m->is_shielded && grace_has_signal(&node->grace);
@@ -88,8 +88,8 @@ bool node_is_over(const struct node *node)
     return ranks_are_complete(ranks) && node->gen.nstarting == 0 && running <= ending;
 }
 
-/* A command that died of the notice may have left a process that saves: it has until the deadline.
- * Until the chief has ended the job the node sends no signal. */
+/* A command that died of the notice may have left behind a process that saves: that has until the
+ * deadline. Until the chief has ended the job the node sends no signal. */
 static bool may_save(const struct node *node)
 {
     bool is_asked = node->gen.asked_with && ladder_is_active(&node->gen.ladder);

@@ -150,7 +150,7 @@ void node_save_for_repeated(struct node *node)
 
 /* Before the join nothing was started, so a node with a notice leaves. First it tries to tell the
  * chief, for as long as a reconnect may take: the chief may already count this node. A deadline
- * that leaves more than `grace` is a plan: the job may still start and train before it. */
+ * that leaves more than `grace` is far: the job may still start and train before it. */
 static int64_t leave_unjoined_at(const struct node *node)
 {
     const struct grace *g = &node->grace;

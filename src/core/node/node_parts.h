@@ -114,7 +114,7 @@ void node_on_prepared(struct node *node, const struct event *event);
 void node_on_committed(struct node *node, const struct event *event);
 /* Adds the reason that a rank of the failed command gave. False: no rank gave one. */
 bool node_add_reason(const struct node *node, struct node_fault *fault);
-/* Two ranks are faults although their commands exited with 0. The first left without pch_done or
+/* Two ranks are faults although their commands exited with 0. The first ended without pch_done or
  * pch_close. The second is not done, but still attached after all commands have ended. */
 void node_judge_silence(struct node *node);
 

@@ -45,7 +45,7 @@ struct node_fault {
     int told_code;
     bool was_dead;   /* it was dead at `at`, before we ended any process; the status came later */
     bool is_early;   /* its process has died, and its exit will tell more */
-    bool waited_out; /* it says nothing, and had stood until its collectives give up */
+    bool waited_out; /* it gave no reason, but had stood for as long as its collectives wait */
     char text[512], tail[1024];
 };
 
