@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See completions.h: what bash.in has parts for.
+ * See completions.h: writes the parts of bash.in.
  */
 #include "completions.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See completions.h: what fish.in and fish-command.in have parts for.
+ * See completions.h: writes the parts of fish.in and fish-command.in.
  */
 #include "completions.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See completions.h: what zsh.in and zsh-command.in have parts for. It speaks the language of
+ * See completions.h: writes the parts of zsh.in and zsh-command.in. It speaks the language of
  * _arguments and _describe.
  */
 #include "completions.h"

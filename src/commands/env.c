@@ -166,8 +166,8 @@ static char *env_pass_on(struct env *env, char *entry, bool is_listen)
     return env->listen_pid;
 }
 
-/* The job's variables override inherited ones, and come after them. Inherited ones are read from
- * the last to the first, so that the last of a name wins. False: no memory. */
+/* The job's variables override inherited ones, and come after them. Inherited variables are read
+ * from the last to the first, so that the last one of a name wins. False: no memory. */
 static bool env_merge(struct env *env, char **inherited, size_t size)
 {
     void *names = NULL;

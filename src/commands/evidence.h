@@ -7,9 +7,9 @@
  *
  *   hang.<node_rank>.<generation>.txt   in the state directory, else beside the report
  *
- * or, without either, into the log. A child reads /proc, since that may block. The examination has
- * a deadline. After it the evidence collected so far is kept. Owns its memory: evidence_free().
- * Main thread.
+ * or, if there is neither a state directory nor a report, into the log. A child reads /proc, since
+ * that may block. The examination has a deadline. After it the evidence collected so far is kept.
+ * Owns its memory: evidence_free(). Main thread.
  */
 #pragma once
 

@@ -21,8 +21,8 @@ static void tell_swept(const struct sweep *sweep, const struct cgroup_left *grou
     if (groups->groups || sweep->left.n)
         log_warn("start",
                  "killed the processes that a dead pchrun had left behind: %s; after %d ms these "
-                 "have not "
-                 "ended: %s%s%s; they may hold memory and ports; the commands start all the same",
+                 "have not ended: %s%s%s; they may hold memory and ports; the commands start all "
+                 "the same",
                  sweep->found.text, took_ms, groups->text,
                  groups->text[0] && sweep->left.n ? ", " : "",
                  leftover_describe(&sweep->left, names, sizeof names));

@@ -124,7 +124,7 @@ static bool check_new(const struct config *config, const struct config_notice *n
     return true;
 }
 
-/* Takes the memory of *notice, even on failure; is_read: no error came before. */
+/* Takes the memory of *notice, even on failure. is_read: *notice was read without an error. */
 static bool noticelist_add(struct config *config, struct config_notice *notice, bool is_read,
                            struct err *err)
 {

@@ -203,8 +203,9 @@ static bool is_one_part(const struct place *place, struct err *err)
                parts);
 }
 
-/* "srun -n 8 --pty bash": task 0 is the shell at the terminal, and the other seven ended when they
- * found none. The shell has the variables of task 0. A command that is typed there is one process.
+/* "srun -n 8 --pty bash": task 0 is the shell at the terminal, and the other seven tasks ended,
+ * because they found no terminal. The shell has the variables of task 0. A command that is typed
+ * there is one process.
  */
 static void take_typed(struct discovery *ret)
 {

@@ -49,7 +49,7 @@ static const struct {
     [DISCOVER_KUBEFLOW] =
         {find_kubeflow,
          {"PET_NNODES", "PET_NODE_RANK"},
-         .manual = "A pod in which Kubeflow would have torchrun started:\n.Ev PET_NNODES , "
+         .manual = "A pod in which Kubeflow expects torchrun to be started:\n.Ev PET_NNODES , "
                    "PET_NODE_RANK\nand\n.Ev PET_MASTER_ADDR ."},
     [DISCOVER_TF_CONFIG] = {find_tf_config,
                             {"TF_CONFIG"},

@@ -346,10 +346,10 @@ void check_torchrun(const struct patient *patient, struct finding *ret)
     if (told_s == 0 && !str_to_i64(set, 0, INT32_MAX, &wait_s))
         wait_s = ENV_SHUTDOWN_S;
     if (wait_s < grace_s && told_s > 0) {
-        finding_set(
-            ret, FINDING_UNKNOWN,
-            "pchrun tells torchrun to leave its workers %d s; before PyTorch 2.12 it leaves %d",
-            told_s, ENV_SHUTDOWN_S);
+        finding_set(ret, FINDING_UNKNOWN,
+                    "pchrun tells torchrun to give its workers %d s to end; before PyTorch 2.12 "
+                    "torchrun gives %d",
+                    told_s, ENV_SHUTDOWN_S);
         finding_advise(ret, "PyTorch 2.12, or let pchrun start the ranks: -n");
         return;
     }

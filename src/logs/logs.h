@@ -31,7 +31,7 @@ struct logs {
     int out; /* a copy of pchrun's standard output; -1: none */
     struct log_limit limit;
     struct dirlock dir;   /* logs.dir; its helper has checked the directory */
-    struct logs_run *run; /* the newest generation's, then older ones that still run; NULL: none */
+    struct logs_run *run; /* the newest generation, then older ones whose log process runs */
 };
 
 /* Set the public fields first. False: the directory cannot hold files. */

@@ -25,8 +25,8 @@ struct inbox {
 };
 
 /* Call before anything is started: finds the programs and reads the remembered notices. Set the
- * public fields first; without a `state_dir` they may wait, and no notices are remembered. False: a
- * program is missing or cannot be executed. */
+ * public fields first; without a `state_dir` this may come later, and no notices are remembered.
+ * False: a program is missing or cannot be executed. */
 MUST_CHECK bool inbox_init(struct inbox *inbox, const struct config *config, const char *state_dir,
                            struct err *err);
 /* Call after the training commands have started or have failed to start. The sources start soon

@@ -50,7 +50,8 @@ void oom_watch(struct oom *oom, pid_t pid)
 }
 
 /* Version 2 still lists a dead process in its group, and a group's counter includes the groups
- * below it. Version 1 does neither, so the counter of any group may include the death. */
+ * below it. Version 1 lists no dead process and does not count the groups below. So the counter of
+ * any group may include the death. */
 enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group)
 {
     struct cgroup_place place = {.is_v2 = true};

@@ -35,7 +35,7 @@ int proc_died_with(pid_t pid);
 bool proc_is_traced(pid_t pid);
 /* True for a descendant of ours that has not ended. */
 bool proc_is_descendant(pid_t pid);
-/* True if the process started with this name, or this "NAME=value", in its environment. */
+/* True if the environment with which the process started has this name, or this "NAME=value". */
 bool proc_has_env(pid_t pid, const char *what);
 /* The value of the variable at its start. False: not set, too long, or unknown. */
 MUST_CHECK bool proc_read_env(pid_t pid, const char *name, char *ret, size_t size);

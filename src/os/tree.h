@@ -38,8 +38,8 @@ struct tree {
  * escape; tell the user. */
 MUST_CHECK bool tree_adopt(struct err *err);
 
-/* True if these are all our children, including dead ones. Then every process of the tree is one of
- * them or their descendant. False: there are others, or it is unknown. */
+/* True if `known` are all our children, including dead ones. Then every process of the tree is one
+ * of them or their descendant. False: there are others, or it is unknown. */
 bool tree_has_only(const pid_t *known, size_t n);
 
 void tree_scan(struct tree *tree, const struct tree_job *job);

@@ -54,7 +54,7 @@ struct history {
  * damaged or belongs to another job. */
 MUST_CHECK bool history_read_commits(struct history *history, const char *path, struct err *err);
 /* The last step of the attempt before this one if it has completed the job: its report in the state
- * directory says so. 0: it has not, or that is unknown. */
+ * directory says so. 0: that attempt has not completed the job, or this is unknown. */
 uint64_t history_completed_step(const struct history *history, const char *dir);
 /* Reads a ranks file of any node into *saves; otherwise as above. */
 MUST_CHECK bool history_read_ranks(const struct history *history, const char *path,

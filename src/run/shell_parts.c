@@ -336,8 +336,9 @@ FREE(answer)
 FREE(drill)
 FREE(cluster)
 
-/* In the order of opening; freed in reverse. The commands need what comes before start_job(); the
- * rest would only delay them. The attempt is written when nothing but the network can still fail.
+/* In the order of opening; freed in reverse. The commands need the parts that come before
+ * start_job(). The parts after it would only delay their start. The attempt is written when nothing
+ * but the network can still fail.
  */
 static const struct part {
     bool (*open)(struct shell *shell, struct err *err);

@@ -6,8 +6,8 @@
  *
  * A failed write loses its bytes. The sink counts them and tries again a little later. After the
  * next good write, a line in the output names the missing bytes. In struct branch, the reader's
- * thread uses the reader's fields and the sink's thread the others. Nothing is freed: sinks live as
- * long as their process.
+ * thread uses the reader's fields, and the sink's thread uses the other fields. Nothing is freed:
+ * sinks live as long as their process.
  */
 #pragma once
 

@@ -61,7 +61,7 @@ MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state);
 /* Call after the process has ended or was killed: counts the bytes in its queues as lost. Bytes of
  * an unfinished write may be both written and counted. Bytes of an unfinished read, one chunk at
- * most, may be neither. */
+ * most, may be neither written nor counted. */
 void tee_count_left(struct tee_stream_state *states, size_t count);
 /* Copies the tail. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret);

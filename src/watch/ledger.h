@@ -20,7 +20,7 @@
 
 #define LEDGER_TOPICS_MAX 8
 #define LEDGER_LIVE_MAX   64
-/* News of each live event, and as many of vanished ones. */
+/* Room for news of each live event, and for as many vanished events. */
 #define LEDGER_NEWS_MAX (2 * LEDGER_LIVE_MAX)
 
 /* While a service is down, a proxy may answer that a path does not exist. So an event ends only

@@ -34,7 +34,8 @@ struct notice {
     char id[64];     /* "": the source has none */
     char text[96];   /* for people */
     int64_t left_ns; /* until the deadline, from the moment of reading; <= 0: it has passed */
-    /* NOTICE_TERMINATE: it has ended enough attempts, so it ends none: save before its deadline */
+    /* NOTICE_TERMINATE: it has ended enough attempts, and ends no further one: save before its
+     * deadline */
     bool is_repeated;
     bool is_guess; /* left_ns is only assumed, as in a drill of a platform that names no deadline */
 };

@@ -159,7 +159,8 @@ struct peer_status {
     uint8_t prepared; /* all saved, and the node's own record of it is on disk */
     uint8_t stepped;  /* a rank has finished a step in this generation */
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */
-    uint16_t done;    /* ranks that trained to the end; without ranks: 1, the commands did */
+    uint16_t
+        done; /* ranks that trained to the end; on a node without ranks 1 if its commands did */
     uint8_t
         all_wait; /* every saving rank waits in pch_saved, so it can be told to leave or to go on */
     uint8_t own_more;         /* own saves are still to be recorded, before or after `own_step` */

@@ -5,9 +5,9 @@
  * interpreter's lock. The signal is a real-time one that the process does not use; only the
  * supervisor sends it. A fork keeps the handler and the descriptor, so a data loader's worker shows
  * its stack, too; other children of multiprocessing get both from _children.py. A program that the
- * process starts has neither. The handler stays when the job is closed: the supervisor may just be
- * sending the signal. If a part fails, the process only shows no stacks. Needs the interpreter's
- * lock.
+ * process starts has neither the handler nor the descriptor. The handler stays when the job is
+ * closed: the supervisor may just be sending the signal. If a part fails, the process only shows no
+ * stacks. Needs the interpreter's lock.
  */
 #pragma once
 

@@ -38,7 +38,8 @@ static bool is_stuck(const struct peer *peer)
     return peer->status.watch.motion >= MOTION_ABSENT;
 }
 
-/* After a rank has given up, any rank that has not may be the one that it waited for. */
+/* A rank has given up its wait for another rank. That may be any of the ranks that have not given
+ * up. */
 static bool may_be_behind(const struct chief *chief, const struct peer *peer)
 {
     return chief->gen.hang.gave_up ? peer->status.watch.behind_rank >= 0 : is_stuck(peer);
@@ -255,8 +256,8 @@ static int64_t due_at(const struct chief *chief, int64_t *ret_patience)
     return moved_at + limit;
 }
 
-/* Ranks that train together stand at one step, whichever of them is stuck. Those that wait for it
- * will give up, and so show which one it is. */
+/* Ranks that train together stand at one step, whichever of them is stuck. The ranks that wait for
+ * the stuck rank will give up their wait. So the stuck rank is the one that does not give up. */
 static int64_t concludes_at(const struct chief *chief)
 {
     int64_t patience;

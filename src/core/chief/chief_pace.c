@@ -57,8 +57,8 @@ static void note_pace(const struct chief *chief, struct peer *peer, uint64_t bef
     peer->moved_at = chief->out->now;
 }
 
-/* The median of the last paces: a rank that pauses once makes two of them slow. Before two are
- * known, a step takes as long as the one that is under way has taken so far. */
+/* The median of the last paces: a rank that pauses once makes two of them slow. Before two paces
+ * are known, a step is assumed to take as long as the present step has taken so far. */
 static double time_of_a_step(const struct chief *chief, const struct peer *peer)
 {
     double known = (double)peer->step_ns;

@@ -46,7 +46,8 @@ bool chief_is_over(const struct chief *chief);
 /* The peer is neither lost nor gone for good. If it has no connection now and makes none, it will
  * count as lost. */
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
-/* `says` holds for the newest STATUS of every node. For promises, which do not trust the facts. */
+/* `says` holds for the newest STATUS of every node. Used by the checks of promises, which do not
+ * trust the facts. */
 bool chief_all_say(const struct chief *chief,
                    bool (*says)(const struct chief *chief, const struct peer *peer));
 /* NULL: no peer has this connection. */
@@ -129,7 +130,8 @@ void chief_reset_pace(struct peer *peer);
 int64_t chief_time_of_step(const struct chief *chief);
 /* The node's newest pace; 0: unknown. */
 double chief_steps_per_s(const struct peer *peer);
-/* Compares the steps of all nodes, if each has reported new ones since the last time. */
+/* Compares the steps of all nodes, if each node has reported new steps since the last comparison.
+ */
 void chief_look_at_lag(struct chief *chief);
 /* How long the ranks that are behind take to reach the furthest one. */
 int64_t chief_lag(const struct chief *chief);
@@ -150,7 +152,7 @@ int64_t chief_abort_at(const struct chief *chief);
 bool chief_hears_late_news(const struct chief *chief);
 /* When the notice leaves only the time to stop the processes; CLOCK_NEVER: no notice is live. */
 int64_t chief_time_is_up_at(const struct chief *chief);
-/* Computes the times of a live notice, if the known ones are old. */
+/* Computes the times of a live notice again if they were computed too long ago. */
 void chief_plan(struct chief *chief);
 /* The job trains through the time that the notice leaves. Either save.train_on says so, or the
  * notice came before the first step, with more than `grace` left: then nothing could be saved yet.

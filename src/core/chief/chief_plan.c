@@ -37,8 +37,8 @@ static int64_t slower(int64_t known, int64_t took)
     return took >= known ? took : known - (known - took) / 4;
 }
 
-/* How long the save of the open round took; 0: unknown. A time in which this supervisor did not run
- * is no measure, if there is another one. */
+/* How long the save of the open round took; 0: unknown. A measured time in which this supervisor
+ * did not run counts only if no other was measured. */
 static int64_t took_to_save(const struct chief *chief)
 {
     int64_t began = chief->gen.begun_at, took = chief->out->now - began;
@@ -150,9 +150,9 @@ bool chief_hears_late_news(const struct chief *chief)
 }
 
 /* How much longer the last step and the last save may take than they usually do, `step` and `save`.
- * A step may take half as long again, and the way of the ranks to each other a quarter. They are
- * rarely late together, so one spare time serves all. A single save does not show how saves vary:
- * the next may take twice as long. */
+ * A step may take half as long again; the way of the ranks to a common step may take a quarter
+ * longer. They are rarely late together, so one spare time serves all. A single save does not show
+ * how saves vary: the next may take twice as long. */
 static int64_t spare_for_last(const struct chief *chief, int64_t step, int64_t save)
 {
     int64_t lag = chief_lag(chief), late = step / 2 > lag / 4 ? step / 2 : lag / 4;
@@ -290,9 +290,9 @@ int64_t chief_ask_at(const struct chief *chief)
 
 /* --- a notice that came before the first step ---
  *
- * A deadline that leaves more than `grace`, or enough for a start and a save, is a plan, not an
- * end. The job starts and trains up to it. A notice that leaves less time ends a job that has
- * nothing to save yet. */
+ * A deadline that leaves more than `grace`, or enough time for a start and a save, is far. The job
+ * starts and trains up to it. A notice that leaves less time ends a job that has nothing to save
+ * yet. */
 
 int64_t chief_near_at(const struct chief *chief)
 {

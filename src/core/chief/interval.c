@@ -28,8 +28,8 @@ static int64_t root(int64_t number)
     return low;
 }
 
-/* Young's term is the root. Daly's others matter if a save takes a good part of the time between
- * two failures. */
+/* The square root is Young's term. Daly's further terms matter if a save takes a good part of the
+ * time between two failures. */
 static int64_t best_ms(int64_t save, int64_t between)
 {
     int64_t young = root(2 * save * between);

@@ -27,7 +27,7 @@ struct restart_failure {
     bool is_start;  /* it failed before it trained */
     bool has_ranks; /* processes had attached, so a commit was possible */
     bool has_commit;
-    const char *repeats; /* what will come back at each start; "": nothing is known to */
+    const char *repeats; /* a failure that will come back at each start; "": none is known */
 };
 
 /* True if the failure forbids a restart whatever budget remains; `text` then says why. */

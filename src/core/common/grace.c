@@ -97,7 +97,7 @@ static bool matters_more(const struct grace_notice *a, const struct grace_notice
     return a->deadline < b->deadline;
 }
 
-/* The notice that matters least; of equal ones the oldest. */
+/* The notice that matters least; the oldest of them if several matter equally little. */
 static struct grace_notice *least(struct grace *grace)
 {
     struct grace_notice *least = &grace->notices[0];

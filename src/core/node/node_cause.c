@@ -43,7 +43,8 @@ static bool completes(const struct node *node, const struct node_fault *fault)
 void node_record_fault(struct node *node, const struct node_fault *fault)
 {
     struct node_fault timed = *fault, *known = &node->gen.fault;
-    /* Our own signal ended it. So its failure is the one that it told before, and no crash. */
+    /* Our own signal ended it. So its failure is the one that it reported before, and not a crash.
+     */
     if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) {
         timed.kind = FAULT_EXIT;
         timed.code = timed.told_code;

@@ -79,7 +79,7 @@ static void add_hint(struct node_fault *fault)
         str_addf(fault->text, sizeof fault->text, "; pchrun sets RANK with -n COUNT only");
 }
 
-/* A reason that the process told us overrides the reason in its error file. */
+/* A reason that the process has sent overrides the reason in its error file. */
 static void add_death(const struct node *node, const struct death *death, struct node_fault *fault)
 {
     if (death->note[0])

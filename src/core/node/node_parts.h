@@ -13,7 +13,7 @@
 /* The time by which failures are ordered. A crash counts as a little earlier than it was seen. But
  * a process that told its failure gave the time, however it ended later. */
 int64_t node_counts_from(const struct node_fault *fault);
-/* The first failure counts. Failures that come from our own signals do not. */
+/* The first failure counts. A failure that comes from our own signals is not recorded. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
 /* Adds the reason that the process gave at `at` (0: unknown), with its code. "": it gave none. */
 void node_add_words(struct node_fault *fault, const char *reason, int64_t at, int code);

@@ -27,9 +27,9 @@ MUST_CHECK bool body_gce_stop_end(const char *since, const char *duration, int64
 /* True for the server's error (status 503) that means: no maintenance is known. */
 bool body_gce_says_none(const char *data, size_t len);
 
-/* Amazon EC2, below latest/meta-data: spot/instance-action, spot/termination-time (which both tell
- * of one event, with one key), events/recommendations/rebalance, events/maintenance/scheduled,
- * autoscaling/target-lifecycle-state. */
+/* Amazon EC2, below latest/meta-data: spot/instance-action, spot/termination-time (both announce
+ * the same event, with the same key), events/recommendations/rebalance,
+ * events/maintenance/scheduled, autoscaling/target-lifecycle-state. */
 body_fn body_aws_action, body_aws_termination, body_aws_rebalance, body_aws_scheduled,
     body_aws_lifecycle;
 

@@ -208,7 +208,7 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
                            : event->at_ns + seconds * NS_PER_S;
 }
 
-/* An effect of a wrong type may be the one that ends the pod. */
+/* An effect of a wrong JSON type may stand for the effect that ends the pod. */
 static const char *effect_of(const struct json *item, struct events *ret)
 {
     const struct json *value = json_find(item, "effect");
