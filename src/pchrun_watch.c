@@ -7,7 +7,7 @@
  */
 #include "base/fd.h"
 #include "base/log.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include <stdlib.h>
 

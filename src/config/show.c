@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See sources.h.
+ * See loadsteps.h.
  */
-#include "config/sources.h"
+#include "config/loadsteps.h"
 
 #include "base/str.h"
 #include "base/value.h"

@@ -4,7 +4,7 @@
  * adds the option's name to errors. Main thread.
  *
  * Sources are applied from the weakest to the strongest, each through origin_set(), so the last one
- * wins. Discovery (sources.h) and the preset (presets.h) come last, and only replace defaults.
+ * wins. Discovery (loadsteps.h) and the preset (presets.h) come last, and only replace defaults.
  */
 #pragma once
 

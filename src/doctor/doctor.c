@@ -41,7 +41,8 @@ enum { CHECKS = ARRAY_LEN(checks) };
 
 static struct patient patient;
 
-/* If the doctor dies, the child gets SIGTERM, so that it can end its program first (ask.c). */
+/* If the doctor dies, the child gets SIGTERM, so that it can end its program first (runprogram.c).
+ */
 static void run_check(const void *arg, int answer)
 {
     const struct doctor_check *check = arg;

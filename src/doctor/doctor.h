@@ -31,7 +31,7 @@ enum finding_verdict {
     FINDING_BAD,     /* something will go wrong */
     FINDING__COUNT
 };
-extern const char *const finding_names[FINDING__COUNT]; /* "ok"; in sources.c */
+extern const char *const finding_names[FINDING__COUNT]; /* "ok"; in sourcecheck.c */
 
 /* Goes through a pipe as bytes: no pointers, and less than PIPE_BUF. */
 struct finding {
@@ -73,15 +73,15 @@ int64_t patient_need(int64_t save_ns, int64_t grace_ns);
 /* job.c: the command, its parent processes, and the time that a notice leaves. */
 check_fn check_command, check_programs, check_attach, check_pid1, check_batch, check_pipeline,
     check_timeout, check_grace, check_torchrun;
-/* slurm.c: the time that Slurm leaves, and what it does with the exit code. */
+/* slurmcheck.c: the time that Slurm leaves, and what it does with the exit code. */
 check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, what the system allows, and the other nodes. */
 check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, check_key,
     check_cgroup, check_files, check_core, check_nodes, check_peers;
-/* sources.c */
+/* sourcecheck.c */
 check_fn check_sources;
 
-/* --- ask.c: runs a program and reads what it prints --- */
+/* --- runprogram.c: runs a program and reads what it prints --- */
 
 /* Looks for `argv` in PATH. Stores the output in `text`, cut to `size` and ended by NUL. The
  * program may be missing, hang, print without end, or leave other processes behind; in each case

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job: the state of libpch: the one struct pch of a process, shared by pch.c and loop.c (the calls
- * of the program) and line.c (the connection).
+ * job: the state of libpch: the one struct pch of a process, shared by pch.c and stepcalls.c (the
+ * calls of the program) and line.c (the connection).
  *
  * Forks: a forked child is not attached. The kernel zeroes struct live in every forked child, so
  * each call in the child finds LIVE_OFF and does nothing. After the C library's fork(2) the child's

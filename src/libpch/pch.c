@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pch: the calls (include/pch.h) that open, close and query the job. Steps and saves are in loop.c,
- * the connection in line.c.
+ * pch: the calls (include/pch.h) that open, close and query the job. Steps and saves are in
+ * stepcalls.c, the connection in line.c.
  *
  * There is one static struct pch, so no call can get an invalid job. It owns the memory of struct
  * live, which stays until the process ends, and the state of line.c. Nothing here ends the host

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 #include "json/writer.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include <inttypes.h>
 #include <stdio.h>

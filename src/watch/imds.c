@@ -9,7 +9,7 @@
  */
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include <stdio.h>
 #include <string.h>

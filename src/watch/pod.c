@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "watch/answers/body.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 #include "json/json.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include "folder.h"
 

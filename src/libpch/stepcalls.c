@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop: the functions of include/pch.h that a training loop calls at steps, at saves and at its
- * end: pch_step, pch_saved, pch_error, pch_done and others.
+ * stepcalls: the functions of include/pch.h that a training loop calls at steps, at saves and at
+ * its end: pch_step, pch_saved, pch_error, pch_done and others.
  *
  * Owns nothing; the state is in the job (job.h). Nothing here ends the program: when the supervisor
  * has died, a waiting call returns PCH_EXIT.

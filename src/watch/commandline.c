@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See watch.h.
+ * See watchrun.h.
  */
 #include "base/str.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 static const struct source *const sources[] = {
     &source_gce,   &source_aws,  &source_azure,      &source_alibaba, &source_tencent,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See watch.h.
+ * See watchrun.h.
  */
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include "base/fd.h"
 #include "base/log.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watch: one run of pchrun-watch: a source, its live events, and standard output.
+ * watchrun: one run of pchrun-watch: a source, its live events, and standard output.
  *
- * A source has a file of its own and one entry in the table of options.c. Its `start` sends the
+ * A source has a file of its own and one entry in the table of commandline.c. Its `start` sends the
  * first request and sets up timers, requests or a descriptor. Its answers go to watch_tell().
  * Failures go to watch_failed() and change nothing. A process has one watch, so a source's state is
  * static in its file.
@@ -44,7 +44,7 @@ struct watch_options {
     bool is_check;
 };
 
-/* options.c: the options; the shells' completions are made from them, too. */
+/* commandline.c: the options; the shells' completions are made from them, too. */
 extern const struct args watch_args;
 /* Reads the command line, which ends with NULL. `out` gets the text of --help and the like. */
 MUST_CHECK enum args_end watch_options_read(char **argv, FILE *out, struct watch_options *ret,

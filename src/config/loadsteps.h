@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sources: the steps of config_load() outside load.c: the nodes and the checks of several options
- * (cluster.c), and the printed texts (show.c). Their errors name the place of the fault. Main
+ * loadsteps: the steps of config_load() outside load.c: the nodes and the checks of several options
+ * (nodeoptions.c), and the printed texts (show.c). Their errors name the place of the fault. Main
  * thread.
  */
 #pragma once

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slurm: the end of the job's time, from --end-time, else SLURM_JOB_END_TIME, else squeue. The time
- * limit may change, so squeue runs again shortly before the notice, then every `interval`. It does
- * not run earlier, because all nodes of a job would run it. No notice comes earlier: every job has
- * an end, and a distant end changes nothing.
+ * squeue: the source slurm, which announces the end of the job's time, from --end-time, else
+ * SLURM_JOB_END_TIME, else squeue. The time limit may change, so squeue runs again shortly before
+ * the notice, then every `interval`. It does not run earlier, because all nodes of a job would run
+ * it. No notice comes earlier: every job has an end, and a distant end changes nothing.
  */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/watch.h"
+#include "watch/watchrun.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,7 +186,7 @@ static void become_squeue(const char *job, int out, pid_t parent)
 }
 
 /* squeue is killed when pchrun-watch ends, and by SIGALRM at its time limit. The kernel reaps it
- * (watch.c), so its exit status is unknown and only its output counts. */
+ * (watchrun.c), so its exit status is unknown and only its output counts. */
 static bool start_squeue(struct err *err)
 {
     int ends[2];

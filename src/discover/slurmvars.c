@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slurm: the variables of a task that srun starts.
+ * slurmvars: the variables of a task that srun starts.
  *
  * One task is one node, so "srun pchrun" works with one task per host and with several. In a batch
  * script without srun, pchrun is alone, whatever the allocation: only srun would start a second

@@ -28,7 +28,7 @@ static bool is_got(const char *hosts)
     return got.n == n && strlen(got.first) == first && strncmp(got.first, hosts, first) == 0;
 }
 
-Test(slurm_hosts, as_slurm_expands_them)
+Test(slurmvars, as_slurm_expands_them)
 {
     static const struct {
         const char *list, *hosts;
@@ -65,7 +65,7 @@ Test(slurm_hosts, as_slurm_expands_them)
 }
 
 /* Texts that are no list, each with the words of its error. */
-Test(slurm_hosts, what_is_no_list)
+Test(slurmvars, what_is_no_list)
 {
     static const struct {
         const char *list, *words;
@@ -104,13 +104,13 @@ Test(slurm_hosts, what_is_no_list)
     }
 }
 
-Test(slurm_hosts, as_many_as_are_allowed)
+Test(slurmvars, as_many_as_are_allowed)
 {
     struct err err = {0};
     cr_expect(is_read("n[0001-4096]", &err) && got.n == DISCOVER_NODES_MAX, "%s", err.text);
 }
 
-Test(slurm_hosts, a_name_that_is_too_long)
+Test(slurmvars, a_name_that_is_too_long)
 {
     char list[2 * HOSTLIST_NAME_MAX];
     struct err err = {0};
@@ -169,7 +169,7 @@ static void add_name(void)
         }
 }
 
-Test(slurm_hosts, what_was_made_from_hosts_stands_for_them)
+Test(slurmvars, what_was_made_from_hosts_stands_for_them)
 {
     srand(7);
     for (int round = 0; round < 2000; round++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See sources.h: the discovery of the nodes, and the checks of options that must fit together.
+ * See loadsteps.h: the discovery of the nodes, and the checks of options that must fit together.
  */
-#include "config/sources.h"
+#include "config/loadsteps.h"
 
 #include "base/address.h"
 #include "base/str.h"
