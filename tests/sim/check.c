@@ -315,13 +315,15 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         fail(w, "node %d: the gate of round %u still stands", p->node, p->served_tag);
 }
 
-/* A preempted node 0 stays before the start as long as it has time, and tells the nodes that join.
- * A node that does not find node 0 ends with an error, and is not started again. */
+/* A node 0 that is preempted before the start stays as long as a reconnect may take, and tells the
+ * nodes that join. A node that does not find node 0 ends with an error, and is not started again.
+ */
 void check_begin(struct world *w, int node)
 {
     const struct host *chief = &w->hosts[0];
+    int64_t stays = clock_min(w->s.least_grace / 2, SIM_BACK_NS);
     if (chief->has_exited && chief->outcome == OUTCOME_PREEMPTED && !w->s.has_loss &&
-        !w->s.has_third_term && chief->exit_at < w->first_notice_at + w->s.least_grace / 2)
+        chief->exit_at < w->first_notice_at + stays)
         fail(w, "node 0 has left before node %d, which could have been told of the notice", node);
 }
 
@@ -492,6 +494,17 @@ void check_horizon(struct world *w)
                  (long long)((w->now - w->moved_at) / S));
 }
 
+/* Before the start nothing is saved, so no missing node keeps node 0 until the deadline. */
+static void check_unstarted(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    int64_t limit = SIM_BACK_NS + 4 * S + 8 * w->s.delay_max + standstill(w);
+    if (chief->outcome == OUTCOME_PREEMPTED && !chief->is_started && !w->s.has_loss &&
+        w->now > chief->stopped_at + limit)
+        fail(w, "node 0 leaves %lld s after it knew that nothing starts",
+             (long long)((w->now - chief->stopped_at) / S));
+}
+
 /* Promises 5 and 6, at the exit of one supervisor. */
 void check_exit(struct world *w, int node)
 {
@@ -507,8 +520,10 @@ void check_exit(struct world *w, int node)
         check_alone(w);
     check_no_success(w, node);
     check_no_return(w, node);
-    if (node == 0)
+    if (node == 0) {
         check_count(w);
+        check_unstarted(w);
+    }
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
         for (int i = 0; i < w->nall; i++)

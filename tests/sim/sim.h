@@ -25,6 +25,7 @@
 #define SIM_STAND_NS (60 * NS_PER_S)
 #define SIM_EVAL_NS  (90 * NS_PER_S)
 #define SIM_END_NS   (40 * NS_PER_S) /* for the end, when every rank is done */
+#define SIM_BACK_NS  (2 * NS_PER_S)  /* for a closed connection to come back */
 /* Longer than any schedule. */
 #define SIM_FOR_EVER_NS (3600 * NS_PER_S)
 #define SIM_FACTOR      2

@@ -68,6 +68,53 @@ Test(core_nodes, a_notice_before_the_join_of_the_last_node)
     assert_said(&walks[0], "preempted: the notice came before the start");
 }
 
+/* Nothing was started, so nothing is saved. The deadline may be a guess: a container is killed
+ * after ten seconds. Then node 0's exit code would be lost. */
+Test(core_nodes, a_missing_node_keeps_no_node_until_the_deadline)
+{
+    for (int node = 0; node < WALK_NODES; node++) {
+        begin_apart(false);
+        int64_t at = now;
+        terminated(&walks[node]);
+        while (!strstr(walks[node].acts, "exit")) {
+            wake(&walks[node]);
+            steps_are_read(&walks[node]);
+        }
+        assert_did(&walks[node], "exit 42 preempted");
+        cr_assert_leq(now, at + 2 * S);
+    }
+}
+
+/* A program that is not pchrun may listen at node 0's address. */
+Test(core_nodes, a_connection_without_an_answer_keeps_no_node_until_the_deadline)
+{
+    begin_apart(false);
+    int64_t at = now;
+    line_opens();
+    lose_letters();
+    terminated(&walks[1]);
+    while (!strstr(walks[1].acts, "exit"))
+        wake(&walks[1]);
+    assert_did(&walks[1], "exit 42 preempted");
+    cr_assert_leq(now, at + 2 * S);
+}
+
+/* A node that is just starting tries to connect once a second. */
+Test(core_nodes, a_node_that_joins_right_after_the_notice_is_told)
+{
+    begin_apart(false);
+    terminated(&walks[0]);
+    assert_said(&walks[0],
+                "node 1 is missing; node 0 tells it of the notice if it joins within 2 s");
+    passes(&walks[0], 1900 * MS);
+    line_opens();
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        assert_said(&walks[i], "the notice came before the start: nothing was started");
+        assert_did(&walks[i], "exit 42 preempted");
+    }
+}
+
 /* Slurm's ten minutes are live from the first second of a job with a short limit. */
 Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
 {

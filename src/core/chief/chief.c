@@ -208,16 +208,17 @@ void chief_event(struct chief *chief, const struct event *event)
 
 /* --- all decisions --- */
 
-/* A job that is preempted before its start begins again later. A node that has not joined does not
- * know of the notice: its join would end as an error. So node 0 waits for such nodes as long as the
- * notice permits, even if the notice is withdrawn. If a node cannot start, node 0 waits for such
- * nodes for a while, unless it is told to end. CLOCK_NEVER: no wait. */
+/* A job that is preempted before its start begins again later. A node that is just joining does not
+ * know of the notice: without node 0 it would wait for the join, and end with an error. So node 0
+ * stays as long as a reconnect may take, even if the notice is withdrawn. It stays no longer: the
+ * deadline may be a guess, and nothing is left to save. If a node cannot start, node 0 stays for a
+ * while, unless it is told to end. CLOCK_NEVER: it does not stay. */
 static int64_t tells_until(const struct chief *chief)
 {
     bool has_failed = chief->order.outcome == OUTCOME_NOT_STARTED;
-    bool must_end = has_failed ? chief->notice.is_live || any_is(chief, FACT_INTERRUPTED)
-                               : chief->notice.hurry >= (uint32_t)HURRY_STOP;
-    if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until || must_end)
+    bool is_told = chief->notice.is_live || any_is(chief, FACT_INTERRUPTED);
+    if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
+        (has_failed && is_told))
         return CLOCK_NEVER;
     for (int i = 0; i < chief->params->nnodes; i++)
         if (!peer_is(&chief->peers[i], FACT_GONE) && !peer_is(&chief->peers[i], FACT_LOST))

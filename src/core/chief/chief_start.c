@@ -130,17 +130,19 @@ static void end_unjoined(struct chief *chief)
 
 static void end_preempted(struct chief *chief)
 {
-    char missing[96];
+    char missing[96], within[32];
     int n = chief->params->nnodes - chief->count[FACT_JOINED];
+    chief->tell_until =
+        clock_min(chief_abort_at(chief), chief->out->now + chief->params->reconnect_ns);
     if (n > 0) {
         chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-        out_log(
-            chief->out, LOG_NOTICE, "join",
-            "node%s %s %s missing; node 0 passes the notice on when %s, and waits until shortly "
-            "before the deadline",
-            n == 1 ? "" : "s", missing, n == 1 ? "is" : "are", n == 1 ? "it joins" : "they join");
+        str_about(chief->tell_until - chief->out->now, within, sizeof within);
+        out_log(chief->out, LOG_NOTICE, "join",
+                n == 1 ? "node %s is missing; node 0 tells it of the notice if it joins within %s"
+                       : "nodes %s are missing; node 0 tells them of the notice if they join "
+                         "within %s",
+                missing, within);
     }
-    chief->tell_until = clock_min(chief_abort_at(chief), chief_join_until(chief));
     chief_stop(chief, OUTCOME_PREEMPTED, 0,
                "the notice came before the start: nothing was started");
 }

@@ -227,6 +227,5 @@ struct chief {
     bool has_committed;     /* in this attempt */
     bool has_stepped;       /* a rank has finished a step in this attempt */
     struct restart restart; /* the restarts that remain */
-    int64_t tell_until; /* until when node 0 tells late nodes that the job ended before its start;
-                         * 0: it did not */
+    int64_t tell_until;     /* until when node 0 tells nodes that join late of the end; 0: not so */
 };

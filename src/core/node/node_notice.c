@@ -158,8 +158,6 @@ static int64_t leave_unjoined_at(const struct node *node)
         return CLOCK_NEVER;
     int64_t deadline = grace_deadline(g);
     int64_t latest = deadline - grace_margin(deadline - g->at);
-    if (node->uplink.conn != CONN_NONE)
-        return latest;
     int64_t told = g->at + node->params->reconnect_ns;
     bool is_plan = own_near_at(node) > told && g->hurry == HURRY_NONE;
     return clock_min(latest, is_plan ? own_near_at(node) : told);
