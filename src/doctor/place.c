@@ -229,6 +229,22 @@ void check_nodes(const struct patient *patient, struct finding *ret)
     }
 }
 
+/* The other nodes look up only node 0's name: check_peers() does that there. */
+void check_names(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    char unknown[sizeof ret->seen];
+    if (config->cluster.node_rank != 0 ||
+        !nodenames_check(config, REACH_WAIT_NS, unknown, sizeof unknown))
+        return;
+    if (unknown[0]) {
+        finding_set(ret, FINDING_WARN, "%s", unknown);
+        finding_advise(ret, NODENAMES_ADVICE);
+    } else {
+        finding_set(ret, FINDING_OK, "this machine knows those of the other nodes");
+    }
+}
+
 void check_peers(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;

@@ -156,13 +156,15 @@ static void cluster_find_place(struct cluster *cluster, const struct config *con
                  place->text);
 }
 
-static void say_place(const struct cluster *cluster, const struct address *bind, int others)
+static void say_place(const struct cluster *cluster, const struct config *config,
+                      const struct address *bind)
 {
     struct netaddr_list list;
     bool is_name = !netaddr_numeric(bind, &list);
-    log_info("join", "waiting for %d other node%s at %s, port %d%s%s", others,
-             others == 1 ? "" : "s", bind->host, bind->port, is_name ? ": listening on " : "",
-             is_name ? cluster->place.text : "");
+    char others[512];
+    nodenames_list(config, others, sizeof others);
+    log_info("join", "waiting for %s at %s, port %d%s%s", others, bind->host, bind->port,
+             is_name ? ": listening on " : "", is_name ? cluster->place.text : "");
     if (cluster->place.hidden[0])
         log_warn("join", "%s: " CLUSTER_HIDDEN_ADVICE, cluster->place.hidden);
 }
@@ -204,7 +206,8 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     if (!peers_listen(cluster->peers, &bind, err))
         return false;
     cluster_find_place(cluster, config, &bind);
-    say_place(cluster, &bind, config->cluster.nnodes - 1);
+    say_place(cluster, config, &bind);
+    nodenames_look_up(&cluster->names, config, loop);
     return true;
 }
 
@@ -258,6 +261,7 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct cluster_
 
 void cluster_free(struct cluster *cluster)
 {
+    nodenames_free(&cluster->names);
     peers_free(cluster->peers);
     tls_free(cluster->tls);
     *cluster = (struct cluster){0};
@@ -265,6 +269,7 @@ void cluster_free(struct cluster *cluster)
 
 void cluster_finish(struct cluster *cluster)
 {
+    nodenames_free(&cluster->names);
     if (cluster->peers)
         peers_finish(cluster->peers);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "loop/loop.h"
+#include "peers/nodenames.h"
 #include "peers/peers.h"
 
 /* The longest time that a node's connection may stay closed. */
@@ -33,6 +34,7 @@ struct cluster {
     struct tls *tls;            /* NULL: no key */
     struct address chief;       /* where the other nodes find node 0 */
     struct cluster_place place; /* on node 0 */
+    struct nodenames names;     /* on node 0: being looked up */
     int64_t began_at;           /* CLOCK_NEVER: this node had a connection to node 0 */
     bool has_said_why;          /* reasons that were logged since the last connection */
     /* Set by the owner of the struct. Called for LOOK and RANKS messages: they serve pchctl, and

@@ -4,11 +4,12 @@
 import os
 import re
 import shutil
+import signal
 
 import pytest
 
 from checkup import INIT, IN_NAMESPACE, cannot_enter_a_namespace, doctor, trained, verdicts
-from harness import needs_namespace
+from harness import PREEMPTED, needs_namespace, wait_until
 from metadata import Aws, Gce
 from nodes import free_port
 
@@ -109,6 +110,25 @@ def test_the_way_to_node_0(world):
     assert found["key"][0] == "warn"
 
 
+def test_the_names_of_the_other_nodes(world):
+    """A misspelt name of node 1: the doctor said ok on node 0, and the job waited for that node without a word."""
+    nodes = ["--cluster-nodes", f"127.0.0.1:{free_port()},no-such-host.invalid,localhost", "--cluster-insecure"]
+    found = doctor(world, *nodes, "--node-rank", "0")
+    verdict, text, advice = found["names"]
+    assert verdict == "warn" and re.match("node 1: cannot look up 'no-such-host.invalid': ", text) and "node 2" not in text
+    assert "check its entry in cluster.nodes" in advice and found["peers"][0] == "ok"
+    assert "names" not in doctor(world, *nodes, "--node-rank", "2")
+    assert "names" not in doctor(world, *NODES, "--node-rank", "0")
+    assert doctor(world, "--cluster-nodes", f"127.0.0.1:{free_port()},localhost", "--cluster-insecure", "--node-rank",
+                  "0")["names"] == ("ok", "this machine knows those of the other nodes", "")
+    job = world.launch(*nodes, "--node-rank", "0", "--grace", "1s", "--", "true")
+    wait_until(lambda: "; node 0 does not need its address" in job.err, "the look-up to fail")
+    assert re.search(r"join: waiting for nodes 1 \(no-such-host\.invalid\), 2 \(localhost\) at 127\.0\.0\.1, port", job.err)
+    assert "join: node 1: cannot look up 'no-such-host.invalid': " in job.err and "node 2:" not in job.err
+    job.send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+
+
 def test_an_address_that_node_0_does_not_have(world):
     peers = doctor(world, "--cluster-nodes", "192.0.2.7,192.0.2.8", "--cluster-insecure", "--node-rank", "0",
                    wanted=1)["peers"]
@@ -129,7 +149,7 @@ def test_the_own_name_of_node_0_is_loopback(world, other, is_hidden):
     assert ("/etc/hosts" in advice and "cluster.bind" in advice) == is_hidden
     job = world.start(*before, world.pchrun, *options, "--cluster-join-timeout", "300ms", "--", "true")
     assert job.finish() == 125
-    assert re.search(r"waiting for 1 other node at n0, port \d+: listening on 127\.0\.1\.1:\d+\n", job.err)
+    assert re.search(r"waiting for node 1 \(n1\) at n0, port \d+: listening on 127\.0\.1\.1:\d+\n", job.err)
     assert ("here n0 is 127.0.1.1:" in job.err) == is_hidden
 
 

@@ -334,7 +334,7 @@ def test_a_low_limit_on_descriptors_on_node_0(world):
     job = world.launch("--cluster-nodes", "127.0.0.1,127.0.0.2", "--cluster-port", free_port(),
                        "--node-rank", "0", "--cluster-join-timeout", "10s", "--grace", "1s", "--",
                        "true", preexec_fn=low_limit(11))
-    wait_until(lambda: "waiting for 1 other node" in job.err, "it to listen")
+    wait_until(lambda: "waiting for node 1 (127.0.0.2)" in job.err, "it to listen")
     port = re.search(r"port (\d+)", job.err)[1]
     with socket.create_connection(("127.0.0.1", int(port))), \
             socket.create_connection(("127.0.0.1", int(port))):

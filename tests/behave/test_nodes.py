@@ -64,7 +64,7 @@ def test_every_node_knows_its_place(world, nodes):
 
 
 @pytest.mark.parametrize("missing, said", [
-    (1, "1 of 3 nodes did not join within 1s: node 1"),
+    (1, "1 of 3 nodes did not join within 1s: node 1 (127.0.0.2:"),
     (0, "could not join the job: cannot connect to 127.0.0.1:")])
 def test_a_node_that_never_comes_is_named(world, nodes, missing, said):
     """A job that waits for ever for a broken host costs all the others."""
@@ -154,7 +154,7 @@ def test_two_nodes_with_rank_0(world, nodes, where):
     two = nodes(2, "--checkpoint-lock-wait", "2s")
     state = ["--state-dir", world.root / "state"]
     two.start(0, options=state)
-    two.say(0, "join: waiting for 1 other node")
+    two.say(0, "join: waiting for node 1 (127.0.0.2:")
     twin = two.launch(0, "true", options=state if where == "directory" else ["--report", "none"])
     who = f"{HOST}, pid {twin.pid}, 127.0.0."
     two.say(0, f"refused: {who}")
@@ -228,7 +228,7 @@ def test_no_node_waits_for_a_missing_one_until_the_deadline(nodes, rank, grace):
     two.say(rank, " end: ")
     assert time.monotonic() - begin < 2 + SLACK
     assert two.finish() == PREEMPTED
-    told = "node 1 is missing; node 0 tells it of the notice if it joins within"
+    told = f"node 1 (127.0.0.2:{two.port}) is missing; node 0 tells it of the notice if it joins within"
     assert (told in two.jobs[rank].err) == (rank == 0)
 
 
@@ -251,7 +251,9 @@ def test_who_is_missing_is_said_again(world, nodes):
     hasty = world.shim("clock", SHIM_HASTE="5")  # the first line that has node 2 comes after 10 s, or after 30 s
     for rank in (2, 0):
         five.jobs[rank] = five.launch(rank, world.actor, env=hasty)
-    five.say(0, "still waiting for nodes 1, 3-4 of 5 (cluster.join_timeout in 59m")
+    port = five.port
+    five.say(0, f"still waiting for nodes 1 (127.0.0.2:{port}), 3 (127.0.0.4:{port}), 4 (127.0.0.5:{port}) of 5, ")
+    five.say(0, "so far (cluster.join_timeout in 59m")
     five.jobs[0].send(TERM)
     assert five.finish() == PREEMPTED
 
@@ -262,7 +264,7 @@ def test_one_line_says_that_all_have_joined(nodes):
     three.start_all()
     assert three.finish() == 0
     said = [line for line in three.jobs[0].err_lines if " join: " in line]
-    assert len(said) == 2 and "waiting for 2 other nodes" in said[0]
+    assert len(said) == 2 and "waiting for nodes 1 (127.0.0.2:" in said[0]
     assert re.search(r"all 3 nodes are there after [0-9]+m?s: starting$", said[1])
 
 

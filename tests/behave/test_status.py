@@ -100,7 +100,7 @@ def test_a_node_that_does_not_answer(world, ctl):  # noqa: F811
 def test_who_is_not_there_is_not_waited_for(world, ctl):  # noqa: F811
     job = Nodes(world, 2)
     job.start(0, "wait")
-    job.say(0, "waiting for 1 other node")
+    job.say(0, "waiting for node 1 (127.0.0.2:")
     wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")), "the socket of pchctl")
     told = ctl.status()
     assert [n["ranks_unknown_why"] for n in told["nodes"]] == [None, "it has no connection to node 0"]

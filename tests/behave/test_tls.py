@@ -229,7 +229,7 @@ def test_the_last_line_names_what_was_wrong(world, nodes, wrong):
             "job": 'it belongs to job "run8", this is job "pchrun"',
             "plain job": 'belongs to job "run8"; node 0 to "pchrun"'}[wrong]
     last = two.jobs[0].err_lines[-1]
-    assert re.search(rf"1 of 2 nodes did not join within 3s: node 1; last refused: .*127\.0\.0\.1:\d+.*{came}", last)
+    assert re.search(rf"1 of 2 nodes did not join within 3s: node 1 \(127.*\); last refused: .*127\.0\.0\.1:\d+.*{came}", last)
 
 
 def talk_to(port, data):
@@ -358,8 +358,8 @@ def test_what_was_recorded(world, far):
     port = int(re.search(r"127\.0\.0\.1, port (\d+)", two.jobs[0].err)[1])
     for data in (member, chief, member[:-1], member[:700]):
         talk_to(port, data + bytes(1000))
-    assert "all 2 nodes are there" in two.jobs[0].err
-    assert "node 1" not in two.jobs[0].err and "rank" not in two.jobs[0].err
+    said = two.jobs[0].err.split("all 2 nodes are there")[1]
+    assert "node 1" not in said and "rank" not in said
     world.let_end(two)
 
 

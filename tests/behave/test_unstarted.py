@@ -58,7 +58,7 @@ def test_a_record_is_damaged(unstarted, first, failed):
     two = unstarted(2)
     two.damage(failed)
     two.begin(first)
-    two.say(first, CANNOT if first == failed else ("waiting for 1 other node" if first == 0 else "waiting for node 0"))
+    two.say(first, CANNOT if first == failed else f"waiting for node {1 - first}")
     two.begin(1 - first)
     two.end(failed, "cannot read the record of earlier attempts")
 

@@ -115,6 +115,82 @@ Test(core_nodes, a_node_that_joins_right_after_the_notice_is_told)
     }
 }
 
+/* A node alone, whose other nodes are missing. */
+static struct walk *begin_waiting(int node, int nnodes, char *const *names)
+{
+    struct core_params p = params_of(node, nnodes, 1);
+    p.names = names;
+    p.join_timeout_ns = 600 * NS_PER_S;
+    return walk_begin(&p);
+}
+
+/* This much time passes, and the node runs all the time. */
+static void waits(struct walk *w, int64_t time)
+{
+    w->log[0] = '\0';
+    for (int64_t until = now + time; now < until;) {
+        w->acts[0] = '\0';
+        wake(w);
+        steps_are_read(w);
+    }
+}
+
+/* A rank alone does not tell a user on which machine to look. */
+Test(core_nodes, a_missing_node_is_named)
+{
+    static char *const names[] = {"hosta:41000", "hostb:41000", NULL};
+    struct walk *w = begin_waiting(0, 2, names);
+    waits(w, 10 * S);
+    assert_said(w, "still waiting for node 1 (hostb:41000) of 2, 10 s so far "
+                   "(cluster.join_timeout in 9m)");
+    waits(w, 20 * S);
+    assert_said(w, "of 2, 30 s so far");
+    waits(w, 570 * S);
+    assert_said(w, "1 of 2 nodes did not join within 10m: node 1 (hostb:41000)");
+}
+
+/* Long names, or a thousand of them, leave room for the rest of the line. */
+Test(core_nodes, many_missing_nodes_are_counted_up)
+{
+    static char *names[1001];
+    static char long_name[200];
+    for (int i = 0; i < 1000; i++)
+        names[i] = "host";
+    struct walk *w = begin_waiting(0, 1000, names);
+    waits(w, 10 * S);
+    assert_said(w, "still waiting for nodes 1-999 of 1000, 10 s so far");
+    memset(long_name, 'n', sizeof long_name - 1);
+    for (int i = 0; i < 5; i++)
+        names[i] = long_name;
+    w = begin_waiting(0, 5, names);
+    waits(w, 10 * S);
+    assert_said(w, "still waiting for nodes 1-4 of 5, 10 s so far");
+    w = begin_waiting(0, 3, NULL);
+    waits(w, 10 * S);
+    assert_said(w, "still waiting for nodes 1-2 of 3, 10 s so far");
+}
+
+/* Its first line may be ten minutes old, and the reason another one by now. */
+Test(core_nodes, a_node_says_again_that_node_0_is_missing)
+{
+    struct walk *w = begin_waiting(1, 2, NULL);
+    struct event down = {.type = EV_PEER_DOWN,
+                         .peer = {.conn = CONN_CHIEF, .why = "cannot look up 'hosta'"}};
+    feed(w, down);
+    waits(w, 10 * S);
+    assert_said(w, "still waiting for node 0, 10 s so far (cluster.join_timeout in 9m): "
+                   "cannot look up 'hosta'");
+    feed(w, (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    waits(w, 20 * S);
+    assert_said(w,
+                "still waiting for node 0, 30 s so far (cluster.join_timeout in 9m): its address "
+                "was reached, but nothing there has accepted this node yet");
+    waits(w, 39 * S);
+    assert_not_said(w, "still waiting");
+    waits(w, 1 * S);
+    assert_said(w, "still waiting for node 0, 70 s so far");
+}
+
 /* Slurm's ten minutes are live from the first second of a job with a short limit. */
 Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
 {

@@ -24,7 +24,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->peers = peers;
     chief->order.commit_step = params->resume_step;
     chief->order_seq = 1;
-    chief->next_loss_at = chief->next_word_at = CLOCK_NEVER;
+    chief->next_loss_at = chief->join.at = CLOCK_NEVER;
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
@@ -189,8 +189,7 @@ void chief_event(struct chief *chief, const struct event *event)
     switch (event->type) {
     case EV_START:
         chief->started_at = chief->out->now;
-        chief->word_gap = CHIEF_FIRST_WORD_NS;
-        chief->next_word_at = chief->out->now + chief->word_gap;
+        reminder_begin(&chief->join, chief->out->now);
         break;
     case EV_PEER_DOWN:
         on_down(chief, event);
@@ -401,7 +400,7 @@ int64_t chief_wake_at(const struct chief *chief)
     } deadlines[] = {
         {JOINING | RUNNING | RESTARTING | STOPPING, chief->next_loss_at},
         {JOINING, chief_join_until(chief)},
-        {JOINING, chief->next_word_at},
+        {JOINING, chief->join.at},
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
         {JOINING | RUNNING, chief_fault_counts_at(chief)},
         {RUNNING, chief_unattached_at(chief)},

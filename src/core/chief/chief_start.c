@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-/* The log names the missing nodes again, each time after twice the pause, up to this pause. */
-#define LAST_WORD_GAP_NS (300 * NS_PER_S)
+/* Room for the names of about four missing nodes. */
+enum { MISSING_SIZE = 160 };
 /* How often the steps are read until a rank has finished its first one. */
 #define PARTS_GAP_NS (NS_PER_S / 2)
 /* As long as a node 0 that cannot start (peers/brief.h). */
@@ -23,21 +23,40 @@ int64_t chief_join_until(const struct chief *chief)
     return chief->started_at + chief->params->join_timeout_ns;
 }
 
+/* "1 (hostb), 3 (hostd)": the missing nodes with their names. False: the names are unknown, or
+ * there is no room for them. */
+static bool name_missing(const struct chief *chief, char *text, size_t size)
+{
+    const struct core_params *p = chief->params;
+    text[0] = '\0';
+    for (int i = 0; p->names && i < p->nnodes; i++)
+        if (!peer_is(&chief->peers[i], FACT_JOINED) &&
+            !str_addf(text, size, "%s%d (%s)", text[0] ? ", " : "", i, p->names[i]))
+            return false;
+    return p->names;
+}
+
+/* The names if they fit; else "1, 3-70", as much as fits. Returns how many nodes are missing. */
+static int list_missing(const struct chief *chief, char *text, size_t size)
+{
+    if (!name_missing(chief, text, size))
+        chief_list_without(chief, FACT_JOINED, text, size);
+    return chief->params->nnodes - chief->count[FACT_JOINED];
+}
+
 /* The log of a job that does not start must say what the job waits for. */
 static void say_who_is_missing(struct chief *chief)
 {
-    char missing[96], in[32];
+    char missing[MISSING_SIZE], so_far[32], in[32];
     const struct core_params *p = chief->params;
-    int64_t left = chief_join_until(chief) - chief->out->now;
-    int64_t unit = left > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
-    int n = p->nnodes - chief->count[FACT_JOINED];
-    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
+    int n = list_missing(chief, missing, sizeof missing);
+    str_about(chief->out->now - chief->join.since, so_far, sizeof so_far);
+    reminder_left(chief_join_until(chief) - chief->out->now, in, sizeof in);
     out_log(chief->out, LOG_NOTICE, "join",
-            "still waiting for node%s %s of %d (cluster.join_timeout in %s)%s%s", n == 1 ? "" : "s",
-            missing, p->nnodes, str_duration(left / unit * unit, in, sizeof in),
+            "still waiting for node%s %s of %d, %s so far (cluster.join_timeout in %s)%s%s",
+            n == 1 ? "" : "s", missing, p->nnodes, so_far, in,
             chief->refusal[0] ? "; last refused: " : "", chief->refusal);
-    chief->word_gap = clock_min(2 * chief->word_gap, LAST_WORD_GAP_NS);
-    chief->next_word_at = chief->out->now + chief->word_gap;
+    reminder_next(&chief->join, chief->out->now);
 }
 
 /* The ranks that all nodes expect by their configuration; 0: only their processes will tell. */
@@ -117,9 +136,8 @@ static void start(struct chief *chief)
 
 static void end_unjoined(struct chief *chief)
 {
-    char missing[64], took[32], text[PEERMSG_WHY_SIZE];
-    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-    int n = chief->params->nnodes, without = n - chief->count[FACT_JOINED];
+    char missing[MISSING_SIZE], took[32], text[PEERMSG_WHY_SIZE];
+    int n = chief->params->nnodes, without = list_missing(chief, missing, sizeof missing);
     str_duration(chief->params->join_timeout_ns, took, sizeof took);
     snprintf(text, sizeof text, "%d of %d nodes did not join within %s: node%s %s", without, n,
              took, without == 1 ? "" : "s", missing);
@@ -130,12 +148,11 @@ static void end_unjoined(struct chief *chief)
 
 static void end_preempted(struct chief *chief)
 {
-    char missing[96], within[32];
-    int n = chief->params->nnodes - chief->count[FACT_JOINED];
+    char missing[MISSING_SIZE], within[32];
+    int n = list_missing(chief, missing, sizeof missing);
     chief->tell_until =
         clock_min(chief_abort_at(chief), chief->out->now + chief->params->reconnect_ns);
     if (n > 0) {
-        chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
         str_about(chief->tell_until - chief->out->now, within, sizeof within);
         out_log(chief->out, LOG_NOTICE, "join",
                 n == 1 ? "node %s is missing; node 0 tells it of the notice if it joins within %s"
@@ -168,7 +185,7 @@ void chief_decide_start(struct chief *chief)
             start(chief);
     } else if (chief->out->now >= chief_join_until(chief)) {
         end_unjoined(chief);
-    } else if (chief->out->now >= chief->next_word_at) {
+    } else if (chief->out->now >= chief->join.at) {
         say_who_is_missing(chief);
     }
 }

@@ -8,13 +8,11 @@
 #include "core/chief/restart.h"
 #include "core/common/cause.h"
 #include "core/common/out.h"
+#include "core/common/reminder.h"
 #include "core/common/stride.h"
 #include "core/common/twice.h"
 
 #include "base/clock.h"
-
-/* A join that takes longer logs the missing nodes. */
-#define CHIEF_FIRST_WORD_NS (10 * NS_PER_S)
 
 /* Facts about a node. A fact about the round holds only if the node's STATUS names the open round
  * (or ballot). */
@@ -188,8 +186,8 @@ struct chief {
     int64_t started_at, next_loss_at;
     /* the last time in which this supervisor did not run */
     int64_t away_since, away_until;
-    int64_t next_word_at, word_gap; /* during the join: when the log names missing nodes again */
-    char refusal[256];              /* the last refusal, "": none */
+    struct reminder join; /* the log names the missing nodes again */
+    char refusal[256];    /* the last refusal, "": none */
     struct {
         bool is_live;
         bool is_hopeless; /* the log has said that no save can follow */

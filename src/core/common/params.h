@@ -64,6 +64,7 @@ struct core_params {
     char host[64];        /* for people */
     int pid;              /* of pchrun; for people */
     char job[64];         /* for people */
+    char *const *names;   /* of the nodes, as configured; for people. NULL: unknown */
     char identity[64];    /* what all nodes of the job must say, see config_job_identity() */
     char settings[1024];  /* the settings that must be equal on all nodes, "name=value\n"… */
 

@@ -219,7 +219,7 @@ static void lose_chief(struct node *node)
 
 static int64_t calls_at(const struct node *node)
 {
-    return clock_min(node->uplink.retry_at, node->uplink.heartbeat_at);
+    return uplink_calls_at(&node->uplink);
 }
 
 static void call(struct node *node)

@@ -78,6 +78,7 @@ void uplink_init(struct uplink *u, struct out *out)
                          .down_at = CLOCK_NEVER,
                          .retry_at = CLOCK_NEVER,
                          .heartbeat_at = CLOCK_NEVER,
+                         .join = {.at = CLOCK_NEVER},
                          .backoff = BACKOFF_FIRST_NS};
     str_copy(u->why, sizeof u->why, "there is no connection to node 0 yet; is node 0 running?");
 }
@@ -102,6 +103,7 @@ void uplink_start(struct uplink *u)
 {
     u->started_at = u->last_heard = u->out->now;
     if (u->is_member) {
+        reminder_begin(&u->join, u->out->now);
         out_simple(u->out, ACT_CONNECT);
         return;
     }
@@ -138,7 +140,7 @@ void uplink_down(struct uplink *u, const char *why, bool has_ended)
 static enum uplink_event give_up(struct uplink *u, enum uplink_event event)
 {
     u->is_given_up = true;
-    u->retry_at = u->heartbeat_at = CLOCK_NEVER;
+    u->retry_at = u->heartbeat_at = u->join.at = CLOCK_NEVER;
     return event;
 }
 
@@ -156,7 +158,7 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
     if (!u->was_welcome)
         u->generation = msg->stamp.generation;
     u->is_welcome = u->was_welcome = true;
-    u->down_at = CLOCK_NEVER;
+    u->down_at = u->join.at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;
     u->last_heard = u->out->now;
     /* Node 0 also sends heartbeats: its steps must be as fresh as those of other nodes. */
@@ -253,8 +255,29 @@ void uplink_lose(struct uplink *u)
     (void)give_up(u, UPLINK_LOST);
 }
 
+/* `why` may have changed since the log said it. */
+static void say_wait(struct uplink *u)
+{
+    char so_far[32], in[32];
+    str_about(u->out->now - u->join.since, so_far, sizeof so_far);
+    reminder_left(uplink_lost_at(u) - u->out->now, in, sizeof in);
+    out_log(u->out, LOG_NOTICE, "join",
+            "still waiting for node 0, %s so far (cluster.join_timeout in %s): %s", so_far, in,
+            u->conn == CONN_NONE ? u->why
+                                 : "its address was reached, but nothing there has accepted this "
+                                   "node yet");
+    reminder_next(&u->join, u->out->now);
+}
+
+int64_t uplink_calls_at(const struct uplink *u)
+{
+    return clock_min(u->join.at, clock_min(u->retry_at, u->heartbeat_at));
+}
+
 void uplink_call(struct uplink *u)
 {
+    if (u->join.at <= u->out->now)
+        say_wait(u);
     if (u->retry_at <= u->out->now) {
         u->retry_at = CLOCK_NEVER;
         out_simple(u->out, ACT_CONNECT);

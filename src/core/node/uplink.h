@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/common/out.h"
+#include "core/common/reminder.h"
 #include "core/common/twice.h"
 
 /* The offset between node 0's clock and ours. CLOCK_MONOTONIC starts at a different moment on every
@@ -39,6 +40,7 @@ struct uplink {
     uint64_t seen;  /* of the newest ORDER that we acted upon */
     int64_t started_at, last_heard, down_at, backoff;
     int64_t retry_at, heartbeat_at; /* CLOCK_NEVER: not set */
+    struct reminder join;           /* the log says again that node 0 is missing */
     /* A heartbeat goes out with the steps that are read for it. */
     enum { BEAT_NONE, BEAT_AWAITS_STEPS, BEAT_READY } beat;
     uint64_t beat_seq;
@@ -78,8 +80,9 @@ int64_t uplink_mute_at(const struct uplink *uplink);
 /* Gives the chief up, and sets `why`. */
 void uplink_lose(struct uplink *uplink);
 /* Connects again if retry_at has come. If heartbeat_at has come, a welcomed node reads the steps
- * for a heartbeat. */
+ * for a heartbeat. A node that waits for its join says so again. */
 void uplink_call(struct uplink *uplink);
+int64_t uplink_calls_at(const struct uplink *uplink);
 /* The steps were read. True: a heartbeat waits for them, and goes out with the next STATUS. */
 bool uplink_steps_read(struct uplink *uplink);
 /* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
