@@ -39,7 +39,7 @@ static void keep_committed(struct record *record, uint64_t step)
  * old one. */
 static void tell_begin(const struct record *record, const char *path)
 {
-    char text[2 * PATH_MAX] = "";
+    char text[2 * PATH_MAX] = "", again[160] = "";
     int64_t attempt = record->history.attempt;
     if (record->completed_step)
         str_addf(text, sizeof text, "attempt %" PRId64 " completed this job at step %" PRIu64 "; ",
@@ -50,8 +50,15 @@ static void tell_begin(const struct record *record, const char *path)
                  path ? " of " : "", path ? path : "");
     else
         str_addf(text, sizeof text, " begins at step 0: no earlier attempt has committed a save");
-    log_notice("start", "%s%s; to begin anew, stop the job and move %s%s away", text,
-               record->completed_step ? "; to train longer, give the program more steps" : "",
+    if (record->completed_step > record->resume_step)
+        str_addf(again, sizeof again,
+                 "; steps %" PRIu64 " to %" PRIu64
+                 " are trained again: a save at the program's end "
+                 "prevents that",
+                 record->resume_step + 1, record->completed_step);
+    else if (record->completed_step)
+        str_copy(again, sizeof again, "; to train longer, give the program more steps");
+    log_notice("start", "%s%s; to begin anew, stop the job and move %s%s away", text, again,
                record->is_shared ? "" : "every node's ", record->dir);
 }
 

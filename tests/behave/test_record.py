@@ -151,12 +151,25 @@ def test_a_start_says_where_it_resumes_and_how_to_begin_anew(records):
     second.complete()
     assert begins(second.job.err) == [f"attempt 2 begins at step 0: no earlier attempt has committed a save{anew}"]
     resumes = "resumes at step 10 of at:///ckpt/10-a"
-    longer = "; to train longer, give the program more steps"
+    longer = "; steps 11 to 12 are trained again: a save at the program's end prevents that"
     assert begins(preempted(records, step=11)[1]) == [
         f"attempt 2 completed this job at step 12; attempt 3 {resumes}{longer}{anew}"]
     fourth = records.begun()
     fourth.complete()
     assert begins(fourth.job.err) == [f"attempt 4 {resumes}{anew}"]
+
+
+def test_a_start_behind_a_save_at_the_end_says_how_to_train_longer(records):
+    """Only such a job has nothing left to train."""
+    first = records.begun()
+    first.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
+    first.all("step 10")
+    first.complete()
+    run = records.begun()
+    run.complete()
+    line, = begins(run.job.err)
+    assert line.startswith("attempt 1 completed this job at step 10; attempt 2 resumes at step 10 of at:///ckpt/10-a; "
+                           "to train longer, give the program more steps; to begin anew, ")
 
 
 def test_a_removed_state_directory_begins_anew(records):
