@@ -21,7 +21,7 @@
 /* The child's answer. */
 struct seen {
     int left;        /* how many commits are kept */
-    bool is_outside; /* `missing` lies outside of checkpoint.dir, and decides nothing */
+    bool is_outside; /* `missing` lies outside of checkpoint.dir */
     char missing[PATH_MAX];
 };
 
@@ -29,10 +29,9 @@ struct search {
     const struct history *history;
     const struct config *config;
     const char *dir;      /* the state directory */
-    struct stat within;   /* checkpoint.dir */
+    struct stat within;   /* checkpoint.dir; all zero: none is set */
     bool sees_all;        /* else only the paths of this node's ranks */
     uint64_t step;        /* the commit that is checked now */
-    bool is_last;         /* it is the last commit */
     enum ckptfile commit; /* what is known of this commit so far */
     struct seen seen;
 };
@@ -55,26 +54,21 @@ static bool stepback_is_within(const char *path, const struct stat *within)
     return false;
 }
 
-static void keep_missing(struct search *search, const char *path, bool is_outside)
-{
-    if (search->seen.missing[0] && (is_outside || !search->seen.is_outside))
-        return;
-    search->seen.is_outside = is_outside;
-    str_copy(search->seen.missing, PATH_MAX, path);
-}
-
+/* Node 0 has its own paths wherever they lie: libpch saw each of them when it was reported. */
 static enum ckptfile stepback_look_at(struct search *search, int node, const char *path)
 {
     bool is_within = path && stepback_is_within(path, &search->within);
-    bool looks = is_within || (path && path[0] == '/' && search->is_last && node == 0);
+    bool looks = is_within || (path && path[0] == '/' && node == 0);
     enum ckptfile found = looks ? ckptfile_look(path) : CKPTFILE_UNKNOWN;
-    if (found == CKPTFILE_ABSENT)
-        keep_missing(search, path, !is_within);
-    return is_within ? found : CKPTFILE_UNKNOWN;
+    if (found == CKPTFILE_ABSENT && !search->seen.missing[0]) {
+        search->seen.is_outside = !is_within;
+        str_copy(search->seen.missing, PATH_MAX, path);
+    }
+    return found;
 }
 
-/* One missing path makes a commit incomplete. A path that was not named, lies elsewhere, or cannot
- * be read proves nothing. But if node 0's own path elsewhere is missing, users want to know. */
+/* One missing path makes a commit incomplete. A path that was not named, is no file name, lies on
+ * another node's disk, or cannot be read proves nothing. */
 static bool look_at_node(void *ctx, int node, const char *file)
 {
     struct search *search = ctx;
@@ -95,7 +89,6 @@ static bool look_at_node(void *ctx, int node, const char *file)
 static enum ckptfile look_at_commit(struct search *search, int commit)
 {
     search->step = search->history->commits[commit].step;
-    search->is_last = commit == search->history->ncommits - 1;
     search->commit = CKPTFILE_UNKNOWN;
     history_each_ranks(search->dir, look_at_node, search);
     return search->commit;
@@ -106,10 +99,11 @@ static enum ckptfile look_at_commit(struct search *search, int commit)
 static void find_whole(struct search *search)
 {
     int left = search->history->ncommits;
-    if (stat(search->config->checkpoint.dir, &search->within) != 0)
+    const char *dir = search->config->checkpoint.dir;
+    if (dir && stat(dir, &search->within) != 0)
         return;
-    search->sees_all =
-        search->config->checkpoint.shared && stepback_is_within(search->dir, &search->within);
+    search->sees_all = dir && search->config->checkpoint.shared &&
+                       stepback_is_within(search->dir, &search->within);
     if (look_at_commit(search, left - 1) != CKPTFILE_ABSENT)
         return;
     do
@@ -146,12 +140,12 @@ static void drop_newer(struct history *history, const struct seen *seen)
 /* The ranks will most likely fail, and say no more than that a file is missing. */
 static void tell_missing(const struct history *history, const char *dir, const struct seen *seen)
 {
+    bool tells_dir = seen->is_outside && dir;
     log_warn("record",
-             "step %" PRIu64 " is committed, but %s is missing%s%s%s; put it back, or, to start "
-             "from scratch, move the state directory away",
+             "step %" PRIu64 " is committed, but %s is missing%s%s, and no older commit is whole; "
+             "put it back, or, to start from scratch, move the state directory away",
              history_last_step(history), seen->missing,
-             seen->is_outside ? ", which is not below checkpoint.dir, " : "",
-             seen->is_outside ? dir : "", seen->is_outside ? "" : ", and no older commit is whole");
+             tells_dir ? ", which is not below checkpoint.dir, " : "", tells_dir ? dir : "");
 }
 
 void stepback(struct history *history, const struct config *config, const char *dir,
@@ -162,16 +156,16 @@ void stepback(struct history *history, const struct config *config, const char *
     int64_t until = clock_now_ns() + LOOK_WAIT_NS;
     struct seen seen;
     struct err err;
-    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits == 0)
+    if (config->cluster.node_rank != 0 || history->ncommits == 0)
         return;
     bool is_told = helper_ask(&child, stepback_look, &search, &err) &&
                    helper_read(&child, -1, until, &seen, sizeof seen) == HELPER_ANSWER;
     helper_end(&child, true, until);
     if (!is_told)
         log_warn("record",
-                 "cannot tell whether the checkpoint of step %" PRIu64 " is still in %s (is its "
+                 "cannot tell whether the checkpoint of step %" PRIu64 " is still there (is its "
                  "file system reachable?); the job resumes at that step",
-                 history_last_step(history), config->checkpoint.dir);
+                 history_last_step(history));
     else if (seen.left < history->ncommits)
         drop_newer(history, &seen);
     else if (seen.missing[0])

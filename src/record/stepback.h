@@ -4,11 +4,10 @@
  *
  * A program or a person may remove the checkpoint of the last commit. The ranks would then fail at
  * each start. So before the start node 0 looks for the saved paths and takes the newest commit that
- * is complete. Only paths within checkpoint.dir decide: other paths may be names in another store,
- * or on another node's disk. But the log names a path of node 0's own ranks that is missing
- * elsewhere. If the state directory lies within checkpoint.dir and is shared, node 0 checks the
- * paths of all nodes, else only those of its own ranks. A child with a deadline looks: a dead file
- * system cannot block pchrun. Owns nothing. Main thread.
+ * is complete. It looks for the paths of its own ranks, wherever they lie. Other nodes' paths
+ * decide only within checkpoint.dir, if the state directory lies there and is shared: others may
+ * be on another node's disk. A name in another store (gs://bucket/7) decides nothing. A child with
+ * a deadline looks: a dead file system cannot block pchrun. Owns nothing. Main thread.
  */
 #pragma once
 

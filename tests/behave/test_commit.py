@@ -113,11 +113,12 @@ def test_a_program_that_goes_back_to_an_older_state(training):
     job.complete(10)
 
 
-@pytest.mark.parametrize("is_prefix", [False, True])
-def test_a_checkpoint_that_was_removed(training, is_prefix):
+@pytest.mark.parametrize("is_prefix,is_inside", [(False, True), (True, True), (False, False)],
+                         ids=["inside", "prefix", "outside"])
+def test_a_checkpoint_that_was_removed(training, world, is_prefix, is_inside):
     """A program that keeps only its newest checkpoints removed the committed one, and failed at every start from then
     on. The job resumes at the newest commit that every rank has; the name of a checkpoint may be the prefix of its
-    files."""
+    files. It need not lie below checkpoint.dir."""
     suffix = ".index" if is_prefix else ""
 
     def file(job, step, rank):
@@ -125,7 +126,7 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
 
     def start():
         job = training(n=2)
-        job.shelf = job.dir
+        job.shelf = job.dir if is_inside else world.root
         return job
     job = start()
     job.open()

@@ -109,11 +109,29 @@ EndedTest(stepback, by_whatever_name_the_folder_goes, end)
     }
 }
 
-/* A path elsewhere may be a name in another store: nothing is known of it. */
-EndedTest(stepback, not_for_a_path_elsewhere, end)
+/* A program may save anywhere: its node finds the path again, or the ranks fail at each start. */
+EndedTest(stepback, for_a_path_elsewhere, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt2/a3");
+    cr_expect_eq(found(), 20);
+    shell("touch ckpt2/a1 ckpt2/a3");
     cr_expect_eq(found(), 30);
+    put(0, "ckpt2/a1", "ckpt2/a2", "ckpt2/gone");
+    cr_expect_eq(found(), 10);
+    put(0, "ckpt2/gone", "ckpt2/gone", "ckpt2/gone");
+    cr_expect_eq(found(), 30, "there is nothing to go back to");
+}
+
+/* Nothing is known of another node's path elsewhere. */
+EndedTest(stepback, not_for_another_node_s_path_elsewhere, end)
+{
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
+    put(1, "ckpt/b1", "ckpt/b2", "ckpt2/gone");
+    cr_expect_eq(found(), 30);
+}
+
+EndedTest(stepback, not_for_what_is_no_path, end)
+{
     put(0, "ckpt/a1", "ckpt/a2", ": \"gs://bucket/a3\"");
     cr_expect_eq(found(), 30);
     put(0, "ckpt/a1", "ckpt/a2", ": \"ckpt/a9\"");
@@ -126,7 +144,7 @@ EndedTest(stepback, not_for_a_path_elsewhere, end)
  * there. */
 EndedTest(stepback, what_is_not_known, end)
 {
-    put(0, "ckpt/a1", "ckpt2/a2", "ckpt/gone");
+    put(0, "ckpt/a1", ": \"gs://bucket/a2\"", "ckpt/gone");
     put(1, NULL, NULL, NULL);
     cr_expect_eq(found(), 10);
     put(1, NULL, "ckpt/b2", NULL);
@@ -162,14 +180,14 @@ EndedTest(stepback, not_for_a_node_whose_disk_is_not_seen, end)
     cr_expect_eq(found(), 20);
 }
 
-EndedTest(stepback, on_node_0_alone_and_within_a_folder_that_is_known, end)
+EndedTest(stepback, on_node_0_alone_and_not_without_the_folder, end)
 {
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/gone");
     config.cluster.node_rank = 1;
     cr_expect_eq(found(), 30);
     config.cluster.node_rank = 0;
     config.checkpoint.dir = NULL;
-    cr_expect_eq(found(), 30);
+    cr_expect_eq(found(), 20, "all its paths lie elsewhere then");
     config.checkpoint.dir = "/not/there";
     cr_expect_eq(found(), 30);
     config.checkpoint.dir = ckpt;
