@@ -11,6 +11,7 @@
 #include "os/cgroup.h"
 #include "peers/cluster.h"
 #include "procs/rundir.h"
+#include "record/samedir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,6 +95,24 @@ static void place_check_dir(const char *dir, int64_t wanted_bytes, struct findin
         finding_advise(ret, "make room");
 }
 
+/* The other nodes may be on other machines, which see another directory at this path. */
+static void place_check_shared(const struct config *config, const char *dir, struct finding *ret)
+{
+    char there[PATH_MAX];
+    if (!dir || ret->verdict != FINDING_OK || config->cluster.nnodes == 1 ||
+        !config->checkpoint.shared)
+        return;
+    place_find_dir(dir, there);
+    if (!samedir_is_local(there) || cluster_is_here(config))
+        return;
+    finding_set(ret, FINDING_WARN,
+                "%.300s is on a disk of this machine: a rank on another machine cannot load what "
+                "is saved there",
+                there);
+    finding_advise(ret, "give all nodes one directory of a shared file system, or, if each rank "
+                        "loads only what its own node saved, set --no-checkpoint-shared");
+}
+
 /* A missing state directory is made in the checkpoint directory, so check that one. */
 void check_state_dir(const struct patient *patient, struct finding *ret)
 {
@@ -102,6 +121,7 @@ void check_state_dir(const struct patient *patient, struct finding *ret)
     if (dir && !config->state_dir && access(dir, F_OK) != 0)
         dir = config->checkpoint.dir;
     place_check_dir(dir, 16 * MIB, ret);
+    place_check_shared(config, config->state_dir, ret);
     if (dir)
         return;
     finding_set(ret, FINDING_WARN,
@@ -111,7 +131,10 @@ void check_state_dir(const struct patient *patient, struct finding *ret)
 
 void check_checkpoint_dir(const struct patient *patient, struct finding *ret)
 {
-    place_check_dir(patient->config->checkpoint.dir, GIB, ret);
+    const struct config *config = patient->config;
+    place_check_dir(config->checkpoint.dir, GIB, ret);
+    if (!config->state_dir)
+        place_check_shared(config, config->checkpoint.dir, ret);
 }
 
 void check_logs_dir(const struct patient *patient, struct finding *ret)

@@ -143,6 +143,19 @@ static bool are_others_here(const struct config *config, const struct address *c
     return resolve_wait(&other, NAME_WAIT_NS, &list, &err) && netaddr_find_local(&list);
 }
 
+bool cluster_is_here(const struct config *config)
+{
+    struct cluster cluster = {0};
+    struct address bind;
+    struct netaddr_list list = {0};
+    struct err err;
+    if (!take_addresses(&cluster, config, &bind, &err))
+        return true;
+    if (config->cluster.node_rank == 0)
+        return are_others_here(config, &cluster.chief);
+    return resolve_wait(&cluster.chief, NAME_WAIT_NS, &list, &err) && netaddr_find_local(&list);
+}
+
 /* Many systems map a machine's own name to 127.0.1.1 in /etc/hosts. Other machines map it to an
  * address at which node 0 does not listen. */
 static void cluster_find_place(struct cluster *cluster, const struct config *config,

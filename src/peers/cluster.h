@@ -59,6 +59,9 @@ MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns,
 /* Finds where node 0 is, and where it listens, and takes the key. */
 MUST_CHECK bool cluster_prepare(struct cluster *cluster, const struct config *config,
                                 struct address *ret_bind, struct err *err);
+/* True if the other nodes are on this machine, too, as far as the name of one of them tells: of
+ * node 0, or, on node 0, of another node. Call with several nodes. May wait for a name server. */
+MUST_CHECK bool cluster_is_here(const struct config *config);
 
 /* Call before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,

@@ -275,6 +275,21 @@ static void read_owner(const struct json *root, struct history_owner *ret)
         ret->pid = 0;
 }
 
+void history_make_id(uint64_t incarnation, char id[HISTORY_ID_SIZE])
+{
+    snprintf(id, HISTORY_ID_SIZE, "%016" PRIx64, incarnation);
+}
+
+bool history_read_id(const char *path, char id[HISTORY_ID_SIZE])
+{
+    struct history_owner owner;
+    struct err err = {0};
+    JSON_CLEANUP struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    read_owner(root, &owner);
+    str_copy(id, HISTORY_ID_SIZE, owner.id);
+    return root || err.sys_errno == ENOENT;
+}
+
 void history_owner_text(const char *path, const char *job, char *text, size_t size,
                         bool *ret_is_others)
 {

@@ -23,11 +23,13 @@ struct history_commit {
     int64_t attempt;
 };
 
+enum { HISTORY_ID_SIZE = 20 };
+
 /* The pchrun that writes a file. */
 struct history_owner {
     char host[64];
     int64_t pid;
-    char id[20]; /* random */
+    char id[HISTORY_ID_SIZE]; /* random */
 };
 
 /* The state of this attempt. It counts as an attempt without a commit until it commits. */
@@ -78,6 +80,10 @@ void history_make_room(struct history *history, int keep);
  * job. */
 void history_owner_text(const char *path, const char *job, char *text, size_t size,
                         bool *ret_is_others);
+/* The owner's id of the pchrun with this incarnation. */
+void history_make_id(uint64_t incarnation, char id[HISTORY_ID_SIZE]);
+/* The id in the file; "": the file is missing, or has none. False: it cannot be read. */
+MUST_CHECK bool history_read_id(const char *path, char id[HISTORY_ID_SIZE]);
 /* The attempt of this job that wrote the file last; 0: none, or unknown. */
 int64_t history_attempt_in(const struct history *history, const char *path);
 /* True if this attempt may replace the file. False: a later attempt has written it, or the writer

@@ -538,8 +538,7 @@ bool record_open(struct record *record, struct loop *loop, const struct core_par
         return true;
     str_copy(record->history.owner.host, sizeof record->history.owner.host, params->host);
     record->history.owner.pid = getpid();
-    snprintf(record->history.owner.id, sizeof record->history.owner.id, "%016" PRIx64,
-             params->incarnation);
+    history_make_id(params->incarnation, record->history.owner.id);
     record_file_open(&record->commits, loop->base);
     record_file_open(&record->ranks, loop->base);
     return statefile_begin(&record->ranks.file, err) &&

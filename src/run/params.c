@@ -10,6 +10,7 @@
 #include "config/values.h"
 #include "peers/cluster.h"
 
+#include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -120,6 +121,15 @@ bool params_fill(struct core_params *params, const struct config *config, struct
             (struct signal_plan){config->signals[number].rule, config_grace(config, number),
                                  config_is_guess(config, number)};
     return fill_restart(params, config, err) && fill_identity(params, config, err);
+}
+
+void params_of_dir(struct core_params *params, const struct config *config, const char *state_dir)
+{
+    params->has_record = state_dir;
+    if (state_dir && config->checkpoint.shared)
+        snprintf(params->shared_dir, sizeof params->shared_dir, "%s directory, %.280s",
+                 config->state_dir ? "state" : "checkpoint",
+                 config->state_dir ? state_dir : config->checkpoint.dir);
 }
 
 void params_of_history(struct core_params *params, const struct history *history)

@@ -10,5 +10,7 @@
 
 MUST_CHECK bool params_fill(struct core_params *params, const struct config *config,
                             struct err *err);
+/* `state_dir`: the state directory, NULL: none. */
+void params_of_dir(struct core_params *params, const struct config *config, const char *state_dir);
 /* Takes from the history the step to resume from, the attempts' counts and the time of a save. */
 void params_of_history(struct core_params *params, const struct history *history);

@@ -249,6 +249,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     shell->outcome = action->exit.outcome;
     shell->loop.is_over = true;
     evidence_stop(&shell->evidence);
+    samedir_stop(&shell->samedir);
     follow_notice(shell, &report, action->exit.outcome);
     cluster_finish(&shell->cluster);
     end_writers(shell, &report);
@@ -296,6 +297,9 @@ static void perform(struct shell *shell, const struct action *action)
         break;
     case ACT_NOTE_END:
         record_note_end(&shell->record, action->end_ns);
+        break;
+    case ACT_SEEK_DIR:
+        samedir_seek(&shell->samedir, action->chief);
         break;
     case ACT_CONNECT:
         peers_connect(shell->cluster.peers, &shell->cluster.chief);

@@ -65,7 +65,9 @@ static bool open_record(struct shell *shell, struct err *err)
         !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
         return false;
     params_of_history(params, &shell->record.history);
-    params->has_record = shell->state_dir != NULL;
+    shell->samedir =
+        (struct samedir){.loop = &shell->loop, .reap = &shell->reap, .dir = shell->state_dir};
+    params_of_dir(params, shell->config, shell->state_dir);
     if (params->node_rank == 0 && shell->config->record.shrink == CONFIG_SHRINK_REFUSE)
         params->least_world = record_least_world(&shell->record, &params->saved_world);
     return true;
@@ -73,6 +75,7 @@ static bool open_record(struct shell *shell, struct err *err)
 
 static void free_record(struct shell *shell)
 {
+    samedir_free(&shell->samedir);
     record_free(&shell->record);
     takeover_end(&shell->takeover);
 }

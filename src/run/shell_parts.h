@@ -18,6 +18,7 @@
 #include "peers/cluster.h"
 #include "procs/attach.h"
 #include "record/record.h"
+#include "record/samedir.h"
 #include "record/takeover.h"
 #include "run/drill.h"
 #include "status/answer.h"
@@ -45,6 +46,7 @@ struct shell {
     struct report report;
     struct takeover takeover;
     struct record record;
+    struct samedir samedir;
     struct attach attach;
     struct drill drill;
     struct journal journal;

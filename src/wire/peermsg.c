@@ -105,6 +105,7 @@ static const struct bytes_field status_fields[] = {
     WITHIN(status.own.rank_ns, 0, PAGE_OWN_MAX),
     WITHIN(status.watch.patience_ns, 0, INT64_MAX),
     FLAG(status.watch.gave_up),
+    WITHIN(status.dir, 0, DIR_OTHER),
 };
 
 static const struct bytes_field order_fields[] = {

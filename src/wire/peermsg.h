@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 5
+#define PEERMSG_VERSION 6
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -145,6 +145,13 @@ struct peer_own {
     uint64_t rank_ns;   /* that rank's own part */
 };
 
+/* Whether a node has node 0's state directory, if the nodes are to share one. */
+enum peer_dir {
+    DIR_SAME, /* as far as is known */
+    DIR_LOOKS,
+    DIR_OTHER,
+};
+
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
@@ -193,6 +200,7 @@ struct peer_status {
     char save_error[128]; /* why a save failed, "": no save has failed */
     struct peer_watch watch;
     struct peer_own own;
+    uint8_t dir; /* enum peer_dir */
 };
 
 enum peer_phase {

@@ -202,6 +202,13 @@ def needs_namespace(*kinds):
         pytest.skip(f"this kernel or user may not make such a namespace: {probe.stderr.strip()}")
 
 
+def needs_disk(path):
+    """Skips the test where pchrun takes the file system of this path for one that other machines share."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip()
+    if kind not in ("ext2/ext3", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "ramfs", "overlayfs"):
+        pytest.skip(f"the tests run in {kind}")
+
+
 def entering(pid, *kinds):
     """The words before a command that shall run in these namespaces of the process, and at its root: after a plain
     chroot the root of a mount namespace is another one."""

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from checkup import INIT, IN_NAMESPACE, cannot_enter_a_namespace, doctor, trained, verdicts
-from harness import PREEMPTED, needs_namespace, wait_until
+from harness import PREEMPTED, needs_disk, needs_namespace, wait_until
 from metadata import Aws, Gce
 from nodes import free_port
 
@@ -40,6 +40,26 @@ def test_what_is_missing(world):
 def test_directories_that_are_only_missing_themselves(world):
     found = doctor(world, "--checkpoint-dir", world.root / "new", "--logs-dir", world.root / "logs")
     assert {"state_dir", "checkpoints", "logs"} <= verdicts(found, "ok")
+
+
+ELSEWHERE = ("--cluster-nodes", "127.0.0.1:15999,192.0.2.7:15998")
+
+
+@pytest.mark.parametrize("options, warned, wanted", [
+    ([*ELSEWHERE, "--node-rank", "0"], "checkpoints", 0),
+    (["--cluster-chief", "n0.invalid", "--nnodes", "2", "--node-rank", "1"], "checkpoints", 1),
+    ([*ELSEWHERE, "--node-rank", "0", "--state-dir", "state"], "state_dir", 0),
+    ([*ELSEWHERE, "--node-rank", "0", "--no-checkpoint-shared"], None, 0),
+    ([*NODES, "--node-rank", "1"], None, 0),
+], ids=["node 0", "node 1", "state_dir", "not shared", "one machine"])
+def test_a_disk_of_this_machine_alone(world, options, warned, wanted):
+    """Nodes on two machines, each with a disk of its own at the same path."""
+    needs_disk(world.root)
+    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", *options, "--cluster-insecure", wanted=wanted)
+    told = {name for name, (_, text, _) in found.items() if "on a disk of this machine: " in text}
+    assert told == ({warned} if warned else set())
+    if warned:
+        assert found[warned][0] == "warn" and "--no-checkpoint-shared" in found[warned][2]
 
 
 def test_without_a_state_directory(world):

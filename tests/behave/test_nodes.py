@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import DEADLINE, OWN_ERROR, PREEMPTED, SLACK, children_of, is_alive, wait_until
+from harness import APART, DEADLINE, OWN_ERROR, PREEMPTED, SLACK, children_of, is_alive, needs_disk, wait_until
 from nodes import (LOST_S, LOST_SOON, SAVING, Nodes, committed, far, free_port, nodes, preempt, saved_steps,  # noqa: F401
                    start_training)
 
@@ -106,6 +106,25 @@ def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, word
     assert "refused: node 1" in two.jobs[0].err and "still waits" in two.jobs[0].err
     two.start(1)
     assert two.finish() == 0
+
+
+@pytest.mark.parametrize("options, own, other", [
+    ([], 3, "nodes 1-2 do not"), ([], 2, "node 1 does not"), ([], 1, ""), (["--no-checkpoint-shared"], 3, ""),
+], ids=["all", "one", "none", "as said"])
+def test_a_checkpoint_directory_that_is_not_shared(world, nodes, options, own, other):
+    """Each saved, and none found the other's checkpoint: the next start failed at each attempt."""
+    needs_disk(world.root)
+    job = nodes(3, *options)
+    folders = [world.root / f"disk{rank % own}" for rank in range(3)]
+    for rank in range(3):
+        job.start(rank, "hold", "end", options=["-v", "--checkpoint-dir", folders[rank]])
+    for rank in range(1, 3 if not options else 0):
+        is_same = folders[rank] == folders[0]
+        job.say(rank, f"the state directory {folders[rank]}/.pchrun is {'' if is_same else 'not '}that of node 0")
+    if other:
+        job.say(0, f"{other} have node 0's checkpoint directory, {folders[0]}, but another one")
+    world.let_end(job)
+    assert [job.jobs[rank].err.count("but another one") for rank in range(3)] == [bool(other), 0, 0]
 
 
 def test_each_node_may_have_its_own_number_of_ranks(nodes):

@@ -616,6 +616,16 @@ static int64_t in_time(const struct world *w)
     return left;
 }
 
+void check_dirs_told(struct world *w, int node)
+{
+    int others = 0;
+    for (int i = 0; i < w->nhosts; i++)
+        others += w->hosts[i].has_other_dir;
+    if (node != 0 || w->has_told_dirs || !others)
+        fail(w, "node %d: names %d nodes with another directory", node, others);
+    w->has_told_dirs = true;
+}
+
 /* Keep the present deadlines: a notice that is withdrawn later still took part in this end. */
 void check_ending(struct world *w)
 {

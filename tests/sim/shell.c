@@ -153,6 +153,16 @@ static void act_examine(struct world *w, int node, const struct action *a)
                                    .arg2 = (uint64_t)pid * 2 + is_traced});
 }
 
+/* Draws nothing, so that the other schedules of the seeds stay as they are. */
+static void act_seek_dir(struct world *w, int node, const struct action *a)
+{
+    trace(w, "node %d: looks for the directory of node 0", node);
+    world_at(w, (struct happening){.at = w->now + (int64_t)(w->s.seed % 5) * S,
+                                   .what = H_DIR_SEEN,
+                                   .node = node,
+                                   .arg = (w->s.seed / 8 + (uint64_t)node) % 3 == 0});
+}
+
 static void act_proc_send(struct world *w, int node, const struct action *a)
 {
     struct proc *p = world_proc(w, node, a->proc.slot);
@@ -237,6 +247,8 @@ static void act_log(struct world *w, int node, const struct action *a)
     if (w->s.is_saved_end && strstr(a->log.text, "goes on: the save failed") && !any_is_done(w) &&
         !any_is_at_its_last_step(w))
         fail(w, "node %d: %s", node, a->log.text);
+    if (strstr(a->log.text, "but another one"))
+        check_dirs_told(w, node);
     if (node == 0 && strstr(a->log.text, "goes on: "))
         w->is_to_save_and_end = false;
     if (str_is(a->log.topic, "bug"))
@@ -299,8 +311,9 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_SEND] = net_send,           [ACT_CLOSE] = act_close,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
-    [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_port,
-    [ACT_UNCOUNT] = act_uncount,     [ACT_NOTE_END] = act_note_end,
+    [ACT_SEEK_DIR] = act_seek_dir,   [ACT_EXAMINE] = act_examine,
+    [ACT_PORT] = act_port,           [ACT_UNCOUNT] = act_uncount,
+    [ACT_NOTE_END] = act_note_end,
 };
 
 void shell_perform(void *shell, const struct action *action)

@@ -283,6 +283,7 @@ struct host {
     uint64_t held[2];     /* the steps that its record keeps, whatever else is saved */
     int nwriting;         /* how many writes of its record are under way */
     bool knows_replaced;  /* learned that it was replaced, while its processes trained */
+    bool has_other_dir;   /* it has seen that its directory is not node 0's */
     bool hears_replaced;  /* learned that it was replaced, at any time */
     enum outcome first_outcome; /* as decided when it began to stop */
     /* its connection to the chief */
@@ -334,6 +335,7 @@ struct world {
     int64_t proposed_at;         /* when the newest round was opened */
     int64_t begun_at;            /* when the last process began its save */
     bool ends_run;               /* that round ends the job */
+    bool has_told_dirs;          /* node 0 has named the nodes with another directory */
     int64_t slowest_save;        /* of all rounds: from then on until the commit */
     bool is_over;
     FILE *trace;
@@ -348,6 +350,7 @@ enum what {
     H_READ_STEPS,
     H_STEPS,
     H_EXAMINED,
+    H_DIR_SEEN,
     H_PREPARED,
     H_COMMITTED,
     H_CONNECTED,
@@ -463,6 +466,8 @@ int64_t check_near_at(const struct world *w, const struct host *host, int64_t pl
 int64_t check_nearest_at(const struct world *w, int64_t plan);
 /* Called when node 0 has just ended the job. */
 void check_ending(struct world *world);
+/* Node 0 names the nodes with another directory: once, and only if there is one. */
+void check_dirs_told(struct world *world, int node);
 /* Used by several files of checks. */
 /* When the first process finished its first step; CLOCK_NEVER: none has. */
 int64_t first_stepped_at(const struct world *w);

@@ -148,6 +148,12 @@ static void on_examined(struct world *w, const struct happening *h)
                                             .is_traced = h->arg2 % 2}});
 }
 
+static void on_dir_seen(struct world *w, const struct happening *h)
+{
+    w->hosts[h->node].has_other_dir = h->arg;
+    world_event(w, h->node, (struct event){.type = EV_DIR_SEEN, .is_other_dir = h->arg});
+}
+
 /* The round in which all processes of a node have saved, 0: none. */
 static uint32_t saved_tag(const struct world *w, int node)
 {
@@ -581,6 +587,8 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->known_most_ns = 2 * s->every_most;
     p->failures = s->failures;
     p->ran_ns = s->seed % 2 ? (int64_t)(s->seed % 1000) * s->every_most : 0;
+    if (s->seed % 8 == 5)
+        str_copy(p->shared_dir, sizeof p->shared_dir, "directory");
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
     p->heartbeat_timeout_ns = 15 * S;
@@ -646,6 +654,7 @@ static const struct {
     [H_READ_STEPS] = {on_read_steps},
     [H_STEPS] = {on_steps},
     [H_EXAMINED] = {on_examined},
+    [H_DIR_SEEN] = {on_dir_seen},
     [H_PREPARED] = {on_written},
     [H_COMMITTED] = {on_written},
     [H_CONNECTED] = {net_connected, true},

@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "walk.h"
 
+#include "base/str.h"
+
 #include <stdio.h>
 
 TestSuite(core_nodes, .fini = walks_end);
@@ -54,6 +56,53 @@ Test(core_nodes, a_node_of_another_version_is_refused)
              PEERMSG_VERSION);
     assert_said(&walks[0], text);
     assert_said(&walks[0], "the job still waits for its nodes");
+}
+
+static void begin_with_dir(const char *dir)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        str_copy(p.shared_dir, sizeof p.shared_dir, dir);
+        walk_begin(&p);
+    }
+    meet();
+    assert_both_did("start");
+}
+
+static void sees_dir(struct walk *w, bool is_other)
+{
+    feed(w, (struct event){.type = EV_DIR_SEEN, .is_other_dir = is_other});
+    deliver();
+}
+
+/* Node 1 looks for what node 0 wrote, once, and no node waits for it. */
+Test(core_nodes, another_directory_is_named_once)
+{
+    begin_with_dir("checkpoint directory, /a");
+    assert_did(&walks[1], "seek 7");
+    assert_did_not(&walks[0], "seek");
+    assert_not_said(&walks[0], "another one");
+    sees_dir(&walks[1], true);
+    assert_said(&walks[0],
+                "node 1 does not have node 0's checkpoint directory, /a, but another one");
+    walks[0].log[0] = walks[1].acts[0] = '\0';
+    line_closes(&walks[1], false);
+    line_closes(&walks[0], false);
+    passes(&walks[1], S);
+    line_opens();
+    deliver();
+    assert_did_not(&walks[1], "seek");
+    assert_not_said(&walks[0], "another one");
+}
+
+Test(core_nodes, the_same_directory_is_not_named)
+{
+    begin_with_dir("checkpoint directory, /a");
+    sees_dir(&walks[1], false);
+    assert_not_said(&walks[0], "another one");
+    begin_with_dir("");
+    assert_did_not(&walks[1], "seek");
 }
 
 /* The notice comes to the chief with the first STATUS, behind the HELLO of the last node. */

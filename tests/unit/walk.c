@@ -104,6 +104,8 @@ static void perform(void *shell, const struct action *a)
         note(w, "%s to %s", SIGTEXT(a->signal.number), targets[a->signal.target]);
     else if (a->type == ACT_GATE)
         note_gate(w, a->gate);
+    else if (a->type == ACT_SEEK_DIR)
+        note(w, "seek %llu", (unsigned long long)a->chief);
     else if (a->type == ACT_PROC_SEND)
         note_message(w, a->proc.slot, a->proc.msg);
     else if (a->type == ACT_PROC_CLOSE)

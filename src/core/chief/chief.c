@@ -364,6 +364,7 @@ void chief_decide(struct chief *chief)
         chief_decide_start(chief);
     else if (chief->order.end == END_NONE)
         decide_running(chief);
+    chief_tell_dirs(chief);
     chief_tell_fault(chief);
     chief_decide_restart(chief);
     decide_leave(chief);

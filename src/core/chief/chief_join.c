@@ -267,3 +267,21 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     chief_refuse_duplicate(chief, peer);
     admit(chief, peer, &caller);
 }
+
+/* --- the directory that the nodes are to share --- */
+
+void chief_tell_dirs(struct chief *chief)
+{
+    char others[96];
+    int n = chief->params->nnodes - chief->count[FACT_SAME_DIR];
+    if (chief->has_told_dirs || !chief->params->shared_dir[0] || n == 0 ||
+        any_is(chief, FACT_LOOKS) || !all_are(chief, FACT_HEARD))
+        return;
+    chief->has_told_dirs = true;
+    chief_list_without(chief, FACT_SAME_DIR, others, sizeof others);
+    out_log(chief->out, LOG_WARN, "join",
+            "node%s %s %s not have node 0's %s, but another one: a rank there cannot load what "
+            "another node saved. Give all nodes one directory of a shared file system, or, if "
+            "each rank loads only what its own node saved, set --no-checkpoint-shared",
+            n > 1 ? "s" : "", others, n > 1 ? "do" : "does", chief->params->shared_dir);
+}

@@ -207,6 +207,8 @@ void chief_unjoin(struct chief *chief, struct peer *peer);
 /* The connection of a claiming supervisor is closed. */
 void chief_forget_duplicate(struct chief *chief, int conn);
 void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
+/* Once, when every node has looked: the log names the nodes that do not have node 0's directory. */
+void chief_tell_dirs(struct chief *chief);
 
 /* --- chief_loss.c: lost nodes --- */
 

@@ -53,6 +53,8 @@ enum fact {
     FACT_MOVES,       /* one of its ranks makes progress, or still has time to */
     FACT_STANDS,      /* no rank makes progress, and one has stood for too long */
     FACT_STOPS,       /* it was asked to save and end the job; that was not given up */
+    FACT_SAME_DIR,    /* its state directory is node 0's, as far as is known */
+    FACT_LOOKS,       /* it still looks whether it is */
     FACT_GAVE_UP,     /* one of its ranks has given up its wait for other ranks */
     FACT__COUNT
 };
@@ -188,6 +190,7 @@ struct chief {
     int64_t away_since, away_until;
     struct reminder join; /* the log names the missing nodes again */
     char refusal[256];    /* the last refusal, "": none */
+    bool has_told_dirs;   /* the log has named the nodes with another directory */
     struct {
         bool is_live;
         bool is_hopeless; /* the log has said that no save can follow */

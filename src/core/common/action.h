@@ -24,6 +24,7 @@ enum action_type {
     ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
     ACT_UNCOUNT,    /* record that this attempt does not count as an attempt without a commit */
     ACT_NOTE_END,   /* record how long the processes took to end */
+    ACT_SEEK_DIR,   /* is the state directory here that of node 0? EV_DIR_SEEN */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
     ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
@@ -74,6 +75,7 @@ struct action {
             int64_t ran_ns;
             int failures;
         };
+        uint64_t chief;   /* with ACT_SEEK_DIR: node 0's incarnation */
         int64_t end_ns;   /* with ACT_NOTE_END */
         bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */
         struct {

@@ -38,6 +38,7 @@ enum event_type {
     EV_EXAMINED,        /* answers ACT_EXAMINE */
     EV_PREPARED,        /* answers ACT_PREPARE */
     EV_COMMITTED,       /* answers ACT_COMMIT */
+    EV_DIR_SEEN,        /* answers ACT_SEEK_DIR */
     EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
     EV_PEER_DOWN,       /* a connection is closed, or (CONN_CHIEF) could not be made */
     EV_PEER_MESSAGE,
@@ -94,7 +95,8 @@ struct event {
             bool is_traced;  /* a debugger holds it, so its user can let it go on */
         } examined;
         const struct err
-            *unwritten; /* with EV_PREPARED, EV_COMMITTED; NULL: the record is on disk */
+            *unwritten;    /* with EV_PREPARED, EV_COMMITTED; NULL: the record is on disk */
+        bool is_other_dir; /* with EV_DIR_SEEN */
         struct {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */

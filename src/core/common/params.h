@@ -60,6 +60,7 @@ struct core_params {
     int saved_world;      /* how many ranks saved it, 0: unknown */
     int least_world;      /* this many ranks are needed to load all its parts; 0: any number */
     bool has_record;      /* there is a state directory */
+    char shared_dir[320]; /* that all nodes are to have: "checkpoint directory, /a"; "": none */
     uint64_t incarnation; /* random */
     char host[64];        /* for people */
     int pid;              /* of pchrun; for people */

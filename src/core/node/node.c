@@ -136,6 +136,22 @@ static void take_order(struct node *node, const struct peermsg *msg)
         node_leave(node);
 }
 
+/* Once: node 0 has written its record before the first WELCOME. */
+static void seek_dir(struct node *node)
+{
+    if (!node->uplink.is_member || !node->params->shared_dir[0] || node->has_sought_dir)
+        return;
+    node->has_sought_dir = true;
+    node->dir = DIR_LOOKS;
+    out_act(node->out, &(struct action){.type = ACT_SEEK_DIR, .chief = node->uplink.chief});
+}
+
+static void on_dir_seen(struct node *node, const struct event *event)
+{
+    node->dir = event->is_other_dir ? DIR_OTHER : DIR_SAME;
+    node->is_dirty = true;
+}
+
 void node_message(struct node *node, const struct peermsg *msg)
 {
     if (node->state == NODE_DONE)
@@ -153,6 +169,7 @@ void node_message(struct node *node, const struct peermsg *msg)
             node->generation = node->uplink.generation;
             node->commit_step = node->resumed_step = msg->welcome.resume_step;
         }
+        seek_dir(node);
         node->gen.has_roster = false;
         node->is_dirty = true;
         break;
@@ -299,6 +316,7 @@ static const struct {
     [EV_EXAMINED] = {node_on_examined, ANY, "examined"},
     [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},
     [EV_COMMITTED] = {node_on_committed, ALIVE, "commit written"},
+    [EV_DIR_SEEN] = {on_dir_seen, ANY, "directory seen"},
     [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
     [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
 };

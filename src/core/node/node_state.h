@@ -117,6 +117,8 @@ struct node {
     char replaced_by[256]; /* why a record was refused: a later attempt has the job; "": not so */
     struct core_notice notice; /* the job's notice, as the chief has sent it */
     bool is_notice_near;       /* the chief says that the job's notice is near */
+    bool has_sought_dir;
+    enum peer_dir dir; /* our state directory */
     uint64_t commit_step, resumed_step;
     int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
     int64_t interrupted_at;     /* when a signal that ends programs (SIGINT) came; 0: never */

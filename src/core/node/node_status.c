@@ -120,6 +120,7 @@ void node_flush(struct node *node)
     msg.status.left = node->state >= NODE_LEAVING && node->gen.has_given_up;
     msg.status.end_ns = node->gen.end_ns;
     msg.status.end_cut = node->gen.end_cut;
+    msg.status.dir = (uint8_t)node->dir;
     node_fill_motion(node, &msg.status);
     msg.status.own = node->gen.own = slowness_view(&node->gen.ranks, &node->gen.own);
     uplink_send_status(&node->uplink, &msg);
