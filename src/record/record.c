@@ -253,7 +253,8 @@ bool record_is_busy(const struct record *record)
 
 static void record_answer(struct record *record, enum event_type type, const struct err *err)
 {
-    loop_post(record->loop, &(struct event){.type = type, .unwritten = err});
+    loop_post(record->loop,
+              &(struct event){.type = type, .unwritten = err, .paths = record->paths});
 }
 
 /* Starts to write the composed text. False: it failed at once. */
@@ -291,6 +292,14 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
         log_warn("record", "%s", err->text);
 }
 
+/* `dir`: a node that has the state directory has this one, too; NULL: that is not known. */
+static enum peer_paths paths_of(const struct saves_step *saved, const char *dir)
+{
+    if (!saves_any_path(saved))
+        return PATHS_NONE;
+    return saves_names_below(saved, dir) ? PATHS_SHARED : PATHS_OTHER;
+}
+
 void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own)
 {
     struct writer w;
@@ -309,6 +318,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
         return;
     }
     saves_hold(&record->saves, step, own);
+    record->paths = paths_of(saved, record->common_dir);
     record->ranks.step = step;
     history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
     if (!record_write_out(&record->ranks, &w, step, &err))
@@ -470,6 +480,7 @@ bool record_init(struct record *record, const struct config *config, const char 
                               .node_rank = config->cluster.node_rank,
                               .keep = config->checkpoint.keep_records,
                               .is_shared = config->checkpoint.shared,
+                              .common_dir = config->state_dir ? NULL : config->checkpoint.dir,
                               .history = {.job = config_job_identity(config),
                                           .dir = config->checkpoint.dir,
                                           .attempt = 1}};

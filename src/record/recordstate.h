@@ -22,10 +22,13 @@ struct record {
     int node_rank, keep;
     int world; /* ranks of the job: its processes tell it; 0: none has attached */
     bool is_shared;
+    const char
+        *common_dir; /* checkpoint.dir, if the state directory lies in it; NULL: it may not */
     struct history history;
     uint64_t completed_step; /* history_completed_step() */
     uint64_t resume_step;    /* the step that this attempt resumes from, 0: from the start */
     struct saves saves;      /* of this node's ranks */
+    enum peer_paths paths;   /* of the save that was prepared last */
     struct saves others;     /* of other nodes' ranks, at resume_step */
     bool has_told;           /* where this attempt begins */
     bool has_read_first, has_read_all; /* `others` has node 0's file; `others` has all files */

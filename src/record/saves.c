@@ -205,6 +205,14 @@ static const char *below(const char *dir, const char *path)
     return path[0] ? path : ".";
 }
 
+bool saves_names_below(const struct saves_step *step, const char *dir)
+{
+    for (int i = 0; i < step->nranks; i++)
+        if (step->ranks[i].path && below(dir, step->ranks[i].path))
+            return true;
+    return false;
+}
+
 static void write_path(struct writer *w, const char *dir, const char *path)
 {
     char hex[2 * PATH_MAX + 1] = "";

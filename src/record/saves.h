@@ -57,6 +57,9 @@ const char *saves_common_path(const struct saves_step *step);
 /* The path of the lowest rank that named a path; NULL: no rank did. */
 const char *saves_any_path(const struct saves_step *step);
 
+/* True if a rank named a path in `dir`; NULL: in none. */
+bool saves_names_below(const struct saves_step *step, const char *dir);
+
 /* The lowest number of ranks, counted from rank 0, whose paths are all paths of the save. 0: all
  * ranks named the same path, or none did. If a rank's path is not known, all ranks are needed. */
 int saves_least_world(const struct saves_step *step);

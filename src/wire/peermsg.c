@@ -106,6 +106,7 @@ static const struct bytes_field status_fields[] = {
     WITHIN(status.watch.patience_ns, 0, INT64_MAX),
     FLAG(status.watch.gave_up),
     WITHIN(status.dir, 0, DIR_OTHER),
+    WITHIN(status.paths, 0, PATHS_OTHER),
 };
 
 static const struct bytes_field order_fields[] = {

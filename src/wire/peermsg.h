@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 6
+#define PEERMSG_VERSION 7
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -152,6 +152,13 @@ enum peer_dir {
     DIR_OTHER,
 };
 
+/* Where the ranks of a node saved, in the newest save that is in its record. */
+enum peer_paths {
+    PATHS_NONE,   /* no rank named a path: another rank saves for it, or it needs none */
+    PATHS_SHARED, /* a rank named a path below the directory that the nodes are to share */
+    PATHS_OTHER,
+};
+
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
@@ -200,7 +207,8 @@ struct peer_status {
     char save_error[128]; /* why a save failed, "": no save has failed */
     struct peer_watch watch;
     struct peer_own own;
-    uint8_t dir; /* enum peer_dir */
+    uint8_t dir;   /* enum peer_dir */
+    uint8_t paths; /* enum peer_paths */
 };
 
 enum peer_phase {

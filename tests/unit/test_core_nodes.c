@@ -105,6 +105,67 @@ Test(core_nodes, the_same_directory_is_not_named)
     assert_did_not(&walks[1], "seek");
 }
 
+/* Both nodes have a rank, and node 1 has looked for the directory. */
+static void begin_with_dir_seen(bool is_other)
+{
+    begin_with_dir("checkpoint directory, /a");
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        steps_are_read(&walks[i]);
+    }
+    sees_dir(&walks[1], is_other);
+}
+
+static void prepared(int node, enum peer_paths paths)
+{
+    feed(&walks[node], (struct event){.type = EV_PREPARED, .paths = paths});
+    deliver();
+}
+
+/* Rank 0 saves for all, on its own disk: no rank of node 1 could load that. */
+Test(core_nodes, a_save_that_a_node_cannot_see_is_not_committed)
+{
+    begin_with_dir_seen(true);
+    for (int i = 0; i < WALK_NODES; i++)
+        saves_and_waits(&walks[i], 0, 10, 0);
+    prepared(0, PATHS_SHARED);
+    prepared(1, PATHS_NONE);
+    assert_said(&walks[0], "step 10 is not committed: node 1 cannot see it");
+    for (int i = 0; i < WALK_NODES; i++)
+        assert_did(&walks[i], "0: go on, not committed");
+    steps[0] = 18;
+    signalled(&walks[0], SIGTERM);
+    agree();
+    for (int i = 0; i < WALK_NODES; i++)
+        saves_and_waits(&walks[i], 0, 19, 1);
+    prepared(0, PATHS_SHARED);
+    prepared(1, PATHS_NONE);
+    assert_said(&walks[0], "node 1 cannot see it: its checkpoint directory is not that of node 0");
+    assert_did_not(&walks[0], "commit 19");
+    cr_assert_eq(report_of(&walks[0]).outcome, OUTCOME_PREEMPTED_UNSAVED);
+}
+
+/* It is seen, it is a name in a store, or each node saves its own part. */
+Test(core_nodes, a_save_that_every_node_may_see_is_committed)
+{
+    static const struct {
+        bool is_other;
+        enum peer_paths paths[WALK_NODES];
+    } cases[] = {{false, {PATHS_SHARED, PATHS_NONE}},
+                 {true, {PATHS_SHARED, PATHS_SHARED}},
+                 {true, {PATHS_OTHER, PATHS_NONE}},
+                 {true, {PATHS_NONE, PATHS_NONE}}};
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+        begin_with_dir_seen(cases[k].is_other);
+        for (int i = 0; i < WALK_NODES; i++)
+            saves(&walks[i], 0, 10, 0);
+        for (int i = 0; i < WALK_NODES; i++)
+            prepared(i, cases[k].paths[i]);
+        assert_did(&walks[0], "commit 10");
+    }
+}
+
 /* The notice comes to the chief with the first STATUS, behind the HELLO of the last node. */
 Test(core_nodes, a_notice_before_the_join_of_the_last_node)
 {

@@ -112,6 +112,19 @@ Test(saves, who_saves_for_all_is_the_lowest_rank_that_names_a_path)
 
 /* A restart needs the last commit, and a newer save may become the last commit. Saves of steps that
  * were never committed must not push it out, however many there are. */
+Test(saves, a_path_in_the_directory_is_told_from_others)
+{
+    add(10, 0, NULL);
+    add(20, 0, "/ckpt2/a");
+    add(20, 1, "gs://ckpt/a");
+    add(30, 0, "/a");
+    add(30, 1, "/ckpt/b");
+    cr_expect(!saves_names_below(saves_find(&saves, 10), "/ckpt"));
+    cr_expect(!saves_names_below(saves_find(&saves, 20), "/ckpt"));
+    cr_expect(saves_names_below(saves_find(&saves, 30), "/ckpt"));
+    cr_expect(!saves_names_below(saves_find(&saves, 30), NULL));
+}
+
 Test(saves, neither_the_committed_step_nor_a_newer_one_is_trimmed)
 {
     for (uint64_t step = 10; step <= 60; step += 10)

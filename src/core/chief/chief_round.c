@@ -169,6 +169,30 @@ static struct saved find_saved(const struct chief *chief, enum chief_writing wha
     return saved;
 }
 
+/* The first node whose ranks named no path, and so need another node's, but do not see the
+ * directory of that path. False: there is none. */
+static bool finds_blind(const struct chief *chief, char *text, size_t size)
+{
+    const struct peer *blind = NULL;
+    bool is_shared = false;
+    if (all_are(chief, FACT_SAME_DIR))
+        return false;
+    for (int i = chief->params->nnodes - 1; i >= 0; i--) {
+        const struct peer *peer = &chief->peers[i];
+        const struct peer_status *s = &peer->status;
+        if (s->dir == DIR_OTHER && s->paths == PATHS_NONE && s->expected > 0)
+            blind = peer;
+        is_shared = is_shared || (s->dir == DIR_SAME && s->paths == PATHS_SHARED);
+    }
+    if (!blind || !is_shared)
+        return false;
+    snprintf(text, size,
+             "node %d cannot see it: its checkpoint directory is not that of node 0 (if its ranks "
+             "need not load it, set --no-checkpoint-shared)",
+             chief_rank_of(chief, blind));
+    return true;
+}
+
 static bool says_saved(const struct chief *chief, const struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
@@ -226,7 +250,9 @@ static void decide_decided(struct chief *chief)
         chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
     } else if (all_are(chief, FACT_SAVED)) {
         struct saved saved = find_saved(chief, COMMIT_ROUND);
-        if (saved.lowest == saved.highest)
+        if (finds_blind(chief, text, sizeof text))
+            chief_give_up(chief, PHASE_FAILED, text);
+        else if (saved.lowest == saved.highest)
             write_commit(chief, COMMIT_ROUND, saved.lowest);
         else
             chief_give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
@@ -277,6 +303,7 @@ static void close_lonely_own(struct chief *chief)
  * step have not made the lowest save, and never will. */
 static void decide_own(struct chief *chief)
 {
+    char why[192];
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
         !any_is(chief, FACT_ATTACHED))
         return;
@@ -287,14 +314,16 @@ static void decide_own(struct chief *chief)
     if (!all_are(chief, FACT_OWN))
         return;
     struct saved own = find_saved(chief, COMMIT_OWN);
-    if (own.lowest == own.highest && own.lowest != chief->gen.own_failed) {
+    bool is_blind = finds_blind(chief, why, sizeof why);
+    if (own.lowest == own.highest && own.lowest != chief->gen.own_failed && !is_blind) {
         write_commit(chief, COMMIT_OWN, own.lowest);
         return;
     }
-    out_log(chief->out, LOG_WARN, "commit",
-            "step %llu is not committed: not every rank has saved it, or its save is too old to be "
-            "remembered",
-            ull(own.lowest));
+    out_log(chief->out, LOG_WARN, "commit", "step %llu is not committed: %s", ull(own.lowest),
+            is_blind ? why
+                     : "not every rank has saved it, or its save is too old to be remembered");
+    if (is_blind)
+        chief_note_uncommitted(chief, own.lowest);
     close_own(chief, own.lowest);
 }
 

@@ -94,8 +94,10 @@ struct event {
             int stopped_pid; /* the pid of a stopped rank (a debugger, SIGSTOP), 0: none */
             bool is_traced;  /* a debugger holds it, so its user can let it go on */
         } examined;
-        const struct err
-            *unwritten;    /* with EV_PREPARED, EV_COMMITTED; NULL: the record is on disk */
+        struct {                         /* with EV_PREPARED and EV_COMMITTED */
+            const struct err *unwritten; /* NULL: the record is on disk */
+            enum peer_paths paths;       /* with EV_PREPARED: of the save that was written */
+        };
         bool is_other_dir; /* with EV_DIR_SEEN */
         struct {
             int conn;

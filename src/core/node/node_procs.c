@@ -430,6 +430,7 @@ void node_on_prepared(struct node *node, const struct event *event)
 {
     node_judge_record(node, event->unwritten);
     round_prepared(&node->gen.round, event->unwritten);
+    node->gen.paths = event->paths;
     node->is_dirty = true;
     node_check_gone(node);
 }

@@ -79,6 +79,7 @@ struct node_generation {
     bool has_roster;         /* the chief knows our ranks */
     struct ranks ranks;
     struct round round;
+    enum peer_paths paths; /* of the save that was recorded last */
     struct ladder ladder;
     uint64_t own_ns;     /* the median of the job's ranks, as the chief told it; slowness.h */
     struct peer_own own; /* in the last STATUS */

@@ -121,6 +121,7 @@ void node_flush(struct node *node)
     msg.status.end_ns = node->gen.end_ns;
     msg.status.end_cut = node->gen.end_cut;
     msg.status.dir = (uint8_t)node->dir;
+    msg.status.paths = (uint8_t)node->gen.paths;
     node_fill_motion(node, &msg.status);
     msg.status.own = node->gen.own = slowness_view(&node->gen.ranks, &node->gen.own);
     uplink_send_status(&node->uplink, &msg);
