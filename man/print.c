@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * print: what pchrun prints about its own options, for the manuals and for the schema file that are
- * made at build time. It contains only pchrun's configuration, so these files can be made before
- * pchrun is built. Exits with 1 and a line on standard error if it cannot.
+ * print: what pchrun prints about its own options, for the schema file that is made at build time.
+ * It contains only pchrun's configuration, so the file can be made before pchrun is built. Exits
+ * with 1 and a line on standard error if it cannot.
  */
 #include "config/config.h"
 

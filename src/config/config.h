@@ -2,8 +2,8 @@
  *
  * config: the configuration, from flags, environment, file, a preset and defaults.
  *
- * One table (options.c) drives the flags, the environment, the JSON file, --help, --print-config,
- * the JSON schema and the manual's option table. Every key a.b_c is also --a-b-c and PCHRUN_A_B_C;
+ * One table (options.c) drives the flags, the environment, the JSON file, --help, --print-config
+ * and the JSON schema. Every key a.b_c is also --a-b-c and PCHRUN_A_B_C;
  * precedence: flag, environment, file, preset, default. Unknown keys are errors that name the
  * nearest known one. A struct config owns its strings: config_free(). Main thread, before anything
  * is started.

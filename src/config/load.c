@@ -43,7 +43,7 @@ struct flags {
     struct config *config;   /* the struct to fill in; NULL: only parse the options */
 };
 
-static const char *const manual_formats[] = {"mdoc", NULL}, *const helps[] = {"all", NULL};
+static const char *const helps[] = {"all", NULL};
 
 static const struct args_row specials[SPECIAL__COUNT] = {
     [SPECIAL_CONFIG] = {"config", 'c', "FILE", "the configuration file (also PCHRUN_CONFIG)",
@@ -56,8 +56,6 @@ static const struct args_row specials[SPECIAL__COUNT] = {
                               ARGS_TAKE},
     [SPECIAL_PRINT_SCHEMA] = {"print-schema", 0, NULL, "show the JSON schema of the file",
                               ARGS_TAKE, .is_last = true},
-    [SPECIAL_PRINT_OPTIONS] = {"print-options", 0, "FORMAT", "show the options as a manual: mdoc",
-                               ARGS_TAKE, .choices = manual_formats, .is_last = true},
     [SPECIAL_MAKE_KEY] = {"make-key", 0, "FILE", "write a new key for cluster.key_file", ARGS_TAKE,
                           .is_last = true, .is_usual = true},
     [SPECIAL_DRILL] = {"drill", 0, "GRACE", "try a notice that leaves this much time", ARGS_TIME,
@@ -117,7 +115,6 @@ static struct args_row flags_row(size_t i)
 static bool take_special(struct flags *flags, enum special special, const char *typed,
                          const char *value, struct err *err)
 {
-    int format;
     if (special == SPECIAL_VERBOSE || special == SPECIAL_QUIET) {
         flags->louder += special == SPECIAL_VERBOSE ? 1 : -1;
         return true;
@@ -129,8 +126,6 @@ static bool take_special(struct flags *flags, enum special special, const char *
         flags->config_file = value;
         return true;
     }
-    if (special == SPECIAL_PRINT_OPTIONS && !value_choice(value, manual_formats, &format, err))
-        return err_wrap(err, "%s", typed);
     if (special == SPECIAL_MAKE_KEY && !*value)
         return err_set(err, ERR_USAGE, 0, "%s: the value is empty; name a file", typed);
     flags->key_file = value;
@@ -461,15 +456,9 @@ static bool make_key(const char *path, FILE *out, struct err *err)
 static bool show(const struct flags *flags, char **env, const struct config *config, FILE *out,
                  struct err *err)
 {
-    bool ok = true;
-    if (flags->show == SPECIAL_PRINT_OPTIONS)
-        show_manual(out);
-    else if (flags->show == SPECIAL_PRINT_SCHEMA)
-        ok = show_schema(config, out, err);
-    else if (flags->show == SPECIAL_MAKE_KEY)
-        ok = make_key(flags->key_file, out, err);
-    else
-        ok = show_config(config, env, out, err);
+    bool ok = flags->show == SPECIAL_PRINT_SCHEMA ? show_schema(config, out, err)
+              : flags->show == SPECIAL_MAKE_KEY   ? make_key(flags->key_file, out, err)
+                                                  : show_config(config, env, out, err);
     return ok && args_flush(out, err);
 }
 

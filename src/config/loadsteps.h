@@ -20,12 +20,10 @@ MUST_CHECK bool discovered_apply(struct config *config, char **env, struct err *
  * it would have had. */
 void discovered_show(const struct config *config, char **env, struct writer *w);
 
-/* Print --print-config (*config is the result), --print-schema and --print-options (*config has the
- * defaults), all made from the option table. Fail only without memory; args_flush() finds errors of
- * `out`. */
+/* Print --print-config (*config is the result) and --print-schema (*config has the defaults), both
+ * made from the option table. Fail only without memory; args_flush() finds errors of `out`. */
 MUST_CHECK bool show_config(const struct config *config, char **env, FILE *out, struct err *err);
 MUST_CHECK bool show_schema(const struct config *config, FILE *out, struct err *err);
-void show_manual(FILE *out);
 /* The keys that --print-config adds and the file's reader ignores; ends with NULL. */
 extern const char *const show_added[];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See options.h.
  *
- * To add an option: a field in config.h, a row in options_*.inc. Everything else (flag, variable,
- * file, help, schema, manual) follows from the row.
+ * To add an option: a field in config.h, a row in options_*.inc, and a text in pchrun.json(5).
+ * Everything else (flag, variable, file, help, schema) follows from the row.
  */
 #include "config/options.h"
 
@@ -89,28 +89,20 @@ const struct option options[] = {
 const size_t options_count = ARRAY_LEN(options);
 
 const struct option_group option_groups[] = {
-    {"", "Job", NULL},
-    {"cluster", "Cluster",
-     "The addresses of the job's nodes.\nOne node needs none of it; several need\n.Cm "
-     "cluster.nodes "
-     ",\nor\n"
-     ".Cm cluster.chief\nand\n.Cm cluster.nnodes ,\nor\n.Cm cluster.discovery ."},
-    {"procs", "Processes", "The training commands that each node starts."},
-    {"checkpoint", "Checkpoints", NULL},
-    {"record", "Record", NULL},
-    {"save", "Saving", NULL},
-    {"restart", "Restarts in place",
-     "The restart after a process has failed.\nSee RESTARTS in\n.Xr pchrun 1 ."},
-    {"watchdog", "Hangs",
-     "The time without progress after which a job counts as hanging, and the reaction."},
-    {"stop", "Stopping", "The steps that end the processes."},
-    {"exit", "Exit codes", "The exit codes of pchrun, for the scheduler."},
-    {"events", "Events", NULL},
-    {"metrics", "Metrics", NULL},
-    {"log", "Log", NULL},
-    {"logs", "Output of the commands",
-     "The output of the training commands, kept in files.\nThis is off unless\n.Cm logs.dir\nis "
-     "set."},
+    {"", "Job"},
+    {"cluster", "Cluster"},
+    {"procs", "Processes"},
+    {"checkpoint", "Checkpoints"},
+    {"record", "Record"},
+    {"save", "Saving"},
+    {"restart", "Restarts in place"},
+    {"watchdog", "Hangs"},
+    {"stop", "Stopping"},
+    {"exit", "Exit codes"},
+    {"events", "Events"},
+    {"metrics", "Metrics"},
+    {"log", "Log"},
+    {"logs", "Output of the commands"},
 };
 const size_t option_groups_count = ARRAY_LEN(option_groups);
 

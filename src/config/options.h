@@ -51,7 +51,6 @@ struct option {
     const char *advice;         /* behind the error of a value that is no number; NULL */
     const char *metavar;        /* for --help; NULL: the metavar of the type */
     const char *help;           /* one short line, no full stop */
-    const char *manual;         /* mdoc, whole sentences */
 };
 
 extern const struct option options[];
@@ -60,7 +59,6 @@ extern const size_t options_count;
 /* The part of a key before its point; "" without a point. */
 struct option_group {
     const char *name, *title;
-    const char *manual; /* mdoc, whole sentences; NULL */
 };
 extern const struct option_group option_groups[];
 extern const size_t option_groups_count;
@@ -77,7 +75,6 @@ enum special {
     SPECIAL_QUIET,
     SPECIAL_PRINT_CONFIG,
     SPECIAL_PRINT_SCHEMA,
-    SPECIAL_PRINT_OPTIONS,
     SPECIAL_MAKE_KEY,
     SPECIAL_DRILL,
     SPECIAL_DOCTOR,

@@ -142,110 +142,31 @@ void platform_cloud(const char *root, struct platform *ret)
     {"exit.hang", code}
 /* clang-format on */
 
-const char presets_manual[] =
-    "A preset replaces the defaults by the values of one platform, and of\n.Li unreliable .\nA "
-    "flag, a variable or the file "
-    "wins over it; for\n.Cm signals\nthat holds for each signal alone.\n"
-    ".Nm pchrun Fl -print-config\nshows under\n.Li $platform\nthe preset in force and why, and the "
-    "meaning of\n.Li auto\nin\n.Cm notices .\nIt also marks each value of the preset.\npchrun "
-    "sends "
-    "no packet to find the platform.\nA grace is the promise of the platform less 5 seconds.\nIf "
-    "the promise varies, it is the least: set\n.Cm grace\nif yours is longer.\nA preset without "
-    "a grace knows no such promise.\nIts grace is the default, a guess: see\n"
-    ".Cm save.train_on .";
-
 const struct preset_row presets[PRESET__COUNT] = {
-    [PRESET_AUTO] = {.title = "detect where this runs",
-                     .manual =
-                         "The scheduler's preset, by its variables:\n.Li slurm\nby\n"
-                         ".Ev SLURM_JOB_ID ,\n.Li sge\nby\n.Ev SGE_ROOT\nand\n.Ev JOB_ID ,\n"
-                         ".Li kubernetes\nby\n.Ev KUBERNETES_SERVICE_HOST .\nThe first of these "
-                         "counts; without one, the defaults.\nThe sources of notices of the cloud "
-                         "are added, by the firmware in\n.Pa /sys/class/dmi/id :\n"
-                         ".Li gce-gpu\nor\n.Li gce-spot\n(the firmware does not show whether a VM "
-                         "is a Spot VM),\n.Li aws , azure , alibaba\nor\n.Li tencent .\nOther "
-                         "values of a cloud's preset are not taken."},
-    [PRESET_NONE] = {.title = "nowhere in particular",
-                     .manual = "The defaults, without any detection."},
-    [PRESET_SLURM] =
-        {.title = "Slurm",
-         .manual = "Slurm kills 30 seconds after\n.Dv SIGTERM\n(KillWait).\n.Li --signal=USR1\n"
-                   "sends\n.Dv SIGUSR1\n60 seconds before the end; for a longer time set\n"
-                   ".Cm signals .\nSlurm requeues a job that exits with 42 if slurm.conf has\n"
-                   ".Li RequeueExit=42 ,\nand holds a job that exits with 43 if it has\n"
-                   ".Li RequeueExitHold=43 .",
-         .settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}},
-         .source = CONFIG_NOTICE_SLURM},
-    [PRESET_KUBERNETES] =
-        {.title = "Kubernetes",
-         .manual = "A pod has the seconds of its\n.Li terminationGracePeriodSeconds ,\n"
-                   "by default 30, which it cannot see; on a Spot node of GKE 15.\nIn a Job, a\n"
-                   ".Li podFailurePolicy\nthat ignores 42 keeps preemptions from counting as "
-                   "failures."},
-    [PRESET_KUBEFLOW] =
-        {.title = "Kubeflow, with restartPolicy ExitCode",
-         .manual = "Under this policy of the training operator the codes 1 to 127 are final, so 42 "
-                   "would end the job; 128 to 255 restart it.\nA pod cannot detect the policy.\n"
-                   "A job without progress keeps 43, which ends it.",
-         .settings = {RESTART_CODES("143")}},
-    [PRESET_SGE] =
-        {.title = "Grid Engine",
-         .manual = "Only exit code 99 requeues a job.\nGrid Engine sends\n.Dv SIGKILL\nwithout "
-                   "warning, unless the job is submitted with\n.Li -notify :\nthen\n.Dv SIGUSR1\n"
-                   "comes before a suspension, and\n.Dv SIGUSR2\nbefore the end, by the seconds "
-                   "of the queue's\n.Li notify ,\nby default 60.",
-         .settings = {{"signals", "USR1=checkpoint,USR2=preempt:55s"}, RESTART_CODES("99")}},
-    [PRESET_GCE] = {.title = "Google Compute Engine, a standard VM",
-                    .manual = "A standard VM has at least a minute after\n.Dv SIGTERM .",
-                    .settings = {{"grace", "55s"}},
-                    .source = CONFIG_NOTICE_GCE},
-    [PRESET_GCE_GPU] =
-        {.title = "Google Compute Engine, a VM with GPUs",
-         .manual = "Maintenance of its host stops such a VM, an hour after the notice.\nAfter\n"
-                   ".Dv SIGTERM\nit may have only the 30 seconds of a Spot VM.",
-         .settings = {{"grace", "25s"}},
-         .source = CONFIG_NOTICE_GCE,
-         .in_pod = IN_GKE},
-    [PRESET_GCE_SPOT] = {.title = "Google Compute Engine, a Spot VM",
-                         .manual = "A Spot or preemptible VM has 30 seconds.",
-                         .settings = {{"grace", "25s"}},
+    [PRESET_SLURM] = {.settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}},
+                      .source = CONFIG_NOTICE_SLURM},
+    [PRESET_KUBEFLOW] = {.settings = {RESTART_CODES("143")}},
+    [PRESET_SGE] = {.settings = {{"signals", "USR1=checkpoint,USR2=preempt:55s"},
+                                 RESTART_CODES("99")}},
+    [PRESET_GCE] = {.settings = {{"grace", "55s"}}, .source = CONFIG_NOTICE_GCE},
+    [PRESET_GCE_GPU] = {.settings = {{"grace", "25s"}},
+                        .source = CONFIG_NOTICE_GCE,
+                        .in_pod = IN_GKE},
+    [PRESET_GCE_SPOT] = {.settings = {{"grace", "25s"}},
                          .source = CONFIG_NOTICE_GCE,
                          .in_pod = IN_GKE},
-    [PRESET_TENSORFLOW_GCE] =
-        {.title = "what restarts TensorFlow's jobs on Google Compute Engine",
-         .manual = "TensorFlow exits with 143 there, and the program that restarts its jobs knows "
-                   "that code.",
-         .settings = {{"grace", "25s"}, RESTART_CODES("143")},
-         .source = CONFIG_NOTICE_GCE},
+    [PRESET_TENSORFLOW_GCE] = {.settings = {{"grace", "25s"}, RESTART_CODES("143")},
+                               .source = CONFIG_NOTICE_GCE},
     [PRESET_AWS] =
-        {.title = "Amazon EC2",
-         .manual = "A Spot instance has a notice two minutes ahead;\n.Dv SIGTERM\n"
-                   "comes only at its shutdown.",
-         .source = CONFIG_NOTICE_AWS,
+        {.source = CONFIG_NOTICE_AWS,
          .in_pod = "a pod that is not in the host's network gets an answer from the instance's "
                    "metadata service only where its hop limit is 2; SIGTERM does not depend on it"},
-    [PRESET_AZURE] = {.title = "Microsoft Azure",
-                      .manual =
-                          "A Spot VM has a notice at most 30 seconds ahead; other events leave "
-                          "5 to 15 minutes.",
-                      .source = CONFIG_NOTICE_AZURE},
-    [PRESET_ALIBABA] = {.title = "Alibaba Cloud",
-                        .manual = "A spot instance has a notice five minutes ahead;\n"
-                                  ".Dv SIGTERM\ncomes only at its shutdown.",
-                        .source = CONFIG_NOTICE_ALIBABA},
-    [PRESET_TENCENT] = {.title = "Tencent Cloud",
-                        .manual = "A spot instance has a notice two minutes ahead;\n"
-                                  ".Dv SIGTERM\ncomes only at its shutdown.",
-                        .source = CONFIG_NOTICE_TENCENT},
-    [PRESET_UNRELIABLE] =
-        {.title = "machines that fail often, on any platform",
-         .manual =
-             "For old or borrowed machines, very many of them, or a network that breaks.\nA "
-             "process that fails costs a few minutes of training and no place in the queue, and "
-             "a node may come an hour late.\nThis one is no platform, and is added to one.",
-         .settings = {{"restart.max", "3"},
-                      {"checkpoint.every", "auto"},
-                      {"cluster.join_timeout", "1h"}}},
+    [PRESET_AZURE] = {.source = CONFIG_NOTICE_AZURE},
+    [PRESET_ALIBABA] = {.source = CONFIG_NOTICE_ALIBABA},
+    [PRESET_TENCENT] = {.source = CONFIG_NOTICE_TENCENT},
+    [PRESET_UNRELIABLE] = {.settings = {{"restart.max", "3"},
+                                        {"checkpoint.every", "auto"},
+                                        {"cluster.join_timeout", "1h"}}},
 };
 
 /* --- in a configuration --- */

@@ -20,14 +20,11 @@ struct preset_setting {
     const char *key, *text; /* written as after a flag */
 };
 struct preset_row {
-    const char *title;
-    const char *manual;                                      /* mdoc, whole sentences */
     struct preset_setting settings[PRESET_SETTINGS_MAX + 1]; /* ends with a key that is NULL */
     enum config_notice_kind source; /* what "auto" in "notices" means; CONFIG_NOTICE_AUTO: none */
     const char *in_pod;             /* a warning about this cloud's notices in a pod; NULL: none */
 };
 extern const struct preset_row presets[PRESET__COUNT];
-extern const char presets_manual[]; /* about all presets; mdoc */
 
 /* Call after flags, environment and file. Stores the detected platform in `config`. */
 MUST_CHECK bool presets_apply(struct config *config, char **env, struct err *err);

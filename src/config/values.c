@@ -365,16 +365,6 @@ static bool value_is_null(const struct option *option, const struct config *conf
     return option->is_nullable && option->type == OPTION_INT && *(const int *)field < 0;
 }
 
-char *value_number_text(const struct option *option, int64_t number, char *text, size_t size)
-{
-    if (option->type == OPTION_SIZE)
-        return value_size_text(number, text, size);
-    if (option->type != OPTION_INT)
-        return str_duration(number, text, size);
-    snprintf(text, size, "%" PRId64, number);
-    return text;
-}
-
 static void format_choices(const struct option *option, unsigned chosen, char *text, size_t size)
 {
     for (int i = 0; option->choices[i]; i++)
@@ -397,9 +387,11 @@ char *value_format(const struct option *option, const struct config *config, cha
     else if (option->type == OPTION_SWITCH)
         str_copy(text, size, switches[*(const int *)field]);
     else if (option->type == OPTION_INT)
-        value_number_text(option, *(const int *)field, text, size);
-    else if (option->type == OPTION_DURATION || option->type == OPTION_SIZE)
-        value_number_text(option, *(const int64_t *)field, text, size);
+        snprintf(text, size, "%d", *(const int *)field);
+    else if (option->type == OPTION_DURATION)
+        str_duration(*(const int64_t *)field, text, size);
+    else if (option->type == OPTION_SIZE)
+        value_size_text(*(const int64_t *)field, text, size);
     else if (option->type == OPTION_EVERY && every->steps)
         snprintf(text, size, "%" PRId64, every->steps);
     else if (option->type == OPTION_EVERY && every->is_auto)

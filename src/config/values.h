@@ -35,8 +35,6 @@ char *value_format(const struct option *option, const struct config *config, cha
                    size_t size);
 void value_write(const struct option *option, const struct config *config, struct writer *writer,
                  const char *key);
-/* A number of the option's type, such as its min, as text. Returns text. */
-char *value_number_text(const struct option *option, int64_t number, char *text, size_t size);
 
 /* The pointer to one option's field. */
 static inline void *value_field(const struct option *option, const struct config *config)

@@ -58,10 +58,6 @@ struct discovery {
                                      * there is no sign */
 };
 
-/* Manual text (mdoc) about one source, and about all. */
-const char *discover_manual(enum discover_from from);
-extern const char discover_manual_head[];
-
 /* `env` ends with NULL; `root` is put before /etc/hosts; "" except in tests. False: a source lacks
  * a variable, or two differ; *err names the variables, their values and what to set. */
 MUST_CHECK bool discover(char **env, const char *root, enum discover_from from,

@@ -31,97 +31,20 @@ static const struct {
                                        * ends with NULL */
     bool is_last; /* used only if no other source names several nodes: its index may number parts of
                    * the job instead of nodes */
-    const char *manual;
 } sources[DISCOVER__COUNT] = {
-    [DISCOVER_NONE] = {.manual = "pchrun looks for no other nodes."},
-    [DISCOVER_AUTO] = {.manual = "All of those below."},
-    [DISCOVER_SLURM] =
-        {find_slurm,
-         {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS"},
-         .manual = "A task of srun: each is a node, whether a host has one or several; node 0 is "
-                   "on the first host of\n.Ev SLURM_STEP_NODELIST .\nIn a batch script that no "
-                   "srun has started, and in the shell of srun --pty, pchrun is alone."},
-    [DISCOVER_TORCHRUN] =
-        {find_torchrun,
-         {"RANK"},
-         .manual = "A worker of torchrun, or a pod of Kubeflow's PyTorchJob:\n.Ev RANK , "
-                   "WORLD_SIZE\nand\n.Ev MASTER_ADDR ."},
-    [DISCOVER_KUBEFLOW] =
-        {find_kubeflow,
-         {"PET_NNODES", "PET_NODE_RANK"},
-         .manual = "A pod in which Kubeflow expects torchrun to be started:\n.Ev PET_NNODES , "
-                   "PET_NODE_RANK\nand\n.Ev PET_MASTER_ADDR ."},
-    [DISCOVER_TF_CONFIG] = {find_tf_config,
-                            {"TF_CONFIG"},
-                            .manual = "A task of TensorFlow.\nThe chief, if there is one, is node "
-                                      "0; the workers follow.\nAn evaluator runs "
-                                      "alone; a job with parameter servers is refused."},
-    [DISCOVER_MPI] =
-        {find_mpi,
-         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"},
-         .manual = "A process of mpirun: Open MPI's rank and size, or PMI's.\nUnless all are on "
-                   "this machine, no variable has the address of rank 0: set\n.Cm cluster.chief ."},
-    [DISCOVER_LWS] =
-        {find_lws,
-         {"LWS_GROUP_SIZE", "LWS_WORKER_INDEX"},
-         .manual = "A pod of a LeaderWorkerSet:\n.Ev LWS_GROUP_SIZE , LWS_WORKER_INDEX\nand\n"
-                   ".Ev LWS_LEADER_ADDRESS ."},
-    [DISCOVER_JOBSET] =
-        {find_jobset,
-         {"JOBSET_NAME"},
-         .manual =
-             "A pod of a JobSet whose manifest passes its labels:\n.Ev JOBSET_NAME\nand\n"
-             ".Ev REPLICATED_JOB_NAME ,\nfor several equal Jobs\n"
-             ".Ev REPLICATED_JOB_REPLICAS\nand\n.Ev JOB_INDEX ,\nand the number of pods of a Job "
-             "in\n.Ev PROCESSES_IN_JOB .\nWithout this number, set\n.Cm cluster.nnodes ."},
-    [DISCOVER_AWS_BATCH] =
-        {find_aws_batch,
-         {"AWS_BATCH_JOB_NUM_NODES", "AWS_BATCH_JOB_NODE_INDEX"},
-         .manual = "A node of a multi-node parallel job; the main node is node 0, and listens on "
-                   "all its addresses."},
-    [DISCOVER_TPU] = {find_tpu,
-                      {"TPU_WORKER_HOSTNAMES", "TPU_PROCESS_ADDRESSES", "TPU_WORKER_ID"},
-                      .manual = "A worker of a Cloud TPU, or of one of several slices, as\n.Ev "
-                                "MEGASCALE_NUM_SLICES , MEGASCALE_SLICE_ID\nand\n.Ev "
-                                "MEGASCALE_COORDINATOR_ADDRESS\ntell."},
-    [DISCOVER_KUBERNETES] =
-        {find_kubernetes,
-         {"JOB_COMPLETION_INDEX"},
-         .is_last = true,
-         .manual = "A pod of an indexed Job; only if no other source names several nodes.\n"
-                   "No variable has the number of pods: set\n.Cm cluster.nnodes .\nThe address of "
-                   "pod 0 follows from the pod's own name in\n.Pa /etc/hosts ,\nwhich a headless "
-                   "service as its subdomain puts there."},
+    [DISCOVER_SLURM] = {find_slurm, {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS"}},
+    [DISCOVER_TORCHRUN] = {find_torchrun, {"RANK"}},
+    [DISCOVER_KUBEFLOW] = {find_kubeflow, {"PET_NNODES", "PET_NODE_RANK"}},
+    [DISCOVER_TF_CONFIG] = {find_tf_config, {"TF_CONFIG"}},
+    [DISCOVER_MPI] = {find_mpi,
+                      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"}},
+    [DISCOVER_LWS] = {find_lws, {"LWS_GROUP_SIZE", "LWS_WORKER_INDEX"}},
+    [DISCOVER_JOBSET] = {find_jobset, {"JOBSET_NAME"}},
+    [DISCOVER_AWS_BATCH] = {find_aws_batch,
+                            {"AWS_BATCH_JOB_NUM_NODES", "AWS_BATCH_JOB_NODE_INDEX"}},
+    [DISCOVER_TPU] = {find_tpu, {"TPU_WORKER_HOSTNAMES", "TPU_PROCESS_ADDRESSES", "TPU_WORKER_ID"}},
+    [DISCOVER_KUBERNETES] = {find_kubernetes, {"JOB_COMPLETION_INDEX"}, .is_last = true},
 };
-
-const char discover_manual_head[] =
-    "With\n.Cm cluster.discovery\npchrun finds the number of nodes, its own node rank and the "
-    "address of node 0 in variables of the environment.\nIt sends no packet and runs no program "
-    "for that.\nThe user's settings of\n.Cm cluster.nodes , cluster.chief , cluster.nnodes , "
-    "cluster.node_rank , cluster.port\nand\n.Cm cluster.bind\nwin; discovery adds only the "
-    "others.\nAn incomplete source is an error, and so are two sources that contradict each "
-    "other.\nThe error names the variables and the settings to make.\nA source with a single node "
-    "contradicts no other.\nFor a job of one node nothing changes.\n.Nm pchrun Fl -print-config\n"
-    "shows under\n.Li $cluster\nthe discovered nodes, or why there was no discovery, and under\n"
-    ".Li $sources\nthe variables.\n.Pp\nDiscovery is on by default, because nodes that do not know "
-    "each other would save at different steps, without an error.\nTasks that start side by side "
-    "may be jobs of their own, such as those of a parameter search below one srun or mpirun.\n"
-    "They need\n.Li none :\notherwise they would wait for each other, and end together.\n.Pp\n"
-    "As the default,\n.Li auto\ndoes not look if\n.Cm cluster.nodes\nis given, which has this "
-    "node's rank by its address.\nNor does it look below another pchrun\n.Pq Ev PCH_SOCKET No is "
-    "set ,\nwhose variables are for the ranks.\nIt only warns of two findings: the index of a "
-    "pod while the number of pods is unknown, and an incomplete source without a sign of a "
-    "second node, such as\n.Ev RANK\nwithout\n.Ev WORLD_SIZE ."
-    "\n.Pp\nJobs that may share a machine get a port of their own: 20000 and the remainder of a "
-    "number divided by 8192.\n"
-    "The number is\n.Ev SLURM_JOB_ID\nwith 97 more for each\n.Ev SLURM_STEP_ID ,\nor\n"
-    ".Ev MASTER_PORT ,\nor the port of\n.Ev TF_CONFIG Ap s\nfirst task, or it is made from\n"
-    ".Ev PMIX_NAMESPACE\nor\n.Ev PMI_JOBID .";
-
-const char *discover_manual(enum discover_from from)
-{
-    return sources[from].manual;
-}
 
 /* The source's first variable that is set; NULL: none, so the source is not there. */
 static const char *find_sign(const struct place *place, enum discover_from from)

@@ -96,21 +96,19 @@ def test_values_that_are_words_are_offered(offers):
 
 def test_other_values(offers):
     lines = ["pchrun --save-signal ", "pchrun --notices gce,az", "pchrun -c train", "pchrun --config=train",
-             "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun --print-options ",
-             "pchrun-watch --log-format ", "pchrun-watch --mild ", "pchctl --run-dir tr",
-             "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h "]
+             "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun-watch --log-format ",
+             "pchrun-watch --mild ", "pchctl --run-dir tr", "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h "]
     answers = dict(zip(lines, offers(*lines)))
     of = {line: {word.rpartition(",")[2] for word in words(offered, line)} for line, offered in answers.items()}
     assert {"USR1", "TERM"} <= of[lines[0]]
     assert of[lines[1]] == {"azure"}
     assert of[lines[2]] == of[lines[3]] == {"train.py", "train.json", "trained"}
-    assert of[lines[4]] == of[lines[9]] == {"trained"}
+    assert of[lines[4]] == of[lines[8]] == {"trained"}
     assert "probe" in of[lines[5]]
-    assert of[lines[6]] == {"mdoc"}
-    assert of[lines[7]] == {"text", "json"}
-    assert of[lines[8]] == {"log", "checkpoint"}
-    assert of[lines[10]] == {"unreliable"}
-    assert of[lines[11]] == of[lines[12]] == {"all"}
+    assert of[lines[6]] == {"text", "json"}
+    assert of[lines[7]] == {"log", "checkpoint"}
+    assert of[lines[9]] == {"unreliable"}
+    assert of[lines[10]] == of[lines[11]] == {"all"}
 
 
 def test_nothing_is_offered_for_a_time_or_a_name(offers):

@@ -541,17 +541,6 @@ Test(config, schema_knows_every_option)
     json_free(root);
 }
 
-Test(config, manual_knows_every_option)
-{
-    load_l("--print-options=mdoc", "");
-    cr_assert_eq(l.result, ARGS_SHOWN);
-    for (size_t i = 0; i < options_count; i++) {
-        char line[OPTION_NAME_MAX + 16];
-        snprintf(line, sizeof line, "\n.It Cm %s\n", options[i].key);
-        cr_expect(strstr(l.out, line) != NULL, "%s", options[i].key);
-    }
-}
-
 Test(config, what_cannot_be_printed_is_an_error)
 {
     char name[] = "pchrun", help[] = "--help";

@@ -412,7 +412,6 @@ static const struct bad flags[] = {
     {"--signals usr3=preempt x", "--signals: \"usr3\" is not a signal; the nearest is USR1"},
     {"--config= x", "-c: the value is empty; name a file, or leave it out"},
     {"--make-key=", "--make-key: the value is empty; name a file"},
-    {"--print-options=html", "--print-options: \"html\" is not one of mdoc"},
     {"-c a.json -c b.json x", "-c is given twice (a.json and b.json); one file only"},
 };
 
