@@ -37,7 +37,7 @@ PYTHON = pieces_of(r"(?:^[ \t]*#[^\n]*\n?)+|#[^\n]*", f"{LONG}|{DOUBLE}|{SINGLE}
 SCRIPT = pieces_of(r"(?:^[ \t]*#[^\n]*\n?)+|(?<=\s)#\s[^\n]*", DOUBLE, "$^")
 MARKDOWN = re.compile(r"^ *```.*?^ *```|^#+ [^\n]*", re.S | re.M)
 MANUAL = re.compile(r'^\.Bd -literal.*?^\.Ed|^\.S[hs] [^\n]*|^\.(?:Dq|Ql|Li) [^\n]*', re.S | re.M)
-KINDS = {"c": C, "h": C, "inc": C, "pml": C, "py": PYTHON, "md": MARKDOWN, "1": MANUAL, "3": MANUAL, "7": MANUAL,
+KINDS = {"c": C, "h": C, "pml": C, "py": PYTHON, "md": MARKDOWN, "1": MANUAL, "3": MANUAL, "5": MANUAL, "7": MANUAL,
          "sh": SCRIPT, "build": SCRIPT, "yaml": SCRIPT, "sbatch": SCRIPT, "in": SCRIPT, "control": SCRIPT,
          "rules": SCRIPT, "run": SCRIPT}
 

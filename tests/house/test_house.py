@@ -229,7 +229,7 @@ def test_exit_codes_that_differ_are_found():
     ("a.c", "/* a: reads.\n *\n * It ends if no_body\n * asks. */", [3]),
     ("a.c", "/* A save. On_e\n * that fails is made again. */", [1]),
     ("a.c", "// A rank ends. Wh_at it saved stays.", [1]),
-    ("a.inc", '.help = "the source "\n    "asks.\\nOn_e "\n    "that fails is asked again",', [1]),
+    ("a.c", '.help = "the source "\n    "asks.\\nOn_e "\n    "that fails is asked again",', [1]),
     ("a.py", "def f():\n    \"\"\"It waits.\n\n    Who_ever waits is told.\n    \"\"\"", [4]),
     ("a.py", "# It waits for\n# some_body.", [2]),
     ("a.sh", 'echo "$0: no_body listens" >&2  # Wh_at it says', [1, 1]),

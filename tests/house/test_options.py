@@ -53,11 +53,11 @@ def default_of(row):
 
 def binding():
     """The options that must be the same on all nodes, by the rows of the option table."""
-    for path in (ROOT / "src/config").glob("*.inc"):
-        for row in re.findall(r"^\{\n(.*?)^\},", path.read_text(), re.S | re.M):
-            key = re.search(r'key = "(\S+)"', row) or re.search(r"EXIT_(CODE)\((\w+)", row) or re.search(r"\(([\w.]+)", row)
-            if ".is_binding" in row or key[1] == "CODE":
-                yield f"exit.{key[2]}" if key[1] == "CODE" else key[1]
+    table = (ROOT / "src/config/options.c").read_text()
+    for row in re.findall(r"^\{\n(.*?)^\},", table, re.S | re.M):
+        key = re.search(r'key = "(\S+)"', row) or re.search(r"EXIT_(CODE)\((\w+)", row) or re.search(r"\(([\w.]+)", row)
+        if ".is_binding" in row or key[1] == "CODE":
+            yield f"exit.{key[2]}" if key[1] == "CODE" else key[1]
 
 
 def other_names():
