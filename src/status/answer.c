@@ -274,16 +274,17 @@ static void answer_on_clock(void *ctx)
     answer_go_on(ctx, WRITTEN_AT_ONCE);
 }
 
-static void answer_of_all(struct answer *answer, struct control_client *client,
+/* False: the client waits for the ranks of the other nodes. */
+static bool answer_of_all(struct answer *answer, struct control_client *client,
                           const struct core_report *was)
 {
     bool asks_all = answer->params->nnodes > 1 && answer->params->node_rank == 0;
     if (!asks_all || (!answer->is_asked && !rankquery_begin(&answer->call))) {
         answer_client(answer, client, NULL, was);
-        return;
+        return true;
     }
     answer->is_asked = true;
-    control_wait(client);
+    return false;
 }
 
 void answer_end(struct answer *answer)
@@ -355,7 +356,7 @@ static bool answer_obey(struct answer *answer, const struct control_request *req
     return true;
 }
 
-static void on_asked(void *ctx, struct control_client *client,
+static bool on_asked(void *ctx, struct control_client *client,
                      const struct control_request *request)
 {
     struct answer *answer = ctx;
@@ -366,12 +367,10 @@ static void on_asked(void *ctx, struct control_client *client,
     if (request->verb == CONTROL_EVENTS) {
         control_answer(client, (const char *)buf_bytes(&answer->journal->kept),
                        buf_len(&answer->journal->kept));
-        return;
+        return true;
     }
-    if (request->verb == CONTROL_STATUS && request->is_of_all) {
-        answer_of_all(answer, client, &was);
-        return;
-    }
+    if (request->verb == CONTROL_STATUS && request->is_of_all)
+        return answer_of_all(answer, client, &was);
     if (request->verb != CONTROL_STATUS) {
         ok = can_ask(answer, &was, &err);
         if (ok)
@@ -380,6 +379,7 @@ static void on_asked(void *ctx, struct control_client *client,
         ok = ok && answer_obey(answer, request, &err);
     }
     answer_client(answer, client, ok ? NULL : &err, &was);
+    return true;
 }
 
 /* --- between nodes --- */

@@ -174,11 +174,6 @@ void control_answer(struct control_client *client, const char *text, size_t len)
     end_if_answered(client);
 }
 
-void control_wait(struct control_client *client)
-{
-    client->waits = true;
-}
-
 void control_answer_all(struct control *control, bool follows, const char *text, size_t len)
 {
     for (int i = 0; control && i < CONTROL_CLIENTS_MAX; i++) {
@@ -223,7 +218,7 @@ static void control_take(struct control_client *client, const char *line, size_t
     request.uid = client->uid;
     log_debug("control", "client %d: %s", client->pid, control_name(request.verb));
     client->follows = request.follows && request.verb == CONTROL_EVENTS;
-    control->options.asked(control->options.ctx, client, &request);
+    client->waits = !control->options.asked(control->options.ctx, client, &request);
     /* From now on the smaller maximum applies: that for unread events. */
     if (client->follows)
         client->unread_max = unread_bytes(client) + FOLLOW_MAX;

@@ -39,9 +39,9 @@ struct control_options {
     struct event_base *base;
     const char *dir;     /* where to listen; must outlive the control */
     int64_t patience_ns; /* time limit for the request, and between two reads of a full queue */
-    /* Answer once: with control_answer() before you return, or after control_wait() within a few
-     * seconds. Nothing here enforces that deadline. */
-    void (*asked)(void *ctx, struct control_client *client, const struct control_request *request);
+    /* Answer once: with control_answer() before you return true, or return false and answer by
+     * control_answer_all() within a few seconds. Nothing here enforces that deadline. */
+    bool (*asked)(void *ctx, struct control_client *client, const struct control_request *request);
     void *ctx;
 };
 
@@ -53,8 +53,6 @@ void control_free(struct control *control);
 /* Sends whole lines, or nothing. If the queue is full, the connection ends. It also ends after the
  * answer, unless the client follows the events. */
 void control_answer(struct control_client *client, const char *text, size_t len);
-/* Call instead of control_answer() to answer later, by control_answer_all(). */
-void control_wait(struct control_client *client);
 /* Sends whole lines to all clients that follow the events, or else to all that wait for an answer.
  * `control` may be NULL. */
 void control_answer_all(struct control *control, bool follows, const char *text, size_t len);

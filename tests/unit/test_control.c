@@ -24,7 +24,7 @@ static struct control_request asked;
 static int nasked;
 static size_t answer_bytes; /* 0: a short answer */
 
-static void on_asked(void *ctx, struct control_client *client,
+static bool on_asked(void *ctx, struct control_client *client,
                      const struct control_request *request)
 {
     asked = *request;
@@ -36,6 +36,7 @@ static void on_asked(void *ctx, struct control_client *client,
     else if (!request->follows)
         control_answer(client, "answer\n", 7);
     free(text);
+    return true;
 }
 
 static void serve(int64_t patience_ns)
