@@ -157,7 +157,8 @@ static void print_help(const struct args *args, bool is_brief, FILE *out)
 
 bool args_flush(FILE *out, struct err *err)
 {
-    return (fflush(out) == 0 && !ferror(out)) || err_set(err, ERR_SYSTEM, errno, "cannot print it");
+    return (fflush(out) == 0 && !ferror(out)) ||
+           err_set(err, ERR_SYSTEM, errno, "cannot write to standard output");
 }
 
 static bool args_print(const struct args *args, enum args_type what, bool is_brief, FILE *out,

@@ -98,7 +98,7 @@ struct args_reading {
 /* argv ends with NULL. */
 MUST_CHECK enum args_end args_read(const struct args *args, char **argv,
                                    struct args_reading *reading, struct err *err);
-/* After ARGS_SHOWN: flushes `out`. False: not all of the output could be written. */
+/* Flushes the standard output, or in tests another one. False: not all could be written. */
 MUST_CHECK bool args_flush(FILE *out, struct err *err);
 
 /* "cluster.join_timeout" as "cluster-join-timeout". Returns text. */

@@ -31,12 +31,6 @@ struct ctl {
     char dir[FIND_DIR_MAX];
 };
 
-static bool flush_out(struct err *err)
-{
-    return (fflush(stdout) == 0 && !ferror(stdout)) ||
-           err_set(err, ERR_SYSTEM, errno, "cannot write to standard output");
-}
-
 static void pause_for(int64_t ns)
 {
     struct timespec left = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
@@ -99,7 +93,7 @@ static bool run_watch(const struct ctl *ctl, struct err *err)
             fprintf(stderr, "pchctl: the job has ended\n");
             return true;
         }
-        if (!ok || !flush_out(err))
+        if (!ok || !args_flush(stdout, err))
             return false;
         pause_for(ctl->options->interval_ns);
     }
@@ -300,7 +294,7 @@ static bool run_events(const struct ctl *ctl, struct err *err)
     bool ok = talk_open(ctl->dir, CONTROL_EVENTS, ctl->options, &talk, err);
     while (ok && (result = talk_read(&talk, until, &line, &len, err)) == TALK_LINE) {
         printf("%s\n", line);
-        ok = flush_out(err); /* a program that reads the events needs each event at once */
+        ok = args_flush(stdout, err); /* a program that reads the events needs each event at once */
     }
     talk_close(&talk);
     return result == TALK_END;
@@ -411,7 +405,7 @@ int ctl_main(char **argv)
     if (end == ARGS_SHOWN)
         return CTL_DONE;
     bool is_found = end == ARGS_RUN && find_dir(&options, ctl.dir, &err);
-    if (is_found && options.run(&ctl, &err) && flush_out(&err))
+    if (is_found && options.run(&ctl, &err) && args_flush(stdout, &err))
         return CTL_DONE;
     fprintf(stderr, "pchctl: %s\n", err.text);
     return !is_found && err.code == ERR_USAGE ? CTL_USAGE : CTL_FAILED;

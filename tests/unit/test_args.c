@@ -160,7 +160,7 @@ Test(args, help)
     FILE *full = fopen("/dev/full", "w");
     cr_assert(full);
     cr_expect_eq(read_line("--help", full), ARGS_BAD);
-    cr_expect(err.code == ERR_SYSTEM && strstr(err.text, "cannot print it"));
+    cr_expect(err.code == ERR_SYSTEM && strstr(err.text, "cannot write to standard output"));
     fclose(full);
 }
 

@@ -550,6 +550,6 @@ Test(config, what_cannot_be_printed_is_an_error)
     FILE *full = fopen("/dev/full", "w");
     cr_assert(full != NULL);
     cr_expect_eq(config_load(argv, env, full, &config, &err), ARGS_BAD);
-    cr_expect_str_eq(err.text, "cannot print it: No space left on device");
+    cr_expect_str_eq(err.text, "cannot write to standard output: No space left on device");
     fclose(full);
 }
