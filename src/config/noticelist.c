@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_LEN    4095
 #define INTERVAL_NS NS_PER_S
 #define TIMEOUT_NS  (10 * NS_PER_S)
 #define TIME_MIN_NS (100 * NS_PER_MS) /* the shortest time between two runs of a program */
@@ -142,7 +141,7 @@ static bool add_path(struct config_notice *notice, const char *path, const char 
 {
     bool ok = noticelist_is_program(notice->kind)
                   ? command_from_text(path, folder, &notice->args, err)
-                  : text_check_path(path, 1, PATH_LEN, err) &&
+                  : text_check_path(path, err) &&
                         command_add(&notice->args, text_absolute(folder, path), err);
     return ok || err_wrap(err, "%s", notice_kind_names[notice->kind]);
 }
@@ -176,7 +175,7 @@ static bool time_from_json(const struct json *json, int64_t *ret, struct err *er
 static bool name_from_json(struct config_notice *notice, const struct json *json, struct err *err)
 {
     const char *text = json_need_text(json, err);
-    if (!text || !text_check(text, 1, CONFIG_NOTICE_NAME_MAX, err))
+    if (!text || !text_check(text, CONFIG_NOTICE_NAME_MAX, err))
         return err_wrap(err, "name");
     return text_keep(&notice->name, strdup(text), err);
 }

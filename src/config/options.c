@@ -10,15 +10,15 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/text.h"
 #include "discover/discover.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HOUR     (3600 * NS_PER_S)
-#define DAY      (24 * HOUR)
-#define PATH_LEN 4095
+#define HOUR (3600 * NS_PER_S)
+#define DAY  (24 * HOUR)
 
 /* Each macro begins a row. An option's field in struct config has the name of its key; the field of
  * a duration has _ns at its end. */
@@ -32,16 +32,15 @@
     .max = (most)
 #define CHOICE(f, value, words) \
     NAMED(f), .type = OPTION_CHOICE, .fallback = (value), .choices = (words)
-#define PATH(f, value, what)                                                                  \
-    NAMED(f), .type = OPTION_PATH, .is_nullable = true, .fallback = (value), .max = PATH_LEN, \
+#define PATH(f, value, what)                                                                       \
+    NAMED(f), .type = OPTION_PATH, .is_nullable = true, .fallback = (value), .max = TEXT_PATH_MAX, \
               .metavar = (what)
-#define TEMPLATE(f, value)                                                                        \
-    NAMED(f), .type = OPTION_TEMPLATE, .is_nullable = true, .fallback = (value), .max = PATH_LEN, \
-              .metavar = "FILE"
+#define TEMPLATE(f, value)                                                       \
+    NAMED(f), .type = OPTION_TEMPLATE, .is_nullable = true, .fallback = (value), \
+              .max = TEXT_PATH_MAX, .metavar = "FILE"
 #define COMMAND(f) NAMED(f), .type = OPTION_COMMAND, .is_nullable = true
-#define ADDRESS(f)                                                            \
-    NAMED(f), .type = OPTION_TEXT, .is_nullable = true, .min = 1, .max = 300, \
-              .metavar = "HOST[:PORT]"
+#define ADDRESS(f) \
+    NAMED(f), .type = OPTION_TEXT, .is_nullable = true, .max = 300, .metavar = "HOST[:PORT]"
 #define EXIT_CODE(name, code)                                                             \
     .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.codes.name), \
     .fallback = (code), .min = 1, .max = 255, .metavar = "CODE"
@@ -85,7 +84,6 @@ const struct option options[] = {
     NAMED(job),
     .type = OPTION_TEXT,
     .is_nullable = true,
-    .min = 1,
     .max = 63,
     .metavar = "NAME",
     .help = "the job's name, the same on every node",

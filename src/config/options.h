@@ -46,7 +46,7 @@ struct option {
     const char *also;           /* second name, as a flag: "node-rank"; NULL */
     size_t offset;              /* in struct config */
     const char *fallback;       /* the default as text; NULL: null */
-    int64_t min, max;           /* of numbers and durations; of a text's length */
+    int64_t min, max;           /* of numbers and durations; the most bytes of a text */
     const char *const *choices; /* ends with NULL */
     const char *advice;         /* behind the error of a value that is no number; NULL */
     const char *metavar;        /* for --help; NULL: the metavar of the type */

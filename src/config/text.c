@@ -12,20 +12,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH_LEN 4095
 #define ARGS_MAX 256
 
-bool text_check(const char *text, int64_t min, int64_t max, struct err *err)
+bool text_check(const char *text, int64_t max, struct err *err)
 {
     size_t len = strlen(text);
-    if (len == 0 && min > 0)
-        return err_set(err, ERR_USAGE, 0,
-                       "the value is empty; it must have %" PRId64 " to %" PRId64 " bytes", min,
+    if (len == 0)
+        return err_set(err, ERR_USAGE, 0, "the value is empty; it must have 1 to %" PRId64 " bytes",
                        max);
-    if (len < (size_t)min || len > (size_t)max)
-        return err_set(err, ERR_USAGE, 0,
-                       "\"%.80s\" has %zu bytes; allowed are %" PRId64 " to %" PRId64, text, len,
-                       min, max);
+    if (len > (size_t)max)
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" has %zu bytes; allowed are 1 to %" PRId64,
+                       text, len, max);
     for (const char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return err_set(err, ERR_USAGE, 0, "\"%.80s\" holds a control character", text);
@@ -48,9 +45,9 @@ static const char *find_variable(const char *text)
     return NULL;
 }
 
-bool text_check_path(const char *text, int64_t min, int64_t max, struct err *err)
+bool text_check_path(const char *text, struct err *err)
 {
-    if (!text_check(text, min, max, err))
+    if (!text_check(text, TEXT_PATH_MAX, err))
         return false;
     if (is_url(text))
         return err_set(err, ERR_USAGE, 0,
@@ -108,7 +105,7 @@ bool command_add(char ***args, char *copy, struct err *err)
 bool command_from_text(const char *text, const char *folder, char ***args, struct err *err)
 {
     bool is_path = strchr(text, '/');
-    return (is_path ? text_check_path : text_check)(text, 1, PATH_LEN, err) &&
+    return (is_path ? text_check_path(text, err) : text_check(text, TEXT_PATH_MAX, err)) &&
            command_add(args, is_path ? text_absolute(folder, text) : strdup(text), err);
 }
 

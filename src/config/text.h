@@ -10,11 +10,12 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* Accepts min to max bytes, without a control character. */
-MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
-/* Accepts what may be a path: no URL, and no "~" or "$NAME", which only a shell expands. `min` and
- * `max` are as for text_check(). */
-MUST_CHECK bool text_check_path(const char *text, int64_t min, int64_t max, struct err *err);
+#define TEXT_PATH_MAX 4095
+
+/* Accepts 1 to max bytes, without a control character. */
+MUST_CHECK bool text_check(const char *text, int64_t max, struct err *err);
+/* Accepts what may be a path: no URL, and no "~" or "$NAME", which only a shell expands. */
+MUST_CHECK bool text_check_path(const char *text, struct err *err);
 /* Makes a path absolute and drops a leading "./". `folder` is absolute; NULL: the current one. The
  * caller frees the result. NULL: see errno. */
 char *text_absolute(const char *folder, const char *path);

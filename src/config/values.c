@@ -118,7 +118,7 @@ static bool parse_text(const struct option *option, const char *text, const char
     bool is_template = option->type == OPTION_TEMPLATE;
     bool is_whole = option->type == OPTION_TEXT || (is_template && str_starts(text, "{state_dir}"));
     bool is_path = option->type != OPTION_TEXT;
-    if (!(is_path ? text_check_path : text_check)(text, option->min, option->max, err) ||
+    if (!(is_path ? text_check_path(text, err) : text_check(text, option->max, err)) ||
         (is_template && !check_template(text, err)))
         return false;
     if (is_whole && !str_is_utf8(text))
@@ -132,7 +132,7 @@ static bool add_item(const struct option *option, const char *text, char ***list
     size_t n = str_count(*list);
     if (n >= (size_t)option->max)
         return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
-    if (!text_check(text, 1, 300, err))
+    if (!text_check(text, 300, err))
         return err_wrap(err, "item %zu", n + 1);
     return command_add(list, strdup(text), err) &&
            (option->type != OPTION_CODES ||
