@@ -70,10 +70,7 @@ static const struct args_row specials[SPECIAL__COUNT] = {
 /* The words that the value must be one of; NULL: other values are allowed. */
 static const char *const *words_of(const struct option *option)
 {
-    static const char *signals[64];
-    for (unsigned n = 0; option->type == OPTION_SIGNAL && signame_at(n); n++)
-        signals[n] = signame_at(n);
-    return option->type == OPTION_SIGNAL    ? signals
+    return option->type == OPTION_SIGNAL    ? signame_list()
            : option->type == OPTION_NOTICES ? notice_kind_names
                                             : option->choices;
 }
@@ -433,14 +430,6 @@ static bool apply_sources(const struct flags *flags, char **env, struct config *
     return true;
 }
 
-/* Call after --print-config, which shows null, not 1, if the user gave no number. */
-static void settle_count(struct config *config)
-{
-    config->procs.count_is_set = config->procs.count > 0;
-    if (!config->procs.count_is_set)
-        config->procs.count = 1;
-}
-
 static bool make_key(const char *path, FILE *out, struct err *err)
 {
     if (!keyfile_make(path, err))
@@ -473,7 +462,10 @@ static enum args_end load(const struct flags *flags, char **env, FILE *out, stru
         return ARGS_BAD;
     if (flags->show >= 0)
         return show(flags, env, config, out, err) ? ARGS_SHOWN : ARGS_BAD;
-    settle_count(config);
+    /* Not before --print-config, which shows null, not 1, if the user gave no number. */
+    config->procs.count_is_set = config->procs.count > 0;
+    if (!config->procs.count_is_set)
+        config->procs.count = 1;
     config->drill_ns = flags->drill_ns;
     config->is_doctor = flags->is_doctor;
     if (config->command[0])

@@ -39,12 +39,14 @@ static const char *const refused[SIGNALS_END] = {
     [SIGXFSZ] = "it reports an error in the program",
 };
 
-const char *signame_at(unsigned index)
+const char *const *signame_list(void)
 {
+    static const char *names[SIGNALS_END];
+    size_t n = 0;
     for (int number = 1; number < SIGNALS_END; number++)
-        if (!refused[number] && index-- == 0)
-            return sigabbrev(number);
-    return NULL;
+        if (!refused[number])
+            names[n++] = sigabbrev(number);
+    return names;
 }
 
 static bool unknown_signal(const char *name, const char *bare, struct err *err)
@@ -54,8 +56,8 @@ static bool unknown_signal(const char *name, const char *bare, struct err *err)
     for (char *p = upper; *p; p++)
         *p = (char)toupper((unsigned char)*p);
     struct nearest nearest = nearest_to(upper);
-    for (unsigned i = 0; signame_at(i); i++)
-        nearest_consider(&nearest, "", signame_at(i));
+    for (const char *const *known = signame_list(); *known; known++)
+        nearest_consider(&nearest, "", *known);
     return err_set(err, ERR_USAGE, 0, "\"%.40s\" is not a signal; %s%s", name,
                    nearest.name[0] ? "the nearest is " : "write a name, such as TERM",
                    nearest.name);

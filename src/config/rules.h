@@ -11,8 +11,8 @@
 
 /* Parses "USR1" or "SIGUSR1". False: the signal is unknown, or pchrun cannot handle it. */
 MUST_CHECK bool signame_parse(const char *name, int *ret, struct err *err);
-/* Every allowed name, by index; NULL after the last. */
-const char *signame_at(unsigned index);
+/* Every allowed name; ends with NULL. */
+const char *const *signame_list(void);
 
 /* The names of enum signal_rule; ends with NULL. */
 extern const char *const rule_names[];

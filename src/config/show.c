@@ -88,8 +88,7 @@ PRINTF_LIKE(2, 3) static void schema_put(struct writer *w, const char *fmt, ...)
     for (char *quote = text; (quote = strchr(quote, '\''));)
         *quote = '"';
     struct json *root = json_read("the schema", text, (size_t)len, &err);
-    for (const struct json *member = root ? json_first(root) : NULL; member;
-         member = json_next(member))
+    for (const struct json *member = json_first(root); member; member = json_next(member))
         writer_json(w, json_key(member), member);
     json_free(root);
 }
@@ -101,16 +100,6 @@ static void schema_words(const char *const *words, bool is_pattern, char *text, 
     text[0] = '\0';
     for (size_t i = 0; words && words[i]; i++)
         str_addf(text, size, "%s%s%s%s", i > 0 ? between : "", quote, words[i], quote);
-}
-
-/* "^(SIG)?(HUP|INT)$" */
-static const char *signal_pattern(char *text, size_t size)
-{
-    str_copy(text, size, "^(SIG)?(");
-    for (unsigned i = 0; signame_at(i); i++)
-        str_addf(text, size, "%s%s", i > 0 ? "|" : "", signame_at(i));
-    str_addf(text, size, ")$");
-    return text;
 }
 
 /* Adds {"file": PATH, "name": TEXT}; for a program [PROGRAM, ARGUMENT, ...] and the times. */
@@ -157,15 +146,16 @@ static const char *const limits[OPTION_TYPE__COUNT] = {
     [OPTION_TEMPLATE] = LENGTH,
     [OPTION_CHOICE] = "'enum': [{choices}]",
     [OPTION_CHOICES] = "'pattern': '^({words})(,({words}))*$'",
-    [OPTION_SIGNAL] = "'pattern': '{signals}'",
+    [OPTION_SIGNAL] = "'pattern': '^(SIG)?({signals})$'",
     [OPTION_LIST] = STRINGS ", 'maxItems': {max}",
     [OPTION_CODES] = "'items': {'type': ['integer', 'string'], 'minimum': 1, 'maximum': {code},"
                      " 'pattern': '^[0-9]+(-[0-9]+)?$'}, 'maxItems': {max}",
     [OPTION_COMMAND] = STRINGS ", 'minItems': 1",
-    [OPTION_SIGNALS] = "'patternProperties': {'{signals}': {'anyOf': [{'enum': [{rules}]},"
-                       " {'type': 'object', 'properties': {'do': {'enum': [{rules}]},"
-                       " 'grace': {" STRING ", " DURATION "}}, 'required': ['do'], " CLOSED "}]}},"
-                       " " CLOSED,
+    [OPTION_SIGNALS] =
+        "'patternProperties': {'^(SIG)?({signals})$': {'anyOf': [{'enum': [{rules}]},"
+        " {'type': 'object', 'properties': {'do': {'enum': [{rules}]},"
+        " 'grace': {" STRING ", " DURATION "}}, 'required': ['do'], " CLOSED "}]}},"
+        " " CLOSED,
     [OPTION_NOTICES] = "'items': {'anyOf': [{" STRING ", {notices}]}, 'maxItems': {max}",
 };
 
@@ -185,7 +175,7 @@ static void schema_limits(struct writer *w, const struct option *option)
     schema_words(option->choices, false, choices, sizeof choices);
     schema_words(option->choices, true, words, sizeof words);
     schema_words(rule_names, false, rules, sizeof rules);
-    signal_pattern(signals, sizeof signals);
+    schema_words(signame_list(), true, signals, sizeof signals);
     notice_schemas(notices, sizeof notices);
     str_fill_in(text, sizeof text, limits[option->type], parts);
     schema_put(w, "{%s}", text);

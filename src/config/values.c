@@ -52,12 +52,6 @@ static bool find_bool(const char *text, bool *ret)
     return false;
 }
 
-static bool parse_bool(const char *text, bool *field, struct err *err)
-{
-    return find_bool(text, field) ||
-           err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false", text);
-}
-
 static const char *const switches[] = {"false", "true", "auto"};
 enum { SWITCH_AUTO = 2 };
 
@@ -182,13 +176,6 @@ static bool parse_items(const struct option *option, const char *text, struct co
     return ok;
 }
 
-static bool parse_list(const struct option *option, const char *text, struct config *config,
-                       struct err *err)
-{
-    return begin_list(value_field(option, config), err) &&
-           (!*text || parse_items(option, text, config, err));
-}
-
 static bool parse_notices(const struct option *option, const char *text, struct config *config,
                           struct err *err)
 {
@@ -209,7 +196,8 @@ static bool values_parse(const struct option *option, const char *text, const ch
         return err_set(err, ERR_USAGE, 0, "the value is empty; if none is meant, write null");
     switch (option->type) {
     case OPTION_BOOL:
-        return parse_bool(text, field, err);
+        return find_bool(text, field) ||
+               err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false", text);
     case OPTION_SWITCH:
         return parse_switch(text, field, err);
     case OPTION_INT:
@@ -238,7 +226,7 @@ static bool values_parse(const struct option *option, const char *text, const ch
     case OPTION_NOTICES:
         return parse_notices(option, text, config, err);
     default:
-        return parse_list(option, text, config, err);
+        return begin_list(field, err) && (!*text || parse_items(option, text, config, err));
     }
 }
 
