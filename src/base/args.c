@@ -127,31 +127,19 @@ static void print_words(const struct args *args, FILE *out)
     }
 }
 
-static void print_usual_rows(const struct args *args, FILE *out)
-{
-    struct args_row row;
-    fprintf(out, "\nOptions used most:\n");
-    for (size_t i = 0; (row = args->row(i)).name; i++)
-        if (row.is_usual)
-            print_row(args, &row, out);
-}
-
-static void print_all_rows(const struct args *args, FILE *out)
-{
-    struct args_row row;
-    for (size_t i = 0; (row = args->row(i)).name; i++) {
-        const char *title = args->title ? args->title(i) : i == 0 ? "Options" : NULL;
-        if (title)
-            fprintf(out, "\n%s:\n", title);
-        print_row(args, &row, out);
-    }
-}
-
 static void print_help(const struct args *args, bool is_brief, FILE *out)
 {
+    struct args_row row;
     fputs(args->head, out);
     print_words(args, out);
-    (is_brief ? print_usual_rows : print_all_rows)(args, out);
+    for (size_t i = 0; (row = args->row(i)).name; i++) {
+        const char *first = i > 0 ? NULL : is_brief ? "Options used most" : "Options";
+        const char *title = args->title && !is_brief ? args->title(i) : first;
+        if (title)
+            fprintf(out, "\n%s:\n", title);
+        if (!is_brief || row.is_usual)
+            print_row(args, &row, out);
+    }
     fprintf(out, "\n%s", is_brief ? args->brief : args->tail);
 }
 

@@ -7,8 +7,7 @@
  * and owns nothing. So it can be copied, written raw to a helper's socket, and filled in when
  * memory has run out. Any thread.
  */
-#ifndef PCHRUN_BASE_ERR_H
-#define PCHRUN_BASE_ERR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt
 
 /* Puts "what: " before the text, keeps the code, returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-#endif
