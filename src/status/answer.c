@@ -84,8 +84,7 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
 {
     int64_t youngest = -1;
     for (int i = 0; i < ranks->n; i++) {
-        const struct core_rank_report *rank = &ranks->list[i];
-        uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
+        uint64_t step = ranks->list[i].step;
         struct steprate_view view = ranks->rates[i];
         if (i == 0 || step < own->lowest)
             own->lowest = step;

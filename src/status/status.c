@@ -29,17 +29,17 @@ static void take_step(struct core_rank_report *rank, uint64_t now)
 
 void status_look(struct status_ranks *ret, struct attach *attach)
 {
+    uint64_t steps[CORE_SLOTS_MAX];
     struct page_own own[CORE_SLOTS_MAX]; /* the core's are those by which it judges */
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], status_compare);
-    procs_look(attach->procs, ret->steps, ret->phases, own);
-    for (int i = 0; i < CORE_SLOTS_MAX; i++)
-        if (ret->steps[i] > RANKS_STEP_MAX) /* an invalid page */
-            ret->steps[i] = 0;
+    procs_look(attach->procs, steps, ret->phases, own);
     for (int i = 0; i < ret->n; i++) {
         struct core_rank_report *rank = &ret->list[i];
-        uint64_t step = rank->slot >= 0 ? ret->steps[rank->slot] : 0;
+        uint64_t step = rank->slot >= 0 ? steps[rank->slot] : 0;
+        if (step > RANKS_STEP_MAX) /* an invalid page */
+            step = 0;
         take_step(rank, step);
         ret->rates[i] = steprate_look(&attach->steprate, rank, step, ret->now);
     }

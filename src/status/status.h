@@ -12,8 +12,7 @@ struct status_ranks {
     struct core_rank_report list[CORE_SLOTS_MAX];
     struct steprate_view rates[CORE_SLOTS_MAX]; /* of the same ranks */
     int n;
-    uint64_t steps[CORE_SLOTS_MAX]; /* by slot */
-    uint8_t phases[CORE_SLOTS_MAX];
+    uint8_t phases[CORE_SLOTS_MAX]; /* by slot */
     int64_t now;
 };
 void status_look(struct status_ranks *ret, struct attach *attach);
