@@ -162,13 +162,6 @@ static int timeout_ms(int64_t until, int64_t now)
     return until <= now ? 0 : (int)((until - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-/* The supervisor never sends anything: so it has closed the socket, or died. */
-static void tee_on_control(struct reader *reader)
-{
-    fd_close(&reader->control);
-    reader->until = clock_now_ns() + LINGER_NS;
-}
-
 static void tee_turn(struct reader *reader)
 {
     int64_t now = clock_now_ns(), until = reader->until;
@@ -180,8 +173,11 @@ static void tee_turn(struct reader *reader)
     poll(reader->polls, n + 2, timeout_ms(until, now));
     if (reader->polls[n].revents && read(reader->bell.event, &rings, sizeof rings) < 0)
         return;
-    if (reader->polls[n + 1].revents)
-        tee_on_control(reader);
+    /* The supervisor never sends anything: so it has closed the socket, or died. */
+    if (reader->polls[n + 1].revents) {
+        fd_close(&reader->control);
+        reader->until = clock_now_ns() + LINGER_NS;
+    }
     for (size_t i = 0; i < n; i++)
         if (reader->polls[i].revents)
             read_stream(reader, &reader->routes[i]);
