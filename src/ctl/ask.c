@@ -78,7 +78,7 @@ static bool talk_send(struct talk *talk, enum control_verb verb, const struct ct
     writer_init(&w, CONTROL_REQUEST_MAX + 1, WRITER_LINE);
     writer_object(&w, NULL);
     writer_int(&w, "version", CONTROL_VERSION);
-    writer_text(&w, "do", control_name(verb));
+    writer_text(&w, "do", control_names[verb]);
     if (verb == CONTROL_STATUS && options)
         writer_bool(&w, "all", true);
     if (verb == CONTROL_EVENTS)

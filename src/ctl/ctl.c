@@ -321,7 +321,7 @@ static struct args_word ctl_word(size_t i)
 {
     if (i >= ARRAY_LEN(commands))
         return (struct args_word){0};
-    return (struct args_word){.name = control_name(commands[i].verb),
+    return (struct args_word){.name = control_names[commands[i].verb],
                               .help = commands[i].help,
                               .options = commands[i].options};
 }

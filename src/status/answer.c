@@ -374,7 +374,7 @@ static bool on_asked(void *ctx, struct control_client *client,
         ok = can_ask(answer, &was, &err);
         if (ok)
             log_info("control", "pchctl (process %d, user %d): %s", request->pid, request->uid,
-                     control_name(request->verb));
+                     control_names[request->verb]);
         ok = ok && answer_obey(answer, request, &err);
     }
     answer_client(answer, client, ok ? NULL : &err, &was);

@@ -90,7 +90,10 @@ static bool take_members(const struct json *root, struct control_request *ret, s
                        "this pchrun (" PCHRUN_VERSION ") speaks version %d of the protocol; use "
                        "the pchctl that came with it",
                        CONTROL_VERSION);
-    if (!control_verb_of(json_text_at(root, "do"), &ret->verb))
+    while (ret->verb < CONTROL__COUNT &&
+           !str_is(json_text_at(root, "do"), control_names[ret->verb]))
+        ret->verb++;
+    if (ret->verb == CONTROL__COUNT)
         return err_set(err, ERR_PROTOCOL, 0, "\"do\" names no request that this pchrun knows");
     for (const struct json *member = json_first(root); member; member = json_next(member))
         if (!take_member(member, ret, err))
@@ -216,7 +219,7 @@ static void control_take(struct control_client *client, const char *line, size_t
     }
     request.pid = client->pid;
     request.uid = client->uid;
-    log_debug("control", "client %d: %s", client->pid, control_name(request.verb));
+    log_debug("control", "client %d: %s", client->pid, control_names[request.verb]);
     client->follows = request.follows && request.verb == CONTROL_EVENTS;
     client->waits = !control->options.asked(control->options.ctx, client, &request);
     /* From now on the smaller maximum applies: that for unread events. */

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "wire/control.h"
 #include "wire/notice.h"
 

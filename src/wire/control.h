@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include "base/err.h"
-
 #define CONTROL_VERSION     1
 #define CONTROL_SOCKET      "ctl" /* not longer than "socket": fits wherever that path fits */
 #define CONTROL_REQUEST_MAX 1024  /* bytes of a line, without its newline */
@@ -30,6 +28,4 @@ enum control_verb {
 };
 
 /* "status": the word for "do" of a request. */
-const char *control_name(enum control_verb verb);
-/* False: no request has this name. */
-MUST_CHECK bool control_verb_of(const char *name, enum control_verb *ret);
+extern const char *const control_names[CONTROL__COUNT];

@@ -299,10 +299,7 @@ Test(control_request, each_verb)
     struct err err;
     char line[128];
     for (unsigned i = 0; i < CONTROL__COUNT; i++) {
-        enum control_verb verb;
-        const char *name = control_name((enum control_verb)i);
-        cr_assert(control_verb_of(name, &verb) && verb == i, "%s", name);
-        snprintf(line, sizeof line, "{\"version\":1,\"do\":\"%s\"}", name);
+        snprintf(line, sizeof line, "{\"version\":1,\"do\":\"%s\"}", control_names[i]);
         cr_assert(is_read(line, &request, &err), "%s", err.text);
         cr_assert_eq(request.verb, i);
         cr_assert(!request.follows && !request.text[0]);
