@@ -42,11 +42,6 @@ static ssize_t plain_write(struct stream *stream, const void *data, size_t size,
 
 const struct stream_kind stream_plain = {.read = plain_read, .write = plain_write};
 
-struct stream stream_open(const struct stream_kind *kind, int fd)
-{
-    return (struct stream){.fd = fd, .kind = kind};
-}
-
 void stream_close(struct stream *stream)
 {
     if (stream->fd >= 0 && stream->kind->close)

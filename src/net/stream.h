@@ -43,15 +43,13 @@ struct stream_kind {
 };
 
 struct stream {
-    int fd;
+    int fd; /* of a connected TCP socket */
     const struct stream_kind *kind;
     struct tls_session *session; /* owned; NULL: plain */
 };
 
 extern const struct stream_kind stream_plain;
 
-/* Takes the descriptor of a connected TCP socket. */
-struct stream stream_open(const struct stream_kind *kind, int fd);
 void stream_close(struct stream *stream);
 
 /* Sets TCP options: small messages leave at once and are repeated soon after a loss. The kernel

@@ -273,20 +273,16 @@ static void free_session(struct tls_session *session)
     free(session);
 }
 
-static ssize_t become_plain(struct stream *stream)
-{
-    free_session(stream->session);
-    *stream = stream_open(&stream_plain, stream->fd);
-    return STREAM_FOREIGN;
-}
-
 static ssize_t tls_handshake(struct stream *stream, struct err *err)
 {
     struct tls_session *session = stream->session;
     tlslib.ERR_clear_error(); /* an old error would look like the cause of the next failure */
     int n = tlslib.SSL_do_handshake(session->ssl);
-    if (session->is_plain)
-        return become_plain(stream);
+    if (session->is_plain) {
+        free_session(session);
+        *stream = (struct stream){.fd = stream->fd, .kind = &stream_plain};
+        return STREAM_FOREIGN;
+    }
     if (n != 1)
         return result_of(session, n, "closed by the other side during the handshake", err);
     session->is_ready = true;
@@ -366,7 +362,7 @@ static bool open_session(struct tls_session *session)
 
 bool tls_stream(struct tls *tls, int fd, bool is_ours, struct stream *ret)
 {
-    struct stream stream = stream_open(&stream_plain, fd);
+    struct stream stream = {.fd = fd, .kind = &stream_plain};
     struct tls_session *session = calloc(1, sizeof *session);
     if (session) {
         session->tls = tls;

@@ -410,7 +410,7 @@ static void conn_on_deadline(evutil_socket_t fd, short what, void *arg)
 struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
                       bool is_ours)
 {
-    struct stream stream = stream_open(&stream_plain, fd);
+    struct stream stream = {.fd = fd, .kind = &stream_plain};
     if (rules->tls && !tls_stream(rules->tls, fd, is_ours, &stream))
         return NULL;
     struct conn *conn = calloc(1, sizeof *conn);

@@ -288,7 +288,7 @@ static void connect_node(struct node *node)
     if (!fd_set_nonblock(fd, &err))
         bench_die("%s", err.text);
     if (!swarm.tls)
-        node->stream = stream_open(&stream_plain, fd);
+        node->stream = (struct stream){.fd = fd, .kind = &stream_plain};
     else if (!tls_stream(swarm.tls, fd, true, &node->stream))
         bench_die("no memory for a stream");
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
