@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <string.h>
 
 #define SCHEMA   1
 #define FILE_MAX (256 * 1024)
@@ -22,13 +21,6 @@ static struct pastnotices_notice *pastnotices_find(struct pastnotices *pastnotic
     return NULL;
 }
 
-static void pastnotices_forget(struct pastnotices *pastnotices, int at)
-{
-    pastnotices->n--;
-    memmove(&pastnotices->list[at], &pastnotices->list[at + 1],
-            (size_t)(pastnotices->n - at) * sizeof pastnotices->list[0]);
-}
-
 /* A live notice is dropped last: it may be the notice that ends this attempt. */
 static void forget_oldest(struct pastnotices *pastnotices)
 {
@@ -38,7 +30,7 @@ static void forget_oldest(struct pastnotices *pastnotices)
         if (a->is_live != b->is_live ? b->is_live : a->at_ns < b->at_ns)
             oldest = i;
     }
-    pastnotices_forget(pastnotices, oldest);
+    pastnotices->list[oldest] = pastnotices->list[--pastnotices->n];
 }
 
 static struct pastnotices_notice *pastnotices_add(struct pastnotices *pastnotices,

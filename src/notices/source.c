@@ -232,18 +232,17 @@ static void plan_restart(struct source *source, const char *why)
 
 /* The first failures of a poll are logged, then one after a minute, after two more minutes, and so
  * on. A minute without a failure ends the series. */
-static bool may_tell(struct source *source, int64_t now)
+static bool may_tell(struct source *source)
 {
+    int64_t now = clock_now_ns();
     if (now - source->failed_at > TELL_MIN_NS + 2 * source->interval_ns)
         source->told = 0;
     source->failed_at = now;
-    if (source->told < FAILURES_FEW) {
-        source->tell_wait_ns = TELL_MIN_NS;
-    } else {
-        if (now < source->tell_at)
-            return false;
-        source->tell_wait_ns = clock_min(2 * source->tell_wait_ns, TELL_MAX_NS);
-    }
+    bool is_early = source->told < FAILURES_FEW;
+    if (!is_early && now < source->tell_at)
+        return false;
+    source->tell_wait_ns =
+        is_early ? TELL_MIN_NS : clock_min(2 * source->tell_wait_ns, TELL_MAX_NS);
     source->tell_at = now + source->tell_wait_ns;
     source->told++;
     return true;
@@ -252,7 +251,7 @@ static bool may_tell(struct source *source, int64_t now)
 static void tell_failure(struct source *source, const char *why)
 {
     char text[32] = "";
-    if (!may_tell(source, clock_now_ns()))
+    if (!may_tell(source))
         return;
     log_warn(
         TOPIC, "%s gave no answer: %s%s%s", source->name, why,
@@ -326,15 +325,15 @@ static void source_describe(const struct source *source, int status, char *text,
 static void judge_poll(struct source *source, int status, const char *why)
 {
     bool is_exit = !source->is_late && status != REAP_LOST && WIFEXITED(status);
-    bool is_contrary = source->has_said && source->said.type == NOTICE_CANCEL;
-    if (is_exit && WEXITSTATUS(status) == 0 && !is_contrary) {
+    int code = is_exit ? WEXITSTATUS(status) : -1;
+    if (code == 0 && source->has_said && source->said.type == NOTICE_CANCEL) {
+        why = "it prints a cancel, but its exit code 0 means a notice";
+    } else if (code == 0) {
         source_tell_notice(source);
         why = NULL;
-    } else if (is_exit && WEXITSTATUS(status) == 1) {
+    } else if (code == 1) {
         take_back(source);
         why = NULL;
-    } else if (is_exit && WEXITSTATUS(status) == 0) {
-        why = "it prints a cancel, but its exit code 0 means a notice";
     }
     if (source->phase == SOURCE_RUNNING)
         plan_next(source, why);
