@@ -378,18 +378,13 @@ int shell_finish(const struct shell_end *end)
     return end->code;
 }
 
-/* The last commit may reach the disk after the end was decided. */
-static uint64_t last_commit(const struct shell *shell, const struct core_report *report)
-{
-    uint64_t own = shell->record.committed;
-    return own > report->commit_step ? own : report->commit_step;
-}
-
 static void run_hook(struct shell *shell)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    uint64_t step = last_commit(shell, &report);
+    /* The last commit may reach the disk after the end was decided. */
+    uint64_t step = shell->record.committed;
+    step = step > report.commit_step ? step : report.commit_step;
     struct env_end facts = {.job = shell->params.job,
                             .outcome = verdict_name(shell->outcome),
                             .exit_code = shell->end->code,
