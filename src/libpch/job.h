@@ -12,6 +12,8 @@
 #pragma once
 
 #include "pch.h"
+
+#include "base/err.h"
 #include "wire/gate.h"
 #include "wire/page.h"
 #include "wire/procmsg.h"
@@ -105,6 +107,14 @@ struct pch {
     uint64_t resume_step;
     char resume_path[PROCMSG_PATH_MAX];
 };
+
+/* The checkpoint path that a program reports, as the supervisor keeps it; "" for NULL. A relative
+ * path becomes absolute, because the next start may have another working directory. A path with a
+ * scheme (gs://bucket/7) is copied and not checked. False: the save has failed; *err says why. */
+MUST_CHECK bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err);
+/* True if something exists at this path, which is from savepath_take(): else no job could resume
+ * from it. Always true for a URL. */
+MUST_CHECK bool savepath_look(const char *path, struct err *err);
 
 static inline struct live *job_live(const struct pch *job)
 {

@@ -105,19 +105,13 @@ bool line_is_ours(const struct pch *job)
     return job->cookie == 0 || cookie_of(job->fd) == job->cookie;
 }
 
-/* True if this connection is still the current one, and open. Call under the lock. */
-static bool is_up(const struct pch *job, unsigned connection)
-{
-    return job->connection == connection && job_can_talk(job_live(job));
-}
-
 /* 1: sent; 0: the socket is full; -1: the connection has ended. */
 static int try_send(struct pch *job, unsigned connection, const uint8_t *data, size_t size,
                     int *ret_fd)
 {
     int result = -1;
     pthread_mutex_lock(&job->lock);
-    if (!is_up(job, connection)) {
+    if (job->connection != connection || !job_can_talk(job_live(job))) {
         /* the connection has ended */
     } else if (!line_is_ours(job)) {
         line_lost(job, CLOSED_BY_PROGRAM);

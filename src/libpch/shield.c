@@ -59,12 +59,6 @@ static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
-/* In a forked child the pid differs even before shield_fork() has run. */
-static bool is_helper(void)
-{
-    return shield.forker || getpid() != shield.process;
-}
-
 /* True for a signal to the whole job. False after the parent's end, which ends the helper, too. */
 static bool is_for_all(int number, const siginfo_t *info)
 {
@@ -89,8 +83,10 @@ static void step_aside(int number, siginfo_t *info, void *context)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
+    /* In a forked child the pid differs even before shield_fork() has run. */
+    bool is_helper = shield.forker || getpid() != shield.process;
     bool is_taken =
-        is_helper() ? is_for_all(number, info) : pass_on(atomic_load(&shield.job), number, info);
+        is_helper ? is_for_all(number, info) : pass_on(atomic_load(&shield.job), number, info);
     if (!is_taken)
         step_aside(number, info, context);
     errno = saved;
@@ -116,19 +112,16 @@ static bool take_over(int number, struct sigaction *ret_before)
     return sigaction(number, &action, ret_before) == 0;
 }
 
-static void raise_over(int number)
-{
-    struct procmsg msg = {.type = PROCMSG_NOTICE, .number = number};
-    if (procmsg_encode(&msg, shield.frames[number - 1], NOTICE_BYTES) == NOTICE_BYTES &&
-        shield_is_wanted(number) && take_over(number, NULL))
-        shield.raised |= SIGNAL_BIT(number);
-}
-
 static void raise_over_all(uint64_t signals)
 {
-    for (int number = 1; number <= SIGNALS; number++)
-        if (signals & SIGNAL_BIT(number))
-            raise_over(number);
+    for (int number = 1; number <= SIGNALS; number++) {
+        struct procmsg msg = {.type = PROCMSG_NOTICE, .number = number};
+        uint8_t *frame = shield.frames[number - 1];
+        if ((signals & SIGNAL_BIT(number)) &&
+            procmsg_encode(&msg, frame, NOTICE_BYTES) == NOTICE_BYTES && shield_is_wanted(number) &&
+            take_over(number, NULL))
+            shield.raised |= SIGNAL_BIT(number);
+    }
 }
 
 void shield_raise(const struct pch *job, uint64_t signals)

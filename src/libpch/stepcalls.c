@@ -8,13 +8,14 @@
  */
 #include "pch.h"
 
+#include "base/ckptfile.h"
 #include "base/str.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
 #include "libpch/robustlock.h"
-#include "libpch/savepath.h"
 #include "wire/gate.h"
 
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,12 +47,6 @@ static bool gate_has_moved(struct pch *job, const void *arg)
 {
     const uint64_t *word = arg;
     return atomic_load(&job_live(job)->supervisor->gate) != *word;
-}
-
-static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
-{
-    struct procmsg msg = {.type = PROCMSG_WAITING, .step = step, .word = word};
-    return line_ask(job, job->connection, &msg, gate_has_moved, &word);
 }
 
 /* Makes the next pch_step take the slow path. */
@@ -108,7 +103,8 @@ static enum pch_action loop_look(struct pch *job, uint64_t step)
         }
         if (gate_is_decided(word))
             return serve(job, step, word);
-        if (!wait_at_gate(job, step, word))
+        struct procmsg waits = {.type = PROCMSG_WAITING, .step = step, .word = word};
+        if (!line_ask(job, job->connection, &waits, gate_has_moved, &word))
             return PCH_EXIT;
     }
 }
@@ -168,6 +164,48 @@ __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finis
     if (LIKELY(job_step_is_short(job, finished)))
         return PCH_CONTINUE;
     return step_from_afar(job, finished);
+}
+
+/* The path of a checkpoint */
+
+/* False: the path is too long, or the working directory was removed. */
+static bool savepath_make_absolute(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
+{
+    bool is_absolute = path[0] == '/';
+    ret[0] = '\0';
+    /* If the directory is unreachable, the path from getcwd does not begin with a slash. */
+    if (!is_absolute && (!getcwd(ret, PROCMSG_PATH_MAX) || ret[0] != '/'))
+        return err_set(err, ERR_USAGE, 0,
+                       "the working directory was removed, so the relative path %.100s cannot be "
+                       "found: pass an absolute one",
+                       path);
+    if (str_addf(ret, PROCMSG_PATH_MAX, "%s%s", is_absolute || !ret[1] ? "" : "/", path))
+        return true;
+    return err_set(err, ERR_USAGE, 0,
+                   "the path of the checkpoint is too long (4095 bytes at most)");
+}
+
+bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
+{
+    ret[0] = '\0';
+    if (!path || !path[0])
+        return true;
+    bool has_scheme =
+        str_starts(path + strspn(path, STR_LETTERS STR_DIGITS "+.-"), "://") && path[0] != ':';
+    if (has_scheme && str_copy(ret, PROCMSG_PATH_MAX, path))
+        return true;
+    return savepath_make_absolute(ret, path, err);
+}
+
+bool savepath_look(const char *path, struct err *err)
+{
+    char shown[128];
+    if (path[0] != '/' || ckptfile_look(path) != CKPTFILE_ABSENT)
+        return true;
+    str_fit(shown, sizeof shown, path);
+    return err_set(err, ERR_USAGE, 0,
+                   "there is nothing at %s; a rank that writes no checkpoint passes NULL (None)",
+                   shown);
 }
 
 /* Saves */

@@ -2,7 +2,7 @@
  *
  * savepath: how pchrun keeps the path that a program reports for its checkpoint.
  */
-#include "libpch/savepath.h"
+#include "libpch/job.h"
 
 #include "folder.h"
 
