@@ -381,24 +381,6 @@ static struct logs_run *new_run(struct logs *logs)
     return run;
 }
 
-/* NULL: no log process could be started. */
-static struct logs_run *logs_run_begin(struct logs *logs, uint32_t attempt, uint32_t generation,
-                                       struct err *err)
-{
-    struct logs_run *run = new_run(logs);
-    if (!run) {
-        err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the commands' output");
-        return NULL;
-    }
-    bool ok = true;
-    for (size_t i = 0; ok && i < run->tee.count; i++)
-        ok = word_stream(run, i, attempt, generation, err) && logs_run_open_stream(run, i, err);
-    if (ok && open_control(run, err) && start_tee(run, err))
-        return run;
-    logs_run_free(run);
-    return NULL;
-}
-
 /* --- generations --- */
 
 /* Frees the older generations that have ended. */
@@ -422,9 +404,16 @@ bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generation, struct
         return true;
     if (logs->run)
         logs_run_end(logs->run, clock_now_ns() + END_WAIT_NS);
-    struct logs_run *run = logs_run_begin(logs, attempt, generation, err);
+    struct logs_run *run = new_run(logs);
     if (!run)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the commands' output");
+    bool ok = true;
+    for (size_t i = 0; ok && i < run->tee.count; i++)
+        ok = word_stream(run, i, attempt, generation, err) && logs_run_open_stream(run, i, err);
+    if (!ok || !open_control(run, err) || !start_tee(run, err)) {
+        logs_run_free(run);
         return false;
+    }
     run->next = logs->run;
     logs->run = run;
     free_older(logs);
