@@ -12,7 +12,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "tee/rotate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,6 +24,21 @@ struct branch_state {
     _Atomic bool is_full;   /* the place is too slow, so new bytes are dropped */
     _Atomic size_t waiting; /* bytes that wait to be written */
 };
+
+/* A file that grows up to a limit. When it is full it becomes PATH.1, PATH.1 becomes PATH.2, and so
+ * on. A file may end inside a line: joined, the files hold all that was written. A failed call may
+ * be repeated. Opens `fd`, which the caller closes. */
+struct rotate {
+    const char *path;  /* absolute; borrowed */
+    uint64_t max_size; /* of one file; 0: no limit */
+    int keep;          /* how many older files to keep */
+    int fd;            /* -1 */
+    uint64_t size;
+};
+
+/* Returns how many bytes were written; if not all, errno says why. The first write makes the
+ * directory and opens the file. With n 0: only opens the file. */
+size_t rotate_write(struct rotate *file, const char *bytes, size_t n);
 
 /* A mixer merges several streams into one, line by line, each line with its stream's prefix. A line
  * ends with '\n'. After a lone '\r', which moves a terminal's cursor back, the prefix is written
