@@ -27,23 +27,12 @@ enum {
 
 #define CLOSED_BY_PROGRAM "this program has closed libpch's connection to pchrun"
 
-static line_is_over_fn *wait_is_over;
-
-void line_ask_in_waits(line_is_over_fn *is_over)
-{
-    wait_is_over = is_over;
-}
-
-static line_page_fn *show_page;
-
-void line_show_page(line_page_fn *fn)
-{
-    show_page = fn;
-}
+bool (*line_is_over)(void);
+void (*line_show_page)(int fd);
 
 static bool is_given_up(void)
 {
-    return wait_is_over && wait_is_over();
+    return line_is_over && line_is_over();
 }
 
 void line_say(const char *fmt, ...)
@@ -357,8 +346,8 @@ static bool take_welcome(struct pch *job, struct err *err)
     int fds[FDS] = {-1, -1};
     bool ok = line_wait_for_answer(job->fd, err) && receive_with_fds(job->fd, &msg, fds, err) &&
               line_is_welcome(&msg, err) && map_pages(job, fds, err);
-    if (ok && show_page)
-        show_page(fds[1]);
+    if (ok && line_show_page)
+        line_show_page(fds[1]);
     fd_close(&fds[0]);
     fd_close(&fds[1]);
     if (!ok)

@@ -28,17 +28,15 @@ typedef bool line_done_fn(struct pch *job, const void *arg);
 MUST_CHECK bool line_ask(struct pch *job, unsigned connection, const struct procmsg *msg,
                          line_done_fn *done, const void *arg);
 
-/* An interpreter's signal handler only sets a flag. So each wait calls `is_over` after every
+/* An interpreter's signal handler only sets a flag. So each wait calls line_is_over() after every
  * interrupting signal and once a second. If it returns true, the wait ends as if the connection had
  * ended. But the connection stays open, and the caller may try again. Called without a lock, in the
  * waiting thread. Set it once, before any wait. */
-typedef bool line_is_over_fn(void);
-void line_ask_in_waits(line_is_over_fn *is_over);
+extern bool (*line_is_over)(void);
 
 /* Called while the process attaches, with the descriptor of its page, which is closed afterwards.
  * Set it once, before any attach. */
-typedef void line_page_fn(int fd);
-void line_show_page(line_page_fn *fn);
+extern void (*line_show_page)(int fd);
 
 /* Prints how the supervisor was lost. From now on every pch_step returns PCH_EXIT. */
 void line_lost(struct pch *job, const char *how);

@@ -104,7 +104,7 @@ static void take_page(int fd)
 
 void stacks_init(void)
 {
-    line_show_page(take_page);
+    line_show_page = take_page;
 }
 
 static void (*handler_of(int number))(int)

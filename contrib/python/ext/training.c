@@ -39,7 +39,7 @@ bool training_init(void)
         return false;
     }
     is_done = true;
-    line_ask_in_waits(wait_is_over);
+    line_is_over = wait_is_over;
     stacks_init();
     return true;
 }
