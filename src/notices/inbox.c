@@ -176,30 +176,24 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
 
-/* Sets the variable that marks the sources' processes. It is unique, even below another pchrun. */
-static bool make_env(struct inbox *inbox)
+/* A variable marks the sources' processes. It is unique, even below another pchrun. */
+static bool open_world(struct inbox *inbox, struct err *err)
 {
     struct source_world *world = &inbox->world;
     size_t n = str_count(environ);
+    *world = (struct source_world){.loop = inbox->loop,
+                                   .reap = inbox->reap,
+                                   .dir = getcwd(NULL, 0),
+                                   .env = calloc(n + 2, sizeof *world->env),
+                                   .notice = inbox_on_notice,
+                                   .ctx = inbox};
+    if (!world->env)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch the notice sources");
     snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64 "=1", (int)getpid(),
              clock_now_ns());
-    world->env = malloc((n + 2) * sizeof *world->env);
-    if (!world->env)
-        return false;
     memcpy(world->env, environ, n * sizeof *world->env);
     world->env[n] = world->mark;
-    world->env[n + 1] = NULL;
     return true;
-}
-
-static bool open_world(struct inbox *inbox, struct err *err)
-{
-    inbox->world = (struct source_world){.loop = inbox->loop,
-                                         .reap = inbox->reap,
-                                         .dir = getcwd(NULL, 0),
-                                         .notice = inbox_on_notice,
-                                         .ctx = inbox};
-    return make_env(inbox) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch the notice sources");
 }
 
 bool inbox_open(struct inbox *inbox, struct config *config, const char *state_dir, struct err *err)
