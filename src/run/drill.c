@@ -30,11 +30,6 @@ void drill_open(struct drill *drill, const struct config *config, struct attach 
     watch_init(&drill->tick, attach->loop->base, on_tick, drill);
 }
 
-void drill_free(struct drill *drill)
-{
-    watch_end(&drill->tick);
-}
-
 void drill_start(struct drill *drill)
 {
     const struct config *config = drill->config;

@@ -7,7 +7,7 @@
  * was agreed, saved and committed. At the end it logs how long each took, whether the save fitted
  * into the grace, which grace would be enough, and how the processes ended. On every node it sets
  * the exit code: 0 if all was saved in time, else 1. If a command ends before the notice, or a real
- * notice ends the job, the exit code is the usual one. Owns its watch. Main thread.
+ * notice ends the job, the exit code is the usual one. Main thread.
  */
 #pragma once
 
@@ -46,4 +46,3 @@ void drill_start(struct drill *drill);
 void drill_watch(struct drill *drill);
 /* The job has ended: logs the result. Returns the exit code to use instead of `code`. */
 int drill_end(struct drill *drill, enum outcome outcome, int code);
-void drill_free(struct drill *drill);

@@ -33,14 +33,6 @@ static bool loop_runs(const struct shell *shell)
     return !shell->loop.is_over;
 }
 
-static void free_loop(struct shell *shell)
-{
-    watch_end(&shell->starting);
-    watch_end(&shell->tidying);
-    watch_end(&shell->end_wait);
-    loop_free(&shell->loop);
-}
-
 static bool open_params(struct shell *shell, struct err *err)
 {
     const struct config *config = shell->config;
@@ -326,6 +318,7 @@ HOLDS(cluster)
     {                                            \
         part##_free(&shell->part);               \
     }
+FREE(loop)
 FREE(inbox)
 FREE(report)
 FREE(hook)
@@ -336,7 +329,6 @@ FREE(attach)
 FREE(journal)
 FREE(metrics)
 FREE(answer)
-FREE(drill)
 FREE(cluster)
 
 /* In the order of opening; freed in reverse. The commands need the parts that come before
@@ -364,7 +356,7 @@ static const struct part {
     {open_journal, NULL, free_journal},
     {open_metrics, NULL, free_metrics},
     {open_answer, NULL, free_answer}, /* the socket lies in attach's directory */
-    {open_drill, NULL, free_drill},
+    {open_drill, NULL, NULL},
     {open_attempt, NULL, NULL},
     {open_cluster, cluster_holds, free_cluster},
     {start_job, NULL, NULL},
