@@ -46,7 +46,6 @@ static struct {
 /* The functions in use. Not curl_version(): through libldap it may look up this machine's name. */
 #define CURLLIB_FUNCTIONS(F)    \
     F(curl_global_init)         \
-    F(curl_global_cleanup)      \
     F(curl_slist_append)        \
     F(curl_slist_free_all)      \
     F(curl_easy_init)           \
@@ -55,7 +54,6 @@ static struct {
     F(curl_easy_getinfo)        \
     F(curl_easy_strerror)       \
     F(curl_multi_init)          \
-    F(curl_multi_cleanup)       \
     F(curl_multi_add_handle)    \
     F(curl_multi_remove_handle) \
     F(curl_multi_info_read)     \
@@ -107,19 +105,6 @@ static void exchange_free(struct exchange *exchange)
     curllib.curl_slist_free_all(exchange->headers);
     buf_free(&exchange->body);
     free(exchange);
-}
-
-void http_close(void)
-{
-    while (http.first) {
-        struct exchange *next = http.first->next;
-        exchange_free(http.first);
-        http.first = next;
-    }
-    if (http.multi) {
-        curllib.curl_multi_cleanup(http.multi);
-        curllib.curl_global_cleanup();
-    }
 }
 
 /* ---- what comes ---- */

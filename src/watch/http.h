@@ -50,10 +50,9 @@ MUST_CHECK bool http_is_ok(const struct http_answer *answer, struct err *err);
 /* True if the body is one printable word of fewer than `size` bytes. */
 bool http_is_word(const struct http_answer *answer, size_t size);
 
-/* Call once before the first request. False: libcurl is missing; *err says what to do. */
+/* Call once before the first request; all is freed with the process. False: libcurl is missing;
+ * *err says what to do. */
 MUST_CHECK bool http_open(struct err *err);
-/* Drops running requests; their fn is not called. */
-void http_close(void);
 /* Copies the request, except body and ctx. fn always gets the outcome, after this has returned.
  * Aborts if libcurl cannot make a request at all. */
 void http_start(const struct http_request *request);

@@ -341,16 +341,10 @@ static bool watch_begin(const struct watch_options *options, struct err *err)
 int watch_run(const struct watch_options *options)
 {
     struct err err;
-    int code;
-    if (watch_begin(options, &err)) {
-        code = options->is_check ? check_until_end() : turn_until_end();
-    } else if (options->is_check) {
-        code = say_check("bad", EXIT_FAILURE, err.text);
-    } else {
-        log_error(options->source->word.name, "%s", err.text);
-        code = err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
-    }
-    http_close();
-    fd_close(&watch.signals);
-    return code;
+    if (watch_begin(options, &err))
+        return options->is_check ? check_until_end() : turn_until_end();
+    if (options->is_check)
+        return say_check("bad", EXIT_FAILURE, err.text);
+    log_error(options->source->word.name, "%s", err.text);
+    return err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
 }
