@@ -123,14 +123,6 @@ static bool try_one(struct dial *dial)
     return is_under_way;
 }
 
-static void try_next(struct dial *dial)
-{
-    while (dial->next < dial->list.n)
-        if (try_one(dial))
-            return;
-    dial_finish(dial);
-}
-
 /* A step that is done in time counts, even if the loop sees it after its time. With a numeric
  * address the first attempt starts here. */
 static void on_wait(evutil_socket_t fd, short what, void *arg)
@@ -152,7 +144,10 @@ static void on_wait(evutil_socket_t fd, short what, void *arg)
     } else if (dial->lookup >= 0 && !resolve_take(&dial->lookup, &dial->list, &dial->err)) {
         dial->list.n = 0;
     }
-    try_next(dial);
+    while (dial->next < dial->list.n)
+        if (try_one(dial))
+            return;
+    dial_finish(dial);
 }
 
 struct dial *dial_new(const struct dial_options *options)

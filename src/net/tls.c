@@ -64,14 +64,6 @@ bool tls_secret(const struct key *key, const char *job, uint8_t ret[TLS_SECRET_B
     return err_set(err, ERR_SYSTEM, 0, "OpenSSL cannot derive a secret from the key");
 }
 
-static void free_secret(uint8_t *secret)
-{
-    if (!secret)
-        return;
-    explicit_bzero(secret, TLS_SECRET_BYTES);
-    munmap(secret, TLS_SECRET_BYTES);
-}
-
 /* Keeps the secret out of core dumps and, since Linux 4.14, out of children. */
 static uint8_t *new_secret(void)
 {
@@ -458,6 +450,9 @@ void tls_free(struct tls *tls)
         tlslib.SSL_CTX_free(tls->context);
     if (tls->transport)
         tlslib.BIO_meth_free(tls->transport);
-    free_secret(tls->secret);
+    if (tls->secret) {
+        explicit_bzero(tls->secret, TLS_SECRET_BYTES);
+        munmap(tls->secret, TLS_SECRET_BYTES);
+    }
     free(tls);
 }
