@@ -409,6 +409,21 @@ void deliver(void)
     }
 }
 
+void begin_apart(bool trains_on)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.train_on = trains_on ? TRAIN_ON_ALWAYS : TRAIN_ON_NEVER;
+        walk_begin(&p);
+    }
+}
+
+void meet(void)
+{
+    line_opens();
+    deliver();
+}
+
 void begin_two(void)
 {
     begin_two_with(&(struct restart_policy){0});

@@ -43,7 +43,10 @@ struct walk *begin_alone(int children);
 /* As begin_started(), and every command has attached as a rank. */
 struct walk *begin_ranks(const struct core_params *params);
 struct walk *begin_attached(int ranks);
-/* Two nodes with a rank each, attached and known to the chief. */
+/* Two nodes with a rank each that have not met; and their meeting. */
+void begin_apart(bool trains_on);
+void meet(void);
+/* The same nodes when their ranks have attached, and the chief knows of it. */
 void begin_two(void);
 /* The nodes agree on a save step: each reads its steps for every ballot. */
 void agree(void);
