@@ -163,6 +163,7 @@ MUTANTS = [
      "longest == 0"),
     ("time-to-end-not-taken", "chief/chief.c", "decide_leave", "chief_note_end(chief);", ""),
     ("time-to-end-of-who-is-killed", "node/node_end.c", "note_end", "has_killed && !node->gen.swept_at", "has_killed"),
+    ("first-pace-counts", "chief/chief_pace.c", "note_pace", "if (peer->is_warm)", ""),
     ("save-time-not-measured", "chief/chief_plan.c", "chief_note_saved",
      "chief->save_ns = chief_save_time(chief, true);", ""),
     ("pause-in-a-save-is-its-time", "chief/chief_plan.c", "took_to_save", "&& !is_odd", ""),
@@ -326,6 +327,7 @@ MUTANTS = [
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
+    "first-pace-counts": 7702611304700,
     "gone-before-it-hears-of-the-end": 31416703500,
     "late-news-of-a-failed-save-is-the-last": 202611718300,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,

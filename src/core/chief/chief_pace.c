@@ -47,8 +47,10 @@ static void note_pace(const struct chief *chief, struct peer *peer, uint64_t bef
         peer->trained_steps += highest - before;
     }
     if (peer->trained_ns >= PACE_NS) {
-        peer->paces[peer->npaces++ % CHIEF_PACES] =
-            (uint64_t)peer->trained_ns / peer->trained_steps;
+        if (peer->is_warm)
+            peer->paces[peer->npaces++ % CHIEF_PACES] =
+                (uint64_t)peer->trained_ns / peer->trained_steps;
+        peer->is_warm = true;
         peer->step_ns = slowness_median(count_paces, peer);
         peer->trained_ns = 0;
         peer->trained_steps = 0;
@@ -184,7 +186,7 @@ void chief_reset_pace(struct peer *peer)
     memset(peer->paces, 0, sizeof peer->paces);
     peer->npaces = 0;
     peer->step_ns = 0;
-    peer->is_paced = false;
+    peer->is_paced = peer->is_warm = false;
     peer->trained_ns = 0;
     peer->trained_steps = 0;
     peer->readings[0] = peer->readings[1] = (struct reading){0};

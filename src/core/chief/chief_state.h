@@ -101,6 +101,7 @@ struct peer {
     uint32_t notice_hurry;
     uint32_t stops_given_up; /* of its `stop_asked` */
     bool is_paced;           /* since moved_at its ranks have only trained */
+    bool is_warm;            /* the first pace is over; often it is slow, and does not count */
     int64_t trained_ns;      /* in which they made these steps, since the last pace */
     uint64_t trained_steps;
     uint64_t paces[CHIEF_PACES]; /* nanoseconds for a step, as measured last; 0: not yet */
