@@ -172,10 +172,10 @@ static int compare_paths(const void *left, const void *right)
 
 int saves_least_world(const struct saves_step *step)
 {
-    int least = 0, n = step ? step->nranks : 0;
-    struct saves_rank *sorted = NULL;
-    if (!saves_any_path(step) || saves_common_path(step))
+    if (!step || !saves_any_path(step) || saves_common_path(step))
         return 0;
+    int least = 0, n = step->nranks;
+    struct saves_rank *sorted = NULL;
     if (saves_missing(step) < 0)
         sorted = malloc((size_t)n * sizeof sorted[0]);
     if (!sorted)
