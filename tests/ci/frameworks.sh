@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# frameworks: tests pch.integrations with the real frameworks in a virtual environment. PCHRUN_FRAMEWORKS
+# frameworks: tests pch.integrations with the real frameworks in a virtual environment. TEST_FRAMEWORKS
 # names its folder: it is made if it is missing, and kept. Without it the environment is new and temporary.
 # pip uses the package index that it is configured with. Sourced by tests/run.sh.
 
@@ -9,7 +9,7 @@
 frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 jax==0.10.2
     orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1 deepspeed==0.19.8)
 
-frameworks_folder=${PCHRUN_FRAMEWORKS:-$output/frameworks}
+frameworks_folder=${TEST_FRAMEWORKS:-$output/frameworks}
 
 make_frameworks() {
     local folder=$1
