@@ -62,8 +62,30 @@ static void tell_begin(const struct record *record, const char *path)
                record->is_shared ? "" : "every node's ", record->dir);
 }
 
+/* A node may have read commit.json when node 0 of the attempt before had not yet written its last
+ * commit. Then the node's own save of that step seemed uncommitted, and was forgotten. */
+static void read_again(struct record *record)
+{
+    struct history history = record->history;
+    struct saves saves = {0};
+    struct err err;
+    history.ncommits = 0;
+    if (!history_read_commits(&history, record->commits.file.path, &err) ||
+        !history_read_ranks(&history, record->ranks.file.path, &saves, &err)) {
+        log_warn("record", "%s", err.text);
+        saves_free(&saves);
+        return;
+    }
+    saves_free(&record->saves);
+    record->saves = saves;
+    record->history = history;
+}
+
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
 {
+    if (record->dir && record->node_rank > 0 && !record->has_told &&
+        history_last_step(&record->history) != resume_step)
+        read_again(record);
     record->history.attempt = attempt;
     if (record->resume_step != resume_step) {
         saves_free(&record->others);

@@ -163,6 +163,21 @@ Test(record, what_is_newer_than_the_last_commit_is_forgotten)
     expect_path(0, 20, "/again");
 }
 
+/* Node 0 of the attempt before was still there when node 1 started, and committed once more. */
+Test(record, a_commit_after_the_start_is_seen)
+{
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.1.json",
+               RANKS("1", SAVE("20", RANK("1", "\"/b\"")) "," SAVE("30", RANK("1", "\"/c\""))));
+    config.cluster.node_rank = 1;
+    cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
+    folder_put("commit.json", COMMITS("2", "0", COMMIT("20", "1") "," COMMIT("30", "1")));
+    record_begin(&record, 2, 30);
+    cr_expect(record_check_rank(&record, 1, &err), "%s", err.text);
+    expect_path(1, 30, "/c");
+    cr_expect_eq(record.history.attempt, 2);
+}
+
 Test(record, more_records_than_are_kept_are_no_harm)
 {
     char text[16384] = "", list[16000] = "";
