@@ -9,6 +9,7 @@ import struct
 from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
 
 KILLED = -9
+DIED_OF_SIGTERM = 143  # as pchrun reports it
 NO_PROGRESS = 43
 VICTIM = 1  # the exit code of charlm when another rank has gone
 CHECKPOINT_MAGIC = 0x314D4C5241484301
@@ -69,13 +70,16 @@ def check_restarted(plan, attempt):
 
 
 def check_saved(plan, attempt):
-    """A notice with enough time loses no work, unless another fault comes with it."""
+    """A notice with enough time loses no work, unless another fault comes with it. A rank dies of a SIGTERM that comes
+    before its handler is there. If a notice follows within a second, nothing can be saved."""
     harmful = {fault.kind for fault in plan.harmful(attempt.fired)}
     if harmful and harmful <= {"notice", "notice_to_all", "term_proc"} and not any(
             fault.kind == "stop_proc" for fault in attempt.fired):
         for node in range(plan.nnodes):
-            outcome = attempt.report(node).get("outcome")
-            check(outcome != "preempted_unsaved", f"node {node} reports that it has not saved")
+            report = attempt.report(node)
+            has_died = "term_proc" in harmful and (report.get("first_cause") or {}).get("code") == DIED_OF_SIGTERM
+            is_saved = report.get("outcome") != "preempted_unsaved"
+            check(is_saved or has_died, f"node {node} reports that it has not saved")
 
 
 def check_reports(attempt):
