@@ -16,8 +16,8 @@ static void warn_if_unrecorded(struct attach *attach)
     if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
         return;
     attach->has_warned = true;
-    log_warn("record", "no checkpoint.dir is set, so no save is recorded; the next start begins at "
-                       "step 0");
+    log_warn("record", "no checkpoint.dir is set, so no save is recorded: after a preemption the next "
+                       "start begins at step 0; --checkpoint-dir DIRECTORY prevents that");
 }
 
 /* The record must know the save before the core does: the core may ask for the record at once. */

@@ -587,9 +587,11 @@ def test_without_a_directory_nothing_is_recorded(records):
     """The log says so once, when a process attaches, and the end names no commit."""
     run = records.begun("--grace", "20s", count=1, has_dir=False)
     run.all("saved 1 at:///a")
-    assert run.job.err.count("no checkpoint.dir is set") == 1
+    assert run.job.err.count("no checkpoint.dir is set") == 1 and "--checkpoint-dir DIRECTORY" in run.job.err
     save_at_notice(run)
     assert run.job.finish() == 42
+    assert "is saved on every rank, but no record says so (no checkpoint.dir)" in run.job.err
+    assert "durable" not in run.job.err
     assert "saved without a record (no checkpoint.dir) at step " in run.job.err_lines[-1]
     assert "committed" not in run.job.err
 

@@ -57,6 +57,16 @@ static void forget_pace(struct chief *chief)
         chief->peers[i].is_paced = false;
 }
 
+void chief_say_saved(const struct chief *chief, enum log_level level, uint64_t step)
+{
+    if (chief->params->has_record)
+        out_log(chief->out, level, "commit", "step %llu is durable on every rank", ull(step));
+    else
+        out_log(chief->out, level, "commit",
+                "step %llu is saved on every rank, but no record says so (no checkpoint.dir)",
+                ull(step));
+}
+
 /* `cause` is for the log; "": the next line in the log names the cause. */
 static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
                         const char *cause)
@@ -75,8 +85,7 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
     if (phase != PHASE_COMMITTED && !chief->gen.wants_to_end)
         chief_count_anew(chief, chief->order.save_step);
     if (phase == PHASE_COMMITTED)
-        out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
-                ull(chief->order.commit_step));
+        chief_say_saved(chief, LOG_NOTICE, chief->order.commit_step);
     else
         out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->gen.round,
                 phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",

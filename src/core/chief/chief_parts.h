@@ -91,6 +91,8 @@ static inline bool chief_is_restarting(const struct chief *chief)
     return chief->order.end == END_STOP && chief->order.restart;
 }
 void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
+/* The log says that every rank has saved this step. Without a record no later start knows it. */
+void chief_say_saved(const struct chief *chief, enum log_level level, uint64_t step);
 
 struct chief_end {
     enum outcome outcome;

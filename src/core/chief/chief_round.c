@@ -389,8 +389,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief->saves_itself = true;
         close_own(chief, chief->writing_step);
         if (!bad)
-            out_log(chief->out, LOG_INFO, "commit", "step %llu is durable on every rank",
-                    ull(chief->writing_step));
+            chief_say_saved(chief, LOG_INFO, chief->writing_step);
         return;
     }
     if (what != COMMIT_ROUND || chief->order.phase != PHASE_DECIDED)
