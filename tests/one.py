@@ -32,7 +32,7 @@ def narrowed(command, case, program):
     command = [word for word in command if not word.startswith(REPORTS)]
     if case is None:
         return command
-    if "pytest" in command:
+    if last.suffix == ".py":
         return [*command[:-1], f"{last}::{case}"]
     return [*command, f"--filter={case}"]
 

@@ -342,4 +342,5 @@ def test_who_has_configured_nothing(cluster):
                      re.M)
     assert re.search(r"^0: ok +batch script +no shell of the batch script waits for srun$", job.log, re.M)
     assert re.search(r"^script: ok +KillWait .* tells tasks of srun 60 s earlier \(GraceTime\), but not this$", job.log, re.M)
-    assert re.search(r"^script: bad +notices .* it goes to tasks of srun alone, not to this process$", job.log, re.M)
+    assert re.search(r"^script: bad +notices .* it goes to tasks of srun alone, not to this process; whether sbatch was given",
+                     job.log, re.M)
