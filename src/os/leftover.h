@@ -5,8 +5,10 @@
  *
  * The variable names the supervisor by its pid and start time, and its place by a hash: this boot,
  * the PID namespace, and the state directory. So a process is killed only if its own supervisor has
- * surely ended. A process that has overwritten its environment is not found, nor one whose
- * environment the kernel does not show us, as that of another user. Owns nothing. Main thread; but
+ * surely ended. A second hash, of the batch system's job and the control group, tells a descendant
+ * from a process that only got the environment, as a job that a command has submitted. A process
+ * that has overwritten its environment is not found, nor one whose environment the kernel does not
+ * show us, as that of another user. Owns nothing. Main thread; but
  * leftover_kill() runs in a helper, because reading an environment may block.
  */
 #pragma once
@@ -16,7 +18,7 @@
 /* Users see it (pchrun(1)). */
 #define LEFTOVER_VARIABLE "PCH_SUPERVISOR"
 
-enum { LEFTOVER_MARK_SIZE = 64, LEFTOVERS_MAX = 128 };
+enum { LEFTOVER_MARK_SIZE = 80, LEFTOVERS_MAX = 128 };
 
 /* The value for the processes of this supervisor; "": there is none, as /proc is not ours. */
 void leftover_mark(const char *state_dir, char ret[LEFTOVER_MARK_SIZE]);

@@ -5,6 +5,7 @@
  */
 #include "os/leftover.h"
 
+#include "os/cgroup.h"
 #include "unit.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,18 +26,32 @@ static const char *own_dir(void)
     return dir;
 }
 
-/* A process with this mark in its environment; NULL: none. */
-static pid_t start_marked(const char *mark)
+/* Moves a process into a control group. False: we may not. */
+static bool move(pid_t pid, const char *group)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/cgroup.procs", group);
+    FILE *procs = fopen(path, "we");
+    if (!procs)
+        return false;
+    fprintf(procs, "%d", (int)pid);
+    return fclose(procs) == 0;
+}
+
+/* A process with this mark and these variables in its environment; NULL: no mark, our group. */
+static pid_t start_marked(const char *mark, const char *more, const char *group)
 {
     char entry[128], byte;
     int ends[2];
     cr_assert(pipe(ends) == 0);
     snprintf(entry, sizeof entry, "%s=%s", LEFTOVER_VARIABLE, mark ? mark : "");
-    char *env[] = {"A=1", mark ? entry : NULL, NULL};
+    char *env[] = {(char *)more, mark ? entry : NULL, NULL};
     char *argv[] = {"sh", "-c", "echo; exec sleep 1000", NULL};
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* if an assertion ends the test */
+        if (group && !move(getpid(), group))
+            _exit(98);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
@@ -48,14 +64,15 @@ static pid_t start_marked(const char *mark)
     return pid;
 }
 
-/* True if leftover_kill() has killed the process. Ends it. */
-static bool is_killed(const char *mark, struct leftover_list *ret)
+/* True if leftover_kill() has killed such a process. Ends it. */
+static bool is_killed_there(const char *mark, const char *more, const char *group,
+                            struct leftover_list *ret)
 {
     static char ours[LEFTOVER_MARK_SIZE];
     int ends[2], status;
     leftover_mark(own_dir(), ours);
     cr_assert(ours[0] && pipe(ends) == 0);
-    pid_t pid = start_marked(mark);
+    pid_t pid = start_marked(mark, more, group);
     pid_t helper = fork();
     if (helper == 0) {
         leftover_kill(ours, ends[1]);
@@ -74,13 +91,19 @@ static bool is_killed(const char *mark, struct leftover_list *ret)
     return was_killed;
 }
 
-/* A mark of this place with another supervisor. */
+static bool is_killed(const char *mark, struct leftover_list *ret)
+{
+    return is_killed_there(mark, "A=1", NULL, ret);
+}
+
+/* A mark of this place and origin with another supervisor. */
 static void change_supervisor(char mark[LEFTOVER_MARK_SIZE], pid_t pid, uint64_t started)
 {
     char ours[LEFTOVER_MARK_SIZE];
     leftover_mark(own_dir(), ours);
     cr_assert(ours[0]);
-    snprintf(mark, LEFTOVER_MARK_SIZE, "%d.%" PRIu64 "%s", (int)pid, started, strrchr(ours, '.'));
+    snprintf(mark, LEFTOVER_MARK_SIZE, "%d.%" PRIu64 "%s", (int)pid, started,
+             strchr(strchr(ours, '.') + 1, '.'));
 }
 
 static pid_t dead_pid(void)
@@ -138,18 +161,59 @@ Test(leftover, of_another_job_or_without_a_mark_is_left_alone)
 {
     struct leftover_list left;
     char mark[LEFTOVER_MARK_SIZE], other[LEFTOVER_MARK_SIZE], broken[LEFTOVER_MARK_SIZE];
-    pid_t pid = dead_pid();
+    change_supervisor(mark, dead_pid(), 4711);
     cr_expect_not(is_killed(NULL, &left));
     leftover_mark("/another/state/directory", other);
-    snprintf(mark, sizeof mark, "%d.4711%s", (int)pid, strrchr(other, '.'));
+    snprintf(strrchr(mark, '.'), 20, "%s", strrchr(other, '.'));
     cr_expect_not(is_killed(mark, &left));
     static const char *const beginnings[] = {"",       "1.4711", "0.4711",    "-1.4711",
                                              "x.4711", "4711",   "4194304.0", "4194304.1x"};
     leftover_mark(own_dir(), other);
+    const char *rest = strchr(strchr(other, '.') + 1, '.');
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
-        snprintf(broken, sizeof broken, "%s%s", beginnings[i], strrchr(other, '.'));
+        snprintf(broken, sizeof broken, "%s%s", beginnings[i], rest);
         cr_expect_not(is_killed(broken, &left), "%s", broken);
     }
+    snprintf(broken, sizeof broken, "4194304.1%s.1", rest);
+    cr_expect_not(is_killed(broken, &left), "%s", broken);
+}
+
+/* A command has submitted a job, as an evaluation. The batch system gave it the environment. */
+Test(leftover, of_another_batch_job_is_left_alone)
+{
+    struct leftover_list left;
+    char mark[LEFTOVER_MARK_SIZE];
+    change_supervisor(mark, dead_pid(), 4711);
+    cr_expect_not(is_killed_there(mark, "SLURM_JOB_ID=78", NULL, &left));
+    cr_expect(is_killed_there(mark, "SLURM_JOB_NAME=78", NULL, &left));
+}
+
+/* The same, where each job has a control group. But the commands may run in a group below that of
+ * their supervisor. */
+Test(leftover, of_another_control_group_is_left_alone)
+{
+    struct leftover_list left;
+    struct cgroup_place us = {0};
+    char mark[LEFTOVER_MARK_SIZE], below[PATH_MAX + 64];
+    if (!cgroup_find("", 0, &us)) {
+        us.is_v2 = true;
+        if (!cgroup_find("", 0, &us))
+            cr_skip_test("no control group is mounted");
+    }
+    snprintf(below, sizeof below, "%s/test-leftover-%d", us.dir, (int)getpid());
+    if (mkdir(below, 0755) != 0)
+        cr_skip_test("cannot make a control group below %s", us.dir);
+    bool is_moved = move(getpid(), below);
+    change_supervisor(mark, dead_pid(), 4711);
+    bool is_above_killed = is_moved && is_killed_there(mark, "A=1", us.dir, &left);
+    bool is_back = is_moved && move(getpid(), us.dir);
+    change_supervisor(mark, dead_pid(), 4711);
+    bool is_below_killed = is_back && is_killed_there(mark, "A=1", below, &left);
+    rmdir(below);
+    if (!is_back)
+        cr_skip_test("cannot move a process to %s", below);
+    cr_expect_not(is_above_killed);
+    cr_expect(is_below_killed);
 }
 
 /* A user in a shell that a dead pchrun has left starts the job again. */
