@@ -314,10 +314,11 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
         log_warn("record", "%s", err->text);
 }
 
-/* `dir`: a node that has the state directory has this one, too; NULL: that is not known. */
+/* `dir`: a node that has the state directory has this one, too; NULL: that is not known, so node 0
+ * must not judge what this node can see. */
 static enum peer_paths paths_of(const struct saves_step *saved, const char *dir)
 {
-    if (!saves_any_path(saved))
+    if (dir && !saves_any_path(saved))
         return PATHS_NONE;
     return saves_names_below(saved, dir) ? PATHS_SHARED : PATHS_OTHER;
 }

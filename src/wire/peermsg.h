@@ -156,7 +156,7 @@ enum peer_dir {
 enum peer_paths {
     PATHS_NONE,   /* no rank named a path: another rank saves for it, or it needs none */
     PATHS_SHARED, /* a rank named a path below the directory that the nodes are to share */
-    PATHS_OTHER,
+    PATHS_OTHER,  /* or its state directory is apart, so that nothing is known */
 };
 
 /* Where a node stands. The counts speak of the round in the stamp. */

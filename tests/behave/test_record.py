@@ -396,30 +396,35 @@ def test_the_only_checkpoint_is_missing(records, where):
     run.complete()
 
 
-@pytest.mark.parametrize("own, is_said", [("checkpoint-dir", False), ("checkpoint-dir", True), ("state-dir", False)],
-                         ids=["not said", "said", "only the records"])
-def test_one_rank_saves_for_all_where_the_other_node_cannot_see_it(records, own, is_said):
+OWN_DISK, OWN_RECORDS, SAID = "--checkpoint-dir={disk}", "--state-dir={disk}", "--no-checkpoint-shared"
+
+
+@pytest.mark.parametrize("options, is_blind", [
+    ([[OWN_DISK], [OWN_DISK]], True), ([[OWN_DISK, SAID], [OWN_DISK, SAID]], False),
+    ([[OWN_RECORDS], [OWN_RECORDS]], False), ([[], [OWN_RECORDS]], False),
+], ids=["not said", "said", "only the records", "only the records of node 1"])
+def test_one_rank_saves_for_all_where_the_other_node_cannot_see_it(records, options, is_blind):
     """Each node has a disk of its own. The save was committed, and the rank on node 1 failed at each start. But a program
     may load on one rank, and send what it has loaded to the others; its user says so. It is no matter where the nodes
     share the checkpoints, and not the records."""
     needs_disk(records.world.root)
     entries = ",".join(f"127.0.0.{i + 1}:{free_port()}" for i in range(2))
     disks = [records.world.root / f"disk{node}" for node in range(2)]
-    runs = [records.run("--cluster-nodes", entries, "--node-rank", node, f"--{own}", disk, *IMPATIENT,
-                        *["--no-checkpoint-shared"] * is_said, has_dir=own == "state-dir", count=1)
+    runs = [records.run("--cluster-nodes", entries, "--node-rank", node, *IMPATIENT,
+                        *[option.format(disk=disk) for option in options[node]],
+                        has_dir=OWN_DISK not in options[node], count=1)
             for node, disk in enumerate(disks)]
     for run in open_two(runs, 0, 1):
         assert "resume=0" in run.clients[0].line()
     for run in runs:
         run.all("step 1")
-    if not is_said:
+    if SAID not in options[0]:
         wait_until(lambda: "node 1 does not have node 0's" in runs[0].job.err, "node 0 to name node 1")
-    file = (disks[0] if own == "checkpoint-dir" else records.dir) / "step-10"
+    file = (disks[0] if OWN_DISK in options[0] else records.dir) / "step-10"
     file.touch()
     runs[0].clients[0].tell(f"saved 10 {file}")
     runs[1].clients[0].tell("saved 10")
     assert [run.clients[0].line() for run in runs] == ["saved 10 continue"] * 2
-    is_blind = own == "checkpoint-dir" and not is_said
     assert ("step 10 is durable on every rank" in runs[0].job.err) != is_blind
     assert ("step 10 is not committed: node 1 cannot see it: " in runs[0].job.err) == is_blind
     complete(runs)
