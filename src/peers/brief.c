@@ -154,8 +154,8 @@ void brief_tell_duplicate(const struct config *config)
     }
     if (brief.answer[0])
         log_warn("join",
-                 "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
-                 "that one is about to end, give each node its own --node-rank",
+                 "this is node 0, but another node 0 runs at %s, port %d, and answers: \"%s\". "
+                 "Unless that one is about to end, give each node its own --node-rank",
                  brief.cluster.chief.host, brief.cluster.chief.port, brief.answer);
     brief_free(&brief);
 }

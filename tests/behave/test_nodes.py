@@ -180,6 +180,7 @@ def test_two_nodes_with_rank_0(world, nodes, where):
     assert f"which is this one; is its --node-rank right?" in two.jobs[0].err
     assert twin.finish() == OWN_ERROR
     assert "this is node 0, but another node 0 runs at 127.0.0.1" in twin.err and who in twin.err
+    assert 'is its --node-rank right?". Unless' in twin.err
     assert ("still holds the state directory" if where == "directory" else "the port is in use") in twin.err
     holder = f"(process {two.jobs[0].pid} on {HOST}), node 0 as this one is, still holds the state directory"
     assert twin.err.count(holder) == (2 if where == "directory" else 0), "as the wait begins and ends"
