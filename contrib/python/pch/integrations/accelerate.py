@@ -3,7 +3,7 @@
 
     checkpoint = Checkpoint(job, accelerator)
     checkpoint.load()
-    for epoch in range(epochs):
+    for epoch in checkpoint.epochs(20, loader):
         for batch in checkpoint.epoch(loader, epoch):
             train(batch)
 """

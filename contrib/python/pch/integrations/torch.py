@@ -3,7 +3,7 @@
 
     checkpoint = Checkpoint(job, model=model, optimizer=optimizer)
     checkpoint.load()
-    for epoch in range(epochs):
+    for epoch in checkpoint.epochs(20, loader):
         for batch in checkpoint.epoch(loader, epoch):
             train(batch)
 
@@ -44,6 +44,14 @@ class _Epochs:
 
     def save(self, step: int) -> str:
         raise NotImplementedError
+
+    def epochs(self, count: int, loader: "DataLoader[Any]") -> range:
+        """The epochs of `count` that are not over, in which epoch() gives the batches of `loader`.
+
+        An epoch is over when the code behind its batches has run, as a scheduler's step or an evaluation. So a job that
+        resumes right behind the last batch of an epoch begins with that epoch, of which no batch remains.
+        """
+        return range(max(self._job.finished - 1, 0) // max(len(loader), 1), count)
 
     def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
         """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
