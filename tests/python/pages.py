@@ -96,7 +96,7 @@ def _programs(world):
         folder.mkdir()
         (folder / "pchrun").symlink_to(world.pchrun)
         preload = f"env LD_PRELOAD={os.environ['PCH_PRELOAD']} " if os.environ.get("PCH_PRELOAD") else ""
-        world.file("bin/python", f"#!/bin/sh\nexec {preload}{os.environ['PCH_PYTHON']} \"$@\"\n", 0o755)
+        world.file("bin/python", f"#!/bin/sh\nexec {preload}'{os.environ['PCH_PYTHON']}' \"$@\"\n", 0o755)
     return folder
 
 
