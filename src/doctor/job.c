@@ -136,14 +136,11 @@ static bool find_batch_process(struct proc *ret)
 {
     bool is_found = false;
     DIR *dir = opendir("/proc");
-    const struct dirent *entry;
-    while (dir && !is_found && (entry = readdir(dir))) {
-        struct proc parent;
-        int64_t pid;
-        is_found = str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, ret) &&
-                   proc_read(ret->ppid, &parent) && str_is(parent.comm, SLURMSTEPD) &&
-                   has_env_of_batch(ret->pid);
-    }
+    struct proc parent;
+    pid_t pid;
+    while (dir && !is_found && (pid = proc_next(dir)))
+        is_found = proc_read(pid, ret) && proc_read(ret->ppid, &parent) &&
+                   str_is(parent.comm, SLURMSTEPD) && has_env_of_batch(ret->pid);
     if (dir)
         closedir(dir);
     return is_found;

@@ -176,12 +176,11 @@ static bool leftover_has(const struct leftover_list *left, const struct proc *pr
 static bool leftover_round(const struct search *search, struct leftover_list *left)
 {
     bool has_found = false;
-    int64_t pid;
+    pid_t pid;
     struct proc proc;
     DIR *dir = opendir("/proc");
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (!str_to_i64(entry->d_name, 1, INT32_MAX, &pid) ||
-            !is_leftover(search, (pid_t)pid, &proc) || leftover_has(left, &proc) ||
+    while (dir && (pid = proc_next(dir))) {
+        if (!is_leftover(search, pid, &proc) || leftover_has(left, &proc) ||
             !proc_signal(&proc, SIGKILL))
             continue;
         has_found = true;

@@ -126,14 +126,13 @@ static DIR *open_threads(pid_t pid)
     return opendir(path);
 }
 
-/* The kernel lists the first thread first. 0: no more. */
-static pid_t next_thread(DIR *threads)
+pid_t proc_next(DIR *list)
 {
     const struct dirent *entry;
-    pid_t tid = 0;
-    while (tid <= 0 && (entry = readdir(threads)))
-        tid = atoi(entry->d_name);
-    return tid;
+    pid_t pid = 0;
+    while (pid <= 0 && (entry = readdir(list)))
+        pid = atoi(entry->d_name);
+    return pid;
 }
 
 /* One other thread is enough: the kernel ends all threads or none. */
@@ -143,7 +142,7 @@ static bool another_is_ending(pid_t pid)
     DIR *threads = open_threads(pid);
     if (!threads)
         return false;
-    while ((tid = next_thread(threads)) == pid)
+    while ((tid = proc_next(threads)) == pid)
         ;
     closedir(threads);
     return tid == 0 || thread_is_ending(pid, tid);
@@ -320,7 +319,7 @@ pid_t proc_ready_thread(pid_t pid, int number)
     pid_t tid = 0;
     DIR *threads = open_threads(pid);
     bool is_ready = false;
-    while (threads && !is_ready && (tid = next_thread(threads)))
+    while (threads && !is_ready && (tid = proc_next(threads)))
         is_ready = read_stat(pid, tid, &thread) && strchr("RS", thread.state) &&
                    !has_signal(pid, tid, "\nSigBlk:", number);
     if (threads)
@@ -383,7 +382,7 @@ bool proc_write_threads(int fd, pid_t pid, int max)
         return dprintf(fd, "    it has ended\n") > 0;
     int n = 0;
     bool ok = true;
-    for (pid_t tid; ok && (tid = next_thread(threads));)
+    for (pid_t tid; ok && (tid = proc_next(threads));)
         if (++n <= max)
             ok = write_thread(fd, pid, tid);
     closedir(threads);

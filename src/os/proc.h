@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,9 @@ struct proc {
     char comm[32];
 };
 
+/* The next number in an open list of processes, /proc, or of threads, /proc/PID/task, which has the
+ * first thread first. 0: no more. */
+pid_t proc_next(DIR *list);
 MUST_CHECK bool proc_read(pid_t pid, struct proc *ret);
 /* True if /proc exists and shows our PID namespace. */
 bool proc_is_ours(void);

@@ -103,11 +103,9 @@ static void add_children_of(struct tree *tree, const struct tree_job *job, pid_t
         tree->is_unsure = true;
         return;
     }
-    struct dirent *task;
-    while ((task = readdir(tasks))) {
-        if (task->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, task->d_name);
+    pid_t tid;
+    while ((tid = proc_next(tasks))) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)tid);
         add_children_of_task(tree, job, path, parent);
     }
     closedir(tasks);
@@ -117,12 +115,11 @@ static void add_children_of(struct tree *tree, const struct tree_job *job, pid_t
 static void list_all(struct tree *all)
 {
     DIR *dir = proc_is_ours() ? opendir("/proc") : NULL;
-    int64_t pid;
+    pid_t pid;
     struct proc proc;
     all->is_unsure = true;
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        if (str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, &proc) &&
-            tree_add(all, &proc, -1))
+    while (dir && (pid = proc_next(dir)))
+        if (proc_read(pid, &proc) && tree_add(all, &proc, -1))
             all->is_unsure = false; /* sure, as /proc lists a process (at least ours) */
     if (dir)
         closedir(dir);
