@@ -8,6 +8,7 @@
 #include "base/value.h"
 #include "commands/evidence.h"
 #include "config/values.h"
+#include "peers/brief.h"
 #include "peers/cluster.h"
 
 #include <stdio.h>
@@ -96,6 +97,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
+        .tell_ns = BRIEF_TELL_NS,
         .reconnect_ns = CLUSTER_RECONNECT_NS,
         .exit_wait_ns = config->stop.exit_wait_ns,
         .term_wait_ns = config->stop.term_wait_ns,

@@ -592,6 +592,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
     p->heartbeat_timeout_ns = 15 * S;
+    p->tell_ns = 30 * S;
     p->reconnect_ns = SIM_BACK_NS;
     p->exit_wait_ns = 10 * S;
     p->term_wait_ns = 10 * S;

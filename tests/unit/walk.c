@@ -177,6 +177,7 @@ struct core_params params_of(int node, int nnodes, int children)
                             .join_timeout_ns = 60 * S,
                             .heartbeat_interval_ns = S,
                             .heartbeat_timeout_ns = 15 * S,
+                            .tell_ns = 30 * S,
                             .reconnect_ns = 2 * S,
                             .exit_wait_ns = 10 * S,
                             .term_wait_ns = 10 * S,

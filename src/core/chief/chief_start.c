@@ -13,8 +13,6 @@
 enum { MISSING_SIZE = 160 };
 /* How often the steps are read until a rank has finished its first one. */
 #define PARTS_GAP_NS (NS_PER_S / 2)
-/* As long as a node 0 that cannot start (peers/brief.h). */
-#define TELL_NS (30 * NS_PER_S)
 /* A process that attaches has most often done so by then. */
 #define ATTACH_NS (60 * NS_PER_S)
 
@@ -169,7 +167,8 @@ static void end_failed(struct chief *chief)
 {
     chief_end_by_fault(chief);
     if (chief->order.outcome == OUTCOME_NOT_STARTED)
-        chief->tell_until = clock_min(chief->out->now + TELL_NS, chief_join_until(chief));
+        chief->tell_until =
+            clock_min(chief->out->now + chief->params->tell_ns, chief_join_until(chief));
 }
 
 void chief_decide_start(struct chief *chief)
