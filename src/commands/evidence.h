@@ -49,8 +49,8 @@ struct evidence {
     bool is_spy;     /* they are of py-spy */
     uint32_t number; /* of the examination */
     enum evidence_phase phase;
-    struct core_rank_report
-        targets[EVIDENCE_TARGETS]; /* rank -1: a command that has not attached */
+    /* rank -1: a command that has not attached */
+    struct core_rank_report targets[EVIDENCE_TARGETS];
     int ntargets, next_target;
     struct core_rank_report taken[EVIDENCE_TARGETS]; /* the targets of the last evidence */
     int ntaken;

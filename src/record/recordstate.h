@@ -22,8 +22,8 @@ struct record {
     int node_rank, keep;
     int world; /* ranks of the job: its processes tell it; 0: none has attached */
     bool is_shared;
-    const char
-        *common_dir; /* checkpoint.dir, if the state directory lies in it; NULL: it may not */
+    /* checkpoint.dir, if the state directory lies in it; NULL: it may not */
+    const char *common_dir;
     struct history history;
     uint64_t completed_step; /* history_completed_step() */
     uint64_t resume_step;    /* the step that this attempt resumes from, 0: from the start */
@@ -33,8 +33,7 @@ struct record {
     bool has_told;           /* where this attempt begins */
     bool has_read_first, has_read_all; /* `others` has node 0's file; `others` has all files */
     struct record_file commits, ranks;
-    uint64_t
-        committed; /* the last commit that this pchrun put on disk, even after the end; 0: none */
+    uint64_t committed;   /* the last commit that we put on disk, even after the end; 0: none */
     int64_t committed_at; /* CLOCK_MONOTONIC */
     struct err failure;   /* of writing the start of the attempt; ERR_NONE: none */
 };

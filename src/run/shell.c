@@ -227,10 +227,9 @@ static void act_exit(struct shell *shell, const struct action *action)
     struct core_report report;
     char left[512];
     core_report(shell->loop.core, &report);
+    /* A short run ends before its tidying was due, and leaves no directories either. */
     if (shell->config->checkpoint.dir && shell->tidying.is_open && shell->tidying.at != CLOCK_NEVER)
-        procs_clean(
-            shell->attach
-                .procs); /* pchrun removes these directories after every run, even a short one */
+        procs_clean(shell->attach.procs);
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     shell->report.exit_code = shell->end->code;

@@ -19,8 +19,7 @@
 #define GATE_STEP_BITS 48
 #define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
 #define GATE_TAGS      ((1U << 14) - 3)
-#define GATE_TAG_BELL \
-    ((1U << 14) - 2) /* no round: the first rank at this step reports it, and goes on */
+#define GATE_TAG_BELL  ((1U << 14) - 2) /* no round: the first rank here reports it, and goes on */
 #define GATE_TAG_LEAVE ((1U << 14) - 1) /* not a round: leave at the next step, without a save */
 #define GATE_OPEN      GATE_STEP_MAX    /* no round: every step is below this */
 #define GATE_ENDS_RUN  (UINT64_C(1) << 62)

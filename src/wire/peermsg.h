@@ -69,10 +69,9 @@ struct peer_refused {
 
 enum peer_vote { VOTE_NONE, VOTE_ACK, VOTE_NACK };
 enum peer_life {
-    LIFE_WAITING, /* joined, nothing started yet */
-    LIFE_RUNNING, /* has processes */
-    LIFE_ENDED, /* its commands have succeeded, and pchrun ends the processes that they left behind
-                 */
+    LIFE_WAITING,  /* joined, nothing started yet */
+    LIFE_RUNNING,  /* has processes */
+    LIFE_ENDED,    /* its commands have succeeded; pchrun ends what they left behind */
     LIFE_FINISHED, /* all its processes have ended, with success */
     LIFE_FAILED,   /* a process of this node failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
@@ -130,8 +129,7 @@ struct peer_watch {
     int64_t behind_ago_ns;  /* how long it has stood, or printed nothing */
     uint8_t behind_stopped; /* stopped by a signal, not by a debugger */
     uint32_t examined;      /* the newest examination that is over, the steps read once more */
-    int64_t
-        patience_ns; /* after which a rank that waits for others gives up by itself, 0: unknown */
+    int64_t patience_ns;    /* how long a rank waits for others before it gives up, 0: unknown */
     uint8_t gave_up; /* a rank says that it fails, since it gave up its wait for other ranks */
 };
 
@@ -173,11 +171,9 @@ struct peer_status {
     uint8_t prepared; /* all saved, and the node's own record of it is on disk */
     uint8_t stepped;  /* a rank has finished a step in this generation */
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */
-    uint16_t
-        done; /* ranks that trained to the end; on a node without ranks 1 if its commands did */
-    uint8_t
-        all_wait; /* every saving rank waits in pch_saved, so it can be told to leave or to go on */
-    uint8_t own_more;         /* own saves are still to be recorded, before or after `own_step` */
+    uint16_t done;    /* ranks that trained to the end; without ranks: 1 if its commands did */
+    uint8_t all_wait; /* every saving rank waits in pch_saved: it can be told to leave or go on */
+    uint8_t own_more; /* own saves are still to be recorded, before or after `own_step` */
     uint64_t saved_step;      /* of the ranks that saved */
     uint64_t highest, lowest; /* finished steps of its ranks */
     uint64_t own_step;   /* oldest step above own_closed that all its ranks saved by themselves */
