@@ -63,8 +63,11 @@ struct discovery {
 MUST_CHECK bool discover(char **env, const char *root, enum discover_from from,
                          struct discovery *ret, struct err *err);
 
+enum { JOB_NAME_MAX = 63 }; /* bytes of a job's name */
+
 struct job_name {
-    char name[64], why[DISCOVER_TEXT_MAX];
+    char name[JOB_NAME_MAX + 4]; /* with room for a cut character, which is then removed */
+    char why[DISCOVER_TEXT_MAX];
 };
 
 /* A name for a job that its user has not named: by the scheduler, the pod, or the current folder.

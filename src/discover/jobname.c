@@ -83,6 +83,6 @@ void discover_job_name(char **env, const char *folder, const char *host, struct 
         snprintf(ret->why, sizeof ret->why, has_name ? "the name of %.120s" : "this host's name",
                  folder);
     }
-    ret->name[str_fitting(ret->name, sizeof ret->name - 1)] = '\0';
+    ret->name[str_fitting(ret->name, JOB_NAME_MAX)] = '\0';
     str_printable(ret->name);
 }

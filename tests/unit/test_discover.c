@@ -369,6 +369,10 @@ Test(discover, what_a_job_without_a_name_is_called)
                       "/0123456789012345678901234567890123456789012345678901234567890\u00e9\u00e9",
                       "n0", &job);
     cr_expect(strlen(job.name) == 63 && str_is_utf8(job.name), "%s", job.name);
+    discover_job_name(cut("HOME=/root"),
+                      "/012345678901234567890123456789012345678901234567890123456789\u00e9\u00e9",
+                      "n0", &job);
+    cr_expect(strlen(job.name) == 62 && str_is_utf8(job.name), "%s", job.name);
 }
 
 /* --- the pod's own name --- */
