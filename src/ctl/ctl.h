@@ -75,9 +75,9 @@ void answer_free(struct answer *answer);
 #define FIND_DIR_MAX 108 /* bytes of a Unix socket's path */
 
 /* Finds the directory of the supervisor that fits the options: among private directories of this
- * user (root: of all users) in the usual places. Asks each supervisor for its job and node. False:
- * none or several fit. *err names the searched places, or the options to choose by; a table of
- * those found is on standard error. */
+ * user (root: of all users) in the usual places. Asks each supervisor for its job and node. Of
+ * several nodes of one job it is the lowest. False: none or several fit. *err names the searched
+ * places, or the options to choose by; a table of those found is on standard error. */
 MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX],
                          struct err *err);
 
@@ -85,6 +85,8 @@ MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MA
 
 /* Prints the answer to CONTROL_STATUS. */
 void show_status(const struct json *answer);
+/* Prints a pchrun to choose, on standard error. `answer` NULL: the head of the list. */
+void show_choice(const struct json *answer, const char *run_dir);
 
 /* --- ctl.c --- */
 

@@ -132,17 +132,38 @@ static bool find_is_within(const struct ctl_options *options, char ret[FIND_DIR_
 
 static void print_list(const struct search *search)
 {
-    fprintf(stderr, "%-16s %-6s %-8s %-16s %-9s %s\n", "JOB", "NODE", "PID", "HOST", "STATE",
-            "RUN-DIR");
-    for (int i = 0; i < search->n; i++) {
-        const struct json *answer = search->found[i].answer.root;
-        char node[24];
-        snprintf(node, sizeof node, "%d/%d", (int)json_int_at(answer, "report.node_rank", -1),
-                 (int)json_int_at(answer, "report.nnodes", 0));
-        fprintf(stderr, "%-16s %-6s %-8d %-16s %-9s %s\n", json_text_at(answer, "report.job"), node,
-                (int)json_int_at(answer, "pid", 0), json_text_at(answer, "host"),
-                json_text_at(answer, "report.state"), search->found[i].dir);
+    show_choice(NULL, NULL);
+    for (int i = 0; i < search->n; i++)
+        show_choice(search->found[i].answer.root, search->found[i].dir);
+}
+
+/* Two jobs may have one name, but each has its own address of node 0. A job of one node has no
+ * such address. */
+static bool is_same_job(const struct json *a, const struct json *b)
+{
+    const char *chief = json_text_at(a, "chief");
+    return chief[0] && json_is_at(b, "chief", chief) &&
+           json_is_at(b, "report.job", json_text_at(a, "report.job")) &&
+           json_int_at(a, "report.nnodes", 0) == json_int_at(b, "report.nnodes", 0);
+}
+
+/* The lowest node of a job answers for all: node 0 knows every rank. NULL: the pchruns that were
+ * found are of several jobs, or two of them are the lowest node. */
+static const struct found *find_lowest(const struct search *search)
+{
+    const struct found *lowest = &search->found[0];
+    bool is_twice = false;
+    for (int i = 1; i < search->n; i++) {
+        const struct json *node = search->found[i].answer.root;
+        int64_t rank = json_int_at(node, "report.node_rank", -1);
+        int64_t least = json_int_at(lowest->answer.root, "report.node_rank", -1);
+        if (!is_same_job(node, lowest->answer.root))
+            return NULL;
+        is_twice = rank == least || (is_twice && rank > least);
+        if (rank < least)
+            lowest = &search->found[i];
     }
+    return is_twice ? NULL : lowest;
 }
 
 static const char *find_advice(const struct ctl_options *o)
@@ -175,7 +196,8 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
         find_look_at(&search, options->run_dir);
     else
         look_everywhere(&search);
-    if (search.n > 1) {
+    const struct found *found = find_lowest(&search);
+    if (search.n > 1 && !found) {
         print_list(&search);
         return err_set(err, ERR_USAGE, 0,
                        "which of these %d? choose one by --job, --node or --run-dir", search.n);
@@ -190,6 +212,6 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
                        "one pchrun answers, but %s; choose one by --job, --node or --run-dir",
                        search.silent);
     }
-    str_copy(ret, FIND_DIR_MAX, search.found[0].dir);
+    str_copy(ret, FIND_DIR_MAX, found->dir);
     return true;
 }

@@ -198,3 +198,23 @@ void show_status(const struct json *answer)
     show_nodes(answer);
     show_ranks(answer);
 }
+
+/* --- a choice --- */
+
+void show_choice(const struct json *answer, const char *run_dir)
+{
+    char node[CELL], ago[CELL], about[24];
+    if (!answer) {
+        fprintf(stderr, "%-16s %-6s %-8s %-9s %-12s %-24s %s\n", "JOB", "NODE", "PID", "STATE",
+                "STARTED", "RUN-DIR", "COMMAND");
+        return;
+    }
+    int64_t since = between(answer, "since", "now");
+    snprintf(node, sizeof node, "%" PRId64 "/%" PRId64, json_int_at(answer, "report.node_rank", -1),
+             json_int_at(answer, "report.nnodes", 0));
+    snprintf(ago, sizeof ago, "%s%s", since < 0 ? "-" : str_about(since, about, sizeof about),
+             since < 0 ? "" : " ago");
+    fprintf(stderr, "%-16s %-6s %-8" PRId64 " %-9s %-12s %-24s %s\n",
+            json_text_at(answer, "report.job"), node, json_int_at(answer, "pid", 0),
+            json_text_at(answer, "report.state"), ago, run_dir, json_text_at(answer, "command"));
+}

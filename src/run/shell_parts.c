@@ -211,6 +211,7 @@ static bool open_answer(struct shell *shell, struct err *err)
                                     .chief = where_chief_is(shell->config),
                                     .attach = &shell->attach,
                                     .report = &shell->report,
+                                    .command = shell->config->command,
                                     .journal = &shell->journal,
                                     .cluster = &shell->cluster};
     answer_open(&shell->answer);

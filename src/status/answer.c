@@ -19,6 +19,8 @@
 /* Other events run after this many ranks and nodes, which take about half a millisecond. The ranks
  * of one node are never split. */
 enum { WRITTEN_AT_ONCE = 128 };
+/* Bytes of the command, which only tells a person which job it is. */
+enum { COMMAND_MAX = 200 };
 /* The longest wait for a client: for its request, and between two reads of its answer. */
 #define CLIENT_PATIENCE_NS (10 * NS_PER_S)
 
@@ -99,10 +101,19 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
     own->moved_at = youngest >= 0 ? ranks->now - youngest : 0;
 }
 
+static void add_command(struct writer *w, char *const *words)
+{
+    char all[4096] = "", text[COMMAND_MAX];
+    for (size_t i = 0; words[i] && str_addf(all, sizeof all, "%s%s", i ? " " : "", words[i]); i++)
+        ;
+    str_fit(text, sizeof text, all);
+    writer_text(w, "command", text);
+}
+
 static void write_head(const struct answer *answer, struct writer *w, const struct err *bad,
                        const struct core_report *was)
 {
-    char now[32];
+    char now[32], since[32];
     writer_int(w, "version", CONTROL_VERSION);
     writer_bool(w, "ok", !bad);
     if (bad)
@@ -118,6 +129,8 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_end(w);
     writer_int(w, "pid", answer->params->pid);
     writer_text(w, "host", answer->params->host);
+    writer_text(w, "since", clock_iso8601(answer->since_ns, since, sizeof since));
+    add_command(w, answer->command);
     writer_text(w, "chief", answer->chief);
     writer_text(w, "events_file", answer->journal->out.file.path);
     writer_text(w, "now", clock_iso8601(clock_real_ns(), now, sizeof now));
@@ -412,6 +425,7 @@ static void answer_on_ranks(void *ctx, int conn, const struct peermsg *msg)
 void answer_open(struct answer *answer)
 {
     struct event_base *base = answer->attach->loop->base;
+    answer->since_ns = clock_real_ns();
     answer->cluster->on_ranks = answer_on_ranks;
     answer->cluster->ranks_ctx = answer;
     watch_init(&answer->clock, base, answer_on_clock, answer);

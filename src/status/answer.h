@@ -17,7 +17,8 @@ struct control;
 
 struct answer {
     const struct core_params *params;
-    const char *chief; /* the address of node 0, for people; NULL: there is one node */
+    const char *chief;    /* the address of node 0, for people; NULL: there is one node */
+    char *const *command; /* of the job, for people; ends with NULL */
     struct attach *attach;
     const struct report *report;
     const struct journal *journal;
@@ -28,6 +29,7 @@ struct answer {
     struct answer_text *text; /* the answer of all nodes, while it is written; else NULL */
     bool is_asked;            /* clients wait for `text` */
     struct watch clock;
+    int64_t since_ns; /* when this pchrun started, by the wall clock */
 };
 
 /* Set all fields above `control` first. */

@@ -170,10 +170,6 @@ def test_status_of_several_nodes(world, ctl):
     assert all(n["heard_age"] < 5 for n in nodes)
     text = ctl("status", "--node", 0).stdout
     assert re.search(r"^NODE +HOST +STATE", text, re.M) and re.search(r"^1 .* running +1/1 ", text, re.M)
-    done = ctl("status")
-    assert done.returncode == USAGE
-    assert "which of these 2? choose one by --job, --node or --run-dir" in done.stderr
-    assert len(re.findall(r"^run7 +[01]/2 ", done.stderr, re.M)) == 2
     job.jobs[1].send(signal.SIGTERM)
     assert job.finish() == PREEMPTED
 
@@ -612,6 +608,65 @@ def test_a_killed_pchrun_is_no_job(world, ctl):
     done = ctl("status")
     assert done.returncode == USAGE and "no pchrun" in done.stderr
     wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
+
+
+def test_two_nodes_of_one_job_are_one_choice(world, ctl):
+    """Several nodes may share a host. Node 0 knows all ranks."""
+    job = Nodes(world, 2)
+    job.start_all("wait")
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
+    told = ctl.status()
+    assert told["report"]["node_rank"] == 0 and len(told["nodes"]) == 2
+    assert ctl.status("--node", 1)["report"]["node_rank"] == 1
+    assert ctl("checkpoint", "--wait", 0).stdout == "asked for\n"
+    assert ctl("stop").stdout.startswith("stopped, exit code 44: node 0: stopped by pchctl ")
+    assert job.finish() == STOPPED
+
+
+def test_the_lowest_node_that_is_here(world, ctl):
+    """The other nodes of a job may be on other hosts, as node 0 here, which does not come."""
+    job = Nodes(world, 3)
+    for rank in (2, 1):
+        job.start(rank, "wait")
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
+    assert ctl.status()["report"]["node_rank"] == 1
+    for rank in (1, 2):
+        assert ctl("stop", "--node", rank).returncode == DONE
+    assert job.finish() == STOPPED
+
+
+def test_two_jobs_of_one_name_are_told_apart(world, ctl):
+    """A user who has not named the jobs sees which is which, and nothing happens to either."""
+    jobs = [world.act(f"say {word} wait", options="--job run7", ready=word) for word in ("first", "second")]
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
+    for words in (["status"], ["stop"], ["stop", "--save"], ["--job", "run7", "status"]):
+        done = ctl(*words)
+        assert (done.returncode, done.stdout) == (USAGE, "")
+        head, *rows, last = done.stderr.splitlines()
+        assert head.split() == ["JOB", "NODE", "PID", "STATE", "STARTED", "RUN-DIR", "COMMAND"]
+        assert last == "pchctl: which of these 2? choose one by --job, --node or --run-dir"
+        cells = {row.split(None, 2)[2].split()[0]: row for row in rows}
+        for job, word in zip(jobs, ("first", "second")):
+            row = cells[str(job.pid)]
+            assert re.fullmatch(rf"run7 +0/1 +{job.pid} +running +[\d.]+ m?s ago +{world.tmp}/pchrun\.\S+ +"
+                                rf".*actor say {word} wait", row), row
+    named = next(row.split()[7] for row in rows if row.split()[2] == str(jobs[1].pid))
+    assert ctl("--run-dir", named, "status", everywhere=True).returncode == DONE
+    for job in jobs:
+        end(job)
+
+
+def test_a_job_of_one_name_and_another_port_is_another_job(world, ctl):
+    """Nodes of two jobs that share a name."""
+    jobs = [Nodes(world, 2), Nodes(world, 2)]
+    for rank, job in enumerate(jobs):
+        job.start(rank, "wait")
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
+    done = ctl("stop")
+    assert done.returncode == USAGE and "which of these 2?" in done.stderr
+    for rank, job in enumerate(jobs):
+        assert ctl("stop", "--node", rank).returncode == DONE
+        assert job.finish() == STOPPED
 
 
 def test_a_stopped_pchrun_does_not_answer(world, ctl):
