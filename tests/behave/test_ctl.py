@@ -315,6 +315,25 @@ def test_a_stop_after_a_save(training, ctl):
                          f"saved and committed at step {step}\n")
 
 
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_stop_after_a_save_of_two_nodes(world, ctl, node):
+    """Both nodes end with the same code and words, and the step is on record."""
+    (world.root / "run").mkdir()
+    job = Nodes(world, 2, ["--checkpoint-dir", world.root / "run"])
+    job.launch_all(CHARLM, "--steps", 100000, "--step-time", 20, "--dir", world.root / "run")
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2 and all(
+        n["highest_step"] > 0 for n in ctl.status()["nodes"]), "both to train")
+    done = ctl("--node", node, "stop", "--save")
+    assert done.returncode == DONE, done.stderr
+    step = int(re.fullmatch(rf"stopped, exit code 44: stopped by pchctl on node {node}: "
+                            r"saved and committed at step (\d+)\n", done.stdout)[1])
+    assert job.finish() == STOPPED
+    assert job.agreed("outcome", "why")["why"] == (
+        f"stopped by pchctl on node {node}: saved and committed at step {step}")
+    commits = json.loads((world.root / "run/.pchrun/commit.json").read_text())["commits"]
+    assert commits[-1]["step"] == step
+
+
 def test_a_stop_whose_save_fails(training, ctl):
     """The user asked for a save, so the job goes on. A later request is judged anew."""
     run = training(train=3)
