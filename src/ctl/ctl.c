@@ -300,7 +300,17 @@ static bool run_events(const struct ctl *ctl, struct err *err)
     return result == TALK_END;
 }
 
+/* --- report --- */
+
+static bool run_report(const struct ctl *ctl, struct err *err)
+{
+    return ended_show(ctl->options, err);
+}
+
 /* --- the command line --- */
+
+/* In place of a verb: the command asks no pchrun. */
+#define ASKS_NONE CONTROL__COUNT
 
 static const struct command {
     enum control_verb verb;
@@ -315,13 +325,16 @@ static const struct command {
      run_end},
     {CONTROL_STOP, 60 * NS_PER_S, "end the job for good", " json wait save ", run_end},
     {CONTROL_EVENTS, 0, "the events so far, as lines of JSON", " follow ", run_events},
+    {ASKS_NONE, 0, "how a job ended, from its files", " json ", run_report},
 };
 
 static struct args_word ctl_word(size_t i)
 {
     if (i >= ARRAY_LEN(commands))
         return (struct args_word){0};
-    return (struct args_word){.name = control_names[commands[i].verb],
+    bool asks = commands[i].verb != ASKS_NONE;
+    return (struct args_word){.name = asks ? control_names[commands[i].verb] : "report",
+                              .path = asks ? NULL : "[DIR]",
                               .help = commands[i].help,
                               .options = commands[i].options};
 }
@@ -365,7 +378,8 @@ const struct args ctl_args = {
         "  pchctl status --watch\n"
         "  pchctl checkpoint && cp -r /scratch/run7 /archive\n"
         "  pchctl --job run7 drain --in 2m --text \"the rack goes down\"\n"
-        "  pchctl events --follow | jq -r 'select(.event == \"committed\").step'\n",
+        "  pchctl events --follow | jq -r 'select(.event == \"committed\").step'\n"
+        "  pchctl report /scratch/run7\n",
     .left = 21,
     .row = ctl_row,
     .word = ctl_word,
@@ -386,6 +400,12 @@ static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, stru
         return ARGS_BAD;
     }
     const struct command *command = &commands[reading.word];
+    if (command->verb == ASKS_NONE && ret->run_dir) {
+        err_set(err, ERR_USAGE, 0,
+                "report reads files; name the checkpoint directory, not --run-dir");
+        return ARGS_BAD;
+    }
+    ret->path = reading.path;
     if (ret->wait_ns < 0)
         ret->wait_ns = command->wait_ns;
     ret->verb = ret->cancels ? CONTROL_CANCEL : command->verb;
@@ -404,7 +424,8 @@ int ctl_main(char **argv)
         end = ctl_read_options(argv, &options, &err);
     if (end == ARGS_SHOWN)
         return CTL_DONE;
-    bool is_found = end == ARGS_RUN && find_dir(&options, ctl.dir, &err);
+    bool is_found =
+        end == ARGS_RUN && (options.verb == ASKS_NONE || find_dir(&options, ctl.dir, &err));
     if (is_found && options.run(&ctl, &err) && args_flush(stdout, &err))
         return CTL_DONE;
     fprintf(stderr, "pchctl: %s\n", err.text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ctl: pchctl in four parts. ctl has the commands and the options, in two tables, and what each
+ * ctl: pchctl in five parts. ctl has the commands and the options, in two tables, and what each
  * command does. find looks for the supervisor, ask talks to it, and show prints its answer as text
- * for people. Every wait has a deadline. Main thread.
+ * for people. ended reads the files of a job that has ended. Every wait for a supervisor has a
+ * deadline. Main thread.
  */
 #pragma once
 
@@ -25,6 +26,7 @@ struct ctl_options {
     int64_t interval_ns, wait_ns;
     int64_t in_ns; /* of a notice: the time until its deadline */
     const char *text;
+    const char *path; /* of the files of a job that has ended */
 };
 
 /* --- ask.c --- */
@@ -85,8 +87,19 @@ MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MA
 
 /* Prints the answer to CONTROL_STATUS. */
 void show_status(const struct json *answer);
+/* Prints the report in such an answer. It has no ranks, because the job has ended. `said`: the last
+ * lines of the process that failed first, which this changes; NULL: none. */
+void show_ended(const struct json *answer, char *said);
+/* Prints one line about the end of an attempt, from that event of the journal. `attempt` is for an
+ * attempt without a recorded end: then `event` is NULL. With both 0 it prints the head. */
+void show_attempt(const struct json *event, int64_t attempt);
 /* Prints a pchrun to choose, on standard error. `answer` NULL: the head of the list. */
 void show_choice(const struct json *answer, const char *run_dir);
+
+/* --- ended.c --- */
+
+/* Prints the last report of a job, from its files. False: there is none, or it cannot be read. */
+MUST_CHECK bool ended_show(const struct ctl_options *options, struct err *err);
 
 /* --- ctl.c --- */
 

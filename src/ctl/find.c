@@ -16,7 +16,7 @@
 
 #define PREFIX "pchrun." /* the names of private directories start with it */
 
-#define REPORT_TELLS "report.NODE.json in its state directory (CHECKPOINT-DIR/.pchrun) tells how"
+#define REPORT_TELLS "pchctl report CHECKPOINT-DIR tells how"
 
 enum { FOUND_MAX = 64, BASES_MAX = 6 };
 

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { CELL = 48 };
 
@@ -76,8 +77,10 @@ static void show_head(const struct json *answer)
            json_int_at(answer, "report.nnodes", 0), json_int_at(answer, "report.attempt", 0),
            json_int_at(answer, "report.generation", 0), json_text_at(answer, "report.state"));
     if (!json_is_at(answer, "report.outcome", "unknown"))
-        printf("ending    %s, exit code %" PRId64 ": %s\n", json_text_at(answer, "report.outcome"),
-               json_int_at(answer, "report.exit_code", -1), json_text_at(answer, "report.why"));
+        printf("%-9s %s, exit code %" PRId64 ": %s\n",
+               json_is_at(answer, "report.state", "done") ? "ended" : "ending",
+               json_text_at(answer, "report.outcome"), json_int_at(answer, "report.exit_code", -1),
+               json_text_at(answer, "report.why"));
 }
 
 static void show_notice(const struct json *answer)
@@ -197,6 +200,58 @@ void show_status(const struct json *answer)
     show_saves(answer);
     show_nodes(answer);
     show_ranks(answer);
+}
+
+/* --- after the end --- */
+
+static void show_cause(const struct json *answer)
+{
+    int64_t node = json_int_at(answer, "report.first_cause.node_rank", -1);
+    int64_t rank = json_int_at(answer, "report.first_cause.rank", -1);
+    char who[CELL] = "";
+    if (node < 0)
+        return;
+    if (rank >= 0)
+        snprintf(who, sizeof who, ", rank %" PRId64, rank);
+    printf("cause     node %" PRId64 " (%s)%s: %s\n", node,
+           json_text_at(answer, "report.first_cause.host"), who,
+           json_text_at(answer, "report.first_cause.text"));
+}
+
+void show_ended(const struct json *answer, char *said)
+{
+    char *rest, *line = said ? strtok_r(said, "\n", &rest) : NULL;
+    int64_t resume = json_int_at(answer, "resume_step", -1);
+    show_head(answer);
+    if (!json_is_at(answer, "report.state", "done"))
+        printf("ended     not so far: it still runs (see pchctl status), or was killed\n");
+    show_cause(answer);
+    for (; line; line = strtok_r(NULL, "\n", &rest))
+        printf("          | %s\n", str_printable(line));
+    show_saves(answer);
+    if (resume >= 0)
+        printf("next      the next attempt begins at step %" PRId64 "\n", resume);
+}
+
+void show_attempt(const struct json *event, int64_t attempt)
+{
+    char number[CELL] = "none";
+    if (!event && attempt == 0) {
+        printf("\n%-8s %-24s %-17s %-5s %-9s %s\n", "ATTEMPT", "ENDED", "OUTCOME", "CODE", "STEP",
+               "WHY");
+        return;
+    }
+    attempt = json_int_at(event, "attempt", attempt);
+    if (attempt > 0)
+        snprintf(number, sizeof number, "%" PRId64, attempt);
+    if (event)
+        printf("%-8s %-24s %-17s %-5" PRId64 " %-9" PRId64 " %s\n", number,
+               json_text_at(event, "ts"), json_text_at(event, "outcome"),
+               json_int_at(event, "exit_code", -1), json_int_at(event, "last_step", 0),
+               json_text_at(event, "text"));
+    else
+        printf("%-8s %-24s %-17s %-5s %-9s %s\n", number, "-", "-", "-", "-",
+               "its end was not recorded: it was killed, or still runs");
 }
 
 /* --- a choice --- */

@@ -605,28 +605,9 @@ def test_there_is_no_job(world, ctl):
     done = ctl("status")
     assert done.returncode == USAGE
     assert re.fullmatch(rf"pchctl: no pchrun( of this user)? was found in {world.tmp}; "
-                        r"has it ended\? then report.NODE.json in its state directory "
-                        r"\(CHECKPOINT-DIR/.pchrun\) tells how\n", done.stderr)
+                        r"has it ended\? then pchctl report CHECKPOINT-DIR tells how\n", done.stderr)
     done = ctl("status", "--run-dir", world.root / "none")
     assert done.returncode == USAGE and done.stderr.endswith("; there is no such directory\n")
-
-
-def test_there_is_no_such_node(world, ctl):
-    job = waiting(world)
-    done = ctl("status", "--node", 3)
-    assert done.returncode == USAGE and re.search("no pchrun, node 3,( of this user)? was found",
-                                                  done.stderr)
-    end(job)
-
-
-@pytest.mark.killed
-def test_a_killed_pchrun_is_no_job(world, ctl):
-    job = waiting(world)
-    child = job.child()
-    job.kill()
-    done = ctl("status")
-    assert done.returncode == USAGE and "no pchrun" in done.stderr
-    wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
 
 
 def test_two_nodes_of_one_job_are_one_choice(world, ctl):
@@ -688,6 +669,24 @@ def test_a_job_of_one_name_and_another_port_is_another_job(world, ctl):
         assert job.finish() == STOPPED
 
 
+def test_there_is_no_such_node(world, ctl):
+    job = waiting(world)
+    done = ctl("status", "--node", 3)
+    assert done.returncode == USAGE and re.search("no pchrun, node 3,( of this user)? was found",
+                                                  done.stderr)
+    end(job)
+
+
+@pytest.mark.killed
+def test_a_killed_pchrun_is_no_job(world, ctl):
+    job = waiting(world)
+    child = job.child()
+    job.kill()
+    done = ctl("status")
+    assert done.returncode == USAGE and "no pchrun" in done.stderr
+    wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
+
+
 def test_a_stopped_pchrun_does_not_answer(world, ctl):
     job = waiting(world)
     os.kill(job.pid, signal.SIGSTOP)
@@ -730,7 +729,7 @@ def test_help_and_version(ctl):
     assert ctl("--version").stdout.startswith("pchctl ")
     text = ctl("-h").stdout
     assert "Examples:" in text and all(f"\n  {name} " in text
-                                       for name in ("status", "checkpoint", "drain", "stop", "events"))
+                                       for name in ("status", "checkpoint", "drain", "stop", "events", "report"))
 
 
 def test_full_output(world):

@@ -97,7 +97,8 @@ def test_values_that_are_words_are_offered(offers):
 def test_other_values(offers):
     lines = ["pchrun --save-signal ", "pchrun --notices gce,az", "pchrun -c train", "pchrun --config=train",
              "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun-watch --log-format ",
-             "pchrun-watch --mild ", "pchctl --run-dir tr", "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h "]
+             "pchrun-watch --mild ", "pchctl --run-dir tr", "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h ",
+             "pchctl report tr"]
     answers = dict(zip(lines, offers(*lines)))
     of = {line: {word.rpartition(",")[2] for word in words(offered, line)} for line, offered in answers.items()}
     assert {"USR1", "TERM"} <= of[lines[0]]
@@ -109,6 +110,7 @@ def test_other_values(offers):
     assert of[lines[7]] == {"log", "checkpoint"}
     assert of[lines[9]] == {"unreliable"}
     assert of[lines[10]] == of[lines[11]] == {"all"}
+    assert "trained" in of[lines[12]]
 
 
 def test_nothing_is_offered_for_a_time_or_a_name(offers):
@@ -144,7 +146,7 @@ def takers(program, known):
 
 
 @pytest.mark.parametrize("program, known", [
-    ("pchctl", {"status", "checkpoint", "drain", "stop", "events"}),
+    ("pchctl", {"status", "checkpoint", "drain", "stop", "events", "report"}),
     ("pchrun-watch", {"gce", "aws", "azure", "alibaba", "tencent", "slurm", "file",
                       "kubernetes", "pod"})])
 def test_words_and_the_flags_that_go_with_them(offers, program, known):

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchctl report: how a job ended, from the files that it left."""
+
+import json
+import re
+
+import pytest
+
+from harness import PREEMPTED, marked, wait_until
+from pchctl import ctl  # noqa: F401
+
+DONE, FAILED, USAGE = 0, 1, 2
+
+
+def shown(ctl, *words, **more):  # noqa: F811
+    done = ctl("report", *words, everywhere=True, **more)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    return done.stdout
+
+
+def attempts(text):
+    """The table's cells up to the step, without the time."""
+    lines = text.partition("\nATTEMPT ")[2].splitlines()[1:]
+    return [(cells[0], *cells[2:5]) for cells in (line.split(None, 5) for line in lines)]
+
+
+def attempt(world, verbs, **more):
+    """One attempt of a job that is not asked to save."""
+    return world.act(verbs, options=["--checkpoint-dir", world.root / "run"], **more)
+
+
+@pytest.fixture
+def job(world):
+    (world.root / "run").mkdir()
+    return world
+
+
+def test_an_attempt_that_failed_after_one_that_did_not(job, ctl):  # noqa: F811
+    attempt(job, "exit 0", code=0)
+    attempt(job, "die SEGV", code=139)
+    text = shown(ctl, job.root / "run")
+    lines = text.splitlines()
+    assert lines[0] == "job cwd, node 0 of 1, attempt 2, generation 0: done"
+    assert lines[1].startswith("ended     failed, exit code 139: ")
+    assert re.fullmatch(r"cause     node 0 \(.+\): process \d+ ended with signal 11 .*", lines[2]), lines[2]
+    assert "commit    none" in lines and "next      the next attempt begins at step 0" in lines
+    assert attempts(text) == [("1", "completed", "0", "0"), ("2", "failed", "139", "0")]
+
+
+def test_the_last_lines_of_the_process_that_failed(job, ctl):  # noqa: F811
+    """One line each, and none obeyed by the terminal."""
+    job.launch("--checkpoint-dir", job.root / "run", "--logs-dir", job.root / "logs", "-n", "2", "--", "sh", "-c",
+               "[ $PCH_RANK = 1 ] || exec sleep 30; printf 'one\\ntwo\\033[2J\\n' >&2; exit 3", code=3)
+    text = shown(ctl, job.root / "run")
+    assert re.search(r"^cause     node 0 \(.+\), rank 1: process \d+ ended with exit code 3\n"
+                     r"          \| one\n          \| two\?\[2J\ncommit    none$", text, re.M), text
+
+
+def test_where_the_next_attempt_begins(training, ctl):  # noqa: F811
+    run = training("--report", "{state_dir}/report.{node_rank}.json", n=2, train=3)
+    step = run.preempt()
+    assert run.job.finish() == PREEMPTED
+    text = shown(ctl, run.dir)
+    assert re.search(rf"^commit    step {step}, .* ago\n          {re.escape(run.path(step, 0))}\n"
+                     rf"next      the next attempt begins at step {step}$", text, re.M), text
+    assert attempts(text) == [("1", "preempted", "42", str(step))]
+    run.close()
+
+
+def test_a_report_that_is_elsewhere(training, ctl):  # noqa: F811
+    """The file of --report may be far from the record, so where the next attempt begins is not known there."""
+    run = training(train=3)
+    step = run.preempt()
+    assert run.finish() == PREEMPTED
+    text = shown(ctl, run.report_path)
+    assert f"\ncommit    step {step}, " in text and "\nnext " not in text and attempts(text) == []
+
+
+def test_the_whole_file(job, ctl):  # noqa: F811
+    attempt(job, "exit 7", code=7)
+    path = job.root / "run/.pchrun/report.0.json"
+    assert shown(ctl, "--json", job.root / "run") == path.read_text()
+    assert json.loads(path.read_text())["exit_code"] == 7
+
+
+@pytest.mark.parametrize("place", ["run", "run/.pchrun", "run/.pchrun/report.0.json"])
+def test_the_place_may_be_any_of_these(job, ctl, place):  # noqa: F811
+    attempt(job, "exit 7", code=7)
+    assert attempts(shown(ctl, job.root / place)) == [("1", "failed", "7", "0")]
+
+
+@pytest.mark.parametrize("name, place", [("PCHRUN_CHECKPOINT_DIR", "run"), ("PCHRUN_STATE_DIR", "run/.pchrun"),
+                                         (None, "run")])
+def test_without_a_place(job, ctl, name, place):  # noqa: F811
+    """The variables of pchrun, then the current directory."""
+    attempt(job, "exit 7", code=7)
+    where = {"env": {name: str(job.root / place)}} if name else {"cwd": job.root / place}
+    assert "\nended     failed, exit code 7: " in shown(ctl, **where)
+
+
+@pytest.mark.killed
+def test_an_attempt_that_was_killed(job, ctl):  # noqa: F811
+    """It could not record its end."""
+    path = job.root / "run/.pchrun/events.0.jsonl"
+    killed = attempt(job, "say ready pause")
+    wait_until(lambda: path.exists() and '"running"' in path.read_text(), "the journal")
+    wait_until(lambda: '"running"' in (path.parent / "report.0.json").read_text(), "the report")
+    killed.kill()
+    wait_until(lambda: not marked(job.mark), "the program's death")
+    text = shown(ctl, job.root / "run")
+    assert "\nended     not so far: it still runs (see pchctl status), or was killed\n" in text
+    assert attempts(text) == [("1", "-", "-", "-")]
+    attempt(job, "exit 7", code=7)
+    assert attempts(shown(ctl, job.root / "run")) == [("1", "-", "-", "-"), ("2", "failed", "7", "0")]
+
+
+def test_the_lowest_node_of_the_last_attempt(job, ctl):  # noqa: F811
+    """A disk of one node may have an older report, of another number. --node names one."""
+    state = job.root / "run/.pchrun"
+    state.mkdir()
+    for node, number in ((0, 1), (1, 2), (2, 2)):
+        (state / f"report.{node}.json").write_text(json.dumps({
+            "schema": "pchrun.report", "version": 1, "job": "run7", "node_rank": node, "nnodes": 3, "attempt": number}))
+    (state / "report.3.json.1").write_text("{}")
+    assert shown(ctl, job.root / "run").startswith("job run7, node 1 of 3, attempt 2, ")
+    assert shown(ctl, "--node", 0, job.root / "run").startswith("job run7, node 0 of 3, attempt 1, ")
+    done = ctl("report", "--node", 4, job.root / "run", everywhere=True)
+    assert done.returncode == FAILED and "no report of node 4 is in " in done.stderr
+    done = ctl("report", "--job", "run8", job.root / "run", everywhere=True)
+    assert done.returncode == FAILED and done.stderr.endswith("is the report of job run7, not of job run8\n")
+
+
+@pytest.mark.parametrize("content, why", [
+    ("x", "report.0.json:1:1: "), ("{}", "is not a report of pchrun"), ("[" * 99999, "report.0.json:1:"),
+    (None, "give the job's checkpoint.dir or state_dir, or the file of --report: pchctl report DIR")],
+    ids=["text", "other", "deep", "none"])
+def test_what_is_no_report(job, ctl, content, why):  # noqa: F811
+    if content:
+        (job.root / "run/report.0.json").write_text(content)
+    done = ctl("report", job.root / "run", everywhere=True)
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert done.stderr.startswith("pchctl: ") and why in done.stderr
+
+
+@pytest.mark.parametrize("report", [
+    {}, {"first_cause": 3, "commit": [], "round": "x"}, {"first_cause": {"node_rank": 0}},
+    {"job": "a\x1b[2Jb", "first_cause": {"node_rank": 0, "text": "\x1b"}}, {"state": {"a": [[[[[{}]]]]]}}])
+def test_a_report_that_says_little(job, ctl, report):  # noqa: F811
+    """Of another version, or damaged. No control character reaches the terminal."""
+    (job.root / "run/report.0.json").write_text(json.dumps({"schema": "pchrun.report", **report}))
+    lines = ['"exit"', '{"event":"exit"}', '{"event":"started","attempt":"x"}', '\0"exit"', "[" * 99999 + '"exit"']
+    (job.root / "run/events.0.jsonl").write_text("\n".join(lines) + "\n")
+    text = shown(ctl, job.root / "run")
+    assert text.startswith("job ") and "\x1b" not in text
+    assert text.partition("\nATTEMPT ")[2].splitlines()[1:] == [f"{'none':51} {-1:<5} {0:<9} "]
+
+
+def test_a_run_dir_is_not_for_files(ctl):  # noqa: F811
+    done = ctl("report")
+    assert done.returncode == USAGE and "name the checkpoint directory, not --run-dir" in done.stderr
