@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "config/values.h"
 #include "os/signals.h"
 #include "os/tree.h"
 #include "peers/brief.h"
@@ -94,7 +95,8 @@ static bool open_report(struct shell *shell, struct err *err)
                                     .inbox = &shell->inbox,
                                     .hook = &shell->hook,
                                     .logs = &shell->logs,
-                                    .evidence = &shell->evidence};
+                                    .evidence = &shell->evidence,
+                                    .is_of_attempts = !origin_is_given(shell->config, "report")};
     return report_open(&shell->report, shell->report_path, &shell->reap, shell->loop.base, err);
 }
 
@@ -209,9 +211,9 @@ static bool open_answer(struct shell *shell, struct err *err)
 {
     shell->answer = (struct answer){.params = &shell->params,
                                     .chief = where_chief_is(shell->config),
+                                    .command = shell->config->command,
                                     .attach = &shell->attach,
                                     .report = &shell->report,
-                                    .command = shell->config->command,
                                     .journal = &shell->journal,
                                     .cluster = &shell->cluster};
     answer_open(&shell->answer);

@@ -186,8 +186,13 @@ void report_write(const struct report *report, struct writer *w, const char *key
 static void report_write_file(void *ctx)
 {
     struct report *report = ctx;
+    struct core_report r;
     struct writer w;
     size_t len = 0;
+    core_report(report->core, &r);
+    /* Node 0 has not admitted this node: the report of the last attempt stays. */
+    if (report->is_of_attempts && r.attempt == 0)
+        return;
     writer_init(&w, REPORT_MAX, WRITER_PRETTY);
     report_write(report, &w, NULL);
     const char *text = writer_done(&w, &len);

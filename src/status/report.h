@@ -23,8 +23,9 @@ struct report {
     const struct hook *hook;         /* knows how the hook ended */
     const struct logs *logs;         /* has the last lines that the commands printed */
     const struct evidence *evidence; /* knows the file of a hang */
-    struct outfile out;              /* the owner touches and flushes this file */
-    int exit_code; /* the final exit code; -1: not final, the core has the code so far */
+    bool is_of_attempts; /* the user named no file, so it is the report of the job's attempts */
+    struct outfile out;  /* the owner touches and flushes this file */
+    int exit_code;       /* the final exit code; -1: not final, the core has the code so far */
 };
 
 /* Set the fields above `out` first. `path` NULL: no report. False: the path cannot hold a report;

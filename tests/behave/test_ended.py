@@ -2,11 +2,14 @@
 """pchctl report: how a job ended, from the files that it left."""
 
 import json
+import os
 import re
+import signal
 
 import pytest
 
 from harness import PREEMPTED, marked, wait_until
+from nodes import Nodes
 from pchctl import ctl  # noqa: F401
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -158,3 +161,61 @@ def test_a_report_that_says_little(job, ctl, report):  # noqa: F811
 def test_a_run_dir_is_not_for_files(ctl):  # noqa: F811
     done = ctl("report")
     assert done.returncode == USAGE and "name the checkpoint directory, not --run-dir" in done.stderr
+
+
+# --- what a failed start leaves ------------------------------------------------------------------
+
+class Refused(Nodes):
+    """Two nodes that share a state directory and keep their reports there."""
+
+    def launch(self, rank, *command, options=(), **more):
+        return self.world.launch("--cluster-nodes", self.entries, "--node-rank", rank, "--checkpoint-dir",
+                                 self.world.root / "run", *self.options, *options, "--", *command, **more)
+
+    def report(self, rank):
+        return json.loads((self.world.root / f"run/.pchrun/report.{rank}.json").read_text())
+
+
+def test_a_failed_start_keeps_the_report_of_the_last_attempt(job, ctl):  # noqa: F811
+    """Node 0 refuses the node, so this start is no attempt of it. The journal has its end."""
+    two = Refused(job, 2)
+    two.start_all("exit 0")
+    assert two.finish() == 0
+    before = [two.report(rank) for rank in (0, 1)]
+    assert [report["attempt"] for report in before] == [1, 1]
+
+    one = Refused(job, 2, ["--cluster-join-timeout", "5s"], port=two.port)
+    one.start(0, "say", "again")
+    one.jobs[1] = one.launch(1, job.actor, "say", "again", options=["--checkpoint-every", "77s"])
+    for rank in (0, 1):
+        assert one.jobs[rank].finish() != 0
+    assert not job.events.all("again")
+    assert one.report(1) == before[1]
+    text = shown(ctl, "--node", 1, job.root / "run")
+    assert text.startswith("job cwd, node 1 of 2, attempt 1, generation 0: done\nended     completed, exit code 0: ")
+    assert [row[:3] for row in attempts(text)] == [("1", "completed", "0"), ("none", "not_started", "125")]
+    assert one.report(0)["attempt"] == 2, "node 0 counts the attempt"
+
+
+def test_a_failed_start_is_in_the_report_that_the_user_names(job):
+    """A script reads this file after each start. It must not find the success of an earlier one."""
+    path = job.root / "report.1.json"
+    path.write_text('{"outcome": "completed"}')
+    one = Nodes(job, 2, ["--cluster-join-timeout", "1s"])
+    one.start(1, "say", "started")
+    assert one.jobs[1].finish() != 0
+    assert one.report(1)["outcome"] == "not_started" and one.report(1)["attempt"] == 0
+
+
+def test_a_start_whose_directory_is_held_writes_no_report(job):
+    holder = attempt(job, "say ready wait")
+    path = job.root / "run/.pchrun/report.0.json"
+    wait_until(lambda: path.exists() and '"running"' in path.read_text(), "the report")
+    before = path.read_text()
+    late = job.launch("--checkpoint-dir", job.root / "run", "--job", "other", "--checkpoint-lock-wait", "100ms",
+                      "--", "true", code=125)
+    assert "still holds the state directory" in late.err
+    assert path.read_text() == before
+    assert os.listdir(path.parent).count("report.0.json") == 1
+    holder.send(signal.SIGINT)
+    holder.finish()
