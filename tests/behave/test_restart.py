@@ -161,6 +161,20 @@ def test_an_import_that_fails_after_a_step_may_be_chance(world, step):
     assert ("not restarted: ImportError repeats at each start" in job.err) == (step == 0)
 
 
+def test_the_same_failure_at_the_same_step_is_final(world):
+    """A batch that the program cannot read ends every generation. At another step it may be another failure."""
+    steps = "\n".join(f"step {n}" for n in range(1, 4))
+    longer = world.file("longer", f"open\n{steps}\nstep 4\nerror 1 ValueError: bad batch 17\nexit 1\n")
+    script = world.file("script", f"open\n{steps}\nerror 1 ValueError: bad batch 18\nexit 1\n")
+    client = f"{world.helpers}/pchclient"
+    job = run(world, f"[ $PCH_GENERATION = 0 ] && exec {client} <{longer}; exec {client} <{script}", *TRAINED)
+    assert job.finish() == 1
+    assert generations(job) == [1, 2], job.err
+    assert re.search(r"end: failed, exit code 1: node 0: rank 0, process \d+ ended with exit code 1: ValueError: bad "
+                     r"batch 18; not restarted: the same failure came twice at step 3, with no commit between; "
+                     r"a restart cannot mend it$", job.err, re.M), job.err
+
+
 def test_nothing_of_the_last_generation_is_left(world):
     """A daemon of the first generation ignores SIGTERM: the second begins when it has been killed."""
     script = """

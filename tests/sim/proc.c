@@ -96,9 +96,16 @@ static int64_t step_time(const struct world *w, const struct proc *p)
     return w->s.step_time[p->index] * (is_slow ? w->s.slow_by : 1);
 }
 
+static bool has_bug(const struct world *w, const struct proc *p)
+{
+    return w->bug.proc == p->index && w->bug.step == p->step && p->is_attached;
+}
+
 static void next_step(struct world *w, struct proc *p)
 {
-    if (w->s.is_lockstep && !peers_have_finished(w, p->step))
+    if (has_bug(w, p))
+        proc_confess(w, p, rng_time(&w->rng, 0, 20 * MS));
+    else if (w->s.is_lockstep && !peers_have_finished(w, p->step))
         plan(w, p, PROC_COLLECTIVE, w->s.patience ? w->s.patience : -1);
     else
         plan(w, p, PROC_TRAINING, rng_time(&w->rng, step_time(w, p) / 2, step_time(w, p)));
@@ -224,9 +231,22 @@ void proc_confess(struct world *w, struct proc *p, int64_t lingers)
     trace(w, "process %d: says why it fails", p->index);
     struct procmsg msg = {.type = PROCMSG_ERROR, .number = 3};
     str_copy(msg.text, sizeof msg.text, p->index % 2 ? "out of luck" : SIM_REPEATS);
+    if (has_bug(w, p)) /* its number is another one each time */
+        str_addf(msg.text, sizeof msg.text, SIM_BUG "%llu", ull(w->now));
     say(w, p, &msg);
     p->dies_with = 3 << 8;
     plan(w, p, PROC_ENDING, lingers);
+}
+
+/* Drawn apart, so that all other schedules stay the same. */
+void proc_fail(struct world *w, struct proc *p, int64_t lingers)
+{
+    struct rng r = {w->s.seed * UINT64_C(0xd6e8feb86659fd93) + 5};
+    if (proc_is_alive(p) && p->is_attached && w->bug.proc < 0 && rng_chance(&r, 500)) {
+        w->bug.proc = p->index;
+        w->bug.step = p->step;
+    }
+    proc_confess(w, p, lingers);
 }
 
 /* An exception hook reports the signal of the supervisor as a failure. Then the process ends with a

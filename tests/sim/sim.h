@@ -30,6 +30,7 @@
 #define SIM_FOR_EVER_NS (3600 * NS_PER_S)
 #define SIM_FACTOR      2
 #define SIM_REPEATS     "ImportError: no apex"
+#define SIM_BUG         "; bad batch "
 /* The text of a process that gives up its wait for the others. */
 #define SIM_GAVE_UP "Timed out waiting 5000ms for recv operation to complete"
 /* How often a supervisor without other nodes reads the steps, to find a hang. */
@@ -64,7 +65,7 @@ enum fault_kind {
     DO_HANG,       /* a process hangs */
     DO_STOP,       /* a process is stopped for a while, by a debugger or a signal */
     DO_LAG,        /* a process makes no progress for a while; the system shows no reason */
-    DO_CONFESS,    /* a process says why it fails, and dies `length` later */
+    DO_CONFESS,    /* a process says why it fails, and dies `length` later; see struct bug */
     DO_END,        /* a user asks a node for the end of the job */
     DO_SAVE_END,   /* a user asks a node for a save, and then the end of the job */
     DO_REPEAT,     /* a repeated notice: save within `length`, and train on */
@@ -295,6 +296,17 @@ struct host {
     int64_t heard_at; /* when the last message from another node came */
 };
 
+/* A process that has failed at a step fails there again in each generation. */
+struct bug {
+    int proc; /* -1: in none */
+    uint64_t step;
+    bool ends_job;        /* node 0 ends the generation because of it */
+    bool has_come;        /* it has ended the last generation, which had trained up to this step */
+    uint64_t record;      /* the commit at that time */
+    int codes[64];        /* the code of each generation's failure, by its number; 0: none */
+    uint64_t commits[64]; /* the commit when that generation was over */
+};
+
 struct happening;
 struct world {
     struct schedule s;
@@ -328,7 +340,8 @@ struct world {
     bool was_stopped;        /* a user requested the end, at any time */
     bool is_to_save_and_end; /* node 0 was asked to save and end the job, and has not given up */
     bool repeats;            /* the start has failed for a reason that repeats at each start */
-    int64_t repeated_at;     /* when a repeated notice was given, 0: none */
+    struct bug bug;
+    int64_t repeated_at; /* when a repeated notice was given, 0: none */
     int64_t first_notice_at;
     int64_t noted_end;           /* how long node 0 says that the ends took; 0: it does not */
     int64_t saved_for_notice_at; /* when the first commit after it was made, 0: none */
@@ -419,6 +432,8 @@ void proc_signal(struct world *world, struct proc *p, int number);
 /* A scheduler sends SIGTERM to all processes of a node. */
 void proc_catch(struct world *world, struct proc *p);
 void proc_confess(struct world *world, struct proc *p, int64_t lingers);
+/* As proc_confess(); perhaps the process has a bug, and fails so again at this step. */
+void proc_fail(struct world *world, struct proc *p, int64_t lingers);
 /* A node is lost that every process exchanges results with. */
 void proc_miss(struct world *world, struct proc *p);
 void proc_hang(struct world *world, struct proc *p);

@@ -429,7 +429,7 @@ static void on_fault(struct world *w, const struct happening *h)
         start_extra(w, f);
         break;
     case DO_CONFESS:
-        proc_confess(w, &w->procs[f->proc], f->length);
+        proc_fail(w, &w->procs[f->proc], f->length);
         break;
     case DO_END:
         ask_to_stop(w, f->node);
@@ -781,6 +781,7 @@ void world_run(struct world *w, const struct schedule *schedule, FILE *out)
     memset(w, 0, sizeof *w);
     w->queue = queue;
     w->s = *schedule;
+    w->bug.proc = -1;
     w->trace = out;
     w->rng.state = schedule->seed ^ UINT64_C(0x5deece66d);
     set_up(w);

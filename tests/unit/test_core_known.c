@@ -254,13 +254,59 @@ Test(core_known, not_in_a_later_generation)
     assert_said(w, "restarting in place");
 }
 
+/* --- the same failure at the same step --- */
+
+/* The rank trains on from the last commit, and fails. */
+static void fails_at(struct walk *w, uint64_t step, const char *why)
+{
+    w->log[0] = '\0';
+    steps[0] = step;
+    says_why(w, why);
+    gone(w, 0);
+    fails(w, 1, "");
+}
+
+static void begins_again(struct walk *w)
+{
+    steps[0] = 0;
+    started(w, 0);
+    attaches(w, 0, 0, 1);
+}
+
+Test(core_known, the_same_failure_twice_ends_the_job)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.restart = policy;
+    struct walk *w = begin_ranks(&p);
+    fails_at(w, 4, "ValueError: bad batch 7");
+    assert_said(w, "restarting in place");
+    begins_again(w);
+    fails_at(w, 3, "ValueError: bad batch 7");
+    assert_said(w, "restarting in place");
+    begins_again(w);
+    fails_at(w, 3, "ValueError: bad batch 8");
+    assert_did(w, "exit 1 failed");
+    assert_said(w, "not restarted: the same failure came twice at step 3, with no commit between");
+}
+
+Test(core_known, after_a_commit_it_may_be_chance)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.restart = policy;
+    struct walk *w = begin_ranks(&p);
+    fails_at(w, 3, "ValueError: bad batch 7");
+    begins_again(w);
+    steps[0] = 2;
+    saves(w, 0, 2, 0);
+    committed(w);
+    fails_at(w, 3, "ValueError: bad batch 7");
+    assert_said(w, "restarting in place from step 2");
+}
+
 /* Rank 1 misses rank 0, and its failure is heard first. The job is to restart, until rank 0's own
  * failure is heard. */
-static void hear_of_the_victim_first(const char *why, int fatal_code)
+static void fail_heard_late(const char *why)
 {
-    struct restart_policy finals = policy;
-    finals.is_fatal[fatal_code] = true;
-    begin_two_with(&finals);
     says_why(&walks[0], why);
     now += 10 * MS;
     gone(&walks[1], 0);
@@ -272,6 +318,14 @@ static void hear_of_the_victim_first(const char *why, int fatal_code)
     exits(&walks[0], 9 << 8);
     tree_empty(&walks[1]);
     deliver();
+}
+
+static void hear_of_the_victim_first(const char *why, int fatal_code)
+{
+    struct restart_policy finals = policy;
+    finals.is_fatal[fatal_code] = true;
+    begin_two_with(&finals);
+    fail_heard_late(why);
 }
 
 Test(core_known, that_is_heard_late)
@@ -293,4 +347,20 @@ Test(core_known, any_other_that_is_heard_late)
     hear_of_the_victim_first("bad loss", 255);
     assert_not_said(&walks[0], "not restarted");
     assert_both_did("start");
+}
+
+Test(core_known, the_same_failure_that_is_heard_late)
+{
+    steps[0] = 3;
+    hear_of_the_victim_first("bad loss 5", 255);
+    assert_both_did("start");
+    for (int i = 0; i < 2; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, 2);
+        walks[i].log[0] = walks[i].acts[0] = '\0';
+    }
+    deliver();
+    fail_heard_late("bad loss 6");
+    assert_both_did("exit 9 failed");
+    assert_said(&walks[0], "not restarted: the same failure came twice at step 3");
 }

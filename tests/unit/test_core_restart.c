@@ -6,6 +6,8 @@
 #include "core/chief/restart.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
+#include <string.h>
 
 #define S NS_PER_S
 
@@ -34,8 +36,11 @@ static double fail_at(int64_t at, struct restart_failure failure)
     return ok ? (double)pause / S : -1;
 }
 
-static const struct restart_failure crash = {.code = 1, .has_ranks = true, .repeats = ""};
-static const struct restart_failure start = {.code = 1, .is_start = true, .repeats = ""};
+static const struct peer_cause no_cause;
+static const struct restart_failure crash = {
+    .code = 1, .has_ranks = true, .repeats = "", .cause = &no_cause};
+static const struct restart_failure start = {
+    .code = 1, .is_start = true, .repeats = "", .cause = &no_cause};
 
 TestSuite(restart, .init = set_up);
 
@@ -148,4 +153,99 @@ Test(restart, generations_without_a_commit)
     fail_at(1, unknown);
     fail_at(2, unknown);
     cr_expect_geq(fail_at(3, unknown), 0, "of a program that does not attach nothing is known");
+}
+
+/* --- the same failure twice --- */
+
+#define TEXT "process 7 ended with exit code 1: ValueError: loss 3.5 of <Batch at 0x7fa0>"
+
+static const struct peer_cause bad_batch = {
+    .fault = FAULT_EXIT, .rank = 2, .code = 1, .text = TEXT};
+
+static struct restart_failure at_step(const struct peer_cause *cause, uint64_t step)
+{
+    struct restart_failure ret = crash;
+    ret.cause = cause;
+    ret.step = step;
+    ret.commit_step = 5;
+    return ret;
+}
+
+/* True: the second failure is final after the first one. */
+static bool is_twice(struct restart_failure first, struct restart_failure second)
+{
+    budget = (struct restart){.policy = &policy, .random = 7};
+    cr_assert_geq(fail_at(1, first), 0);
+    restart_note(&budget, &first);
+    return fail_at(2, second) < 0;
+}
+
+static bool differs(struct peer_cause cause)
+{
+    return !is_twice(at_step(&bad_batch, 9), at_step(&cause, 9));
+}
+
+Test(restart, the_same_failure_twice_is_final)
+{
+    struct peer_cause again;
+    struct restart_failure second = at_step(&again, 9);
+    again = (struct peer_cause){
+        .fault = FAULT_EXIT,
+        .rank = 0, /* of ranks that all fail at this step, any may be the first */
+        .code = 1,
+        .text = "process 18 ended with exit code 1: ValueError: loss 4.25 of <Batch at 0x7bcf1>"};
+    cr_expect(is_twice(at_step(&bad_batch, 9), second));
+    cr_expect_str_eq(text, "the same failure came twice at step 9, with no commit between; a "
+                           "restart cannot mend it");
+    budget.last.fault = FAULT_NONE;
+    cr_expect_geq(fail_at(3, second), 0, "the budget is not spent");
+}
+
+Test(restart, another_failure_is_not_the_same)
+{
+    struct restart_failure first = at_step(&bad_batch, 9), second = first;
+    second.step = 10;
+    cr_expect_not(is_twice(first, second), "another step");
+    second = first;
+    second.commit_step = 8;
+    cr_expect_not(is_twice(first, second), "a commit between");
+    struct peer_cause other = bad_batch;
+    other.code = 3;
+    cr_expect(differs(other), "another code");
+    other = bad_batch;
+    other.fault = FAULT_SILENT;
+    cr_expect(differs(other), "another kind");
+    other = bad_batch;
+    other.text[strlen(TEXT) - 1] = '\0';
+    cr_expect(differs(other), "another text");
+}
+
+/* A start may fail because of its environment. The step of a program that does not attach is not
+ * known. */
+Test(restart, only_a_failure_in_the_training_counts)
+{
+    struct restart_failure first = at_step(&bad_batch, 9), second = first;
+    second.is_start = true;
+    cr_expect_not(is_twice(first, second), "at the start");
+    cr_expect_not(is_twice(second, first));
+    second = first;
+    second.has_ranks = false;
+    cr_expect_not(is_twice(first, second), "of a program that does not attach");
+    cr_expect_not(is_twice(second, first));
+    second = at_step(&no_cause, 9);
+    budget = (struct restart){.policy = &policy, .random = 7};
+    restart_note(&budget, &first);
+    restart_note(&budget, &second);
+    cr_expect_eq(fail_at(1, first), -1, "another failure came between, and no commit");
+}
+
+Test(restart, only_the_programs_own_failure_counts)
+{
+    for (unsigned fault = FAULT_NONE; fault <= FAULT_GAVE_UP; fault++) {
+        struct peer_cause cause = {.fault = (uint8_t)fault, .code = 134};
+        bool is_own = fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT;
+        cr_expect_eq(is_twice(at_step(&cause, 9), at_step(&cause, 9)), is_own, "%u", fault);
+        cause.code = 128 + SIGKILL;
+        cr_expect_not(is_twice(at_step(&cause, 9), at_step(&cause, 9)), "%u", fault);
+    }
 }

@@ -38,6 +38,24 @@ static void find_what_repeats(const struct chief *chief, char *what, size_t size
         known_repeats(&chief->gen.cause, has_attached, what, size);
 }
 
+/* A commit that is being written counts until its write has failed. */
+static struct restart_failure describe_failure(const struct chief *chief, int code, char *repeats,
+                                               size_t size)
+{
+    bool is_writing = chief->writing != COMMIT_NOTHING;
+    find_what_repeats(chief, repeats, size);
+    return (struct restart_failure){.now = chief->out->now,
+                                    .code = code,
+                                    .is_start = is_start_failure(chief),
+                                    .has_ranks = any_is(chief, FACT_ATTACHED),
+                                    .has_commit = chief->order.commit_step > chief->gen.first_step,
+                                    .repeats = repeats,
+                                    .cause = &chief->gen.cause,
+                                    .step = chief->highest,
+                                    .commit_step = is_writing ? chief->writing_step
+                                                              : chief->order.commit_step};
+}
+
 /* " from step 120, in 4 s" */
 static void add_plan(const struct chief *chief, int64_t pause, char *text, size_t size)
 {
@@ -53,15 +71,8 @@ static void add_plan(const struct chief *chief, int64_t pause, char *text, size_
 void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
 {
     char text[WHY_NOT_SIZE], repeats[WHY_NOT_SIZE / 2], why[PEERMSG_WHY_SIZE];
-    struct restart_failure failure = {.now = chief->out->now,
-                                      .code = end->code,
-                                      .is_start = is_start_failure(chief),
-                                      .has_ranks = any_is(chief, FACT_ATTACHED),
-                                      .has_commit =
-                                          chief->order.commit_step > chief->gen.first_step,
-                                      .repeats = repeats};
+    struct restart_failure failure = describe_failure(chief, end->code, repeats, sizeof repeats);
     int64_t pause;
-    find_what_repeats(chief, repeats, sizeof repeats);
     str_copy(why, sizeof why, end->why);
     struct chief_end this_end = *end;
     this_end.restarts = restart_allows(&chief->restart, &failure, &pause, text, sizeof text);
@@ -155,10 +166,10 @@ static bool is_ended_by_notice(const struct chief *chief)
 static bool is_final_after_all(const struct chief *chief, char *text, size_t size)
 {
     char repeats[WHY_NOT_SIZE / 2];
-    const struct restart_failure failure = {.code = chief->gen.cause.code, .repeats = repeats};
-    find_what_repeats(chief, repeats, sizeof repeats);
+    struct restart_failure failure =
+        describe_failure(chief, chief->gen.cause.code, repeats, sizeof repeats);
     return chief->gen.cause.fault != FAULT_NONE &&
-           restart_is_final(&chief->params->restart, &failure, text, size);
+           restart_is_final(&chief->restart, &failure, text, size);
 }
 
 /* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
@@ -213,8 +224,12 @@ static bool says_gone(const struct chief *chief, const struct peer *peer)
 
 static void renew(struct chief *chief)
 {
+    char repeats[WHY_NOT_SIZE / 2];
+    struct restart_failure failure =
+        describe_failure(chief, chief->gen.cause.code, repeats, sizeof repeats);
     if (!PROMISE(6, chief->out, chief_all_say(chief, says_gone)))
         return;
+    restart_note(&chief->restart, &failure);
     chief_note_end(chief);
     chief->generation++;
     chief_begin_generation(chief);

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/common/verdict.h"
 
+#include <signal.h>
 #include <string.h>
 
 /* A simple random generator is enough: it spreads restarts after a common failure. */
@@ -35,14 +37,69 @@ static int64_t pause_before(struct restart *r, int before)
     return pause - (pause > 0 ? (int64_t)(next_random(r) % (uint64_t)(pause / 4 + 1)) : 0);
 }
 
-bool restart_is_final(const struct restart_policy *policy, const struct restart_failure *f,
-                      char *text, size_t size)
+/* --- the same failure twice --- */
+
+static const char *after_number(const char *text)
+{
+    bool is_hex = str_starts(text, "0x");
+    return text + (is_hex ? 2 + strspn(text + 2, STR_DIGITS "abcdef") : strspn(text, STR_DIGITS));
+}
+
+/* Numbers do not count: they are process ids, addresses or losses. */
+static bool is_same_text(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a = after_number(a);
+        b = after_number(b);
+        if (*a != *b)
+            return false;
+        if (!*a)
+            return true;
+    }
+}
+
+/* The program fails by itself in its training, at a step that is known. A person or the kernel's
+ * OOM killer sends SIGKILL; a shell then exits with its number. A start may fail because of its
+ * environment, and has a budget of its own. */
+static bool is_in_training(const struct restart_failure *f)
+{
+    uint8_t fault = f->cause->fault;
+    bool is_own = fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT;
+    return is_own && f->cause->code != EXIT_BY_SIGNAL + SIGKILL && f->has_ranks && !f->is_start;
+}
+
+/* Ranks may differ: if all ranks fail at a step, any of them is the first. */
+static bool came_before(const struct restart *r, const struct restart_failure *f)
+{
+    return is_in_training(f) && r->last.fault == f->cause->fault &&
+           r->last.code == f->cause->code && r->last_step == f->step &&
+           r->last_commit == f->commit_step && is_same_text(r->last.text, f->cause->text);
+}
+
+void restart_note(struct restart *r, const struct restart_failure *f)
+{
+    if (!is_in_training(f))
+        return;
+    r->last = *f->cause;
+    r->last_step = f->step;
+    r->last_commit = f->commit_step;
+}
+
+/* --- whether --- */
+
+bool restart_is_final(const struct restart *r, const struct restart_failure *f, char *text,
+                      size_t size)
 {
     text[0] = '\0';
-    if (f->code >= 0 && f->code < 256 && policy->is_fatal[f->code])
+    if (f->code >= 0 && f->code < 256 && r->policy->is_fatal[f->code])
         str_addf(text, size, "%d is one of restart.fatal_codes", f->code);
     else if (f->repeats[0])
         str_addf(text, size, "%s repeats at each start", f->repeats);
+    else if (came_before(r, f))
+        str_addf(text, size,
+                 "the same failure came twice at step %llu, with no commit between; a restart "
+                 "cannot mend it",
+                 ull(f->step));
     return text[0];
 }
 
@@ -51,7 +108,7 @@ static bool is_forbidden(const struct restart *r, const struct restart_failure *
                          size_t size)
 {
     const struct restart_policy *p = r->policy;
-    if (restart_is_final(p, f, text, size))
+    if (restart_is_final(r, f, text, size))
         return true;
     if (p->no_progress > 0 && f->has_ranks && r->stale >= p->no_progress)
         str_addf(text, size,
