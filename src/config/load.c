@@ -453,6 +453,20 @@ static bool show(const struct flags *flags, char **env, const struct config *con
     return ok && args_flush(out, err);
 }
 
+/* The example repeats what the user has typed, unless that is long or needs quotes. */
+static bool refuse_without_command(const struct flags *flags, struct err *err)
+{
+    char typed[160] = "";
+    bool is_plain = true;
+    for (char **word = flags->argv + 1; *word && !str_is(*word, "--"); word++)
+        is_plain = is_plain && str_is_of(*word, STR_LETTERS STR_DIGITS "-_=./:,+@") &&
+                   str_addf(typed, sizeof typed, "%s ", *word);
+    return err_set(err, ERR_USAGE, 0,
+                   "no command is given; write it after \"--\", as in: pchrun %s-- python train.py "
+                   "(pchrun --help has the options)",
+                   is_plain ? typed : "[options] ");
+}
+
 /* Does the work of config_load(), which frees *config after a failure. */
 static enum args_end load(const struct flags *flags, char **env, FILE *out, struct config *config,
                           struct err *err)
@@ -470,15 +484,7 @@ static enum args_end load(const struct flags *flags, char **env, FILE *out, stru
         config->procs.count = 1;
     config->drill_ns = flags->drill_ns;
     config->is_doctor = flags->is_doctor;
-    if (config->command[0])
-        return ARGS_RUN;
-    err_set(err, ERR_USAGE, 0,
-            "no command is given; write pchrun %s[options] -- command [argument ...], or see "
-            "pchrun --help",
-            flags->is_doctor  ? "--doctor "
-            : flags->drill_ns ? "--drill TIME "
-                              : "");
-    return ARGS_BAD;
+    return config->command[0] || refuse_without_command(flags, err) ? ARGS_RUN : ARGS_BAD;
 }
 
 enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret, struct err *err)

@@ -339,4 +339,4 @@ def test_a_full_disk(world):
 
 def test_it_needs_a_command(world):
     job = world.start(world.pchrun, "--doctor", code=125)
-    assert "no command is given" in job.err
+    assert 'no command is given; write it after "--", as in: pchrun --doctor -- python train.py' in job.err

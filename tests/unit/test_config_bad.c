@@ -331,18 +331,18 @@ Test(config_bad, out_of_range)
     " is not a whole number from 1 to 256; write how many ranks this node has, as in -n 8 " \
     "(pchrun counts no devices)"
 
+#define NO_COMMAND(typed)                                              \
+    "no command is given; write it after \"--\", as in: pchrun " typed \
+    "-- python train.py (pchrun --help has the options)"
+
 static const struct bad flags[] = {
-    {"",
-     "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
-    {"-n 4",
-     "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
-    {"--",
-     "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
-    {"--doctor",
-     "no command is given; write pchrun --doctor [options] -- command [argument ...], or "
-     "see pchrun --help"},
-    {"--drill 10s", "no command is given; write pchrun --drill TIME [options] -- command "
-                    "[argument ...], or see pchrun --help"},
+    {"", NO_COMMAND("")},
+    {"-n 4", NO_COMMAND("-n 4 ")},
+    {"--", NO_COMMAND("")},
+    {"--doctor", NO_COMMAND("--doctor ")},
+    {"--drill 10s", NO_COMMAND("--drill 10s ")},
+    {"--report out/run.json --grace=5s --", NO_COMMAND("--report out/run.json --grace=5s ")},
+    {"--job a;b", NO_COMMAND("[options] ")},
     {"--job a\xff x", "--job: \"a\xff\" is not UTF-8"},
     {"--grce 1s x", "unknown flag --grce; the nearest is --grace"},
     {"--grac=1s x", "unknown flag --grac; the nearest is --grace"},
