@@ -15,9 +15,9 @@
 
 enum { UNFIT = 1 };
 
-/* How often the drill reads the step. The training is warm when it has finished this many steps
- * after the first. */
-#define TICK_NS    (250 * NS_PER_MS)
+/* How often the drill reads the steps and phases. The training is warm when it has finished this
+ * many steps after the first. */
+#define TICK_NS    (100 * NS_PER_MS)
 #define WARM_STEPS 3
 /* A program that has not attached by then may never attach. */
 #define ATTACH_NS (60 * NS_PER_S)
@@ -26,7 +26,8 @@ static void on_tick(void *ctx);
 
 void drill_open(struct drill *drill, const struct config *config, struct attach *attach)
 {
-    *drill = (struct drill){.config = config, .attach = attach};
+    drill->config = config;
+    drill->attach = attach;
     watch_init(&drill->tick, attach->loop->base, on_tick, drill);
 }
 
@@ -35,11 +36,11 @@ void drill_start(struct drill *drill)
     const struct config *config = drill->config;
     if (config->drill_ns == 0 || config->cluster.node_rank > 0)
         return;
-    drill->started_at = clock_now_ns();
+    drill->phases.began_at = clock_now_ns();
     log_notice("drill", "the notice comes when the training has made %d steps", WARM_STEPS);
     if (config->restart.max > 0 || config->restart.after_notice)
         log_notice("drill", "the job ends afterwards: nothing is restarted in place (restart.*)");
-    watch_at(&drill->tick, drill->started_at + TICK_NS);
+    watch_at(&drill->tick, drill->phases.began_at + TICK_NS);
 }
 
 /* --- the notice --- */
@@ -77,23 +78,59 @@ static bool is_warm(struct drill *drill, const struct core_report *report)
     return step >= drill->first_step + WARM_STEPS;
 }
 
+/* A real notice may still be withdrawn. */
+static void seek_moment(struct drill *drill, const struct core_report *report, int64_t now)
+{
+    if (report->notice.is_live)
+        return;
+    if (is_warm(drill, report))
+        give_notice(drill, "the training is warm");
+    else if (!report->job.has_ranks && now - drill->phases.began_at >= ATTACH_NS)
+        give_notice(drill, "no process has attached within a minute");
+}
+
+/* Reads the pages apart from the core: after the notice the drill must not disturb what it shows.
+ */
+static void look(struct drill *drill, const struct core_report *report, int64_t now)
+{
+    uint64_t steps[CORE_SLOTS_MAX];
+    uint8_t phases[CORE_SLOTS_MAX];
+    struct page_own own[CORE_SLOTS_MAX];
+    struct core_rank_report ranks[CORE_SLOTS_MAX];
+    struct drill_rank seen[CORE_SLOTS_MAX];
+    int n = core_ranks(drill->attach->loop->core, ranks, CORE_SLOTS_MAX), nseen = 0;
+    bool is_open =
+        str_is(report->round.phase, "proposed") || str_is(report->round.phase, "decided");
+    procs_look(drill->attach->procs, steps, phases, own);
+    for (int i = 0; i < n; i++) {
+        const struct core_rank_report *rank = &ranks[i];
+        if (rank->slot < 0 || !rank->is_attached || rank->is_counting || rank->is_done)
+            continue;
+        uint64_t step = steps[rank->slot];
+        seen[nseen++] =
+            (struct drill_rank){.slot = rank->slot,
+                                .pid = rank->pid,
+                                .step = step,
+                                .phase = (enum page_phase)phases[rank->slot],
+                                .is_serving = is_open && step >= report->round.save_step};
+    }
+    drill_phases_look(&drill->phases, seen, nseen, now);
+}
+
 static void on_tick(void *ctx)
 {
     struct drill *drill = ctx;
     struct core_report report;
     int64_t now = clock_now_ns();
-    attach_read_steps(drill->attach);
-    if (drill->attach->loop->is_over)
+    if (!drill->notice_at)
+        attach_read_steps(drill->attach);
+    if (drill->attach->loop->is_over || drill->phases.is_over)
         return;
     core_report(drill->attach->loop->core, &report);
-    if (report.notice.is_live) /* a real notice, which may still be withdrawn */
-        watch_at(&drill->tick, now + TICK_NS);
-    else if (is_warm(drill, &report))
-        give_notice(drill, "the training is warm");
-    else if (!report.job.has_ranks && now - drill->started_at >= ATTACH_NS)
-        give_notice(drill, "no process has attached within a minute");
-    else
-        watch_at(&drill->tick, now + TICK_NS);
+    look(drill, &report, now);
+    if (!drill->notice_at)
+        seek_moment(drill, &report, now);
+    watch_at(&drill->tick, now + TICK_NS);
 }
 
 /* --- the rounds --- */
@@ -118,6 +155,8 @@ static void note_notice(struct drill *drill, const struct core_report *report)
     if (drill->has_ended)
         return;
     drill->has_ended = report->outcome != OUTCOME_UNKNOWN;
+    if (drill->has_ended)
+        drill_phases_end(&drill->phases, clock_now_ns());
     str_copy(drill->acted_upon, sizeof drill->acted_upon,
              report->notice.is_live ? report->notice.label.source : "");
     if (!drill->notice_at && str_is(drill->acted_upon, SOURCE))
@@ -152,6 +191,7 @@ static double after(const struct drill *drill, int64_t at)
 
 static void say_rounds(const struct drill *drill)
 {
+    log_notice("drill", "after the notice:");
     for (int i = 0; i < drill->nrounds; i++) {
         const struct drill_round *r = &drill->rounds[i];
         char more[64] = "";
@@ -195,7 +235,8 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
     else
         log_notice(
             "drill",
-            "the save fits into %s, with %s to spare; saving once and ending the job takes %s",
+            "the save fits into %s, with %s to spare; a grace of %s is enough to save once and to "
+            "end",
             grace,
             str_about(ends_at - drill->rounds[drill->nrounds - 1].committed_at, left, sizeof left),
             str_about(least_grace(drill, now), least, sizeof least));
@@ -214,8 +255,10 @@ static void say_how_they_ended(const struct drill *drill)
     str_about(report.job.end_ns, took, sizeof took);
     str_about(ends_at - last->committed_at, left, sizeof left);
     if (!report.job.end_cut)
-        log_notice("drill", "the processes took %s to end after the last save, and had %s", took,
-                   left);
+        log_notice(
+            "drill",
+            "after the last save the processes took %s to end, and had %s until the deadline", took,
+            left);
     else
         log_warn(
             "drill",
@@ -229,7 +272,7 @@ static void say_how_they_ended(const struct drill *drill)
  * save, because they are lost. */
 static void say_use(const struct drill *drill)
 {
-    char trained[32], grace[32], left[32];
+    char trained[32], grace[32];
     if (drill->nrounds == 0)
         return;
     const struct drill_round *last = &drill->rounds[drill->nrounds - 1];
@@ -238,13 +281,36 @@ static void say_use(const struct drill *drill)
     int64_t used = last->decided_at - drill->notice_at;
     for (const struct drill_round *r = drill->rounds; r < last; r++)
         used -= r->committed_at ? r->committed_at - r->decided_at : 0;
-    log_notice(
-        "drill",
-        "%11s of %s, the job trained for %s; the last save is on disk %s before the deadline", "",
-        str_about(drill->config->drill_ns, grace, sizeof grace),
-        str_about(used, trained, sizeof trained),
-        str_about(drill->notice_at + drill->config->drill_ns - last->committed_at, left,
-                  sizeof left));
+    log_notice("drill", "%11s of the %s that the notice left, the job trained for %s", "",
+               str_about(drill->config->drill_ns, grace, sizeof grace),
+               str_about(used, trained, sizeof trained));
+}
+
+static int64_t slowest_save(const struct drill *drill)
+{
+    int64_t slowest = 0;
+    for (const struct drill_round *r = drill->rounds; r < drill->rounds + drill->nrounds; r++)
+        if (r->committed_at && r->committed_at - r->decided_at > slowest)
+            slowest = r->committed_at - r->decided_at;
+    return slowest;
+}
+
+static void say_phases(const struct drill *drill)
+{
+    struct core_report report;
+    struct drill_saving saving = {.grace_ns = drill->config->drill_ns,
+                                  .save_ns = slowest_save(drill)};
+    struct drill_line lines[DRILL_LINES_MAX];
+    char waited[32];
+    int n = drill_phases_tell(&drill->phases, &saving, lines);
+    for (int i = 0; i < n; i++)
+        log_line(lines[i].is_bad ? LOG_WARN : LOG_NOTICE, "drill", "%s", lines[i].text);
+    core_report(drill->attach->loop->core, &report);
+    if (!report.job.has_ranks && drill->config->save.mode == SAVE_ATTACH)
+        log_warn("drill",
+                 "import: no rank had attached %s after the start of the commands, when the notice "
+                 "came; until one does, a notice saves nothing",
+                 str_about(drill->notice_at - drill->phases.began_at, waited, sizeof waited));
 }
 
 static void say_end(const struct drill *drill, bool fits, int64_t now)
@@ -252,6 +318,7 @@ static void say_end(const struct drill *drill, bool fits, int64_t now)
     say_rounds(drill);
     say_use(drill);
     log_notice("drill", "%8.3f s  every process has ended", after(drill, now));
+    say_phases(drill);
     say_verdict(drill, fits, now);
     if (fits)
         say_how_they_ended(drill);

@@ -4,15 +4,17 @@
  * one.
  *
  * On node 0 the drill waits until the training is warm and gives the notice. It notes when a save
- * was agreed, saved and committed. At the end it logs how long each took, whether the save fitted
- * into the grace, which grace would be enough, and how the processes ended. On every node it sets
- * the exit code: 0 if all was saved in time, else 1. If a command ends before the notice, or a real
- * notice ends the job, the exit code is the usual one. Main thread.
+ * was agreed, saved and committed, and how long the ranks of this node were in each phase. At the
+ * end it logs how long each took, in which phase a notice would save nothing, whether the save
+ * fitted into the grace, which grace would be enough, and how the processes ended. On every node it
+ * sets the exit code: 0 if all was saved in time, else 1. If a command ends before the notice, or a
+ * real notice ends the job, the exit code is the usual one. Main thread.
  */
 #pragma once
 
 #include "loop/loop.h"
 #include "procs/attach.h"
+#include "run/drill_phases.h"
 
 /* A notice causes two rounds, and a round may be under way before it. pchctl can ask for more
  * rounds: then the middle ones are dropped. */
@@ -28,17 +30,18 @@ struct drill {
     const struct config *config;
     struct attach *attach;
     struct watch tick;
-    int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet; notice_at: when this node heard
-                                    * of the notice */
+    int64_t notice_at; /* when this node heard of the notice; CLOCK_MONOTONIC, 0: not yet */
     bool has_ended;
     char acted_upon[32]; /* the source of the notice that the job acted upon; "": none */
     uint64_t first_step; /* the first step seen: it may include compiling; 0: none */
     struct drill_round rounds[DRILL_ROUNDS_MAX];
     int nrounds;
+    struct drill_phases phases;
 };
 
 /* With config->drill_ns 0 there is no drill: the other functions do nothing. config and attach must
- * outlive it. */
+ * outlive it. *drill is all zero: clearing it here would touch memory that a job without a drill
+ * never uses. */
 void drill_open(struct drill *drill, const struct config *config, struct attach *attach);
 /* Call when the commands are started: waits for their training from now on. */
 void drill_start(struct drill *drill);

@@ -24,7 +24,8 @@ def said(job):
 @pytest.mark.timing
 def test_a_drill_that_fits(world):
     """Two saves, the timeline, and 0; the report says the same, and the next start resumes. The training between the
-    two saves, and what is left after them, are counted from the same timeline."""
+    two saves, and what is left after them, are counted from the same timeline. A grace is enough if it has room for what
+    was measured, half as much again, and a second."""
     report = world.root / "report.json"
     job = drill(world, "12s", "--report", report, "--restart-max", "3", save=1000)
     assert job.finish() == 0, job.err
@@ -32,29 +33,33 @@ def test_a_drill_that_fits(world):
     assert lines[0] == "the notice comes when the training has made 3 steps"
     assert lines[1] == "the job ends afterwards: nothing is restarted in place (restart.*)"
     assert lines[2] == "the training is warm: the notice comes now"
-    seconds = [float(re.match(r"([\d.]+) s  ", line)[1]) for line in [*lines[3:7], lines[8]]]
+    assert lines[3] == "after the notice:"
+    seconds = [float(re.match(r"([\d.]+) s  ", line)[1]) for line in [*lines[4:8], lines[9]]]
     assert seconds == sorted(seconds)
-    assert re.fullmatch(r"agreed to save step \d+", lines[3].split("  ")[1])
-    first, last = (float(re.fullmatch(r"step \d+ is committed, ([\d.]+) s later", lines[n].split("  ")[1])[1]) for n in (4, 6))
+    assert re.fullmatch(r"agreed to save step \d+", lines[4].split("  ")[1])
+    first, last = (float(re.fullmatch(r"step \d+ is committed, ([\d.]+) s later", lines[n].split("  ")[1])[1]) for n in (5, 7))
     assert first >= 1 and last >= 1, "a save takes a second"
     assert first == pytest.approx(seconds[1] - seconds[0], abs=0.1)
     assert last == pytest.approx(seconds[3] - seconds[2], abs=0.1)
-    assert re.fullmatch(r"agreed to save step \d+, \d+ steps after the one before", lines[5].split("  ")[1])
-    used = re.fullmatch(r"of 12 s, the job trained for ([\d.]+) s; "
-                        r"the last save is on disk ([\d.]+) s before the deadline", lines[7])
+    assert re.fullmatch(r"agreed to save step \d+, \d+ steps after the one before", lines[6].split("  ")[1])
+    used = re.fullmatch(r"of the 12 s that the notice left, the job trained for ([\d.]+) s", lines[8])
     assert float(used[1]) == pytest.approx(seconds[2] - first, abs=0.1)
-    assert float(used[2]) == pytest.approx(12 - seconds[3], abs=0.1)
     assert seconds[2] - seconds[1] > 1, "the training went on after the first save"
-    assert lines[8].endswith("  every process has ended")
-    assert re.fullmatch(r"the save fits into 12 s, with \d\.\d+ s to spare; saving once and ending the job takes .* s", lines[9])
-    assert re.fullmatch(r"the processes took .* s to end after the last save, and had .* s", lines[10])
+    assert lines[9].endswith("  every process has ended")
+    assert lines[10].startswith("import: ") and lines[11].startswith("a notice in these is saved in time: step (up to ")
+    fits = re.fullmatch(r"the save fits into 12 s, with ([\d.]+) s to spare; a grace of ([\d.]+) s is enough to save once and "
+                        r"to end", lines[12])
+    assert float(fits[1]) == pytest.approx(12 - seconds[3], abs=0.1)
+    slower = max(seconds[1], last)
+    assert float(fits[2]) == pytest.approx(1.5 * (slower + seconds[4] - seconds[3]) + 1, abs=0.3)
+    assert re.fullmatch(r"after the last save the processes took .* s to end, and had .* s until the deadline", lines[13])
     assert re.search(r"end: preempted, exit code 0: saved and committed at step", job.err)
     assert '"exit_code": 0' in report.read_text() and '"source": "drill"' in report.read_text()
 
 
 @pytest.mark.timing
 @pytest.mark.parametrize("pause, text", [
-    (800, r"the processes took (0\.[89]\d*|1\.[0-4]\d*) s to end after the last save, and had [12]\.\d+ s"),
+    (800, r"after the last save the processes took (0\.[89]\d*|1\.[0-4]\d*) s to end, and had [12]\.\d+ s until the deadline"),
     (4500, r"the processes take more than \d\.?\d* s to end, and had \d\.?\d* s after the last save, so pchrun killed them; "
            "the next attempt leaves them more time: if it kills them, too, raise the grace"),
 ], ids=["in-time", "killed"])
@@ -71,7 +76,7 @@ def test_a_drill_is_about_the_save(world, pause, text):
 def test_a_drill_that_does_not_fit(world):
     job = drill(world, "4s", save=60000)
     assert job.finish() == 1, job.err
-    assert said(job)[3].startswith("step ") and said(job)[3].endswith("was not committed")
+    assert said(job)[4].startswith("step ") and said(job)[4].endswith("was not committed")
     assert said(job)[-1].startswith("the save does not fit into 4 s: a real preemption would lose the training")
     assert "end: preempted_unsaved, exit code 1: " in job.err
 
@@ -106,7 +111,74 @@ def test_a_command_that_never_attaches(world):
     job = world.start(world.pchrun, "--drill", "5s", "--", "sleep", "1000",
                       env=world.shim("clock", SHIM_HASTE="50"), code=1)
     assert said(job)[1] == "no process has attached within a minute: the notice comes now"
+    waited = re.fullmatch(r"import: no rank had attached ([\d.]+) s after the start of the commands, when the notice "
+                          "came; until one does, a notice saves nothing", said(job)[-2])
+    assert waited and float(waited[1]) >= 60, job.err
     assert said(job)[-1] == "unknown whether a save fits into 5 s: the ranks agreed on none"
+
+
+def test_a_command_that_is_asked_by_a_signal(world):
+    """It need not attach, so the drill does not miss that."""
+    job = world.start(world.pchrun, "--drill", "5s", "--save-mode", "signal", "--", "sleep", "1000",
+                      env=world.shim("clock", SHIM_HASTE="50"), code=1)
+    assert not [line for line in said(job) if "import" in line], job.err
+
+
+def phases(job):
+    """The lines about phases: behind the timeline, before the verdict."""
+    lines = said(job)
+    first = next(n for n, line in enumerate(lines) if line.endswith("every process has ended")) + 1
+    return lines[first:next(n for n, line in enumerate(lines) if re.match("the save (does not fit|fits) into ", line))]
+
+
+def seconds_in(pattern, line):
+    match = re.fullmatch(pattern, line)
+    assert match, f"{line!r} is not {pattern!r}"
+    return [float(number) for number in match.groups()]
+
+
+START = (r"import: ([\d.]+) s from the start of the commands until every rank had attached; "
+         r"first step: ([\d.]+) s more; a notice in these ([\d.]+) s saves nothing")
+ADVICE = r"; shorten it, or leave it when pch_notice \(in Python: job\.notice\) has a text"
+
+
+@pytest.mark.parametrize("grace", [3, 60])
+def test_the_phases_of_a_drill(world, grace):
+    """The program is slow to attach and to finish its first step. Its evaluation before the notice takes longer than 3 s,
+    though the save is in time."""
+    client = world.client(f"pause 1000\nopen\npause 1500\ntrain 0 2 20\nphase 2\npause 4000\n"
+                          f"train 2 100000 20 {world.root} 100\n")
+    job = world.start(world.pchrun, "--drill", f"{grace}s", "--checkpoint-dir", world.root / "run", "--", *client, code=0)
+    start, *others = phases(job)
+    imported, stepped, both = seconds_in(START, start)
+    assert imported >= 0.9 and stepped >= 1.4 and both == pytest.approx(imported + stepped, abs=0.1)
+    if grace == 60:
+        step, took = seconds_in(r"a notice in these is saved in time: step \(up to ([\d.]+) s\), evaluation \(up to ([\d.]+) s\)",
+                                *others)
+        assert took >= 3.9
+    else:
+        took, needs = seconds_in(r"evaluation: up to ([\d.]+) s; a notice at its start needs ([\d.]+) s with the save, and has 3 s"
+                                 + ADVICE, others[0])
+        assert took >= 3.9 and needs >= took + 0.1
+    assert not [line for line in said(job) if "not seen" in line]
+
+
+def test_a_notice_in_an_evaluation(world):
+    """No rank comes to the save step in time. The drill names the phase that has kept it. All steps that make the training
+    warm come between two looks of the drill."""
+    client = world.client(f"open\ntrain 0 1 20\npause 1000\ntrain 1 5 0\nphase 2\npause 60000\ntrain 5 100000 20 {world.root}\n")
+    job = world.start(world.pchrun, "--drill", "6s", "--checkpoint-dir", world.root / "run", "--stop-exit-wait", "100ms",
+                      "--", *client, code=1)
+    took, = seconds_in(r"evaluation: ([\d.]+) s, and not over when the time was up" + ADVICE, phases(job)[1])
+    assert 3 <= took <= 7
+    assert said(job)[-1].startswith("the save does not fit into 6 s")
+
+
+def test_a_phase_that_was_not_seen(world):
+    """The program announces its compilation, so it may announce an evaluation, too."""
+    client = world.client(f"open\nphase 3\npause 1000\ntrain 0 100000 20 {world.root} 100\n")
+    job = world.start(world.pchrun, "--drill", "5s", "--checkpoint-dir", world.root / "run", "--", *client, code=0)
+    assert phases(job)[-1] == "an evaluation was not seen in this drill"
 
 
 @pytest.fixture

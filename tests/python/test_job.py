@@ -560,3 +560,35 @@ with pch.attach() as job:
     one.job.finish()
     assert world.events.wait("left")["code"] is None
     wait_until(lambda: not is_alive(pid), "the end of the rank")
+
+
+EVALUATES = """
+import os
+import time
+import pch
+from told import save
+with pch.attach() as job:
+    for step in job.steps(100000, save=lambda step: save(step, 0)):
+        if step == 1:
+            time.sleep(1)  # the drill sees the first step; the next ones come between two of its looks
+        elif step == 5:
+            job.phase("eval")
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not (os.environ["LEAVES"] and job.notice()):
+                time.sleep(0.01)
+        elif step > 5:
+            time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("leaves", ["", "yes"])
+def test_a_drill_in_an_evaluation(program, leaves):
+    """The drill says that the evaluation kept the save from coming in time, and its advice helps."""
+    one = program(EVALUATES).start("--drill", "6s", "--stop-exit-wait", "100ms", n=2, LEAVES=leaves)
+    code, outcome, _ = one.result()
+    assert (code, outcome) == ((0, "preempted") if leaves else (1, "preempted_unsaved")), one.job.err
+    one.said(r"drill: import: [\d.]+ s from the start of the commands until every rank had attached; "
+             r"first step: [\d.]+ s more; a notice in these [\d.]+ s saves nothing")
+    one.said(r"drill: a notice in these is saved in time: step \(up to [\d.]+ s\), evaluation \(up to [\d.]+ s\)" if leaves else
+             r"drill: evaluation: [3-6]\.?\d* s, and not over when the time was up; shorten it, or leave it when pch_notice "
+             r"\(in Python: job\.notice\) has a text")
