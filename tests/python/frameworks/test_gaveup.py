@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest_frameworks import PREEMPTED, finish
+from conftest_frameworks import PREEMPTED, accelerate, deepspeed, finish, torchrun, variables
 
 # Rank 1 stands still at step 3 in the first generation, or fails; the others wait for it, TIMEOUT seconds long. The start
 # may take longer.
@@ -54,11 +54,29 @@ args = TrainingArguments(os.environ["CHECKPOINTS"], max_steps=6, per_device_trai
                          report_to=[], save_strategy="no", disable_tqdm=True)
 Trainer(model, args, train_dataset=data, callbacks=[Stand()]).train()
 """
+# Lightning starts rank 1 itself, unless a launcher has started both ranks. Only then is there a group of processes.
+LIGHTNING = BEGIN[:BEGIN.index("dist.init")] + BEGIN[BEGIN.index("def stand"):] + """
+import lightning
+from torch.utils.data import DataLoader
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(4, 1)
+    def on_train_start(self):
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=float(os.environ["TIMEOUT"])))
+    def training_step(self, batch, number):
+        stand(self.global_step)
+        return self.net(batch).square().mean()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+lightning.Trainer(max_steps=6, accelerator="cpu", devices=2, strategy="ddp", barebones=True).fit(
+    Model(), DataLoader(torch.ones(64, 4), batch_size=4))
+"""
 
 
-def torchrun(world):
-    return [Path(os.environ["PCH_PYTHON"]).with_name("torchrun"), "--standalone", "--nproc-per-node", "2", "--log-dir",
-            world.root / "logs", "--no-python"]
+def itself(_):
+    """The program starts its ranks."""
+    return ()
 
 
 def assert_hang(one, step=3):
@@ -75,11 +93,14 @@ def assert_hang(one, step=3):
 
 @pytest.mark.parametrize("code, options, launcher", [
     (WITH_PCH, (), None), (WITHOUT, ("--instrument",), None), (WITH_PCH, (), torchrun),
-    (WITHOUT, ("--instrument",), torchrun), (TRAINER, ("--instrument",), None)],
-    ids=["pch", "instrument", "pch below torchrun", "instrument below torchrun", "Trainer"])
+    (WITHOUT, ("--instrument",), torchrun), (TRAINER, ("--instrument",), None),
+    (WITH_PCH, (), accelerate), (WITH_PCH, (), deepspeed), (LIGHTNING, ("--instrument",), itself),
+    (LIGHTNING, ("--instrument",), torchrun)],
+    ids=["pch", "instrument", "pch below torchrun", "instrument below torchrun", "Trainer", "below accelerate launch",
+         "below deepspeed", "Lightning", "Lightning below torchrun"])
 def test_it_is_a_hang_of_the_rank_that_stands_still(train, world, code, options, launcher):
     one = train(code, *options, n=None if launcher else 2, wrap=launcher(world) if launcher else (),
-                folder="checkpoints", TIMEOUT="4")
+                folder="checkpoints", TIMEOUT="4", **variables(launcher))
     assert_hang(one)
 
 

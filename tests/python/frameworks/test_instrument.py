@@ -4,11 +4,10 @@ those of an undisturbed run without `--instrument`, because the option must not 
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 
-from conftest_frameworks import LONG, PATIENCE, PREEMPTED, STEPS, finish, interrupt
+from conftest_frameworks import LONG, PATIENCE, PREEMPTED, STEPS, finish, interrupt, torchrun
 
 HELD = """
 import os
@@ -53,10 +52,8 @@ dist.barrier()
 
 
 def test_the_hang_of_a_plain_loop_below_torchrun(train, world):
-    launcher = Path(os.environ["PCH_PYTHON"]).with_name("torchrun")
-    wrap = [launcher, "--standalone", "--nproc-per-node", "2", "--log-dir", world.root / "logs", "--no-python"]
     one = train(TORCH, "--instrument", "--watchdog-train", "6s", "--watchdog-start", "100s", "--procs-per-node", "2",
-                n=None, wrap=wrap, folder="checkpoints")
+                n=None, wrap=torchrun(world), folder="checkpoints")
     assert finish(one) == (PREEMPTED, "hang", None)
     assert re.search(r"rank \d \(.*\) is behind: it has stood at step 5 for .*, as another rank does", one.report["why"])
     ranks = sorted((rank["rank"], rank["counts_only"]) for rank in one.report["ranks"])

@@ -3,51 +3,13 @@
 The exit code of a launcher does not hide how its workers ended.
 """
 
-import os
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
-from conftest_frameworks import LONG, PATIENCE, PREEMPTED, held, interrupt
-from nodes import free_port
-
-BIN = Path(os.environ["PCH_PYTHON"]).parent
-
-# Sets PyTorch's variables from those of Open MPI, which have other names.
-AS_TORCH = """export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK
-exec "$0" "$@"
-"""
-
-
-def torchrun(world):
-    return [BIN / "torchrun", "--standalone", "--nproc-per-node", "2", "--log-dir", world.root / "logs", "--no-python"]
-
-
-def accelerate(world):
-    return [BIN / "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1",
-            "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0", "--log_dir",
-            world.root / "logs", "--no_python"]
-
-
-def deepspeed(world):
-    return [BIN / "deepspeed", "--num_gpus", "2", "--master_port", str(free_port()), "--no_python", "--no_local_rank"]
-
-
-def mpirun(world):
-    return ["mpirun", "--oversubscribe", "--mca", "plm_rsh_agent", "false", "-n", "2", "sh", "-c", AS_TORCH]
-
-
-def variables(launcher):
-    """The environment variables that the launcher needs."""
-    if launcher is deepspeed:
-        return {"PATH": f"{BIN}:/usr/bin:/bin", "DS_ACCELERATOR": "cpu"}
-    if launcher is mpirun:
-        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": lambda: str(free_port())}
-    return {"ACCELERATE_USE_CPU": "true"} if launcher is accelerate else {}
-
+from conftest_frameworks import (LONG, PATIENCE, PREEMPTED, accelerate, deepspeed, held, interrupt, mpirun, torchrun,
+                                 variables)
 
 MPIRUN = pytest.param(mpirun, marks=pytest.mark.skipif(not shutil.which("mpirun"), reason="needs openmpi-bin"))
 
