@@ -265,7 +265,8 @@ static int add_commands(const struct core *core, const struct peer_cause *cause,
     for (int i = 0; p->expected_procs == p->children && i < p->children && n < max; i++) {
         const struct member m = {.slot = -1,
                                  .pid = core->node.gen.children[i].pid,
-                                 .rank = p->node_rank * p->children + i};
+                                 .rank = p->node_rank * p->children + i,
+                                 .local_rank = i};
         if (m.pid == 0 || is_listed(ret, n, m.rank, m.pid))
             continue;
         ret[n] = report_of(core, cause, &m);

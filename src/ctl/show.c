@@ -163,7 +163,8 @@ static void show_rank(const struct json *rank, bool has_nodes)
            age(rank, "own_seconds", false, cells[2]),
            age(rank, "step_age", json_bool_at(rank, "step_age_is_least"), cells[1]), saved);
     if (slow > 0)
-        printf(", slow: %.3g x the median", slow);
+        printf(", slow: %.3g x the median (local rank %" PRId64 ")", slow,
+               json_int_at(rank, "local_rank", 0));
     printf("\n");
 }
 

@@ -97,10 +97,11 @@ static void put_commit(struct text *text)
               real_seconds(text, r->commit_at));
 }
 
-static void rank_sample(struct text *text, const char *name, int rank, double value)
+static void rank_sample(struct text *text, const char *name, const struct core_rank_report *rank,
+                        double value)
 {
-    char label[32];
-    snprintf(label, sizeof label, "rank=\"%d\"", rank);
+    char label[64];
+    snprintf(label, sizeof label, "rank=\"%d\",local_rank=\"%d\"", rank->rank, rank->local_rank);
     sample(text, name, label, value);
 }
 
@@ -112,10 +113,10 @@ static void put_ranks(struct text *text)
         return;
     head(text, "rank_step", "Finished steps.");
     for (int i = 0; i < ranks->n; i++)
-        rank_sample(text, "rank_step", ranks->list[i].rank, (double)ranks->list[i].step);
+        rank_sample(text, "rank_step", &ranks->list[i], (double)ranks->list[i].step);
     head(text, "rank_attached", "1 while the rank's process is attached.");
     for (int i = 0; i < ranks->n; i++)
-        rank_sample(text, "rank_attached", ranks->list[i].rank, ranks->list[i].is_attached);
+        rank_sample(text, "rank_attached", &ranks->list[i], ranks->list[i].is_attached);
 }
 
 static void put_own(struct text *text)
@@ -129,11 +130,11 @@ static void put_own(struct text *text)
     head(text, "rank_own_step_seconds", "Time of a step without the waits that the rank marks.");
     for (int i = 0; i < n; i++)
         if (list[i].own_ns > 0)
-            rank_sample(text, "rank_own_step_seconds", list[i].rank, (double)list[i].own_ns / 1e9);
+            rank_sample(text, "rank_own_step_seconds", &list[i], (double)list[i].own_ns / 1e9);
     head(text, "rank_slow", "1 while that time is far above the median of all ranks.");
     for (int i = 0; i < n; i++)
         if (list[i].own_ns > 0)
-            rank_sample(text, "rank_slow", list[i].rank, list[i].slow > 0);
+            rank_sample(text, "rank_slow", &list[i], list[i].slow > 0);
 }
 
 /* The slowest rank sets the pace: the others wait for it. */

@@ -132,6 +132,7 @@ static void report_add_ranks(struct writer *w, const struct core *core)
     for (int i = 0; i < n; i++) {
         writer_object(w, NULL);
         writer_int(w, "rank", ranks[i].rank);
+        writer_int(w, "local_rank", ranks[i].local_rank);
         writer_int(w, "pid", ranks[i].pid);
         writer_bool(w, "attached", ranks[i].is_attached);
         writer_bool(w, "done", ranks[i].is_done);

@@ -102,6 +102,7 @@ static const struct bytes_field status_fields[] = {
     NUMBER(status.own.known),
     NUMBER(status.own.slow),
     NUMBER(status.own.rank),
+    NUMBER(status.own.local_rank),
     WITHIN(status.own.rank_ns, 0, PAGE_OWN_MAX),
     WITHIN(status.watch.patience_ns, 0, INT64_MAX),
     FLAG(status.watch.gave_up),

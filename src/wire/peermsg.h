@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 7
+#define PEERMSG_VERSION 8
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -140,6 +140,7 @@ struct peer_own {
     uint16_t known;     /* ranks that mark their waits */
     uint16_t slow;      /* ranks that are slow */
     int32_t rank;       /* one of these, the same as long as it is slow */
+    int32_t local_rank; /* its number on its node, often that of its device */
     uint64_t rank_ns;   /* that rank's own part */
 };
 

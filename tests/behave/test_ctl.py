@@ -75,6 +75,7 @@ def test_status_of_ranks_that_are_not_attached(training, ctl):
     run = training("--stop-exit-wait", "300ms", n=3)
     run.clients[1].open()
     assert states(ctl) == ["starting", "attached", "starting"]
+    assert [rank["local_rank"] for rank in ctl.status()["ranks"]] == [0, 1, 2]
     run.clients[1].ask("close", "close .*")
     run.clients[2].open()
     assert states(ctl) == ["starting", "not attached", "attached"]
@@ -539,7 +540,7 @@ def test_metrics(training, world):
     path.parent.mkdir()
     run = training("--job", "run7", "--metrics-file", path, "--metrics-interval", "100ms", n=2, train=4)
     wait_until(lambda: path.exists() and all(
-        metrics(path).get(("pchrun_rank_step", rank)) == 4 for rank in "01"), "the steps")
+        metrics(path).get(("pchrun_rank_step", rank, rank)) == 4 for rank in "01"), "the steps")
     told = metrics(path)
     assert told["pchrun_up",] == 1 and told["pchrun_notice",] == 0
     assert told["pchrun_step",] == 4
@@ -549,7 +550,7 @@ def test_metrics(training, world):
     told = metrics(path)
     assert told["pchrun_up",] == 0 and told["pchrun_exit_code", "preempted"] == PREEMPTED
     assert told["pchrun_commit_step",] == step and told["pchrun_notice",] == 1
-    assert told["pchrun_rank_step", "0"] == told["pchrun_rank_step", "1"] == step
+    assert told["pchrun_rank_step", "0", "0"] == told["pchrun_rank_step", "1", "1"] == step
     assert os.listdir(path.parent) == [path.name]
 
 

@@ -67,7 +67,8 @@ assert word == b"!"
 job.done()
 """
 
-SLOW = r"slow: rank (\d+) \(node (\d+), [^)]*\) is slow: its own part of a step takes (1\.\d) x the median of all ranks"
+SLOW = (r"slow: rank (\d+) \(node (\d+), [^,)]+, local rank (\d+)\) is slow: "
+        r"its own part of a step takes 1\.\d x the median of all ranks")
 
 
 class Lockstep:
@@ -103,24 +104,26 @@ class Lockstep:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_slow_rank_is_named(program, ctl, count):  # noqa: F811
-    """In the log of node 0, once; in its status, the report, the metrics and the journal."""
+    """In the log of node 0, once; in its status, the report, the metrics and the journal; each time with its place."""
     slow = random.randrange(RANKS)
     job = Lockstep(program, count, slow, 10 ** 6)
     job.wait(job.named)
-    node = slow * count // RANKS
-    assert re.search(SLOW, job.said).groups()[:2] == (str(slow), str(node))
-    job.wait(lambda: f'rank_slow{{name="cwd",node="{node}",rank="{slow}"}} 1' in
+    node, local = divmod(slow, RANKS // count)
+    assert re.search(SLOW, job.said).groups() == (str(slow), str(node), str(local))
+    job.wait(lambda: f'rank_slow{{name="cwd",node="{node}",rank="{slow}",local_rank="{local}"}} 1' in
              (job.hold / f"metrics.{node}").read_text())
     answer = ctl.status("--node", "0")
     ranks = {rank["rank"]: rank for rank in answer["ranks"]}
     assert [rank for rank in sorted(ranks) if ranks[rank]["slow"]] == [slow]
     assert 1.3 < ranks[slow]["slow"] < 2 and 0.014 < ranks[slow]["own_seconds"] < 0.05
-    own = [line for line in ctl("--node", "0", "status").stdout.splitlines() if ", slow: 1." in line]
-    assert len(own) == 1 and own[0].split()[0] == str(slow)
+    assert ranks[slow]["local_rank"] == local
+    own = re.findall(r"^(\d) .*, slow: 1\.\d+ x the median \(local rank (\d)\)$", ctl("--node", "0", "status").stdout, re.M)
+    assert own == [(str(slow), str(local))]
     events = [json.loads(line) for line in ctl("--node", "0", "events").stdout.splitlines()]
     assert [event["text"].split()[:2] for event in events if event["event"] == "slow"] == [["rank", str(slow)]]
     job.finish()
     assert job.named() == [slow]
+    assert [rank["local_rank"] for rank in job.nodes.report(node)["ranks"] if rank["rank"] == slow] == [local]
 
 
 def test_which_rank_is_slow(program):

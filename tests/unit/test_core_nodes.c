@@ -571,14 +571,14 @@ Test(core_nodes, a_slow_rank_is_named_by_node_0)
     beat(MS, 16 * MS / 10);
     beat(MS, 16 * MS / 10);
     assert_said(&walks[0],
-                "rank 1 (node 1, ) is slow: its own part of a step takes 1.6 x the median "
-                "of all ranks (0.0016 s, not 0.001 s)");
+                "rank 1 (node 1, , local rank 0) is slow: its own part of a step takes 1.6 x the "
+                "median of all ranks (0.0016 s, not 0.001 s)");
     assert_not_said(&walks[1], "slow");
     beat(MS, 12 * MS / 10);
     assert_not_said(&walks[0], "no longer");
     beat(MS, MS);
     beat(MS, MS);
-    assert_said(&walks[0], "rank 1 (node 1, ) is no longer slow");
+    assert_said(&walks[0], "rank 1 (node 1, , local rank 0) is no longer slow");
     lose_letters();
 }
 

@@ -28,7 +28,7 @@ static struct status_ranks ranks = {.list = {{.slot = 0,
                                               .is_attached = true,
                                               .own_ns = 160 * NS_PER_MS,
                                               .slow = 160},
-                                             {.slot = -1, .rank = 3, .step = 39}},
+                                             {.slot = -1, .rank = 3, .local_rank = 1, .step = 39}},
                                     .rates = {{.age_ns = -1}, {.age_ns = -1}},
                                     .n = 2,
                                     .now = 100 * NS_PER_S};
@@ -142,11 +142,12 @@ Test(metrics, what_is_told)
     ranks.rates[0] = (struct steprate_view){.steps_per_s = 3};
     assert_has(true, "\npchrun_step{" WHO "} 50\n");
     assert_has(true, "\npchrun_steps_per_second{" WHO "} 3\n");
-    assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"2\"} 50\n");
-    assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"3\"} 39\n");
-    assert_has(true, "\npchrun_rank_attached{" WHO ",rank=\"3\"} 0\n");
-    assert_has(true, "\npchrun_rank_own_step_seconds{" WHO ",rank=\"2\"} 0.16\n# HELP");
-    assert_has(true, "\npchrun_rank_slow{" WHO ",rank=\"2\"} 1\n");
+    assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"2\",local_rank=\"0\"} 50\n");
+    assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"3\",local_rank=\"1\"} 39\n");
+    assert_has(true, "\npchrun_rank_attached{" WHO ",rank=\"3\",local_rank=\"1\"} 0\n");
+    assert_has(true,
+               "\npchrun_rank_own_step_seconds{" WHO ",rank=\"2\",local_rank=\"0\"} 0.16\n# HELP");
+    assert_has(true, "\npchrun_rank_slow{" WHO ",rank=\"2\",local_rank=\"0\"} 1\n");
     assert_has(true, "\npchrun_ranks_attached{" WHO "} 1\n");
     assert_has(true, "\npchrun_ranks_expected{" WHO "} 2\n");
     assert_has(true, "\npchrun_commit_step{" WHO "} 30\n");

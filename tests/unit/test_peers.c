@@ -252,7 +252,7 @@ PairTest(peers, another_version_is_named)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, 9, PEERMSG_STATUS, 0, header);
-    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 7");
+    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 8");
 }
 
 PairTest(peers, member_may_not_give_orders)

@@ -20,7 +20,7 @@ static void begin(void)
 {
     ranks = (struct ranks){.n = 4};
     for (int i = 0; i < ranks.n; i++) {
-        ranks.members[i] = (struct member){.slot = i, .rank = 10 + i};
+        ranks.members[i] = (struct member){.slot = i, .rank = 10 + i, .local_rank = i};
         pages[i] = (struct page_own){100 * MS, 200 * MS};
     }
     view = (struct peer_own){0};
@@ -48,6 +48,7 @@ Test(slowness, begins_at_one_limit_and_ends_at_a_lower_one)
     cr_assert_eq(with_rank_2(129), -1);
     cr_assert_eq(with_rank_2(130), 12);
     cr_assert(view.slow == 1 && view.rank_ns == 130 * MS && view.known == 4);
+    cr_assert_eq(view.local_rank, 2);
     cr_assert_eq(slowness_of(&ranks.members[2], 100 * MS), 130);
     cr_assert_eq(with_rank_2(120), 12);
     cr_assert_eq(with_rank_2(119), -1);

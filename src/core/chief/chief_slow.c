@@ -48,9 +48,10 @@ static void tell_slow(const struct chief *chief, const struct peer *peer)
         str_addf(others, sizeof others, "; %d other rank%s there %s slow, too", own->slow - 1,
                  own->slow > 2 ? "s" : "", own->slow > 2 ? "are" : "is");
     out_log(chief->out, LOG_WARN, "slow",
-            "rank %d (node %d, %s) is slow: its own part of a step takes %llu.%llu x the median of "
+            "rank %d (node %d, %s, local rank %d) is slow: its own part of a step takes %llu.%llu "
+            "x the median of "
             "all ranks (%s, not %s)%s",
-            own->rank, chief_rank_of(chief, peer), peer->at.host, ull(tenths / 10),
+            own->rank, chief_rank_of(chief, peer), peer->at.host, own->local_rank, ull(tenths / 10),
             ull(tenths % 10), str_about((int64_t)own->rank_ns, about, sizeof about),
             str_about((int64_t)chief->order.own_ns, median, sizeof median), others);
 }
@@ -61,8 +62,9 @@ void chief_note_slow(const struct chief *chief, const struct peer *peer,
     const struct peer_own *now = &peer->status.own;
     bool is_same = now->slow > 0 && now->rank == before->rank;
     if (before->slow > 0 && !is_same && now->known > 0)
-        out_log(chief->out, LOG_NOTICE, "slow", "rank %d (node %d, %s) is no longer slow",
-                before->rank, chief_rank_of(chief, peer), peer->at.host);
+        out_log(chief->out, LOG_NOTICE, "slow",
+                "rank %d (node %d, %s, local rank %d) is no longer slow", before->rank,
+                chief_rank_of(chief, peer), peer->at.host, before->local_rank);
     if (now->slow > 0 && !(before->slow > 0 && is_same))
         tell_slow(chief, peer);
 }

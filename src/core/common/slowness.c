@@ -76,6 +76,7 @@ struct peer_own slowness_view(const struct ranks *ranks, const struct peer_own *
             named = m;
     }
     view.rank = named ? named->rank : 0;
+    view.local_rank = named ? named->local_rank : 0;
     view.rank_ns = named ? named->pace.own_ns : 0;
     return view;
 }
