@@ -48,6 +48,14 @@ def ddpstep(bench):
                      per=CALLS)
 
 
+def ddpwaits(bench):
+    """what the marks of a rank's waits add to a step of DistributedDataParallel"""
+    calls = CALLS // 100
+    rounds = bench.lines(command(bench, 1, [], "waits", calls, max(20, bench.rounds // 2)), env=variables(bench))
+    adds = [(marked - plain) / calls for marked, plain in rounds]
+    yield Figure("DDP, what the marks of the waits add to a step", *spread_of(adds), "< 1 µs")
+
+
 # --- a notice ---
 
 
@@ -172,4 +180,4 @@ def ddprun(bench):
     yield Figure("of that, steps lost", str(lost), "", f"weights {'the same' if same else 'differ'}", "0, the same")
 
 
-FIGURES = (ddpstep, ddpnotice, ddprun)
+FIGURES = (ddpstep, ddpwaits, ddpnotice, ddprun)

@@ -7,6 +7,10 @@
         A thousandth of the calls is made for the latter two. The time of an empty loop is subtracted. A few steps
         are trained before each measurement.
 
+    pchrun -n 1 -- python3 ddp_program.py waits CALLS ROUNDS
+        Prints a line for each round: the nanoseconds of CALLS steps of the smallest model whose waits are marked, and of
+        one whose waits are not.
+
     pchrun -n N -- python3 ddp_program.py notice FOLDER
         Trains until it has to leave. Each rank adds a line to FOLDER/rank-R when it has trained a little, and one for
         each save: the times of its beginning, of its commit, and of the ends of the last steps before it; nanoseconds.
@@ -27,7 +31,7 @@ from types import SimpleNamespace
 import pch
 import torch
 import torch.distributed as dist
-from pch.integrations.torch import Checkpoint, batches
+from pch.integrations.torch import Checkpoint, batches, mark_waits
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
@@ -118,6 +122,24 @@ def step(job, calls, rounds):
             print(*(times[side] - times[empty_loop] for side in sides))
 
 
+def waits(job, calls, rounds):
+    def loop_of(model):
+        def loop(turns):
+            for _ in range(turns):
+                model(inputs).backward()
+        return loop
+
+    inputs = torch.ones(1)
+    plain = loop_of(DistributedDataParallel(torch.nn.Linear(1, 1)))
+    mark_waits(job)
+    marked = loop_of(DistributedDataParallel(torch.nn.Linear(1, 1)))
+    order = random.Random(1)
+    for number in range(WARM_UP + rounds):
+        times = {loop: slowest(loop, calls) for loop in order.sample([marked, plain], 2)}
+        if number >= WARM_UP:
+            print(times[marked], times[plain])
+
+
 # --- a notice ---
 
 
@@ -164,7 +186,7 @@ def main():
     what, *arguments = sys.argv[1:]
     with pch.attach(required=True) as job:
         dist.init_process_group("gloo")
-        {"step": step, "notice": notice, "train": train}[what](
+        {"step": step, "waits": waits, "notice": notice, "train": train}[what](
             job, *(int(word) if word.isdigit() else word for word in arguments))
         dist.destroy_process_group()
 
