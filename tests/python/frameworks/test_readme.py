@@ -25,13 +25,16 @@ class Readme:
 
 
 def test_the_program(trial):  # noqa: F811
-    """Preempted, it ends with 42, and goes on at the step that it has saved."""
+    """Preempted, it ends with 42, and goes on at the step that it has saved. Completed, it has no step left."""
     page = Readme()
     command = page.command("--checkpoint-dir")
     one = trial(page, "preempted").start(command, page.program)
     step = one.preempt(PATIENCE)
     one.start(command, page.program).complete(PATIENCE)
     assert f"resumes at step {step}" in one.job.err
+    last = re.findall(r"step (\d+) is durable", one.job.err)[-1]
+    one.start(command, page.program).complete(PATIENCE)
+    assert f"completed this job at step {last}; attempt 3 resumes at step {last} of" in one.job.err
 
 
 def test_the_program_before(trial):  # noqa: F811

@@ -45,13 +45,18 @@ class _Epochs:
     def save(self, step: int) -> str:
         raise NotImplementedError
 
-    def epochs(self, count: int, loader: "DataLoader[Any]") -> range:
+    def epochs(self, count: int, loader: "DataLoader[Any]") -> Iterator[int]:
         """The epochs of `count` that are not over, in which epoch() gives the batches of `loader`.
 
         An epoch is over when the code behind its batches has run, as a scheduler's step or an evaluation. So a job that
         resumes right behind the last batch of an epoch begins with that epoch, of which no batch remains.
+
+        Behind the last epoch the job saves once more. So a start of the completed job trains no batch again.
         """
-        return range(max(self._job.finished - 1, 0) // max(len(loader), 1), count)
+        job, of_epoch = self._job, len(loader)
+        yield from range(max(job.finished - 1, 0) // max(of_epoch, 1), count)
+        if job.supervised and job.resume_step < job.finished == count * of_epoch:
+            job.saved(self.save(job.finished))
 
     def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
         """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
