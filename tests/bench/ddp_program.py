@@ -188,7 +188,7 @@ def main():
         dist.init_process_group("gloo")
         {"step": step, "waits": waits, "notice": notice, "train": train}[what](
             job, *(int(word) if word.isdigit() else word for word in arguments))
-        dist.destroy_process_group()
+    dist.destroy_process_group()
 
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -370,3 +370,27 @@ def test_htcondor_submit_file():
     lines = [line for line in lines if line.strip() and not line.startswith("#")]
     assert lines.pop() == "queue"
     assert all(re.fullmatch(r"\w+ *= \S.*", line) for line in lines)
+
+
+TEARDOWNS = r"destroy_process_group\(|end_training\("
+
+
+def early_teardowns(text):
+    """The teardowns that a program, or a difference, makes before it says that it is done."""
+    done = text.find("job.done()")
+    return [call[0] for call in re.finditer(TEARDOWNS, text) if 0 <= call.start() < done]
+
+
+def test_a_program_is_done_before_its_teardown():
+    """A teardown that hangs before job.done() costs the result of the training."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(CONTRIB.rglob("*.md"))]
+    programs = [(path.name, text) for path in pages
+                for text in re.findall(r"^```(?:python|diff)\n(.*?)^```", path.read_text(), re.S | re.M)]
+    programs += [(path.name, path.read_text()) for path in sorted(CONTRIB.rglob("*.py"))]
+    both = [(name, text) for name, text in programs if "job.done()" in text and re.search(TEARDOWNS, text)]
+    assert {name for name, _ in both} >= {"README.md", "ddp.md", "fsdp.md", "accelerate.md"}
+    assert not [(name, early_teardowns(text)) for name, text in both if early_teardowns(text)]
+
+
+def test_an_early_teardown_is_found():
+    assert early_teardowns(" dist.destroy_process_group()\n+job.done()\n") == ["destroy_process_group("]
