@@ -100,8 +100,10 @@ static bool takeover_judge(struct takeover *takeover, enum dirlock_result result
         return still_held(takeover, err);
     case DIRLOCK_SIGNAL:
         takeover->signal = pending_of(end);
-        return err_set(err, ERR_TAKEN, 0, "%s came while pchrun waited for the state directory",
-                       SIGTEXT(takeover->signal));
+        err_set(&takeover->why, ERR_TAKEN, 0, "%s came while pchrun waited for the state directory",
+                SIGTEXT(takeover->signal));
+        *err = takeover->why;
+        return false;
     case DIRLOCK_FAILED:
         break;
     }

@@ -22,6 +22,7 @@ struct takeover {
     const char *dir;
     char *record, *file; /* paths in dir: commit.json, and the lock file */
     int signal;          /* the signal that ended the wait, 0: none */
+    struct err why;      /* with a signal: the reason of the end, for people */
 };
 
 /* *dir NULL: there is no state directory. A notice may come during the wait. If other nodes must

@@ -451,7 +451,8 @@ static void shell_give_up(struct shell *shell, const struct err *err)
     children_signal(&shell->children, &kill);
 }
 
-/* Nothing has been started. A signal that came meanwhile ends pchrun as usual. */
+/* Nothing has been started. A signal that came meanwhile ends pchrun as usual, and is the reason:
+ * what failed after it was only to tell the other nodes. */
 static void shell_fail(struct shell *shell, struct err *err)
 {
     int number = shell->takeover.signal;
@@ -460,11 +461,14 @@ static void shell_fail(struct shell *shell, struct err *err)
         *shell->end = shell_end_unstarted(err);
         return;
     }
+    const char *why = shell->takeover.why.text;
     bool is_preempted = shell->params.signals[number].rule == SIGNAL_PREEMPT;
     shell->end->level = LOG_NOTICE;
     shell->end->code = is_preempted ? shell->params.exit.preempted : EXIT_BY_SIGNAL + number;
     shell->end->signal = is_preempted ? 0 : number;
-    word_end(shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_INTERRUPTED, err->text);
+    if (!str_is(err->text, why))
+        log_warn("start", "the other nodes cannot be told: %s", err->text);
+    word_end(shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_INTERRUPTED, why);
     str_addf(shell->end->text, sizeof shell->end->text, "; nothing was started");
 }
 

@@ -550,3 +550,19 @@ def test_a_notice_while_the_state_directory_is_waited_for(world):
     assert "42: the notice came before the start: nothing was started" in job.jobs[1].err
     old.send(signal.SIGINT)
     old.finish()
+
+
+def test_a_notice_while_node_0_of_the_same_job_holds_the_state_directory(world, nodes):
+    """The older node 0 also has the port, so that the new one cannot tell the others. The port was named as the
+    reason of the preemption."""
+    two = nodes(2, "--state-dir", world.root / "state")
+    two.start(0)
+    two.say(0, "join: waiting for node 1")
+    twin = two.launch(0, "true", options=["--report", "none"])
+    wait_until(lambda: "waiting for its end" in twin.err, "it to wait")
+    twin.end_by(signal.SIGTERM, PREEMPTED)
+    why = "SIGTERM came while pchrun waited for the state directory"
+    assert twin.err_lines[-1].endswith(f" end: preempted, exit code 42: {why}; nothing was started")
+    assert "the other nodes cannot be told: " in twin.err and "the port is in use" in twin.err
+    two.start(1)
+    assert two.finish() == 0
