@@ -52,7 +52,7 @@ static void find_ranks(struct evidence *evidence)
     struct core_rank_report ranks[CORE_SLOTS_MAX];
     int n = core_ranks(evidence->children->loop->core, ranks, CORE_SLOTS_MAX);
     for (int i = 0; i < n && evidence->ntargets < EVIDENCE_TARGETS; i++)
-        if (ranks[i].is_attached && !ranks[i].is_done)
+        if (ranks[i].is_attached)
             evidence->targets[evidence->ntargets++] = ranks[i];
 }
 
@@ -141,8 +141,13 @@ static char *evidence_describe(const struct core_rank_report *target, char *text
     }
     proc_wchan(target->pid, wchan, sizeof wchan);
     str_addf(text, size, " (%s): state %c%s%s", proc.comm, proc.state, *wchan ? " in " : "", wchan);
-    if (target->rank >= 0)
-        str_addf(text, size, ", at step %llu for %s, phase %s", (unsigned long long)target->step,
+    if (target->rank < 0)
+        return text;
+    str_addf(text, size, ", at step %llu", (unsigned long long)target->step);
+    if (target->is_done)
+        str_addf(text, size, ", done");
+    else
+        str_addf(text, size, " for %s, phase %s",
                  str_about(clock_now_ns() - target->since, ago, sizeof ago),
                  watchdog_phase_name(target->phase));
     return text;

@@ -122,7 +122,8 @@ struct peer_watch {
     int64_t limit_ns;      /* the longest time limit of its standing ranks */
     uint16_t absent;       /* ranks that have not attached in time */
     uint16_t behind_count; /* ranks in the step and phase of behind_rank */
-    /* The rank that is furthest behind, even if it is within its limit; -1: none. */
+    /* The rank that is furthest behind, even if it is within its limit; -1: none. With LIFE_DONE a
+     * rank whose process has not ended, and behind_count is the number of such ranks. */
     int32_t behind_rank, behind_pid;
     uint64_t behind_step;
     uint8_t behind_phase;   /* enum page_phase */

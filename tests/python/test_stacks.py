@@ -157,6 +157,28 @@ def test_no_thread_can_answer(hung):
     job.end()
 
 
+TEARDOWN = """
+def wait():
+    threading.Event().wait()  # waits
+def hang(job):
+    job.done()
+    threading.Thread(target=wait).start()
+    threading.Event().wait()  # hangs
+"""
+
+
+def test_a_teardown_that_hangs(hung):
+    """The rank is done. Its evidence had no stack, so that nothing said where it hung."""
+    job = hung(TEARDOWN, "--watchdog-end", "1s")
+    text = job.evidence()
+    assert f"\n  rank 0: {job.place('hang')}\n" in text
+    assert re.search(r"^rank 0, process \d+ \(.*\): state S.*, at step \d, done$", text, re.M), text
+    waiting = rf'^Thread 0x.*:\n(  File .*\n)*  File ".*", line {job.line("waits")} in wait$'
+    assert re.search(waiting, text, re.M), text
+    assert job.program.result() == (0, "completed", None)
+    assert job.program.report["evidence"], "the report does not name it"
+
+
 STOPPED = """
 def hang(job):
     if job.rank == 1:

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/common/grace.h"
+#include "core/common/reminder.h"
 
 /* A process may take longer to write what it keeps at its end than for a save. */
 static int64_t time_to_end(const struct chief *chief)
@@ -48,11 +49,58 @@ static int64_t ends_at(const struct chief *chief)
     return is_waiting ? chief_time_is_up_at(chief) : CLOCK_NEVER;
 }
 
+/* When the log names a process that stays. A process that must only write needs a few seconds. */
+static int64_t tells_at(const struct chief *chief)
+{
+    bool is_due = chief->gen.done_at && !chief->gen.has_told_stay && !chief_notice_is_near(chief);
+    return is_due ? chief->gen.done_at + REMINDER_FIRST_NS : CLOCK_NEVER;
+}
+
 int64_t chief_done_until(const struct chief *chief)
 {
-    int64_t at = clock_min(limit_at(chief), ends_at(chief));
+    int64_t at = clock_min(limit_at(chief), ends_at(chief)), now = chief->out->now;
     bool is_examined = at != CLOCK_NEVER && chief->gen.hang.is_examined;
-    return is_examined && at <= chief->out->now ? chief->gen.hang.until : at;
+    at = is_examined && at <= now ? chief->gen.hang.until : at;
+    return tells_at(chief) > now ? clock_min(at, tells_at(chief)) : at;
+}
+
+/* "process 12 of rank 1 on node 0, and those of 3 other ranks," */
+static void add_who_stays(const struct chief *chief, char *text, size_t size)
+{
+    int n = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer_watch *s = &chief->peers[i].status.watch;
+        bool is_named = chief->peers[i].status.life == LIFE_DONE && s->behind_rank >= 0;
+        if (is_named && n == 0)
+            str_addf(text, size, "process %d of rank %d", s->behind_pid, s->behind_rank);
+        if (is_named && n == 0 && chief->params->nnodes > 1)
+            str_addf(text, size, " on node %d", i);
+        n += is_named ? s->behind_count : 0;
+    }
+    if (n == 0)
+        str_addf(text, size, "the last processes");
+    else if (n > 1)
+        str_addf(text, size, ", and %s of %d other rank%s,", n == 2 ? "that" : "those", n - 1,
+                 n == 2 ? "" : "s");
+}
+
+/* A teardown that hangs would hold the accelerators, and nothing would say why. */
+static void tell_who_stays(struct chief *chief)
+{
+    const struct watchdog_plan *plan = &chief->params->watchdog;
+    char who[128] = "", limit[32];
+    if (!chief->gen.done_at)
+        chief->gen.done_at = chief->out->now;
+    if (chief->out->now < tells_at(chief))
+        return;
+    chief->gen.has_told_stay = true;
+    add_who_stays(chief, who, sizeof who);
+    str_duration(time_to_end(chief), limit, sizeof limit);
+    if (plan->mode == WATCHDOG_ON && plan->end_ns > 0)
+        out_log(chief->out, LOG_NOTICE, "done",
+                "every rank is done; waits up to %s (watchdog.end) for %s to end", limit, who);
+    else
+        out_log(chief->out, LOG_NOTICE, "done", "every rank is done; waits for %s to end", who);
 }
 
 /* `because`: why they have no more time. */
@@ -69,7 +117,10 @@ static void end(struct chief *chief, const char *because)
 static void look_at_those_who_stay(struct chief *chief)
 {
     char because[64], limit[32];
-    if (chief->out->now < limit_at(chief)) {
+    int64_t left = limit_at(chief) - chief->out->now;
+    /* A move before the examination may become known after it. */
+    bool is_news = !chief->gen.hang.is_examined || left > time_to_end(chief) / 2;
+    if (left > 0 && is_news) {
         chief->gen.hang.is_examined = chief->gen.hang.is_told = false;
         return;
     }
@@ -103,8 +154,12 @@ static bool is_waited_for(const struct chief *chief)
 void chief_decide_done(struct chief *chief)
 {
     bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP && !all_are(chief, FACT_ENDED);
+    if (!chief_is_over(chief) || all_are(chief, FACT_ENDED))
+        chief->gen.done_at = 0;
     if (!chief_is_over(chief))
         return;
+    if (!all_are(chief, FACT_ENDED))
+        tell_who_stays(chief);
     if (any_is(chief, FACT_LOST) && !is_waited_for(chief))
         end(chief, "a node is lost");
     else if (is_hurried)

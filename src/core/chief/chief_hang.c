@@ -39,10 +39,11 @@ static bool is_stuck(const struct peer *peer)
 }
 
 /* A rank has given up its wait for another rank. That may be any of the ranks that have not given
- * up. */
+ * up, and that train. */
 static bool may_be_behind(const struct chief *chief, const struct peer *peer)
 {
-    return chief->gen.hang.gave_up ? peer->status.watch.behind_rank >= 0 : is_stuck(peer);
+    bool has_one = peer->status.watch.behind_rank >= 0 && peer->status.life != LIFE_DONE;
+    return chief->gen.hang.gave_up ? has_one : is_stuck(peer);
 }
 
 /* Only if at least one node may be behind. */

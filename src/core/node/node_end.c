@@ -71,6 +71,18 @@ static bool is_ending(const struct node *node, const struct member *m)
     return m->is_done && (m->slot >= 0 || (child && child->state == CHILD_RUNNING));
 }
 
+void node_name_those_who_stay(const struct node *node, struct peer_watch *ret)
+{
+    ret->behind_count = 0;
+    for (int i = 0; i < node->gen.ranks.n; i++) {
+        const struct member *m = &node->gen.ranks.members[i];
+        if (!is_ending(node, m) || ret->behind_count++ > 0)
+            continue;
+        ret->behind_rank = m->rank;
+        ret->behind_pid = m->pid;
+    }
+}
+
 /* A command without such a rank may be a shell that is about to start another program. A shell that
  * died of the notice starts no further program. */
 bool node_is_over(const struct node *node)

@@ -50,6 +50,9 @@ bool node_is_finished(const struct node *node);
 bool node_rank_is_done(const struct node *node, const struct member *m);
 /* Every rank is done, and each command that still runs has a rank that only has to end. */
 bool node_is_over(const struct node *node);
+/* Fills in behind_rank, _pid and _count: the ranks that are done, and whose processes have not
+ * ended. */
+void node_name_those_who_stay(const struct node *node, struct peer_watch *ret);
 /* Ends the processes that the ended commands left behind, unless that is under way. */
 void node_sweep_if_last(struct node *node);
 /* The supervisor ends. */

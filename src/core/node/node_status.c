@@ -123,6 +123,8 @@ void node_flush(struct node *node)
     msg.status.dir = (uint8_t)node->dir;
     msg.status.paths = (uint8_t)node->gen.paths;
     node_fill_motion(node, &msg.status);
+    if (msg.status.life == LIFE_DONE)
+        node_name_those_who_stay(node, &msg.status.watch);
     msg.status.own = node->gen.own = slowness_view(&node->gen.ranks, &node->gen.own);
     uplink_send_status(&node->uplink, &msg);
 }
