@@ -170,7 +170,7 @@ Test(core_killed, of_the_forwarded_signal_and_leaves_a_program)
     assert_acts(w, "read; gate leave; SIGTERM to children");
     exited(w, 0, SIGTERM);
     assert_acts(w, "SIGTERM to tree");
-    assert_said(w, "process 1000 has died of SIGTERM, the signal that asked it to save");
+    assert_said(w, "process 1000 has died of SIGTERM, before it had attached");
     assert_may_save(w, at + 21 * S);
     tree_empty(w);
     assert_did(w, "exit 42 preempted_unknown");

@@ -359,16 +359,21 @@ void node_on_child_dying(struct node *node, const struct event *event)
     fail(node, event->child.index, NULL);
 }
 
-/* The program has no handler for that signal, or a shell without one is around the program. */
+/* The program has no handler for that signal, or a shell without one is around the program. The
+ * signal asks for a save only if the user says so. */
 static void note_if_died_asked(struct node *node, const struct child *child)
 {
     int number = node->gen.asked_with;
     if (node->state != NODE_STOPPING || !number || verdict_signal_of(child->status) != number)
         return;
     node->gen.died_asked = true;
-    out_log(node->out, node->params->save_mode == SAVE_ATTACH ? LOG_INFO : LOG_WARN, "save",
-            "process %d has died of %s, the signal that asked it to save", child->pid,
-            SIGTEXT(number));
+    if (node->params->save_mode != SAVE_ATTACH)
+        out_log(node->out, LOG_WARN, "save",
+                "process %d has died of %s, the signal that asked it to save", child->pid,
+                SIGTEXT(number));
+    else
+        out_log(node->out, LOG_INFO, "save", "process %d has died of %s%s", child->pid,
+                SIGTEXT(number), node->gen.ranks.n == 0 ? ", before it had attached" : "");
 }
 
 void node_on_child_exited(struct node *node, const struct event *event)
