@@ -88,6 +88,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .save_mode = config->save.mode,
         .save_signal = config->save.signal,
         .is_instrumented = config->instrument,
+        .is_drill = config->drill_ns > 0,
         .signals_group = config->procs.signal_group,
         .every_steps = (uint64_t)config->checkpoint.every.steps,
         .every_ns = config->checkpoint.every.is_auto ? EVERY_LEAST_NS : config->checkpoint.every.ns,

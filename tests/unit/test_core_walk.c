@@ -66,6 +66,35 @@ Test(core_walk, a_command_that_attaches_or_need_not_is_not_told_of)
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER);
 }
 
+/* It ended before the minute was over. The first run is too short; a drill tells by itself. */
+Test(core_walk, a_command_that_never_attached_is_told_of_at_its_end)
+{
+    const char *said = "no process has called pch_open() (in Python: pch.attach): a notice would "
+                       "have saved nothing; see --instrument and --save-mode signal";
+    struct core_params p = params_of(0, 1, 1), drill = p, asked = p;
+    drill.is_drill = true;
+    asked.save_mode = SAVE_SIGNAL;
+    const struct core_params *all[] = {&p, &drill, &asked, &p};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        struct walk *w = begin_started(all[i]);
+        passes(w, i == 0 ? 4 * S : 30 * S);
+        ends(w, 0);
+        assert_acts(w, "gate leave; exit 0 completed");
+        if (i < ARRAY_LEN(all) - 1)
+            assert_not_said(w, "pch_open");
+        else
+            assert_said(w, said);
+    }
+}
+
+Test(core_walk, a_command_that_fails_is_not_told_that_it_never_attached)
+{
+    struct walk *w = begin_alone(1);
+    passes(w, 30 * S);
+    ends(w, 1 << 8);
+    assert_not_said(w, "pch_open");
+}
+
 Test(core_walk, a_command_that_fails)
 {
     struct walk *w = begin_alone(2);

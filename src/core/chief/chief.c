@@ -303,9 +303,15 @@ static bool says_finished(const struct chief *chief, const struct peer *peer)
     return peer->status.life == LIFE_FINISHED;
 }
 
-static void decide_finished(struct chief *chief)
+static void complete(struct chief *chief)
 {
     char text[160];
+    chief_say_unsaveable(chief);
+    chief_stop(chief, OUTCOME_COMPLETED, 0, say_success(chief, text, sizeof text));
+}
+
+static void decide_finished(struct chief *chief)
+{
     if (!all_are(chief, FACT_FINISHED) || chief->writing != COMMIT_NOTHING)
         return;
     if (!chief->gen.finished_at)
@@ -321,7 +327,7 @@ static void decide_finished(struct chief *chief)
         chief_stop(chief, OUTCOME_PREEMPTED_UNSAVED, 0,
                    "the processes ended after the notice, and not every rank is known to be done");
     else
-        chief_stop(chief, OUTCOME_COMPLETED, 0, say_success(chief, text, sizeof text));
+        complete(chief);
 }
 
 static void decide_running(struct chief *chief)

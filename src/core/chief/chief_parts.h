@@ -300,6 +300,8 @@ int64_t chief_join_until(const struct chief *chief);
  * attached, no process must, or the log has said it. */
 int64_t chief_unattached_at(const struct chief *chief);
 void chief_say_unattached(struct chief *chief);
+/* The same at the end of a job that completed before that. */
+void chief_say_unsaveable(struct chief *chief);
 
 /* --- chief_round.c: the agreement, and the record --- */
 

@@ -15,6 +15,8 @@ enum { MISSING_SIZE = 160 };
 #define PARTS_GAP_NS (NS_PER_S / 2)
 /* A process that attaches has most often done so by then. */
 #define ATTACH_NS (60 * NS_PER_S)
+/* A shorter run that completed has nothing worth a save. */
+#define WORTH_NS (5 * NS_PER_S)
 
 int64_t chief_join_until(const struct chief *chief)
 {
@@ -189,21 +191,35 @@ void chief_decide_start(struct chief *chief)
     }
 }
 
+static bool misses_all(const struct chief *chief)
+{
+    return chief->params->save_mode == SAVE_ATTACH && !any_is(chief, FACT_ATTACHED) &&
+           !chief->gen.has_told_unattached;
+}
+
 int64_t chief_unattached_at(const struct chief *chief)
 {
-    bool is_expected = chief->params->save_mode == SAVE_ATTACH && !any_is(chief, FACT_ATTACHED);
-    bool is_over = chief->gen.has_told_unattached || all_are(chief, FACT_ENDED);
-    return is_expected && !is_over ? chief->gen.began_at + ATTACH_NS : CLOCK_NEVER;
+    bool is_due = misses_all(chief) && !all_are(chief, FACT_ENDED);
+    return is_due ? chief->gen.began_at + ATTACH_NS : CLOCK_NEVER;
+}
+
+static void tell_unattached(struct chief *chief, enum log_level level, const char *what)
+{
+    chief->gen.has_told_unattached = true;
+    out_log(chief->out, level, "attach",
+            "no process has called pch_open() (in Python: pch.attach)%s; %s", what,
+            chief_how_to_attach(chief));
 }
 
 void chief_say_unattached(struct chief *chief)
 {
-    if (chief->out->now < chief_unattached_at(chief))
-        return;
-    chief->gen.has_told_unattached = true;
-    out_log(
-        chief->out, LOG_WARN, "attach",
-        "no process has called pch_open() (in Python: pch.attach) within 1 min: until one does, a "
-        "notice saves nothing; %s",
-        chief_how_to_attach(chief));
+    if (chief->out->now >= chief_unattached_at(chief))
+        tell_unattached(chief, LOG_WARN, " within 1 min: until one does, a notice saves nothing");
+}
+
+void chief_say_unsaveable(struct chief *chief)
+{
+    if (misses_all(chief) && !chief->params->is_drill &&
+        chief->out->now - chief->gen.began_at >= WORTH_NS)
+        tell_unattached(chief, LOG_NOTICE, ": a notice would have saved nothing");
 }

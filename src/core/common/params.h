@@ -79,6 +79,7 @@ struct core_params {
     enum save_mode save_mode;
     int save_signal;      /* with SAVE_SIGNAL */
     bool is_instrumented; /* --instrument is given; for people */
+    bool is_drill;        /* the drill tells how it went, so the job's end gives no advice */
     bool signals_group;   /* a signal for a command goes to its whole process group */
     /* a save without a notice after this many steps, or time, since the last commit; 0: off */
     uint64_t every_steps;
