@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "core/chief/chief.h"
 #include "core/common/slowness.h"
+#include "core/common/verdict.h"
 #include "core/node/node_state.h"
 
 #include <assert.h>
@@ -194,6 +195,15 @@ static void report_job(const struct core *core, struct core_report *ret)
     ret->uncommitted_step = chief_uncommitted(&core->chief);
 }
 
+/* A program that neither attached nor ever committed may resume by itself. A drill is no attempt.
+ * If a later attempt has taken the job over, the commits belong to that. */
+static bool tells_next(const struct core *core, const struct core_report *report)
+{
+    bool is_known = report->commit_step > 0 || report->job.has_ranks;
+    return core->is_chief && is_known && verdict_may_resume(report->outcome) &&
+           report->first_cause.fault != FAULT_REPLACED && !core->params.is_drill;
+}
+
 void core_report(const struct core *core, struct core_report *ret)
 {
     const struct node *node = &core->node;
@@ -217,6 +227,7 @@ void core_report(const struct core *core, struct core_report *ret)
     report_notice(core, ret);
     report_job(core, ret);
     node_cause(node, &ret->first_cause);
+    ret->tells_next = tells_next(core, ret);
     ret->is_cause_here =
         ret->first_cause.fault != FAULT_NONE && ret->first_cause.node == core->params.node_rank;
 }

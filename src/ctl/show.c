@@ -83,6 +83,16 @@ static void show_head(const struct json *answer)
                json_text_at(answer, "report.why"));
 }
 
+static void show_next(const struct json *answer)
+{
+    int64_t step = json_int_at(answer, "report.next_start.step", -1);
+    const char *path = json_text_at(answer, "report.next_start.path");
+    if (step > 0)
+        printf("next      resumes at step %" PRId64 "%s%s\n", step, *path ? " of " : "", path);
+    else if (step == 0)
+        printf("next      begins anew\n");
+}
+
 static void show_notice(const struct json *answer)
 {
     char about[24];
@@ -197,6 +207,7 @@ static void show_ranks(const struct json *answer)
 void show_status(const struct json *answer)
 {
     show_head(answer);
+    show_next(answer);
     show_notice(answer);
     show_saves(answer);
     show_nodes(answer);

@@ -18,6 +18,7 @@
 #include "run/shell_parts.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,18 +381,15 @@ int shell_finish(const struct shell_end *end)
 static void run_hook(struct shell *shell)
 {
     struct core_report report;
-    core_report(shell->loop.core, &report);
-    /* The last commit may reach the disk after the end was decided. */
-    uint64_t step = shell->record.committed;
-    step = step > report.commit_step ? step : report.commit_step;
+    report_read(&shell->report, &report);
     struct env_end facts = {.job = shell->params.job,
                             .outcome = verdict_name(shell->outcome),
                             .exit_code = shell->end->code,
                             .node_rank = shell->params.node_rank,
                             .nnodes = shell->params.nnodes,
                             .attempt = report.attempt,
-                            .commit_step = step,
-                            .commit_path = record_known_path(&shell->record, step),
+                            .commit_step = report.commit_step,
+                            .commit_path = record_known_path(&shell->record, report.commit_step),
                             .notice_source = report.notice.label.source,
                             .notice_id = report.notice.label.id};
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
@@ -440,6 +438,13 @@ static void shell_sweep(struct shell *shell)
     bool may_have_left = shell->inbox.count > 0 || shell->hook.has_run;
     if (may_have_left && shell->params.leftovers == LEFTOVERS_KILL && !reap_is_empty(&shell->reap))
         children_signal(&shell->children, &kill);
+}
+
+static void say_next(const struct shell *shell)
+{
+    char text[PATH_MAX + 128];
+    if (*report_say_next(&shell->report, text, sizeof text))
+        log_notice("next", "%s", text);
 }
 
 /* Without an event loop pchrun cannot keep its promises, so it kills the job. */
@@ -491,12 +496,14 @@ struct shell_end shell_run(struct config *config, unsigned closed)
     shell.loop = (struct loop){.act = act, .settled = on_settled, .ctx = &shell};
     shell.end = &end;
     bool is_open = shell_open_parts(&shell, &err);
-    if (is_open && run_loop(&shell, &err))
+    if (is_open && run_loop(&shell, &err)) {
         shell_sweep(&shell);
-    else if (shell.has_started)
+        say_next(&shell);
+    } else if (shell.has_started) {
         shell_give_up(&shell, &err);
-    else
+    } else {
         shell_fail(&shell, &err);
+    }
     bool is_untold = !is_open && !shell.has_started && !shell.takeover.signal;
     shell_free_parts(&shell); /* the state directory and the port are free now */
     if (is_untold)

@@ -84,6 +84,41 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
     writer_end(w);
 }
 
+/* Without a state directory no commit outlives pchrun. */
+static uint64_t next_step(const struct report *report, const struct core_report *r)
+{
+    return report->params->has_record ? r->commit_step : 0;
+}
+
+char *report_say_next(const struct report *report, char *text, size_t size)
+{
+    struct core_report r;
+    report_read(report, &r);
+    text[0] = '\0';
+    uint64_t step = next_step(report, &r);
+    const char *path = record_known_path(report->record, step);
+    if (!r.tells_next)
+        return text;
+    if (step > 0)
+        str_addf(text, size, "the next start resumes at step %llu%s%s", (unsigned long long)step,
+                 path ? " of " : "", path ? path : "");
+    else
+        str_addf(text, size, "the next start begins anew: %s",
+                 r.commit_step > 0 ? "without checkpoint.dir or state_dir no commit is kept"
+                                   : "nothing was committed");
+    return text;
+}
+
+static void add_next(struct writer *w, const struct core_report *r, const struct report *report)
+{
+    if (!writer_object_if(w, "next_start", r->tells_next))
+        return;
+    uint64_t step = next_step(report, r);
+    writer_int(w, "step", (int64_t)step);
+    writer_text(w, "path", record_known_path(report->record, step));
+    writer_end(w);
+}
+
 static void add_cause(struct writer *w, const struct core_report *r)
 {
     char at[32];
@@ -145,16 +180,19 @@ static void report_add_ranks(struct writer *w, const struct core *core)
     writer_end(w);
 }
 
+void report_read(const struct report *report, struct core_report *ret)
+{
+    core_report(report->core, ret);
+    if (report->record->committed <= ret->commit_step)
+        return;
+    ret->commit_step = report->record->committed;
+    ret->commit_at = report->record->committed_at;
+}
+
 void report_write(const struct report *report, struct writer *w, const char *key)
 {
     struct core_report r;
-    core_report(report->core, &r);
-    /* A commit may reach the disk after the core has decided the end. The next attempt resumes
-     * there. */
-    if (report->record->committed > r.commit_step) {
-        r.commit_step = report->record->committed;
-        r.commit_at = report->record->committed_at;
-    }
+    report_read(report, &r);
     bool is_known = r.outcome != OUTCOME_UNKNOWN;
     writer_object(w, key);
     writer_text(w, "schema", "pchrun.report");
@@ -173,6 +211,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     add_round(w, &r);
     writer_int_if(w, "save_every_ms", r.job.save_every_ns / NS_PER_MS, r.job.save_every_ns > 0);
     add_steps(w, &r, report->record);
+    add_next(w, &r, report);
     add_cause(w, &r);
     report_add_sources(w, report->inbox);
     report_add_ranks(w, report->core);

@@ -39,6 +39,12 @@ static inline bool report_is_over(const struct report *report)
 {
     return report->exit_code >= 0;
 }
+/* The state of the job, as the core has it. But a commit may reach the disk after the core has
+ * decided the end, and the next attempt resumes there. */
+void report_read(const struct report *report, struct core_report *ret);
+/* "the next start resumes at step 84 of /ckpt/84"; "": no start is to follow, or this is not node
+ * 0. Returns text. */
+char *report_say_next(const struct report *report, char *text, size_t size);
 /* Writes a rank's own part of a step, and how many times the median that is if it is slow. Unknown
  * is null. */
 void report_add_own(struct writer *w, uint64_t own_ns, unsigned slow);

@@ -17,6 +17,7 @@ import pytest
 from harness import CHARLM, DEADLINE, PREEMPTED, STOPPED, is_alive, wait_until
 from nodes import Nodes
 from pchctl import PCHCTL, ctl  # noqa: F401
+from training import CHILD
 
 WITHDRAWN = "job cwd has no notice any more: it was withdrawn, and the job goes on\n"
 DONE, FAILED, USAGE = 0, 1, 2
@@ -376,6 +377,20 @@ def test_a_job_that_is_ending_takes_no_orders(world, ctl):
         assert "the job is ending already: stopped, exit code 44: " in done.stderr
     assert ctl("status").stdout.splitlines()[1].startswith("ending    stopped, exit code 44: ")
     world.let_end(job, STOPPED)
+
+
+def test_status_says_where_the_next_start_resumes(training, ctl):
+    """The job has failed, and a rank that does not end still holds it."""
+    job = training("--stop-exit-wait", "60s", "--stop-term-wait", "60s", n=2, start=f"trap '' TERM; {CHILD}")
+    for client in job.clients:
+        client.open()
+        client.train(2)
+    job.clients[0].tell("exit 3")
+    job.said("ending: failed")
+    lines = ctl("status").stdout.splitlines()
+    assert lines[1].startswith("ending    failed, exit code 3: ") and lines[2] == "next      begins anew"
+    job.clients[1].end_input()
+    assert job.job.finish() == 3
 
 
 def in_a_pause(world, script="exit 7", *options):

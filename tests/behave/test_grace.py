@@ -116,8 +116,8 @@ def test_a_last_save_that_takes_too_long(saved):
     job.reach(last)
     job.said("not all ranks saved")
     assert job.result() == (PREEMPTED, "preempted_unsaved", step)
-    assert re.search(rf"not all ranks saved: node 0 \(0 of 2 ranks\); the last commit is of step {step}$",
-                     job.job.err.splitlines()[-1]), job.job.err
+    assert job.job.err_lines[-1].endswith("not all ranks saved: node 0 (0 of 2 ranks)")
+    assert f" next: the next start resumes at step {step} of " in job.job.err_lines[-2]
 
 
 @pytest.mark.timing

@@ -643,6 +643,37 @@ def test_a_file_system_that_does_not_answer(world, records):
     assert not world.events.all("started")
 
 
+# --- the next start -------------------------------------------------------------------------------
+
+def test_where_the_next_start_resumes(records):
+    """After a failure a user wants to know how much is left."""
+    def fails(run, text, step, path):
+        assert run.ended() == 3
+        assert f" next: the next start {text}" in run.job.err_lines[-2] and " end: failed, " in run.job.err_lines[-1]
+        assert json.loads((records.state / "report.0.json").read_text())["next_start"] == {"step": step, "path": path}
+    run = records.begun(count=1)
+    run.clients[0].tell("exit 3")
+    fails(run, "begins anew: nothing was committed", 0, None)
+    run = records.begun(count=1)
+    run.all("saved 10 at:///a")
+    run.clients[0].tell("exit 3")
+    fails(run, "resumes at step 10 of at:///a", 10, "at:///a")
+    fails(records.run(count=1, before="exit 3"), "resumes at step 10 of at:///a", 10, "at:///a")
+    run = records.begun(count=1)
+    run.complete()
+    assert "the next start" not in run.job.err
+    assert json.loads((records.state / "report.0.json").read_text())["next_start"] is None
+
+
+def test_without_a_state_directory_the_next_start_begins_anew(records):
+    run = records.begun(count=1, has_dir=False)
+    run.all("saved 10 at:///a")
+    run.clients[0].tell("exit 3")
+    assert run.ended() == 3
+    assert run.job.err_lines[-2].endswith(
+        " next: the next start begins anew: without checkpoint.dir or state_dir no commit is kept")
+
+
 # --- two at once ----------------------------------------------------------------------------------
 
 def held_by(run):

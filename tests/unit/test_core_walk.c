@@ -95,6 +95,33 @@ Test(core_walk, a_command_that_fails_is_not_told_that_it_never_attached)
     assert_not_said(w, "pch_open");
 }
 
+/* The report of node 0 says where the next start resumes, if there may be one. */
+Test(core_walk, a_job_that_may_be_started_again)
+{
+    struct core_params p = params_of(0, 1, 1), drill = p, resumed = p;
+    drill.is_drill = true;
+    resumed.resume_step = 8;
+    const struct {
+        const struct core_params *params;
+        bool attaches;
+        int status;
+        bool tells_next;
+    } cases[] = {
+        {&p, true, 1 << 8, true},        {&p, false, 1 << 8, false},  {&drill, true, 1 << 8, false},
+        {&resumed, false, 1 << 8, true}, {&resumed, false, 0, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct walk *w = begin_started(cases[i].params);
+        cr_assert_not(report_of(w).tells_next);
+        if (cases[i].attaches) {
+            attaches(w, 0, 0, 1);
+            closes(w, 0);
+        }
+        ends(w, cases[i].status);
+        cr_expect_eq(report_of(w).tells_next, cases[i].tells_next, "case %zu", i);
+    }
+}
+
 Test(core_walk, a_command_that_fails)
 {
     struct walk *w = begin_alone(2);

@@ -189,9 +189,6 @@ void chief_tell_end(struct chief *chief, const struct chief_end *end)
     chief->is_changed = true;
     if (chief->order.restart)
         return;
-    if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
-        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
-                 ull(chief->order.commit_step));
     if (reads_as_restart(chief))
         str_addf(chief->order.why, sizeof chief->order.why,
                  "; with this code a scheduler starts the job again, as after a preemption");

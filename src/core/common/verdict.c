@@ -8,20 +8,20 @@
 
 static const struct {
     const char *name;
-    bool is_restart, gives_way;
+    bool is_restart, gives_way, may_resume;
 } outcomes[OUTCOME__COUNT] = {
-    [OUTCOME_UNKNOWN] = {"unknown", false, false},
-    [OUTCOME_COMPLETED] = {"completed", false, false},
-    [OUTCOME_PREEMPTED] = {"preempted", true, false},
-    [OUTCOME_PREEMPTED_UNSAVED] = {"preempted_unsaved", true, true},
-    [OUTCOME_PREEMPTED_UNKNOWN] = {"preempted_unknown", false, true},
-    [OUTCOME_FAILED] = {"failed", false, false},
-    [OUTCOME_NODE_LOST] = {"node_lost", true, true},
-    [OUTCOME_HANG] = {"hang", true, true},
-    [OUTCOME_NO_PROGRESS] = {"no_progress", false, true},
-    [OUTCOME_NOT_STARTED] = {"not_started", false, false},
-    [OUTCOME_STOPPED] = {"stopped", false, false},
-    [OUTCOME_INTERRUPTED] = {"interrupted", false, false},
+    [OUTCOME_UNKNOWN] = {"unknown", false, false, false},
+    [OUTCOME_COMPLETED] = {"completed", false, false, false},
+    [OUTCOME_PREEMPTED] = {"preempted", true, false, false},
+    [OUTCOME_PREEMPTED_UNSAVED] = {"preempted_unsaved", true, true, true},
+    [OUTCOME_PREEMPTED_UNKNOWN] = {"preempted_unknown", false, true, false},
+    [OUTCOME_FAILED] = {"failed", false, false, true},
+    [OUTCOME_NODE_LOST] = {"node_lost", true, true, true},
+    [OUTCOME_HANG] = {"hang", true, true, true},
+    [OUTCOME_NO_PROGRESS] = {"no_progress", false, true, false},
+    [OUTCOME_NOT_STARTED] = {"not_started", false, false, false},
+    [OUTCOME_STOPPED] = {"stopped", false, false, false},
+    [OUTCOME_INTERRUPTED] = {"interrupted", false, false, false},
 };
 
 const char *verdict_name(enum outcome outcome)
@@ -38,6 +38,11 @@ bool verdict_is_preempted(enum outcome outcome)
 bool verdict_is_restart(enum outcome outcome)
 {
     return outcome < OUTCOME__COUNT && outcomes[outcome].is_restart;
+}
+
+bool verdict_may_resume(enum outcome outcome)
+{
+    return outcome < OUTCOME__COUNT && outcomes[outcome].may_resume;
 }
 
 bool verdict_gives_way(enum outcome outcome)

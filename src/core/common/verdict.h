@@ -33,6 +33,9 @@ bool verdict_is_preempted(enum outcome outcome);
 /* The scheduler starts the job again after this outcome, so a job without progress would run for
  * ever. False if its progress is unknown. */
 bool verdict_is_restart(enum outcome outcome);
+/* The training is not over, and the job may be started again: by the scheduler, or by a person who
+ * has seen why it failed. */
+bool verdict_may_resume(enum outcome outcome);
 /* The job ended without a commit for this end, and without a failed process. If a later attempt has
  * taken it over, or a user has stopped it, that still becomes the outcome. */
 bool verdict_gives_way(enum outcome outcome);
