@@ -197,19 +197,19 @@ static void show_attempts(const struct ended *ended)
 
 /* --- the text --- */
 
-/* Where the next attempt begins; -1: unknown. */
+/* The last commit, at which the next attempt resumes; 0: none, or unknown. */
 static int64_t resume_step(const struct ended *ended)
 {
     char path[PATH_MAX];
     struct err err;
     int64_t step = 0;
     if (snprintf(path, sizeof path, "%s/commit.json", ended->dir) >= PATH_MAX)
-        return -1;
+        return 0;
     JSON_CLEANUP struct json *root = json_read_file(path, FILE_BYTES_MAX, &err);
     for (const struct json *commit = json_items_at(root, "commits"); commit;
          commit = json_next(commit))
         step = json_int_at(commit, "step", 0);
-    return root ? step : -1;
+    return step;
 }
 
 /* The contents of the report; the caller frees them. NULL: *err. */

@@ -83,10 +83,9 @@ static void show_head(const struct json *answer)
                json_text_at(answer, "report.why"));
 }
 
-static void show_next(const struct json *answer)
+/* Where the next attempt resumes; -1: unknown, or the job is not to be started again. */
+static void show_next(int64_t step, const char *path)
 {
-    int64_t step = json_int_at(answer, "report.next_start.step", -1);
-    const char *path = json_text_at(answer, "report.next_start.path");
     if (step > 0)
         printf("next      resumes at step %" PRId64 "%s%s\n", step, *path ? " of " : "", path);
     else if (step == 0)
@@ -207,7 +206,8 @@ static void show_ranks(const struct json *answer)
 void show_status(const struct json *answer)
 {
     show_head(answer);
-    show_next(answer);
+    show_next(json_int_at(answer, "report.next_start.step", -1),
+              json_text_at(answer, "report.next_start.path"));
     show_notice(answer);
     show_saves(answer);
     show_nodes(answer);
@@ -233,7 +233,7 @@ static void show_cause(const struct json *answer)
 void show_ended(const struct json *answer, char *said)
 {
     char *rest, *line = said ? strtok_r(said, "\n", &rest) : NULL;
-    int64_t resume = json_int_at(answer, "resume_step", -1);
+    int64_t resume = json_int_at(answer, "resume_step", 0);
     show_head(answer);
     if (!json_is_at(answer, "report.state", "done"))
         printf("ended     not so far: it still runs (see pchctl status), or was killed\n");
@@ -241,8 +241,10 @@ void show_ended(const struct json *answer, char *said)
     for (; line; line = strtok_r(NULL, "\n", &rest))
         printf("          | %s\n", str_printable(line));
     show_saves(answer);
-    if (resume >= 0)
-        printf("next      the next attempt begins at step %" PRId64 "\n", resume);
+    bool has_path = resume == json_int_at(answer, "report.commit.step", -1);
+    /* A program without a commit may resume by itself; the report then says nothing. */
+    show_next(resume > 0 ? resume : json_int_at(answer, "report.next_start.step", -1),
+              has_path ? json_text_at(answer, "report.commit.path") : "");
 }
 
 void show_attempt(const struct json *event, int64_t attempt)
