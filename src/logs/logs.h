@@ -9,30 +9,11 @@
  */
 #pragma once
 
-#include "base/log.h"
-#include "config/config.h"
-#include "core/common/params.h"
-#include "loop/loop.h"
-#include "os/dirlock.h"
+#include "logs/logsstate.h"
+
 #include "json/writer.h"
 
 enum { LOGS_ERROR_MAX = 8200 };
-
-enum logs_stream { LOGS_STDOUT, LOGS_STDERR, LOGS_STREAM__COUNT };
-
-struct logs {
-    const struct config *config;
-    const struct core_params *params;
-    struct reap *reap;
-    struct loop *loop;
-    unsigned closed; /* standard descriptors that pchrun was started without */
-    /* private from here on */
-    bool is_on;
-    int out; /* a copy of pchrun's standard output; -1: none */
-    struct log_limit limit;
-    struct dirlock dir;   /* logs.dir; its helper has checked the directory */
-    struct logs_run *run; /* the newest generation, then older ones whose log process runs */
-};
 
 /* Set the public fields first. False: the directory cannot hold files. */
 MUST_CHECK bool logs_open(struct logs *logs, struct err *err);

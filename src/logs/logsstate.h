@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * logsstate: what logs (the generations, and what others read) and logsrun (the pipes and the log
+ * process of one generation) share. Only they use the private fields.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "config/config.h"
+#include "core/common/params.h"
+#include "loop/loop.h"
+#include "os/dirlock.h"
+
+enum logs_stream { LOGS_STDOUT, LOGS_STDERR, LOGS_STREAM__COUNT };
+
+struct logs {
+    const struct config *config;
+    const struct core_params *params;
+    struct reap *reap;
+    struct loop *loop;
+    unsigned closed; /* standard descriptors that pchrun was started without */
+    /* private from here on */
+    bool is_on;
+    int out; /* a copy of pchrun's standard output; -1: none */
+    struct log_limit limit;
+    struct dirlock dir;   /* logs.dir; its helper has checked the directory */
+    struct logs_run *run; /* the newest generation, then older ones whose log process runs */
+};
