@@ -226,9 +226,11 @@ void children_start(struct children *children, const struct action *action, int 
         children_refuse(children, &err);
         return;
     }
+    logsteps_begin(&children->attach->printed);
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         bool ok = start_one(child, action, tty, &err);
+        logsteps_started(&children->attach->printed, i, child->watch.pid);
         children_post(child, ok ? EV_CHILD_STARTED : EV_CHILD_FAILED, ok ? NULL : &err);
     }
     logs_begun(children->logs);
@@ -458,6 +460,7 @@ static void on_found_out(void *ctx, struct death *death)
                          sizeof death->tail);
     if (death && !death->reason[0])
         find_reason(child, death);
+    logsteps_ended(&child->children->attach->printed, child->index);
     loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
                                                      .child = {.index = child->index,
                                                                .status = child->inquest.status,

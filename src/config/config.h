@@ -149,7 +149,8 @@ struct config {
         int64_t start_ns, train_ns, eval_ns, compile_ns, save_ns, end_ns,
             silence_ns; /* 0: no limit */
         int factor;
-        char **diagnose; /* a program and its arguments, ended by NULL; NULL: none */
+        char *log, *log_failure; /* POSIX extended regular expressions; NULL: none */
+        char **diagnose;         /* a program and its arguments, ended by NULL; NULL: none */
         int64_t diagnose_wait_ns;
     } watchdog;
     struct {

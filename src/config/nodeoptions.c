@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,16 +402,44 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
+static bool check_pattern(const struct config *config, const char *key, const char *pattern,
+                          size_t groups, struct err *err)
+{
+    char why[128];
+    regex_t regex;
+    if (!pattern)
+        return true;
+    int rc = regcomp(&regex, pattern, REG_EXTENDED);
+    regerror(rc, &regex, why, sizeof why);
+    if (rc != 0)
+        return err_set(err, ERR_USAGE, 0, "%s (%s) is no extended regular expression: %s", key,
+                       origin_text(config, key), why);
+    bool has_groups = regex.re_nsub >= groups;
+    regfree(&regex);
+    return has_groups ||
+           err_set(err, ERR_USAGE, 0,
+                   "%s (%s) has no group for the step: put ( ) around its digits, as in 'step "
+                   "([0-9]+)'",
+                   key, origin_text(config, key));
+}
+
 /* Without logs.dir pchrun does not see the output, and these options would have no effect. */
 static bool check_logs(const struct config *config, struct err *err)
 {
+    const char *idle = config->watchdog.silence_ns > 0 ? "watchdog.silence"
+                       : config->watchdog.log          ? "watchdog.log"
+                       : config->watchdog.log_failure  ? "watchdog.log_failure"
+                                                       : NULL;
+    if (!check_pattern(config, "watchdog.log", config->watchdog.log, 1, err) ||
+        !check_pattern(config, "watchdog.log_failure", config->watchdog.log_failure, 0, err))
+        return false;
     if (config->logs.dir)
         return true;
-    if (config->watchdog.silence_ns > 0)
+    if (idle)
         return err_set(err, ERR_USAGE, 0,
-                       "watchdog.silence (%s) needs logs.dir: without it pchrun does not see the "
+                       "%s (%s) needs logs.dir: without it pchrun does not see the "
                        "output of the commands",
-                       origin_text(config, "watchdog.silence"));
+                       idle, origin_text(config, idle));
     if (config->logs.prefix)
         return err_set(err, ERR_USAGE, 0,
                        "logs.prefix is set (%s), but logs.dir is not, so nothing is passed on by "

@@ -41,6 +41,8 @@
 #define COMMAND(f) NAMED(f), .type = OPTION_COMMAND, .is_nullable = true
 #define ADDRESS(f) \
     NAMED(f), .type = OPTION_TEXT, .is_nullable = true, .max = 300, .metavar = "HOST[:PORT]"
+#define PATTERN(f) \
+    NAMED(f), .type = OPTION_TEXT, .is_nullable = true, .max = 500, .metavar = "REGEX"
 #define EXIT_CODE(name, code)                                                             \
     .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.codes.name), \
     .fallback = (code), .min = 1, .max = 255, .metavar = "CODE"
@@ -374,6 +376,15 @@ const struct option options[] = {
 {
     DURATION(watchdog.silence, "0s", 0, 30 * DAY),
     .help = "time without output of commands that do not attach, 0: no limit",
+},
+{
+    PATTERN(watchdog.log),
+    .help = "read the step of commands that do not attach from lines that they print: "
+            "'step ([0-9]+)'",
+},
+{
+    PATTERN(watchdog.log_failure),
+    .help = "a command that prints a line like this has failed: 'loss: nan'",
 },
 {
     COMMAND(watchdog.diagnose),

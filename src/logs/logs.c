@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
+#include "core/common/ranks.h"
 #include "logs/logsrun.h"
 
 #include <errno.h>
@@ -87,13 +89,26 @@ static bool logs_check_dir(struct logs *logs, struct err *err)
            err_wrap(err, "the commands' output cannot be kept (logs.dir)");
 }
 
+/* The configuration has checked the patterns. */
+static bool logs_compile(struct logs *logs, struct err *err)
+{
+    const char *texts[] = {[LOGS_STEP] = logs->config->watchdog.log,
+                           [LOGS_FAILURE] = logs->config->watchdog.log_failure};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        logs->has_pattern[i] = texts[i] && regcomp(&logs->patterns[i], texts[i], REG_EXTENDED) == 0;
+        if (texts[i] && !logs->has_pattern[i])
+            return err_set(err, ERR_SYSTEM, ENOMEM, "cannot compile the pattern '%s'", texts[i]);
+    }
+    return true;
+}
+
 bool logs_open(struct logs *logs, struct err *err)
 {
     const struct config *config = logs->config;
     logs->out = -1;
     if (!config->logs.dir || logs->params->children == 0)
         return true;
-    if (!logs_check_dir(logs, err))
+    if (!logs_check_dir(logs, err) || !logs_compile(logs, err))
         return false;
     /* A copy, because pchrun may close its standard output while the job runs. */
     logs->out = config->logs.tee ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
@@ -112,6 +127,9 @@ void logs_free(struct logs *logs)
     }
     if (logs->is_on)
         fd_close(&logs->out);
+    for (int i = 0; i < LOGS_PATTERN__COUNT; i++)
+        if (logs->has_pattern[i])
+            regfree(&logs->patterns[i]);
     dirlock_free(&logs->dir);
     *logs = (struct logs){.out = -1};
 }
@@ -146,18 +164,46 @@ int64_t logs_last_at(const struct logs *logs)
     return last;
 }
 
+_Static_assert(LINEMATCH_STEP_MAX <= RANKS_STEP_MAX, "the core takes all steps of lines");
+
+static void await_output(const struct logs_run *run, size_t at, int64_t until)
+{
+    while (!run->is_over && !tee_is_read(&run->tee.streams[at], &run->tee.states[at]) &&
+           clock_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+}
+
+struct logs_found logs_found(const struct logs *logs, int index, int64_t wait_ns)
+{
+    struct logs_found ret = {0};
+    size_t first = (size_t)index * LOGS_STREAM__COUNT;
+    int64_t newest = 0, until = clock_now_ns() + wait_ns;
+    bool is_on = logs->run && (logs->has_pattern[LOGS_STEP] || logs->has_pattern[LOGS_FAILURE]);
+    for (size_t i = first; is_on && i < first + LOGS_STREAM__COUNT; i++) {
+        if (wait_ns > 0)
+            await_output(logs->run, i, until);
+        const struct linematch_found *found = &logs->run->tee.states[i].found;
+        int64_t at = found->step_at;
+        if (at > newest) {
+            newest = at;
+            ret.step = found->step;
+            ret.has_step = true;
+        }
+        if (found->has_failed)
+            ret.failure = found->failure;
+    }
+    return ret;
+}
+
 char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text, size_t size)
 {
     const struct logs_run *run = logs->run;
     size_t at = (size_t)index * LOGS_STREAM__COUNT + LOGS_STDERR;
-    int64_t until = clock_now_ns() + wait_ns;
     struct tail tail;
     text[0] = '\0';
     if (!run)
         return text;
-    while (!run->is_over && !tee_is_read(&run->tee.streams[at], &run->tee.states[at]) &&
-           clock_now_ns() < until)
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    await_output(run, at, clock_now_ns() + wait_ns);
     tee_read_tail(&run->tee.states[at], &tail);
     uint32_t lines = size < LOGS_ERROR_MAX ? (uint32_t)logs->config->logs.lines : UINT32_MAX;
     return tail_last(&tail, lines, text, size);

@@ -15,6 +15,13 @@
 
 enum { LOGS_ERROR_MAX = 8200 };
 
+/* Steps and failures in the lines of a command, by watchdog.log and watchdog.log_failure. */
+struct logs_found {
+    bool has_step;
+    uint64_t step;       /* of the newest line */
+    const char *failure; /* the first such line; NULL: none; valid until the next generation */
+};
+
 /* Set the public fields first. False: the directory cannot hold files. */
 MUST_CHECK bool logs_open(struct logs *logs, struct err *err);
 void logs_free(struct logs *logs);
@@ -37,6 +44,9 @@ bool logs_is_busy(const struct logs *logs);
 
 /* When a command last printed something (CLOCK_MONOTONIC); 0: never, or unknown. */
 int64_t logs_last_at(const struct logs *logs);
+/* Reads the command's steps and failures. Waits up to `wait_ns` for output that is still in the
+ * pipes. */
+struct logs_found logs_found(const struct logs *logs, int index, int64_t wait_ns);
 /* The last lines of this command's standard error, with '\n' between them; "": none. They may hold
  * any byte but NUL. The configured number of lines; if `size` is LOGS_ERROR_MAX, all lines that are
  * kept. Waits up to `wait_ns` for output that is still in the pipe. Returns text. */

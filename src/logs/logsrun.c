@@ -119,6 +119,8 @@ static void on_told(void *ctx)
         watch_end(&run->told); /* the log process has ended; logs_run_on_change() handles that */
     look_at_place(run, TEE_FILE);
     look_at_place(run, TEE_PASS);
+    if (run->logs->on_found && run == run->logs->run)
+        run->logs->on_found(run->logs->ctx);
 }
 
 /* --- one generation's --- */
@@ -322,6 +324,11 @@ static bool open_control(struct logs_run *run, struct err *err)
     return watch_fd(&run->told, run->control, err);
 }
 
+static const regex_t *pattern_of(const struct logs *logs, enum logs_pattern which)
+{
+    return logs->has_pattern[which] ? &logs->patterns[which] : NULL;
+}
+
 static struct logs_run *new_run(struct logs *logs)
 {
     size_t n = (size_t)logs->params->children * LOGS_STREAM__COUNT;
@@ -333,7 +340,9 @@ static struct logs_run *new_run(struct logs *logs)
                              .tee = {.control = -1,
                                      .out = logs->out,
                                      .max_size = (uint64_t)logs->config->logs.max_size,
-                                     .keep = logs->config->logs.keep}};
+                                     .keep = logs->config->logs.keep,
+                                     .rules = {.step = pattern_of(logs, LOGS_STEP),
+                                               .failure = pattern_of(logs, LOGS_FAILURE)}}};
     run->tee.by_line = logs->params->children > 1 || logs->config->logs.prefix;
     watch_init(&run->told, logs->loop->base, on_told, run);
     watch_init(&run->clock, logs->loop->base, logs_run_on_clock, run);

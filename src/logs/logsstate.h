@@ -11,7 +11,10 @@
 #include "loop/loop.h"
 #include "os/dirlock.h"
 
+#include <regex.h>
+
 enum logs_stream { LOGS_STDOUT, LOGS_STDERR, LOGS_STREAM__COUNT };
+enum logs_pattern { LOGS_STEP, LOGS_FAILURE, LOGS_PATTERN__COUNT };
 
 struct logs {
     const struct config *config;
@@ -19,9 +22,14 @@ struct logs {
     struct reap *reap;
     struct loop *loop;
     unsigned closed; /* standard descriptors that pchrun was started without */
+    /* The result of logs_found() may have changed; may be NULL. */
+    void (*on_found)(void *ctx);
+    void *ctx;
     /* private from here on */
     bool is_on;
     int out; /* a copy of pchrun's standard output; -1: none */
+    regex_t patterns[LOGS_PATTERN__COUNT];
+    bool has_pattern[LOGS_PATTERN__COUNT];
     struct log_limit limit;
     struct dirlock dir;   /* logs.dir; its helper has checked the directory */
     struct logs_run *run; /* the newest generation, then older ones whose log process runs */

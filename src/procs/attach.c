@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "logs/logs.h"
 #include "os/helper.h"
 
 /* --- from the processes --- */
@@ -16,8 +15,9 @@ static void warn_if_unrecorded(struct attach *attach)
     if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
         return;
     attach->has_warned = true;
-    log_warn("record", "no checkpoint.dir is set, so no save is recorded: after a preemption the next "
-                       "start begins at step 0; --checkpoint-dir DIRECTORY prevents that");
+    log_warn("record",
+             "no checkpoint.dir is set, so no save is recorded: after a preemption the next "
+             "start begins at step 0; --checkpoint-dir DIRECTORY prevents that");
 }
 
 /* The record must know the save before the core does: the core may ask for the record at once. */
@@ -36,6 +36,7 @@ static void on_news(void *ctx, const struct event *event)
     const struct procmsg *msg = event->proc.msg;
     if (event->type == EV_PROC_ATTACHED) {
         attach->has_attached = true;
+        logsteps_yield(&attach->printed, event->proc.pid);
         if (!(msg->flags & PROCMSG_FLAG_COUNTS))
             warn_if_unrecorded(attach);
     }
@@ -59,6 +60,13 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
                  err.text);
 }
 
+static void on_found(void *ctx)
+{
+    struct attach *attach = ctx;
+    if (logsteps_look(&attach->printed))
+        attach_read_steps(attach);
+}
+
 /* --- start and end --- */
 
 bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
@@ -72,6 +80,9 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
     attach->loop = loop;
     attach->reap = reap;
     attach->procs = procs_new(loop->base, config, &calls, err);
+    attach->printed = (struct logsteps){.logs = attach->logs, .loop = loop, .procs = attach->procs};
+    attach->logs->on_found = on_found;
+    attach->logs->ctx = attach;
     return attach->procs != NULL;
 }
 
@@ -83,12 +94,19 @@ void attach_free(struct attach *attach)
 
 /* --- to the processes --- */
 
+void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
+                 uint8_t phases[CORE_SLOTS_MAX], struct page_own own[CORE_SLOTS_MAX])
+{
+    procs_look(attach->procs, steps, phases, own);
+    logsteps_read(&attach->printed, steps, phases);
+}
+
 void attach_read_steps(struct attach *attach)
 {
     static uint64_t steps[CORE_SLOTS_MAX]; /* static, because the queued event points to it */
     static uint8_t phases[CORE_SLOTS_MAX];
     static struct page_own own[CORE_SLOTS_MAX];
-    procs_look(attach->procs, steps, phases, own);
+    attach_look(attach, steps, phases, own);
     loop_post(attach->loop, &(struct event){.type = EV_STEPS,
                                             .steps = {.by_slot = steps,
                                                       .phase_by_slot = phases,

@@ -8,23 +8,23 @@
 
 #include "config/config.h"
 #include "loop/loop.h"
+#include "procs/logsteps.h"
 #include "procs/procs.h"
 #include "procs/steprate.h"
 #include "record/record.h"
-
-struct logs;
 
 struct attach {
     struct procs *procs; /* other rooms use it, too */
     struct loop *loop;
     struct record *record;
-    const struct logs *logs; /* know when the commands printed last */
+    struct logs *logs; /* know what the commands printed, and when */
     struct reap *reap;
     deathwatch_fn *on_death;
     void *ctx;
     bool has_warned;   /* it has logged that no save is recorded */
     bool has_attached; /* some process has attached */
     struct steprate steprate;
+    struct logsteps printed; /* the steps that commands print */
 };
 
 /* Makes the socket. Call before the commands are started: their environment has its path. */
@@ -32,6 +32,9 @@ MUST_CHECK bool attach_open(struct attach *attach, const struct config *config, 
                             struct reap *reap, struct err *err);
 void attach_free(struct attach *attach);
 
+/* The step, phase and time of each slot, as procs_look(). */
+void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
+                 uint8_t phases[CORE_SLOTS_MAX], struct page_own own[CORE_SLOTS_MAX]);
 /* ACT_READ_STEPS. */
 void attach_read_steps(struct attach *attach);
 /* ACT_PROC_SEND. A WELCOME gets the path to resume from. */

@@ -51,6 +51,7 @@ struct procs {
     struct rundir dir;
     struct listener *listener;
     struct conn *conns[PLACES]; /* by place */
+    bool is_reserved[PLACES];   /* no connection may take this place */
     struct conn *busy;          /* the connection whose packets are being handled */
     struct log_limit limit;     /* of lines about processes */
     unsigned serial;
@@ -230,6 +231,8 @@ void procs_send(struct procs *procs, int slot, const struct procmsg *msg)
 void procs_close(struct procs *procs, int slot)
 {
     struct conn *conn = conn_of(procs, slot);
+    if (slot >= 0 && slot < CORE_SLOTS_MAX)
+        procs->is_reserved[slot] = false;
     if (conn)
         procs_conn_close(conn);
 }
@@ -250,9 +253,17 @@ static void procs_refuse(struct procs *procs, int fd, const char *why)
 static int procs_free_place(const struct procs *procs, int from, int to)
 {
     for (int i = from; i < to; i++)
-        if (!procs->conns[i])
+        if (!procs->conns[i] && !procs->is_reserved[i])
             return i;
     return -1;
+}
+
+int procs_reserve(struct procs *procs)
+{
+    int slot = procs_free_place(procs, 0, CORE_SLOTS_MAX);
+    if (slot >= 0)
+        procs->is_reserved[slot] = true;
+    return slot;
 }
 
 /* The core is not told of a process that only reports steps: nothing depends on such a process. */

@@ -77,6 +77,8 @@ void procs_hear(struct procs *procs);
 /* Sends, or queues until the process reads. A full queue cuts the process off, and EV_PROC_GONE
  * follows. A free slot is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);
+/* A slot without a connection, until procs_close(); -1: none is free. */
+MUST_CHECK int procs_reserve(struct procs *procs);
 /* Closes the connection. Earlier messages arrive only if they fit into the socket's buffer. The
  * process sees the end of the supervisor; EV_PROC_GONE does not come. */
 void procs_close(struct procs *procs, int slot);

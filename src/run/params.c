@@ -115,6 +115,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
                      .follows_timeout = !origin_is_given(config, "watchdog.train"),
                      .end_ns = config->watchdog.end_ns,
                      .silence_ns = config->watchdog.silence_ns,
+                     .reads_steps = config->watchdog.log,
                      .evidence_ns = evidence_time(config)},
         .exit = config->exit.codes,
         .no_progress_limit = config->exit.no_progress_after,

@@ -20,9 +20,13 @@ static int status_compare(const void *a, const void *b)
 }
 
 /* The highest of the page's step, the last known step, and the saved step. The page may be closed
- * already. A saved step was also finished. */
+ * already. A saved step was also finished. Steps that a command prints may go back. */
 static void take_step(struct core_rank_report *rank, uint64_t now)
 {
+    if (rank->is_counting && rank->slot >= 0) {
+        rank->step = now;
+        return;
+    }
     rank->step = now > rank->step ? now : rank->step;
     rank->step = rank->saved_step > rank->step ? rank->saved_step : rank->step;
 }
@@ -34,7 +38,7 @@ void status_look(struct status_ranks *ret, struct attach *attach)
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], status_compare);
-    procs_look(attach->procs, steps, ret->phases, own);
+    attach_look(attach, steps, ret->phases, own);
     for (int i = 0; i < ret->n; i++) {
         struct core_rank_report *rank = &ret->list[i];
         uint64_t step = rank->slot >= 0 ? steps[rank->slot] : 0;

@@ -37,7 +37,7 @@ enum {
 
 /* --- both sides --- */
 
-static void tell_supervisor(struct bell *bell)
+void bell_supervisor(const struct bell *bell)
 {
     send(bell->supervisor, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -104,7 +104,7 @@ static void branch_drop(struct sink *sink, struct branch *branch, size_t n)
     branch->dropped += n;
     atomic_fetch_add(&branch->state->lost, n);
     if (is_new)
-        tell_supervisor(sink->bell);
+        bell_supervisor(sink->bell);
 }
 
 void branch_add(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
@@ -115,7 +115,7 @@ void branch_add(struct sink *sink, struct branch *branch, const char *bytes, siz
         if (branch->dropped == 0 || branch_queue(sink, branch, note, len)) {
             branch->state->is_full = false;
             branch->dropped = 0;
-            tell_supervisor(sink->bell);
+            bell_supervisor(sink->bell);
         }
     }
     if (branch->state->is_full || !branch_queue(sink, branch, bytes, n))
@@ -276,7 +276,7 @@ size_t mixer_add(struct mixer *mixer, struct mixer_stream *stream, const char *b
 static void set_trouble(struct sink *sink, struct branch *branch, int why)
 {
     if (atomic_exchange(&branch->state->trouble, why) != why)
-        tell_supervisor(sink->bell);
+        bell_supervisor(sink->bell);
 }
 
 static void miss(struct branch *branch, size_t n)

@@ -87,6 +87,9 @@ struct bell {
     int supervisor; /* a socket: gets a byte when a state has changed */
 };
 
+/* A state that the supervisor reads has changed. */
+void bell_supervisor(const struct bell *bell);
+
 struct sink {
     pthread_t thread;
     pthread_mutex_t lock;

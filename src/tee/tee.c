@@ -37,6 +37,7 @@ enum { SINK_FILES, SINK_OUT, SINK_ERR, SINK__COUNT };
 struct route {
     struct tee_stream_state *state;
     int fd; /* -1: at its end */
+    struct linematch match;
     struct branch branches[TEE_BRANCH__COUNT];
     struct sink *pass; /* NULL: not passed on */
 };
@@ -111,6 +112,13 @@ static void keep_tail(struct tee_stream_state *state, const char *bytes, size_t 
     atomic_store(&state->last_at, clock_now_ns());
 }
 
+static void match_lines(struct reader *reader, struct route *route, const char *bytes, size_t n)
+{
+    bool is_wanted = route->match.rules.step || route->match.rules.failure;
+    if (is_wanted && linematch_add(&route->match, bytes, n, route->state->last_at))
+        bell_supervisor(&reader->bell);
+}
+
 /* Adds to the queues first: after a kill, only bytes in them can be counted as lost. */
 static void read_stream(struct reader *reader, struct route *route)
 {
@@ -122,6 +130,7 @@ static void read_stream(struct reader *reader, struct route *route)
         if (route->pass)
             branch_add(route->pass, &route->branches[TEE_PASS], bytes, (size_t)n);
         keep_tail(route->state, bytes, (size_t)n);
+        match_lines(reader, route, bytes, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         fd_close(&route->fd);
     }
@@ -259,6 +268,8 @@ static void init_route(struct reader *reader, size_t i, const struct tee *tee, b
     const struct tee_stream *stream = &tee->streams[i];
     struct branch *file = &route->branches[TEE_FILE], *pass = &route->branches[TEE_PASS];
     route->state = &tee->states[i];
+    route->match.rules = tee->rules;
+    route->match.found = &route->state->found;
     route->fd = stream->fd;
     if (atomic_load(&route->state->version) % 2 != 0) /* the last log process was killed */
         atomic_fetch_add(&route->state->version, 1);

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "tee/linematch.h"
 #include "tee/sink.h"
 #include "tee/tail.h"
 
@@ -25,6 +26,7 @@ struct tee_stream_state {
     _Atomic int64_t last_at; /* CLOCK_MONOTONIC: the last output; 0: none yet */
     _Atomic uint64_t bytes;  /* in all */
     struct branch_state branches[TEE_BRANCH__COUNT];
+    struct linematch_found found;
     struct tail tail;
 };
 
@@ -46,6 +48,7 @@ struct tee {
     bool by_line; /* streams must not interrupt each other's lines */
     uint64_t max_size;
     int keep;
+    struct linematch_rules rules; /* borrowed */
 };
 
 /* Allocates the states in memory that child processes share, and sets `lines`. NULL: errno says
@@ -57,7 +60,7 @@ void tee_states_free(struct tee_stream_state *states, size_t count);
  * it has read all, or an errno if it could not start. */
 MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err);
 
-/* True if all output so far is in the tail. */
+/* True if all output so far is in the tail, and its lines are matched. */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state);
 /* Call after the process has ended or was killed: counts the bytes in its queues as lost. Bytes of
  * an unfinished write may be both written and counted. Bytes of an unfinished read, one chunk at

@@ -112,7 +112,7 @@ enum peer_motion {
     MOTION_RESTS,  /* each rank has ended, or waits for a round */
     MOTION_ABSENT, /* as MOTION_MOVES, but a rank has not attached in time */
     MOTION_STANDS, /* no rank moves, and one exceeds its time limit */
-    MOTION_SILENT, /* no process has attached, and no output for too long */
+    MOTION_SILENT, /* no process has attached, and no output, or no step in it, for too long */
 };
 
 /* Whether the ranks of a node stand still, as its watchdog sees it. */

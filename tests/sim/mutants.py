@@ -228,6 +228,7 @@ MUTANTS = [
      ""),
     ("restart-before-all-counters-have-hung-up", "node/node_end.c", "has_more_to_end",
      "0 || node->gen.ranks.ncounting > 0", "0"),
+    ("bad-line-is-no-failure", "node/node_children.c", "node_on_child_bad", "node_record_fault(node, &fault);", ""),
     ("counters-are-not-watched", "common/watchdog.c", "view_of_ranks", "is_watched(m)",
      "is_watched(m) || m->is_counter"),
     ("counters-are-ranks", "node/node_procs.c", "node_on_proc_attached",

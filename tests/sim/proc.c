@@ -534,9 +534,23 @@ static void begin_to_count(struct world *w, struct proc *p)
     say_patience(w, p);
 }
 
+/* In a few schedules a process prints a line that is a failure (watchdog.log_failure). They are
+ * drawn apart, as above. */
+static void print_failure(struct world *w, const struct proc *p)
+{
+    struct rng r = {w->s.seed * 128 + (uint64_t)p->index};
+    const struct schedule *s = &w->s;
+    bool must_last = s->is_benign || s->is_prompt || s->is_cut || s->is_withdrawn || s->is_lone ||
+                     s->is_slowed || s->is_far || s->is_long_saved || s->is_stalled || s->is_calm ||
+                     s->is_mended || s->is_saved_end || s->is_plain_restart;
+    if (!must_last && rng_chance(&r, 10) && p->step - w->base_step == 1 + rng_below(&r, 20))
+        proc_at(w, p, (struct happening){.at = w->now + rng_time(&r, 0, MS), .what = H_CHILD_BAD});
+}
+
 static void finish_step(struct world *w, struct proc *p)
 {
     p->step += w->s.stride[p->index];
+    print_failure(w, p);
     if (wants_to_count(w, p))
         begin_to_count(w, p);
     if (p->is_attached || p->is_counting)

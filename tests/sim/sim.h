@@ -373,6 +373,7 @@ enum what {
     H_DOWN_CHIEF, /* the chief learns that the connection is closed */
     H_CHILD_STARTED,
     H_CHILD_DYING,
+    H_CHILD_BAD,
     H_MISSED, /* the files of a process that has failed are closed */
     H_CHILD_EXITED,
     H_LEFTOVER_GONE,

@@ -511,6 +511,25 @@ static void child_dying(struct world *w, const struct happening *h)
     check_dying(w, p, &before);
 }
 
+/* The command runs on until it is ended. */
+static void child_bad(struct world *w, const struct happening *h)
+{
+    const struct proc *p = &w->procs[h->proc];
+    struct host *host = &w->hosts[h->node];
+    struct core_report before;
+    if (!host->is_alive || h->generation != p->generation || p->has_lost_shell || !proc_is_alive(p))
+        return;
+    core_report(host->core, &before);
+    trace(w, "process %d: prints a line that is a failure", p->index);
+    host->has_failed = true;
+    check_failed(w, p);
+    world_event(
+        w, h->node,
+        (struct event){.type = EV_CHILD_BAD, .child = {.index = p->slot, .line = "loss: nan"}});
+    if (!w->s.has_shells)
+        check_dying(w, p, &before);
+}
+
 static void miss_process(struct world *w, const struct happening *h)
 {
     for (int i = 0; i < w->nall; i++)
@@ -665,6 +684,7 @@ static const struct {
     [H_DOWN_CHIEF] = {net_down},
     [H_CHILD_STARTED] = {child_started},
     [H_CHILD_DYING] = {child_dying},
+    [H_CHILD_BAD] = {child_bad},
     [H_MISSED] = {miss_process, true},
     [H_CHILD_EXITED] = {child_exited},
     [H_LEFTOVER_GONE] = {leftover_gone},

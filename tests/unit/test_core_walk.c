@@ -699,3 +699,35 @@ Test(core_walk, a_counter_takes_no_place_of_a_rank)
              .type = PROCMSG_ATTACH, .flags = PROCMSG_FLAG_COUNTS, .step = GATE_STEP_MAX});
     assert_acts(w, "3: REFUSED; 3: closed"); /* and the job goes on */
 }
+
+/* --- lines that are failures --- */
+
+static void prints(struct walk *w, const char *line)
+{
+    feed(w, (struct event){.type = EV_CHILD_BAD, .child = {.index = 0, .line = line}});
+}
+
+Test(core_walk, a_line_may_be_a_failure)
+{
+    struct walk *w = begin_attached(1);
+    prints(w, "loss: nan");
+    assert_said(w, "process 1000 printed a line that watchdog.log_failure matches: loss: nan");
+    steps_are_read(w);
+    ends(w, 0);
+    struct core_report report = report_of(w);
+    cr_assert_eq(report.outcome, OUTCOME_FAILED);
+    cr_assert_eq(report.exit_code, 1);
+    cr_assert(strstr(report.why, "matches: loss: nan"), "%s", report.why);
+    cr_assert_eq(report.first_cause.rank, 0);
+}
+
+/* A command that has ended is judged by its exit code, and one that is being ended is not judged.
+ */
+Test(core_walk, a_line_comes_too_late)
+{
+    struct walk *w = begin_alone(1);
+    terminated(w);
+    prints(w, "loss: nan");
+    ends(w, SIGTERM);
+    assert_did(w, "exit 42 preempted_unknown");
+}

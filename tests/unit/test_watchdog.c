@@ -422,6 +422,30 @@ Test(watchdog, what_is_printed_tells_nothing_of_who_counts)
     cr_assert_eq(look_after(30 * S).motion, MOTION_MOVES);
 }
 
+/* The steps are read from the output. The limit of the start ends with the first line. */
+Test(watchdog, a_first_line_that_never_comes)
+{
+    params.watchdog.reads_steps = true;
+    cr_assert_eq(watchdog_wake_at(&dog, &node), out.now + M / 8);
+    cr_assert_eq(look_after(params.watchdog.limit_ns[PAGE_START] - 1).motion, MOTION_RESTS);
+    cr_assert_eq(look_after(1).motion, MOTION_SILENT);
+    cr_assert(count(0, 0));
+    cr_assert_eq(train_to(1).motion, MOTION_MOVES);
+}
+
+/* One rank prints for all: the others are not absent. */
+Test(watchdog, ranks_that_print_no_step)
+{
+    ranks.expected = 4;
+    params.watchdog.reads_steps = true;
+    cr_assert(count(0, 2));
+    cr_assert_eq(train_to(1).motion, MOTION_MOVES);
+    struct peer_watch view = look_after(params.watchdog.limit_ns[PAGE_TRAIN]);
+    cr_assert(view.motion == MOTION_STANDS && view.absent == 0 && view.behind_rank == 2);
+    ranks_gone(&ranks, ranks_of_slot(&ranks, 0), 1);
+    cr_assert_eq(look_after(100 * M).motion, MOTION_RESTS, "its command has ended");
+}
+
 Test(watchdog, counters_have_the_lowest_free_rank)
 {
     ranks.expected = RANKS_UNKNOWN;

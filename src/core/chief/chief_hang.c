@@ -106,8 +106,9 @@ static void tell(const struct chief *chief, char *text, size_t size)
     int64_t unit = ago < NS_PER_S ? NS_PER_MS : NS_PER_S;
     str_duration(ago / unit * unit, since, sizeof since);
     if (s->motion == MOTION_SILENT) {
-        snprintf(text, size, "node %d (%.40s): its commands have printed nothing for %s", node,
-                 last->at.host, since);
+        snprintf(text, size, "node %d (%.40s): its commands have printed no%s for %s", node,
+                 last->at.host,
+                 chief->params->watchdog.reads_steps ? " step (watchdog.log)" : "thing", since);
         return;
     }
     if (s->absent) {

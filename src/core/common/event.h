@@ -28,6 +28,7 @@ enum event_type {
     EV_CHILD_DYING,   /* the command has died with a known status; the kernel may free its memory
                        * for seconds; then comes EV_CHILD_EXITED */
     EV_CHILD_EXITED,
+    EV_CHILD_BAD,       /* the command has printed a line that is a failure */
     EV_TREE_EMPTY,      /* no process of the job is left on this node */
     EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
     EV_PROC_MESSAGE,    /* any other message of an attached process */
@@ -75,6 +76,7 @@ struct event {
             int status;                /* as of wait(2), with EV_CHILD_EXITED; _DYING: not 0 */
             const struct err *err;     /* with EV_CHILD_FAILED */
             const struct death *death; /* with EV_CHILD_EXITED; NULL: unknown */
+            const char *line;          /* with EV_CHILD_BAD */
         } child;
         struct {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */

@@ -41,6 +41,7 @@ struct watchdog_plan {
     bool follows_timeout; /* a step's limit ends before the ranks' collectives give up */
     int64_t end_ns;       /* how long the ranks may take to end when all are done, 0: for ever */
     int64_t silence_ns;   /* how long commands that do not attach may be silent, 0: for ever */
+    bool reads_steps;     /* from the output of commands that do not attach */
     int64_t evidence_ns;  /* how long an examination may take */
 };
 

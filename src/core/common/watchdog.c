@@ -262,6 +262,29 @@ static bool is_behind(const struct watchdog *dog, const struct watchdog_node *no
     return phase_of(b, node) == PAGE_TRAIN && phase_of(a, node) != PAGE_TRAIN;
 }
 
+/* Of the ranks whose steps are read from the output, often one prints for all. So the others are
+ * not absent. */
+static bool reads_steps(const struct watchdog *dog)
+{
+    return dog->ranks->n == 0 && plan_of(dog)->reads_steps;
+}
+
+static bool awaits_first_line(const struct watchdog *dog)
+{
+    return reads_steps(dog) && dog->ranks->ncounters == 0;
+}
+
+/* The node holds up no other, which may print the steps of all. */
+static struct peer_watch view_before_lines(const struct watchdog *dog)
+{
+    int64_t ago = dog->out->now - dog->began_at;
+    bool is_late = is_over(dog->began_at, start_limit(dog), dog->out->now);
+    return (struct peer_watch){.motion = is_late ? MOTION_SILENT : MOTION_RESTS,
+                               .still_ns = ago,
+                               .behind_rank = -1,
+                               .behind_ago_ns = ago};
+}
+
 /* No process tells its steps, so only the output of the commands shows progress. */
 static bool tells_by_output(const struct watchdog *dog)
 {
@@ -344,7 +367,7 @@ static void add_absent(const struct watchdog *dog, struct peer_watch *view)
     int expected = dog->ranks->expected == RANKS_UNKNOWN ? 1 : dog->ranks->expected;
     int absent = expected - dog->ranks->n - dog->ranks->ncounters;
     int64_t limit = start_limit(dog);
-    if (absent <= 0 || view->motion == MOTION_MOVES)
+    if (absent <= 0 || view->motion == MOTION_MOVES || reads_steps(dog))
         return;
     if (!is_over(dog->began_at, limit, dog->out->now)) {
         view->motion = MOTION_MOVES;
@@ -364,6 +387,8 @@ static struct peer_watch view_of(const struct watchdog *dog, const struct watchd
             .motion = MOTION_RESTS, .still_ns = dog->out->now - dog->moved_at, .behind_rank = -1};
     if (tells_by_output(dog))
         return view_of_output(dog);
+    if (awaits_first_line(dog))
+        return view_before_lines(dog);
     struct peer_watch view = view_of_ranks(dog, node);
     add_absent(dog, &view);
     return view;
@@ -453,7 +478,8 @@ static int64_t slow_look_at(const struct watchdog *dog)
 int64_t watchdog_wake_at(const struct watchdog *dog, const struct watchdog_node *node)
 {
     const struct core_params *params = dog->out->params;
-    bool has_some = dog->ranks->nconnected > 0 || dog->ranks->ncounting > 0 || tells_by_output(dog);
+    bool has_some = dog->ranks->nconnected > 0 || dog->ranks->ncounting > 0 ||
+                    tells_by_output(dog) || awaits_first_line(dog);
     if (params->nnodes > 1 || !has_some || !node->is_running)
         return CLOCK_NEVER;
     int64_t look_at = plan_of(dog)->mode != WATCHDOG_OFF ? dog->look_at : CLOCK_NEVER;

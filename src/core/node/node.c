@@ -306,6 +306,7 @@ static const struct {
     [EV_CHILD_FAILED] = {node_on_child_failed, ALIVE, "child failed to start"},
     [EV_CHILD_DYING] = {node_on_child_dying, ALIVE, "child dying"},
     [EV_CHILD_EXITED] = {node_on_child_exited, ALIVE, "child exited"},
+    [EV_CHILD_BAD] = {node_on_child_bad, ALIVE, "child failed"},
     [EV_TREE_EMPTY] = {node_on_tree_empty, ANY, "tree empty"},
     [EV_PROC_ATTACHED] = {node_on_proc_attached, ALIVE, "process attached"},
     [EV_PROC_MESSAGE] = {node_on_proc_message, ALIVE, "process message"},

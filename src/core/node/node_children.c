@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A connection ends at most this long after its command. If it lasts longer, its process is not a
@@ -357,6 +358,23 @@ void node_on_child_dying(struct node *node, const struct event *event)
     }
     child->died_at = node->out->now;
     fail(node, event->child.index, NULL);
+}
+
+/* The command may run on, and even end with success, but its user calls this a failure. */
+void node_on_child_bad(struct node *node, const struct event *event)
+{
+    const struct child *child = &node->gen.children[event->child.index];
+    struct node_fault fault = {.kind = FAULT_EXIT,
+                               .rank = rank_of(node, event->child.index),
+                               .pid = child->pid,
+                               .code = EXIT_FAILURE};
+    if (child->state != CHILD_RUNNING || node->state > NODE_RUNNING)
+        return;
+    snprintf(fault.text, sizeof fault.text,
+             "process %d printed a line that watchdog.log_failure matches: %s", child->pid,
+             event->child.line);
+    out_log(node->out, LOG_ERROR, "process", "%s", fault.text);
+    node_record_fault(node, &fault);
 }
 
 /* The program has no handler for that signal, or a shell without one is around the program. The

@@ -127,6 +127,7 @@ void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
 void node_on_child_dying(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
+void node_on_child_bad(struct node *node, const struct event *event);
 /* A signal that may be a notice has killed commands. They count as ended, and perhaps as failed,
  * when the wait for that notice and for the ranks below them is over. */
 void node_judge_those_who_left(struct node *node);
