@@ -609,7 +609,7 @@ def test_a_step_that_no_training_reaches(training, harm):
     """The page belongs to the process. pchrun does not follow an impossible value in it."""
     job = training(n=2, train=3)
     job.clients[1].ask(harm, ".*")
-    job.notice(said="round: 1: called off")
+    job.notice(said="save: called off")
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
     assert "rank 1" in job.report()["why"] and "has overwritten the memory" in job.report()["why"]
 

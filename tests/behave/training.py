@@ -173,7 +173,7 @@ class Training:
 
     def agreed(self, rounds=1):
         """The save step of that round, as soon as it is decided."""
-        return int(self.said(r"round: \d+: every rank saves step (\d+)", rounds)[1])
+        return int(self.said(r"save: every rank saves step (\d+)", rounds)[1])
 
     def reach(self, save_step):
         for client in self.clients:

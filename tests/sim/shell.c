@@ -240,7 +240,7 @@ static void act_log(struct world *w, int node, const struct action *a)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
     if (node == 0 && strstr(a->log.text, "(ballot 1)"))
         w->proposed_at = w->now;
-    if (node == 0 && strstr(a->log.text, ": every rank saves step"))
+    if (node == 0 && str_starts(a->log.text, "every rank saves step "))
         w->ends_run = strstr(a->log.text, ", then leaves");
     if (node == 0 && !w->end_at && str_is(a->log.topic, "ending"))
         check_ending(w);

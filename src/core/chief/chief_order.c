@@ -86,10 +86,11 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
         chief_count_anew(chief, chief->order.save_step);
     if (phase == PHASE_COMMITTED)
         chief_say_saved(chief, LOG_NOTICE, chief->order.commit_step);
+    else if (phase == PHASE_FAILED)
+        out_log(chief->out, LOG_WARN, "save", "step %llu is not saved, nothing is committed%s%s",
+                ull(chief->order.save_step), *cause ? ": " : "", cause);
     else
-        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->gen.round,
-                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
-                *cause ? ": " : "", cause);
+        out_log(chief->out, LOG_WARN, "save", "called off%s%s", *cause ? ": " : "", cause);
 }
 
 void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)

@@ -111,7 +111,7 @@ static void decide(struct chief *chief)
     chief->order.ends_run = chief->gen.wants_to_end || any_is(chief, FACT_STOPS);
     chief->is_changed = true;
     twice_note(&chief->agreement, chief->out->now - chief->gen.proposed_at);
-    out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->gen.round,
+    out_log(chief->out, LOG_NOTICE, "save", "every rank saves step %llu%s",
             ull(chief->order.save_step), chief->order.ends_run ? ", then leaves" : "");
 }
 
