@@ -54,6 +54,7 @@ static void cluster_on_message(void *ctx, int conn, const char *from, const stru
  * only once. Log nothing while nodes that start together wait for each other. */
 static void log_down(struct cluster *cluster, const char *why)
 {
+    char time[32];
     bool was_up = cluster->began_at == CLOCK_NEVER;
     if (cluster->has_said_why || (!was_up && clock_now_ns() - cluster->began_at < PATIENCE_NS))
         return;
@@ -61,7 +62,8 @@ static void log_down(struct cluster *cluster, const char *why)
     if (was_up)
         log_info("peers", "no connection to node 0: %s", why);
     else
-        log_info("join", "waiting for node 0: %s", why);
+        log_info("join", "waiting for node 0, for %s at most: %s",
+                 str_duration(cluster->join_timeout_ns, time, sizeof time), why);
 }
 
 static void cluster_on_down(void *ctx, int conn, const char *why, bool has_ended)
@@ -174,9 +176,10 @@ static void say_place(const struct cluster *cluster, const struct config *config
 {
     struct netaddr_list list;
     bool is_name = !netaddr_numeric(bind, &list);
-    char others[512];
+    char others[512], time[32];
     nodenames_list(config, others, sizeof others);
-    log_info("join", "waiting for %s at %s, port %d%s%s", others, bind->host, bind->port,
+    log_info("join", "waiting for %s, for %s at most, at %s, port %d%s%s", others,
+             str_duration(cluster->join_timeout_ns, time, sizeof time), bind->host, bind->port,
              is_name ? ": listening on " : "", is_name ? cluster->place.text : "");
     if (cluster->place.hidden[0])
         log_warn("join", "%s: " CLUSTER_HIDDEN_ADVICE, cluster->place.hidden);
@@ -196,6 +199,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
         return true;
     cluster->loop = loop;
     cluster->began_at = clock_now_ns();
+    cluster->join_timeout_ns = config->cluster.join_timeout_ns;
     if (!cluster_prepare(cluster, config, &bind, err))
         return false;
     want_files(config);

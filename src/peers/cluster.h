@@ -35,8 +35,9 @@ struct cluster {
     struct address chief;       /* where the other nodes find node 0 */
     struct cluster_place place; /* on node 0 */
     struct nodenames names;     /* on node 0: being looked up */
-    int64_t began_at;           /* CLOCK_NEVER: this node had a connection to node 0 */
-    bool has_said_why;          /* reasons that were logged since the last connection */
+    int64_t join_timeout_ns;
+    int64_t began_at;  /* CLOCK_NEVER: this node had a connection to node 0 */
+    bool has_said_why; /* reasons that were logged since the last connection */
     /* Set by the owner of the struct. Called for LOOK and RANKS messages: they serve pchctl, and
      * the core does not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);

@@ -143,7 +143,7 @@ def test_the_names_of_the_other_nodes(world):
                   "0")["names"] == ("ok", "this machine knows those of the other nodes", "")
     job = world.launch(*nodes, "--node-rank", "0", "--grace", "1s", "--", "true")
     wait_until(lambda: "; node 0 does not need its address" in job.err, "the look-up to fail")
-    assert re.search(r"join: waiting for nodes 1 \(no-such-host\.invalid\), 2 \(localhost\) at 127\.0\.0\.1, port", job.err)
+    assert re.search(r"join: waiting for nodes 1 \(no-such-host\.invalid\), 2 \(localhost\), for 10m at most, at 127\.0\.0\.1, port", job.err)
     assert "join: node 1: cannot look up 'no-such-host.invalid': " in job.err and "node 2:" not in job.err
     job.send(signal.SIGTERM)
     assert job.finish() == PREEMPTED
@@ -169,7 +169,7 @@ def test_the_own_name_of_node_0_is_loopback(world, other, is_hidden):
     assert ("/etc/hosts" in advice and "cluster.bind" in advice) == is_hidden
     job = world.start(*before, world.pchrun, *options, "--cluster-join-timeout", "300ms", "--", "true")
     assert job.finish() == 125
-    assert re.search(r"waiting for node 1 \(n1\) at n0, port \d+: listening on 127\.0\.1\.1:\d+\n", job.err)
+    assert re.search(r"waiting for node 1 \(n1\), for 300ms at most, at n0, port \d+: listening on 127\.0\.1\.1:\d+\n", job.err)
     assert ("here n0 is 127.0.1.1:" in job.err) == is_hidden
 
 

@@ -44,7 +44,7 @@ def test_node_0_comes_seconds_after_the_others(world, nodes):
     for rank in (1, 2):
         three.start(rank, "say started")
     for rank in (1, 2):
-        three.say(rank, f"waiting for node 0: cannot connect to 127.0.0.1:{three.port}: "
+        three.say(rank, f"waiting for node 0, for 10m at most: cannot connect to 127.0.0.1:{three.port}: "
                         "Connection refused")
     assert not world.events.all()
     three.start(0, "say started")

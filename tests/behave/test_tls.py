@@ -194,7 +194,7 @@ def test_another_key(world, nodes):
     theirs = f"node 0 has another key; {ONE_KEY}"
     refused(world, two, stranger, theirs, f"it has another key; {ONE_KEY}")
     # The node logs the reason once before it gives up, for a user who waits for the job.
-    assert len(re.findall(f"waiting for node 0: .*{theirs}", stranger.err)) == 1
+    assert len(re.findall(f"waiting for node 0, for 3s at most: .*{theirs}", stranger.err)) == 1
     assert 1 <= two.jobs[0].err.count("it has another key") <= 3  # of some seven attempts
 
 
