@@ -200,7 +200,9 @@ def test_a_good_file_is_used(world):
     ({"run_dir": "no/run"}, "no/run", "no/run"),
     ({"exit": {"hook": ["bin/hook.sh", "now"]}}, "bin/hook.sh", "bin/hook.sh"),
     ({"notices": [{"name": "rack", "command": ["bin/rack"]}]}, "bin/rack", "bin/rack"),
-], ids=["key", "checkpoints", "logs", "run_dir", "hook", "notices"])
+    ({"state_dir": "no/state"}, "no/state", "no/state"),
+    ({"watchdog": {"diagnose": ["bin/spy"]}}, "bin/spy", "bin/spy"),
+], ids=["key", "checkpoints", "logs", "run_dir", "hook", "notices", "state_dir", "diagnose"])
 def test_a_path_that_is_relative_in_the_file(world, options, written, where):
     """The error has the path that was tried, and the one that the user wrote. Only a relative one has two."""
     path = world.root / "run7.json"
