@@ -104,10 +104,16 @@ class Job:
         self.wait(f"commit {count} of attempt {attempt}", is_last)
 
     def pid_of(self, attempt, rank):
-        text = f"rank {rank} of {len(NODES) * RANKS} is process "
-        line = self.wait(f"rank {rank} attaches", lambda event: event["event"] == "log" and event["attempt"] == attempt
-                         and event["text"].startswith(text))
-        return int(line["text"].removeprefix(text))
+        self.wait(f"rank {rank} attaches", lambda event: event["event"] == "attached" and event["attempt"] == attempt
+                  and event["rank"] == rank)
+        report, end = self.folder / f"ckpt/.pchrun/report.{rank // RANKS}.json", time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:  # pchrun writes it a moment later
+            told = json.loads(report.read_text())
+            for shown in told["ranks"]:
+                if (told["attempt"], shown["rank"], shown["attached"]) == (attempt, rank, True):
+                    return shown["pid"]
+            time.sleep(0.05)
+        raise Fault(f"{report} does not name the process of rank {rank}")
 
     def ends(self, code):
         codes = [node.wait(timeout=DEADLINE_S) for node in self.nodes]

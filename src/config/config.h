@@ -215,6 +215,8 @@ const char *config_job_identity(const struct config *config);
 void config_explain(const struct config *config, char *text, size_t size);
 /* How much time this signal leaves; -1: the signal is not a notice. */
 int64_t config_grace(const struct config *config, int number);
+/* The least time that a configured notice leaves. */
+int64_t config_least_grace(const struct config *config);
 /* True if the time that this signal leaves is only assumed; number 0: of a notice without a
  * deadline.
  */

@@ -187,3 +187,14 @@ int64_t config_grace(const struct config *config, int number)
         return -1;
     return rule->grace_ns >= 0 ? rule->grace_ns : config->grace_ns;
 }
+
+int64_t config_least_grace(const struct config *config)
+{
+    int64_t least = config->grace_ns;
+    for (int number = 0; number < CONFIG_SIGNALS; number++) {
+        int64_t grace = config_grace(config, number);
+        if (grace >= 0 && grace < least)
+            least = grace;
+    }
+    return least;
+}

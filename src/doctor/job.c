@@ -221,18 +221,6 @@ void check_timeout(const struct patient *patient, struct finding *ret)
     finding_advise(ret, "timeout --preserve-status, or a time limit of the scheduler");
 }
 
-/* The least time that a configured notice leaves. */
-static int64_t job_least_grace(const struct config *config)
-{
-    int64_t least = config->grace_ns;
-    for (int number = 0; number < CONFIG_SIGNALS; number++) {
-        int64_t grace = config_grace(config, number);
-        if (grace >= 0 && grace < least)
-            least = grace;
-    }
-    return least;
-}
-
 /* Adds a note if the job relies on a guess of the time that a notice leaves. */
 static void say_if_guess(const struct config *config, int64_t grace, struct finding *ret)
 {
@@ -262,7 +250,7 @@ int64_t patient_need(int64_t save_ns, int64_t grace_ns)
 void check_grace(const struct patient *patient, struct finding *ret)
 {
     struct err err;
-    int64_t grace = job_least_grace(patient->config), save = patient_saves(patient, &err);
+    int64_t grace = config_least_grace(patient->config), save = patient_saves(patient, &err);
     char left[32], took[32], needed[32];
     str_about(grace, left, sizeof left);
     if (save < 0) {

@@ -9,17 +9,6 @@
 
 /* --- from the processes --- */
 
-/* Called when a process attaches: other programs do not expect that saves are recorded. */
-static void warn_if_unrecorded(struct attach *attach)
-{
-    if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
-        return;
-    attach->has_warned = true;
-    log_warn("record",
-             "no checkpoint.dir is set, so no save is recorded: after a preemption the next "
-             "start begins at step 0; --checkpoint-dir DIRECTORY prevents that");
-}
-
 /* The record must know the save before the core does: the core may ask for the record at once. */
 static void note_save(struct attach *attach, int slot, const struct procmsg *msg)
 {
@@ -37,8 +26,7 @@ static void on_news(void *ctx, const struct event *event)
     if (event->type == EV_PROC_ATTACHED) {
         attach->has_attached = true;
         logsteps_yield(&attach->printed, event->proc.pid);
-        if (!(msg->flags & PROCMSG_FLAG_COUNTS))
-            warn_if_unrecorded(attach);
+        attach->has_rank = attach->has_rank || !(msg->flags & PROCMSG_FLAG_COUNTS);
     }
     if (event->type == EV_PROC_MESSAGE && msg->type == PROCMSG_SAVED)
         note_save(attach, event->proc.slot, msg);

@@ -21,8 +21,8 @@ struct attach {
     struct reap *reap;
     deathwatch_fn *on_death;
     void *ctx;
-    bool has_warned;   /* it has logged that no save is recorded */
     bool has_attached; /* some process has attached */
+    bool has_rank;     /* a process has attached that takes part in saves */
     struct steprate steprate;
     struct logsteps printed; /* the steps that commands print */
 };

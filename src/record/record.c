@@ -35,33 +35,6 @@ static void keep_committed(struct record *record, uint64_t step)
     saves_trim(&record->saves, record->keep);
 }
 
-/* The log says so, because a person who starts a new experiment may have taken the directory of an
- * old one. */
-static void tell_begin(const struct record *record, const char *path)
-{
-    char text[2 * PATH_MAX] = "", again[160] = "";
-    int64_t attempt = record->history.attempt;
-    if (record->completed_step)
-        str_addf(text, sizeof text, "attempt %" PRId64 " completed this job at step %" PRIu64 "; ",
-                 attempt - 1, record->completed_step);
-    str_addf(text, sizeof text, "attempt %" PRId64, attempt);
-    if (record->resume_step)
-        str_addf(text, sizeof text, " resumes at step %" PRIu64 "%s%s", record->resume_step,
-                 path ? " of " : "", path ? path : "");
-    else
-        str_addf(text, sizeof text, " begins at step 0: no earlier attempt has committed a save");
-    if (record->completed_step > record->resume_step)
-        str_addf(again, sizeof again,
-                 "; steps %" PRIu64 " to %" PRIu64
-                 " are trained again: a save at the program's end "
-                 "prevents that",
-                 record->resume_step + 1, record->completed_step);
-    else if (record->completed_step)
-        str_copy(again, sizeof again, "; to train longer, give the program more steps");
-    log_notice("start", "%s%s; to begin anew, stop the job and move %s%s away", text, again,
-               record->is_shared ? "" : "every node's ", record->dir);
-}
-
 /* A node may have read commit.json when node 0 of the attempt before had not yet written its last
  * commit. Then the node's own save of that step seemed uncommitted, and was forgotten. */
 static void read_again(struct record *record)
@@ -83,7 +56,7 @@ static void read_again(struct record *record)
 
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
 {
-    if (record->dir && record->node_rank > 0 && !record->has_told &&
+    if (record->dir && record->node_rank > 0 && !record->has_begun &&
         history_last_step(&record->history) != resume_step)
         read_again(record);
     record->history.attempt = attempt;
@@ -95,9 +68,7 @@ void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
     record->resume_step = resume_step;
     saves_forget_newer(&record->saves, resume_step);
     keep_committed(record, resume_step);
-    if (record->node_rank == 0 && record->history.is_there && !record->has_told)
-        tell_begin(record, record_path(record, 0, resume_step));
-    record->has_told = true;
+    record->has_begun = true;
 }
 
 void record_saved(struct record *record, int rank, uint64_t step, const char *path)

@@ -30,7 +30,7 @@ struct record {
     struct saves saves;      /* of this node's ranks */
     enum peer_paths paths;   /* of the save that was prepared last */
     struct saves others;     /* of other nodes' ranks, at resume_step */
-    bool has_told;           /* where this attempt begins */
+    bool has_begun;          /* record_begin() was called */
     bool has_read_first, has_read_all; /* `others` has node 0's file; `others` has all files */
     struct record_file commits, ranks;
     uint64_t committed;   /* the last commit that we put on disk, even after the end; 0: none */

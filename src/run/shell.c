@@ -16,6 +16,7 @@
 #include "peers/brief.h"
 #include "peers/rendezvous.h"
 #include "run/shell_parts.h"
+#include "run/shell_say.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -67,6 +68,7 @@ static void start_commands(struct shell *shell)
     const struct action *action = &shell->to_start;
     struct err err;
     record_begin(&shell->record, action->start.attempt, action->start.resume_step);
+    shell_say_start(shell);
     if (!can_resume(shell, &err)) {
         log_error("record", "%s", err.text);
         children_refuse(&shell->children, &err);
@@ -282,6 +284,7 @@ static void perform(struct shell *shell, const struct action *action)
         break;
     case ACT_PROC_SEND:
         attach_send(&shell->attach, action);
+        shell_say_start(shell);
         break;
     case ACT_PROC_CLOSE:
         procs_close(shell->attach.procs, action->proc.slot);

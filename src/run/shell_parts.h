@@ -61,7 +61,8 @@ struct shell {
     struct sweep sweep;   /* comes before the first start */
     struct watch tidying; /* slow work after a start, see on_tidying() */
     struct log_limit log_limits[LIMITED_TOPICS];
-    size_t opened;    /* how many parts are open */
+    size_t opened;                     /* how many parts are open */
+    bool has_said_job, has_said_saves; /* see shell_say.h */
     bool has_started; /* the job was started; from then on no outcome is "not started" */
     enum outcome outcome;
     bool wants_hook;       /* run the hook as soon as the record is written */

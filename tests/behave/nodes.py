@@ -149,8 +149,8 @@ def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0, envs=Non
     job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
     for rank in range(job.count):
         job.jobs[rank] = job.launch(rank, *client, env=(envs or {}).get(rank))
-    for rank in range(job.count):
-        job.say(rank, "attach: rank", count=2)
+    where = f" on {job.count} nodes" if job.count > 1 else ""
+    job.say(0, f"start: all {2 * job.count} ranks{where} have attached")
     job.jobs[job.count - 1].send(signal.SIGUSR2)
     return committed(job, 1)
 

@@ -160,8 +160,7 @@ def test_status_of_several_nodes(world, ctl):
     """test_status.py tests the ranks of all nodes."""
     job = Nodes(world, 2, ["--job", "run7"])
     job.launch_all(CHARLM, "--steps", 100000, "--step-time", 20, "--dir", world.root)
-    job.say(0, "attach: rank 0")
-    job.say(1, "attach: rank 1")
+    job.say(0, "start: all 2 ranks on 2 nodes have attached")
 
     def both_train():
         nodes = ctl.status("--node", 0)["nodes"]

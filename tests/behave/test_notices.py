@@ -581,7 +581,7 @@ def test_nodes_that_end_one_after_the_other_under_a_far_notice(world, source):
     no save is wanted then, so none is lost, and the log says nothing of one."""
     watcher = source(standing(3 * 3600))
     script = world.file("script", "open\ntrain 0 100 5 at://ckpt 0\n")
-    job = Nodes(world, 2, ["-n", "1", "--checkpoint-dir", world.root, *watcher.options, "--save-train-on"])
+    job = Nodes(world, 2, ["-n", "1", "-v", "--checkpoint-dir", world.root, *watcher.options, "--save-train-on"])
     ends = {}
     for rank in range(2):
         fifo = world.root / f"end.{rank}"

@@ -46,7 +46,7 @@ def test_nobody_looks_before_a_save_is_due(training):
     """pchrun sleeps while thousands of steps are trained. The kernel may wake it now and then, but not in each of
     these stretches."""
     job = training("--checkpoint-every", "9000", start=LAUNCHER, train=1)
-    job.said("attach: rank 0")
+    job.said("start: the only rank has attached")
     at_rest(job.job.pid)
     woken = []
     for step in (3000, 6000, 8990):

@@ -4,6 +4,7 @@ start makes of them. The processes are pchclients, which call libpch as the test
 
 import json
 import os
+import re
 import shutil
 import signal
 
@@ -137,14 +138,14 @@ def test_the_next_start_resumes_at_the_last_commit(records):
 
 
 def begins(said):
-    """The lines of a log that say where the attempt begins."""
-    return [line.split(" start: ", 1)[1] for line in said.splitlines() if " start: " in line]
+    """Where the attempt begins, as the log has it."""
+    return re.findall(r" start: job \S+, 1 node, 2 ranks: (.*)$", said, re.M)
 
 
 def test_a_start_says_where_it_resumes_and_how_to_begin_anew(records):
     """A new experiment in the directory of an old one went on at step 91, and no line said so."""
     anew = f"; to begin anew, stop the job and move {records.state} away"
-    assert not begins(preempted(records)[1])  # there is no earlier attempt
+    assert begins(preempted(records)[1]) == ["attempt 1 begins at step 0"]  # there is no earlier attempt
     second = records.begun()
     second.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
     second.all("step 12")
@@ -179,7 +180,7 @@ def test_a_removed_state_directory_begins_anew(records):
     run = records.run()
     assert run.begin() == ["open supervised=1 same=1 resume=0 path=-"] * 2
     run.complete()
-    assert not begins(run.job.err)
+    assert begins(run.job.err) == ["attempt 1 begins at step 0"]
 
 
 def test_one_rank_saves_for_all(records):

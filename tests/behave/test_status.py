@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import time
 
@@ -106,3 +107,68 @@ def test_who_is_not_there_is_not_waited_for(world, ctl):  # noqa: F811
     assert [n["ranks_unknown_why"] for n in told["nodes"]] == [None, "it has no connection to node 0"]
     assert ctl("stop").returncode == 0
     job.jobs[0].finish()
+
+
+# --- the first lines of a start -------------------------------------------------------------------
+
+def first_lines(job):
+    return [line.split(" start: ", 1)[1] for line in job.err_lines if " start: " in line]
+
+
+def type_it(line, ctl):  # noqa: F811
+    """Types the command that the line names, and returns what pchctl knows of the job."""
+    words = shlex.split(line.rsplit(": pchctl ", 1)[1])
+    done = ctl(*words, "--json", everywhere=True)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return json.loads(done.stdout)
+
+
+def test_a_start_of_one_rank(training, ctl):  # noqa: F811
+    """A user sees which job this is, where it begins, how it saves, and what to type: nothing of each rank."""
+    job = training("--job", "run7", "--grace", "60s", train=1)
+    job.said("start: the only rank has attached")
+    job_line, saves, attached = first_lines(job.job)
+    assert job_line == "job run7, 1 node, 1 rank: attempt 1 begins at step 0"
+    assert re.fullmatch(r"on a notice every rank saves one step, within 60 s; status: pchctl --job run7 \S+ \S+ status", saves)
+    assert re.fullmatch(r"the only rank has attached after \S+ m?s", attached)
+    assert type_it(saves, ctl)["report"]["job"] == "run7"
+    job.clients[0].ask("done", "done.*")
+    job.result()
+
+
+def test_a_start_of_many_ranks_on_two_nodes(world, ctl):  # noqa: F811
+    logs = world.root / "logs"
+    job = Nodes(world, 2, ["--job", "run7", "-n", "8", "--checkpoint-dir", world.root, "--checkpoint-every", "10m", "--logs-dir",
+                           logs])
+    for rank in range(2):
+        job.jobs[rank] = job.launch(rank, *world.client("open\n", stays=True))
+    job.say(0, "start: all 16 ranks on 2 nodes have attached after ")
+    job_line, saves, _ = first_lines(job.jobs[0])
+    assert job_line == "job run7, 2 nodes, 16 ranks: attempt 1 begins at step 0"
+    assert re.fullmatch(
+        r"on a notice every rank saves one step, within \S+ s( \(a guess; --grace sets it\))?; without one, every 10 min; "
+        rf"output in {logs}; status on \S+: pchctl --job run7 --node 0 \S+ \S+ status", saves)
+    assert type_it(saves, ctl)["report"]["node_rank"] == 0
+    assert not first_lines(job.jobs[1]) and " is process " not in job.jobs[0].err + job.jobs[1].err
+    job.jobs[0].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+
+
+def test_a_start_without_a_directory(world, ctl):  # noqa: F811
+    """It says what a preemption will cost, and which flag prevents that."""
+    job = world.launch("--job", "run7", "--", *world.client("open\n", stays=True))
+    wait_until(lambda: "start: the only rank" in job.err, "the rank to attach")
+    job_line, saves, _ = first_lines(job)
+    assert job_line.startswith("job run7, 1 node") and job_line.endswith(": begins at step 0")
+    assert saves.startswith("no checkpoint.dir is set, so no save is recorded: after a preemption the next start begins at step 0; "
+                            "--checkpoint-dir DIRECTORY prevents that; status: pchctl ")
+    assert type_it(saves, ctl)["report"]["job"] == "run7"
+    job.send(signal.SIGTERM)
+    job.finish()
+
+
+def test_a_program_that_is_no_training_job(world):
+    """pchrun adds no line to what the program prints."""
+    job = world.launch("--", "sh", "-c", "echo said >&2")
+    assert job.finish() == 0
+    assert job.err == "said\n"

@@ -118,7 +118,7 @@ class Training:
         self.clients = [Client(self.folder, rank) for rank in range(first, first + n)]
         count = [] if start is LAUNCHER else ["-n", n]
         self.job = world.start(
-            *wrap, world.pchrun, "--checkpoint-dir", self.dir, "--report", self.report_path, *count,
+            *wrap, world.pchrun, "-v", "--checkpoint-dir", self.dir, "--report", self.report_path, *count,
             *options, "--", "sh", "-c", start, world.pchclient, self.folder, n, env=env)
 
     def path(self, step, rank):

@@ -214,7 +214,7 @@ def test_what_a_cuda_graph_replays_is_no_hang(trains, ctl):
         optimizer.step()
         wait_for("go")
         """, {**TORCH, "torch/cuda.py": cuda})
-    run.start("--instrument", n=None)
+    run.start("--instrument", "-v", n=None)
     run.said("counts its steps")
     wait_until(lambda: [rank["attached"] for rank in ctl.status()["ranks"]] == [False], "it has let go")
     assert run.complete("go") is None
@@ -267,7 +267,7 @@ def test_who_does_not_train_takes_no_part(trains, counting):
             with multiprocessing.get_context("fork").Pool(2) as pool:
                 assert pool.map(work, [1, 2]) == [1, 2]
             wait_for("go")
-        """).start("--instrument", n=None)
+        """).start("--instrument", "-v", n=None)
     counting(1, 1)
     assert run.job.err.count("attach: ") == 1, run.job.err
     assert run.complete("go") is None

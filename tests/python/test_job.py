@@ -321,7 +321,7 @@ def save_while(other):
 
 def start_to_wait(one, world):
     """Starts two ranks; returns the pid of the rank that waits for the other's save."""
-    one.start(n=2)
+    one.start("-v", n=2)
     world.events.wait("waits")
     pid = rank_pid(one, 0)
     wait_until(lambda: is_blocked(pid), "a rank that waits")
@@ -416,7 +416,7 @@ with pch.attach() as job:
                 wait_for("on")
             job.durable(job.finished, save(job.finished, "x"))
 """)
-    one.start(n=2, ready="begin")
+    one.start("-v", n=2, ready="begin")
     one.job.send(signal.SIGTERM)
     world.events.wait("asked", count=2)
     pid = rank_pid(one, 0)
@@ -449,7 +449,7 @@ if __name__ == "__main__":
                 raise SystemExit(5)
             say("fork", status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), finished=job.finished)
 """)
-    assert one.start().result() == (0, "completed", None)
+    assert one.start("-v").result() == (0, "completed", None)
     assert one.report["steps"]["last"] == 3
     assert [event["status"] for event in world.events.all("fork")] == [5] * 3
     assert [event["finished"] for event in world.events.all("fork")] == [0, 1, 2]
@@ -506,7 +506,7 @@ raise SystemExit(sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in
 def test_a_sigterm_to_a_rank_is_a_notice(program, world):
     """Python leaves SIGTERM at its default action, so that libpch's handler stands."""
     one = program(BEGIN + LOOPS["steps"])
-    one.start(n=2, ready="training")
+    one.start("-v", n=2, ready="training")
     os.kill(rank_pid(one, 1), signal.SIGTERM)
     one.agreed()
     assert one.result()[:2] == (PREEMPTED, "preempted")

@@ -211,6 +211,17 @@ void chief_reset(struct chief *chief, struct peer *peer)
     peer->interrupted_at = CLOCK_NEVER;
 }
 
+uint32_t chief_world(const struct chief *chief)
+{
+    uint32_t world = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        if (chief->peers[i].status.expected == PEERMSG_UNKNOWN)
+            return 0;
+        world += chief->peers[i].status.expected;
+    }
+    return world;
+}
+
 bool chief_is_over(const struct chief *chief)
 {
     return all_are(chief, FACT_OVER) && any_is(chief, FACT_ATTACHED);

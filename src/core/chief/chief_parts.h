@@ -41,6 +41,8 @@ void chief_note_uncommitted(struct chief *chief, uint64_t step);
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
 /* Forgets what this peer's previous supervisor, or its previous generation, reported. */
 void chief_reset(struct chief *chief, struct peer *peer);
+/* The ranks that all nodes expect by their configuration; 0: only their processes will tell. */
+uint32_t chief_world(const struct chief *chief);
 /* Every rank of the job is done, and what still runs of it only has to end. */
 bool chief_is_over(const struct chief *chief);
 /* The peer is neither lost nor gone for good. If it has no connection now and makes none, it will

@@ -97,6 +97,24 @@ static void check_world(struct chief *chief, struct roster *roster)
     see_holes(roster, world);
 }
 
+/* Once in a generation: a rank's process may be replaced at any time. */
+static void say_attached(struct chief *chief)
+{
+    char took[32], nodes[48] = "";
+    uint32_t world = chief_world(chief);
+    if (chief->gen.has_told_attached || world == 0)
+        return;
+    chief->gen.has_told_attached = true;
+    if (chief->params->nnodes > 1)
+        snprintf(nodes, sizeof nodes, " on %d nodes", chief->params->nnodes);
+    str_about(chief->out->now - chief->gen.began_at, took, sizeof took);
+    if (world == 1)
+        out_log(chief->out, LOG_INFO, "start", "the only rank has attached after %s", took);
+    else
+        out_log(chief->out, LOG_INFO, "start", "all %u ranks%s have attached after %s", world,
+                nodes, took);
+}
+
 bool chief_check_roster(struct chief *chief)
 {
     if (chief->order.roster || !all_are(chief, FACT_COMPLETE) || !all_are(chief, FACT_LISTED))
@@ -107,6 +125,7 @@ bool chief_check_roster(struct chief *chief)
         chief->order.roster = true;
         chief_begin_period(chief);
         chief->is_changed = true;
+        say_attached(chief);
         return true;
     }
     char why[224];

@@ -59,18 +59,6 @@ static void say_who_is_missing(struct chief *chief)
     reminder_next(&chief->join, chief->out->now);
 }
 
-/* The ranks that all nodes expect by their configuration; 0: only their processes will tell. */
-static uint32_t expected_world(const struct chief *chief)
-{
-    uint32_t world = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        if (chief->peers[i].status.expected == PEERMSG_UNKNOWN)
-            return 0;
-        world += chief->peers[i].status.expected;
-    }
-    return world;
-}
-
 /* How many ranks a node whose ranks train says that there are; 0: none trains. */
 static uint32_t trained_world(const struct chief *chief)
 {
@@ -108,7 +96,7 @@ bool chief_check_parts(struct chief *chief)
     if (!has_parts(chief))
         return true;
     read_first_step(chief);
-    uint32_t world = chief->order.start ? trained_world(chief) : expected_world(chief);
+    uint32_t world = chief->order.start ? trained_world(chief) : chief_world(chief);
     if (world == 0 || world >= (uint32_t)p->least_world)
         return true;
     snprintf(why, sizeof why,

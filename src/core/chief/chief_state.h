@@ -125,6 +125,7 @@ struct chief_generation {
     bool is_trained;
     int64_t parts_at; /* when the steps are read to know how many ranks train, see chief_start.c */
     bool has_told_unattached; /* the log has said that no process has attached */
+    bool has_told_attached;   /* the log has said that every rank has attached */
     int64_t done_at;          /* when every rank was done, and processes stayed; 0: not so */
     bool has_told_stay;       /* the log has named such a process */
     int64_t finished_at;      /* when all commands had ended with success; 0: not yet */

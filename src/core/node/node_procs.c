@@ -89,10 +89,10 @@ void node_on_proc_attached(struct node *node, const struct event *event)
     watchdog_heard(&node->watchdog, m);
     welcome(node, m);
     if (counts)
-        out_log(node->out, LOG_INFO, "attach",
+        out_log(node->out, LOG_DEBUG, "attach",
                 "process %d counts its steps, as rank %d; it saves nothing", m->pid, m->rank);
     else
-        out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
+        out_log(node->out, LOG_DEBUG, "attach", "rank %d of %d is process %d", m->rank,
                 node->gen.ranks.world_size, m->pid);
     node->is_dirty = true;
 }

@@ -91,7 +91,7 @@ def test_the_trainer(train, world):
 def test_a_trainer_that_cannot_take_part_is_counted(train, world):
     """The Trainer trains as if nothing had been tried."""
     code = TRAINER.replace('save_strategy="no"', 'save_strategy="no", save_total_limit=1')
-    one = train(code, "--instrument", n=1, folder="checkpoints", STEPS="8")
+    one = train(code, "--instrument", "-v", n=1, folder="checkpoints", STEPS="8")
     assert finish(one) == (0, "completed", None)
     assert re.search("pch: --instrument: Trainer.train is only counted from here on: ValueError: with save_total_limit=1",
                      one.job.err), one.job.err
