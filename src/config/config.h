@@ -101,6 +101,7 @@ struct config_notice {
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
     char *job;       /* if the user gave none: see discover_job_name() */
+    int restarts;    /* discover_restarts(); 0 below another pchrun, whose job that is */
     bool instrument; /* Python programs attach without a change */
     unsigned preset; /* a bit for each enum preset that is named */
     struct {

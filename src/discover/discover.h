@@ -74,6 +74,10 @@ struct job_name {
  * On another node, and at the next start, it may differ. `host`: this machine's name. Pure. */
 void discover_job_name(char **env, const char *folder, const char *host, struct job_name *ret);
 
+/* How often the scheduler has started this job again, as it counts; 0: never, or it does not count.
+ * Pure. */
+int discover_restarts(char **env);
+
 /* The socket of the outer pchrun, if this pchrun runs below another; else NULL. The variables may
  * then belong to the outer pchrun. If the socket is missing, the outer pchrun has ended, and this
  * batch script inherited its variables; or the outer one runs outside of this container. */

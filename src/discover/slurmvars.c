@@ -24,6 +24,9 @@
  * apart. */
 enum { PORTS_PER_STEP = 97 };
 
+/* No scheduler starts a job more often. */
+enum { RESTARTS_MAX = 1000000 };
+
 /* ---- lists of hosts ---- */
 
 /* No known site has more digits in a host number, or more brackets in a name. */
@@ -216,6 +219,15 @@ static void take_typed(struct discovery *ret)
     snprintf(ret->nnodes_why, sizeof ret->nnodes_why, PTY " is set, and a shell started this");
     ret->nnodes = 1;
     ret->node_rank = 0;
+}
+
+int discover_restarts(char **env)
+{
+    struct place place = {.env = env, .root = ""};
+    const char *text = vars_get(&place, "SLURM_RESTART_COUNT");
+    int64_t n;
+    bool counts = text && vars_get(&place, JOB);
+    return counts && str_to_i64(text, 0, RESTARTS_MAX, &n) ? (int)n : 0;
 }
 
 bool find_slurm(const struct place *place, struct discovery *ret, struct err *err)

@@ -130,6 +130,10 @@ bool params_fill(struct core_params *params, const struct config *config, struct
 void params_of_dir(struct core_params *params, const struct config *config, const char *state_dir)
 {
     params->has_record = state_dir;
+    if (!state_dir) { /* only the scheduler can have counted the starts */
+        params->attempt = (uint32_t)config->restarts + 1;
+        params->attempts_without_commit = config->restarts;
+    }
     if (state_dir && config->checkpoint.shared)
         snprintf(params->shared_dir, sizeof params->shared_dir, "%s directory, %.280s",
                  config->state_dir ? "state" : "checkpoint",

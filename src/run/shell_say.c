@@ -75,6 +75,11 @@ static void say_job(struct shell *shell)
     str_addf(text, sizeof text, ": ");
     if (shell->record.dir)
         add_attempt(&shell->record, text, sizeof text);
+    else if (shell->params.attempt > 1)
+        str_addf(text, sizeof text,
+                 "start %" PRIu32 " without checkpoint.dir: no progress is kept from one start to "
+                 "the next",
+                 shell->params.attempt);
     else
         str_addf(text, sizeof text, "begins at step 0");
     log_notice("start", "job %s%s", shell->params.job, text);

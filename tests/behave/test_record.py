@@ -20,13 +20,14 @@ IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
 class Run:
     """One start of the job: pchrun over `count` pchclients, which the test leads."""
 
-    def __init__(self, world, count, options, before):
+    def __init__(self, world, count, options, before, env):
         self.folder = world.root / f"run{len(world.jobs)}"
         self.folder.mkdir()
         self.clients = [Client(self.folder, rank) for rank in range(count)]
         script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1/path.$PCH_LOCAL_RANK"\n'
                   'exec "$0" <"$1/in.$PCH_LOCAL_RANK" >"$1/out.$PCH_LOCAL_RANK"')
-        self.job = world.launch("-n", count, *options, "--", "sh", "-c", script, world.pchclient, self.folder)
+        self.job = world.launch("-n", count, *options, "--", "sh", "-c", script, world.pchclient, self.folder,
+                                env=env)
 
     def all(self, *lines):
         """Gives each rank its command (or one command to all), and returns all answers."""
@@ -65,9 +66,9 @@ class Records:
         self.state = self.dir / ".pchrun"
         self.runs = []
 
-    def run(self, *options, count=2, before=":", has_dir=True):
+    def run(self, *options, count=2, before=":", has_dir=True, env=None):
         place = ["--checkpoint-dir", self.dir] if has_dir else []
-        self.runs.append(Run(self.world, count, [*place, *options], before))
+        self.runs.append(Run(self.world, count, [*place, *options], before, env))
         return self.runs[-1]
 
     def begun(self, *options, **more):
@@ -841,10 +842,33 @@ def test_a_directory_that_gets_in_the_way(records, name):
     (records.state / name).rmdir()
 
 
-def save_at_notice(run):
+@pytest.mark.parametrize("restarts, has_dir, code", [("0", False, 42), ("1", False, 42), ("2", False, 43), ("2", True, 42)])
+def test_without_a_directory_the_scheduler_counts_the_starts(records, restarts, has_dir, code):
+    """Each start begins at step 0 and is preempted: without a limit this would go on for ever. Slurm counts the starts."""
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": restarts}
+    run = records.begun("--grace", "20s", count=1, has_dir=has_dir, env=slurm)
+    save_at_notice(run)
+    assert run.job.finish() == code
+    start = f": start {int(restarts) + 1} without checkpoint.dir: no progress is kept"
+    assert run.job.err.count(start) == (not has_dir and restarts != "0")
+    assert ("3 starts of this job, the last at the first step again" in run.job.err_lines[-1]) == (code == 43)
+
+
+@pytest.mark.parametrize("step, code", [(5, 43), (5000, 42)])
+def test_a_program_that_resumes_by_itself_is_not_ended(records, step, code):
+    """It needs no record, and its first step shows that. A start at step 5 has begun anew."""
+    run = records.run("--grace", "20s", count=1, has_dir=False,
+                      env={"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "2"})
+    run.all("open")
+    run.all(f"step {step}")
+    save_at_notice(run, step + 1)
+    assert run.job.finish() == code
+
+
+def save_at_notice(run, first=2):
     """Trains into the notice's round, and saves there."""
     os.kill(run.job.pid, signal.SIGTERM)
-    for step in range(2, 1000):
+    for step in range(first, first + 1000):
         (heard,) = run.all(f"step {step}")
         if heard.endswith("save"):
             (heard,) = run.all(f"saved {step} at:///ckpt/{step}")

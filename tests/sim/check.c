@@ -546,6 +546,10 @@ void check_exit(struct world *w, int node)
     case OUTCOME_FAILED:
         check_gave_up(w, node);
         break;
+    case OUTCOME_NO_PROGRESS:
+        if (w->s.first_step || !w->s.attaches || first_stepped_at(w) == CLOCK_NEVER)
+            fail(w, "node %d ends a job of which no rank was seen to begin anew", node);
+        break;
     case OUTCOME_STOPPED:
         if (!w->was_stopped)
             fail(w, "node %d says that it was stopped by hand, and it was not", node);

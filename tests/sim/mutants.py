@@ -199,6 +199,7 @@ MUTANTS = [
      "((fault->is_told || fault->was_dead) && at < node->gen.stopped_at)", "false"),
     ("one-pause-makes-all-steps-slow", "chief/chief_pace.c", "note_pace",
      "slowness_median(count_paces, peer)", "peer->paces[(peer->npaces - 1) % CHIEF_PACES]"),
+    ("starts-count-unseen", "chief/chief_order.c", "has_lost_all", "&& chief->begins_anew", ""),
     ("pace-with-the-saves", "chief/chief_plan.c", "chief_note_saved", "chief_pace_again(chief, &chief->peers[i])", "(void)0"),
     ("short-times-of-training-are-no-pace", "chief/chief_pace.c", "note_pace", "peer->trained_ns +=", "peer->trained_ns ="),
     ("paces-of-different-times", "chief/chief_pace.c", "time_of_a_step_now", "now < takes ||", ""),

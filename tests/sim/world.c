@@ -578,6 +578,16 @@ static void timer(struct world *w, const struct happening *h)
     world_event(w, h->node, (struct event){.type = EV_TIMER});
 }
 
+/* The scheduler has started the job twice before, and no record exists. The rules for a whole job
+ * do not know the end that follows from that. */
+static void fill_starts(const struct schedule *s, struct core_params *p)
+{
+    bool has_rule = s->stands || s->repeats || s->is_stalled || s->is_slowed || s->is_far ||
+                    s->uses || s->is_lone || s->is_long_saved;
+    p->attempts_without_commit = s->seed % 32 == 24 ? 2 : 0;
+    p->no_progress_limit = p->attempts_without_commit && !has_rule ? 3 : 0;
+}
+
 static void fill_params(const struct schedule *s, int node, struct core_params *p)
 {
     memset(p, 0, sizeof *p);
@@ -605,6 +615,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->known_least_ns = s->every_ns; /* more rounds would have no room in save_of_tag */
     p->known_most_ns = 2 * s->every_most;
     p->failures = s->failures;
+    fill_starts(s, p);
     p->ran_ns = s->seed % 2 ? (int64_t)(s->seed % 1000) * s->every_most : 0;
     if (s->seed % 8 == 5)
         str_copy(p->shared_dir, sizeof p->shared_dir, "directory");

@@ -237,6 +237,9 @@ Test(core_every, earlier_attempts_count)
     expect_about(every(w), interval_best(40 * S, 12 * HOUR, 0, DAY));
     p.attempts_without_commit = 4;
     w = begin_ranks(&p);
+    expect_about(every(w), interval_best(40 * S, 12 * HOUR, 0, DAY)); /* the scheduler's count */
+    p.has_record = true;
+    w = begin_ranks(&p);
     expect_about(every(w), interval_best(40 * S, 36 * HOUR / 7, 0, DAY));
     await_save(w);
     save(w, 1, 40 * S);

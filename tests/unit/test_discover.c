@@ -375,6 +375,27 @@ Test(discover, what_a_job_without_a_name_is_called)
     cr_expect(strlen(job.name) == 62 && str_is_utf8(job.name), "%s", job.name);
 }
 
+/* --- how often the scheduler has started the job again --- */
+
+Test(discover, how_often_the_job_was_started_again)
+{
+    static const struct {
+        const char *env;
+        int restarts;
+    } rows[] = {
+        {"HOME=/root", 0},
+        {"SLURM_JOB_ID=9", 0}, /* Slurm sets no count at the first start */
+        {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=0", 0},
+        {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=2", 2},
+        {"SLURM_RESTART_COUNT=2", 0},
+        {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=-2", 0},
+        {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=99999999999", 0},
+        {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=two", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        cr_expect_eq(discover_restarts(cut(rows[i].env)), rows[i].restarts, "%s", rows[i].env);
+}
+
 /* --- the pod's own name --- */
 
 Test(discover, where_pod_0_is, .init = folder_make, .fini = folder_remove)

@@ -91,6 +91,30 @@ Test(params, the_numbers_of_a_record_are_bounded)
     cr_expect_leq(params.end_ns, 24 * 3600 * NS_PER_S);
 }
 
+/* The record counts the attempts. Without one, only the scheduler does, if it starts this pchrun.
+ */
+Test(params, who_counts_the_attempts)
+{
+    static const struct {
+        const char *env, *dir;
+        uint32_t attempt;
+        int before;
+    } rows[] = {{"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=2", "/c/.pchrun", 7, 1},
+                {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=2", NULL, 3, 2},
+                {"SLURM_JOB_ID=9 SLURM_RESTART_COUNT=2 PCH_SOCKET=/s", NULL, 1, 0},
+                {"SLURM_JOB_ID=9", NULL, 1, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct core_params params = {0};
+        struct history history = {.attempt = rows[i].dir ? 7 : 1,
+                                  .attempts_without_commit = rows[i].dir != NULL};
+        load_l_ok("true", rows[i].env);
+        params_of_history(&params, &history);
+        params_of_dir(&params, &l.config, rows[i].dir);
+        cr_expect_eq(params.attempt, rows[i].attempt, "%zu", i);
+        cr_expect_eq(params.attempts_without_commit, rows[i].before, "%zu", i);
+    }
+}
+
 static void assert_report_path(const char *args, const char *expected)
 {
     struct err err;

@@ -363,7 +363,7 @@ void chief_decide(struct chief *chief)
 {
     chief_look_for_losses(chief);
     chief_gather_notices(chief);
-    chief->has_stepped = chief->has_stepped || any_is(chief, FACT_STEPPED);
+    chief_note_beginning(chief);
     chief_note_start(chief);
     chief->gen.is_trained = chief->gen.is_trained || has_trained(chief);
     if (chief->order.end == END_NONE && !chief->order.start)
@@ -411,7 +411,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
         {JOINING | RUNNING, chief_fault_counts_at(chief)},
         {RUNNING, chief_unattached_at(chief)},
-        {RUNNING, chief_parts_at(chief)},
+        {RUNNING, chief_first_read_at(chief)},
         {RUNNING, chief_abort_at(chief)},
         {RUNNING, chief_ask_at(chief)},
         {RUNNING, chief_final_at(chief)},

@@ -117,26 +117,57 @@ bool chief_brings_nothing(const struct chief *chief)
                                            p->save_mode == SAVE_ATTACH && p->resume_step > 0);
 }
 
+bool chief_counts_starts(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    return !p->has_record && p->resume_step == 0 && p->attempts_without_commit > 0 &&
+           p->save_mode == SAVE_ATTACH;
+}
+
+/* The job begins anew, so no start before has kept anything. Saves that no record names are no
+ * progress: no later start finds them. */
+static bool has_lost_all(const struct chief *chief)
+{
+    return chief_counts_starts(chief) && chief->begins_anew;
+}
+
+/* Earlier attempts in a row that count as this one does. */
+static int attempts_before(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    if (chief_is_uncounted(chief))
+        return p->attempts_without_step;
+    return p->has_record || has_lost_all(chief) ? p->attempts_without_commit : 0;
+}
+
+static const char *say_no_progress(const struct chief *chief)
+{
+    if (chief_is_uncounted(chief))
+        return "attempts in a row were preempted before the first step (is a notice never over, or "
+               "the start longer than the time limit?)";
+    if (has_lost_all(chief))
+        return "starts of this job, the last at the first step again: no record exists, and "
+               "--checkpoint-dir DIR keeps the progress (if the program resumes by itself, set "
+               "exit.no_progress_after to 0)";
+    return "attempts in a row ended without a new commit";
+}
+
 /* Too many attempts without progress: replaces the outcome and the text of the end. `why`: that
  * text alone. */
 static void call_no_progress(struct chief *chief, const char *why)
 {
     const struct core_params *p = chief->params;
-    bool has_no_step = chief_is_uncounted(chief);
-    int limit = p->no_progress_limit;
-    int attempts = 1 + (has_no_step ? p->attempts_without_step : p->attempts_without_commit);
-    if (limit <= 0 || chief->has_committed || !chief_brings_nothing(chief))
+    int limit = p->no_progress_limit, attempts = 1 + attempts_before(chief);
+    bool has_progressed = chief->has_committed && !has_lost_all(chief);
+    if (limit <= 0 || has_progressed || !chief_brings_nothing(chief))
         return;
-    if (attempts < (has_no_step && limit < WITHOUT_STEP_MAX ? WITHOUT_STEP_MAX : limit))
+    if (attempts <
+        (chief_is_uncounted(chief) && limit < WITHOUT_STEP_MAX ? WITHOUT_STEP_MAX : limit))
         return;
+    char text[sizeof chief->order.why + 320];
+    snprintf(text, sizeof text, "%d %s; the last: %s", attempts, say_no_progress(chief), why);
     chief->order.outcome = OUTCOME_NO_PROGRESS;
     chief->order.exit_code = verdict_code(&p->exit, OUTCOME_NO_PROGRESS, 0);
-    char text[sizeof chief->order.why + 160];
-    snprintf(text, sizeof text, "%d attempts in a row %s; the last: %s", attempts,
-             has_no_step ? "were preempted before the first step (is a notice never over, or the "
-                           "start longer than the time limit?)"
-                         : "ended without a new commit",
-             why);
     str_fit(chief->order.why, sizeof chief->order.why, text);
 }
 

@@ -105,6 +105,9 @@ struct chief_end {
 };
 /* The job goes on, though a user has asked for a save and the end. order.why says why. */
 void chief_give_up_stops(struct chief *chief);
+/* Without a record only the scheduler counts the starts, and it does not know whether the program
+ * keeps its progress by itself. Such a program does not begin at its first step again. */
+bool chief_counts_starts(const struct chief *chief);
 /* The end says nothing about the job's progress: this attempt does not count against the limit. */
 bool chief_is_uncounted(const struct chief *chief);
 /* The job ends without the save that it should have made. */
@@ -294,10 +297,13 @@ void chief_decide_start(struct chief *chief);
 /* False: the job has too few ranks for all parts of the save that it resumes from, and has been
  * ended. Processes that train no step do not count. */
 bool chief_check_parts(struct chief *chief);
-/* The steps are read again for it at this time. CLOCK_NEVER: they need not be. */
-int64_t chief_parts_at(const struct chief *chief);
+/* The steps are read again at this time, until a rank has finished its first one. CLOCK_NEVER: they
+ * need not be. */
+int64_t chief_first_read_at(const struct chief *chief);
 /* A node that has not joined by this time ends the job. */
 int64_t chief_join_until(const struct chief *chief);
+/* Notes whether a rank has finished a step, and whether the training then began at its start. */
+void chief_note_beginning(struct chief *chief);
 /* Once in a generation the log says that no process has attached. CLOCK_NEVER: a process has
  * attached, no process must, or the log has said it. */
 int64_t chief_unattached_at(const struct chief *chief);

@@ -48,7 +48,7 @@ static bool is_known(const struct chief *chief)
 static int64_t time_between_failures(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    int64_t fruitless = chief->has_committed ? 0 : p->attempts_without_commit;
+    int64_t fruitless = chief->has_committed || !p->has_record ? 0 : p->attempts_without_commit;
     int64_t failures = p->failures + chief->failures + fruitless, ran = chief_has_run(chief);
     return is_known(chief) ? ran / failures
                            : (ran + ASSUMED_PERIODS * p->every_most_ns) / (1 + failures);

@@ -12,11 +12,14 @@
 /* Room for the names of about four missing nodes. */
 enum { MISSING_SIZE = 160 };
 /* How often the steps are read until a rank has finished its first one. */
-#define PARTS_GAP_NS (NS_PER_S / 2)
+#define FIRST_GAP_NS (NS_PER_S / 2)
 /* A process that attaches has most often done so by then. */
 #define ATTACH_NS (60 * NS_PER_S)
 /* A shorter run that completed has nothing worth a save. */
 #define WORTH_NS (5 * NS_PER_S)
+
+/* Steps that a program reports only if it begins anew. Quick ones are over before they are read. */
+enum { FIRST_STEPS = 100 };
 
 int64_t chief_join_until(const struct chief *chief)
 {
@@ -76,16 +79,17 @@ static bool has_parts(const struct chief *chief)
 /* Steps are seldom read while nothing happens. */
 static void read_first_step(struct chief *chief)
 {
-    if (chief->out->now < chief_parts_at(chief))
+    if (chief->out->now < chief_first_read_at(chief))
         return;
-    chief->gen.parts_at = chief->out->now + PARTS_GAP_NS;
+    chief->gen.first_read_at = chief->out->now + FIRST_GAP_NS;
     out_simple(chief->out, ACT_READ_STEPS);
 }
 
-int64_t chief_parts_at(const struct chief *chief)
+int64_t chief_first_read_at(const struct chief *chief)
 {
-    bool is_awaited = has_parts(chief) && chief->order.roster && !any_is(chief, FACT_STEPPED);
-    return is_awaited ? chief->gen.parts_at : CLOCK_NEVER;
+    bool is_wanted = has_parts(chief) || chief_counts_starts(chief);
+    bool is_awaited = is_wanted && chief->order.roster && !any_is(chief, FACT_STEPPED);
+    return is_awaited ? chief->gen.first_read_at : CLOCK_NEVER;
 }
 
 /* Without a part that another rank saved, the training would go on from a broken state. */
@@ -93,9 +97,9 @@ bool chief_check_parts(struct chief *chief)
 {
     const struct core_params *p = chief->params;
     char why[PEERMSG_WHY_SIZE];
+    read_first_step(chief);
     if (!has_parts(chief))
         return true;
-    read_first_step(chief);
     uint32_t world = chief->order.start ? trained_world(chief) : chief_world(chief);
     if (world == 0 || world >= (uint32_t)p->least_world)
         return true;
@@ -176,6 +180,19 @@ void chief_decide_start(struct chief *chief)
         end_unjoined(chief);
     } else if (chief->out->now >= chief->join.at) {
         say_who_is_missing(chief);
+    }
+}
+
+/* A program that resumes by itself shows it: its ranks attach at a later step than 0, or the first
+ * step that they report is high. */
+void chief_note_beginning(struct chief *chief)
+{
+    bool is_early = chief->highest > 0 && chief->highest <= FIRST_STEPS;
+    if (any_is(chief, FACT_STEPPED)) {
+        chief->has_stepped = true;
+        chief->begins_anew = chief->begins_anew || (is_early && !chief->has_resumed);
+    } else if (!chief->has_stepped && chief->highest > 0) {
+        chief->has_resumed = true;
     }
 }
 

@@ -123,7 +123,7 @@ struct chief_generation {
     /* All commands have ended with success, before any notice or with every rank done: no notice
      * matters any more. */
     bool is_trained;
-    int64_t parts_at; /* when the steps are read to know how many ranks train, see chief_start.c */
+    int64_t first_read_at;    /* when the steps are read again, until there is a first one */
     bool has_told_unattached; /* the log has said that no process has attached */
     bool has_told_attached;   /* the log has said that every rank has attached */
     int64_t done_at;          /* when every rank was done, and processes stayed; 0: not so */
@@ -231,6 +231,8 @@ struct chief {
     uint64_t writing_step;
     bool has_committed;     /* in this attempt */
     bool has_stepped;       /* a rank has finished a step in this attempt */
+    bool has_resumed;       /* the ranks attached at a later step than 0 */
+    bool begins_anew;       /* no rank resumes: one of the first steps was reported */
     struct restart restart; /* the restarts that remain */
     int64_t tell_until;     /* until when node 0 tells nodes that join late of the end; 0: not so */
 };

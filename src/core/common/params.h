@@ -102,7 +102,8 @@ struct core_params {
 
     struct exit_codes exit;
     int no_progress_limit;         /* attempts in a row without a new commit, 0: no limit */
-    int attempts_without_commit;   /* earlier attempts in a row without a commit */
+    int attempts_without_commit;   /* earlier attempts in a row without a commit; without a record,
+                                    * all earlier attempts that the scheduler has counted */
     int attempts_without_step;     /* earlier attempts that were preempted before a step */
     struct restart_policy restart; /* equal on every node; the chief acts upon it */
 };

@@ -415,10 +415,10 @@ void node_on_steps(struct node *node, const struct event *event)
     bool had_to_vote = round_wants_steps(&gen->round);
     round_steps_read(&gen->round, ok ? NULL : &err);
     bool ends = gen->end_wants_steps, has_heartbeat = uplink_steps_read(&node->uplink);
-    bool shows_parts =
-        node->params->least_world > 0; /* chief_check_parts() awaits the first step */
+    const struct core_params *p = node->params; /* for chief_first_read_at(): */
+    bool shows_first = p->least_world > 0 || (!p->has_record && p->attempts_without_commit > 0);
     if (had_to_vote || has_heartbeat || gen->notice_wants_steps || gen->fault_wants_steps || ends ||
-        shows_parts || slowness_is_known(&gen->ranks))
+        shows_first || slowness_is_known(&gen->ranks))
         node->is_dirty = true;
     gen->fault_wants_steps = gen->end_wants_steps = gen->notice_wants_steps = false;
     if (ends)
