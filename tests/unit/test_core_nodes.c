@@ -662,3 +662,28 @@ Test(core_nodes, ranks_in_step_are_not_behind)
                   (long long)((now - at) / MS));
     lose_letters();
 }
+
+/* Node 1 is paused when it should vote, so the rank of node 0 stands at the gate. That is no slow
+ * step, also before node 0 knows the pace. */
+Test(core_nodes, a_wait_for_a_vote_is_no_step)
+{
+    begin_in_step();
+    for (int i = 0; i < 2; i++)
+        train_in_step();
+    terminated(&walks[0]);
+    deliver();
+    steps[0]++;
+    for (int64_t until = now + 9 * S; now < until;) {
+        walks[0].acts[0] = '\0';
+        wake(&walks[0]);
+        if (strstr(walks[0].acts, "read"))
+            steps_are_read(&walks[0]);
+    }
+    deliver();
+    steps_are_read(&walks[1]);
+    deliver();
+    agree();
+    assert_said(&walks[0], "every rank saves step ");
+    assert_not_said(&walks[0], "then leaves");
+    lose_letters();
+}

@@ -59,6 +59,15 @@ static void note_pace(const struct chief *chief, struct peer *peer, uint64_t bef
     peer->moved_at = chief->out->now;
 }
 
+/* How long the ranks have trained in their present step, as far as is known. While a node is slow
+ * to vote, they stand at the gate, or wait for ranks there. */
+static int64_t in_this_step(const struct chief *chief, const struct peer *peer)
+{
+    bool is_held = chief->order.phase == PHASE_PROPOSED;
+    int64_t until = is_held ? clock_min(peer->read_at, chief->gen.proposed_at) : peer->read_at;
+    return peer->is_paced && until > peer->moved_at ? until - peer->moved_at : 0;
+}
+
 /* The median of the last paces: a rank that pauses once makes two of them slow. Before two paces
  * are known, a step is assumed to take as long as the present step has taken so far. */
 static double time_of_a_step(const struct chief *chief, const struct peer *peer)
@@ -66,7 +75,7 @@ static double time_of_a_step(const struct chief *chief, const struct peer *peer)
     double known = (double)peer->step_ns;
     if (peer->npaces > 1)
         return known;
-    double since = peer->is_paced ? (double)(peer->read_at - peer->moved_at) : 0;
+    double since = (double)in_this_step(chief, peer);
     double late = since / (double)chief->gen.stride.period;
     return known > 0 && known < late ? known : late;
 }
