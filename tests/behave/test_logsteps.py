@@ -99,6 +99,21 @@ def test_one_node_prints_for_all(world, nodes):
                      two.jobs[0].err_lines[-1])
 
 
+def test_the_node_that_prints_for_all_ends_first(world, nodes):
+    """The other node printed no step within the limit of the start, and only has to end. That is no hang."""
+    two = nodes(2, *STEPS, "--watchdog-start", "1s", *SOON, "--logs-dir", world.root / "logs")
+    ended = world.root / "ended"
+    two.launch_all("sh", "-c", f"""
+        if [ $PCH_NODE_RANK = 1 ]; then
+            for i in 1 2 3 4 5 6; do echo step $i; sleep 0.3; done
+            exec touch {ended}
+        fi
+        until [ -e {ended} ]; do sleep 0.1; done
+        sleep 1""")
+    assert two.finish() == 0
+    assert "watchdog" not in two.jobs[0].err
+
+
 # --- status and output ---------------------------------------------------------------------------
 
 

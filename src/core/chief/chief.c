@@ -123,6 +123,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief_note_steps(chief, peer, highest);
     chief_note_highest(chief, highest, s->highest);
     chief_note_slow(chief, peer, &own);
+    chief_note_lines(chief, peer);
     take_notice(chief, peer, s);
     peer->interrupted_at =
         s->interrupted_by ? clock_min(peer->interrupted_at, chief->out->now) : CLOCK_NEVER;

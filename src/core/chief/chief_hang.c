@@ -46,6 +46,12 @@ static bool may_be_behind(const struct chief *chief, const struct peer *peer)
     return chief->gen.hang.gave_up ? has_one : is_stuck(peer);
 }
 
+/* The commands of the node have printed no step (watchdog.log). A limit is for all output. */
+static bool has_no_line(const struct peer *peer)
+{
+    return peer->status.watch.motion == MOTION_SILENT && peer->status.watch.limit_ns == 0;
+}
+
 /* Only if at least one node may be behind. */
 static const struct peer *furthest_behind(const struct chief *chief)
 {
@@ -107,8 +113,7 @@ static void tell(const struct chief *chief, char *text, size_t size)
     str_duration(ago / unit * unit, since, sizeof since);
     if (s->motion == MOTION_SILENT) {
         snprintf(text, size, "node %d (%.40s): its commands have printed no%s for %s", node,
-                 last->at.host,
-                 chief->params->watchdog.reads_steps ? " step (watchdog.log)" : "thing", since);
+                 last->at.host, has_no_line(last) ? " step (watchdog.log)" : "thing", since);
         return;
     }
     if (s->absent) {
@@ -267,10 +272,28 @@ static int64_t concludes_at(const struct chief *chief)
     return chief->gen.hang.is_one ? 0 : patience;
 }
 
+/* One rank often prints the steps of all. When its node has ended, the others may still have to
+ * end. */
+static bool any_stands(const struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer_is(peer, FACT_STANDS) && !(chief->gen.hang.has_lines && has_no_line(peer)))
+            return true;
+    }
+    return false;
+}
+
+void chief_note_lines(struct chief *chief, const struct peer *peer)
+{
+    if (chief->params->watchdog.reads_steps && peer->status.watch.behind_rank >= 0)
+        chief->gen.hang.has_lines = true;
+}
+
 /* Near a notice there is no hang: the notice's own deadline ends the job as preempted. */
 static bool hangs(struct chief *chief)
 {
-    bool stands = !any_is(chief, FACT_MOVES) && any_is(chief, FACT_STANDS);
+    bool stands = !any_is(chief, FACT_MOVES) && any_is(chief, FACT_STANDS) && any_stands(chief);
     if (!stands || chief_notice_is_near(chief)) {
         chief->gen.hang.look_at = CLOCK_NEVER;
         return false;

@@ -250,6 +250,8 @@ int64_t chief_restart_due_at(const struct chief *chief);
 /* When no rank of the job makes progress, all nodes examine their processes. If still no rank has
  * moved after that, the job ends. */
 void chief_decide_hang(struct chief *chief);
+/* Notes from a status whether a command of the job has printed a step. */
+void chief_note_lines(struct chief *chief, const struct peer *peer);
 /* When the hang, or the end of the examination, is due; CLOCK_NEVER: a rank moves. */
 int64_t chief_hang_due_at(const struct chief *chief);
 /* A rank has given up its wait for other ranks, and has failed. The nodes examine their processes

@@ -146,6 +146,7 @@ struct chief_generation {
     } period;              /* until the next save without a notice */
     struct {
         int64_t look_at;      /* no rank moves; a hang is declared at this time at the earliest */
+        bool has_lines;       /* a command has printed a step (watchdog.log) */
         bool is_examined;     /* the nodes examine their processes */
         bool is_told;         /* this hang was reported */
         int64_t until;        /* the end of the wait for the examination */
