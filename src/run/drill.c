@@ -209,13 +209,23 @@ static void say_rounds(const struct drill *drill)
     }
 }
 
-/* One save as measured here, the end of the job, and a margin for stopping. */
+static int64_t slowest_save(const struct drill *drill)
+{
+    int64_t slowest = 0;
+    for (const struct drill_round *r = drill->rounds; r < drill->rounds + drill->nrounds; r++)
+        if (r->committed_at && r->committed_at - r->decided_at > slowest)
+            slowest = r->committed_at - r->decided_at;
+    return slowest;
+}
+
+/* One save as measured here, in the worst phase that was seen; the end of the job; and a margin for
+ * stopping. */
 static int64_t least_grace(const struct drill *drill, int64_t now)
 {
     const struct drill_round *first = &drill->rounds[0], *last = &drill->rounds[drill->nrounds - 1];
     int64_t save = first->committed_at - drill->notice_at;
-    int64_t again = last->committed_at - last->decided_at;
-    int64_t needs = (save > again ? save : again) + now - last->committed_at;
+    int64_t late = drill_phases_longest(&drill->phases) + slowest_save(drill);
+    int64_t needs = (save > late ? save : late) + now - last->committed_at;
     return needs + needs / 2 + NS_PER_S;
 }
 
@@ -284,15 +294,6 @@ static void say_use(const struct drill *drill)
     log_notice("drill", "%11s of the %s that the notice left, the job trained for %s", "",
                str_about(drill->config->drill_ns, grace, sizeof grace),
                str_about(used, trained, sizeof trained));
-}
-
-static int64_t slowest_save(const struct drill *drill)
-{
-    int64_t slowest = 0;
-    for (const struct drill_round *r = drill->rounds; r < drill->rounds + drill->nrounds; r++)
-        if (r->committed_at && r->committed_at - r->decided_at > slowest)
-            slowest = r->committed_at - r->decided_at;
-    return slowest;
 }
 
 static void say_phases(const struct drill *drill)

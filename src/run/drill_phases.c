@@ -61,6 +61,15 @@ void drill_phases_end(struct drill_phases *phases, int64_t now)
     phases->is_over = true;
 }
 
+int64_t drill_phases_longest(const struct drill_phases *phases)
+{
+    int64_t longest = 0;
+    for (int i = 0; i < PAGE_PHASES; i++)
+        if (phases->longest[i].ns > longest)
+            longest = phases->longest[i].ns;
+    return longest;
+}
+
 /* --- the lines --- */
 
 static const struct {

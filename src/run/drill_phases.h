@@ -47,6 +47,8 @@ void drill_phases_look(struct drill_phases *phases, const struct drill_rank *ran
                        int64_t now);
 /* The job ends: each stretch that is not over counts up to now, and later looks do not count. */
 void drill_phases_end(struct drill_phases *phases, int64_t now);
+/* The longest stretch of all phases that were seen; 0: none was. */
+int64_t drill_phases_longest(const struct drill_phases *phases);
 
 /* The save, as the drill measured it. */
 struct drill_saving {

@@ -145,7 +145,7 @@ ADVICE = r"; shorten it, or leave it when pch_notice \(in Python: job\.notice\) 
 @pytest.mark.parametrize("grace", [3, 60])
 def test_the_phases_of_a_drill(world, grace):
     """The program is slow to attach and to finish its first step. Its evaluation before the notice takes longer than 3 s,
-    though the save is in time."""
+    though the save is in time. A grace is enough only if a notice at the start of that evaluation leaves time to save."""
     client = world.client(f"pause 1000\nopen\npause 1500\ntrain 0 2 20\nphase 2\npause 4000\n"
                           f"train 2 100000 20 {world.root} 100\n")
     job = world.start(world.pchrun, "--drill", f"{grace}s", "--checkpoint-dir", world.root / "run", "--", *client, code=0)
@@ -160,6 +160,8 @@ def test_the_phases_of_a_drill(world, grace):
         took, needs = seconds_in(r"evaluation: up to ([\d.]+) s; a notice at its start needs ([\d.]+) s with the save, and has 3 s"
                                  + ADVICE, others[0])
         assert took >= 3.9 and needs >= took + 0.1
+    enough, = seconds_in(r"the save fits into .*; a grace of ([\d.]+) s is enough to save once and to end", said(job)[-2])
+    assert enough >= 1.5 * took + 1
     assert not [line for line in said(job) if "not seen" in line]
 
 

@@ -236,7 +236,9 @@ Test(drill_phases, a_rank_that_ends)
     look(34, 1, 3, PAGE_TRAIN);
     drill_phases_end(&phases, at(90));
     cr_expect_eq(phases.longest[PAGE_EVAL].ns, 0);
+    cr_expect_eq(drill_phases_longest(&phases), at(90) - at(34));
     begin();
+    cr_expect_eq(drill_phases_longest(&phases), 0);
     start_training();
     look(33, 0, 2, PAGE_EVAL);
     drill_phases_look(&phases,
