@@ -124,6 +124,18 @@ bool str_is_of(const char *s, const char *set)
     return *s && !s[strspn(s, set)];
 }
 
+bool str_add_word(char *dst, size_t size, const char *word)
+{
+    if (str_is_of(word, STR_LETTERS STR_DIGITS "-_=./:,+@"))
+        return str_addf(dst, size, "%s", word);
+    bool ok = str_addf(dst, size, "'");
+    for (size_t len; *word; word += len) {
+        len = *word == '\'' ? 1 : strcspn(word, "'");
+        ok = str_addf(dst, size, "%s%.*s", *word == '\'' ? "'\\'" : "", (int)len, word) && ok;
+    }
+    return str_addf(dst, size, "'") && ok;
+}
+
 char *str_printable(char *s)
 {
     for (unsigned char *p = (unsigned char *)s; *p; p++)

@@ -24,6 +24,9 @@ bool str_copy(char *dst, size_t size, const char *src);
 void str_fit(char *dst, size_t size, const char *src);
 /* Appends; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Appends a word of a command that a person may type into a shell: in quotes if it needs them.
+ * Returns false if it was cut. */
+bool str_add_word(char *dst, size_t size, const char *word);
 /* How many of the first `max` bytes of a text to keep, so that no UTF-8 character is split. */
 size_t str_fitting(const char *text, size_t max);
 /* A part of a template, such as "{rank}", and what replaces it. */

@@ -125,9 +125,13 @@ static void add_places(struct shell *shell, char *text, size_t size)
     bool is_usual = is_usual_base(base), is_alone = shell->params.nnodes == 1;
     if (shell->config->logs.dir)
         str_addf(text, size, "; output in %s", shell->config->logs.dir);
-    str_addf(text, size, "; status%s%s: pchctl --job %s%s%s%s status", is_alone ? "" : " on ",
-             is_alone ? "" : shell->params.host, shell->params.job, is_alone ? "" : " --node 0",
-             is_usual ? "" : " --run-dir ", is_usual ? "" : base);
+    str_addf(text, size, "; status%s%s: pchctl --job ", is_alone ? "" : " on ",
+             is_alone ? "" : shell->params.host);
+    str_add_word(text, size, shell->params.job);
+    str_addf(text, size, "%s%s", is_alone ? "" : " --node 0", is_usual ? "" : " --run-dir ");
+    if (!is_usual)
+        str_add_word(text, size, base);
+    str_addf(text, size, " status");
 }
 
 static void say_saves(struct shell *shell)

@@ -8,6 +8,8 @@ import shlex
 import signal
 import time
 
+import pytest
+
 from harness import PREEMPTED, SLACK, wait_until
 from nodes import Nodes, start_training
 from pchctl import ctl  # noqa: F401
@@ -123,15 +125,17 @@ def type_it(line, ctl):  # noqa: F811
     return json.loads(done.stdout)
 
 
-def test_a_start_of_one_rank(training, ctl):  # noqa: F811
+@pytest.mark.parametrize("name, typed", [("run7", "run7"), ("my run's; 7", r"'my run'\''s; 7'")])
+def test_a_start_of_one_rank(training, ctl, name, typed):  # noqa: F811
     """A user sees which job this is, where it begins, how it saves, and what to type: nothing of each rank."""
-    job = training("--job", "run7", "--grace", "60s", train=1)
+    job = training("--job", name, "--grace", "60s", train=1)
     job.said("start: the only rank has attached")
     job_line, saves, attached = first_lines(job.job)
-    assert job_line == "job run7, 1 node, 1 rank: attempt 1 begins at step 0"
-    assert re.fullmatch(r"on a notice every rank saves one step, within 60 s; status: pchctl --job run7 \S+ \S+ status", saves)
+    assert job_line == f"job {name}, 1 node, 1 rank: attempt 1 begins at step 0"
+    assert re.fullmatch(r"on a notice every rank saves one step, within 60 s; "
+                        rf"status: pchctl --job {re.escape(typed)} \S+ \S+ status", saves)
     assert re.fullmatch(r"the only rank has attached after \S+ m?s", attached)
-    assert type_it(saves, ctl)["report"]["job"] == "run7"
+    assert type_it(saves, ctl)["report"]["job"] == name
     job.clients[0].ask("done", "done.*")
     job.result()
 

@@ -138,6 +138,18 @@ Test(str, copy_and_add)
     cr_assert_str_empty(text);
 }
 
+Test(str, add_word)
+{
+    char text[32] = "cd ";
+    cr_assert(str_add_word(text, sizeof text, "/a-b_c.d:7") && str_is(text, "cd /a-b_c.d:7"));
+    text[0] = '\0';
+    cr_assert(str_add_word(text, sizeof text, "") && str_is(text, "''"));
+    text[0] = '\0';
+    cr_assert(str_add_word(text, sizeof text, "my run's; $7") &&
+              str_is(text, "'my run'\\''s; $7'"));
+    cr_assert(!str_add_word(text, sizeof text, "a b c d e f g h i"));
+}
+
 Test(str, printable)
 {
     char text[] = "a\nb\033[31mc\x7f\xc3\xa9";
