@@ -134,6 +134,7 @@ static bool ended_is_meant(const struct ended *ended, const char *place, struct 
 
 struct attempts {
     int64_t open; /* this attempt has started, and has no end yet; 0: none */
+    int64_t last; /* the journal has it; 0: none */
 };
 
 static void take_line(struct attempts *attempts, const char *line, size_t len)
@@ -142,6 +143,7 @@ static void take_line(struct attempts *attempts, const char *line, size_t len)
     struct err err;
     bool is_event = answer_read(&event, line, len, &err);
     int64_t attempt = is_event ? json_int_at(event.root, "attempt", 0) : 0;
+    attempts->last = attempt > attempts->last ? attempt : attempts->last;
     if (attempts->open && attempt && attempt != attempts->open) {
         show_attempt(NULL, attempts->open);
         attempts->open = 0;
@@ -179,7 +181,8 @@ static void read_journal(struct attempts *attempts, const char *path)
     fclose(file);
 }
 
-/* A full journal is renamed, so its older half comes first. */
+/* A full journal is renamed, so its older half comes first. If pchrun was killed, the journal may
+ * lack the attempt of the report. */
 static void show_attempts(const struct ended *ended)
 {
     static const char *const halves[] = {".1", ""};
@@ -193,6 +196,9 @@ static void show_attempts(const struct ended *ended)
             read_journal(&attempts, path);
     if (attempts.open)
         show_attempt(NULL, attempts.open);
+    if (json_int_at(ended->report, "attempt", 0) > attempts.last &&
+        !json_is_at(ended->report, "state", "done"))
+        show_attempt(NULL, json_int_at(ended->report, "attempt", 0));
 }
 
 /* --- the text --- */

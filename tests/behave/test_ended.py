@@ -118,6 +118,16 @@ def test_an_attempt_that_was_killed(job, ctl):  # noqa: F811
     assert attempts(shown(ctl, job.root / "run")) == [("1", "-", "-", "-"), ("2", "failed", "7", "0")]
 
 
+@pytest.mark.parametrize("state, more", [("running", [("3", "-", "-", "-")]), ("done", [])])
+def test_a_journal_that_lacks_the_last_attempt(job, ctl, state, more):  # noqa: F811
+    """pchrun was killed before it wrote the first event."""
+    (job.root / "run/report.0.json").write_text(json.dumps({"schema": "pchrun.report", "attempt": 3, "state": state}))
+    events = [{"event": "started", "attempt": 2},
+              {"event": "exit", "attempt": 2, "ts": "then", "outcome": "failed", "exit_code": 7, "last_step": 5}]
+    (job.root / "run/events.0.jsonl").write_text("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events))
+    assert attempts(shown(ctl, job.root / "run")) == [("2", "failed", "7", "5"), *more]
+
+
 def test_the_lowest_node_of_the_last_attempt(job, ctl):  # noqa: F811
     """A disk of one node may have an older report, of another number. --node names one."""
     state = job.root / "run/.pchrun"
