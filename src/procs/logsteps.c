@@ -33,8 +33,10 @@ static bool begin_to_count(struct logsteps *steps, int index, uint64_t step)
         return false;
     steps->commands[index].slot = slot;
     steps->commands[index].is_counting = true;
-    log_info(TOPIC, "process %d has printed its first step, %" PRIu64 " (watchdog.log)",
+    log_line(steps->has_begun ? LOG_DEBUG : LOG_INFO, TOPIC,
+             "process %d has printed its first step, %" PRIu64 " (watchdog.log)",
              steps->commands[index].pid, step);
+    steps->has_begun = true;
     struct procmsg msg = {.type = PROCMSG_ATTACH,
                           .flags = PROCMSG_FLAG_COUNTS,
                           .rank = has_rank ? params->node_rank * params->children + index
@@ -85,7 +87,7 @@ void logsteps_begin(struct logsteps *steps)
         steps->commands[i].pid = 0;
         steps->commands[i].is_counting = steps->commands[i].has_failed = false;
     }
-    steps->has_yielded = false;
+    steps->has_yielded = steps->has_begun = false;
 }
 
 void logsteps_started(struct logsteps *steps, int index, int pid)

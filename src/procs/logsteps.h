@@ -23,6 +23,7 @@ struct logsteps {
         bool is_counting, has_failed;
         int slot; /* while it counts */
     } commands[CORE_CHILDREN_MAX];
+    bool has_begun;   /* in this generation a command has printed a step */
     bool has_yielded; /* in this generation a process has attached */
     bool has_told;
 };

@@ -117,6 +117,16 @@ def test_the_node_that_prints_for_all_ends_first(world, nodes):
 # --- status and output ---------------------------------------------------------------------------
 
 
+def test_a_log_line_for_the_first_command(printer):
+    """That the pattern fits. The log has no line for each rank."""
+    printer.start("say('step 3\\n')\nhold\n", *STEPS, "-n", "4")
+    for rank in range(4):
+        printer.at_step(3, rank)
+    printer.go_on()
+    assert printer.job.finish() == 0
+    assert printer.job.err.count(" has printed its first step, 3 (watchdog.log)") == 1
+
+
 def test_what_status_shows(printer):
     """A progress bar on standard error, and numbers that go back. A line without an end does not count yet."""
     program = ("say('begin\\n')\nprint('\\rstep 9/9', end='\\r', file=sys.stderr, flush=True)\n"
