@@ -99,6 +99,13 @@ def test_a_command_that_ends_before_the_drill(world):
     assert said(job)[-1] == "the job has ended before the training was warm: no drill"
 
 
+def test_a_job_that_is_done_within_the_drill(world):
+    """Its exit code 0 does not mean that a save fits."""
+    job = drill(world, "12s", steps=40)
+    assert job.finish() == 0, job.err
+    assert said(job)[-1] == "the job has ended before it had to leave: no result"
+
+
 @pytest.mark.parametrize("grace, why", [
     ("0s", "--drill: 0s: from 1s"), ("8d", "--drill: "), ("soon", "--drill: ")])
 def test_a_grace_that_is_none(world, grace, why):
