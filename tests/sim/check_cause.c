@@ -102,7 +102,7 @@ void check_first(struct world *w)
     /* A process that lives on after the end of its connection counts as dying since that end. */
     const struct proc *p = named_proc(w, &r->first_cause);
     if (p && !standstill(w) && all_could_tell(w) && (!w->is_seen_late || knows_times(w)) &&
-        p->has_missed && !p->is_cut)
+        p->has_missed && !p->has_bad_line && !p->is_cut)
         fail(w, "node 0 names process %d, which failed only because another had ended",
              r->first_cause.pid - 1000);
     for (int i = 0; i < w->s.nnodes; i++) {

@@ -234,6 +234,7 @@ struct proc {
     int64_t gave_up_at;   /* it has waited for longer than its patience */
     int dies_with;        /* the status it will end with */
     bool has_missed;      /* misses a lost node or process, and fails because of that */
+    bool has_bad_line;    /* it printed a line that is a failure, before any other reason */
     int64_t confessed_at; /* since when its supervisor knows why it will fail, 0: does not know */
     bool is_going;        /* its supervisor is about to learn that it has ended */
 };

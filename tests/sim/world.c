@@ -514,13 +514,14 @@ static void child_dying(struct world *w, const struct happening *h)
 /* The command runs on until it is ended. */
 static void child_bad(struct world *w, const struct happening *h)
 {
-    const struct proc *p = &w->procs[h->proc];
+    struct proc *p = &w->procs[h->proc];
     struct host *host = &w->hosts[h->node];
     struct core_report before;
     if (!host->is_alive || h->generation != p->generation || p->has_lost_shell || !proc_is_alive(p))
         return;
     core_report(host->core, &before);
     trace(w, "process %d: prints a line that is a failure", p->index);
+    p->has_bad_line = !p->has_missed;
     host->has_failed = true;
     check_failed(w, p);
     world_event(
