@@ -361,9 +361,12 @@ static bool check_twins(struct entry *entries, size_t n, struct err *err)
     for (size_t i = 1; i < n; i++) {
         const struct entry *a = &entries[i - 1], *b = &entries[i];
         if (compare_entries(a, b) == 0)
-            return err_set(err, ERR_USAGE, 0, "nodes %d and %d are the same, %.200s port %d",
-                           a->rank < b->rank ? a->rank : b->rank,
-                           a->rank < b->rank ? b->rank : a->rank, a->address.host, a->address.port);
+            return err_set(
+                err, ERR_USAGE, 0,
+                "nodes %d and %d are the same, %.200s port %d; nodes on one machine need "
+                "ports of their own, as in n0:14242, n0:14243",
+                a->rank < b->rank ? a->rank : b->rank, a->rank < b->rank ? b->rank : a->rank,
+                a->address.host, a->address.port);
     }
     return true;
 }

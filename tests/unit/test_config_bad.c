@@ -450,6 +450,7 @@ Test(config_bad, environments)
 }
 
 /* One address that others can reach, without a key that keeps them out. */
+#define TWINS "; nodes on one machine need ports of their own, as in n0:14242, n0:14243"
 #define NO_KEY                                                                                 \
     ", and the nodes have no key. Make one, copy it to every node, and name it there: pchrun " \
     "--make-key run.key; pchrun --cluster-key-file run.key ...; or, on a network that you "    \
@@ -473,11 +474,13 @@ static const struct bad clusters[] = {
     {"--cluster-chief localhost --nnodes 2 x", "cluster.chief (flag --cluster-chief) is set; set "
                                                "cluster.node_rank, too: the number of this node"},
     {"--cluster-nodes 127.0.0.1,127.0.0.2,127.0.0.1 x",
-     "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port 14242"},
+     "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port "
+     "14242" TWINS},
     {"--cluster-nodes 127.0.0.1:14242,127.0.0.2,127.0.0.1 x",
-     "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port 14242"},
+     "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port "
+     "14242" TWINS},
     {"--cluster-nodes n0,N0:7 --cluster-port 7 --cluster-insecure x",
-     "cluster.nodes (flag --cluster-nodes): nodes 0 and 1 are the same, n0 port 7"},
+     "cluster.nodes (flag --cluster-nodes): nodes 0 and 1 are the same, n0 port 7" TWINS},
     {"--cluster-nodes n0,n1 x",
      "cluster.nodes (flag --cluster-nodes): node 0: n0 is not a loopback address" NO_KEY},
     {"--cluster-nodes 127.0.0.1,10.0.0.1 x",
