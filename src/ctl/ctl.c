@@ -246,7 +246,7 @@ static void ctl_tell_notice(const struct json *answer, bool is_withdrawn)
 {
     const char *job = json_text_at(answer, "report.job");
     if (json_int_at(answer, "report.notice.node_rank", -1) >= 0)
-        printf("job %s has a notice from %s: it saves and ends\n", job,
+        printf("job %s has a notice from %s: it saves, if it can, and ends\n", job,
                json_text_at(answer, "report.notice.source"));
     else
         printf("job %s has no notice%s\n", job,

@@ -161,7 +161,7 @@ static void show_rank(const struct json *rank, bool has_nodes)
 {
     char cells[3][CELL], saved[CELL] = "counts only";
     double slow = json_real_at(rank, "slow", 0);
-    const char *word = json_bool_at(rank, "attached") ? "phase" : "state";
+    const char *word = json_is_at(rank, "state", "attached") ? "phase" : "state";
     printf("%-5" PRId64 " ", json_int_at(rank, "rank", 0));
     if (has_nodes)
         printf("%-5" PRId64 " ", json_int_at(rank, "node_rank", 0));

@@ -53,9 +53,9 @@ static const char *rank_state(const struct peer_rank *rank)
 {
     static const char *const names[] = {
         [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
-    if (rank->attached)
-        return "attached";
-    return rank->done ? "done" : names[rank->life];
+    if (rank->done)
+        return "done";
+    return rank->attached ? "attached" : names[rank->life];
 }
 
 /* The rank's data is `ago_ns` old. */
