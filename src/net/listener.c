@@ -219,7 +219,8 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
     netaddr_text(where, at, sizeof at);
     if (error == EADDRINUSE)
         return err_set(err, ERR_SYSTEM, 0,
-                       "cannot listen on %s: the port is in use; %s; set cluster.port to another",
+                       "cannot listen on %s: the port is in use; %s; set another port by "
+                       "cluster.port or in cluster.nodes",
                        at, portowner_of(where, who, sizeof who));
     if (error == EADDRNOTAVAIL)
         return err_set(err, ERR_SYSTEM, 0,
