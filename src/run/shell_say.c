@@ -94,7 +94,7 @@ static void add_saves(const struct config *config, char *text, size_t size)
     bool is_guess = grace == config->grace_ns && config_is_guess(config, 0);
     char time[32];
     if (config->save.mode == SAVE_ATTACH)
-        str_addf(text, size, "on a notice every rank saves one step");
+        str_addf(text, size, "on a notice every rank that attaches saves one step");
     else if (config->save.mode == SAVE_SIGNAL)
         str_addf(text, size, "on a notice the ranks get %s and save", SIGTEXT(config->save.signal));
     else

@@ -132,7 +132,7 @@ def test_a_start_of_one_rank(training, ctl, name, typed):  # noqa: F811
     job.said("start: the only rank has attached")
     job_line, saves, attached = first_lines(job.job)
     assert job_line == f"job {name}, 1 node, 1 rank: attempt 1 begins at step 0"
-    assert re.fullmatch(r"on a notice every rank saves one step, within 60 s; "
+    assert re.fullmatch(r"on a notice every rank that attaches saves one step, within 60 s; "
                         rf"status: pchctl --job {re.escape(typed)} \S+ \S+ status", saves)
     assert re.fullmatch(r"the only rank has attached after \S+ m?s", attached)
     assert type_it(saves, ctl)["report"]["job"] == name
@@ -150,7 +150,7 @@ def test_a_start_of_many_ranks_on_two_nodes(world, ctl):  # noqa: F811
     job_line, saves, _ = first_lines(job.jobs[0])
     assert job_line == "job run7, 2 nodes, 16 ranks: attempt 1 begins at step 0"
     assert re.fullmatch(
-        r"on a notice every rank saves one step, within \S+ s( \(a guess; --grace sets it\))?; without one, every 10 min; "
+        r"on a notice every rank that attaches saves one step, within \S+ s( \(a guess; --grace sets it\))?; without one, every 10 min; "
         rf"output in {logs}; status on \S+: pchctl --job run7 --node 0 \S+ \S+ status", saves)
     assert type_it(saves, ctl)["report"]["node_rank"] == 0
     assert not first_lines(job.jobs[1]) and " is process " not in job.jobs[0].err + job.jobs[1].err
