@@ -124,9 +124,14 @@ bool str_is_of(const char *s, const char *set)
     return *s && !s[strspn(s, set)];
 }
 
+bool str_is_word(const char *s)
+{
+    return str_is_of(s, STR_LETTERS STR_DIGITS "-_=./:,+@");
+}
+
 bool str_add_word(char *dst, size_t size, const char *word)
 {
-    if (str_is_of(word, STR_LETTERS STR_DIGITS "-_=./:,+@"))
+    if (str_is_word(word))
         return str_addf(dst, size, "%s", word);
     bool ok = str_addf(dst, size, "'");
     for (size_t len; *word; word += len) {

@@ -24,6 +24,8 @@ bool str_copy(char *dst, size_t size, const char *src);
 void str_fit(char *dst, size_t size, const char *src);
 /* Appends; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* A person may type it into a shell as a word, without quotes. */
+bool str_is_word(const char *s);
 /* Appends a word of a command that a person may type into a shell: in quotes if it needs them.
  * Returns false if it was cut. */
 bool str_add_word(char *dst, size_t size, const char *word);

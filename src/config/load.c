@@ -459,8 +459,7 @@ static bool refuse_without_command(const struct flags *flags, struct err *err)
     char typed[160] = "";
     bool is_plain = true;
     for (char **word = flags->argv + 1; *word && !str_is(*word, "--"); word++)
-        is_plain = is_plain && str_is_of(*word, STR_LETTERS STR_DIGITS "-_=./:,+@") &&
-                   str_addf(typed, sizeof typed, "%s ", *word);
+        is_plain = is_plain && str_is_word(*word) && str_addf(typed, sizeof typed, "%s ", *word);
     return err_set(err, ERR_USAGE, 0,
                    "no command is given; write it after \"--\", as in: pchrun %s-- python train.py "
                    "(pchrun --help has the options)",
