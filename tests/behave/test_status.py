@@ -160,7 +160,7 @@ def test_a_start_of_many_ranks_on_two_nodes(world, ctl):  # noqa: F811
 
 def test_a_start_without_a_directory(world, ctl):  # noqa: F811
     """It says what a preemption will cost, and which flag prevents that."""
-    job = world.launch("--job", "run7", "--", *world.client("open\n", stays=True))
+    job = world.launch("--job", "run7", "--grace", "2s", "--", *world.client("open\n", stays=True))
     wait_until(lambda: "start: the only rank" in job.err, "the rank to attach")
     job_line, saves, _ = first_lines(job)
     assert job_line.startswith("job run7, 1 node") and job_line.endswith(": begins at step 0")

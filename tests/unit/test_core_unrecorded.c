@@ -20,8 +20,9 @@ static struct core_params params_of_third(void)
     return p;
 }
 
-/* A rank attaches and is at `step` when SIGTERM comes. */
-static struct walk *preempt(const struct core_params *p, uint64_t from, uint64_t step)
+/* A process attaches and is at `step` when SIGTERM comes. */
+static struct walk *preempt(const struct core_params *p, uint64_t from, uint64_t step,
+                            uint32_t flags)
 {
     struct walk *w = begin_started(p);
     says(w, 0,
@@ -30,6 +31,7 @@ static struct walk *preempt(const struct core_params *p, uint64_t from, uint64_t
                           .local_rank = 0,
                           .world_size = 1,
                           .local_world_size = 1,
+                          .flags = flags,
                           .step = from,
                           .first_step = from,
                           .stride = 1});
@@ -81,7 +83,7 @@ Test(core_unrecorded, starts_that_begin_anew_are_no_progress)
         p.attempts_without_commit = cases[i].before;
         p.no_progress_limit = cases[i].limit;
         p.has_record = cases[i].has_record;
-        struct walk *w = preempt(&p, cases[i].from, cases[i].step);
+        struct walk *w = preempt(&p, cases[i].from, cases[i].step, 0);
         save(w, cases[i].step + 1);
         expect(w, cases[i].wanted, i);
     }
@@ -90,7 +92,7 @@ Test(core_unrecorded, starts_that_begin_anew_are_no_progress)
 Test(core_unrecorded, the_end_says_what_to_do)
 {
     struct core_params p = params_of_third();
-    struct walk *w = preempt(&p, 0, 4);
+    struct walk *w = preempt(&p, 0, 4, 0);
     save(w, 5);
     assert_said(w, "end: 3 starts of this job, the last at the first step again: no record exists, "
                    "and --checkpoint-dir DIR keeps the progress (if the program resumes by itself, "
@@ -106,7 +108,7 @@ Test(core_unrecorded, ends_without_a_save_count_too)
     } cases[] = {{4, "exit 43 no_progress"}, {4000, "exit 42 preempted_unsaved"}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct core_params p = params_of_third();
-        struct walk *w = preempt(&p, 0, cases[i].step);
+        struct walk *w = preempt(&p, 0, cases[i].step, 0);
         steps_are_read(w);
         closes(w, 0);
         exits(w, 0);
@@ -165,17 +167,7 @@ Test(core_unrecorded, a_failure_stays_a_failure)
 Test(core_unrecorded, a_process_that_only_counts_does_not_count)
 {
     struct core_params p = params_of_third();
-    struct walk *w = begin_started(&p);
-    says(w, 0,
-         (struct procmsg){.type = PROCMSG_ATTACH,
-                          .rank = 0,
-                          .local_rank = 0,
-                          .world_size = 1,
-                          .local_world_size = 1,
-                          .flags = PROCMSG_FLAG_COUNTS,
-                          .stride = 1});
-    steps[0] = 7;
-    terminated(w);
+    struct walk *w = preempt(&p, 0, 7, PROCMSG_FLAG_COUNTS);
     gone(w, 0);
     exits(w, 0);
     assert_did(w, "exit 42 preempted_unknown");
