@@ -22,7 +22,7 @@ packages=(
 )
 # Packages that single parts need besides. Of the suites, the gate skips the tests that need these.
 declare -A part_packages=(
-    [suites]="fish openmpi-bin systemd"
+    [suites]="fish openmpi-bin prometheus systemd"
     [install]="g++"
     [model]="spin"
     [plain]="g++"

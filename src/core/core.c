@@ -221,6 +221,8 @@ void core_report(const struct core *core, struct core_report *ret)
         ret->exit_code = node->gen.end.exit_code;
         str_copy(ret->why, sizeof ret->why, node->gen.end.why);
     }
+    if (node->gen.end.restarts)
+        ret->restarts_after = node->gen.end.outcome;
     ret->stops_given_up = node->stops_given_up;
     str_copy(ret->why_given_up, sizeof ret->why_given_up, node->why_given_up);
     report_round(core, ret);

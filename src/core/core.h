@@ -50,7 +50,8 @@ struct core_rank_report {
 };
 struct core_report {
     enum node_state state;
-    enum outcome outcome; /* of the job: unknown before a restart in place */
+    enum outcome outcome;        /* of the job: unknown before a restart in place */
+    enum outcome restarts_after; /* so this generation ended, and another follows; else unknown */
     int exit_code;
     uint32_t attempt, generation;
     struct core_notice notice;

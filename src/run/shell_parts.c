@@ -192,6 +192,7 @@ static bool open_metrics(struct shell *shell, struct err *err)
     char *path = NULL;
     shell->metrics = (struct metrics){.attach = &shell->attach,
                                       .report = &shell->report,
+                                      .counts = &shell->journal.counts,
                                       .interval_ns = shell->config->metrics.interval_ns};
     bool ok =
         paths_expand(shell->config, shell->config->metrics.file, shell->state_dir, &path, err) &&

@@ -284,6 +284,7 @@ void journal_settle(struct journal *journal)
         return;
     journal->is_dirty = false;
     core_report(journal->core, &report);
+    counts_take(&journal->counts, &report);
     tell_cause(journal, &report);
     journal_tell_notice(journal, &report);
     tell_round(journal, &report);

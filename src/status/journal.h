@@ -14,6 +14,7 @@
 #include "core/core.h"
 #include "loop/outfile.h"
 #include "loop/watch.h"
+#include "status/counts.h"
 
 enum { JOURNAL_KEPT = 256 };
 
@@ -22,7 +23,8 @@ struct journal {
     const struct core *core;
     void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: not needed */
     void *ctx;
-    struct buf kept; /* the newest lines, oldest first: at most JOURNAL_KEPT */
+    struct counts counts; /* of what the core has reported */
+    struct buf kept;      /* the newest lines, oldest first: at most JOURNAL_KEPT */
     /* private from here on */
     unsigned count;          /* of the kept lines */
     bool is_dirty;           /* the core's report may have changed */

@@ -35,9 +35,14 @@ static void add_label(char *dst, size_t size, const char *name, const char *valu
     str_addf(dst, size, "\"");
 }
 
+static void metric(struct text *text, const char *type, const char *name, const char *help)
+{
+    fprintf(text->out, "# HELP pchrun_%s %s\n# TYPE pchrun_%s %s\n", name, help, name, type);
+}
+
 static void head(struct text *text, const char *name, const char *help)
 {
-    fprintf(text->out, "# HELP pchrun_%s %s\n# TYPE pchrun_%s gauge\n", name, help, name);
+    metric(text, "gauge", name, help);
 }
 
 static void sample(struct text *text, const char *name, const char *more, double value)
@@ -49,6 +54,31 @@ static void gauge(struct text *text, const char *name, const char *help, double 
 {
     head(text, name, help);
     sample(text, name, "", value);
+}
+
+static void counter(struct text *text, const char *name, const char *help, double value)
+{
+    metric(text, "counter", name, help);
+    sample(text, name, "", value);
+}
+
+static void histogram(struct text *text, const char *name, const char *help,
+                      const struct counts_times *times)
+{
+    char key[64], label[32];
+    uint64_t up_to = 0;
+    metric(text, "histogram", name, help);
+    snprintf(key, sizeof key, "%s_bucket", name);
+    for (int i = 0; i < COUNTS_BUCKETS - 1; i++) {
+        snprintf(label, sizeof label, "le=\"%g\"", counts_bounds[i]);
+        up_to += times->in[i];
+        sample(text, key, label, (double)up_to);
+    }
+    sample(text, key, "le=\"+Inf\"", (double)times->n);
+    snprintf(key, sizeof key, "%s_sum", name);
+    sample(text, key, "", times->sum_s);
+    snprintf(key, sizeof key, "%s_count", name);
+    sample(text, key, "", (double)times->n);
 }
 
 static double real_seconds(const struct text *text, int64_t mono_ns)
@@ -81,6 +111,14 @@ static void put_state(struct text *text)
 static void put_notice(struct text *text)
 {
     const struct core_report *r = text->view->report;
+    const struct counts *counts = text->view->counts;
+    if (counts->notices[0].n > 0)
+        metric(text, "counter", "notices_total", "Notices, by their source.");
+    for (int i = 0; i <= COUNTS_SOURCES && counts->notices[i].n > 0; i++) {
+        char label[64] = "";
+        add_label(label, sizeof label, "source", counts->notices[i].source);
+        sample(text, "notices_total", label, counts->notices[i].n);
+    }
     gauge(text, "notice", "1 while the job has a notice of its end.", r->notice.is_live);
     if (r->notice.is_live && r->notice.deadline != CLOCK_NEVER)
         gauge(text, "notice_deadline_timestamp_seconds", "The deadline of the notice.",
@@ -95,6 +133,31 @@ static void put_commit(struct text *text)
         gauge(text, "commit_timestamp_seconds",
               "When the last committed step was committed; only if in this attempt.",
               real_seconds(text, r->commit_at));
+}
+
+static void put_saves(struct text *text)
+{
+    const struct counts *counts = text->view->counts;
+    metric(text, "counter", "saves_total", "Agreed saves, by their result.");
+    sample(text, "saves_total", "result=\"committed\"", (double)counts->save.n);
+    sample(text, "saves_total", "result=\"failed\"", counts->failed);
+    sample(text, "saves_total", "result=\"aborted\"", counts->aborted);
+    histogram(text, "agreement_seconds", "Time from a proposed step to the agreed step.",
+              &counts->agreement);
+    histogram(text, "save_seconds", "Time from the agreed step to its commit.", &counts->save);
+}
+
+static void put_restarts(struct text *text)
+{
+    metric(text, "counter", "restarts_total", "Restarts in place, by the outcome before them.");
+    for (enum outcome outcome = 0; outcome < OUTCOME__COUNT; outcome++) {
+        char label[64] = "";
+        bool is_cause =
+            outcome == OUTCOME_FAILED || outcome == OUTCOME_NODE_LOST || outcome == OUTCOME_HANG;
+        add_label(label, sizeof label, "after", verdict_name(outcome));
+        if (is_cause || text->view->counts->restarts[outcome] > 0)
+            sample(text, "restarts_total", label, text->view->counts->restarts[outcome]);
+    }
 }
 
 static void rank_sample(struct text *text, const char *name, const struct core_rank_report *rank,
@@ -159,7 +222,11 @@ static void put_steps(struct text *text)
             youngest = steprate.age_ns;
     }
     gauge(text, "step", "Finished steps of the rank that is furthest.", (double)highest);
-    gauge(text, "resumed_step", "Where this attempt began.", (double)r->resumed_step);
+    gauge(text, "resumed_step", "Where this generation began.", (double)r->resumed_step);
+    counter(text, "steps_total", "Finished steps in this attempt, also those trained again.",
+            (double)counts_steps(text->view->counts, highest));
+    counter(text, "steps_lost_total", "Of these, steps that a restart in place has lost.",
+            (double)text->view->counts->lost);
     if (slowest > 0)
         gauge(text, "steps_per_second", "Steps per second of the slowest rank.", slowest);
     if (youngest >= 0)
@@ -188,12 +255,18 @@ void metrics_compose(const struct metrics_view *view, FILE *out)
     add_label(text.who, sizeof text.who, "name", view->params->job);
     str_addf(text.who, sizeof text.who, ",node=\"%d\"", view->params->node_rank);
     gauge(&text, "up", "1 until pchrun has ended.", view->exit_code < 0);
+    gauge(&text, "start_timestamp_seconds", "When pchrun started.",
+          real_seconds(&text, view->since));
+    gauge(&text, "written_timestamp_seconds", "When these metrics were written.",
+          real_seconds(&text, view->ranks->now));
     put_info(&text);
     gauge(&text, "attempt", "How often the scheduler has started the job.", view->report->attempt);
     gauge(&text, "generation", "How often pchrun has started the job again in this attempt.",
           view->report->generation);
     put_state(&text);
+    put_restarts(&text);
     put_steps(&text);
+    put_saves(&text);
     put_commit(&text);
     put_notice(&text);
     put_ranks(&text);
@@ -215,7 +288,9 @@ static void metrics_write_file(void *ctx)
     struct metrics_view view = {.params = metrics->report->params,
                                 .report = &report,
                                 .ranks = &ranks,
+                                .counts = metrics->counts,
                                 .real_now = clock_real_ns(),
+                                .since = metrics->since,
                                 .exit_code = metrics->report->exit_code};
     FILE *out = open_memstream(&text, &len);
     if (out)
@@ -236,6 +311,7 @@ static void metrics_on_clock(void *ctx)
 bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
                   struct event_base *base, struct err *err)
 {
+    metrics->since = clock_now_ns();
     metrics->out = (struct outfile){.topic = "metrics",
                                     .what = "metrics",
                                     .option = "metrics.file",

@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "loop/outfile.h"
 #include "loop/watch.h"
+#include "status/counts.h"
 #include "status/status.h"
 
 #include <stdio.h>
@@ -19,7 +20,9 @@ struct metrics_view {
     const struct core_params *params;
     const struct core_report *report;
     const struct status_ranks *ranks;
+    const struct counts *counts;
     int64_t real_now; /* the wall clock at ranks->now */
+    int64_t since;    /* when pchrun started, CLOCK_MONOTONIC */
     int exit_code;    /* -1: pchrun has not ended */
 };
 /* Writes the text. */
@@ -28,9 +31,12 @@ void metrics_compose(const struct metrics_view *view, FILE *out);
 struct metrics {
     struct attach *attach;
     const struct report *report; /* knows the core, and the exit code */
+    const struct counts *counts;
     int64_t interval_ns;
     struct outfile out; /* the owner touches and flushes this file */
-    struct watch clock; /* private; set while the commands run */
+    /* private from here on */
+    int64_t since;      /* as in the view */
+    struct watch clock; /* set while the commands run */
 };
 
 /* Set the fields above `out` first. `path` NULL: no file. May block. */

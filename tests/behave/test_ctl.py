@@ -527,7 +527,7 @@ def test_a_file_that_cannot_be(world, option):
 
 # --- metrics -------------------------------------------------------------------------------------
 
-SAMPLE = re.compile(r'(pchrun_[a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9.e+]+)')
+SAMPLE = re.compile(r'(pchrun_[a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9.e+-]+)')
 
 
 def metrics(path):
@@ -540,14 +540,15 @@ def metrics(path):
             name = line.split()[2]
             assert name not in {key[0] for key in found}
         elif line.startswith("# TYPE "):
-            assert line == f"# TYPE {name} gauge"
-            typed = name
+            kind = "counter" if name.endswith("_total") else "gauge"
+            assert line in (f"# TYPE {name} {kind}", f"# TYPE {name} histogram")
+            typed = [name + part for part in ("_bucket", "_sum", "_count")] if "histogram" in line else [name]
         else:
             sample = SAMPLE.fullmatch(line)
-            assert sample and sample[1] == name == typed, line
+            assert sample and sample[1] in typed, line
             labels = dict(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', sample[2]))
             assert labels.pop("name") == "run7" and labels.pop("node") == "0"
-            found[name, *labels.values()] = float(sample[3])
+            found[sample[1], *labels.values()] = float(sample[3])
     return found
 
 
@@ -567,6 +568,9 @@ def test_metrics(training, world):
     assert told["pchrun_up",] == 0 and told["pchrun_exit_code", "preempted"] == PREEMPTED
     assert told["pchrun_commit_step",] == step and told["pchrun_notice",] == 1
     assert told["pchrun_rank_step", "0", "0"] == told["pchrun_rank_step", "1", "1"] == step
+    assert told["pchrun_notices_total", "SIGTERM"] == 1 and told["pchrun_steps_total",] == step
+    assert told["pchrun_saves_total", "committed"] == told["pchrun_save_seconds_count",] >= 1
+    assert told["pchrun_restarts_total", "failed"] == 0
     assert os.listdir(path.parent) == [path.name]
 
 

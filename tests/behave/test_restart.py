@@ -14,6 +14,7 @@ import pytest
 from harness import PROMPT, interactive_shell, is_blocked, marked, state_of, wait_until
 from nodes import Nodes
 from pchctl import ctl  # noqa: F401
+from test_ctl import metrics
 from test_train import Attempt, digest
 
 INT, TERM, KILL, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR2
@@ -280,8 +281,10 @@ def resumed(t, step, to):
     return wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
 
 
-def test_ranks_resume_from_the_last_commit(training):
-    t = training(*TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2, train=4)
+def test_ranks_resume_from_the_last_commit(training, world):
+    path = world.root / "pchrun.prom"
+    t = training(*TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", "--job", "run7", "--metrics-file", path,
+                 n=2, train=4)
     checkpoint(t, 5)
     t.train(8)
     t.kill(0)
@@ -290,6 +293,9 @@ def test_ranks_resume_from_the_last_commit(training):
     t.complete(5)
     events = [json.loads(line) for line in (t.dir / ".pchrun/events.0.jsonl").read_text().splitlines()]
     assert {event["last_step"] for event in events if event["event"] == "failed"} == {8}
+    told = metrics(path)
+    assert told["pchrun_restarts_total", "failed"] == told["pchrun_saves_total", "committed"] == 1
+    assert (told["pchrun_steps_total",], told["pchrun_steps_lost_total",]) == (8 + 9 - 5, 8 - 5)
 
 
 @pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])

@@ -20,7 +20,7 @@ from documents import block
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIB = ROOT / "contrib"
 FOLDERS = ["slurm", "kubernetes", "systemd", "lsf", "htcondor", "pbs", "sge", "aws-batch", "skypilot", "docker",
-           "packages"]
+           "prometheus", "packages"]
 SCRIPTS = [path for name in FOLDERS for path in sorted((CONTRIB / name).iterdir())
            if path.read_text().startswith("#!")]
 SCHEMAS = {}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_metrics: the text that Prometheus reads, by a strict reader: HELP, TYPE, then the samples of
- * that name and no others, each name once; labels quoted and escaped; a number at the end.
+ * that name and no others, each name once; the names of counters, and of no gauge, end in _total;
+ * labels quoted and escaped; a number at the end.
  */
 #include "status/metrics.h"
 
@@ -33,6 +34,16 @@ static struct status_ranks ranks = {.list = {{.slot = 0,
                                     .n = 2,
                                     .now = 100 * NS_PER_S};
 
+static const struct counts counts = {
+    .restarts = {[OUTCOME_HANG] = 2},
+    .steps = 100,
+    .lost = 7,
+    .failed = 1,
+    .agreement = {.in = {1, 0, 0, 2}, .n = 3, .sum_s = 1.75},
+    .save = {.in = {[COUNTS_BUCKETS - 1] = 1}, .n = 1, .sum_s = 700},
+    .notices = {{"gce", 2}, {"file", 1}},
+    .resumed_step = 10};
+
 static char *compose(bool is_up)
 {
     char *text = NULL;
@@ -40,7 +51,9 @@ static char *compose(bool is_up)
     struct metrics_view view = {.params = &params,
                                 .report = &report,
                                 .ranks = &ranks,
+                                .counts = &counts,
                                 .real_now = 1000000 * NS_PER_S,
+                                .since = 40 * NS_PER_S,
                                 .exit_code = is_up ? -1 : 42};
     FILE *out = open_memstream(&text, &len);
     metrics_compose(&view, out);
@@ -72,11 +85,21 @@ static const char *label_at(const char *p)
     return p + 1;
 }
 
-static void read_sample(const char *line, const char *of)
+/* The samples of a histogram have three names. */
+static bool is_name_of(const char *name, const char *of, const char *type)
+{
+    size_t n = strlen(of);
+    if (!str_is(type, "histogram"))
+        return str_is(name, of);
+    return strncmp(name, of, n) == 0 &&
+           (str_is(name + n, "_bucket") || str_is(name + n, "_sum") || str_is(name + n, "_count"));
+}
+
+static void read_sample(const char *line, const char *of, const char *type)
 {
     char name[64], *end;
     const char *p = name_at(line, name);
-    cr_assert_str_eq(name, of, "a sample of %s among those of %s", name, of);
+    cr_assert(is_name_of(name, of, type), "a sample of %s among those of %s", name, of);
     cr_assert_eq(*p, '{', "%s", line);
     do
         p = label_at(p + 1);
@@ -89,7 +112,7 @@ static void read_sample(const char *line, const char *of)
 /* Returns how many samples there are. */
 static int read_all(char *text)
 {
-    char name[64] = "", seen[4096] = "", word[80];
+    char name[64] = "", type[16] = "", seen[4096] = "", word[80];
     int samples = 0;
     bool has_type = false;
     cr_assert_eq(text[strlen(text) - 1], '\n');
@@ -104,13 +127,17 @@ static int read_all(char *text)
             cr_assert(str_starts(name, "pchrun_"));
             has_type = false;
         } else if (str_starts(line, "# TYPE ")) {
-            snprintf(word, sizeof word, "# TYPE %s gauge", name);
-            cr_assert_str_eq(line, word);
-            cr_assert(!has_type);
+            snprintf(word, sizeof word, "# TYPE %s ", name);
+            cr_assert(str_starts(line, word) && !has_type, "%s", line);
+            snprintf(type, sizeof type, "%s", line + strlen(word));
+            bool is_total = strlen(name) > 6 && str_is(name + strlen(name) - 6, "_total");
+            cr_assert(str_is(type, is_total ? "counter" : "gauge") ||
+                          (!is_total && str_is(type, "histogram")),
+                      "%s", line);
             has_type = true;
         } else {
             cr_assert(has_type, "a sample without a type: %s", line);
-            read_sample(line, name);
+            read_sample(line, name, type);
             samples++;
         }
     }
@@ -148,6 +175,13 @@ Test(metrics, what_is_told)
     assert_has(true,
                "\npchrun_rank_own_step_seconds{" WHO ",rank=\"2\",local_rank=\"0\"} 0.16\n# HELP");
     assert_has(true, "\npchrun_rank_slow{" WHO ",rank=\"2\",local_rank=\"0\"} 1\n");
+    assert_has(true, "\npchrun_steps_total{" WHO "} 140\n");
+    assert_has(true, "\npchrun_steps_lost_total{" WHO "} 7\n");
+    assert_has(true, "\npchrun_restarts_total{" WHO ",after=\"failed\"} 0\n");
+    assert_has(true, "\npchrun_restarts_total{" WHO ",after=\"hang\"} 2\n");
+    assert_has(true, "\npchrun_saves_total{" WHO ",result=\"committed\"} 1\n");
+    assert_has(true, "\npchrun_saves_total{" WHO ",result=\"failed\"} 1\n");
+    assert_has(true, "\npchrun_notices_total{" WHO ",source=\"file\"} 1\n");
     assert_has(true, "\npchrun_ranks_attached{" WHO "} 1\n");
     assert_has(true, "\npchrun_ranks_expected{" WHO "} 2\n");
     assert_has(true, "\npchrun_commit_step{" WHO "} 30\n");
@@ -155,9 +189,23 @@ Test(metrics, what_is_told)
     assert_has(true, "\npchrun_state{" WHO ",state=\"running\"} 1\n");
     assert_has(true, "\npchrun_state{" WHO ",state=\"done\"} 0\n");
     assert_has(true, "\npchrun_notice{" WHO "} 0\n");
+    assert_has(true, "\npchrun_start_timestamp_seconds{" WHO "} 999940\n");
+    assert_has(true, "\npchrun_written_timestamp_seconds{" WHO "} 1000000\n");
     assert_has(true, "pchrun_up{" WHO "} 1\n");
     assert_has(false, "pchrun_up{" WHO "} 0\n");
     assert_has(false, "\npchrun_exit_code{" WHO ",outcome=\"preempted\"} 42\n");
+}
+
+/* A bucket holds all times up to its bound. */
+Test(metrics, histograms)
+{
+    assert_has(true, "\npchrun_agreement_seconds_bucket{" WHO ",le=\"0.5\"} 1\n");
+    assert_has(true, "\npchrun_agreement_seconds_bucket{" WHO ",le=\"1\"} 3\n");
+    assert_has(true, "\npchrun_agreement_seconds_bucket{" WHO ",le=\"+Inf\"} 3\n");
+    assert_has(true, "\npchrun_agreement_seconds_sum{" WHO "} 1.75\n");
+    assert_has(true, "\npchrun_save_seconds_bucket{" WHO ",le=\"600\"} 0\n");
+    assert_has(true, "\npchrun_save_seconds_bucket{" WHO ",le=\"+Inf\"} 1\n");
+    assert_has(true, "\npchrun_save_seconds_count{" WHO "} 1\n");
 }
 
 /* One byte that is not UTF-8 would void the whole file. */
