@@ -125,7 +125,7 @@ static void ask_begin(struct ask *ask)
     ask->until = clock_now_ns() + ASK_WAIT_NS;
     ask->text = room->text + strnlen(room->text, PAGE_STACKS_BYTES);
     if (!is_askable(room, ask->pid))
-        ask_end(ask, "it no longer has the handler, or the file");
+        ask_end(ask, "its Python has ended, or the program has taken away the handler or the file");
     else if (!(ask->tid = proc_ready_thread(ask->pid, room->number)))
         ask_end(ask, why_no_thread(ask->pid));
     else if (!proc_signal_thread(ask->pid, ask->tid, room->number))

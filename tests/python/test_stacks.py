@@ -179,6 +179,27 @@ def test_a_teardown_that_hangs(hung):
     assert job.program.report["evidence"], "the report does not name it"
 
 
+NO_STACK = "its Python has ended, or the program has taken away the handler or the file"
+
+AFTER_PYTHON = """
+import ctypes
+def hang(job):
+    library = ctypes.CDLL(None)
+    library.on_exit(ctypes.cast(library.pause, ctypes.c_void_p), None)
+    job.done()
+    ctypes.pythonapi.Py_Exit(0)  # the job is not closed
+"""
+
+
+def test_a_library_that_hangs_at_the_exit(hung):
+    """Python has ended, so it shows no stack. The threads' names and waits tell which library it is."""
+    job = hung(AFTER_PYTHON, "--watchdog-end", "1s")
+    text = job.evidence()
+    assert f"\n  rank 0: {NO_STACK}\n" in text, text
+    assert re.search(r"^  thread \d+ \(python[\d.]*\): state S, cpu .*$", text, re.M), text
+    assert job.program.result() == (0, "completed", None)
+
+
 STOPPED = """
 def hang(job):
     if job.rank == 1:
@@ -280,7 +301,7 @@ LOST = {
 def test_a_program_that_takes_it_away(goes_on, what):
     """Without the handler the signal would end the process; without the file it would write into another one."""
     job, text = goes_on(after=LOST[what])
-    assert "\n  rank 0: it no longer has the handler, or the file\n" in text, text
+    assert f"\n  rank 0: {NO_STACK}\n" in text, text
     other = job.program.world.cwd / "other"
     assert not other.exists() or other.read_text() == ""
 

@@ -12,16 +12,27 @@ static void say_done(struct walk *w, int slot)
     says(w, slot, (struct procmsg){.type = PROCMSG_DONE, .step = 4});
 }
 
-static struct walk *begin_done(int ranks, enum watchdog_mode mode, int64_t end_ns)
+static struct core_params params_done(int ranks, enum watchdog_mode mode, int64_t end_ns)
 {
     struct core_params p = params_of(0, 1, ranks);
     p.watchdog.mode = mode;
     p.watchdog.end_ns = end_ns;
     p.watchdog.factor = 1;
-    struct walk *w = begin_ranks(&p);
-    for (int slot = 0; slot < ranks; slot++)
+    return p;
+}
+
+static struct walk *begin_by(const struct core_params *p)
+{
+    struct walk *w = begin_ranks(p);
+    for (int slot = 0; slot < p->children; slot++)
         say_done(w, slot);
     return w;
+}
+
+static struct walk *begin_done(int ranks, enum watchdog_mode mode, int64_t end_ns)
+{
+    struct core_params p = params_done(ranks, mode, end_ns);
+    return begin_by(&p);
 }
 
 /* Time passes until the core has said something of those who stay. */
@@ -44,8 +55,9 @@ Test(core_done, a_process_that_stays_is_named_in_seconds)
     closes(w, 0);
     exited(w, 0, 0);
     cr_assert_eq(waits_for_word(w), 10 * S);
-    assert_said(w, "every rank is done; waits up to 10m (watchdog.end) for process 1001 of rank 1 "
-                   "to end");
+    assert_said(
+        w, "every rank is done: the training is complete; waits up to 10m (watchdog.end) "
+           "for process 1001 of rank 1 to end; then pchrun ends what is left, and exits with 0\n");
     w->log[0] = '\0';
     passes(w, 30 * S);
     assert_not_said(w, "every rank is done");
@@ -85,12 +97,32 @@ Test(core_done, without_a_limit_none_is_promised)
 {
     struct walk *w = begin_done(2, WATCHDOG_ON, 0);
     passes(w, 10 * S);
-    assert_said(w,
-                "every rank is done; waits for process 1000 of rank 0, and that of 1 other rank, "
-                "to end");
+    assert_said(w, "every rank is done: the training is complete; waits for process 1000 of rank "
+                   "0, and that of 1 other rank, to end\n");
     w = begin_done(1, WATCHDOG_LOG, 600 * S);
     passes(w, 10 * S);
-    assert_said(w, "every rank is done; waits for process 1000 of rank 0 to end");
+    assert_said(w, "waits for process 1000 of rank 0 to end\n");
+}
+
+static struct walk *done_after(uint64_t resume_step, int code)
+{
+    struct core_params p = params_done(1, WATCHDOG_ON, 600 * S);
+    p.resume_step = resume_step;
+    p.exit.done_killed = code;
+    struct walk *w = begin_by(&p);
+    waits_for_word(w);
+    return w;
+}
+
+/* A user who sees a job that does not end must know whether its training is safe, and how it ends.
+ */
+Test(core_done, the_log_says_what_is_committed)
+{
+    struct walk *w = done_after(4, 0);
+    assert_said(w, "every rank is done: the training is complete, and step 4 is committed; waits");
+    w = done_after(3, 9);
+    assert_said(w, "the training is complete, and step 3 of 4 is committed; waits up to 10m");
+    assert_said(w, "to end; then pchrun ends what is left, and exits with 9\n");
 }
 
 Test(core_done, a_process_that_ends_soon_is_not_named)
@@ -123,7 +155,7 @@ Test(core_done, the_time_counts_from_the_last_rank)
     passes(w, 9 * S);
     assert_not_said(w, "every rank is done");
     passes(w, S);
-    assert_said(w, "every rank is done; waits for process 1000 of rank 0");
+    assert_said(w, "the training is complete; waits for process 1000 of rank 0");
 }
 
 Test(core_done, the_process_of_another_node)
@@ -135,6 +167,7 @@ Test(core_done, the_process_of_another_node)
     closes(&walks[0], 0);
     exited(&walks[0], 0, 0);
     passes(&walks[0], 10 * S);
-    assert_said(&walks[0], "every rank is done; waits for process 1000 of rank 1 on node 1 to end");
+    assert_said(&walks[0], "the training is complete; waits for process 1000 of rank 1 on node 1 "
+                           "to end\n");
     lose_letters();
 }

@@ -84,23 +84,39 @@ static void add_who_stays(const struct chief *chief, char *text, size_t size)
                  n == 2 ? "" : "s");
 }
 
-/* A teardown that hangs would hold the accelerators, and nothing would say why. */
+/* ", and step 90 of 96 is committed" */
+static void add_committed(const struct chief *chief, char *text, size_t size)
+{
+    uint64_t step = chief->order.commit_step;
+    if (step)
+        str_addf(text, size, ", and step %llu", ull(step));
+    if (step && step < chief->highest)
+        str_addf(text, size, " of %llu", ull(chief->highest));
+    if (step)
+        str_addf(text, size, " is committed");
+}
+
+/* A teardown that hangs would hold the accelerators, and nothing would say why. A user who looks
+ * for the reason must see that no training is lost. */
 static void tell_who_stays(struct chief *chief)
 {
     const struct watchdog_plan *plan = &chief->params->watchdog;
-    char who[128] = "", limit[32];
+    char what[128] = "every rank is done: the training is complete", who[128] = "", limit[32];
     if (!chief->gen.done_at)
         chief->gen.done_at = chief->out->now;
     if (chief->out->now < tells_at(chief))
         return;
     chief->gen.has_told_stay = true;
+    add_committed(chief, what, sizeof what);
     add_who_stays(chief, who, sizeof who);
     str_duration(time_to_end(chief), limit, sizeof limit);
     if (plan->mode == WATCHDOG_ON && plan->end_ns > 0)
         out_log(chief->out, LOG_NOTICE, "done",
-                "every rank is done; waits up to %s (watchdog.end) for %s to end", limit, who);
+                "%s; waits up to %s (watchdog.end) for %s to end; then pchrun ends what is left, "
+                "and exits with %d",
+                what, limit, who, chief->params->exit.done_killed);
     else
-        out_log(chief->out, LOG_NOTICE, "done", "every rank is done; waits for %s to end", who);
+        out_log(chief->out, LOG_NOTICE, "done", "%s; waits for %s to end", what, who);
 }
 
 /* `because`: why they have no more time. */
