@@ -19,7 +19,7 @@ enum stream_result {
     STREAM_WANT_WRITE = -2, /* call again when it is writable */
     STREAM_FAILED = -3,     /* the error says why; nothing more can be sent */
     STREAM_FOREIGN = -4,    /* handshake only: the other side does not encrypt. The stream is plain
-                             * from now on, and some received bytes are lost */
+                             * from now on */
 };
 
 struct stream;

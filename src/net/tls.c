@@ -7,7 +7,6 @@
 
 #include "base/str.h"
 #include "net/tlslib.h"
-#include "wire/frame.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #define SUITE          "TLS_AES_128_GCM_SHA256" /* tls_secret() uses the same hash */
 #define GROUPS         "X25519:P-256"
@@ -37,7 +37,7 @@ struct tls_session {
     struct err failure;  /* error of `below`; ERR_NONE: none */
     bool is_ours, is_ready;
     bool has_begun;           /* something was received */
-    bool is_plain;            /* the first bytes are not TLS */
+    bool is_plain;            /* the first bytes are not TLS; they are still to be read */
     bool is_ended;            /* the other side has closed, with or without a close alert */
     bool is_broken;           /* OpenSSL cannot use the session any more */
     char asked[IDENTITY_MAX]; /* the other side's identity, if it is not ours */
@@ -135,13 +135,13 @@ static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSIO
 
 /* ---- what OpenSSL reads and writes through ---- */
 
-/* False: the first bytes are a message without TLS, which must not reach OpenSSL. */
-static bool look_at_first(struct tls_session *session, const void *data, size_t len)
+/* False: the other side does not speak TLS, so its bytes must not reach OpenSSL. */
+static bool look_at_first(struct tls_session *session)
 {
-    struct frame frame;
-    size_t size;
-    session->has_begun = true;
-    session->is_plain = frame_parse(FRAME_PEER, data, len, &frame, &size) != FRAME_BAD_MAGIC;
+    uint8_t first[2];
+    ssize_t n = recv(session->below.fd, first, sizeof first, MSG_PEEK);
+    session->has_begun = n > 0;
+    session->is_plain = n > 0 && !tls_is_record(first, (size_t)n);
     return !session->is_plain;
 }
 
@@ -149,9 +149,11 @@ static int tls_on_read(BIO *bio, char *data, int size)
 {
     struct tls_session *session = tlslib.BIO_get_data(bio);
     tlslib.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    if (!session->has_begun && !look_at_first(session))
+        return -1;
     ssize_t n = session->below.kind->read(&session->below, data, (size_t)size, &session->failure);
     if (n > 0)
-        return session->has_begun || look_at_first(session, data, (size_t)n) ? (int)n : -1;
+        return (int)n;
     session->is_ended = session->is_ended || n == STREAM_END;
     if (n == STREAM_WANT_READ)
         tlslib.BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
@@ -192,10 +194,13 @@ static bool explain_alert(const struct tls_session *session, int alert, const ch
     if (alert == SSL_AD_HANDSHAKE_FAILURE)
         return err_set(err, ERR_PEER, 0, "node 0 does not know job \"%.63s\" (--job)",
                        session->tls->identity + strlen(IDENTITY));
+    if (alert == SSL_AD_PROTOCOL_VERSION)
+        return err_set(err, ERR_PROTOCOL, 0, "it does not speak TLS 1.3");
     return err_set(err, ERR_PEER, 0, "node 0 refuses the handshake: %.60s", reason);
 }
 
-/* ERR_USAGE: the other side is a pchrun, and a user can correct the setting. */
+/* ERR_USAGE: the other side is a pchrun, and a user can correct the setting. ERR_PROTOCOL: it is
+ * another program. */
 static bool explain_handshake(const struct tls_session *session, int code, const char *reason,
                               struct err *err)
 {
@@ -208,6 +213,8 @@ static bool explain_handshake(const struct tls_session *session, int code, const
         return err_set(err, ERR_USAGE, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"",
                        session->asked + strlen(IDENTITY),
                        session->tls->identity + strlen(IDENTITY));
+    if (session->is_ours && code == SSL_R_CERTIFICATE_VERIFY_FAILED)
+        return err_set(err, ERR_PROTOCOL, 0, "it shows a certificate");
     if (session->is_ended)
         return tls_fail(err, "closed by the other side during the handshake");
     return err_set(err, ERR_PEER, 0, "the TLS handshake failed: %.60s", reason);

@@ -34,8 +34,6 @@ _Static_assert(PEERS_FIRST == CONN_FIRST, "peers and core number the connections
 static void on_up(void *ctx, int conn)
 {
     struct cluster *cluster = ctx;
-    cluster->has_said_why = false;
-    cluster->began_at = CLOCK_NEVER;
     loop_post(cluster->loop, &(struct event){.type = EV_CHIEF_UP, .peer = {.conn = conn}});
 }
 
@@ -45,6 +43,10 @@ static void cluster_on_message(void *ctx, int conn, const char *from, const stru
     if (msg->type == PEERMSG_LOOK || msg->type == PEERMSG_RANKS) {
         cluster->on_ranks(cluster->ranks_ctx, conn, msg);
         return;
+    }
+    if (msg->type == PEERMSG_WELCOME) { /* only now is it known that node 0 answers */
+        cluster->has_said_why = false;
+        cluster->began_at = CLOCK_NEVER;
     }
     loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
                                              .peer = {.conn = conn, .msg = msg, .from = from}});

@@ -36,8 +36,8 @@ struct cluster {
     struct cluster_place place; /* on node 0 */
     struct nodenames names;     /* on node 0: being looked up */
     int64_t join_timeout_ns;
-    int64_t began_at;  /* CLOCK_NEVER: this node had a connection to node 0 */
-    bool has_said_why; /* reasons that were logged since the last connection */
+    int64_t began_at;  /* CLOCK_NEVER: node 0 has welcomed this node */
+    bool has_said_why; /* a reason was logged since the last welcome */
     /* Set by the owner of the struct. Called for LOOK and RANKS messages: they serve pchctl, and
      * the core does not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);

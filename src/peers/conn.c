@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define ONE_KEY "all nodes need the same cluster.key_file"
+#define ONE_KEY  "all nodes need the same cluster.key_file"
+#define ASK_PORT "does node 0 run there, and is cluster.port right?"
 
 enum { READ_BYTES = FRAME_MAX }; /* per wake-up, so that one peer does not delay the others */
 
@@ -257,21 +258,40 @@ static void take_frame(struct conn *conn, const struct frame *frame)
     conn->rules->on_message(conn, &msg);
 }
 
-/* The other side speaks another protocol. The log shows its first bytes, to help the user identify
- * it. */
-static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
+/* The other side is no pchrun. A member has called the wrong port, or node 0 does not run. */
+static void fail_as_foreign(struct conn *conn, const char *why)
+{
+    conn_fail(conn, "is not a pchrun: %s%s", why, conn->is_ours ? "; " ASK_PORT : "");
+}
+
+/* The first bytes help the user to identify the other program. */
+static void fail_by_bytes(struct conn *conn, const uint8_t *data, size_t len)
 {
     size_t n = 0;
-    char hex[16] = "";
+    char hex[16] = "", why[96];
     while (n < len && n < 40 && data[n] >= 0x20 && data[n] < 0x7f)
         n++;
     for (size_t i = 0; i < len && i < 4; i++)
         str_addf(hex, sizeof hex, " %02x", data[i]);
     if (n >= 4)
-        conn_fail(conn, "is not a pchrun: it began with \"%.*s\"", (int)n, (const char *)data);
+        snprintf(why, sizeof why, "it began with \"%.*s\"", (int)n, (const char *)data);
     else
-        conn_fail(conn, "is not a pchrun: it began with the bytes%s; a message begins with 43 50",
-                  hex);
+        snprintf(why, sizeof why, "it began with the bytes%s; a message begins with 43 50", hex);
+    fail_as_foreign(conn, why);
+}
+
+/* This node has a key, and the other side does not encrypt. */
+static void refuse_plain(struct conn *conn)
+{
+    struct frame frame;
+    struct err err;
+    size_t size;
+    uint8_t first[64];
+    ssize_t n = conn->stream.kind->read(&conn->stream, first, sizeof first, &err);
+    if (n > 0 && frame_parse(FRAME_PEER, first, (size_t)n, &frame, &size) == FRAME_BAD_MAGIC)
+        fail_by_bytes(conn, first, (size_t)n);
+    else
+        refuse_unequal(conn, true);
 }
 
 /* Handles all whole frames and returns their size. After a callback closes the connection, the rest
@@ -293,7 +313,7 @@ static size_t take_frames(struct conn *conn, const uint8_t *data, size_t len)
             if (tls_is_record(data + taken, len - taken))
                 refuse_unequal(conn, false);
             else
-                fail_as_foreign(conn, data + taken, len - taken);
+                fail_by_bytes(conn, data + taken, len - taken);
             break;
         case FRAME_TOO_LONG:
             conn_fail(conn, "sent a message of %u bytes, more than %d", frame.len,
@@ -358,11 +378,14 @@ static void handshake(struct conn *conn)
         n = conn->stream.kind->handshake(&conn->stream, &err);
     if (n == STREAM_WANT_WRITE)
         event_add(&conn->writable, NULL);
+    else if (n == STREAM_FOREIGN)
+        refuse_plain(conn);
+    else if (n == STREAM_FAILED && err.code == ERR_PROTOCOL)
+        fail_as_foreign(conn, err.text);
     else if (n == STREAM_FAILED) {
         conn->is_strange = err.code == ERR_USAGE;
         conn_fail(conn, "%s", err.text);
-    } else if (n == STREAM_FOREIGN)
-        refuse_unequal(conn, true);
+    }
     if (n <= 0)
         return;
     conn->state = CONN_OPEN;
@@ -401,7 +424,7 @@ static void conn_on_deadline(evutil_socket_t fd, short what, void *arg)
         conn_fail(conn, "no HELLO within %s",
                   str_duration(conn->rules->hello_wait_ns, text, sizeof text));
     else if (conn->state == CONN_HANDSHAKE)
-        conn_fail(conn, "no answer within %s",
+        conn_fail(conn, "no answer within %s; " ASK_PORT,
                   str_duration(conn->rules->handshake_wait_ns, text, sizeof text));
     else
         break_off(conn);

@@ -263,6 +263,7 @@ def test_garbage_on_the_port(world, nodes):
         answer = talk_to(two.port, data)
         assert len(answer) < 1000, name
     two.say(0, "closed a connection")
+    two.say(0, 'is not a pchrun: it began with "GET / HTTP/1.1"')
     world.let_end(two)
     for each in idle:
         each.close()
@@ -306,20 +307,40 @@ def test_a_client_with_no_key_but_all_else(world, nodes):
 
 @pytest.fixture
 def stands_in(world, nodes):
-    """A function: a server has node 0's port, and node 1 connects to it several times. Node 1 gives up, and runs
-    nothing."""
-    def serve(answer, times=1):
-        two = nodes(2, *STRANGER)
+    """A function: a server has node 0's port, and node 1 connects to it until it gives up, at least so many times. It
+    runs nothing. Returns what node 1 has logged."""
+    def serve(answer, times=1, **settings):
+        two = nodes(2, *STRANGER, **settings)
         with socket.create_server(("127.0.0.1", two.port)) as listener:
-            listener.settimeout(DEADLINE)
+            listener.settimeout(0.05)
             two.start(1, "say stranger")
-            for _ in range(times):
-                s, _ = listener.accept()
-                with s:
+            while two.jobs[1].process.poll() is None:
+                with contextlib.suppress(TimeoutError, ConnectionError), listener.accept()[0] as s:
+                    times -= 1
+                    s.settimeout(DEADLINE)
                     answer(s)
-        assert two.finish() == OWN_ERROR
+        assert two.finish() == OWN_ERROR and times <= 0
         assert not world.events.all("stranger")
+        return two.jobs[1].err
     return serve
+
+
+NOT_NODE_0 = r"127\.0\.0\.1:\d+: is not a pchrun: {}; does node 0 run there, and is cluster\.port right\?"
+
+
+WEB = (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", 'it began with "HTTP/1.1 400 Bad Request"')
+
+
+@pytest.mark.parametrize("greeting, began, settings", [
+    (*WEB, {}), (*WEB, {"key_file": None}),
+    (b"SSH-2.0-OpenSSH_9.2p1\r\n", 'it began with "SSH-2.0-OpenSSH_9.2p1"', {}),
+    (b"\x00\x01\x02", "it began with the bytes 00 01 02; a message begins with 43 50", {}),
+], ids=["a web server", "a web server, and no key", "sshd", "bytes"])
+def test_another_program_has_the_port(stands_in, greeting, began, settings):
+    """The user learns which program it is, and what to look at: once before the end, which may be ten minutes away."""
+    said = stands_in(lambda s: s.sendall(greeting), **settings)
+    assert said.count("is not a pchrun") <= 2
+    assert re.search(NOT_NODE_0.format(re.escape(began)), said)
 
 
 def test_a_server_with_a_certificate(world, stands_in):
@@ -330,7 +351,18 @@ def test_a_server_with_a_certificate(world, stands_in):
     def answer(s):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             context.wrap_socket(s, server_side=True).recv(1)
-    stands_in(answer)
+    assert re.search(NOT_NODE_0.format("it shows a certificate"), stands_in(answer))
+
+
+def test_a_server_of_older_tls(world, stands_in):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(world.file("certificate", CERTIFICATE))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    def answer(s):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            context.wrap_socket(s, server_side=True)
+    assert re.search(NOT_NODE_0.format(r"it does not speak TLS 1\.3"), stands_in(answer))
 
 
 # --- on the way ----------------------------------------------------------------------------------
