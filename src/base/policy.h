@@ -8,6 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How the nodes and the record know a job that its user has not named. */
+#define JOB_UNNAMED      "pchrun"
+#define JOB_UNNAMED_NOTE "\"" JOB_UNNAMED "\": none was given"
+/* Advice if two nodes know their job by different names. */
+#define JOB_ADVICE "give every node the same --job (" JOB_UNNAMED_NOTE ")"
+
 /* How pchrun treats a signal that it gets. */
 enum signal_rule {
     SIGNAL_FORWARD,    /* send it on to the training commands */

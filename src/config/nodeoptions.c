@@ -168,7 +168,7 @@ static bool settle_job(struct config *config, char **env, struct err *err)
 
 const char *config_job_identity(const struct config *config)
 {
-    return config->is_unnamed ? "pchrun" : config->job;
+    return config->is_unnamed ? JOB_UNNAMED : config->job;
 }
 
 bool discovered_apply(struct config *config, char **env, struct err *err)

@@ -5,6 +5,7 @@
  */
 #include "net/tls.h"
 
+#include "base/policy.h"
 #include "base/str.h"
 #include "net/tlslib.h"
 
@@ -192,7 +193,7 @@ static bool explain_alert(const struct tls_session *session, int alert, const ch
     if (alert == SSL_AD_ILLEGAL_PARAMETER || alert == SSL_AD_DECRYPT_ERROR)
         return tls_fail(err, "node 0 has another key; all nodes need the same cluster.key_file");
     if (alert == SSL_AD_HANDSHAKE_FAILURE)
-        return err_set(err, ERR_PEER, 0, "node 0 does not know job \"%.63s\" (--job)",
+        return err_set(err, ERR_PEER, 0, "node 0 does not know job \"%.63s\"; " JOB_ADVICE,
                        session->tls->identity + strlen(IDENTITY));
     if (alert == SSL_AD_PROTOCOL_VERSION)
         return err_set(err, ERR_PROTOCOL, 0, "it does not speak TLS 1.3");
@@ -210,9 +211,9 @@ static bool explain_handshake(const struct tls_session *session, int code, const
         return err_set(err, ERR_USAGE, 0,
                        "it has another key; all nodes need the same cluster.key_file");
     if (str_starts(session->asked, IDENTITY))
-        return err_set(err, ERR_USAGE, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"",
-                       session->asked + strlen(IDENTITY),
-                       session->tls->identity + strlen(IDENTITY));
+        return err_set(
+            err, ERR_USAGE, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"; " JOB_ADVICE,
+            session->asked + strlen(IDENTITY), session->tls->identity + strlen(IDENTITY));
     if (session->is_ours && code == SSL_R_CERTIFICATE_VERIFY_FAILED)
         return err_set(err, ERR_PROTOCOL, 0, "it shows a certificate");
     if (session->is_ended)

@@ -4,6 +4,7 @@
 #include "record/history.h"
 
 #include "base/clock.h"
+#include "base/policy.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -30,16 +31,26 @@ void history_make_room(struct history *history, int keep)
 }
 
 /* Another job may still use its record, so the message does not advise to move it away. */
+static bool refuse_job(const struct history *history, const char *path, const char *job,
+                       struct err *err)
+{
+    char word[300] = "";
+    bool has_unnamed = str_is(job, JOB_UNNAMED) || str_is(history->job, JOB_UNNAMED);
+    (void)str_add_word(word, sizeof word, job);
+    return err_set(err, ERR_USAGE, 0,
+                   "the record of earlier attempts, %s, belongs to job \"%s\"; this start is of "
+                   "job \"%s\"%s. If it is the same job, add --job %s. If not, give each job a "
+                   "checkpoint.dir or state_dir of its own",
+                   path, job, history->job, has_unnamed ? " (" JOB_UNNAMED_NOTE ")" : "", word);
+}
+
 static bool check_head(const struct history *history, const char *path, const struct json *root,
                        struct err *err)
 {
     const char *job = json_text(json_find(root, "job"));
     int64_t schema = 0;
     if (job && !str_is(job, history->job))
-        return err_set(err, ERR_USAGE, 0,
-                       "the record of earlier attempts, %s, belongs to job \"%s\"; this is \"%s\" "
-                       "(give each job a checkpoint.dir or state_dir of its own)",
-                       path, job, history->job);
+        return refuse_job(history, path, job, err);
     if (!job)
         err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
     else if (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)

@@ -162,6 +162,8 @@ def test_another_job_does_not_take_the_record(training, world):
     job.saved(2, "continue")
     job.complete(2)
     world.refused('"one"', '"two"', options=["--job", "two", "--checkpoint-dir", job.dir])
+    world.refused('this start is of job "pchrun" ("pchrun": none was given)', "add --job one",
+                  options=["--checkpoint-dir", job.dir])
 
 
 @pytest.mark.memcheck

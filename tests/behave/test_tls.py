@@ -17,6 +17,7 @@ import pytest
 from harness import DEADLINE, OWN_ERROR, libm_of, open_files, read_proc, wait_until
 from nodes import Nodes, far, free_port, preempt, saved_steps, start_training  # noqa: F401
 
+ONE_JOB = 'give every node the same --job ("pchrun": none was given)'
 ONE_KEY = "all nodes need the same cluster.key_file"
 LIBRARIES = ("libssl.so.3", "libcrypto.so.3")
 
@@ -199,7 +200,8 @@ def test_another_key(world, nodes):
 
 
 @pytest.mark.parametrize("ours, theirs, options, said, answer", [
-    ({}, {}, ["--job", "run8"], 'node 0 does not know job "run8"', 'it belongs to job "run8", this is job "pchrun"'),
+    ({}, {}, ["--job", "run8"], f'node 0 does not know job "run8"; {ONE_JOB}',
+     f'it belongs to job "run8", this is job "pchrun"; {ONE_JOB}'),
     ({}, {"key_file": None}, [], f"node 0 has a key, this node has no key; {ONE_KEY}",
      f"it has no key, this node has a key; {ONE_KEY}"),
     ({"key_file": None}, {}, [], f"node 0 has no key, this node has a key; {ONE_KEY}",
@@ -227,7 +229,7 @@ def test_the_last_line_names_what_was_wrong(world, nodes, wrong):
     assert two.finish() == OWN_ERROR
     came = {"key": "it has another key", "none": "it has no key, this node has a key",
             "job": 'it belongs to job "run8", this is job "pchrun"',
-            "plain job": 'belongs to job "run8"; node 0 to "pchrun"'}[wrong]
+            "plain job": re.escape(f'belongs to job "run8", node 0 to "pchrun"; {ONE_JOB}')}[wrong]
     last = two.jobs[0].err_lines[-1]
     assert re.search(rf"1 of 2 nodes did not join within 3s: node 1 \(127.*\); last refused: .*127\.0\.0\.1:\d+.*{came}", last)
 

@@ -280,6 +280,8 @@ Test(record, another_job_s_record_is_refused_and_not_to_be_moved)
         "\"commits\": [], \"saves\": []}";
     static const char advice[] = "give each job a checkpoint.dir or state_dir of its own";
     expect_advice("commit.json", text, "\"other\"", advice);
+    expect_advice("commit.json", text, "this start is of job \"job\". If it is the same job, add",
+                  "--job other");
     folder_put("commit.json", COMMITS("1", "0", ""));
     expect_advice("ranks.0.json", text, "\"other\"", advice);
 }

@@ -276,8 +276,11 @@ Test(tls, who_does_not_belong_here)
         const char *job, *member_why, *chief_why;
     } rows[] = {
         {&second_key, &first_key, "run7", "node 0 has another key", "it has another key"},
-        {&first_key, &first_key, "run8", "node 0 does not know job \"run8\"",
-         "it belongs to job \"run8\", this is job \"run7\""},
+        {&first_key, &first_key, "run8",
+         "node 0 does not know job \"run8\"; give every node the same --job",
+         "it belongs to job \"run8\", this is job \"run7\"; give every node the same --job "
+         "(\"pchrun\": "
+         "none was given)"},
         {&first_key, NULL, "run7", "node 0 has no key, this node has a key",
          "it has a key, this node has no key"},
         {NULL, &first_key, "run7", NULL, "it has no key, this node has a key"},

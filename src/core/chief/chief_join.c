@@ -215,7 +215,8 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
             "the same pchrun everywhere",
             caller->from[0] ? caller->from : "a supervisor", PEERMSG_VERSION);
     else if (!str_is(h->job, p->identity))
-        refuse_caller(chief, conn, "node %u (%s) belongs to job \"%s\"; node 0 to \"%s\"",
+        refuse_caller(chief, conn,
+                      "node %u (%s) belongs to job \"%s\", node 0 to \"%s\"; " JOB_ADVICE,
                       h->node_rank, who, h->job, p->identity);
     else if (h->nnodes != (uint32_t)p->nnodes)
         refuse_caller(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
