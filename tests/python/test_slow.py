@@ -18,7 +18,7 @@ from nodes import Nodes
 from pchctl import ctl  # noqa: F401
 
 RANKS = 4
-STEPS = 1200  # two windows of 5 s, in which a rank's own part is measured
+STEPS = 1600  # three windows of 5 s, in which a rank's own part is measured
 RUNS = 100 if "TEST_LONG_MINUTES" in os.environ else 1
 
 # Rank 0 answers "." or, at the end, "!" to the dots of the others. It ends after the step of STEPS, or when told to.

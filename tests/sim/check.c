@@ -298,6 +298,20 @@ static void check_alone(struct world *w)
     check_unattached(w);
 }
 
+/* Here each reading has another time, any of which may be above the limit. One alone names no rank.
+ */
+void check_slow(struct world *w, int node)
+{
+    struct core_rank_report ranks[CORE_SLOTS_MAX];
+    int n = w->hosts[node].core ? core_ranks(w->hosts[node].core, ranks, CORE_SLOTS_MAX) : 0;
+    for (int i = 0; i < w->s.nprocs; i++)
+        world_proc(w, node, i)->times_read++;
+    for (int i = 0; i < n; i++)
+        if (ranks[i].slow > 0 && ranks[i].slot >= 0 && ranks[i].slot < w->s.nprocs &&
+            world_proc(w, node, ranks[i].slot)->times_read < 2)
+            fail(w, "node %d: rank %d is slow by one time alone", node, ranks[i].rank);
+}
+
 /* Promise 8: a gate is lifted when every rank has served it. A gate that stays costs time in each
  * later step. */
 void check_gate(struct world *w, const struct proc *p, uint64_t word)

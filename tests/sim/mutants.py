@@ -199,6 +199,7 @@ MUTANTS = [
      "((fault->is_told || fault->was_dead) && at < node->gen.stopped_at)", "false"),
     ("one-pause-makes-all-steps-slow", "chief/chief_pace.c", "note_pace",
      "slowness_median(count_paces, peer)", "peer->paces[(peer->npaces - 1) % CHIEF_PACES]"),
+    ("one-time-makes-a-rank-slow", "common/slowness.c", "judge", "own != m->over_ns", "true"),
     ("starts-count-unseen", "chief/chief_order.c", "has_lost_all", "&& chief->begins_anew", ""),
     ("wait-for-a-vote-is-a-slow-step", "chief/chief_pace.c", "in_this_step",
      "chief->order.phase == PHASE_PROPOSED", "false"),

@@ -227,6 +227,7 @@ struct proc {
     bool has_left_round; /* it ended while a round was open */
     bool is_cut;         /* its connection broke; it learns of it at its next step */
     uint8_t page_phase;
+    int times_read; /* how often its supervisor has read its own part of a step */
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
     bool is_traced;                             /* a debugger has stopped it */
@@ -504,6 +505,8 @@ void check_same_cause(struct world *w);
 void check_done(struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
+/* Call when that node has read the steps. */
+void check_slow(struct world *w, int node);
 void check_far(struct world *w);
 void check_stalled(struct world *w);
 void check_use(struct world *w);

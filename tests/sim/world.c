@@ -137,6 +137,8 @@ static void on_steps(struct world *w, const struct happening *h)
                                .steps = {.by_slot = words->steps,
                                          .phase_by_slot = words->phases,
                                          .own_by_slot = words->own}});
+    if (w->s.marks_waits)
+        check_slow(w, h->node);
 }
 
 static void on_examined(struct world *w, const struct happening *h)

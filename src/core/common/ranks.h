@@ -66,7 +66,8 @@ struct member {
     bool is_wait_told;
     struct page_own pace; /* as last read */
     bool is_slow;
-    struct { /* from the watchdog's last reading */
+    uint64_t over_ns; /* its own part when it came over the limit for slow ranks; 0: it is not */
+    struct {          /* from the watchdog's last reading */
         uint64_t step;
         enum page_phase phase;
         int64_t since; /* since when it is at this step and phase */

@@ -16,7 +16,7 @@ uint64_t slowness_median(slowness_count_fn *count, const void *of)
     return all > 0 ? most : 0;
 }
 
-static bool is_slow(const struct member *m, uint64_t median)
+static bool seems_slow(const struct member *m, uint64_t median)
 {
     uint64_t own = m->pace.own_ns;
     if (median == 0 || own <= median || m->slot < 0 || m->is_ended)
@@ -24,6 +24,18 @@ static bool is_slow(const struct member *m, uint64_t median)
     if (m->is_slow)
         return 10 * own >= 12 * median;
     return 10 * own >= 13 * median && 10 * (own - median) >= m->pace.whole_ns;
+}
+
+/* Two ranks do not measure at the same time. When all of them slow down, for a while only one has
+ * measured that. When its next time comes, the median has the new times of the others. */
+static void judge(struct member *m, uint64_t median)
+{
+    uint64_t own = m->pace.own_ns;
+    if (!seems_slow(m, median))
+        m->over_ns = 0;
+    else if (m->over_ns == 0)
+        m->over_ns = own;
+    m->is_slow = m->over_ns > 0 && (m->is_slow || own != m->over_ns);
 }
 
 uint16_t slowness_of(const struct member *m, uint64_t median_ns)
@@ -36,7 +48,7 @@ void slowness_judge(struct ranks *ranks, uint64_t median_ns)
 {
     struct member *m;
     for (int i = 0; (m = ranks_at(ranks, i)); i++)
-        m->is_slow = is_slow(m, median_ns);
+        judge(m, median_ns);
 }
 
 void slowness_read(struct ranks *ranks, const struct event *event, uint64_t median_ns)
