@@ -6,9 +6,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/common/cause.h"
 #include "core/common/verdict.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SOURCE "drill"
@@ -229,11 +231,31 @@ static int64_t least_grace(const struct drill *drill, int64_t now)
     return needs + needs / 2 + NS_PER_S;
 }
 
+/* False: no process has failed, so the time was too short. */
+static bool say_failed_rank(const struct drill *drill, const char *grace)
+{
+    struct core_report report;
+    const struct peer_cause *cause = &report.first_cause;
+    char failed[32] = "a process";
+    core_report(drill->attach->loop->core, &report);
+    if (!cause_is_process(cause->fault))
+        return false;
+    if (cause->rank >= 0)
+        snprintf(failed, sizeof failed, "rank %d", cause->rank);
+    log_warn("drill",
+             "unknown whether a save fits into %s: %s failed after the notice (node %d: %s); mend "
+             "that, and try again",
+             grace, failed, cause->node, cause->text);
+    return true;
+}
+
 static void say_verdict(const struct drill *drill, bool fits, int64_t now)
 {
     char grace[32], left[32], least[32];
     str_about(drill->config->drill_ns, grace, sizeof grace);
     int64_t ends_at = drill->notice_at + drill->config->drill_ns;
+    if (!fits && say_failed_rank(drill, grace))
+        return;
     if (drill->nrounds == 0)
         log_warn("drill", "unknown whether a save fits into %s: the ranks agreed on none", grace);
     else if (!fits)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """pchrun --drill: a notice for practice, its whole way, and the report on it."""
 
+import os
 import re
 import signal
 
 import pytest
 
-from harness import CHARLM, wait_until
+from harness import CHARLM, commands_of, wait_until
 from nodes import Nodes, committed, start_training
 
 
@@ -273,5 +274,17 @@ def test_who_fails_in_the_drill(training):
     wait_until(lambda: first.train(first.step + 1) or "the notice comes now" in job.job.err, "the drill's notice")
     second.tell("exit 7")
     assert job.finish() == 1
-    assert said(job.job)[-1] == "unknown whether a save fits into 60 s: the ranks agreed on none"
+    assert re.fullmatch(r"unknown whether a save fits into 60 s: rank 1 failed after the notice \(node 0: process \d+ .*"
+                        r"ended with exit code 7.*\); mend that, and try again", said(job.job)[-1]), said(job.job)[-1]
     assert "ended with exit code 7" in job.job.err_lines[-1]
+
+
+def test_a_rank_that_fails_in_the_save_of_a_drill(world):
+    """The save was not too slow, so a longer grace does not help."""
+    job = drill(world, "60s", "-n", "2", save=60000, train_on="false")
+    wait_until(lambda: "every rank saves step" in job.err, "the save")
+    os.kill(commands_of(job.pid)[1], signal.SIGKILL)
+    assert job.finish() == 1, job.err
+    assert re.search(r"was not committed$", said(job)[4])
+    assert re.fullmatch(r"unknown whether a save fits into 60 s: rank 1 failed after the notice \(node 0: .*SIGKILL.*\); "
+                        r"mend that, and try again", said(job)[-1]), said(job)[-1]
