@@ -70,6 +70,14 @@ bool address_parse(const char *text, int port, struct address *ret, struct err *
     return true;
 }
 
+char *address_text(const struct address *address, char text[ADDRESS_TEXT_MAX])
+{
+    bool is_v6 = strchr(address->host, ':') != NULL;
+    snprintf(text, ADDRESS_TEXT_MAX, "%s%s%s:%d", is_v6 ? "[" : "", address->host, is_v6 ? "]" : "",
+             address->port);
+    return text;
+}
+
 bool address_is_loopback(const struct address *address)
 {
     struct in_addr in;

@@ -201,17 +201,9 @@ static bool open_metrics(struct shell *shell, struct err *err)
     return ok;
 }
 
-static const char *where_chief_is(const struct config *config)
-{
-    if (config->cluster.nnodes == 1)
-        return NULL;
-    return config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
-}
-
 static bool open_answer(struct shell *shell, struct err *err)
 {
     shell->answer = (struct answer){.params = &shell->params,
-                                    .chief = where_chief_is(shell->config),
                                     .command = shell->config->command,
                                     .attach = &shell->attach,
                                     .report = &shell->report,

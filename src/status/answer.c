@@ -113,7 +113,8 @@ static void add_command(struct writer *w, char *const *words)
 static void write_head(const struct answer *answer, struct writer *w, const struct err *bad,
                        const struct core_report *was)
 {
-    char now[32], since[32];
+    char now[32], since[32], at[ADDRESS_TEXT_MAX];
+    const struct address *chief = &answer->cluster->chief;
     writer_int(w, "version", CONTROL_VERSION);
     writer_bool(w, "ok", !bad);
     if (bad)
@@ -131,7 +132,7 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_text(w, "host", answer->params->host);
     writer_text(w, "since", clock_iso8601(answer->since_ns, since, sizeof since));
     add_command(w, answer->command);
-    writer_text(w, "chief", answer->chief);
+    writer_text(w, "chief", chief->host[0] ? address_text(chief, at) : NULL);
     writer_text(w, "events_file", answer->journal->out.file.path);
     writer_text(w, "now", clock_iso8601(clock_real_ns(), now, sizeof now));
     report_write(answer->report, w, "report");

@@ -17,7 +17,6 @@ struct control;
 
 struct answer {
     const struct core_params *params;
-    const char *chief;    /* the address of node 0, for people; NULL: there is one node */
     char *const *command; /* of the job, for people; ends with NULL */
     struct attach *attach;
     const struct report *report;

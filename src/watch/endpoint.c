@@ -15,7 +15,7 @@
 static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], struct err *err)
 {
     static const char scheme[] = "http://";
-    char host[ENDPOINT_MAX];
+    char host[ENDPOINT_MAX], at[ADDRESS_TEXT_MAX];
     struct address address;
     if (str_starts(text, "https://"))
         return err_set(err, ERR_USAGE, 0, "%s is \"%.100s\": but metadata services need plain http",
@@ -30,9 +30,7 @@ static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], s
                        "%s is \"%.100s\", which is not an address; write http://HOST or "
                        "http://HOST:PORT",
                        where, text);
-    bool is_v6 = strchr(address.host, ':') != NULL;
-    snprintf(ret, ENDPOINT_MAX, "%s%s%s%s:%d", scheme, is_v6 ? "[" : "", address.host,
-             is_v6 ? "]" : "", address.port);
+    snprintf(ret, ENDPOINT_MAX, "%s%s", scheme, address_text(&address, at));
     return true;
 }
 

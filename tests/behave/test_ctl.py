@@ -677,11 +677,14 @@ def test_two_jobs_of_one_name_are_told_apart(world, ctl):
         end(job)
 
 
-def test_a_job_of_one_name_and_another_port_is_another_job(world, ctl):
+@pytest.mark.parametrize("port_in", ["the list", "cluster.port"])
+def test_a_job_of_one_name_and_another_port_is_another_job(world, ctl, port_in):
     """Nodes of two jobs that share a name."""
     jobs = [Nodes(world, 2), Nodes(world, 2)]
     for rank, job in enumerate(jobs):
-        job.start(rank, "wait")
+        if port_in == "cluster.port":
+            job.entries = job.entries.replace(f":{job.port}", "")
+        job.start(rank, "wait", options=["--cluster-port", job.port])
     wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
     done = ctl("stop")
     assert done.returncode == USAGE and "which of these 2?" in done.stderr

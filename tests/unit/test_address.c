@@ -36,6 +36,19 @@ Test(address, what_people_write)
     }
 }
 
+Test(address, what_is_shown_can_be_typed)
+{
+    static const char *const texts[] = {"n0:1", "10.0.0.1:14242", "[fd00::1]:9"};
+    char shown[ADDRESS_TEXT_MAX];
+    struct address address;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        cr_assert(address_parse(texts[i], 7, &address, NULL));
+        cr_expect_str_eq(address_text(&address, shown), texts[i]);
+    }
+    cr_assert(address_parse("fd00::1", 7, &address, NULL));
+    cr_expect_str_eq(address_text(&address, shown), "[fd00::1]:7");
+}
+
 Test(address, what_they_must_not)
 {
     static const char *const bad[] = {
