@@ -406,6 +406,15 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
+/* The C library takes back-references, and then the time of a match may double with each byte. */
+static bool has_back_reference(const char *pattern)
+{
+    for (const char *at = strchr(pattern, '\\'); at && at[1]; at = strchr(at + 2, '\\'))
+        if (at[1] >= '1' && at[1] <= '9')
+            return true;
+    return false;
+}
+
 static bool check_pattern(const struct config *config, const char *key, const char *pattern,
                           size_t groups, struct err *err)
 {
@@ -420,6 +429,12 @@ static bool check_pattern(const struct config *config, const char *key, const ch
                        origin_text(config, key), why);
     bool has_groups = regex.re_nsub >= groups;
     regfree(&regex);
+    if (has_back_reference(pattern))
+        return err_set(
+            err, ERR_USAGE, 0,
+            "%s (%s) has a back-reference such as \\1, which can take for ever; name the "
+            "texts instead, as in (nan|inf)",
+            key, origin_text(config, key));
     return has_groups ||
            err_set(err, ERR_USAGE, 0,
                    "%s (%s) has no group for the step: put ( ) around its digits, as in 'step "

@@ -166,10 +166,17 @@ int64_t logs_last_at(const struct logs *logs)
 
 _Static_assert(LINEMATCH_STEP_MAX <= RANKS_STEP_MAX, "the core takes all steps of lines");
 
+/* All that a command has printed. A last line without an end is matched at the end of the stream.
+ */
+static bool is_looked_at(const struct logs_run *run, size_t at)
+{
+    struct tee_stream_state *state = &run->tee.states[at];
+    return tee_is_read(&run->tee.streams[at], state) && !state->found.is_within;
+}
+
 static void await_output(const struct logs_run *run, size_t at, int64_t until)
 {
-    while (!run->is_over && !tee_is_read(&run->tee.streams[at], &run->tee.states[at]) &&
-           clock_now_ns() < until)
+    while (!run->is_over && !is_looked_at(run, at) && clock_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 }
 

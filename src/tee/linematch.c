@@ -50,6 +50,25 @@ static bool match_failure(struct linematch *match)
     return true;
 }
 
+static bool match_line(struct linematch *match, int64_t now)
+{
+    bool is_news = false;
+    match->text[match->len] = '\0';
+    if (match->len > 0) {
+        is_news |= match_step(match, now);
+        is_news |= match_failure(match);
+    }
+    match->len = 0;
+    return is_news;
+}
+
+bool linematch_end(struct linematch *match, int64_t now)
+{
+    bool is_news = match_line(match, now);
+    match->found->is_within = false;
+    return is_news;
+}
+
 bool linematch_add(struct linematch *match, const char *bytes, size_t n, int64_t now)
 {
     bool is_news = false;
@@ -60,14 +79,9 @@ bool linematch_add(struct linematch *match, const char *bytes, size_t n, int64_t
         size_t room = LINEMATCH_MAX - match->len, kept = len < room ? len : room;
         memcpy(match->text + match->len, part, kept);
         match->len += kept;
-        if (len == n - done)
-            break;
-        match->text[match->len] = '\0';
-        if (match->len > 0) {
-            is_news |= match_step(match, now);
-            is_news |= match_failure(match);
-        }
-        match->len = 0;
+        if (len < n - done)
+            is_news |= match_line(match, now);
     }
+    match->found->is_within = match->len > 0;
     return is_news;
 }

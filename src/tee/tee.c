@@ -112,10 +112,13 @@ static void keep_tail(struct tee_stream_state *state, const char *bytes, size_t 
     atomic_store(&state->last_at, clock_now_ns());
 }
 
+/* n == 0: the stream has ended. */
 static void match_lines(struct reader *reader, struct route *route, const char *bytes, size_t n)
 {
-    bool is_wanted = route->match.rules.step || route->match.rules.failure;
-    if (is_wanted && linematch_add(&route->match, bytes, n, route->state->last_at))
+    struct linematch *match = &route->match;
+    int64_t at = route->state->last_at;
+    bool is_wanted = match->rules.step || match->rules.failure;
+    if (is_wanted && (n > 0 ? linematch_add(match, bytes, n, at) : linematch_end(match, at)))
         bell_supervisor(&reader->bell);
 }
 
@@ -132,6 +135,7 @@ static void read_stream(struct reader *reader, struct route *route)
         keep_tail(route->state, bytes, (size_t)n);
         match_lines(reader, route, bytes, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        match_lines(reader, route, NULL, 0);
         fd_close(&route->fd);
     }
     atomic_store(&route->state->is_reading, false);
@@ -270,6 +274,7 @@ static void init_route(struct reader *reader, size_t i, const struct tee *tee, b
     route->state = &tee->states[i];
     route->match.rules = tee->rules;
     route->match.found = &route->state->found;
+    route->match.found->is_within = false;
     route->fd = stream->fd;
     if (atomic_load(&route->state->version) % 2 != 0) /* the last log process was killed */
         atomic_fetch_add(&route->state->version, 1);

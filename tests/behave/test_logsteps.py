@@ -179,6 +179,13 @@ def test_a_failure_in_the_last_line(printer):
     assert printer.report()["outcome"] == "failed"
 
 
+@pytest.mark.parametrize("to", ["stdout", "stderr"])
+def test_a_failure_in_a_line_without_an_end(printer, to):
+    """A program that dies in its progress bar does not end its line."""
+    printer.start(f"sys.{to}.write('step 3, loss: nan'); sys.{to}.flush()", "--watchdog-log-failure", "nan", code=1)
+    assert re.search(r"watchdog.log_failure matches: step 3, loss: nan$", printer.job.err_lines[-1])
+
+
 def test_a_failure_restarts_in_place(printer):
     printer.start("say('loss: nan\\n' if os.environ['PCH_GENERATION'] == '0' else 'loss: 1\\n')\n"
                   "time.sleep(1000 if os.environ['PCH_GENERATION'] == '0' else 0)\n",
@@ -208,7 +215,9 @@ def test_a_program_that_attaches_counts_itself(world, training, ctl):
     (("--logs-dir", "l", "--watchdog-log", "step [0-9]+"),
      "watchdog.log (flag --watchdog-log) has no group for the step: put ( ) around its digits"),
     (("--logs-dir", "l", "--watchdog-log-failure", "["),
-     "watchdog.log_failure (flag --watchdog-log-failure) is no extended regular expression:")],
-    ids=["no logs", "no logs either", "bad", "no group", "bad failure"])
+     "watchdog.log_failure (flag --watchdog-log-failure) is no extended regular expression:"),
+    (("--logs-dir", "l", "--watchdog-log-failure", r"\\(a*)\1"),
+     r"watchdog.log_failure (flag --watchdog-log-failure) has a back-reference such as \1")],
+    ids=["no logs", "no logs either", "bad", "no group", "bad failure", "back-reference"])
 def test_options_that_cannot_work(world, options, said):
     assert said in world.launch(*options, "--", "true", code=125).err

@@ -54,13 +54,27 @@ Test(linematch, a_line_ends_with_either)
     cr_expect_eq(found.step, 3);
 }
 
-Test(linematch, a_line_without_an_end_is_not_matched)
+Test(linematch, a_line_without_an_end_waits)
 {
     cr_expect_not(add("step 1"));
     cr_expect_eq(found.step_at, 0);
+    cr_expect(found.is_within);
     cr_expect_not(add("23"));
     cr_expect(add("4\n"));
     cr_expect_eq(found.step, 1234);
+    cr_expect_not(found.is_within);
+}
+
+Test(linematch, the_end_of_the_stream_ends_the_last_line)
+{
+    add("step 1\nstep 23");
+    cr_expect_not(linematch_end(&match, 9));
+    cr_expect(found.step == 23 && found.step_at == 9 && !found.is_within);
+    cr_expect_not(add("loss: n"));
+    cr_expect_not(add("an"));
+    cr_expect(linematch_end(&match, 10));
+    cr_expect_str_eq(found.failure, "loss: nan");
+    cr_expect_not(linematch_end(&match, 11), "it was matched once");
 }
 
 /* However the bytes are cut into pieces, the result is the same. */
