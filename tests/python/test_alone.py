@@ -121,18 +121,21 @@ def test_strides_and_a_loop_that_is_left(program):
 
 
 def test_a_loop_over_epochs_and_a_loader(program):
-    """The two ways of docs/python/loop.md: the total is the whole training's, and the steps come before the data."""
+    """The two ways of docs/python/loop.md: the total is the whole training's, and the steps come before the data. The
+    code behind the batches of an epoch runs after a resume at its end, too."""
     prints(program, """
         job = pch.attach()
         for epoch in range(2):
             for step in job.steps((epoch + 1) * 3):
                 pass
         print(job.finished)
+        for epoch in range(max(job.finished - 1, 0) // 3, 3):
+            print(epoch, [step for step in job.steps((epoch + 1) * 3)])
         for epoch in range(2):
             for step, batch in zip(job.steps(100), "abc"):
                 pass
         print(job.finished)
-        """, "6", "12")
+        """, "6", "1 []", "2 [6, 7, 8]", "15")
 
 
 def test_a_background_save_that_fails_ends_no_turn(program):
