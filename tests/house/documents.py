@@ -52,9 +52,9 @@ def readme_shape(readme):
 
 
 def both_sides(difference):
-    """(the program before, the program after) of a difference that shows the whole program."""
+    """(the text before, the text after) of a difference without its headers, or of one hunk."""
     lines = difference.splitlines(keepends=True)
-    return ["".join(line[1:] for line in lines if line[0] != sign) for sign in "+-"]
+    return ["".join(line[1:] or "\n" for line in lines if line[0] != sign) for sign in "+-"]
 
 
 def readme_difference(readme):

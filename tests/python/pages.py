@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from harness import Late, wait_until
 from pchctl import ctl  # noqa: F401: a fixture
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "house"))
+from documents import ROOT, both_sides  # noqa: E402
+
 PAGES = ROOT / "docs/python"
 PREEMPTED = 42
 
@@ -33,8 +36,7 @@ class Page:
         """The program before the change: the hunks taken back, each at the first place that it fits behind the last."""
         program, place = self.program, 0
         for hunk in self.hunks.split("@@\n"):
-            lines = hunk.splitlines(keepends=True)
-            before, after = ("".join(line[1:] or "\n" for line in lines if line[0] != sign) for sign in "+-")
+            before, after = both_sides(hunk)
             place = program.index(after, place)
             program = program[:place] + before + program[place + len(after):]
             place += len(before)

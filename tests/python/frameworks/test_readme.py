@@ -3,14 +3,11 @@
 preempted and resumes, and its drill says the lines that README shows."""
 
 import re
-import sys
-from pathlib import Path
 
 from conftest_frameworks import PATIENCE
-from pages import ctl, trial  # noqa: F401
+from pages import ROOT, ctl, trial  # noqa: F401
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "house"))
-from documents import ROOT, block, both_sides  # noqa: E402
+from documents import block, both_sides  # from tests/house, which pages.py puts on the path
 
 
 class Readme:
