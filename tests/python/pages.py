@@ -53,8 +53,8 @@ class Trial:
         self.folder.with_name("programs-tmp").mkdir(exist_ok=True)
         self.path = f"{_programs(world)}:{Path(os.environ['PCH_PYTHON']).parent}:/usr/bin:/bin"
 
-    def start(self, command, program):
-        """Starts the command; the folder gets the program."""
+    def start(self, command, program, more=()):
+        """Starts the command, with more variables; the folder gets the program."""
         (self.folder / self.page.file).write_text(program)
         options = self.world.env["ASAN_OPTIONS"]
         env = {"PATH": self.path, "PYTHONDONTWRITEBYTECODE": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1",
@@ -65,7 +65,7 @@ class Trial:
                "PCHRUN_SAVE_TRAIN_ON": "auto"}  # as for a user: the other tests set it
         if os.environ.get("PCH_PACKAGE"):
             env["PYTHONPATH"] = os.environ["PCH_PACKAGE"]
-        self.job = self.world.start("env", *shlex.split(command), cwd=self.folder, env=env)
+        self.job = self.world.start("env", *shlex.split(command), cwd=self.folder, env={**env, **dict(more)})
         return self
 
     def preempt(self, patience):

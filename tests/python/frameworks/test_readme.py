@@ -5,6 +5,7 @@ preempted and resumes, and its drill says the lines that README shows."""
 import re
 
 from conftest_frameworks import PATIENCE
+from nodes import free_port
 from pages import ROOT, ctl, trial  # noqa: F401
 
 from documents import block, both_sides  # from tests/house, which pages.py puts on the path
@@ -37,6 +38,19 @@ def test_the_program(trial):  # noqa: F811
 def test_the_program_before(trial):  # noqa: F811
     page = Readme()
     trial(page, "before").start(page.command("--checkpoint-dir"), page.known).complete(PATIENCE)
+
+
+def test_two_nodes_on_one_machine(trial):  # noqa: F811
+    """The commands of two terminals. One node is preempted, and both end with 42."""
+    page = Readme()
+    nodes = [trial(page, f"terminal{rank}") for rank in range(2)]
+    nodes[1].folder.rmdir()
+    nodes[1].folder = nodes[0].folder
+    port = {"PCHRUN_CLUSTER_PORT": str(free_port())}  # other tests run beside this one
+    for rank, one in enumerate(nodes):
+        one.start(page.command(f"--cluster-nodes .* --node-rank {rank}"), page.program, port)
+    assert nodes[0].preempt(PATIENCE) > 0
+    assert nodes[1].job.finish(PATIENCE) == 42, nodes[1].job.err
 
 
 def test_the_drill(trial):  # noqa: F811
