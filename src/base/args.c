@@ -248,12 +248,12 @@ static bool args_show(struct scan *scan, const struct args_row *row, const char 
                       const char *value, struct err *err)
 {
     int choice;
-    struct err not_one;
-    bool has_choice = row->choices && (value || *scan->next);
-    if (has_choice && !value && value_choice(*scan->next, row->choices, &choice, &not_one))
-        value = *scan->next;
-    if (has_choice && value && !value_choice(value, row->choices, &choice, err))
+    const char *word = value ? value : *scan->next;
+    bool is_choice = row->choices && word && value_choice(word, row->choices, &choice, err);
+    if (row->choices && value && !is_choice)
         return err_wrap(err, "%s", typed);
+    if (is_choice)
+        value = word;
     scan->is_over = scan->is_shown = true;
     return args_print(scan->args, row->type, scan->args->brief && !value, scan->reading->out, err);
 }

@@ -71,19 +71,19 @@ static int pending_of(const sigset_t *set)
 
 static bool still_held(const struct takeover *takeover, struct err *err)
 {
-    char who[WHO_MAX], wait[32];
+    char who[WHO_MAX], wait[32], advice[160];
     bool is_others;
+    snprintf(advice, sizeof advice,
+             "%s first, or, if its host will not come back, remove commit.lock there",
+             takeover->params->nnodes > 1 ? "give each node its own --node-rank, or end that one"
+                                          : "end it");
     name_holder(takeover, err->text, who, &is_others);
     /* when the wait began, the other node 0 may not have listened yet */
     brief_tell_duplicate(takeover->config);
-    return err_set(
-        err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
-        takeover->dir, str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
-        is_others ? "give each job a checkpoint.dir or state_dir of its own"
-        : takeover->params->nnodes > 1
-            ? "give each node its own --node-rank, or end that one first, or, if its host will not "
-              "come back, remove commit.lock there"
-            : "end it first, or, if its host will not come back, remove commit.lock there");
+    return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s", who,
+                   takeover->dir,
+                   str_duration(takeover->config->checkpoint.lock_wait_ns, wait, sizeof wait),
+                   is_others ? "give each job a checkpoint.dir or state_dir of its own" : advice);
 }
 
 static bool takeover_judge(struct takeover *takeover, enum dirlock_result result,

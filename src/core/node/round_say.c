@@ -36,6 +36,7 @@ void round_say_past(struct out *out, const struct member *m, uint64_t step)
 struct unsaved {
     int n;
     const struct member *first;
+    bool is_cut;
     char text[96];
 };
 
@@ -54,10 +55,13 @@ static void add_rank(const struct member *m, struct unsaved *list)
 {
     if (list->n++ == 0)
         list->first = m;
-    if (strlen(list->text) + 20 < sizeof list->text)
-        str_addf(list->text, sizeof list->text, "%s%d", list->n > 1 ? ", " : "", m->rank);
-    else if (!strstr(list->text, "..."))
+    if (list->is_cut)
+        return;
+    list->is_cut = strlen(list->text) + 20 >= sizeof list->text;
+    if (list->is_cut)
         str_addf(list->text, sizeof list->text, ", ...");
+    else
+        str_addf(list->text, sizeof list->text, "%s%d", list->n > 1 ? ", " : "", m->rank);
 }
 
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step)
