@@ -475,6 +475,12 @@ static void hold_inquest(struct child *child)
     deaths_ask(&child->children->deaths, &child->inquest);
 }
 
+void children_on_attach(void *ctx, int pid)
+{
+    struct children *children = ctx;
+    deaths_watch(&children->deaths, pid);
+}
+
 void children_on_death(void *ctx, int pid, int status)
 {
     struct children *children = ctx;

@@ -69,6 +69,9 @@ void children_refuse(struct children *children, const struct err *err);
 void children_signal(struct children *children, const struct action *action);
 /* Signals each command's process group, as a terminal would. */
 void children_signal_groups(struct children *children, int number);
+/* on_attach of struct attach; ctx: the children. By now a launcher or a container's runtime has put
+ * the rank into its control group. */
+void children_on_attach(void *ctx, int pid);
 /* on_death of struct attach; ctx: the children. A process has died, but wait(2) does not report it
  * yet. If it is a command, the core gets its last messages, then EV_CHILD_DYING. */
 void children_on_death(void *ctx, int pid, int status);

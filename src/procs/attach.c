@@ -25,6 +25,8 @@ static void on_news(void *ctx, const struct event *event)
     const struct procmsg *msg = event->proc.msg;
     if (event->type == EV_PROC_ATTACHED) {
         attach->has_attached = true;
+        if (attach->on_attach)
+            attach->on_attach(attach->ctx, event->proc.pid);
         logsteps_yield(&attach->printed, event->proc.pid);
         attach->has_rank = attach->has_rank || !(msg->flags & PROCMSG_FLAG_COUNTS);
     }

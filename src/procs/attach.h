@@ -19,6 +19,7 @@ struct attach {
     struct record *record;
     struct logs *logs; /* know what the commands printed, and when */
     struct reap *reap;
+    void (*on_attach)(void *ctx, int pid);
     deathwatch_fn *on_death;
     void *ctx;
     bool has_attached; /* some process has attached */

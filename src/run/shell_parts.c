@@ -162,6 +162,7 @@ static bool open_attach(struct shell *shell, struct err *err)
 {
     shell->attach = (struct attach){.record = &shell->record,
                                     .logs = &shell->logs,
+                                    .on_attach = children_on_attach,
                                     .on_death = children_on_death,
                                     .ctx = &shell->children};
     if (!attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))

@@ -394,11 +394,11 @@ def test_out_of_memory_is_told_apart(world, reported, control_group):
 @pytest.mark.skipif(not kernel_can(), reason="the kernel tells of a death only when its parent may reap it")
 def test_out_of_memory_whoever_dies_first(training, control_group):
     """The kernel kills rank 0 for memory. Rank 1 is ended because of that, and reaped before rank 0 is: the
-    kill stays rank 0's."""
+    kill stays rank 0's. The ranks come into their group after the start, as below a container's runtime."""
+    looks = "until [ $(readlink /proc/$PPID/cwd) = / ]; do sleep 0.01; done"  # pchrun looks at the groups of its commands
     job = training("--stop-exit-wait", "300ms", "--stop-term-wait", "60s", n=2,
-                   start=f"echo $$ >{control_group}/cgroup.procs; {CHILD}", train=0)
+                   start=f"{looks}; echo $$ >{control_group}/cgroup.procs; {CHILD}", train=0)
     hog, other = job.pid(0), job.pid(1)
-    wait_until(lambda: os.readlink(f"/proc/{job.job.pid}/cwd") == "/", "pchrun to look at the groups")
     tracer = Tracer(hog)  # a large memory, which takes seconds to be taken down, would do the same
     job.clients[0].tell("swell 512")
     try:
