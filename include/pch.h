@@ -50,6 +50,10 @@ enum pch_phase { PCH_START, PCH_TRAIN, PCH_EVAL, PCH_COMPILE, PCH_IN_SAVE };
 /* pch_options.flags */
 #define PCH_NO_SHIELD 1U /* do not catch SIGTERM, nor other signals that are notices */
 #define PCH_NO_SAVE   2U /* only report steps; implies PCH_NO_SHIELD */
+/* Whose saves make a whole checkpoint. Neither flag: every rank's save is needed. All ranks give
+ * the same. Both count as neither, and a line on standard error says so. */
+#define PCH_NEEDS_RANK0 4U /* rank 0's save is the whole checkpoint */
+#define PCH_NEEDS_ANY   8U /* each rank's save is a whole checkpoint */
 
 /* Initialize with PCH_OPTIONS_INIT: it sets size to sizeof(struct pch_options), and ranks and sizes
  * to -1, which means unknown. Then set members. Without a size the options are ignored, and a line

@@ -203,6 +203,18 @@ static const char *pch_advice(int number)
     return number == ENOENT ? " (in a container, that directory has to be mounted)" : "";
 }
 
+enum { NEEDS_BOTH = PCH_NEEDS_RANK0 | PCH_NEEDS_ANY };
+
+/* The flags of ATTACH. The job needs no save of a process that only counts its steps. */
+static uint32_t flags_of(unsigned options, bool is_shielded)
+{
+    if (options & PCH_NO_SAVE)
+        return PROCMSG_FLAG_COUNTS;
+    return (is_shielded ? PROCMSG_FLAG_SHIELD : 0) |
+           (options & PCH_NEEDS_RANK0 ? PROCMSG_FLAG_NEEDS_RANK0 : 0) |
+           (options & PCH_NEEDS_ANY ? PROCMSG_FLAG_NEEDS_ANY : 0);
+}
+
 static void attach(struct pch *job, const char *path, const struct pch_options *options)
 {
     struct err err = {0};
@@ -213,7 +225,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     bool may_shield = !counts && !(options->flags & PCH_NO_SHIELD);
     bool is_shielded = may_shield && shield_is_wanted(SIGTERM);
     pch_describe(&msg, options);
-    msg.flags = (is_shielded ? PROCMSG_FLAG_SHIELD : 0) | (counts ? PROCMSG_FLAG_COUNTS : 0);
+    msg.flags = flags_of(options->flags, is_shielded);
     live->counts = counts;
     if (line_attach(job, path, &msg, &err)) {
         job->supervisor = live->supervisor;
@@ -247,6 +259,11 @@ static void open_job(struct pch *job, const struct pch_options *given)
         line_say("pch_open() ignores its options, because their size is %zu; write struct "
                  "pch_options options = PCH_OPTIONS_INIT; and set members after that",
                  given->size);
+    if ((options.flags & NEEDS_BOTH) == NEEDS_BOTH) {
+        line_say("pch_open() ignores PCH_NEEDS_RANK0 and PCH_NEEDS_ANY, because both are given: a "
+                 "commit needs the save of every rank; give one of the two");
+        options.flags &= ~(unsigned)NEEDS_BOTH;
+    }
     if (make_live(job))
         attach(job, path, &options);
     else

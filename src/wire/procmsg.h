@@ -54,8 +54,10 @@ enum procmsg_type {
 enum procmsg_action { PROC_CONTINUE, PROC_EXIT };
 
 /* PROCMSG_ATTACH flags */
-#define PROCMSG_FLAG_SHIELD 1U /* a SIGTERM handler of libpch is installed */
-#define PROCMSG_FLAG_COUNTS 2U /* it only reports steps: it never saves */
+#define PROCMSG_FLAG_SHIELD      1U /* a SIGTERM handler of libpch is installed */
+#define PROCMSG_FLAG_COUNTS      2U /* it only reports steps: it never saves */
+#define PROCMSG_FLAG_NEEDS_RANK0 4U /* rank 0's save is the whole checkpoint */
+#define PROCMSG_FLAG_NEEDS_ANY   8U /* each rank's save is a whole checkpoint */
 
 struct procmsg {
     uint8_t type; /* enum procmsg_type */

@@ -6,7 +6,7 @@
  * exits with 2.
  *
  *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N]
- *        [bare|counts|unsized]
+ *        [bare|counts|unsized] [needs_rank] [needs_any]
  *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
  *   aside COMMAND             does the command in a thread that ends then
  *   pause MS                  does nothing for so many milliseconds
@@ -118,9 +118,13 @@ static void do_open(char *words)
         else if (!strcmp(name, "last"))
             o.last_step = n;
         else if (!strcmp(name, "bare"))
-            o.flags = PCH_NO_SHIELD;
+            o.flags |= PCH_NO_SHIELD;
         else if (!strcmp(name, "counts"))
-            o.flags = PCH_NO_SAVE;
+            o.flags |= PCH_NO_SAVE;
+        else if (!strcmp(name, "needs_rank"))
+            o.flags |= PCH_NEEDS_RANK0;
+        else if (!strcmp(name, "needs_any"))
+            o.flags |= PCH_NEEDS_ANY;
         else if (!strcmp(name, "unsized"))
             o.size = 0;
         else

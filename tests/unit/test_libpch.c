@@ -213,6 +213,39 @@ WorldTest(libpch, options_without_a_size_are_ignored_and_that_is_said_once)
     cr_expect_eq(client_end(c), 0);
 }
 
+/* Only the program knows whether its ranks write parts or the whole. */
+WorldTest(libpch, it_says_whose_saves_are_needed)
+{
+    static const struct {
+        const char *open;
+        uint32_t flags;
+    } cases[] = {
+        {"open rank=0 world=1 needs_rank", PROCMSG_FLAG_SHIELD | PROCMSG_FLAG_NEEDS_RANK0},
+        {"open rank=0 world=1 needs_any", PROCMSG_FLAG_SHIELD | PROCMSG_FLAG_NEEDS_ANY},
+        {"open rank=0 world=1 bare needs_any", PROCMSG_FLAG_NEEDS_ANY},
+        {"open rank=0 world=1 counts needs_rank", PROCMSG_FLAG_COUNTS},
+    };
+    struct client *c = start();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        cr_expect_eq(client_open(c, cases[i].open)->msg.flags, cases[i].flags, "%s", cases[i].open);
+        client_ask(c, "close", "close supervised=0 step=continue term=default");
+        world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    }
+    cr_expect_str_eq(client_stderr(c), "");
+    cr_expect_eq(client_end(c), 0);
+}
+
+WorldTest(libpch, two_answers_to_whose_saves_are_needed_are_none)
+{
+    struct client *c = start();
+    const struct call *call = client_open(c, "open rank=0 world=1 needs_rank needs_any");
+    cr_expect_eq(call->msg.flags, PROCMSG_FLAG_SHIELD);
+    const char *said = client_stderr(c);
+    cr_expect(strstr(said, "ignores PCH_NEEDS_RANK0 and PCH_NEEDS_ANY"), "%s", said);
+    expect_one_line(said);
+    cr_expect_eq(client_end(c), 0);
+}
+
 /* The whole of a round: tentative, proposed again, decided, saved, committed, lifted. */
 ClientTest(libpch, one_round)
 {
