@@ -193,6 +193,8 @@ def test_the_saver_alone(program):
     ("pch.attach(stride=0)", "ValueError: stride must be 1 or more steps"),
     ("pch.attach(last_step=-1)", "ValueError: -1 is not a number of steps"),
     ("pch.attach(rank='a')", "TypeError"),
+    ("pch.attach(needs='some')", "ValueError: needs cannot be 'some'; there are 'all', 'rank0' and 'any'"),
+    ("pch.attach(needs=None)", "ValueError: needs cannot be None"),
     ("pch.attach(required=True)", "RuntimeError: no pchrun has started this process"),
     ("pch.Saver(job, None)", "TypeError: save must be a function, not None"),
     ("pickle.dumps(job)", "TypeError: a pch.Job cannot be pickled or copied"),
@@ -283,7 +285,7 @@ def test_nothing_leaks(program):
         def all_calls():
             pch.attach()
             for step in job.steps(job.finished + 3, save=function):
-                job.should_save, job.should_exit, job.finished, job.resume_step, job.resume_path, job.rank
+                job.should_save, job.should_exit, job.finished, job.resume_step, job.resume_path, job.rank, job.needs
             job.step(), job.step(job.finished), job.saved("path"), job.durable(1000, b"path"), job.save_failed("why")
             job.scratch_dir(), job.phase("eval"), job.notice(), job.error("text"), job.done(), repr(job)
             with job:

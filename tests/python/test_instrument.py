@@ -48,7 +48,14 @@ TRAIN = textwrap.dedent("""
 # The parts of Hugging Face's Trainer that its callback uses.
 TRAINER = {
     **TORCH,
-    "accelerate.py": "class PartialState:\n    def wait_for_everyone(self): pass\n",
+    "accelerate/__init__.py": "",
+    "accelerate/state.py": """
+        import os
+        class AcceleratorState:
+            distributed_type, parallelism_config = os.environ.get("KIND", "NO"), None
+        class PartialState:
+            def wait_for_everyone(self): pass
+        """,
     "transformers/__init__.py": """
         class TrainerCallback: pass
         class TrainerControl: pass
@@ -64,7 +71,10 @@ TRAINER = {
         class Trainer:
             def __init__(self, during=lambda step: None):
                 self.args = SimpleNamespace(output_dir=os.environ["CHECKPOINTS"], save_only_model=False,
-                                            save_total_limit=None)
+                                            save_total_limit=None, save_on_each_node="EACH_NODE" in os.environ,
+                                            world_size=2 if "KIND" in os.environ else 1,
+                                            process_index=int(os.environ.get("RANK", 0)),
+                                            local_process_index=int(os.environ.get("LOCAL_RANK", 0)))
                 self.callbacks, self.during, self.optimizer = [], during, Optimizer()
             def add_callback(self, callback):
                 self.callbacks.append(callback)
@@ -471,3 +481,18 @@ Trainer(hold).train()
     run.said("notice: SIGTERM")
     os.kill(pid, signal.SIGTERM)
     assert run.result() == (42, "preempted_unsaved", None), run.report["why"]
+
+
+@pytest.mark.parametrize("kind, more, needs", [
+    ("MULTI_GPU", {}, "rank0"), ("MULTI_GPU", {"EACH_NODE": "1"}, "all"), ("FSDP", {}, "all"), ("DEEPSPEED", {}, "all"),
+    ("NEW_KIND", {}, "all")])
+def test_a_trainer_says_whose_saves_are_needed(trains, world, kind, more, needs):
+    """The callback would refuse "rank0" for shards, so the fit shows that the two agree."""
+    run = trains(FITS + """
+import pch
+Trainer(lambda step: say("needs", needs=pch.attach().needs)).train()
+""", TRAINER).start("--instrument", n=2, KIND=kind, **more)
+    assert run.result()[:2] == (0, "completed"), run.job.err
+    assert run.job.err.count("Trainer.train takes part") == 1, run.job.err
+    told = {(event["rank"], event["needs"]) for event in world.events.all("needs")}
+    assert told == {(0, needs), (1, needs)}

@@ -357,6 +357,13 @@ static PyObject *job_rank(PyObject *self, void *closure)
     return pch_supervised(training.job) ? PyLong_FromLong(training.job->rank) : Py_NewRef(Py_None);
 }
 
+static PyObject *job_needs(PyObject *self, void *closure)
+{
+    return PyUnicode_FromString(training.needs == PCH_NEEDS_RANK0 ? "rank0"
+                                : training.needs == PCH_NEEDS_ANY ? "any"
+                                                                  : "all");
+}
+
 static PyObject *job_resume_step(PyObject *self, void *closure)
 {
     return PyLong_FromUnsignedLongLong(pch_resume_step(training.job));
@@ -439,6 +446,8 @@ static PyGetSetDef members[] = {
     {"supervised", job_supervised, NULL, "True if the process is attached to a pchrun.", NULL},
     {"finished", job_finished, NULL, "The number of finished steps that were reported.", NULL},
     {"rank", job_rank, NULL, "This process's rank in the job, None without a pchrun.", NULL},
+    {"needs", job_needs, NULL,
+     "Whose saves make a whole checkpoint, as attach() got it: 'all', 'rank0' or 'any'.", NULL},
     {"resume_step", job_resume_step, NULL,
      "The last committed step, 0 without one: train from there.", NULL},
     {"resume_path", job_resume_path, NULL,

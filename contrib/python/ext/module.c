@@ -11,30 +11,51 @@
 #include "stacks.h"
 
 #include <signal.h>
+#include <string.h>
 
 PyDoc_STRVAR(attach_doc,
              "attach(*, rank=-1, local_rank=-1, world_size=-1, local_world_size=-1, first_step=0, "
-             "stride=1, last_step=0, shield=True, saves=True)\n--\n\nSee pch.attach.");
+             "stride=1, last_step=0, shield=True, saves=True, needs='all')\n--\n\nSee pch.attach.");
+
+/* For PyArg_ParseTupleAndKeywords: whose saves are needed, as the flags of libpch. */
+static int needs_from(PyObject *object, unsigned *ret)
+{
+    static const struct {
+        const char *name;
+        unsigned flags;
+    } needs[] = {{"all", 0}, {"rank0", PCH_NEEDS_RANK0}, {"any", PCH_NEEDS_ANY}};
+    const char *name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : "";
+    for (size_t i = 0; name && i < sizeof needs / sizeof *needs; i++) {
+        *ret = needs[i].flags;
+        if (strcmp(name, needs[i].name) == 0)
+            return 1;
+    }
+    if (name)
+        PyErr_Format(PyExc_ValueError, "needs cannot be %R; there are 'all', 'rank0' and 'any'",
+                     object);
+    return 0;
+}
 
 static PyObject *module_attach(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static const char *const names[] = {
         "rank",       "local_rank", "world_size", "local_world_size",
         "first_step", "stride",     "last_step",  "shield",
-        "saves",      NULL};
+        "saves",      "needs",      NULL};
     struct module *module = PyModule_GetState(self);
     struct pch_options options = PCH_OPTIONS_INIT;
     int is_shielded = 1, saves = 1;
+    unsigned needs = 0;
     options.stride = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$iiiiO&O&O&pp:attach", KEYWORDS(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$iiiiO&O&O&ppO&:attach", KEYWORDS(names),
                                      &options.rank, &options.local_rank, &options.world_size,
                                      &options.local_world_size, step_from, &options.first_step,
                                      step_from, &options.stride, step_from, &options.last_step,
-                                     &is_shielded, &saves))
+                                     &is_shielded, &saves, needs_from, &needs))
         return NULL;
     if (options.stride == 0)
         return PyErr_Format(PyExc_ValueError, "stride must be 1 or more steps");
-    options.flags = (is_shielded ? 0 : PCH_NO_SHIELD) | (saves ? 0 : PCH_NO_SAVE);
+    options.flags = (is_shielded ? 0 : PCH_NO_SHIELD) | (saves ? 0 : PCH_NO_SAVE) | needs;
     if (!training_attach(&options))
         return NULL;
     if (!module->job && (module->job = PyObject_GC_New(PyObject, (PyTypeObject *)module->job_type)))

@@ -81,6 +81,7 @@ bool training_attach(const struct pch_options *options)
     training.is_attached = true;
     training.counts = options->flags & PCH_NO_SAVE;
     training.is_shielded = !(options->flags & (PCH_NO_SAVE | PCH_NO_SHIELD));
+    training.needs = options->flags & (PCH_NEEDS_RANK0 | PCH_NEEDS_ANY);
     training.thread = 0;
     training.should_save = training.should_exit = false;
     training.iteration = NULL;

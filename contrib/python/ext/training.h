@@ -26,6 +26,7 @@ struct training {
     bool is_busy;     /* a thread is in a call that belongs to the training thread */
     bool counts;      /* this process only reports its steps, which any thread may make */
     bool is_shielded; /* libpch may replace default actions by its handlers */
+    unsigned needs;   /* PCH_NEEDS_RANK0, PCH_NEEDS_ANY or 0, as attach() got it */
     bool should_save, should_exit;
     pthread_t thread; /* makes the steps; 0: none yet */
     uint64_t finished, stride;

@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 from types import TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import Any, Callable, Literal, Optional, Type
 
 from . import _collectives, _pch, _torchrun
 
@@ -21,7 +21,7 @@ before_attach: Optional[Callable[[], bool]] = None
 
 def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_world_size: int = -1,
            first_step: int = 0, stride: int = 1, last_step: int = 0, shield: bool = True, saves: bool = True,
-           required: bool = False) -> _pch.Job:
+           needs: Literal["all", "rank0", "any"] = "all", required: bool = False) -> _pch.Job:
     """Attaches this process to the pchrun that started it; returns the job.
 
     Without pchrun the job never asks for anything; with `required` attach() raises a RuntimeError. If pchrun
@@ -35,12 +35,15 @@ def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_
     shield: a SIGTERM does not end the process: pchrun takes it for a notice. A handler of the program stays as it is.
     saves: with False the watchdog counts the steps of this process. It is asked for no save, and the job treats it as
     a process that is not attached.
+    needs: whose saves make a whole checkpoint. With "rank0" it is rank 0's alone, with "any" each rank's own. Then a step
+    can be committed although another rank has ended before it saved. All ranks give the same. "all" is right if each
+    rank writes a part that a resume needs: a shard, or its position in the data.
     """
     global has_program_attached
     if not before_attach or before_attach():
         has_program_attached = True
     job = attach_as(rank=rank, local_rank=local_rank, world_size=world_size, local_world_size=local_world_size,
-                    first_step=first_step, stride=stride, last_step=last_step, shield=shield, saves=saves)
+                    first_step=first_step, stride=stride, last_step=last_step, shield=shield, saves=saves, needs=needs)
     if required and not job.supervised:
         job.close()
         socket = os.environ.get("PCH_SOCKET")

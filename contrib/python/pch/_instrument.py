@@ -69,12 +69,13 @@ class _Part:
 
     # A fit.
 
-    def begin_fit(self, **where: int) -> Optional[Job]:
-        """The process becomes a rank. None: the process was a rank already, or there is no pchrun."""
+    def begin_fit(self, **options: Any) -> Optional[Job]:
+        """The process becomes a rank, with these options of attach(). None: the process was a rank already, or there is no
+        pchrun."""
         if self.state not in (_NOT_YET, _COUNTS) or self.has_fitted:
             return None
         self._stop_counting()
-        job = _attach.attach_as(**where)
+        job = _attach.attach_as(**options)
         if not job.supervised:
             return None
         self.state, self.job, self.has_fitted = _FITS, job, True
@@ -308,9 +309,14 @@ def _train(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> 
 
     def prepare() -> None:
         nonlocal callback
-        from .integrations.transformers import PreemptionCallback
+        from .integrations.transformers import PreemptionCallback, rank0_saves_all
 
-        job = _part.begin_fit()
+        args = trainer.args
+        if args.world_size > 1 and rank0_saves_all(args):  # its rank 0 has to be the job's
+            job = _part.begin_fit(needs="rank0", rank=args.process_index, local_rank=args.local_process_index,
+                                  world_size=args.world_size)
+        else:
+            job = _part.begin_fit()
         if not job:
             return
         names = ("on_train_begin", "on_step_end", "on_save", "on_epoch_end", "on_prediction_step")
@@ -380,7 +386,7 @@ def _lightning_callback(folder: str, called_by: int = 0) -> Any:
     called_by: the process that has called fit()."""
     from lightning.pytorch import Callback
 
-    from .integrations.lightning import PreemptionCallback
+    from .integrations.lightning import PreemptionCallback, rank0_saves_all
 
     names = ("on_train_start", "on_train_batch_start", "on_train_batch_end", "on_validation_start")
     kind = _guarded(PreemptionCallback, names, "Trainer.fit", folder)
@@ -393,7 +399,8 @@ def _lightning_callback(folder: str, called_by: int = 0) -> Any:
             try:
                 job = stage == "fit" and _part.begin_fit(rank=trainer.global_rank, local_rank=trainer.local_rank,
                                                          world_size=trainer.world_size,
-                                                         local_world_size=trainer.num_devices)
+                                                         local_world_size=trainer.num_devices,
+                                                         needs="rank0" if rank0_saves_all(trainer) else "all")
                 if job:
                     self.inner = kind(job, folder)
             except Exception as error:

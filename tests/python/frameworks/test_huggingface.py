@@ -2,12 +2,14 @@
 """pch.integrations.transformers with the real Transformers. test_pages.py has the programs of the pages, also with
 accelerate."""
 
+from conftest_frameworks import PATIENCE
+
 REFUSALS = """
 from types import SimpleNamespace
 from told import attempt
 from pch.integrations.transformers import PreemptionCallback
 from transformers import TrainerControl, TrainerState
-job = SimpleNamespace(supervised=True, resume_step=0, should_exit=False, step=lambda finished: finished == 8)
+job = SimpleNamespace(supervised=True, needs="all", resume_step=0, should_exit=False, step=lambda finished: finished == 8)
 callback = PreemptionCallback(job)
 def begin(save_only_model=False, save_total_limit=None):
     args = SimpleNamespace(save_only_model=save_only_model, save_total_limit=save_total_limit)
@@ -39,3 +41,30 @@ def test_what_the_callback_refuses(program):
         "ValueError: with save_only_model a checkpoint has no",
         "RuntimeError: the Trainer begins at step 0, but the ",
         "True False False", "False False True", "Exit: "]
+
+
+RANDOM_NUMBERS = """
+import os, pch.integrations._accelerated as accelerated, pch.integrations.transformers as ours
+from types import SimpleNamespace
+from accelerate.utils import DistributedType
+from transformers import TrainerControl, TrainerState
+kinds = [kind for kind in DistributedType if not accelerated.is_whole(SimpleNamespace(distributed_type=kind), False)]
+print(*sorted(kind.name for kind in kinds))
+accelerated.sync_file = lambda path: print("durable:", os.path.basename(path))
+ours.PartialState = lambda: SimpleNamespace(wait_for_everyone=lambda: print("all have written"))
+folder = os.environ["CHECKPOINTS"]
+os.mkdir(f"{folder}/checkpoint-8")
+open(f"{folder}/checkpoint-8/rng_state_1.pth", "w").close()
+job = SimpleNamespace(needs="rank0", supervised=False, should_exit=False,
+                      saved=lambda path: print("saved:", os.path.basename(path)))
+state = TrainerState(global_step=8, is_local_process_zero=False)
+ours.PreemptionCallback(job).on_save(SimpleNamespace(output_dir=folder, process_index=1), state, TrainerControl())
+"""
+
+
+def test_rank_0_reports_a_save_with_the_random_numbers_of_all(program):
+    """They are on disk before the ranks have waited for each other. Else a commit of rank 0's save could lose some."""
+    code, out, err = program(RANDOM_NUMBERS).alone(patience=PATIENCE)
+    assert code == 0, err
+    assert out.splitlines() == ["DEEPSPEED FSDP MEGATRON_LM MULTI_NEURON XLA", "durable: rng_state_1.pth",
+                                    "all have written", "saved: checkpoint-8"]

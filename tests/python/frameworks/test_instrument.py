@@ -131,6 +131,14 @@ def lightning(strategy, devices, tune=""):
     return LIGHTNING.replace("STRATEGY", strategy).replace("DEVICES", devices).replace("TUNE", tune)
 
 
+def test_lightning_says_whose_saves_are_needed(train, world):
+    code = "import pch, told\n" + lightning("ddp", "2").replace(
+        "hold(self.global_step)", "told.say('needs', needs=pch.attach().needs)")
+    one = train(code, "--instrument", n=2, folder="checkpoints", STEPS="3")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert [event["needs"] for event in world.events.all("needs")] == ["rank0"] * 6
+
+
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_fork", pytest.param("ddp_spawn", marks=LONG)])
 def test_lightning_that_starts_its_ranks(train, world, strategy):
     """The ranks are known only in the middle of fit. A spawned rank gets the pickled Trainer, and Lightning leaves a

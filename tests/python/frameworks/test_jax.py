@@ -17,7 +17,7 @@ print(checkpoint.load(state) is state)
 checkpoint.save(7, fresh(4))
 path = checkpoint.save(7, state)
 class Resumed:
-    resume_step, resume_path = 7, path
+    resume_step, resume_path, needs = 7, path, "all"
 again = Checkpoint(Resumed(), "x")
 loaded = again.load(fresh(0))
 same = jax.tree.map(lambda a, b: bool(np.all(a == b)) and type(a) is type(b), loaded, state)
@@ -28,6 +28,8 @@ Resumed.resume_step = 8
 attempt(lambda: again.load(state))
 Resumed.resume_path = None
 attempt(lambda: again.load(state))
+Resumed.needs = "rank0"
+attempt(lambda: Checkpoint(Resumed(), "x"))
 """
 
 
@@ -39,4 +41,6 @@ def test_what_it_is_made_of(program):
     assert lines[:3] == ["True", "True [True, True, True, True, True]", "True"]
     assert lines[3].startswith("ValueError: ")
     assert lines[4:] == [f"RuntimeError: {path} holds step 7; the job resumes at step 8",
-                         "RuntimeError: the job resumes at step 8, but saved() got no path for that step"]
+                         "RuntimeError: the job resumes at step 8, but saved() got no path for that step",
+                         "ValueError: attach(needs='rank0') would lose the other ranks' parts of a checkpoint, since here "
+                         "every rank saves a part that a resume needs: leave needs out"]

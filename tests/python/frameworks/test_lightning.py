@@ -2,7 +2,7 @@
 """pch.integrations.lightning with the real Lightning, on CPU, over gloo. test_pages.py has the
 program of the page."""
 
-from conftest_frameworks import finish
+from conftest_frameworks import PATIENCE, finish
 
 SHARED_OUT = """
 import os, lightning, pch, torch
@@ -59,3 +59,26 @@ def test_each_rank_has_its_own_part_of_the_data(train, world):
     refused = [event["error"] for event in world.events.all("weighted")]
     assert len(refused) == 2 and all("WeightedRandomSampler cannot be shared out to 2 ranks" in text for text in refused)
     assert [len(event["batches"]) for event in world.events.all("sharded")] == [32, 32]
+
+
+STRATEGIES = """
+from types import SimpleNamespace
+from lightning.pytorch.strategies import DDPStrategy, FSDPStrategy, ModelParallelStrategy, SingleDeviceStrategy
+from pch.integrations.lightning import PreemptionCallback, rank0_saves_all
+from told import attempt
+class Own(DDPStrategy): pass
+job = SimpleNamespace(needs="rank0", rank=0, supervised=True, resume_step=0, resume_path=None)
+for strategy in SingleDeviceStrategy("cpu"), DDPStrategy(), FSDPStrategy(), ModelParallelStrategy(), Own():
+    trainer = SimpleNamespace(strategy=strategy, global_rank=0, global_step=0)
+    print(type(strategy).__name__, rank0_saves_all(trainer))
+    attempt(lambda: PreemptionCallback(job).on_train_start(trainer, None))
+"""
+
+
+def test_a_strategy_of_shards_needs_every_save(program, world):
+    code, out, err = program(STRATEGIES).alone(patience=PATIENCE, TORCHINDUCTOR_CACHE_DIR=str(world.root / "inductor"))
+    assert code == 0, err
+    refused = "ValueError: attach(needs='rank0') would lose the other ranks' parts"
+    assert [line[:len(refused)] for line in out.splitlines()] == [
+        "SingleDeviceStrategy True", "None", "DDPStrategy True", "None", "FSDPStrategy False", refused,
+        "ModelParallelStrategy False", refused, "Own False", refused]

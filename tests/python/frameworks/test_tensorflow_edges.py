@@ -142,3 +142,29 @@ def test_a_folder_keeps_three_and_a_cloud_has_its_own_deadline(program, world):
     notice.write_text('{"type": "terminate", "deadline_seconds": 50}')
     assert finish(one)[:2] == (PREEMPTED, "preempted")
     assert re.search(r"(49\.\d+|50) s left", one.job.err) and "grace_period" not in one.job.err, one.job.err
+
+
+NEEDS = BEGIN + """
+from told import attempt
+pch.attach(needs="rank0")
+def cluster(number):
+    spec = tf.train.ClusterSpec({"worker": ["127.0.0.1:1", "127.0.0.1:2"]})
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=number)
+def handler(resolver, saver=checkpoint, **more):
+    config = TerminationConfig(**more)
+    attempt(lambda: PreemptionCheckpointHandler(resolver, saver, folder, config).total_run_calls)
+own = tf.train.CheckpointManager(checkpoint, f"{folder}/own", max_to_keep=1)
+handler(cluster(0))
+handler(cluster(1))
+handler(cluster(0), own)
+handler(cluster(1), own)
+handler(cluster(0), save_fn=train)
+handler(None)
+"""
+
+
+def test_where_the_chief_saves_for_all(program):
+    code, out, err = program(NEEDS).alone(patience=PATIENCE)
+    assert code == 0, err
+    refused = "ValueError: attach(needs='rank0') would lose the other ranks' parts"
+    assert [line[:len(refused)] for line in out.splitlines()] == ["0", "0", "0", *[refused] * 3]

@@ -24,7 +24,7 @@ def test_four_ranks(train, world):
 
 PARTS = """
 import os, pch, random, sys, torch, warnings
-from pch.integrations.torch import Checkpoint, batches
+from pch.integrations.torch import Checkpoint, ShardedCheckpoint, batches
 from told import attempt
 from torch.utils.data import DataLoader, TensorDataset
 job = pch.attach()
@@ -38,11 +38,26 @@ path = checkpoint.save(7)
 torch_first, python_first = torch.rand(1).item(), random.random()
 weight = model.weight.detach().clone()
 class Resumed:
-    resume_step, resume_path, supervised = 7, path, False
+    resume_step, resume_path, supervised, needs, rank = 7, path, False, "rank0", None
 with torch.no_grad():
     model.weight += 1
 again = Checkpoint(Resumed(), "x", model=model)
 print(again.load(), torch.equal(model.weight, weight), torch.rand(1).item() == torch_first, random.random() == python_first)
+warnings.simplefilter("error")  # as of a rank that ended before it had saved
+os.rename(path + "/rank-0.pt", path + "/away")
+attempt(again.load)
+os.rename(path + "/away", path + "/rank-0.pt")
+
+# Declarations that would lose a part of the checkpoint, at a load and at a save.
+sharded = ShardedCheckpoint(Resumed(), "x", model=model, optimizer=None)  # refused before
+attempt(sharded.load)
+attempt(lambda: sharded.save(9))
+Resumed.needs = "any"
+attempt(again.load)
+Resumed.needs, Resumed.supervised, Resumed.rank = "rank0", True, 1
+attempt(lambda: again.save(9))
+Resumed.supervised = False
+print(os.path.exists("x"))
 Resumed.resume_step = 8
 attempt(again.load)
 Resumed.resume_step = 7
@@ -72,6 +87,14 @@ def test_what_it_is_made_of(program):
     assert job.out.splitlines() == [
         "TypeError: these have no load_state_dict: step", "0",
         "7 True True True",
+        f"RuntimeWarning: {path} has no rank-0.pt, since that rank ended before it had saved: random numbers begin anew, "
+        "and the run cannot be the same as without the interruption",
+        *["ValueError: attach(needs='rank0') would lose the other ranks' parts of a checkpoint, since here every rank saves "
+          "a part that a resume needs: leave needs out"] * 2,
+        "ValueError: attach(needs='any') would lose the checkpoint, since here rank 0 alone writes it: give needs='rank0'",
+        "ValueError: attach(needs='rank0') would lose the checkpoint, since another rank than pchrun's rank 0 writes it: "
+        "give attach() the rank that the process has in the framework, or leave needs out",
+        "False",
         f"RuntimeError: {path} holds step 7; the job resumes at step 8",
         f"RuntimeError: {path} holds model; this program loads model, other",
         "RuntimeError: the job resumes at step 7, but saved() got no path for that step",

@@ -15,9 +15,9 @@ def sync_tree(top: str) -> None:
     """Makes the folder, its contents and its name durable."""
     for folder, _, names in os.walk(top, onerror=_fail):
         for name in names:
-            _sync(os.path.join(folder, name))
-        _sync(folder)
-    _sync(os.path.dirname(top))
+            sync_file(os.path.join(folder, name))
+        sync_file(folder)
+    sync_file(os.path.dirname(top))
 
 
 def sync_prefix(prefix: str) -> str:
@@ -34,11 +34,12 @@ def sync_prefix(prefix: str) -> str:
     if not names:
         raise FileNotFoundError(f"there is no checkpoint {whole}")
     for name in [*names, *glob.glob(f"{glob.escape(folder)}/checkpoint"), folder]:
-        _sync(name)
+        sync_file(name)
     return whole
 
 
-def _sync(path: str) -> None:
+def sync_file(path: str) -> None:
+    """Makes the contents of a file, or the names in a folder, durable."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

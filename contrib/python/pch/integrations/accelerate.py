@@ -14,7 +14,9 @@ from typing import Optional, Union
 from accelerate import Accelerator  # type: ignore[import-untyped]
 
 from .._pch import Job
+from ._accelerated import is_whole, sync_own
 from ._files import checkpoint_folder, sync_tree
+from ._needs import check_needs
 from ._waits import mark_waits
 from .torch import _Epochs
 
@@ -26,6 +28,8 @@ class Checkpoint(_Epochs):
 
     All ranks must see `folder`, by default checkpoint.dir of pchrun; without pchrun the folder `checkpoints` in the working
     directory. Each step has a folder of its own there. Nothing is ever removed.
+
+    attach(needs="rank0") fits if every rank has the whole model, and is refused with FSDP, DeepSpeed and other shards.
     """
 
     def __init__(self, job: Job, accelerator: Accelerator,
@@ -39,7 +43,9 @@ class Checkpoint(_Epochs):
     def save(self, step: int) -> str:
         """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
         path = os.path.join(self._folder, f"step-{step}")
+        self._check_needs()
         self._accelerator.save_state(path)
+        sync_own(path, f"random_states_{self._accelerator.process_index}.pkl")
         self._accelerator.wait_for_everyone()
         if self._accelerator.is_local_main_process:  # one rank of each node, for all ranks there
             sync_tree(path)
@@ -51,8 +57,14 @@ class Checkpoint(_Epochs):
         Prepare and register everything before this call.
         """
         step, path = self._job.resume_step, self._job.resume_path
+        self._check_needs()
         if path is None and step:
             raise RuntimeError(f"the job resumes at step {step}, but saved() got no path for that step")
         if path is not None:
             self._accelerator.load_state(path)
         return step
+
+    def _check_needs(self) -> None:
+        accelerator = self._accelerator
+        check_needs(self._job, is_whole(accelerator.state, accelerator.project_configuration.save_on_each_node),
+                    accelerator.process_index == 0)

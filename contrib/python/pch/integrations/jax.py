@@ -18,6 +18,7 @@ import orbax.checkpoint as ocp
 
 from .._pch import Job
 from ._files import checkpoint_folder, sync_tree
+from ._needs import check_needs
 
 __all__ = ["Checkpoint", "initialize"]
 
@@ -53,9 +54,12 @@ class Checkpoint:
     The leaves are arrays, random keys and numbers. An array may be sharded over the processes. All processes of one
     jax.distributed save and load together, at the agreed step. Ranks with a JAX of their own need folders of their own.
     Nothing is ever removed from the folder; by default it is checkpoint.dir of pchrun, without pchrun `checkpoints`.
+
+    Orbax divides the writing among the processes. So attach(needs=...) other than "all" is refused.
     """
 
     def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None) -> None:
+        check_needs(job, is_whole=False, is_first=False)
         self._job, self._folder = job, checkpoint_folder(folder)
 
     def save(self, step: int, state: Any) -> str:

@@ -11,10 +11,12 @@ from typing import Any, Dict, Iterator, Optional, Union
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.utils.data import DataLoader
 
 from .._pch import Exit, Job
 from ._files import checkpoint_folder, sync_tree
+from ._needs import check_needs
 from ._waits import mark_waits
 from .torch import _of_rank, _place, _random_state, _set_random_state, _shared_out, _write, batches
 
@@ -32,6 +34,8 @@ class PreemptionCallback(Callback):
 
     When the job has to leave, fit() raises pch.Exit at the end of that batch, before any validation. A resumed epoch
     continues with its next batch if the loader has a state_dict, as ResumableLoader has.
+
+    attach(needs="rank0") fits the strategy "ddp". Any other strategy for several ranks refuses it.
     """
 
     def __init__(self, job: Job, folder: "Optional[Union[str, os.PathLike[str]]]" = None) -> None:
@@ -47,6 +51,7 @@ class PreemptionCallback(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Refuses to train from any step but the one that all ranks resume at."""
+        check_needs(self._job, rank0_saves_all(trainer), trainer.global_rank == 0)
         resumed = self._job.resume_step
         if resumed and trainer.global_step != resumed:
             raise RuntimeError(f"the Trainer begins at step {trainer.global_step}, but the job resumes at step "
@@ -82,6 +87,12 @@ class PreemptionCallback(Callback):
         if trainer.local_rank == 0:  # one rank of each node, for all ranks there
             sync_tree(path)
         return path
+
+
+def rank0_saves_all(trainer: Trainer) -> bool:
+    """Is rank 0's save the whole checkpoint? Rank 0 reports it when every rank's random numbers are durable. A subclass of a
+    strategy may save shards."""
+    return type(trainer.strategy) in (DDPStrategy, SingleDeviceStrategy)
 
 
 class ResumableLoader:

@@ -24,6 +24,7 @@ import tensorflow as tf
 from .._attach import attach
 from .._pch import Exit, _take_sigterm
 from ._files import sync_prefix
+from ._needs import check_needs
 from ._tf_inside import count, describe, preemption_save, report_to_cluster
 from ._tf_manager import OwnSaves
 from ._tf_notice import Watch
@@ -77,6 +78,8 @@ class PreemptionCheckpointHandler:
             setattr(checkpoint, _COUNTER, tf.Variable(0, trainable=False, dtype=tf.int64, name=_COUNTER))
         self._counter = getattr(checkpoint, _COUNTER)
         self._job = attach()
+        is_whole = self._is_cluster and self._counts == is_chief and not self._save_fn
+        check_needs(self._job, is_whole, is_chief)
         if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, None):
             _take_sigterm()  # a TensorFlow cluster has taken SIGTERM, and does not act on it
         # A save_fn takes the loop's arguments, not the manager's.

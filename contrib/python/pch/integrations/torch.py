@@ -30,6 +30,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from .._pch import Job
 from ._files import checkpoint_folder
+from ._needs import check_needs
 from ._waits import mark_waits
 
 __all__ = ["Checkpoint", "ShardedCheckpoint", "batches", "mark_waits"]
@@ -80,7 +81,12 @@ class Checkpoint(_Epochs):
     A part has state_dict() and load_state_dict(): a model, an optimizer, a scheduler, a loss scaler. Rank 0 writes the
     parts; of a DistributedDataParallel it writes the model inside. Every rank writes the state of its random numbers
     (Python's, torch's, and the current CUDA device's). Nothing is ever removed from the folder.
+
+    Rank 0's save is the whole checkpoint, so attach(needs="rank0") fits. If another rank then ends before it has saved,
+    the step can be committed. In the next run that rank's random numbers begin anew.
     """
+
+    _is_whole = True  # rank 0 writes all that a resume needs
 
     def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None, *, weights_only: bool = True,
                  **parts: Any) -> None:
@@ -96,6 +102,7 @@ class Checkpoint(_Epochs):
     def save(self, step: int) -> str:
         """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
         rank, world = _place()
+        check_needs(self._job, self._is_whole, rank == 0)
         path = os.path.join(self._folder, f"step-{step}")
         os.makedirs(path, exist_ok=True)
         self._save_shards(path)
@@ -114,6 +121,8 @@ class Checkpoint(_Epochs):
         All ranks call it before they load; at the first start it is not called.
         """
         job, path = self._job, self._job.resume_path
+        rank, world = _place()
+        check_needs(job, self._is_whole, rank == 0)
         if path is None and job.resume_step == 0:
             return 0
         if path is None:
@@ -131,10 +140,10 @@ class Checkpoint(_Epochs):
             part.load_state_dict(shared["parts"][name])
             if isinstance(part, torch.nn.Module):
                 part.zero_grad()
-        rank, world = _place()
         if world != shared["world_size"]:
-            warnings.warn(f"{path} is of {shared['world_size']} ranks, not {world}: random numbers begin anew, and "
-                          "the run cannot be the same as without the interruption", RuntimeWarning, stacklevel=2)
+            _warn_of_random(f"{path} is of {shared['world_size']} ranks, not {world}")
+        elif not os.path.exists(os.path.join(path, _of_rank(rank))):
+            _warn_of_random(f"{path} has no {_of_rank(rank)}, since that rank ended before it had saved")
         else:
             _set_random_state(self._read(path, _of_rank(rank))["random"])
         return job.resume_step
@@ -155,8 +164,11 @@ class ShardedCheckpoint(Checkpoint):
     """A Checkpoint of a model of which every rank has a shard (fully_shard, FSDP, DTensor), and of its optimizer.
 
     torch.distributed.checkpoint writes the shards, each rank its own. It can also load them into another number of
-    ranks. All ranks save and load together, at the agreed step. The other parts are as in Checkpoint.
+    ranks. All ranks save and load together, at the agreed step. The other parts are as in Checkpoint. Every rank's save is
+    needed, so attach(needs=...) other than "all" is refused.
     """
+
+    _is_whole = False
 
     def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None, *, model: torch.nn.Module,
                  optimizer: torch.optim.Optimizer, weights_only: bool = True, **parts: Any) -> None:
@@ -264,6 +276,12 @@ def _random_state() -> Dict[str, Any]:
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state()
     return state
+
+
+def _warn_of_random(why: str) -> None:
+    """For Checkpoint.load."""
+    warnings.warn(f"{why}: random numbers begin anew, and the run cannot be the same as without the interruption",
+                  RuntimeWarning, stacklevel=3)
 
 
 def _set_random_state(state: Mapping[str, Any]) -> None:

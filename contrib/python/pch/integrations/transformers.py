@@ -9,12 +9,14 @@ import os
 import sys
 from typing import Any
 
-from accelerate import PartialState  # type: ignore[import-untyped]
+from accelerate.state import AcceleratorState, PartialState  # type: ignore[import-untyped]
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .._pch import Exit, Job
+from ._accelerated import is_whole, sync_own
 from ._files import sync_tree
+from ._needs import check_needs
 
 __all__ = ["PreemptionCallback"]
 
@@ -25,6 +27,8 @@ class PreemptionCallback(TrainerCallback):
     When the job has to leave, the Trainer stops as for other callbacks. At the end of that epoch train() raises
     pch.Exit, before any evaluation and before a best model is loaded. An evaluation that is due at the agreed save step
     is left out: the Trainer would run it before the save.
+
+    attach(needs="rank0") fits if every rank has the whole model, and is refused with FSDP, DeepSpeed and other shards.
     """
 
     def __init__(self, job: Job) -> None:
@@ -37,6 +41,8 @@ class PreemptionCallback(TrainerCallback):
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                        **_: Any) -> None:
         """Refuses a training that cannot resume."""
+        if self._job.needs != "all":
+            check_needs(self._job, rank0_saves_all(args), args.process_index == 0)
         resumed = self._job.resume_step
         if resumed and state.global_step != resumed:
             raise RuntimeError(f"the Trainer begins at step {state.global_step}, but the job resumes at step "
@@ -61,6 +67,7 @@ class PreemptionCallback(TrainerCallback):
                 **_: Any) -> TrainerControl:
         """Every rank has written its part. One rank per node waits for the disk before it reports the save."""
         path = os.path.abspath(os.path.join(str(args.output_dir), f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
+        sync_own(path, f"rng_state_{args.process_index}.pth")
         PartialState().wait_for_everyone()
         if state.is_local_process_zero:
             sync_tree(path)
@@ -85,3 +92,8 @@ class PreemptionCallback(TrainerCallback):
         self._job.phase("eval")
 
     _saved_step = -1
+
+
+def rank0_saves_all(args: TrainingArguments) -> bool:
+    """Is rank 0's save the whole checkpoint? Call this when the Trainer is made: it makes the AcceleratorState."""
+    return is_whole(AcceleratorState(), args.save_on_each_node)
