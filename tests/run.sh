@@ -209,12 +209,12 @@ manuals_are_clean() {
 is_installed() {
     local root=$1 path missing=0
     DESTDIR=$root meson install -C build-asan --no-rebuild --quiet || return 1
-    for path in lib/python3/dist-packages/pch/{__init__.py,_pch.pyi,_pch.abi3.so} bin/pchrun bin/pchrun-watch bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
+    for path in lib/python3/dist-packages/pch/{__init__.py,_pch.pyi,_pch.abi3.so} bin/pchrun bin/pchrun-{watch,web} bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
         share/man/man1/pchrun.1 share/man/man3/libpch.3 share/man/man5/pchrun.json.5 \
-        share/man/man1/pchrun-watch.1 share/man/man1/pchctl.1 share/man/man7/pchrun-{notices,protocol}.7 \
-        share/bash-completion/completions/{pchrun,pchctl,pchrun-watch} \
-        share/zsh/site-functions/_{pchrun,pchctl,pchrun-watch} \
-        share/fish/vendor_completions.d/{pchrun,pchctl,pchrun-watch}.fish; do
+        share/man/man1/pchrun-{watch,web}.1 share/man/man1/pchctl.1 share/man/man7/pchrun-{notices,protocol}.7 \
+        share/bash-completion/completions/{pchrun,pchctl,pchrun-watch,pchrun-web} \
+        share/zsh/site-functions/_{pchrun,pchctl,pchrun-watch,pchrun-web} \
+        share/fish/vendor_completions.d/{pchrun,pchctl,pchrun-watch,pchrun-web}.fish; do
         if [[ ! -s $root/usr/$path ]]; then
             echo "not installed: $path"
             missing=1

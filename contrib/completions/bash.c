@@ -63,6 +63,11 @@ static void write_words(const struct program *program, FILE *out)
         fprintf(out, "%s%s", i > 0 ? " " : "", program->words[i].name);
 }
 
+static void write_other(const struct program *program, FILE *out)
+{
+    fprintf(out, "%s", program->is_prefix ? "command" : "");
+}
+
 /* Those that are followed by a file. */
 static void write_openers(const struct program *program, FILE *out)
 {
@@ -74,6 +79,10 @@ static void write_openers(const struct program *program, FILE *out)
         }
 }
 
-const struct part bash_parts[] = {{"values", write_values},   {"switches", write_switches},
-                                  {"flags", write_flags},     {"words", write_words},
-                                  {"openers", write_openers}, {NULL, NULL}};
+const struct part bash_parts[] = {{"values", write_values},
+                                  {"switches", write_switches},
+                                  {"flags", write_flags},
+                                  {"words", write_words},
+                                  {"other", write_other},
+                                  {"openers", write_openers},
+                                  {NULL, NULL}};

@@ -108,7 +108,7 @@ void program_describe(const struct args *args, struct program *ret)
     struct args_row row;
     struct args_word word;
     ret->name = args->program;
-    ret->is_prefix = !args->word;
+    ret->is_prefix = !args->word && !args->is_alone;
     for (size_t i = 0; args->word && (word = args->word(i)).name; i++)
         program_add_word(ret, word.name, word.help, word.path);
     for (size_t i = 0; (row = args->row(i)).name; i++)

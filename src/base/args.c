@@ -328,6 +328,12 @@ static bool find_word(const struct args *args, const char *typed, size_t *ret, s
                    typed, args->program);
 }
 
+static bool too_many(const struct args *args, const char *arg, struct err *err)
+{
+    return err_set(err, ERR_USAGE, 0, "\"%.80s\" is one argument too many%s%s", arg,
+                   args->too_many ? "; " : "", args->too_many ? args->too_many : "");
+}
+
 static bool take_plain(struct scan *scan, const char *arg, struct err *err)
 {
     struct args_reading *reading = scan->reading;
@@ -336,9 +342,7 @@ static bool take_plain(struct scan *scan, const char *arg, struct err *err)
         return find_word(scan->args, arg, &reading->word, err);
     }
     if (!scan->args->word(reading->word).path || reading->path)
-        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is one argument too many%s%s", arg,
-                       scan->args->too_many ? "; " : "",
-                       scan->args->too_many ? scan->args->too_many : "");
+        return too_many(scan->args, arg, err);
     reading->path = arg;
     return *arg || err_set(err, ERR_USAGE, 0, "the path is empty");
 }
@@ -366,6 +370,8 @@ static bool scan_arguments(struct scan *scan, struct err *err)
     while (!scan->is_over && *scan->next) {
         const char *arg = *scan->next;
         bool is_word = are_words || arg[0] != '-' || !arg[1], is_end = str_is(arg, "--");
+        if (is_word && scan->args->is_alone)
+            return too_many(scan->args, arg, err);
         if (is_word && !scan->args->word)
             return true;
         scan->next++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * args: the command line of pchrun, pchctl and pchrun-watch: reads it and prints --help, both from
- * one description of the program, from which contrib/completions is made, too.
+ * args: the command line of pchrun and of the programs beside it: reads it and prints --help, both
+ * from one description of the program, from which contrib/completions is made, too.
  *
  * It reads --name VALUE, --name=VALUE, -n VALUE, -nVALUE and -vn VALUE, with "--" before the first
  * word that may begin with a dash. Names must be complete. getopt_long(3) and argp accept
@@ -74,6 +74,7 @@ struct args {
     /* The advice for a flag of another program, whose name has '-' for '_'. NULL: the name is
      * unknown. The function may be NULL. */
     const char *(*foreign)(const char *name);
+    bool is_alone;        /* there are no words, and no argument but options */
     const char *too_many; /* advice on an argument too many; NULL: there is none */
     /* Called for ARGS_TAKE and ARGS_YES_NO: the row's number, the option as typed ("-n") and its
      * value; NULL: the row takes no value. */

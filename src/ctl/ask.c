@@ -138,17 +138,21 @@ enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, si
 
 /* --- the answer --- */
 
-bool answer_read(struct answer *ret, const char *line, size_t len, struct err *err)
+static bool answer_take(struct answer *ret, const char *line, size_t len, struct err *err)
 {
     *ret = (struct answer){.text = strdup(line)};
     if (!ret->text)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the answer");
     ret->root = json_read("answer", line, len, err);
-    return (ret->root && json_make_printable(ret->root, err)) ||
-           err_wrap(err, "this is not pchrun's answer");
+    return ret->root || err_wrap(err, "this is not pchrun's answer");
 }
 
-static bool await_answer(struct talk *talk, struct answer *ret, struct err *err)
+bool answer_read(struct answer *ret, const char *line, size_t len, struct err *err)
+{
+    return answer_take(ret, line, len, err) && json_make_printable(ret->root, err);
+}
+
+static bool await_answer(struct talk *talk, bool is_raw, struct answer *ret, struct err *err)
 {
     char *line;
     size_t len;
@@ -157,7 +161,7 @@ static bool await_answer(struct talk *talk, struct answer *ret, struct err *err)
         err_set(err, ERR_PEER, 0, "pchrun has closed the connection; has it ended?");
         err->sys_errno = ECONNRESET;
     }
-    return result == TALK_LINE && answer_read(ret, line, len, err);
+    return result == TALK_LINE && (is_raw ? answer_take : answer_read)(ret, line, len, err);
 }
 
 bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
@@ -165,7 +169,8 @@ bool ask(const char *dir, enum control_verb verb, const struct ctl_options *opti
 {
     struct talk talk;
     *ret = (struct answer){0};
-    bool ok = talk_open(dir, verb, options, &talk, err) && await_answer(&talk, ret, err);
+    bool ok = talk_open(dir, verb, options, &talk, err) &&
+              await_answer(&talk, options && options->is_raw, ret, err);
     talk_close(&talk);
     if (!ok || json_bool_at(ret->root, "ok"))
         return ok;

@@ -27,6 +27,8 @@ struct ctl_options {
     int64_t in_ns; /* of a notice: the time until its deadline */
     const char *text;
     const char *path; /* of the files of a job that has ended */
+    bool is_quiet;    /* find_dir() prints no table */
+    bool is_raw;      /* texts in the answer keep their control characters */
 };
 
 /* --- ask.c --- */
@@ -58,7 +60,7 @@ enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, si
                            struct err *err);
 
 struct answer {
-    struct json *root; /* an object, whose texts have no control characters */
+    struct json *root; /* an object; unless is_raw, its texts have no control characters */
     char *text;        /* the received line, without its newline */
 };
 
@@ -79,7 +81,8 @@ void answer_free(struct answer *answer);
 /* Finds the directory of the supervisor that fits the options: among private directories of this
  * user (root: of all users) in the usual places. Asks each supervisor for its job and node. Of
  * several nodes of one job it is the lowest. False: none or several fit. *err names the searched
- * places, or the options to choose by; a table of those found is on standard error. */
+ * places, or the options to choose by; a table of those found is on standard error. One thread at a
+ * time. */
 MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX],
                          struct err *err);
 

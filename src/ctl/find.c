@@ -22,7 +22,7 @@ enum { FOUND_MAX = 64, BASES_MAX = 6 };
 
 struct found {
     char dir[FIND_DIR_MAX];
-    struct answer answer; /* lives as long as the process */
+    struct answer answer;
 };
 
 struct search {
@@ -132,6 +132,8 @@ static bool find_is_within(const struct ctl_options *options, char ret[FIND_DIR_
 
 static void print_list(const struct search *search)
 {
+    if (search->options->is_quiet)
+        return;
     show_choice(NULL, NULL);
     for (int i = 0; i < search->n; i++)
         show_choice(search->found[i].answer.root, search->found[i].dir);
@@ -186,9 +188,32 @@ static bool say_none(const struct search *search, struct err *err)
                    geteuid() == 0 ? "" : " of this user", search->looked, find_advice(o));
 }
 
+static bool find_choose(const struct search *search, char ret[FIND_DIR_MAX], struct err *err)
+{
+    const struct ctl_options *options = search->options;
+    const struct found *found = find_lowest(search);
+    if (search->n > 1 && !found) {
+        print_list(search);
+        return err_set(err, ERR_USAGE, 0,
+                       "which of these %d? choose one by --job, --node or --run-dir", search->n);
+    }
+    if (search->n == 0 && search->silent[0])
+        return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search->silent);
+    if (search->n == 0)
+        return say_none(search, err);
+    if (search->silent[0] && !options->job && options->node < 0) {
+        print_list(search);
+        return err_set(err, ERR_USAGE, 0,
+                       "one pchrun answers, but %s; choose one by --job, --node or --run-dir",
+                       search->silent);
+    }
+    str_copy(ret, FIND_DIR_MAX, found->dir);
+    return true;
+}
+
 bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct err *err)
 {
-    static struct search search;
+    static struct search search; /* too large for a stack */
     if (find_is_within(options, ret))
         return true;
     search = (struct search){.options = options};
@@ -196,22 +221,8 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
         find_look_at(&search, options->run_dir);
     else
         look_everywhere(&search);
-    const struct found *found = find_lowest(&search);
-    if (search.n > 1 && !found) {
-        print_list(&search);
-        return err_set(err, ERR_USAGE, 0,
-                       "which of these %d? choose one by --job, --node or --run-dir", search.n);
-    }
-    if (search.n == 0 && search.silent[0])
-        return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search.silent);
-    if (search.n == 0)
-        return say_none(&search, err);
-    if (search.silent[0] && !options->job && options->node < 0) {
-        print_list(&search);
-        return err_set(err, ERR_USAGE, 0,
-                       "one pchrun answers, but %s; choose one by --job, --node or --run-dir",
-                       search.silent);
-    }
-    str_copy(ret, FIND_DIR_MAX, found->dir);
-    return true;
+    bool ok = find_choose(&search, ret, err);
+    for (int i = 0; i < search.n; i++)
+        answer_free(&search.found[i].answer);
+    return ok;
 }

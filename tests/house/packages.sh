@@ -47,6 +47,7 @@ programs_work() {
     exits 0 pchrun --make-key /tmp/key
     exits 0 pchrun-watch --list
     exits 2 pchctl status # there is no job
+    exits 2 pchrun-web
     exits 0 pchrun --instrument -- python3 -c 'import sitecustomize' # leaves its bytecode there
     exits 0 test -s /usr/share/man/man1/pchrun.1.gz
     exits 0 bash -c '. /usr/share/bash-completion/completions/pchrun && complete -p pchrun'

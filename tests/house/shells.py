@@ -20,7 +20,7 @@ END = "\0\0"  # the end of an answer; newlines separate the offers before it
 # One key inserts all completions (readline's insert-completions), another one writes the line to the pipe.
 BASH_RC = """
 {start}
-. {completions}/pchrun; . {completions}/pchctl; . {completions}/pchrun-watch
+. {completions}/pchrun; . {completions}/pchctl; . {completions}/pchrun-watch; . {completions}/pchrun-web
 complete -W 'probe-one probe-two' probe
 answer() {{ printf '%s\\0\\0' "$READLINE_LINE" >&{pipe}; READLINE_LINE= READLINE_POINT=0; }}
 bind 'set completion-query-items 0' 'set bell-style none' '"\\C-o": insert-completions'
@@ -47,7 +47,7 @@ bindkey '^T' answer
 """
 
 FISH_RC = """
-for name in pchrun pchctl pchrun-watch
+for name in pchrun pchctl pchrun-watch pchrun-web
     source {completions}/$name.fish
 end
 complete -c probe -f -a 'probe-one probe-two'

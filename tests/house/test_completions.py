@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_completions: what bash, zsh and fish offer after pchrun, pchctl and pchrun-watch.
+"""test_completions: what bash, zsh and fish offer after pchrun and the programs beside it.
 
 The expected words come from the programs: from --help all and from the schema. COMPLETIONS is the build's folder
-of completions; PCHRUN, PCHCTL and PCHRUN_WATCH are the programs.
+of completions; PCHRUN, PCHCTL, PCHRUN_WATCH and PCHRUN_WEB are the programs.
 """
 
 import json
@@ -15,7 +15,7 @@ import shells
 
 COMPLETIONS = os.environ["COMPLETIONS"]
 PROGRAMS = {"pchrun": os.environ["PCHRUN"], "pchctl": os.environ["PCHCTL"],
-            "pchrun-watch": os.environ["PCHRUN_WATCH"]}
+            "pchrun-watch": os.environ["PCHRUN_WATCH"], "pchrun-web": os.environ["PCHRUN_WEB"]}
 
 
 def said(program, *arguments):
@@ -98,7 +98,7 @@ def test_other_values(offers):
     lines = ["pchrun --save-signal ", "pchrun --notices gce,az", "pchrun -c train", "pchrun --config=train",
              "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun-watch --log-format ",
              "pchrun-watch --mild ", "pchctl --run-dir tr", "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h ",
-             "pchctl report tr"]
+             "pchctl report tr", "pchrun-web --token-file train", "pchrun-web --job x --run-dir tr"]
     answers = dict(zip(lines, offers(*lines)))
     of = {line: {word.rpartition(",")[2] for word in words(offered, line)} for line, offered in answers.items()}
     assert {"USR1", "TERM"} <= of[lines[0]]
@@ -111,11 +111,12 @@ def test_other_values(offers):
     assert of[lines[9]] == {"unreliable"}
     assert of[lines[10]] == of[lines[11]] == {"all"}
     assert "trained" in of[lines[12]]
+    assert of[lines[13]] == {"train.py", "train.json", "trained"} and of[lines[14]] == {"trained"}
 
 
 def test_nothing_is_offered_for_a_time_or_a_name(offers):
     lines = ["pchrun --grace ", "pchrun --grace=", "pchrun --job ", "pchrun -n ", "pchrun -vn ",
-             "pchrun --drill ", "pchctl --in ", "pchrun-watch --lead "]
+             "pchrun --drill ", "pchctl --in ", "pchrun-watch --lead ", "pchrun-web --listen "]
     assert offers(*lines) == [set()] * len(lines)
 
 
@@ -136,6 +137,10 @@ def test_a_command_is_completed_as_its_own(offers):
 def test_no_flag_of_ours_stands_behind_the_command(offers):
     for offered in offers("pchrun -- probe --lo", "pchrun probe --lo", "pchrun -n 8 probe -"):
         assert not offered & flags_of("pchrun")
+
+
+def test_a_program_without_arguments_has_none_offered(offers):
+    assert offers("pchrun-web ", "pchrun-web --node 1 pro", "pchrun-web -- pro") == [set()] * 3
 
 
 def takers(program, known):

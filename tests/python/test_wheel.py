@@ -17,7 +17,7 @@ from nodes import Nodes
 from test_job import BEGIN, LOOPS, PREEMPTED, undisturbed
 
 ENVIRONMENT = Path(os.environ["PCH_PYTHON"]).parents[1]
-PROGRAMS = ("pchrun", "pchctl", "pchrun-watch")
+PROGRAMS = ("pchrun", "pchctl", "pchrun-watch", "pchrun-web")
 TRAINING = BEGIN + LOOPS["steps with a save function"]
 
 

@@ -131,6 +131,19 @@ Test(args, are_refused)
     }
 }
 
+Test(args, a_program_without_arguments)
+{
+    args.word = NULL;
+    args.is_alone = true;
+    cr_expect_eq(read_line("-l --text x", stdout), ARGS_RUN);
+    cr_expect(got.is_loud && str_is(got.text, "x"));
+    static const char *const lines[] = {"-l x", "x -l", "-- x", "-l -- -x"};
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        cr_expect_eq(read_line(lines[i], stdout), ARGS_BAD, "%s", lines[i]);
+        cr_expect(strstr(err.text, "is one argument too many"), "%s", err.text);
+    }
+}
+
 /* Nothing behind --help is read. */
 Test(args, help)
 {

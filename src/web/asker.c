@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See asker.h.
+ */
+#include "web/asker.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "web/picture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Between two pictures, and between two searches for the next attempt. */
+#define ASK_NS  NS_PER_S
+#define LOOK_NS (2 * NS_PER_S)
+/* How long asker_stop() waits. */
+#define STOP_NS NS_PER_S
+
+enum { STACK_BYTES = 512 * 1024, LINES_BYTES_MAX = 4 * 1024 * 1024 };
+
+void picture_free(struct asker_picture *picture)
+{
+    free(picture->answer);
+    free(picture->layout);
+    free(picture->state);
+    *picture = (struct asker_picture){0};
+}
+
+/* --- handing over --- */
+
+static void asker_signal(int fd)
+{
+    /* Fails only if the counter is full, and then it is readable anyway. */
+    if (eventfd_write(fd, 1) != 0)
+        return;
+}
+
+static void asker_drain(int fd)
+{
+    eventfd_t ignored;
+    if (eventfd_read(fd, &ignored) != 0)
+        return;
+}
+
+/* Under the lock. */
+static void news_changed(struct asker *asker)
+{
+    asker->news.contact = asker->contact;
+    asker_signal(asker->news_fd);
+}
+
+static void asker_tell_lost(struct asker *asker, const char *why)
+{
+    if (!asker->contact.is_lost)
+        asker->contact = (struct asker_contact){.is_lost = true, .since = clock_now_ns()};
+    str_copy(asker->contact.why, sizeof asker->contact.why, why);
+    pthread_mutex_lock(&asker->lock);
+    news_changed(asker);
+    pthread_mutex_unlock(&asker->lock);
+}
+
+static void asker_tell_picture(struct asker *asker, struct asker_picture *picture)
+{
+    asker->contact = (struct asker_contact){0};
+    pthread_mutex_lock(&asker->lock);
+    picture_free(&asker->news.picture);
+    asker->news.picture = *picture;
+    news_changed(asker);
+    pthread_mutex_unlock(&asker->lock);
+}
+
+/* A line that does not fit is left out: the owner has not read for a long time. */
+static void asker_tell_line(struct asker *asker, const char *line, size_t len)
+{
+    pthread_mutex_lock(&asker->lock);
+    struct buf *lines = &asker->news.lines;
+    if (buf_len(lines) + len + 1 <= lines->max && buf_add(lines, line, len) &&
+        !buf_add(lines, "\n", 1))
+        buf_drop(lines, buf_len(lines));
+    news_changed(asker);
+    pthread_mutex_unlock(&asker->lock);
+}
+
+/* The first picture tells by what the next attempt is known, and a picture ends the loss of
+ * contact. */
+static bool asker_is_due(struct asker *asker)
+{
+    pthread_mutex_lock(&asker->lock);
+    bool is_wanted = asker->is_wanted;
+    pthread_mutex_unlock(&asker->lock);
+    return is_wanted || !asker->job[0] || asker->contact.is_lost;
+}
+
+static bool asker_is_stopped(struct asker *asker)
+{
+    pthread_mutex_lock(&asker->lock);
+    bool is_stopped = asker->is_stopped;
+    pthread_mutex_unlock(&asker->lock);
+    return is_stopped;
+}
+
+/* --- finding --- */
+
+/* The supervisor has ended: the next attempt of the job is looked for. */
+static void asker_leave(struct asker *asker, const char *why)
+{
+    talk_close(&asker->events);
+    asker->events.fd = -1;
+    asker->dir[0] = '\0';
+    asker->look_at = clock_now_ns();
+    asker_tell_lost(asker, why);
+}
+
+/* Remembers by what the next attempt is known. */
+static void asker_learn(struct asker *asker, const struct json *answer)
+{
+    const char *slash = strrchr(asker->dir, '/');
+    if (!asker->job[0])
+        str_copy(asker->job, sizeof asker->job, json_text_at(answer, "report.job"));
+    if (slash)
+        str_fit(asker->parent, sizeof asker->parent, asker->dir);
+    if (slash)
+        asker->parent[slash - asker->dir] = '\0';
+}
+
+static void asker_look(struct asker *asker)
+{
+    struct err err;
+    struct ctl_options which = {.job = asker->job[0] ? asker->job : asker->which.job,
+                                .node = asker->which.node,
+                                .run_dir = asker->parent[0] ? asker->parent : asker->which.run_dir,
+                                .is_quiet = true};
+    asker->look_at = clock_now_ns() + LOOK_NS;
+    if (!find_dir(&which, asker->dir, &err))
+        asker->dir[0] = '\0';
+    asker->ask_at = clock_now_ns();
+}
+
+/* --- asking --- */
+
+static void asker_ask(struct asker *asker)
+{
+    struct answer answer;
+    struct err err;
+    const struct ctl_options all = {.is_raw = true};
+    bool ok = ask(asker->dir, CONTROL_STATUS, &all, &answer, &err);
+    asker->ask_at = clock_now_ns() + ASK_NS;
+    struct asker_picture picture = {.at = clock_now_ns()};
+    if (ok) {
+        asker_learn(asker, answer.root);
+        picture.layout = picture_layout(answer.root, &picture.layout_len);
+        picture.state = picture_state(answer.root, &picture.state_len);
+        picture.answer_len = strlen(answer.text);
+        picture.answer = answer.text;
+        answer.text = NULL;
+    }
+    answer_free(&answer);
+    if (ok && picture.layout && picture.state) {
+        asker_tell_picture(asker, &picture);
+        return;
+    }
+    picture_free(&picture);
+    if (ok)
+        asker_tell_lost(asker, "pchrun-web has no memory for the answer");
+    else if (ask_found_nobody(&err))
+        asker_leave(asker, "the supervisor has ended");
+    else
+        asker_tell_lost(asker, err.text);
+}
+
+static void asker_follow(struct asker *asker)
+{
+    struct err err;
+    const struct ctl_options follow = {.follows = true};
+    asker->followed_at = clock_now_ns();
+    if (talk_open(asker->dir, CONTROL_EVENTS, &follow, &asker->events, &err))
+        return;
+    talk_close(&asker->events);
+    asker->look_at = clock_now_ns() + LOOK_NS;
+    if (ask_found_nobody(&err))
+        asker_leave(asker, "the supervisor has ended");
+    else
+        asker_tell_lost(asker, err.text);
+}
+
+/* A line of the journal, or a refusal. Lines that are not JSON are left out. */
+static void asker_read_line(struct asker *asker, const char *line, size_t len)
+{
+    struct err err;
+    JSON_CLEANUP struct json *event = json_read("event", line, len, &err);
+    if (event && json_at(event, "error"))
+        asker_tell_lost(asker, json_text_at(event, "error"));
+    else if (event)
+        asker_tell_line(asker, line, len);
+}
+
+/* Takes the lines that have come. At their end the supervisor has ended, or has closed this
+ * connection only: the next try to follow tells. */
+static void asker_read(struct asker *asker)
+{
+    char *line;
+    size_t len;
+    struct err err;
+    enum talk_result result;
+    while ((result = talk_read(&asker->events, 0, &line, &len, &err)) == TALK_LINE)
+        asker_read_line(asker, line, len);
+    if (result == TALK_LATE)
+        return;
+    talk_close(&asker->events);
+    asker->look_at = asker->followed_at + LOOK_NS;
+}
+
+/* --- the thread --- */
+
+static void asker_work(struct asker *asker)
+{
+    if (asker->events.fd >= 0)
+        asker_read(asker);
+    bool is_time = clock_now_ns() >= asker->look_at;
+    if (!asker->dir[0] && is_time)
+        asker_look(asker);
+    if (asker->dir[0] && asker->events.fd < 0 && is_time)
+        asker_follow(asker);
+    if (asker->dir[0] && asker_is_due(asker) && clock_now_ns() >= asker->ask_at)
+        asker_ask(asker);
+}
+
+static int64_t asker_next(struct asker *asker)
+{
+    int64_t at = asker->events.fd >= 0 ? CLOCK_NEVER : asker->look_at;
+    return asker->dir[0] && asker_is_due(asker) ? clock_min(at, asker->ask_at) : at;
+}
+
+static void *asker_run(void *arg)
+{
+    struct asker *asker = arg;
+    while (!asker_is_stopped(asker)) {
+        asker_drain(asker->wake_fd);
+        asker_work(asker);
+        fd_wait(asker->wake_fd, asker->events.fd, asker_next(asker));
+    }
+    talk_close(&asker->events);
+    return NULL;
+}
+
+/* --- the owner's side --- */
+
+bool asker_start(struct asker *asker, struct err *err)
+{
+    asker->events = (struct talk){.fd = -1};
+    asker->ask_at = asker->look_at = clock_now_ns();
+    buf_init(&asker->news.lines, LINES_BYTES_MAX);
+    pthread_mutex_init(&asker->lock, NULL);
+    asker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    asker->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (asker->wake_fd < 0 || asker->news_fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make an eventfd");
+    int why = thread_start(&asker->thread, STACK_BYTES, asker_run, asker);
+    return why == 0 || err_set(err, ERR_SYSTEM, why, "cannot start a thread");
+}
+
+void asker_want(struct asker *asker, bool is_wanted)
+{
+    pthread_mutex_lock(&asker->lock);
+    bool is_new = is_wanted != asker->is_wanted;
+    asker->is_wanted = is_wanted;
+    pthread_mutex_unlock(&asker->lock);
+    if (is_new)
+        asker_signal(asker->wake_fd);
+}
+
+void asker_take(struct asker *asker, struct asker_news *ret)
+{
+    asker_drain(asker->news_fd);
+    pthread_mutex_lock(&asker->lock);
+    *ret = asker->news;
+    asker->news.picture = (struct asker_picture){0};
+    buf_init(&asker->news.lines, LINES_BYTES_MAX);
+    pthread_mutex_unlock(&asker->lock);
+}
+
+void asker_stop(struct asker *asker)
+{
+    struct timespec until;
+    pthread_mutex_lock(&asker->lock);
+    asker->is_stopped = true;
+    pthread_mutex_unlock(&asker->lock);
+    asker_signal(asker->wake_fd);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += STOP_NS / NS_PER_S;
+    if (pthread_timedjoin_np(asker->thread, NULL, &until) != 0)
+        return;
+    picture_free(&asker->news.picture);
+    buf_free(&asker->news.lines);
+    pthread_mutex_destroy(&asker->lock);
+    fd_close(&asker->wake_fd);
+    fd_close(&asker->news_fd);
+}

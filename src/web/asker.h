@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * asker: a thread that talks to the supervisor, so that a supervisor that does not answer blocks
+ * only this thread. It follows the events of the job. While there are readers it also asks for the
+ * state, once a second. When the supervisor has ended, it looks for the next attempt of the job.
+ *
+ * The thread hands its news over: texts that it never touches again. The owner calls all functions
+ * from one thread, the main thread. Owns the thread, two descriptors and the news.
+ */
+#pragma once
+
+#include "ctl/ctl.h"
+
+#include <pthread.h>
+
+/* A picture of the job; all texts are lines without their newline. Free with picture_free(). */
+struct asker_picture {
+    char *answer, *layout, *state; /* as it was received; picture.h */
+    size_t answer_len, layout_len, state_len;
+    int64_t at; /* when it was received, CLOCK_MONOTONIC; 0: there is none */
+};
+void picture_free(struct asker_picture *picture);
+
+/* The contact with the supervisor. */
+struct asker_contact {
+    bool is_lost;
+    int64_t since; /* when it was lost, CLOCK_MONOTONIC */
+    char why[256];
+};
+
+struct asker_news {
+    struct asker_picture picture; /* .at 0: no new one */
+    struct asker_contact contact;
+    struct buf lines; /* new lines of the journal, each with its newline */
+};
+
+struct asker {
+    struct ctl_options which; /* the job; set before asker_start() */
+    char dir[FIND_DIR_MAX];   /* the directory of its supervisor; the same */
+    int news_fd;              /* readable: asker_take() has news */
+    /* private from here on */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    int wake_fd;
+    struct asker_news news; /* under the lock, as the next two */
+    bool is_wanted;         /* pictures are */
+    bool is_stopped;
+    /* of the thread alone */
+    struct talk events;
+    struct asker_contact contact;
+    char job[128], parent[FIND_DIR_MAX];
+    int64_t ask_at, look_at; /* the next picture; the next search, or try to follow the events */
+    int64_t followed_at;     /* when the events were asked for */
+};
+
+/* False: *err. Call asker_stop() only if it was started. */
+MUST_CHECK bool asker_start(struct asker *asker, struct err *err);
+/* Says whether pictures are wanted. The first one comes at once. */
+void asker_want(struct asker *asker, bool is_wanted);
+/* Moves the news to *ret. The owner frees picture and lines. */
+void asker_take(struct asker *asker, struct asker_news *ret);
+/* Ends the thread, and frees all. A thread that waits for a supervisor has a second; then it is
+ * left as it is, and ends with the process. */
+void asker_stop(struct asker *asker);

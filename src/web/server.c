@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See server.h.
+ */
+#include "web/server.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "web/page.h"
+#include "web/status.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/keyvalq_struct.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A picture that is younger is new enough for /api/v1/status. */
+#define FRESH_NS (1500 * NS_PER_MS)
+/* How long such a request waits for a new picture. */
+#define WAIT_NS (3 * NS_PER_S)
+
+enum { HEADERS_MAX = 8192, BODY_MAX = 1024, IDLE_S = 10 };
+
+static const struct {
+    const char *name, *value;
+} common_headers[] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"Cache-Control", "no-store"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+};
+
+/* --- replies --- */
+
+static bool is_head(const struct evhttp_request *request)
+{
+    return evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
+}
+
+static void server_add_header(struct evhttp_request *request, const char *name, const char *value)
+{
+    evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
+}
+
+static void server_free_text(const void *data, size_t len, void *text)
+{
+    free(text);
+}
+
+/* `owned`: freed after it was sent; NULL: `data` is constant. A HEAD gets the headers alone. */
+static void server_send(struct evhttp_request *request, const char *type, const void *data,
+                        size_t size, char *owned)
+{
+    char length[24];
+    struct evbuffer *out = is_head(request) ? NULL : evbuffer_new();
+    snprintf(length, sizeof length, "%zu", size);
+    server_add_header(request, "Content-Type", type);
+    server_add_header(request, "Content-Length", length);
+    if (!out ||
+        evbuffer_add_reference(out, data, size, owned ? server_free_text : NULL, owned) != 0)
+        free(owned);
+    evhttp_send_reply(request, HTTP_OK, "OK", out);
+    if (out)
+        evbuffer_free(out);
+}
+
+/* After it the connection ends. */
+static void server_refuse(struct evhttp_request *request, int code, const char *reason,
+                          const char *why)
+{
+    struct evbuffer *out = is_head(request) ? NULL : evbuffer_new();
+    if (out)
+        evbuffer_add_printf(out, "%s\n", why);
+    server_add_header(request, "Content-Type", "text/plain; charset=utf-8");
+    server_add_header(request, "Connection", "close");
+    evhttp_send_reply(request, code, reason, out);
+    if (out)
+        evbuffer_free(out);
+}
+
+/* --- /api/v1/status --- */
+
+static void server_want(struct server *server)
+{
+    bool is_wanted = streams_are_read(&server->streams);
+    for (int i = 0; i < SERVER_WAITING_MAX; i++)
+        is_wanted = is_wanted || server->waiting[i].request;
+    asker_want(server->asker, is_wanted);
+}
+
+static void server_send_status(struct server *server, struct evhttp_request *request)
+{
+    size_t len;
+    char *text =
+        status_text(&server->source.picture, &server->source.contact, clock_now_ns(), &len);
+    if (text)
+        server_send(request, "application/json", text, len, text);
+    else
+        server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "no memory");
+}
+
+static void waiting_on_closed(void *ctx)
+{
+    struct server_waiting *waiting = ctx;
+    evhttp_request_free(waiting->request);
+    *waiting = (struct server_waiting){0};
+}
+
+static void server_answer_waiting(struct server *server, bool has_news)
+{
+    int64_t now = clock_now_ns();
+    for (int i = 0; i < SERVER_WAITING_MAX; i++) {
+        struct server_waiting waiting = server->waiting[i];
+        if (!waiting.request || (!has_news && now < waiting.until))
+            continue;
+        server->waiting[i] = (struct server_waiting){0};
+        waiting.conn->on_closed = NULL;
+        server_send_status(server, waiting.request);
+    }
+}
+
+static void server_on_status(struct server *server, struct conn *conn,
+                             struct evhttp_request *request)
+{
+    struct server_waiting *waiting = server->waiting;
+    int64_t age = clock_now_ns() - server->source.picture.at;
+    bool is_fresh = server->source.picture.at && age < FRESH_NS;
+    while (waiting < server->waiting + SERVER_WAITING_MAX && waiting->request)
+        waiting++;
+    if (is_fresh || server->source.contact.is_lost ||
+        waiting == server->waiting + SERVER_WAITING_MAX) {
+        server_send_status(server, request);
+        return;
+    }
+    *waiting = (struct server_waiting){
+        .request = request, .conn = conn, .until = clock_now_ns() + WAIT_NS};
+    conn->on_closed = waiting_on_closed;
+    conn->ctx = waiting;
+    server_want(server);
+}
+
+/* --- /api/v1/events --- */
+
+static void server_on_events(struct server *server, struct conn *conn,
+                             struct evhttp_request *request)
+{
+    const char *last =
+        evhttp_find_header(evhttp_request_get_input_headers(request), "Last-Event-ID");
+    if (is_head(request))
+        server_send(request, STREAM_TYPE, NULL, 0, NULL);
+    else if (!streams_begin(&server->streams, conn, request, last))
+        server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "too many readers");
+    server_want(server);
+}
+
+/* --- requests --- */
+
+static bool server_send_file(struct evhttp_request *request, const char *path)
+{
+    for (const struct page_file *file = page_files; file->path; file++)
+        if (str_is(path, file->path)) {
+            server_send(request, file->type, file->data, file->size, NULL);
+            return true;
+        }
+    return false;
+}
+
+static void server_call_api(struct server *server, struct conn *conn,
+                            struct evhttp_request *request, const char *path)
+{
+    const struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
+    const char *site = evhttp_find_header(headers, "Sec-Fetch-Site");
+    bool is_status = str_is(path, "/api/v1/status");
+    if (!is_status && !str_is(path, "/api/v1/events")) {
+        server_refuse(request, HTTP_NOTFOUND, "Not Found", "there is no such path");
+    } else if (site && !str_is(site, "same-origin") && !str_is(site, "none")) {
+        server_refuse(request, 403, "Forbidden", "the page of another site may not ask");
+    } else if (!guard_admits(&server->guard, evhttp_find_header(headers, "Authorization"))) {
+        server_add_header(request, "WWW-Authenticate", "Bearer");
+        server_refuse(request, 401, "Unauthorized",
+                      "the token of --token-file is needed: Authorization: Bearer TOKEN");
+    } else if (is_status) {
+        server_on_status(server, conn, request);
+    } else {
+        server_on_events(server, conn, request);
+    }
+}
+
+static void server_on_request(struct evhttp_request *request, void *arg)
+{
+    static const char alive[] = "ok\n";
+    struct server *server = arg;
+    struct conn *conn = conns_begin(&server->conns, request);
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+    const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
+    enum evhttp_cmd_type command = evhttp_request_get_command(request);
+    for (size_t i = 0; i < ARRAY_LEN(common_headers); i++)
+        server_add_header(request, common_headers[i].name, common_headers[i].value);
+    if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
+        server_add_header(request, "Allow", "GET, HEAD");
+        server_refuse(request, HTTP_BADMETHOD, "Method Not Allowed", "use GET or HEAD");
+    } else if (!conn || !path || evhttp_uri_get_host(uri)) {
+        server_refuse(request, HTTP_BADREQUEST, "Bad Request", "give a path, such as /");
+    } else if (!guard_knows_host(&server->guard, host)) {
+        server_refuse(request, 403, "Forbidden",
+                      "this name is not known here; use localhost, the address of --listen, or the "
+                      "name of the machine");
+    } else if (str_is(path, "/healthz")) {
+        server_send(request, "text/plain; charset=utf-8", alive, sizeof alive - 1, NULL);
+    } else if (!server_send_file(request, path)) {
+        server_call_api(server, conn, request, path);
+    }
+}
+
+/* --- news --- */
+
+static void server_take_picture(struct stream_source *source, struct asker_picture *picture)
+{
+    const struct asker_picture *old = &source->picture;
+    bool is_same = old->at && old->layout_len == picture->layout_len &&
+                   memcmp(old->layout, picture->layout, old->layout_len) == 0;
+    source->layout += !is_same;
+    picture_free(&source->picture);
+    source->picture = *picture;
+}
+
+static void server_take_lines(struct kept *kept, struct buf *lines)
+{
+    const char *line = (const char *)buf_bytes(lines), *end;
+    size_t left = buf_len(lines);
+    while (left > 0 && (end = memchr(line, '\n', left))) {
+        kept_add(kept, line, (size_t)(end - line));
+        left -= (size_t)(end + 1 - line);
+        line = end + 1;
+    }
+    buf_free(lines);
+}
+
+static void server_on_news(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    struct asker_news news;
+    asker_take(server->asker, &news);
+    bool has_picture = news.picture.at != 0;
+    if (has_picture)
+        server_take_picture(&server->source, &news.picture);
+    server->source.contact = news.contact;
+    server_take_lines(&server->source.lines, &news.lines);
+    server_answer_waiting(server, has_picture || news.contact.is_lost);
+    streams_feed(&server->streams);
+    server_want(server);
+}
+
+static void server_on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    conns_sweep(&server->conns);
+    server_answer_waiting(server, false);
+    streams_feed(&server->streams);
+    server_want(server);
+}
+
+static void server_on_signal(evutil_socket_t number, short what, void *arg)
+{
+    const struct server *server = arg;
+    event_base_loopbreak(server->base);
+}
+
+/* --- begin and end --- */
+
+/* libevent would write to standard error what clients do wrong. */
+static void server_ignore_log(int severity, const char *text)
+{
+}
+
+static void server_configure(struct server *server)
+{
+    const struct timeval idle = {.tv_sec = IDLE_S};
+    evhttp_set_timeout_tv(server->http, &idle);
+    evhttp_set_max_headers_size(server->http, HEADERS_MAX);
+    evhttp_set_max_body_size(server->http, BODY_MAX);
+    /* All known methods, since libevent's refusal has none of the headers. */
+    evhttp_set_allowed_methods(server->http, UINT16_MAX);
+    evhttp_set_gencb(server->http, server_on_request, server);
+}
+
+static bool server_make_events(struct server *server)
+{
+    const struct timeval second = {.tv_sec = 1};
+    server->tick = event_new(server->base, -1, EV_PERSIST, server_on_tick, server);
+    server->term = evsignal_new(server->base, SIGTERM, server_on_signal, server);
+    server->interrupt = evsignal_new(server->base, SIGINT, server_on_signal, server);
+    return server->tick && server->term && server->interrupt &&
+           event_add(server->tick, &second) == 0 && event_add(server->term, NULL) == 0 &&
+           event_add(server->interrupt, NULL) == 0;
+}
+
+bool server_open(struct server *server, struct err *err)
+{
+    const struct address *listen = &server->guard.listen;
+    server->streams.source = &server->source;
+    kept_init(&server->source.lines, (uint64_t)clock_real_ns());
+    event_set_log_callback(server_ignore_log);
+    signal(SIGPIPE, SIG_IGN);
+    server->base = event_base_new();
+    server->http = server->base ? evhttp_new(server->base) : NULL;
+    if (!server->http || !conns_init(&server->conns, server->base, server->http) ||
+        !server_make_events(server))
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot make the event loop");
+    server_configure(server);
+    errno = 0;
+    return evhttp_bind_socket(server->http, listen->host, (uint16_t)listen->port) == 0 ||
+           err_set(err, ERR_USAGE, errno, "cannot listen at %s port %d; see --listen", listen->host,
+                   listen->port);
+}
+
+bool server_run(struct server *server, struct err *err)
+{
+    server->news = event_new(server->base, server->asker->news_fd, EV_READ | EV_PERSIST,
+                             server_on_news, server);
+    bool ok = server->news && event_add(server->news, NULL) == 0 &&
+              event_base_dispatch(server->base) == 0;
+    return ok || err_set(err, ERR_SYSTEM, 0, "the event loop has failed");
+}
+
+void server_free(struct server *server)
+{
+    struct event *events[] = {server->tick, server->news, server->term, server->interrupt};
+    conns_end(&server->conns);
+    if (server->http)
+        evhttp_free(server->http);
+    conns_free(&server->conns);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (events[i])
+            event_free(events[i]);
+    if (server->base)
+        event_base_free(server->base);
+    picture_free(&server->source.picture);
+    kept_free(&server->source.lines);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * server: answers browsers. It knows these paths: the files of the page, /healthz, /api/v1/status
+ * and /api/v1/events. It only reads, answers GET and HEAD, and bounds all that a client sends. One
+ * event loop, in which nothing blocks: the asker has a thread of its own. Owns its loop, evhttp and
+ * what it knows of the job. Main thread.
+ */
+#pragma once
+
+#include "web/guard.h"
+#include "web/stream.h"
+
+enum { SERVER_WAITING_MAX = 8 };
+
+/* A request for the status that waits for a new picture. */
+struct server_waiting {
+    struct evhttp_request *request; /* NULL: none */
+    struct conn *conn;
+    int64_t until;
+};
+
+struct server {
+    struct guard guard; /* set before server_open(), as the next */
+    struct asker *asker;
+    /* private from here on */
+    struct event_base *base;
+    struct evhttp *http;
+    struct event *tick, *news, *term, *interrupt;
+    struct conns conns;
+    struct streams streams;
+    struct stream_source source;
+    struct server_waiting waiting[SERVER_WAITING_MAX];
+};
+
+/* Listens at guard.listen. False: *err. Call server_free() in either case. */
+MUST_CHECK bool server_open(struct server *server, struct err *err);
+/* Returns at SIGTERM or SIGINT. The asker must have been started. False: the loop has failed. */
+MUST_CHECK bool server_run(struct server *server, struct err *err);
+void server_free(struct server *server);

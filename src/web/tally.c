@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See tally.h.
+ */
+#include "web/tally.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int64_t tally_step(const struct json *rank)
+{
+    int64_t step = json_int_at(rank, "step", 0);
+    return step > 0 ? step : 0;
+}
+
+static void tally_phase(struct tally *tally, const struct json *rank)
+{
+    static const char *const names[TALLY__PHASES] = {"start", "train", "eval", "compile", "save"};
+    const char *phase = json_text_at(rank, "phase");
+    for (int i = 0; i < TALLY__PHASES; i++)
+        if (str_is(phase, names[i]))
+            tally->in_phase[i]++;
+}
+
+static void tally_attached(struct tally *tally, const struct json *rank)
+{
+    double age = json_real_at(rank, "step_age", -1);
+    tally->attached++;
+    tally_phase(tally, rank);
+    if (age >= 0 && (tally->youngest < 0 || age < tally->youngest))
+        tally->youngest = age;
+}
+
+void tally_take(const struct json *answer, struct tally *ret)
+{
+    int64_t save_step = json_int_at(answer, "report.round.save_step", INT64_MAX);
+    double paces = 0;
+    int n = 0;
+    *ret = (struct tally){.youngest = -1};
+    for (const struct json *rank = json_items_at(answer, "ranks"); rank; rank = json_next(rank)) {
+        int64_t step = tally_step(rank);
+        double pace = json_real_at(rank, "steps_per_second", 0);
+        ret->ranks++;
+        ret->top = step > ret->top ? step : ret->top;
+        ret->saved += json_int_at(rank, "saved_step", 0) >= save_step;
+        if (json_bool_at(rank, "done"))
+            ret->done++;
+        else if (json_bool_at(rank, "attached"))
+            tally_attached(ret, rank);
+        if (pace > 0) {
+            paces += pace;
+            n++;
+        }
+    }
+    ret->pace = n > 0 ? paces / n : 0;
+}
+
+bool tally_is_saving(const struct json *answer)
+{
+    return json_is_at(answer, "report.round.phase", "decided");
+}
+
+int64_t tally_between(const struct json *answer, const char *from, const char *to)
+{
+    int64_t from_ns, to_ns;
+    if (!date_parse(json_text_at(answer, from), &from_ns) ||
+        !date_parse(json_text_at(answer, to), &to_ns))
+        return INT64_MIN;
+    return to_ns - from_ns;
+}
+
+const char *tally_host(const struct json *answer, int64_t node)
+{
+    for (const struct json *item = json_items_at(answer, "nodes"); item; item = json_next(item))
+        if (json_int_at(item, "node_rank", -1) == node)
+            return json_text_at(item, "host");
+    return json_int_at(answer, "report.node_rank", -1) == node ? json_text_at(answer, "host") : "";
+}
+
+char *tally_number(int64_t number, char text[TALLY_NUMBER_SIZE])
+{
+    char digits[TALLY_NUMBER_SIZE];
+    size_t len =
+        (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number < 0 ? 0 : (uint64_t)number);
+    size_t out = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = '\0';
+    return text;
+}

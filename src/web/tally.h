@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tally: counts the ranks of a supervisor's answer to CONTROL_STATUS, and reads its times. All
+ * members of an answer may be missing. Pure; any thread.
+ */
+#pragma once
+
+#include "json/json.h"
+
+#include <stdint.h>
+
+enum tally_phase { TALLY_START, TALLY_TRAIN, TALLY_EVAL, TALLY_COMPILE, TALLY_SAVE, TALLY__PHASES };
+
+struct tally {
+    int ranks, attached, done; /* a rank that is done is not counted as attached */
+    int saved;                 /* ranks that have saved the step of the current round */
+    int in_phase[TALLY__PHASES];
+    int64_t top;     /* the highest finished step; 0: none */
+    double pace;     /* steps per second, the mean of the ranks; 0: unknown */
+    double youngest; /* seconds since the last step of any attached rank; -1: unknown */
+};
+void tally_take(const struct json *answer, struct tally *ret);
+
+/* The finished steps of a rank, at least 0. */
+int64_t tally_step(const struct json *rank);
+/* The round is decided: every rank saves its step. */
+bool tally_is_saving(const struct json *answer);
+/* The time from one moment of the supervisor's clock to another, such as "report.commit.at" and
+ * "now"; below 0 if it is later; INT64_MIN: one is missing. */
+int64_t tally_between(const struct json *answer, const char *from, const char *to);
+/* The host of a node; "": unknown. Valid as long as the answer. */
+const char *tally_host(const struct json *answer, int64_t node);
+/* "48,210". Returns text. */
+enum { TALLY_NUMBER_SIZE = 32 };
+char *tally_number(int64_t number, char text[TALLY_NUMBER_SIZE]);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See waits.h.
+ */
+#include "web/waits.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+
+/* A rank that is behind is named after this time without a step, or after so many usual steps. */
+#define LATE_S     2.0
+#define LATE_STEPS 3.0
+/* The same for a job in which no rank is behind. */
+#define STILL_S     10.0
+#define STILL_STEPS 10.0
+
+struct search {
+    const struct json *answer;
+    const struct tally *tally;
+    struct waits *found;
+};
+
+/* True if the ranks wait for this rank; *ret_text gets the reason. NULL: only ask. */
+typedef bool waits_reason(const struct search *search, const struct json *rank, char *text,
+                          size_t size);
+
+static double limit_s(const struct tally *tally, double least, double steps)
+{
+    double usual = tally->pace > 0 ? steps / tally->pace : 0;
+    return usual > least ? usual : least;
+}
+
+static char *about_s(double seconds, char text[24])
+{
+    return str_about((int64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9), text, 24);
+}
+
+/* --- nodes --- */
+
+static struct wait *waits_add(struct waits *waits)
+{
+    if (waits->n == WAITS_MAX) {
+        waits->more++;
+        return NULL;
+    }
+    struct wait *wait = &waits->list[waits->n++];
+    *wait = (struct wait){.rank = -1, .node = -1};
+    return wait;
+}
+
+static void waits_for_node(struct search *search, const struct json *node)
+{
+    char about[24];
+    const char *state = json_text_at(node, "state"), *host = json_text_at(node, "host");
+    bool is_missing = str_is(state, "missing");
+    bool is_cut = !json_bool_at(node, "connected") && !is_missing && !str_is(state, "gone");
+    struct wait *wait = is_missing || is_cut ? waits_add(search->found) : NULL;
+    if (!wait)
+        return;
+    double heard = json_real_at(node, "heard_age", -1);
+    wait->node = json_int_at(node, "node_rank", -1);
+    str_addf(wait->text, sizeof wait->text, "node %" PRId64 "%s%s%s", wait->node, *host ? " (" : "",
+             host, *host ? ")" : "");
+    if (is_missing)
+        str_addf(wait->text, sizeof wait->text, " has not joined");
+    else
+        str_addf(wait->text, sizeof wait->text, " has no connection");
+    if (is_cut && heard >= 0)
+        str_addf(wait->text, sizeof wait->text, "; last heard %s ago", about_s(heard, about));
+}
+
+/* --- ranks --- */
+
+static bool is_training(const struct json *rank)
+{
+    return json_bool_at(rank, "attached") && !json_bool_at(rank, "done");
+}
+
+static bool reason_unsaved(const struct search *search, const struct json *rank, char *text,
+                           size_t size)
+{
+    char at[TALLY_NUMBER_SIZE], wanted[TALLY_NUMBER_SIZE];
+    int64_t save_step = json_int_at(search->answer, "report.round.save_step", 0);
+    if (!is_training(rank) || json_bool_at(rank, "counts_only") ||
+        json_int_at(rank, "saved_step", 0) >= save_step)
+        return false;
+    if (text)
+        str_addf(text, size, "has not saved step %s; it is at step %s, in %s",
+                 tally_number(save_step, wanted), tally_number(tally_step(rank), at),
+                 json_text_at(rank, "phase"));
+    return true;
+}
+
+static bool reason_unattached(const struct search *search, const struct json *rank, char *text,
+                              size_t size)
+{
+    if (search->tally->attached == 0 ||
+        (!json_is_at(rank, "state", "not attached") && !json_is_at(rank, "state", "starting")))
+        return false;
+    if (text)
+        str_addf(text, size, "has not attached");
+    return true;
+}
+
+static bool reason_behind(const struct search *search, const struct json *rank, char *text,
+                          size_t size)
+{
+    char step[TALLY_NUMBER_SIZE], behind[TALLY_NUMBER_SIZE], about[24];
+    int64_t at = tally_step(rank);
+    /* Most ranks end here: jobs have thousands. */
+    if (at >= search->tally->top)
+        return false;
+    double age = json_real_at(rank, "step_age", -1);
+    if (age < limit_s(search->tally, LATE_S, LATE_STEPS) || !is_training(rank))
+        return false;
+    if (text)
+        str_addf(text, size, "step %s, %s behind, last step %s ago, in %s", tally_number(at, step),
+                 tally_number(search->tally->top - at, behind), about_s(age, about),
+                 json_text_at(rank, "phase"));
+    return true;
+}
+
+/* True if `a` is further behind than `b`, or else silent for longer. */
+static bool is_worse(const struct json *a, const struct json *b)
+{
+    int64_t step_a = tally_step(a), step_b = tally_step(b);
+    if (step_a != step_b)
+        return step_a < step_b;
+    return json_real_at(a, "step_age", -1) > json_real_at(b, "step_age", -1);
+}
+
+static void waits_describe(const struct search *search, const struct json *rank,
+                           waits_reason *reason, struct wait *ret)
+{
+    char why[160] = "";
+    *ret = (struct wait){.rank = json_int_at(rank, "rank", -1),
+                         .node = json_int_at(rank, "node_rank", -1)};
+    const char *host = tally_host(search->answer, ret->node);
+    reason(search, rank, why, sizeof why);
+    str_addf(ret->text, sizeof ret->text, "rank %" PRId64 "%s%s%s%s", ret->rank,
+             *host ? " on " : "", host, reason == reason_behind ? ": " : " ", why);
+}
+
+/* Keeps the worst ranks, sorted, in the places that are left. */
+static void waits_for_ranks(struct search *search, waits_reason *reason)
+{
+    const struct json *worst[WAITS_MAX];
+    int n = 0, room = WAITS_MAX - search->found->n;
+    const struct json *rank = json_items_at(search->answer, "ranks");
+    for (; rank; rank = json_next(rank)) {
+        if (!reason(search, rank, NULL, 0))
+            continue;
+        int at = n < room ? n++ : n;
+        search->found->more += at == room;
+        for (; at > 0 && is_worse(rank, worst[at - 1]); at--)
+            if (at < room)
+                worst[at] = worst[at - 1];
+        if (at < room)
+            worst[at] = rank;
+    }
+    for (int i = 0; i < n; i++)
+        waits_describe(search, worst[i], reason, &search->found->list[search->found->n++]);
+}
+
+/* All ranks are at one step, and none finishes the next. */
+static void waits_for_all(struct search *search)
+{
+    char about[24];
+    const struct tally *tally = search->tally;
+    bool is_still = tally->in_phase[TALLY_TRAIN] > 0 && tally->pace <= 0 &&
+                    tally->youngest > limit_s(tally, STILL_S, STILL_STEPS);
+    struct wait *wait = is_still ? waits_add(search->found) : NULL;
+    if (wait)
+        str_addf(wait->text, sizeof wait->text, "no rank has finished a step for %s",
+                 about_s(tally->youngest, about));
+}
+
+void waits_find(const struct json *answer, const struct tally *tally, struct waits *ret)
+{
+    struct search search = {.answer = answer, .tally = tally, .found = ret};
+    *ret = (struct waits){0};
+    for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
+        waits_for_node(&search, node);
+    if (tally_is_saving(answer)) {
+        waits_for_ranks(&search, reason_unsaved);
+        return;
+    }
+    waits_for_ranks(&search, reason_unattached);
+    waits_for_ranks(&search, reason_behind);
+    if (ret->n == 0)
+        waits_for_all(&search);
+}

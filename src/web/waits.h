@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * waits: finds what a job waits for: nodes that are missing or cut off, ranks that have not
+ * attached, ranks that have not saved, ranks that are behind. Pure; any thread.
+ */
+#pragma once
+
+#include "web/tally.h"
+
+enum { WAITS_MAX = 5 };
+
+struct wait {
+    int64_t rank, node; /* -1: none */
+    char text[240];     /* "rank 5 on n2: step 48,208, 2 behind, last step 40 s ago, in eval" */
+};
+
+struct waits {
+    struct wait list[WAITS_MAX]; /* the worst first */
+    int n;
+    int more; /* others that did not fit */
+};
+
+void waits_find(const struct json *answer, const struct tally *tally, struct waits *ret);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See words.h.
+ */
+#include "web/words.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool words_is_over(const struct json *answer)
+{
+    return !json_is_at(answer, "report.outcome", "unknown") &&
+           json_text_at(answer, "report.outcome")[0];
+}
+
+/* The phase that most of the attached ranks are in. */
+static enum tally_phase words_phase(const struct tally *tally)
+{
+    enum tally_phase most = TALLY_START;
+    for (enum tally_phase i = TALLY_START; i < TALLY__PHASES; i++)
+        if (tally->in_phase[i] > tally->in_phase[most])
+            most = i;
+    return most;
+}
+
+const char *words_state(const struct json *answer, const struct tally *tally)
+{
+    static const char *const names[TALLY__PHASES] = {
+        [TALLY_START] = "starting",    [TALLY_TRAIN] = "training", [TALLY_EVAL] = "evaluating",
+        [TALLY_COMPILE] = "compiling", [TALLY_SAVE] = "saving",
+    };
+    const char *state = json_text_at(answer, "report.state");
+    if (str_is(state, "done"))
+        return "ended";
+    if (words_is_over(answer))
+        return "ending";
+    if (str_is(state, "restarting"))
+        return "restarting";
+    if (str_is(state, "stopping") || str_is(state, "leaving"))
+        return "stopping";
+    if (str_is(state, "saving") || tally_is_saving(answer))
+        return "saving";
+    if (str_is(state, "waiting"))
+        return "starting";
+    if (tally->attached > 0)
+        return names[words_phase(tally)];
+    return tally->done > 0 ? "finishing" : "not attached";
+}
+
+static void words_add_end(const struct json *answer, char text[WORDS_MAX])
+{
+    str_addf(text, WORDS_MAX, ": %s, exit code %" PRId64 ": %s",
+             json_text_at(answer, "report.outcome"), json_int_at(answer, "report.exit_code", -1),
+             json_text_at(answer, "report.why"));
+}
+
+static void words_add_nodes(const struct json *answer, char text[WORDS_MAX])
+{
+    int here = 0, all = 0;
+    for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node)) {
+        all++;
+        here += !json_is_at(node, "state", "missing");
+    }
+    if (all > here)
+        str_addf(text, WORDS_MAX, ": %d of %d nodes have joined", here, all);
+}
+
+/* Whole seconds or minutes: the sentence is read at a glance. */
+static char *words_about(int64_t ns, char *text, size_t size)
+{
+    if (ns >= 120 * NS_PER_S && ns < 7200 * NS_PER_S)
+        snprintf(text, size, "%d min", (int)(ns / (60 * NS_PER_S)));
+    else
+        str_about(ns - ns % NS_PER_S, text, size);
+    return text;
+}
+
+static void words_add_commit(const struct json *answer, char text[WORDS_MAX])
+{
+    char about[24];
+    int64_t step = json_int_at(answer, "report.commit.step", -1);
+    int64_t ago = tally_between(answer, "report.commit.at", "now");
+    int64_t every_ms = json_int_at(answer, "report.save_every_ms", 0);
+    int64_t every = every_ms > 0 && every_ms < INT64_MAX / NS_PER_MS ? every_ms * NS_PER_MS : 0;
+    if (step < 0)
+        str_addf(text, WORDS_MAX, ", no commit so far");
+    else if (ago >= 0)
+        str_addf(text, WORDS_MAX, ", last commit %s ago", words_about(ago, about, sizeof about));
+    else
+        str_addf(text, WORDS_MAX, ", last commit by an earlier attempt");
+    if (step >= 0 && every > ago && ago >= 0)
+        str_addf(text, WORDS_MAX, ", next save in %s",
+                 words_about(every - ago, about, sizeof about));
+}
+
+static void words_add_progress(const struct json *answer, const struct tally *tally,
+                               char text[WORDS_MAX])
+{
+    char step[TALLY_NUMBER_SIZE];
+    if (tally->top > 0)
+        str_addf(text, WORDS_MAX, " at step %s", tally_number(tally->top, step));
+    if (tally->pace > 0)
+        str_addf(text, WORDS_MAX, ", %.3g steps/s", tally->pace);
+    words_add_commit(answer, text);
+}
+
+static void words_add_saving(const struct json *answer, const struct tally *tally,
+                             char text[WORDS_MAX])
+{
+    char step[TALLY_NUMBER_SIZE];
+    str_addf(text, WORDS_MAX, " step %s: %d of %d ranks have saved",
+             tally_number(json_int_at(answer, "report.round.save_step", 0), step), tally->saved,
+             tally->ranks);
+}
+
+char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX])
+{
+    const char *state = words_state(answer, tally);
+    str_copy(text, WORDS_MAX, state);
+    if (words_is_over(answer))
+        words_add_end(answer, text);
+    else if (tally_is_saving(answer))
+        words_add_saving(answer, tally, text);
+    else if (str_is(state, "restarting"))
+        str_addf(text, WORDS_MAX, " in place, generation %" PRId64,
+                 json_int_at(answer, "report.generation", 0));
+    else if (str_is(state, "not attached"))
+        str_addf(text, WORDS_MAX, ": the command runs, and no rank has attached so far");
+    else if (str_is(state, "finishing"))
+        str_addf(text, WORDS_MAX, ": %d of %d ranks are done", tally->done, tally->ranks);
+    else if (str_is(state, "starting") && tally->attached == 0)
+        words_add_nodes(answer, text);
+    else if (!str_is(state, "stopping"))
+        words_add_progress(answer, tally, text);
+    return text;
+}
+
+const char *words_then(const struct json *answer, const struct tally *tally)
+{
+    if (words_is_over(answer))
+        return "The job is ending.";
+    if (tally_is_saving(answer))
+        return "Every rank saves this step. Then the job ends, and its next start resumes there.";
+    if (tally->attached == 0)
+        return "No rank has attached, so pchrun cannot ask for a save. The job ends.";
+    return "Every rank saves one step before the end. The next start resumes there.";
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * words: the state of a job in words, from a supervisor's answer to CONTROL_STATUS. Pure; any
+ * thread.
+ */
+#pragma once
+
+#include "web/tally.h"
+#include "json/json.h"
+
+enum { WORDS_MAX = 400 };
+
+/* "starting", "not attached", "training", "evaluating", "compiling", "saving", "finishing",
+ * "restarting", "stopping", "ending" or "ended". */
+const char *words_state(const struct json *answer, const struct tally *tally);
+/* One sentence, such as "training at step 48,210, 3.1 steps/s, last commit 4 min ago". Returns
+ * text. */
+char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX]);
+/* A sentence about the time after the notice, for people. */
+const char *words_then(const struct json *answer, const struct tally *tally);

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchrun-web: the page, the API and the stream of a real job, and what it refuses."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import DEADLINE, PREEMPTED, Late, open_files, wait_until
+from nodes import Nodes, free_port, start_training
+
+WEB = os.environ.get("PCHRUN_WEB", str(Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-web")))
+TOKEN = "0123456789abcdef-token"
+CONNECTIONS_MAX, READERS_MAX = 64, 32
+REQUEST_S = 15  # the time for one request and its answer
+
+
+class Web:
+    """One pchrun-web. self.job is its process."""
+
+    def __init__(self, world, *options, host="127.0.0.1"):
+        self.port, self.host = free_port(), host
+        self.job = world.start(WEB, "--run-dir", world.tmp, "--listen", f"{host}:{self.port}", *options)
+        wait_until(lambda: "open http" in self.job.out or self.job.process.poll() is not None, "pchrun-web to listen")
+        assert self.job.process.poll() is None, self.job.err
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+
+    def ask(self, path, method="GET", **headers):
+        """(status, headers, body). Host is that of the address, unless it is given."""
+        with contextlib.closing(self.connect()) as connection:
+            connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+
+    def status(self):
+        code, _, body = self.ask("/api/v1/status")
+        assert code == 200
+        return json.loads(body)
+
+    def say(self, *data):
+        """Sends these bytes; returns the connection."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE)
+        connection.sendall(b"".join(data))
+        return connection
+
+    def end(self):
+        self.job.end_by(signal.SIGTERM, 0)
+        assert self.job.err == ""
+
+
+class Stream:
+    """A reader of /api/v1/events. The events that have come are in self.events, as (name, id, data)."""
+
+    def __init__(self, web, **headers):
+        self.connection = web.connect()
+        self.connection.request("GET", "/api/v1/events", headers={k.replace("_", "-"): v for k, v in headers.items()})
+        self.answer = self.connection.getresponse()
+        assert (self.answer.status, self.answer.getheader("Content-Type")) == (200, "text/event-stream")
+        self.events = []
+
+    def next(self):
+        fields = {}
+        while line := self.answer.readline().decode().rstrip("\n"):
+            name, _, text = line.partition(": ")
+            fields[name] = text
+        assert fields, "the stream has ended"
+        self.events.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
+        return self.events[-1]
+
+    def until(self, name, fits=lambda data: True):
+        """Reads up to an event that fits, and returns its data."""
+        late = time.monotonic() + DEADLINE
+        while time.monotonic() < late:
+            event = self.next()
+            if event[0] == name and fits(event[2]):
+                return event[2]
+        raise Late(f"no {name} fits within {DEADLINE:g} s; the last events: {self.events[-5:]}")
+
+    def line(self, event, **fields):
+        """The line of the journal with this event and these fields, which may have been read already."""
+        def fits(line):
+            return line["event"] == event and all(line[key] == value for key, value in fields.items())
+        found = [data for name, _, data in self.events if name == "line" and fits(data)]
+        return found[0] if found else self.until("line", fits)
+
+    def lines(self):
+        return [event for event in self.events if event[0] == "line"]
+
+    def close(self):
+        self.connection.close()
+
+
+@pytest.fixture
+def web(world):
+    """web(*options) starts pchrun-web, which ends well with the test."""
+    started = []
+
+    def start(*options, **more):
+        started.append(Web(world, *options, **more))
+        return started[-1]
+    yield start
+    for one in started:
+        if one.job.process.poll() is None:
+            one.end()
+
+
+@pytest.fixture
+def job(world):
+    """A job of 2 nodes with 2 ranks each, which trains."""
+    nodes = Nodes(world, 2, ["--job", "run7", "--cluster-heartbeat-timeout", "60s"])
+    start_training(world, nodes)
+    yield nodes
+    if any(node.process.poll() is None for node in nodes.jobs.values()):
+        nodes.jobs[1].send(signal.SIGTERM)
+        assert nodes.finish() == PREEMPTED
+
+
+# --- what it shows -------------------------------------------------------------------------------
+
+def test_the_page(job, web):
+    one = web()
+    code, headers, page = one.ask("/")
+    assert code == 200 and headers["Content-Type"] == "text/html; charset=utf-8" and b"<title>pchrun</title>" in page
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff" and headers["Cache-Control"] == "no-store"
+    assert not {"Set-Cookie", "Access-Control-Allow-Origin"} & set(headers)
+    # The policy forbids inline code, and the page has none; all that it names is there.
+    assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=|javascript:|https?://", page)
+    for name, kind in (("app.css", "text/css"), ("app.js", "text/javascript")):
+        assert re.search(rb'(href|src)="' + name.encode() + b'"', page)
+        code, headers, body = one.ask(f"/{name}")
+        assert (code, headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+        head = one.ask(f"/{name}", "HEAD")
+        assert head[0] == 200 and head[2] == b"" and int(head[1]["Content-Length"]) == len(body) > 1000
+    assert one.ask("/healthz")[::2] == (200, b"ok\n")
+
+
+def test_the_status_is_that_of_pchctl(job, web):
+    told = web().status()
+    assert told["version"] == 1 and told["lost_ms"] is None and told["picture_age_ms"] < DEADLINE * 1000
+    assert told["status"]["report"]["job"] == "run7" and told["status"]["ranks_of"] == "job"
+    assert [(rank["rank"], rank["attached"]) for rank in told["status"]["ranks"]] == [(i, True) for i in range(4)]
+
+
+def test_the_stream_follows_a_preemption(world, job, web):
+    stream = Stream(web())
+    layout = stream.until("layout")
+    assert (layout["job"], layout["rank"], layout["rank_node"]) == ("run7", [0, 1, 2, 3], [0, 0, 1, 1])
+    assert [node["node"] for node in layout["nodes"]] == [0, 1]
+    first = stream.until("state", lambda state: state["pace"])
+    assert first["says"].startswith("training at step ") and first["ranks"]["phase"] == "tttt"
+    assert first["nodes"]["link"] == "cc" and first["notice"] is None
+    assert stream.until("state", lambda state: state["top"] > first["top"])["commit"] > 0
+    assert stream.line("committed", step=first["commit"])
+    job.jobs[1].send(signal.SIGTERM)
+    notice = stream.line("notice")
+    assert (notice["source"], notice["of_node"]) == ("SIGTERM", 1)
+    end = stream.line("exit")
+    saved = end["last_step"]
+    assert saved > first["commit"] and stream.line("committed", step=saved)
+    assert (end["outcome"], end["exit_code"]) == ("preempted", PREEMPTED)
+    lost = stream.until("contact", lambda contact: contact["lost_ms"] is not None)
+    assert lost["lost_why"] == "the supervisor has ended"
+    assert job.finish() == PREEMPTED
+    # The next attempt of the same job is found, and its lines follow those of the first.
+    again = Nodes(world, 2, ["--job", "run7"])
+    resumed = f"open\ntrain {saved} 1000000 2 at://ckpt\n"
+    again.options += ["-n", "2", "--checkpoint-dir", world.root]
+    again.launch_all(*world.client(resumed))
+    job.jobs = again.jobs
+    assert stream.until("layout", lambda layout: layout["attempt"] == 2)["job"] == "run7"
+    assert stream.until("contact", lambda contact: contact["lost_ms"] is None)["picture_age_ms"] is not None
+    assert stream.line("started", attempt=2)["resume_step"] == saved
+    ids = [event[1] for event in stream.lines()]
+    assert len(ids) == len(set(ids))
+    again.say(0, "all 4 ranks on 2 nodes have attached")
+    again.jobs[0].send(signal.SIGTERM)
+    assert again.finish() == PREEMPTED
+
+
+def test_a_reader_goes_on_after_its_last_line(job, web):
+    one = web()
+    stream = Stream(one)
+    stream.line("committed")
+    lines = stream.lines()
+    stream.close()
+    again = Stream(one, Last_Event_ID=lines[2][1])
+    again.line("committed")
+    assert again.lines() == lines[3:]
+    foreign = Stream(one, Last_Event_ID="f00-3")
+    foreign.line("committed")
+    assert foreign.lines() == lines
+    again.close()
+    foreign.close()
+
+
+def test_a_stopped_supervisor_stops_nothing_here(job, web):
+    one = web()
+    stream = Stream(one)
+    stream.until("state")
+    os.kill(job.jobs[0].pid, signal.SIGSTOP)
+    lost = stream.until("contact", lambda contact: contact["lost_ms"] is not None)
+    assert "is it stopped?" in lost["lost_why"] and lost["picture_age_ms"] >= 1000
+    assert one.ask("/healthz")[0] == 200 and one.ask("/app.js")[0] == 200
+    assert one.status()["lost_why"] == lost["lost_why"]
+    os.kill(job.jobs[0].pid, signal.SIGCONT)
+    stream.until("contact", lambda contact: contact["lost_ms"] is None)
+    stream.until("state", lambda state: state["state"] == "training")
+
+
+def test_it_ends_while_the_supervisor_is_stopped(job, web):
+    """Its thread waits for an answer then, and is not waited for."""
+    one = web()
+    stream = Stream(one)
+    stream.until("state")
+    os.kill(job.jobs[0].pid, signal.SIGSTOP)
+    stream.until("contact", lambda contact: contact["picture_age_ms"] > 1500)
+    one.job.end_by(signal.SIGINT, 0)
+    os.kill(job.jobs[0].pid, signal.SIGCONT)
+    stream.close()
+
+
+def test_nothing_is_asked_without_a_reader(job, web):
+    """The first picture alone is taken without one."""
+    one = web()
+    first = one.status()["status"]["now"]
+    stream = Stream(one)
+    stream.until("state", lambda state: state["at"] > first)
+    stream.close()
+
+    def age():
+        with contextlib.closing(Stream(one)) as reader:
+            return reader.until("contact")["picture_age_ms"]
+    # A new reader gets the picture that is there, which grows old while no reader is there.
+    wait_until(lambda: age() > 1100, "a picture that is older than the interval", pause=1.2)
+
+
+# --- which job, and where ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options, why", [
+    (["--job", "other"], "no pchrun of job other was found in "),
+    (["--listen", "0.0.0.0"], "other machines can reach 0.0.0.0, so a token is needed: see --token-file"),
+    (["--listen", "x y"], "--listen: "),
+    (["--token-file", "/nowhere"], "there is no token file /nowhere; make it: "),
+    (["page"], '"page" is one argument too many; choose a job by --job NAME'),
+    (["--metrics"], "unknown flag --metrics"),
+])
+def test_what_cannot_be_served(world, options, why):
+    done = world.start(WEB, "--run-dir", world.tmp, *options, code=2)
+    assert len(done.err_lines) == 1 and done.err.startswith("pchrun-web: ") and why in done.err, done.err
+    assert done.out == ""
+
+
+def test_a_port_in_use(world, job, web):
+    one = web()
+    other = world.start(WEB, "--run-dir", world.tmp, "--listen", f"127.0.0.1:{one.port}", code=1)
+    assert other.err == (f"pchrun-web: cannot listen at 127.0.0.1 port {one.port}; see --listen: Address already in "
+                         "use\n")
+
+
+def test_it_says_where_to_look(job, web):
+    one = web()
+    host = socket.gethostname()
+    assert one.job.out == (
+        f"open http://127.0.0.1:{one.port}/\nfrom another machine: ssh -L {one.port}:127.0.0.1:{one.port} {host}, "
+        f"then open http://localhost:{one.port}/\n")
+
+
+# --- what it refuses -----------------------------------------------------------------------------
+
+def test_only_its_own_paths_and_methods(job, web):
+    one = web()
+    for path in ("/index.html", "/app.js/", "/../app.js", "/./app.js", "/%61pp.js", "/..%2f..%2fetc/passwd",
+                 "/api/v1/status/", "/api/v1", "/api/v1/drain", "/metrics", "/favicon.ico"):
+        assert one.ask(path)[0] == 404, path
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+        code, headers, _ = one.ask("/api/v1/status", method)
+        assert (code, headers["Allow"]) == (405, "GET, HEAD"), method
+    for request in (b"GET http://127.0.0.1/ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"BREW / HTTP/1.1\r\n\r\n",
+                    b"GET //app.js HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0\0\0\0\r\n\r\n"):
+        with contextlib.closing(one.say(request)) as connection:
+            assert b" 200 " not in connection.recv(4096).split(b"\r\n")[0]
+    assert one.status()["status"]["report"]["state"] == "running"
+
+
+def test_a_page_of_another_site_learns_nothing(job, web):
+    """By DNS rebinding, the attacker's name is this address. The browser tells the name in Host."""
+    one = web()
+    for path in ("/", "/healthz", "/api/v1/status", "/api/v1/events"):
+        for host in ("attacker.example", f"attacker.example:{one.port}", "127.0.0.1.attacker.example", ""):
+            assert one.ask(path, Host=host)[0] == 403, (path, host)
+        assert one.ask(path, "HEAD", Host=f"localhost:{one.port}")[0] == 200
+    for site, code in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+        assert one.ask("/api/v1/status", Sec_Fetch_Site=site)[0] == code
+
+
+def test_the_token(world, job, web):
+    one = web("--token-file", world.file("token", f"{TOKEN}\n"))
+    assert "the page asks for the token" in one.job.out and TOKEN not in one.job.out
+    for path in ("/", "/app.css", "/app.js", "/healthz"):
+        assert one.ask(path)[0] == 200
+    for given in ({}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": f"Bearer {TOKEN[:-1]}"},
+                  {"Authorization": "Bearer "}, {"Authorization": f"Basic {TOKEN}"}, {"Cookie": f"token={TOKEN}"}):
+        for path in ("/api/v1/status", "/api/v1/events", f"/api/v1/status?token={TOKEN}"):
+            code, headers, body = one.ask(path, **given)
+            assert (code, headers["WWW-Authenticate"]) == (401, "Bearer") and b"run7" not in body, (path, given)
+    assert one.ask("/api/v1/status", Authorization=f"Bearer {TOKEN}")[0] == 200
+    Stream(one, Authorization=f"Bearer {TOKEN}").until("state")
+
+
+def test_with_a_token_it_listens_for_others(world, job, web):
+    one = web("--token-file", world.file("token", TOKEN), host="0.0.0.0")
+    host = socket.gethostname()
+    assert f"other machines can also open http://{host}:{one.port}/; that connection is not encrypted" in one.job.out
+    given = {"Authorization": f"Bearer {TOKEN}"}
+    for name, code in ((host, 200), ("10.0.0.7", 200), ("attacker.example", 403)):
+        assert one.ask("/api/v1/status", Host=name, **given)[0] == code
+
+
+def test_long_requests_are_cut_off(job, web):
+    one = web()
+    for request in (b"GET /" + 100000 * b"a" + b" HTTP/1.1\r\n\r\n",
+                    b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + 100000 * b"a" + b"\r\n\r\n",
+                    b"GET / HTTP/1.1\r\nHost: localhost\r\n" + 5000 * b"X: y\r\n" + b"\r\n",
+                    b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n" + 5000 * b"a"):
+        with contextlib.closing(socket.create_connection(("127.0.0.1", one.port), timeout=DEADLINE)) as connection:
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(request)
+                assert re.match(rb"HTTP/1.1 4\d\d |$", connection.recv(4096))
+    assert one.ask("/healthz")[0] == 200
+
+
+def sockets_of(pid):
+    return sum("socket:" in name for name in open_files(pid))
+
+
+def test_slow_clients_do_not_keep_others_out(job, web):
+    """1,000 connections that send a byte of a request now and then: at most 64 stay, and a browser gets in."""
+    one = web()
+    idle = sockets_of(one.job.pid)
+    slow = []
+    try:
+        for _ in range(10):
+            slow += [one.say(b"G") for _ in range(100)]
+            assert one.ask("/healthz")[0] == 200
+            assert sockets_of(one.job.pid) <= idle + CONNECTIONS_MAX + 1
+    finally:
+        for connection in slow:
+            connection.close()
+    wait_until(lambda: sockets_of(one.job.pid) <= idle, "all connections to be closed")
+
+
+@pytest.mark.timing
+def test_a_slow_request_has_a_time(job, web):
+    """However often a byte comes. libevent's own limit begins again with each byte."""
+    one = web()
+    slow = one.say(b"GET / HTTP/1.1\r\nX: ")
+    slow.settimeout(0.5)
+
+    def is_cut():
+        try:
+            slow.sendall(b"a")
+            return slow.recv(1) == b""
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            return True
+    wait_until(is_cut, "the connection to be cut off", deadline=REQUEST_S + 10)
+    slow.close()
+
+
+def test_there_is_a_limit_of_readers(job, web):
+    one = web()
+    readers = [Stream(one) for _ in range(READERS_MAX)]
+    code, headers, body = one.ask("/api/v1/events")
+    assert (code, body) == (503, b"too many readers\n") and headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert one.ask("/healthz")[0] == 200
+    for reader in readers:
+        reader.until("state")
+    readers[0].close()
+    wait_until(lambda: one.ask("/api/v1/events", "HEAD")[0] == 200, "an answer")
+    for reader in readers:
+        reader.close()
+
+
+def test_a_client_that_reads_nothing_costs_little(job, web):
+    one = web()
+    deaf = one.say(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    flood = one.say(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    flood.settimeout(0.2)
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        for _ in range(1000):  # 64 MB, of which the server takes little
+            flood.sendall(65536 * b"x")
+    resident = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{one.job.pid}/status").read_text())[1])
+    assert resident < 200000, "kB"
+    Stream(one).until("state")
+    deaf.close()
+    flood.close()
