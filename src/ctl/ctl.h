@@ -2,8 +2,8 @@
  *
  * ctl: pchctl in five parts. ctl has the commands and the options, in two tables, and what each
  * command does. find looks for the supervisor, ask talks to it, and show prints its answer as text
- * for people. ended reads the files of a job that has ended. Every wait for a supervisor has a
- * deadline. Main thread.
+ * for people. ended reads the files of a job that has ended. pchrun-web uses find and ask alone.
+ * Every wait for a supervisor has a deadline. Main thread; find and ask any thread, one at a time.
  */
 #pragma once
 
