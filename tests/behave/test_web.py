@@ -152,6 +152,14 @@ def test_the_status_is_that_of_pchctl(job, web):
     assert [(rank["rank"], rank["attached"]) for rank in told["status"]["ranks"]] == [(i, True) for i in range(4)]
 
 
+def test_another_node_shows_its_own_ranks(job, web):
+    stream = Stream(web("--node", "1"))
+    layout = stream.until("layout")
+    assert (layout["ranks_of"], layout["rank"], layout["node"], layout["nodes"]) == ("node", [2, 3], 1, [])
+    assert layout["chief"] == job.entries.split(",")[0]
+    stream.close()
+
+
 def test_the_stream_follows_a_preemption(world, job, web):
     stream = Stream(web())
     layout = stream.until("layout")

@@ -237,6 +237,22 @@ Test(picture, the_columns_have_one_value_for_each_rank)
     free(state_text);
 }
 
+Test(picture, says_whose_ranks_are_missing)
+{
+    size_t len;
+    JSON_CLEANUP struct json *answer =
+        parse("{\"ranks_of\":\"node\",\"chief\":\"n0:14242\",\"nodes\":[{\"node_rank\":0,"
+              "\"ranks_known\":true,\"ranks_unknown_why\":null},{\"node_rank\":1,\"ranks_known\":"
+              "false,\"ranks_unknown_why\":\"it was not asked\"}]}");
+    char *text = picture_layout(answer, &len);
+    JSON_CLEANUP struct json *layout = parse(text);
+    const struct json *node = json_items_at(layout, "nodes");
+    cr_expect(json_is_at(node, "unknown", ""));
+    cr_expect(json_is_at(json_next(node), "unknown", "it was not asked"));
+    cr_expect(json_is_at(layout, "ranks_of", "node") && json_is_at(layout, "chief", "n0:14242"));
+    free(text);
+}
+
 Test(picture, of_an_answer_without_its_members)
 {
     size_t len;

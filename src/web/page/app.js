@@ -228,6 +228,17 @@ function layOut(count) {
   grid.columns = Math.min(columns, count);
 }
 
+// Node 0 knows all ranks, and asks the other nodes for theirs.
+function drawRanksOf() {
+  const { ranks_of: of, chief, nodes } = job.layout;
+  const silent = nodes.filter((node) => node.unknown).length;
+  const texts = [];
+  if (of === "node") texts.push(`Only the ranks of this node. pchrun-web on node 0, which is ${chief}, shows all.`);
+  if (silent > 0) texts.push(`The ranks of ${plural(silent, "node")} are unknown.`);
+  show("ranks-of", texts.length > 0);
+  setText("ranks-of", texts.join(" "));
+}
+
 function drawGrid() {
   const count = job.state.ranks.phase.length;
   show("ranks-box", count > 0);
@@ -354,12 +365,26 @@ function nodeRow(i, allBehind) {
   const words = [NODES[letter]];
   if (isCut && letter !== "m" && letter !== "g") words.push("no connection");
   if (hasNotice) words.push("notice");
-  if (entry.why) words.push(entry.why);
+  const whys = entry.why ? [entry.why] : [];
+  if (entry.unknown && letter === "r") whys.push(`its ranks are unknown: ${entry.unknown}`);
   const expected = entry.expected < 0 ? "?" : entry.expected;
-  const isBad = "mxl".includes(letter) || words.length > 1;
+  const isBad = "mxl".includes(letter) || words.length > 1 || whys.length > 0;
   const behind = allBehind.has(entry.node) ? number.format(allBehind.get(entry.node)) : "–";
   const heard = nodes.heard[i] < 0 ? "–" : about(nodes.heard[i] * 100);
-  return { isBad, cells: [entry.node, entry.host || "–", words.join(", "), `${nodes.attached[i]}/${expected}`, behind, heard] };
+  const cells = [entry.node, entry.host || "–", words.join(", "), `${nodes.attached[i]}/${expected}`, behind, heard];
+  return { isBad, cells, why: whys.join("; ") };
+}
+
+// A node with a reason has a second row for it.
+function nodeItems({ isBad, cells, why }) {
+  const row = make("tr", "", `${isBad ? "bad" : ""} ${why ? "explained" : ""}`.trim());
+  cells.forEach((text, i) => row.append(make("td", text, i > 2 ? "number" : "")));
+  row.cells[1].title = cells[1];
+  if (!why) return [row];
+  const reason = make("tr", "", "why"), cell = make("td", why);
+  cell.colSpan = cells.length;
+  reason.append(cell);
+  return [row, reason];
 }
 
 function drawNodes() {
@@ -370,12 +395,7 @@ function drawNodes() {
   const rows = job.layout.nodes.map((_, i) => nodeRow(i, allBehind));
   rows.sort((a, b) => b.isBad - a.isBad || a.cells[0] - b.cells[0]);
   const shown = showsAllNodes ? rows : rows.slice(0, NODES_SHOWN);
-  $("nodes-rows").replaceChildren(...shown.map(({ isBad, cells }) => {
-    const row = make("tr", "", isBad ? "bad" : "");
-    cells.forEach((text, i) => row.append(make("td", text, i > 2 ? "number" : "")));
-    row.cells[1].title = cells[1];
-    return row;
-  }));
+  $("nodes-rows").replaceChildren(...shown.flatMap(nodeItems));
   show("nodes-all", rows.length > NODES_SHOWN);
   setText("nodes-all", showsAllNodes ? "Show fewer" : `Show all ${number.format(rows.length)} nodes`);
 }
@@ -449,6 +469,7 @@ function linesChanged() {
 function drawPicture() {
   if (!job.state || !job.layout) return;
   drawWaits();
+  drawRanksOf();
   drawGrid();
   drawCause();
   drawNodes();
