@@ -295,7 +295,7 @@ static bool start_answers(struct shell *shell, struct err *err)
 
 static bool files_hold(const struct shell *shell)
 {
-    return outfile_is_busy(&shell->report.out) || outfile_is_busy(&shell->journal.out) ||
+    return outfile_is_busy(&shell->report.out) || linefile_is_busy(&shell->journal.file) ||
            outfile_is_busy(&shell->metrics.out);
 }
 

@@ -13,68 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_BYTES    8192
-#define FILE_MAX_BYTES    (4 * 1024 * 1024)
-#define PENDING_MAX_BYTES (256 * 1024)
+#define LINE_MAX_BYTES 8192
+#define FILE_MAX_BYTES (4 * 1024 * 1024)
 
-/* Lines within this time go into one write. */
-#define GATHER_NS (100 * NS_PER_MS)
 /* The nodes' deadlines for one notice differ by the time that its message takes. */
 #define SAME_DEADLINE_NS NS_PER_S
-
-/* --- the file --- */
-
-/* A write failed: its lines are dropped, and so is its note of dropped lines. */
-static void count_lost(struct journal *journal)
-{
-    journal->dropped += journal->writing;
-    journal->writing = 0;
-}
-
-static void journal_write(void *ctx)
-{
-    struct journal *journal = ctx;
-    char note[96] = "";
-    journal->writing = journal->gathered;
-    journal->gathered = 0;
-    if (journal->dropped > 0) {
-        snprintf(note, sizeof note, "{\"event\":\"dropped\",\"count\":%u}\n", journal->dropped);
-        if (buf_add(&journal->pending, note, strlen(note))) {
-            journal->writing += journal->dropped;
-            journal->dropped = 0;
-        }
-    }
-    if (!outfile_write(&journal->out, buf_bytes(&journal->pending), buf_len(&journal->pending)))
-        count_lost(journal);
-    buf_drop(&journal->pending, buf_len(&journal->pending));
-}
-
-static void on_gathered(void *ctx)
-{
-    struct journal *journal = ctx;
-    outfile_flush(&journal->out);
-}
-
-static void journal_on_written(void *ctx, bool is_ok)
-{
-    if (!is_ok)
-        count_lost(ctx);
-}
-
-static void add_to_file(struct journal *journal, const char *text, size_t len)
-{
-    if (!journal->out.file.path)
-        return;
-    /* Leave room for the note of dropped lines. */
-    bool fits = buf_len(&journal->pending) + len + 128 <= PENDING_MAX_BYTES;
-    if (fits && buf_add(&journal->pending, text, len))
-        journal->gathered++;
-    else
-        journal->dropped++;
-    outfile_touch(&journal->out);
-    if (journal->gather.at == CLOCK_NEVER)
-        watch_at(&journal->gather, clock_now_ns() + GATHER_NS);
-}
 
 /* --- lines --- */
 
@@ -111,7 +54,7 @@ static void journal_end(struct journal *journal, struct writer *w)
     const char *text = writer_done(w, &len);
     if (text) {
         journal_keep(journal, text, len);
-        add_to_file(journal, text, len);
+        linefile_add(&journal->file, text, len);
         if (journal->on_line)
             journal->on_line(journal->ctx, text, len);
     }
@@ -305,37 +248,34 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
     writer_int(&w, "last_step", (int64_t)report.last_step);
     writer_text(&w, "text", why);
     journal_end(journal, &w);
-    outfile_flush(&journal->out);
+    linefile_flush(&journal->file);
 }
 
 /* --- begin and end --- */
+
+static void note_dropped(void *ctx, unsigned count, char *text, size_t size)
+{
+    snprintf(text, size, "{\"event\":\"dropped\",\"count\":%u}\n", count);
+}
 
 bool journal_open(struct journal *journal, const char *path, struct reap *reap,
                   struct event_base *base, struct err *err)
 {
     journal->is_dirty = true;
     journal->seen.state = NODE__COUNT;
-    journal->out = (struct outfile){.topic = "events",
-                                    .what = "journal",
-                                    .option = "events.file",
-                                    .file = {.is_journal = true, .max = FILE_MAX_BYTES},
-                                    .write = journal_write,
-                                    .on_written = journal_on_written,
-                                    .ctx = journal};
+    journal->file = (struct linefile){.out = {.topic = "events",
+                                              .what = "journal",
+                                              .option = "events.file",
+                                              .file = {.max = FILE_MAX_BYTES},
+                                              .ctx = journal},
+                                      .note = note_dropped};
     buf_init(&journal->kept, (size_t)JOURNAL_KEPT * LINE_MAX_BYTES);
-    buf_init(&journal->pending, PENDING_MAX_BYTES);
-    if (!outfile_open(&journal->out, path, reap, base, err))
-        return false;
-    if (journal->out.file.path)
-        watch_init(&journal->gather, base, on_gathered, journal);
-    return true;
+    return linefile_open(&journal->file, path, reap, base, err);
 }
 
 void journal_free(struct journal *journal)
 {
-    watch_end(&journal->gather);
-    outfile_free(&journal->out);
-    buf_free(&journal->pending);
+    linefile_free(&journal->file);
     buf_free(&journal->kept);
     journal->count = 0;
 }

@@ -4,16 +4,13 @@
  * event, ...}, see pchctl(1).
  *
  * All lines come from the core's actions and reports. The newest lines are kept for pchctl. All
- * lines go to a file, written by a child (os/statefile) some at a time, so that a dead disk never
- * blocks pchrun. Lines that cannot be written are dropped and counted. A file that cannot be
- * written is logged once. Owns its memory: journal_free(). Main thread.
+ * lines go to a file (loop/linefile). Owns its memory: journal_free(). Main thread.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "core/core.h"
-#include "loop/outfile.h"
-#include "loop/watch.h"
+#include "loop/linefile.h"
 #include "status/counts.h"
 
 enum { JOURNAL_KEPT = 256 };
@@ -29,12 +26,7 @@ struct journal {
     unsigned count;          /* of the kept lines */
     bool is_dirty;           /* the core's report may have changed */
     struct core_report seen; /* the report that the lines already contain */
-    struct outfile out;
-    struct buf pending;
-    unsigned gathered,
-        writing;      /* lines that wait; lines being written, or named there as dropped */
-    unsigned dropped; /* lines that the file does not yet name as dropped */
-    struct watch gather;
+    struct linefile file;
 };
 
 /* Set the public fields first. `path` NULL: no file. Call before the core's first event. May block.
