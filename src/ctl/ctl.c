@@ -307,6 +307,13 @@ static bool run_report(const struct ctl *ctl, struct err *err)
     return ended_show(ctl->options, err);
 }
 
+/* --- goodput --- */
+
+static bool run_goodput(const struct ctl *ctl, struct err *err)
+{
+    return hours_show(ctl->options, err);
+}
+
 /* --- the command line --- */
 
 /* In place of a verb: the command asks no pchrun. */
@@ -317,6 +324,7 @@ static const struct command {
     int64_t wait_ns; /* how long the command waits without --wait */
     const char *help, *options;
     ctl_fn *run;
+    const char *name; /* of a command that asks no pchrun */
 } commands[] = {
     {CONTROL_STATUS, 0, "the state of the job", " json watch interval ", run_status},
     {CONTROL_SAVE, 60 * NS_PER_S, "make the job save and go on; wait for the commit", " json wait ",
@@ -325,7 +333,9 @@ static const struct command {
      run_end},
     {CONTROL_STOP, 60 * NS_PER_S, "end the job for good", " json wait save ", run_end},
     {CONTROL_EVENTS, 0, "the events so far, as lines of JSON", " follow ", run_events},
-    {ASKS_NONE, 0, "how a job ended, from its files", " json ", run_report},
+    {ASKS_NONE, 0, "how a job ended, from its files", " json ", run_report, "report"},
+    {ASKS_NONE, 0, "where the hours of a job went, from its files", " json since exclude ",
+     run_goodput, "goodput"},
 };
 
 static struct args_word ctl_word(size_t i)
@@ -333,7 +343,7 @@ static struct args_word ctl_word(size_t i)
     if (i >= ARRAY_LEN(commands))
         return (struct args_word){0};
     bool asks = commands[i].verb != ASKS_NONE;
-    return (struct args_word){.name = asks ? control_names[commands[i].verb] : "report",
+    return (struct args_word){.name = asks ? control_names[commands[i].verb] : commands[i].name,
                               .path = asks ? NULL : "[DIR]",
                               .help = commands[i].help,
                               .options = commands[i].options};
@@ -358,12 +368,22 @@ static const struct args_row rows[] = {
     {"text", 0, "TEXT", "why, for people", ARGS_TEXT, AT(text), true, .max = CONTROL_TEXT_MAX},
     {"cancel", 0, NULL, "withdraw the notice", ARGS_FLAG, AT(cancels), true},
     {"save", 0, NULL, "save first; without a commit the job goes on", ARGS_FLAG, AT(saves), true},
+    {"since", 0, "TIME", "only the last TIME, or from a date on", ARGS_TAKE, .is_some = true},
+    {"exclude", 0, "SPAN", "FROM..TO[=REASON]: dates between which no hour counts", ARGS_TAKE,
+     .is_some = true, .is_repeated = true},
     {"follow", 'f', NULL, "also new events, until the job ends", ARGS_FLAG, AT(follows), true},
 };
 
 static struct args_row ctl_row(size_t i)
 {
     return i < ARRAY_LEN(rows) ? rows[i] : (struct args_row){0};
+}
+
+static bool ctl_take(void *options, size_t row, const char *typed, const char *value,
+                     struct err *err)
+{
+    bool is_since = str_is(rows[row].name, "since");
+    return (is_since ? hours_take_since : hours_take_exclusion)(options, typed, value, err);
 }
 
 const struct args ctl_args = {
@@ -379,11 +399,12 @@ const struct args ctl_args = {
         "  pchctl checkpoint && cp -r /scratch/run7 /archive\n"
         "  pchctl --job run7 drain --in 2m --text \"the rack goes down\"\n"
         "  pchctl events --follow | jq -r 'select(.event == \"committed\").step'\n"
-        "  pchctl report /scratch/run7\n",
+        "  pchctl goodput /scratch/run7 --since 24h\n",
     .left = 21,
     .row = ctl_row,
     .word = ctl_word,
     .word_kind = "command",
+    .take = ctl_take,
     .too_many = "choose a job by --job NAME",
 };
 
@@ -401,8 +422,8 @@ static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, stru
     }
     const struct command *command = &commands[reading.word];
     if (command->verb == ASKS_NONE && ret->run_dir) {
-        err_set(err, ERR_USAGE, 0,
-                "report reads files; name the checkpoint directory, not --run-dir");
+        err_set(err, ERR_USAGE, 0, "%s reads files; name the checkpoint directory, not --run-dir",
+                command->name);
         return ARGS_BAD;
     }
     ret->path = reading.path;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ctl: pchctl in five parts. ctl has the commands and the options, in two tables, and what each
+ * ctl: pchctl in six parts. ctl has the commands and the options, in two tables, and what each
  * command does. find looks for the supervisor, ask talks to it, and show prints its answer as text
- * for people. ended reads the files of a job that has ended. pchrun-web uses find and ask alone.
- * Every wait for a supervisor has a deadline. Main thread; find and ask any thread, one at a time.
+ * for people. ended reads the files of a job that has ended, hours its ledger. pchrun-web uses find
+ * and ask alone. Every wait for a supervisor has a deadline. Main thread; find and ask any thread,
+ * one at a time.
  */
 #pragma once
 
@@ -16,6 +17,14 @@ struct ctl;
 /* Carries out a command. False: *err. */
 typedef bool ctl_fn(const struct ctl *ctl, struct err *err);
 
+/* A time that does not count in the hours of a job. */
+struct ctl_exclusion {
+    int64_t from_ns, to_ns; /* CLOCK_REALTIME */
+    const char *reason;     /* "": none is given */
+};
+
+enum { CTL_EXCLUSIONS_MAX = 32 };
+
 /* Not given: NULL, -1 or false; times get the command's default. */
 struct ctl_options {
     enum control_verb verb;
@@ -26,9 +35,12 @@ struct ctl_options {
     int64_t interval_ns, wait_ns;
     int64_t in_ns; /* of a notice: the time until its deadline */
     const char *text;
-    const char *path; /* of the files of a job that has ended */
     bool is_quiet;    /* find_dir() prints no table */
     bool is_raw;      /* texts in the answer keep their control characters */
+    const char *path; /* of the files of a job */
+    int64_t since_ns; /* CLOCK_REALTIME; 0: not given */
+    struct ctl_exclusion exclusions[CTL_EXCLUSIONS_MAX];
+    int nexclusions;
 };
 
 /* --- ask.c --- */
@@ -103,6 +115,21 @@ void show_choice(const struct json *answer, const char *run_dir);
 
 /* Prints the last report of a job, from its files. False: there is none, or it cannot be read. */
 MUST_CHECK bool ended_show(const struct ctl_options *options, struct err *err);
+
+/* Where to look for the files of a job: the path that is given, else by the variables of pchrun's
+ * options, else the working directory. */
+const char *ended_place(const struct ctl_options *options);
+
+/* --- hours.c --- */
+
+/* The values of --since and --exclude; `typed`: the option. False: *err. */
+MUST_CHECK bool hours_take_since(struct ctl_options *options, const char *typed, const char *value,
+                                 struct err *err);
+MUST_CHECK bool hours_take_exclusion(struct ctl_options *options, const char *typed,
+                                     const char *value, struct err *err);
+/* Prints where the hours of a job went, from its ledger. False: there is none, or it cannot be
+ * read. */
+MUST_CHECK bool hours_show(const struct ctl_options *options, struct err *err);
 
 /* --- ctl.c --- */
 

@@ -105,8 +105,7 @@ static bool ended_find(struct ended *ended, const char *place, struct err *err)
            (ended_look_in(ended, dir, err) && (ended->report || ended_look_in(ended, place, err)));
 }
 
-/* The variables are those of pchrun's options. */
-static const char *ended_place(const struct ctl_options *options)
+const char *ended_place(const struct ctl_options *options)
 {
     const char *state = getenv("PCHRUN_STATE_DIR"), *checkpoint = getenv("PCHRUN_CHECKPOINT_DIR");
     if (options->path)

@@ -324,6 +324,7 @@ static void perform(struct shell *shell, const struct action *action)
         act_exit(shell, action);
         break;
     case ACT_LOG:
+    case ACT_MARK:
     case ACT_STATE:
     case ACT__COUNT:
         break;
@@ -356,6 +357,7 @@ static void act(void *ctx, const struct action *action)
     perform(shell, action);
     touch_files(shell, action);
     journal_take(&shell->journal, action);
+    markfile_take(&shell->marks, action);
 }
 
 /* --- the run --- */

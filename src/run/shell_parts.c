@@ -188,6 +188,17 @@ static bool open_journal(struct shell *shell, struct err *err)
     return ok;
 }
 
+static bool open_marks(struct shell *shell, struct err *err)
+{
+    shell->marks = (struct markfile){.params = &shell->params, .attach = &shell->attach};
+    return markfile_open(&shell->marks, shell->state_dir, &shell->reap, shell->loop.base, err);
+}
+
+static void free_marks(struct shell *shell)
+{
+    markfile_free(&shell->marks);
+}
+
 static bool open_metrics(struct shell *shell, struct err *err)
 {
     char *path = NULL;
@@ -296,7 +307,7 @@ static bool start_answers(struct shell *shell, struct err *err)
 static bool files_hold(const struct shell *shell)
 {
     return outfile_is_busy(&shell->report.out) || linefile_is_busy(&shell->journal.file) ||
-           outfile_is_busy(&shell->metrics.out);
+           linefile_is_busy(&shell->marks.file) || outfile_is_busy(&shell->metrics.out);
 }
 
 #define HOLDS(part)                                     \
@@ -351,6 +362,7 @@ static const struct part {
     {open_jobs, NULL, free_jobs},
     {open_attach, NULL, free_attach},
     {open_journal, NULL, free_journal},
+    {open_marks, NULL, free_marks},
     {open_metrics, NULL, free_metrics},
     {open_answer, NULL, free_answer}, /* the socket lies in attach's directory */
     {open_drill, NULL, NULL},

@@ -23,6 +23,7 @@
 #include "run/drill.h"
 #include "status/answer.h"
 #include "status/journal.h"
+#include "status/markfile.h"
 #include "status/metrics.h"
 #include "status/report.h"
 
@@ -50,6 +51,7 @@ struct shell {
     struct attach attach;
     struct drill drill;
     struct journal journal;
+    struct markfile marks;
     struct metrics metrics;
     struct answer answer;
     struct inbox inbox;

@@ -8,6 +8,7 @@
 #include "base/sigtext.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
+#include "goodput/mark.h"
 #include "json/writer.h"
 
 #include <stdio.h>
@@ -105,6 +106,13 @@ static void write_action(struct journal *journal, const struct action *action)
     case ACT_COMMITTED:
         journal_begin(journal, &w, "committed");
         writer_int(&w, "step", (int64_t)action->step);
+        break;
+    case ACT_MARK:
+        if (action->mark.kind == MARK_COMMIT) /* "committed" has it */
+            return;
+        journal_begin(journal, &w, "phase");
+        writer_text(&w, "phase", mark_name(action->mark.kind));
+        writer_int(&w, "step", (int64_t)action->mark.step);
         break;
     case ACT_LOG:
         if (action->log.level >= LOG_DEBUG)
@@ -245,7 +253,8 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
     journal_begin(journal, &w, "exit");
     writer_text(&w, "outcome", verdict_name(outcome));
     writer_int(&w, "exit_code", code);
-    writer_int(&w, "last_step", (int64_t)report.last_step);
+    writer_int(&w, "last_step",
+               (int64_t)(report.job.last_step ? report.job.last_step : report.last_step));
     writer_text(&w, "text", why);
     journal_end(journal, &w);
     linefile_flush(&journal->file);

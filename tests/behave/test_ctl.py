@@ -185,7 +185,8 @@ def test_status_of_a_job_that_waits_for_its_nodes(world, ctl):
     assert told["report"]["state"] == "waiting" and told["ranks"] == []
     assert [(n["state"], n["host"] is None, n["ranks_expected"]) for n in told["nodes"]] == [
         ("waiting", False, None), ("missing", True, None)]
-    assert [json.loads(line)["state"] for line in ctl("events").stdout.splitlines()] == ["waiting"]
+    told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
+    assert [event.get("state", event.get("phase")) for event in told] == ["starting", "waiting", "waiting"]
     assert ctl("stop").stdout.startswith("stopped, exit code 44: node 0: stopped by pchctl ")
     assert job.finish(0) == STOPPED
 
@@ -443,7 +444,7 @@ def test_a_stop_that_is_not_waited_for(world, ctl):
 
 # --- events --------------------------------------------------------------------------------------
 
-def names(lines, but=("log", "signal")):
+def names(lines, but=("log", "signal", "phase")):
     return [event["event"] for event in lines if event["event"] not in but]
 
 
@@ -462,6 +463,8 @@ def test_events_are_followed_and_kept(training, ctl):
     told = names(events)
     assert told[:3] == ["started", "state", "attached"] and told[-1] == "exit"
     assert [e["phase"] for e in events if e["event"] == "round"][-2:] == ["decided", "committed"]
+    phases = [(e["phase"], e["step"]) for e in events if e["event"] == "phase"]
+    assert phases == [("starting", 0), ("training", 0), ("saving", step), ("stopping", step)]
     for name, key, value in (("notice", "source", "SIGTERM"), ("saved", "step", step),
                              ("committed", "step", step), ("exit", "exit_code", PREEMPTED),
                              ("exit", "last_step", step)):
@@ -472,7 +475,7 @@ def test_events_without_a_file(world, ctl):
     """pchctl still shows the newest events."""
     job = waiting(world)
     told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
-    assert names(told) == ["started", "state"] and told[0]["commands"] == 1
+    assert names(told) == ["started", "state"] and [e["commands"] for e in told if e["event"] == "started"] == [1]
     assert ctl.status()["events_file"] is None
     end(job)
 

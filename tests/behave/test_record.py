@@ -909,5 +909,5 @@ def test_no_room_for_the_record(small_disk):
     assert " ending: preempted_unsaved: " in told[1], "the outcome, and why"
     assert " end: preempted_unsaved, exit code 45: " in told[2], "and once more when all have ended"
     assert set(os.listdir(state)) <= {"commit.json", "commit.lock", "report.0.json",
-                                      "events.0.jsonl"}
+                                      "events.0.jsonl", "ledger"}
     os.close(state)

@@ -332,6 +332,15 @@ MUTANTS = [
      "any_is(chief, FACT_OVER)"),
     ("done-has-no-deadline", "chief/chief_done.c", "chief_decide_done", "chief->out->now >= ends_at(chief)", "false"),
     ("done-is-unsaved", "chief/chief_done.c", "end", "OUTCOME_COMPLETED", "OUTCOME_PREEMPTED_UNSAVED"),
+    ("first-node-that-steps-trains", "chief/chief_mark.c", "note_first_steps", "expected > 0", "expected > 99"),
+    ("run-without-a-first-mark", "chief/chief_mark.c", "chief_mark",
+     "emit_mark(chief, MARK_STARTING, chief->order.commit_step, chief->out->now);", ";"),
+    ("saving-before-all-have-begun", "chief/chief_mark.c", "kind_of", "&& chief->gen.begun_at", ""),
+    ("generation-without-a-mark", "chief/chief_mark.c", "chief_mark",
+     "|| chief->mark.generation != chief->generation", ""),
+    ("commit-not-marked", "chief/chief_mark.c", "chief_mark",
+     "emit_mark(chief, MARK_COMMIT, chief->order.commit_step, chief->out->now);", ""),
+    ("hang-marked-when-found", "chief/chief_mark.c", "note_standstill", "chief_moved_at(chief)", "chief->out->now"),
 ]
 
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.

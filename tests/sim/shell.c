@@ -281,6 +281,8 @@ static void act_exit(struct world *w, int node, const struct action *a)
     str_copy(host->why, sizeof host->why, a->exit.text);
     trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
           a->exit.text);
+    if (node == 0)
+        check_last_mark(w);
     if (node < w->s.nnodes)
         check_exit(w, node);
     else
@@ -302,6 +304,13 @@ static void act_note_end(struct world *w, int node, const struct action *a)
     check_noted_end(w, a->end_ns);
 }
 
+/* A second supervisor of node 0 marks for itself. */
+static void act_mark(struct world *w, int node, const struct action *a)
+{
+    if (node == 0)
+        check_mark(w, a);
+}
+
 /* NULL: nothing happens. */
 static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct action *a) = {
     [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
@@ -313,7 +322,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_SEEK_DIR] = act_seek_dir,   [ACT_EXAMINE] = act_examine,
     [ACT_PORT] = act_port,           [ACT_UNCOUNT] = act_uncount,
-    [ACT_NOTE_END] = act_note_end,
+    [ACT_NOTE_END] = act_note_end,   [ACT_MARK] = act_mark,
 };
 
 void shell_perform(void *shell, const struct action *action)

@@ -328,6 +328,12 @@ struct world {
     uint32_t generation; /* the newest generation that has begun on some node */
     uint64_t base_step;  /* the step from which that generation began */
     uint16_t port;       /* the last port that node 0 has picked */
+    struct {
+        enum mark_kind kind; /* the last mark that begins a span */
+        uint32_t generation;
+        int64_t at; /* of node 0's clock */
+        uint64_t commit;
+    } mark; /* of node 0 */
     int next_conn;
     /* the disk */
     uint64_t durable[MAX_ALL][512]; /* the newest steps that each rank has saved */
@@ -501,6 +507,11 @@ int64_t standstill(const struct world *w);
 void check_first(struct world *w);
 void check_all_told(struct world *w);
 void check_same_cause(struct world *w);
+/* check_mark.c */
+/* Called when node 0 marks what the job does. */
+void check_mark(struct world *w, const struct action *a);
+/* Called when node 0 exits. */
+void check_last_mark(struct world *w);
 /* check_done.c */
 void check_done(struct world *w);
 /* check_standing.c */

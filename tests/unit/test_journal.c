@@ -118,6 +118,7 @@ static void assert_told(const char *event, int times, const char *part)
 Test(journal, a_start)
 {
     assert_told("started", 1, "\"commands\": 1");
+    assert_told("phase", 1, "\"phase\": \"starting\", \"step\": 0");
     assert_told("state", 1, "\"state\": \"running\"");
     assert_told("state", 1, "\"attempt\": 7");
     cr_assert_eq(told, (int)journal.count);

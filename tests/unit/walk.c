@@ -81,6 +81,19 @@ static void post(struct walk *w, const struct peermsg *msg)
     queue[nqueue++] = (struct letter){.to = w == &walks[0] ? 1 : 0, .msg = *msg};
 }
 
+/* With the step; a mark of the past with its age, too. */
+static void note_mark(struct walk *w, const struct action *a)
+{
+    static const char *const names[MARK__COUNT] = {
+        [MARK_STARTING] = "starting",     [MARK_WAITING] = "waiting",   [MARK_UNATTACHED] = "blind",
+        [MARK_TRAINING] = "training",     [MARK_SAVING] = "saving",     [MARK_HUNG] = "hung",
+        [MARK_RESTARTING] = "restarting", [MARK_STOPPING] = "stopping", [MARK_COMMIT] = "commit"};
+    str_addf(w->marks, sizeof w->marks, "%s%s %llu", w->marks[0] ? "; " : "", names[a->mark.kind],
+             (unsigned long long)a->mark.step);
+    if (a->mark.at < now)
+        str_addf(w->marks, sizeof w->marks, " for %lld s", (long long)((now - a->mark.at) / S));
+}
+
 static void perform(void *shell, const struct action *a)
 {
     static const char *const targets[] = {
@@ -119,6 +132,8 @@ static void perform(void *shell, const struct action *a)
                  (long long)(a->end_ns / NS_PER_MS));
     else if (a->type == ACT_EXIT)
         note_exit(w, a);
+    else if (a->type == ACT_MARK)
+        note_mark(w, a);
     else if (a->type == ACT_LOG)
         note_log(w, a);
 }

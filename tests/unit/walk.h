@@ -21,6 +21,7 @@ struct walk {
     struct core *core;
     char acts[2048]; /* actions since the last check */
     char log[4096];
+    char marks[512];      /* of node 0, as "starting 0; training 0" */
     int quietest;         /* the most important level of a log line */
     struct action commit; /* the last ACT_COMMIT */
     uint64_t gate;        /* the word of the last ACT_GATE */

@@ -22,7 +22,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->params = params;
     chief->out = out;
     chief->peers = peers;
-    chief->order.commit_step = params->resume_step;
+    chief->order.commit_step = chief->mark.commit_step = params->resume_step;
     chief->order_seq = 1;
     chief->next_loss_at = chief->join.at = CLOCK_NEVER;
     chief_begin_generation(chief);
@@ -375,6 +375,7 @@ void chief_decide(struct chief *chief)
     chief_tell_fault(chief);
     chief_decide_restart(chief);
     decide_leave(chief);
+    chief_mark(chief);
     if (chief->order.is_near != chief_notice_is_near(chief)) {
         chief->order.is_near = !chief->order.is_near;
         chief->is_changed = true;

@@ -244,16 +244,25 @@ const char *chief_who_is_behind(const struct chief *chief)
 
 /* --- the decision --- */
 
+int64_t chief_moved_at(const struct chief *chief)
+{
+    int64_t moved_at = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->status_at - peer->status.watch.still_ns > moved_at)
+            moved_at = peer->status_at - peer->status.watch.still_ns;
+    }
+    return moved_at;
+}
+
 /* The hang is due when no rank of the job has moved for the longest limit of any stuck node.
  * *ret_patience: when the last rank that waits for others would have given up; 0: unknown. */
 static int64_t due_at(const struct chief *chief, int64_t *ret_patience)
 {
-    int64_t moved_at = 0, limit = 0, patience = 0;
+    int64_t moved_at = chief_moved_at(chief), limit = 0, patience = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         const struct peer_watch *s = &peer->status.watch;
-        if (peer->status_at - s->still_ns > moved_at)
-            moved_at = peer->status_at - s->still_ns;
         if (is_stuck(peer) && s->limit_ns > limit)
             limit = s->limit_ns;
         if (is_stuck(peer) && s->patience_ns > patience)

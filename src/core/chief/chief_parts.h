@@ -257,6 +257,8 @@ int64_t chief_hang_due_at(const struct chief *chief);
 /* A rank has given up its wait for other ranks, and has failed. The nodes examine their processes
  * before the job ends. False: they still do. */
 bool chief_has_looked(struct chief *chief);
+/* When a rank of the job moved last, as the nodes have told. */
+int64_t chief_moved_at(const struct chief *chief);
 /* "rank 1 (...) is behind: ..."; "": no rank has given up, or it is not known who is behind. */
 const char *chief_who_is_behind(const struct chief *chief);
 
@@ -335,3 +337,8 @@ void chief_decide_checkpoint(struct chief *chief);
 /* A user has asked for a save, and then the end. Without a commit the job goes on. */
 void chief_decide_stop(struct chief *chief);
 void chief_decide_period(struct chief *chief);
+
+/* --- chief_mark.c: what the job does, for the ledger --- */
+
+/* Once every decision is taken: emits a mark for each change of what the job does. */
+void chief_mark(struct chief *chief);

@@ -13,6 +13,7 @@
 #include "core/common/twice.h"
 
 #include "base/clock.h"
+#include "base/markkind.h"
 
 /* Facts about a node. A fact about the round holds only if the node's STATUS names the open round
  * (or ballot). */
@@ -175,6 +176,11 @@ struct chief_generation {
     int64_t restart_at;    /* with order.restart: when the next generation begins, if all nodes are
                             * gone */
     bool waits_for_notice; /* the next generation also waits until no notice is live */
+    struct {
+        uint64_t begins_at;  /* the highest step before a rank finished one */
+        bool trains;         /* a rank of every node with ranks has finished a step */
+        int64_t still_since; /* a hang is suspected: since when no rank moves; 0: it is not */
+    } mark;
 };
 
 struct chief {
@@ -235,5 +241,10 @@ struct chief {
     bool has_resumed;       /* the ranks attached at a later step than 0 */
     bool begins_anew;       /* no rank resumes: one of the first steps was reported */
     struct restart restart; /* the restarts that remain */
-    int64_t tell_until;     /* until when node 0 tells nodes that join late of the end; 0: not so */
+    struct {
+        enum mark_kind kind;  /* the last mark that begins a span */
+        uint32_t generation;  /* of it */
+        uint64_t commit_step; /* the last commit that was marked, or that the job resumes from */
+    } mark;
+    int64_t tell_until; /* until when node 0 tells nodes that join late of the end; 0: not so */
 };

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/markkind.h"
 #include "core/common/params.h"
 #include "wire/peermsg.h"
 #include "wire/procmsg.h"
@@ -30,6 +31,7 @@ enum action_type {
     ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
     ACT_NOTICE,     /* publish the live notice to the processes */
     ACT_COMMITTED,  /* all nodes committed `step`: forget scratch directories, keep the record */
+    ACT_MARK,       /* on node 0: the job does something else from now on, or has committed */
     ACT_LOG,
     ACT_STATE, /* core_report() may have changed */
     ACT_EXIT,  /* the end: no action follows */
@@ -86,6 +88,14 @@ struct action {
             const char *text;    /* "": no notice is live */
             int64_t deadline_ns; /* CLOCK_MONOTONIC, CLOCK_NEVER: none */
         } notice;
+        struct {
+            enum mark_kind kind;
+            uint32_t generation;
+            /* The highest step. With MARK_STARTING and MARK_TRAINING: the step that it begins at.
+             * With MARK_SAVING and MARK_COMMIT: the saved step. */
+            uint64_t step;
+            int64_t at; /* CLOCK_MONOTONIC; before now with MARK_HUNG */
+        } mark;
         struct {
             int level; /* enum log_level */
             const char *topic, *text;

@@ -409,8 +409,10 @@ void node_on_steps(struct node *node, const struct event *event)
 {
     struct err err;
     struct node_generation *gen = &node->gen;
+    bool had_stepped = ranks_steps_of(&gen->ranks).have_stepped;
     note_steps(node, event);
     bool ok = ranks_read_steps(&gen->ranks, event->steps.by_slot, &err);
+    bool steps_first = !had_stepped && ranks_steps_of(&gen->ranks).have_stepped;
     slowness_read(&gen->ranks, event, gen->own_ns);
     bool had_to_vote = round_wants_steps(&gen->round);
     round_steps_read(&gen->round, ok ? NULL : &err);
@@ -418,7 +420,7 @@ void node_on_steps(struct node *node, const struct event *event)
     const struct core_params *p = node->params; /* for chief_first_read_at(): */
     bool shows_first = p->least_world > 0 || (!p->has_record && p->attempts_without_commit > 0);
     if (had_to_vote || has_heartbeat || gen->notice_wants_steps || gen->fault_wants_steps || ends ||
-        shows_first || slowness_is_known(&gen->ranks))
+        shows_first || steps_first || slowness_is_known(&gen->ranks))
         node->is_dirty = true;
     gen->fault_wants_steps = gen->end_wants_steps = gen->notice_wants_steps = false;
     if (ends)

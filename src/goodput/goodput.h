@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * goodput: where the hours of a job went. Marks of its ledger in, spans and sums out.
+ *
+ * A span ends where the next one begins, so all spans of a job add up to its wall time, to the
+ * millisecond. Within a run of pchrun the monotonic clock counts; only between two runs the wall
+ * clock does. Training is lost if its steps are above the step that the job went back to. When each
+ * step was reached is interpolated between two marks.
+ *
+ * No file is opened and no clock is read here. Owns its memory: goodput_free(). One thread.
+ */
+#pragma once
+
+#include "goodput/mark.h"
+
+enum goodput_kind {
+    GOODPUT_KEPT, /* training */
+    GOODPUT_LOST, /* training whose steps were made again, or will be */
+    GOODPUT_SAVING,
+    GOODPUT_HUNG,
+    GOODPUT_STARTING,
+    GOODPUT_UNATTACHED, /* the commands ran, and no process told its steps */
+    GOODPUT_RESTARTING,
+    GOODPUT_WAITING, /* for a node */
+    GOODPUT_STOPPING,
+    GOODPUT_QUEUED,   /* from the end of a run to the start of the next */
+    GOODPUT_EXCLUDED, /* goodput_exclude() */
+    GOODPUT__COUNT
+};
+
+struct goodput_span {
+    enum goodput_kind kind;
+    int run; /* the number of its run; a queue is of the run that follows */
+    int64_t generation;
+    int64_t at_ms, ms;           /* the begin by the wall clock; how long */
+    uint64_t from_step, to_step; /* of training, else equal */
+    int exclusion;               /* with GOODPUT_EXCLUDED: the number that the caller gave */
+};
+
+/* A run of pchrun: an attempt. */
+struct goodput_run {
+    int64_t attempt;
+    char outcome[32];                 /* "": it has no end: it still runs, or was killed */
+    int64_t at_ms, mono_ms;           /* its first mark */
+    int64_t last_at_ms, last_mono_ms; /* its last mark */
+    uint64_t resumed, commit;         /* the step that it resumed from; its last commit, 0: none */
+    uint64_t last_step;
+    int64_t generations;
+    bool has_jumped; /* the wall clock was set while it ran */
+};
+
+struct goodput_sums {
+    int64_t ms[GOODPUT__COUNT];
+    int64_t wall_ms; /* of all but GOODPUT_EXCLUDED */
+    uint64_t lost_steps;
+};
+
+struct goodput {
+    struct goodput_span *spans;
+    size_t nspans;
+    struct goodput_run *runs;
+    int nruns;
+    char job[128];
+    bool is_running;        /* goodput_end(): the last run still runs */
+    int64_t uncommitted_ms; /* with is_running: of the training that counts as kept */
+    /* lines that are missing in the figures */
+    unsigned damaged, strange; /* the checksum is wrong; a kind of mark that is unknown */
+    bool is_torn;              /* the last line is cut */
+    int64_t dropped;           /* node 0 could not write so many */
+    unsigned stray;            /* an older run wrote them after a later one had begun */
+    bool has_no_memory;        /* not all marks were taken */
+    /* private from here on */
+    size_t span_room, sealed;
+    int run_room;
+    struct {
+        enum mark_kind kind; /* the open span; MARK_NONE: none */
+        int64_t since, generation;
+        uint64_t from_step, step;
+    } open;
+    bool goes_back; /* a generation has begun, and has not trained yet */
+    uint64_t back_to;
+};
+
+/* *g is zeroed first. Takes a line of the ledger, without its newline. `is_whole`: the line ended
+ * with a newline. */
+void goodput_line(struct goodput *g, const char *line, size_t len, bool is_whole);
+void goodput_mark(struct goodput *g, const struct mark *mark);
+/* All lines are taken. A run without an end still runs if its last mark is not much older than a
+ * tick; then its last span lasts until now. */
+void goodput_end(struct goodput *g, int64_t now_ms);
+void goodput_free(struct goodput *g);
+
+/* After goodput_end(). Cuts off all that was before this moment of the wall clock. */
+void goodput_since(struct goodput *g, int64_t from_ms);
+/* The same: what lies between the two moments becomes GOODPUT_EXCLUDED. */
+void goodput_exclude(struct goodput *g, int64_t from_ms, int64_t to_ms, int exclusion);
+/* Sums the spans of a run; -1: of all runs. */
+struct goodput_sums goodput_sum(const struct goodput *g, int run);
+/* "training_kept" */
+const char *goodput_name(enum goodput_kind kind);
+
+/* --- rollback.c: for goodput.c alone --- */
+
+/* NULL: out of memory, and g->has_no_memory is set. */
+struct goodput_span *goodput_insert(struct goodput *g, size_t at);
+/* The job goes back to `step`: training that is above it is lost. */
+void goodput_roll_back(struct goodput *g, uint64_t step);
+/* Splits span number i, `ms` behind its begin, into two. False: out of memory. */
+bool goodput_split(struct goodput *g, size_t i, int64_t ms, uint64_t step);

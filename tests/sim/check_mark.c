@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The marks of node 0 say what the job does: in order, and not before the processes do it. See
+ * sim.h.
+ */
+#include "sim.h"
+
+#define S NS_PER_S
+
+/* Every process that lives has come to the save step. A process that attached anew may be exempt.
+ */
+static bool all_have_come(const struct world *w, uint64_t step)
+{
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *p = &w->procs[i];
+        bool trains =
+            p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE || p->state == PROC_EVALUATING;
+        if (trains && p->is_attached && !p->is_counting && !p->is_cut && !p->is_done &&
+            !p->has_reattached && p->page_step < step)
+            return false;
+    }
+    return true;
+}
+
+/* A process of every node has finished a step in this generation. A process that has ended may have
+ * left its place to another. */
+static bool all_have_stepped(const struct world *w)
+{
+    for (int node = 0; node < w->s.nnodes; node++) {
+        bool has = w->s.nprocs == 0;
+        for (int i = node * w->s.nprocs; i < (node + 1) * w->s.nprocs; i++)
+            has =
+                has || w->procs[i].page_step > w->procs[i].first_step || w->procs[i].has_reattached;
+        if (!has)
+            return false;
+    }
+    return true;
+}
+
+/* Since when no process of the job has finished a step, in node 0's time. */
+static void check_hung(struct world *w, const struct action *a)
+{
+    int64_t now = w->now + w->hosts[0].clock;
+    if (now - a->mark.at < S / 2)
+        fail(w, "node 0 marks a hang that lasts for %lld ms only",
+             (long long)((now - a->mark.at) / NS_PER_MS));
+}
+
+static void check_order(struct world *w, const struct action *a)
+{
+    enum mark_kind kind = a->mark.kind, last = w->mark.kind;
+    bool is_next = a->mark.generation == w->mark.generation + 1;
+    if (last == MARK_NONE && kind != MARK_STARTING)
+        fail(w, "node 0 marks %d first, not its start", kind);
+    if (a->mark.generation != w->mark.generation &&
+        !(is_next && last == MARK_RESTARTING && kind == MARK_STARTING))
+        fail(w, "node 0 marks %d of generation %u after %d of generation %u", kind,
+             a->mark.generation, last, w->mark.generation);
+    if (last == kind && a->mark.generation == w->mark.generation)
+        fail(w, "node 0 marks %d twice", kind);
+    if (last == MARK_RESTARTING && kind != MARK_STOPPING && !is_next)
+        fail(w, "node 0 marks %d in a restart", kind);
+    if (kind != MARK_HUNG && a->mark.at < w->mark.at)
+        fail(w, "node 0 marks %d at a time before its last mark", kind);
+}
+
+void check_mark(struct world *w, const struct action *a)
+{
+    enum mark_kind kind = a->mark.kind;
+    trace(w, "node 0: marks %d at step %llu", kind, ull(a->mark.step));
+    if (kind == MARK_COMMIT) {
+        if (a->mark.step > w->record || a->mark.step <= w->mark.commit)
+            fail(w, "node 0 marks the commit of step %llu, the record has step %llu",
+                 ull(a->mark.step), ull(w->record));
+        w->mark.commit = a->mark.step;
+        return;
+    }
+    check_order(w, a);
+    if (kind == MARK_TRAINING && w->mark.kind == MARK_STARTING && !all_have_stepped(w))
+        fail(w, "node 0 marks the training before a process of every node has finished a step");
+    if (kind == MARK_SAVING && !all_have_come(w, a->mark.step))
+        fail(w, "node 0 marks a save, and a process has not come to step %llu", ull(a->mark.step));
+    if (kind == MARK_HUNG)
+        check_hung(w, a);
+    w->mark.kind = kind;
+    w->mark.generation = a->mark.generation;
+    w->mark.at = a->mark.at;
+}
+
+/* node_break() and a lost part of the shell may end a node without its chief. */
+void check_last_mark(struct world *w)
+{
+    if (w->mark.kind != MARK_STOPPING)
+        fail(w, "node 0 exits, and its last mark is %d", w->mark.kind);
+    if (w->record_of_run && w->hosts[0].committed == w->record && w->mark.commit != w->record)
+        fail(w, "node 0 exits, and has marked no commit of step %llu", ull(w->record));
+}
