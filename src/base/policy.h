@@ -43,6 +43,14 @@ enum train_on {
     TRAIN_ON_AUTO, /* only if the deadline is known: a guess may be later than the end */
 };
 
+/* Whose saves make a step a checkpoint. */
+enum save_needs {
+    NEEDS_ALL,   /* every rank's */
+    NEEDS_RANK0, /* rank 0's is the whole checkpoint */
+    NEEDS_ANY,   /* each rank's is a whole checkpoint */
+    NEEDS_AUTO,  /* as the attached programs declare; only as a setting */
+};
+
 /* The reaction to a job that hangs. */
 enum watchdog_mode { WATCHDOG_OFF, WATCHDOG_LOG, WATCHDOG_ON };
 

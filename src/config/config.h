@@ -143,6 +143,7 @@ struct config {
     struct {
         enum save_mode mode;
         int signal;
+        enum save_needs needs;
         enum train_on train_on;
     } save;
     struct {

@@ -49,6 +49,8 @@
 
 static const char *const save_modes[] = {
     [SAVE_ATTACH] = "attach", [SAVE_SIGNAL] = "signal", [SAVE_FORWARD] = "forward", NULL};
+static const char *const needs_names[] = {
+    [NEEDS_ALL] = "all", [NEEDS_RANK0] = "rank0", [NEEDS_ANY] = "any", [NEEDS_AUTO] = "auto", NULL};
 static const char *const cpus_names[] = {
     [CONFIG_CPUS_NONE] = "none", [CONFIG_CPUS_SPREAD] = "spread", NULL};
 static const char *const cgroup_names[] = {
@@ -283,6 +285,11 @@ const struct option options[] = {
     .type = OPTION_SIGNAL,
     .fallback = "USR1",
     .help = "the signal that asks a rank to save, with save.mode signal",
+},
+{
+    CHOICE(save.needs, "auto", needs_names),
+    .is_binding = true,
+    .help = "whose saves make a checkpoint: all, rank0 or any; auto: as the program declares",
 },
 {
     NAMED(save.train_on),

@@ -193,6 +193,7 @@ static void report_job(const struct core *core, struct core_report *ret)
     ret->job.save_every_ns = chief_saves_every(&core->chief);
     ret->job.end_ns = chief_took_to_end(&core->chief, &ret->job.end_cut);
     ret->uncommitted_step = chief_uncommitted(&core->chief);
+    str_copy(ret->without, sizeof ret->without, core->chief.without);
 }
 
 /* A program that neither attached nor ever committed may resume by itself. A drill is no attempt.

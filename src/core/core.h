@@ -62,9 +62,10 @@ struct core_report {
         int64_t opened_at, decided_at, saved_at, committed_at; /* CLOCK_MONOTONIC, 0: not yet */
     } round;
     uint64_t commit_step;
-    uint64_t uncommitted_step;        /* on node 0: a save above the commit that failed; 0: none */
-    bool tells_next;                  /* on node 0: the job has ended, and may be started again */
-    int64_t commit_at;                /* CLOCK_MONOTONIC, 0: not in this attempt */
+    uint64_t uncommitted_step; /* on node 0: a save above the commit that failed; 0: none */
+    bool tells_next;           /* on node 0: the job has ended, and may be started again */
+    int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
+    char without[192]; /* on node 0: the ranks that the last commit did without, with reasons */
     uint64_t resumed_step, last_step; /* last_step: the highest that this node knows */
     int ranks_expected;               /* on this node; -1: not known yet */
     struct {                          /* on node 0, of all nodes */

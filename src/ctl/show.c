@@ -132,6 +132,9 @@ static void show_saves(const struct json *answer)
         printf("commit    step %" PRId64 ", of an earlier attempt\n", step);
     if (*path)
         printf("          %s\n", path);
+    const char *without = json_text_at(answer, "report.commit.without");
+    if (*without)
+        printf("          without %s\n", without);
 }
 
 /* --- the tables --- */

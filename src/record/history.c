@@ -23,6 +23,14 @@ uint64_t history_last_step(const struct history *history)
     return history->ncommits ? history->commits[history->ncommits - 1].step : 0;
 }
 
+uint32_t history_whole(const struct history *history, uint64_t step)
+{
+    for (int i = 0; i < history->ncommits; i++)
+        if (history->commits[i].step == step)
+            return history->commits[i].whole;
+    return 0;
+}
+
 void history_make_room(struct history *history, int keep)
 {
     while (history->ncommits >= keep)
@@ -82,17 +90,26 @@ static bool not_a_record(const char *path, const char *what, struct err *err)
     return err_set(err, ERR_USAGE, 0, "%s: %s; it is damaged (" FROM_SCRATCH ")", path, what);
 }
 
+/* True if the member is missing, or is a number up to `most`. */
+static bool read_optional(const struct json *root, const char *key, int64_t most, int64_t *ret)
+{
+    const struct json *member = json_find(root, key);
+    return !member || (json_int(member, ret) && *ret >= 0 && *ret <= most);
+}
+
 /* Steps ascend: the newest commit is the last. */
 static bool read_commit(struct history *history, const struct json *item)
 {
-    struct history_commit commit;
-    int64_t step;
+    struct history_commit commit = {0};
+    int64_t step, whole = -1;
     if (!json_int(json_find(item, "step"), &step) || step <= 0 ||
         (uint64_t)step <= history_last_step(history) ||
         !json_int(json_find(item, "attempt"), &commit.attempt) ||
-        !json_int(json_find(item, "at_ns"), &commit.at))
+        !json_int(json_find(item, "at_ns"), &commit.at) ||
+        !read_optional(item, "whole_rank", INT_MAX - 1, &whole))
         return false;
     commit.step = (uint64_t)step;
+    commit.whole = (uint32_t)(whole + 1);
     history_make_room(history, HISTORY_COMMITS_MAX);
     history->commits[history->ncommits++] = commit;
     return true;
@@ -101,13 +118,6 @@ static bool read_commit(struct history *history, const struct json *item)
 static bool read_count(const struct json *root, const char *key, int64_t *ret)
 {
     return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
-}
-
-/* True if the member is missing, or is a number up to `most`. */
-static bool read_optional(const struct json *root, const char *key, int64_t most, int64_t *ret)
-{
-    const struct json *member = json_find(root, key);
-    return !member || (json_int(member, ret) && *ret >= 0 && *ret <= most);
 }
 
 static bool read_commits(struct history *history, const char *path, const struct json *root,
@@ -266,6 +276,8 @@ void history_write_commits(const struct history *history, enum history_end end, 
         writer_int(w, "attempt", commit->attempt);
         writer_int(w, "at_ns", commit->at);
         writer_text(w, "at", clock_iso8601(commit->at, at, sizeof at));
+        if (commit->whole)
+            writer_int(w, "whole_rank", commit->whole - 1);
         writer_end(w);
     }
     writer_end(w);

@@ -21,6 +21,7 @@ struct history_commit {
     uint64_t step;
     int64_t at; /* real time, ns */
     int64_t attempt;
+    uint32_t whole; /* 1 + the rank whose save is the whole checkpoint; 0: each rank has a part */
 };
 
 enum { HISTORY_ID_SIZE = 20 };
@@ -72,6 +73,8 @@ void history_write_ranks(const struct history *history, const struct saves *save
 void history_write_commits(const struct history *history, enum history_end end, struct writer *w);
 /* The last committed step, 0: none. */
 uint64_t history_last_step(const struct history *history);
+/* history_commit.whole of this step; 0 also if the step is not committed. */
+uint32_t history_whole(const struct history *history, uint64_t step);
 /* Makes room for one more commit: at most `keep` are listed with it. */
 void history_make_room(struct history *history, int keep);
 

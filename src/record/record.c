@@ -143,9 +143,26 @@ static const char *path_elsewhere(struct record *record, int rank, bool is_known
     return path;
 }
 
+/* The path of the one rank whose save is the whole checkpoint. *ret_known: it has saved the step.
+ */
+static const char *whole_path(struct record *record, uint32_t whole, uint64_t step, bool *ret_known)
+{
+    int rank = (int)whole - 1;
+    const char *path = saves_path(saves_find(&record->saves, step), rank, ret_known);
+    bool looks = record->dir && record->is_shared && step == record->resume_step;
+    if (!*ret_known && looks)
+        path = saves_path(look_into_first(record), rank, ret_known);
+    if (!*ret_known && looks)
+        path = saves_path(look_into_all(record), rank, ret_known);
+    return path;
+}
+
 const char *record_path(struct record *record, int rank, uint64_t step)
 {
     bool is_known;
+    uint32_t whole = history_whole(&record->history, step);
+    if (whole)
+        return whole_path(record, whole, step, &is_known);
     const struct saves_step *own = saves_find(&record->saves, step);
     const char *path = saves_path(own, rank, &is_known);
     if (path || step == 0 || !record->dir)
@@ -163,7 +180,7 @@ int record_least_world(struct record *record, int *ret_world)
         !(step && step->nranks == step->world))
         step = look_into_all(record);
     *ret_world = step ? step->world : 0;
-    return saves_least_world(step);
+    return history_whole(&record->history, record->resume_step) ? 0 : saves_least_world(step);
 }
 
 /* --- lost files --- */
@@ -220,6 +237,12 @@ bool record_check_rank(struct record *record, int rank, struct err *err)
         return false;
     if (record->resume_step == 0)
         return true;
+    uint32_t whole = history_whole(&record->history, record->resume_step);
+    if (whole) {
+        whole_path(record, whole, record->resume_step, &is_known);
+        snprintf(who, sizeof who, "rank %u", whole - 1);
+        return is_known || lost(record, who, err);
+    }
     if (!own || rank == RECORD_ANY_RANK)
         return check_node(record, err);
     snprintf(who, sizeof who, "rank %d of %d", rank, own->world);
@@ -234,7 +257,11 @@ bool record_check_rank(struct record *record, int rank, struct err *err)
 
 const char *record_known_path(const struct record *record, uint64_t step)
 {
-    return saves_any_path(saves_find(&record->saves, step));
+    bool is_known;
+    const struct saves_step *own = saves_find(&record->saves, step);
+    uint32_t whole = history_whole(&record->history, step);
+    const char *path = whole ? saves_path(own, (int)whole - 1, &is_known) : NULL;
+    return path ? path : saves_any_path(own);
 }
 
 /* --- writing --- */
@@ -286,16 +313,21 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
 }
 
 /* `dir`: a node that has the state directory has this one, too; NULL: that is not known, so node 0
- * must not judge what this node can see. */
-static enum peer_paths paths_of(const struct saves_step *saved, const char *dir)
+ * must not judge what this node can see. `whole`: as in ACT_PREPARE; then only its path matters. */
+static enum peer_paths paths_of(const struct saves_step *saved, const char *dir, uint32_t whole)
 {
+    bool is_known;
+    const char *path = whole ? saves_path(saved, (int)whole - 1, &is_known) : NULL;
+    if (whole)
+        return dir && path && saves_is_below(dir, path) ? PATHS_SHARED : PATHS_OTHER;
     if (dir && !saves_any_path(saved))
         return PATHS_NONE;
     return saves_names_below(saved, dir) ? PATHS_SHARED : PATHS_OTHER;
 }
 
-void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own)
+void record_prepare(struct record *record, const struct action *action)
 {
+    uint64_t step = action->step;
     struct writer w;
     struct err err;
     const struct saves_step *saved = saves_find(&record->saves, step);
@@ -303,7 +335,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
         record_answer(record, EV_PREPARED, NULL);
         return;
     }
-    if (!saved || saved->nranks < ranks) {
+    if (!saved || saved->nranks < action->ranks) {
         err_set(&err, ERR_SYSTEM, 0,
                 "pchrun no longer knows where the ranks of this node saved step %" PRIu64
                 "; it keeps only %d saves that are not committed yet",
@@ -311,8 +343,8 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
         record_answer(record, EV_PREPARED, &err);
         return;
     }
-    saves_hold(&record->saves, step, own);
-    record->paths = paths_of(saved, record->common_dir);
+    saves_hold(&record->saves, step, action->own);
+    record->paths = paths_of(saved, record->common_dir, action->whole);
     record->ranks.step = step;
     history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
     if (!record_write_out(&record->ranks, &w, step, &err))
@@ -346,6 +378,18 @@ static void write_commits(struct record *record, uint64_t tag, enum history_end 
         on_commit_written(record, tag, &err);
 }
 
+/* Node 0 adds a commit when it writes it, the other nodes when they hear of it: a restart in place
+ * looks for the paths of that commit in other nodes' files. */
+static void add_commit(struct record *record, uint64_t step, uint32_t whole)
+{
+    struct history *history = &record->history;
+    if (step <= history_last_step(history))
+        return;
+    history_make_room(history, record->keep);
+    history->commits[history->ncommits++] = (struct history_commit){
+        .step = step, .at = clock_real_ns(), .attempt = history->attempt, .whole = whole};
+}
+
 void record_commit(struct record *record, const struct action *action)
 {
     uint64_t step = action->step;
@@ -363,9 +407,7 @@ void record_commit(struct record *record, const struct action *action)
         record_answer(record, EV_COMMITTED, &err);
         return;
     }
-    history_make_room(&record->history, record->keep);
-    record->history.commits[record->history.ncommits++] = (struct history_commit){
-        .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
+    add_commit(record, step, action->whole);
     record->history.save_ns = action->save_ns;
     record->history.start_ns = action->start_ns;
     record->history.ran_ns = action->ran_ns;
@@ -408,9 +450,10 @@ static bool record_watch(struct statefile *statefile, int answer, struct err *er
 static const struct statefile_standby record_standby = {recordwriter_pack, recordwriter_unpack,
                                                         record_watch};
 
-void record_committed(struct record *record, uint64_t step)
+void record_committed(struct record *record, uint64_t step, uint32_t whole)
 {
     struct err err;
+    add_commit(record, step, whole);
     keep_committed(record, step);
     if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks.file))
         return;

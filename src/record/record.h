@@ -49,12 +49,14 @@ MUST_CHECK bool record_check_rank(struct record *record, int rank, struct err *e
 /* On node 0: the lowest number of ranks that has all parts of the last commit, as
  * saves_least_world(). *ret_world: how many ranks saved it. Reads other nodes' files. */
 int record_least_world(struct record *record, int *ret_world);
-/* The job has committed this step: keeps what a restart needs. */
-void record_committed(struct record *record, uint64_t step);
+/* The job has committed this step: keeps what a restart needs. `whole`: 1 + the rank whose save is
+ * the whole checkpoint; 0: each rank has a part. */
+void record_committed(struct record *record, uint64_t step, uint32_t whole);
 /* A rank reports that its save at `step` is durable; `path` "": it named no path. */
 void record_saved(struct record *record, int rank, uint64_t step, const char *path);
-/* The path of the rank's save at this step: the rank's own path, else the path of the rank that
- * saved for all. A rank without a part in the save gets a path only if all ranks named the same
+/* The path of the rank's save at this step: the path of the rank whose save is the whole
+ * checkpoint, if the commit names one; the rank's own path; else the path of the rank that saved
+ * for all. A rank without a part in the save gets a path only if all ranks named the same
  * path. NULL: unknown. Valid until the next call. Reads other nodes' files when first needed, and
  * only for the step to resume from. */
 const char *record_path(struct record *record, int rank, uint64_t step);
@@ -63,7 +65,7 @@ const char *record_known_path(const struct record *record, uint64_t step);
 
 /* ACT_PREPARE (action.h explains its fields) and ACT_COMMIT: EV_PREPARED and EV_COMMITTED follow.
  */
-void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own);
+void record_prepare(struct record *record, const struct action *action);
 void record_commit(struct record *record, const struct action *action);
 /* On node 0: this attempt no longer counts as one without a commit. With has_no_step it counts as
  * preempted before a step. If the write fails, the attempt counts. */

@@ -205,6 +205,11 @@ static const char *below(const char *dir, const char *path)
     return path[0] ? path : ".";
 }
 
+bool saves_is_below(const char *dir, const char *path)
+{
+    return below(dir, path);
+}
+
 bool saves_names_below(const struct saves_step *step, const char *dir)
 {
     for (int i = 0; i < step->nranks; i++)

@@ -32,6 +32,7 @@ struct search {
     struct stat within;   /* checkpoint.dir; all zero: none is set */
     bool sees_all;        /* else only the paths of this node's ranks */
     uint64_t step;        /* the commit that is checked now */
+    uint32_t whole;       /* its history_commit.whole */
     enum ckptfile commit; /* what is known of this commit so far */
     struct seen seen;
 };
@@ -78,6 +79,9 @@ static bool look_at_node(void *ctx, int node, const char *file)
         (node == 0 || search->sees_all) && history_read_ranks(search->history, file, &saves, &err);
     const struct saves_step *step = is_read ? saves_find(&saves, search->step) : NULL;
     for (int i = 0; step && i < step->nranks && search->commit != CKPTFILE_ABSENT; i++) {
+        bool matters = !search->whole || step->ranks[i].rank == (int)search->whole - 1;
+        if (!matters)
+            continue;
         enum ckptfile one = stepback_look_at(search, node, step->ranks[i].path);
         search->commit = one == CKPTFILE_UNKNOWN ? search->commit : one;
     }
@@ -89,6 +93,7 @@ static bool look_at_node(void *ctx, int node, const char *file)
 static enum ckptfile look_at_commit(struct search *search, int commit)
 {
     search->step = search->history->commits[commit].step;
+    search->whole = search->history->commits[commit].whole;
     search->commit = CKPTFILE_UNKNOWN;
     history_each_ranks(search->dir, look_at_node, search);
     return search->commit;

@@ -87,6 +87,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .train_on = config->save.train_on,
         .save_mode = config->save.mode,
         .save_signal = config->save.signal,
+        .needs = config->save.needs,
         .is_instrumented = config->instrument,
         .is_drill = config->drill_ns > 0,
         .signals_group = config->procs.signal_group,
@@ -130,6 +131,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
 void params_of_dir(struct core_params *params, const struct config *config, const char *state_dir)
 {
     params->has_record = state_dir;
+    params->shares_saves = state_dir && config->checkpoint.shared && !config->state_dir;
     if (!state_dir) { /* only the scheduler can have counted the starts */
         params->attempt = (uint32_t)config->restarts + 1;
         params->attempts_without_commit = config->restarts;

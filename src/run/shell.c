@@ -290,7 +290,7 @@ static void perform(struct shell *shell, const struct action *action)
         procs_close(shell->attach.procs, action->proc.slot);
         break;
     case ACT_PREPARE:
-        record_prepare(&shell->record, action->step, action->ranks, action->own);
+        record_prepare(&shell->record, action);
         break;
     case ACT_COMMIT:
         record_commit(&shell->record, action);
@@ -317,7 +317,7 @@ static void perform(struct shell *shell, const struct action *action)
         procs_notice(shell->attach.procs, action->notice.text, action->notice.deadline_ns);
         break;
     case ACT_COMMITTED:
-        record_committed(&shell->record, action->step);
+        record_committed(&shell->record, action->step, action->whole);
         procs_scratch_clear(shell->attach.procs);
         break;
     case ACT_EXIT:

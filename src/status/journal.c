@@ -74,6 +74,17 @@ static const char *event_of_topic(const char *topic)
     return "log";
 }
 
+/* Node 0 knows which ranks the commit did without. */
+static void journal_add_commit(const struct journal *journal, struct writer *w,
+                               const struct action *action)
+{
+    struct core_report report;
+    core_report(journal->core, &report);
+    writer_int(w, "step", (int64_t)action->step);
+    if (report.without[0])
+        writer_text(w, "without", report.without);
+}
+
 /* Writes the line of an action that has one. */
 static void write_action(struct journal *journal, const struct action *action)
 {
@@ -105,7 +116,7 @@ static void write_action(struct journal *journal, const struct action *action)
         break;
     case ACT_COMMITTED:
         journal_begin(journal, &w, "committed");
-        writer_int(&w, "step", (int64_t)action->step);
+        journal_add_commit(journal, &w, action);
         break;
     case ACT_MARK:
         if (action->mark.kind == MARK_COMMIT) /* "committed" has it */

@@ -72,6 +72,8 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
         writer_int(w, "step", (int64_t)r->commit_step);
         writer_text(w, "path", record_known_path(record, r->commit_step));
         add_time(w, "at", r->commit_at);
+        if (r->without[0])
+            writer_text(w, "without", r->without);
         writer_end(w);
     }
     uint64_t kept = r->commit_step > r->resumed_step ? r->commit_step : r->resumed_step;

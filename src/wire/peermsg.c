@@ -49,6 +49,11 @@ static const struct bytes_field status_fields[] = {
     NUMBER(status.ended),
     NUMBER(status.failed),
     NUMBER(status.served),
+    NUMBER(status.need.came),
+    NUMBER(status.need.hopes),
+    NUMBER(status.need.whole),
+    TEXT(status.need.gone),
+    TEXT(status.need.unsaved),
     FLAG(status.mismatch),
     FLAG(status.prepared),
     FLAG(status.stepped),
@@ -108,6 +113,9 @@ static const struct bytes_field status_fields[] = {
     FLAG(status.watch.gave_up),
     WITHIN(status.dir, 0, DIR_OTHER),
     WITHIN(status.paths, 0, PATHS_OTHER),
+    NUMBER(status.need.declares[NEEDS_ALL]),
+    NUMBER(status.need.declares[NEEDS_RANK0]),
+    NUMBER(status.need.declares[NEEDS_ANY]),
 };
 
 static const struct bytes_field order_fields[] = {
@@ -141,6 +149,8 @@ static const struct bytes_field order_fields[] = {
     WITHIN(order.save_ns, 0, INT64_MAX),
     WITHIN(order.own_ns, 0, PAGE_OWN_MAX),
     NUMBER(order.stop_answered),
+    WITHIN(order.needs, 0, NEEDS_ANY),
+    NUMBER(order.commit_whole),
 };
 
 static const struct bytes_field look_fields[] = {

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/policy.h"
 #include "wire/frame.h"
 #include "wire/notice.h"
 
@@ -18,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 8
+#define PEERMSG_VERSION 9
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -159,6 +160,19 @@ enum peer_paths {
     PATHS_OTHER,  /* or its state directory is apart, so that nothing is known */
 };
 
+#define PEERMSG_NEEDS 3 /* of enum save_needs, without NEEDS_AUTO */
+
+/* The ranks of a node in a round that does not need every save. */
+struct peer_need {
+    uint16_t came;    /* ranks that have begun the save, or whose process has died */
+    uint16_t hopes;   /* ranks whose save, or coming save, is enough for the round */
+    uint32_t whole;   /* 1 + the rank whose save is enough, and is in the record; 0: none */
+    char gone[48];    /* "3, 5": ranks whose process died without a save */
+    char unsaved[48]; /* "3, 5": ranks that could not save */
+    /* By enum save_needs: 1 + the lowest rank that declares this need; 0: none does. */
+    uint32_t declares[PEERMSG_NEEDS];
+};
+
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
@@ -207,6 +221,7 @@ struct peer_status {
     struct peer_own own;
     uint8_t dir;   /* enum peer_dir */
     uint8_t paths; /* enum peer_paths */
+    struct peer_need need;
 };
 
 enum peer_phase {
@@ -259,6 +274,8 @@ struct peer_order {
     int64_t save_ns;        /* how long a save takes, 0: not known */
     uint64_t own_ns;        /* the median of the ranks' own part of a step, 0: unknown */
     uint32_t stop_answered; /* how many of this node's `stop_asked` were given up: see `why` */
+    uint8_t needs;          /* enum save_needs, of the round; valid from PHASE_DECIDED on */
+    uint32_t commit_whole;  /* 1 + the rank whose save is all of commit_step; 0: every rank's is */
 };
 
 /* Question and answer are only for people: they decide nothing, and are sent only on request. */

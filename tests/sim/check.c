@@ -14,6 +14,7 @@
 void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t step)
 {
     struct proc *self = &w->procs[p->index];
+    needs_begun(w, self, step);
     if (tag >= 64)
         return;
     trace(w, "process %d: saves step %llu in round %u", p->index, ull(step), tag);
@@ -95,7 +96,7 @@ void check_durable(struct world *w, const struct proc *p, uint64_t step)
     w->durable[p->index][w->ndurable[p->index]++ % ARRAY_LEN(w->durable[0])] = step;
 }
 
-static bool is_durable(const struct world *w, int proc, uint64_t step)
+bool is_durable(const struct world *w, int proc, uint64_t step)
 {
     for (size_t i = 0; i < w->ndurable[proc] && i < ARRAY_LEN(w->durable[0]); i++)
         if (w->durable[proc][i] == step)
@@ -110,13 +111,25 @@ static void check_durable_everywhere(struct world *w, uint64_t step)
             fail(w, "step %llu is committed, and process %d has not saved it", ull(step), i);
 }
 
+/* Promise 3: committed means that every save that is needed is durable. */
+static void check_parts(struct world *w, uint64_t step)
+{
+    uint32_t whole = needs_whole(w, step);
+    if (whole && !is_durable(w, (int)whole - 1, step))
+        fail(w, "step %llu is committed, and process %u has not saved it", ull(step), whole - 1);
+    else if (!whole)
+        check_durable_everywhere(w, step);
+}
+
 /* From the beginning of a commit's write until a node knows of it, the node's record holds the
  * step. A record that drops the step earlier may lose it at a restart of the job. */
 void check_held(struct world *w, uint64_t step)
 {
+    uint32_t whole = needs_whole(w, step);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
-        if (host->is_started && host->committed < step && host->held[0] != step &&
+        bool matters = !whole || ((int)whole - 1) / w->s.nprocs == i;
+        if (matters && host->is_started && host->committed < step && host->held[0] != step &&
             host->held[1] != step)
             fail(w, "step %llu is committed, and node %d no longer holds it", ull(step), i);
     }
@@ -135,25 +148,33 @@ static void check_not_too_soon(struct world *w, uint64_t step)
              (long long)((w->now - w->record_at) / NS_PER_MS));
 }
 
-/* Promise 3: committed means durable on every rank, and a commit never goes back. */
-void check_commit(struct world *w, uint64_t step)
+/* A commit never goes back. */
+void check_commit(struct world *w, const struct action *a)
 {
+    uint64_t step = a->step;
+    needs_note_commit(w, step, a->whole);
     check_not_too_soon(w, step);
     if ((w->first_notice_at || w->repeated_at) && !w->saved_for_notice_at)
         w->saved_for_notice_at = w->now;
     check_held(w, step);
     if (step <= w->record)
         fail(w, "step %llu is committed after step %llu", ull(step), ull(w->record));
-    check_durable_everywhere(w, step);
+    check_parts(w, step);
+    if (a->whole)
+        needs_check_commit(w, step, a->whole);
 }
 
-void check_committed(struct world *w, int node, uint64_t step)
+void check_committed(struct world *w, int node, const struct action *a)
 {
+    uint64_t step = a->step;
     const struct host *host = &w->hosts[node];
+    if (a->whole != needs_whole(w, step))
+        fail(w, "node %d is told that step %llu is the save of rank %d, and the record says %d",
+             node, ull(step), (int)a->whole - 1, (int)needs_whole(w, step) - 1);
     if (step <= host->committed || step > w->record)
         fail(w, "node %d is told that step %llu is committed; before it %llu, the record says %llu",
              node, ull(step), ull(host->committed), ull(w->record));
-    check_durable_everywhere(w, step);
+    check_parts(w, step);
 }
 
 void check_port(struct world *w, int node, uint16_t port)
@@ -282,6 +303,8 @@ static void check_alone(struct world *w)
     int64_t limit = sweep_limit(w, 0) + (any_is(w, may_stay_attached) ? S : 0);
     if (any_is(w, may_stay_attached) && (w->s.restart.max > 0 || w->s.restart.after_notice))
         limit += (10 + 10 + 5 + 1) * S; /* the node may leave yet, and would be started again */
+    if (any_is(w, may_stay_attached) && w->s.draws_needs)
+        limit += 10 * S; /* a round waits for a process that seems to live */
     limit += w->s.restart.backoff_max_ns + (w->s.restart.after_notice ? w->s.most_grace : 0);
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
@@ -760,11 +783,13 @@ static void check_withdrawn(struct world *w)
 static void check_losses(struct world *w)
 {
     static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
+    /* A round goes on for a while. */
+    int64_t outlives = w->s.draws_needs ? 45 * S + 2 * schedule_longest(&w->s, w->s.save_time) : 0;
     for (int i = 0; i < w->s.nnodes; i++)
         for (int k = 0; k < w->s.nnodes; k++) {
             int64_t since = w->hosts[i].died_at + standstill(w); /* paused nodes run again */
             if (w->hosts[i].died_at && w->hosts[k].is_alive &&
-                w->hosts[k].exit_at > since + w->s.most_grace + limit)
+                w->hosts[k].exit_at > since + w->s.most_grace + limit + outlives)
                 fail(w, "node %d left %lld s after node %d had died", k,
                      (long long)((w->hosts[k].exit_at - w->hosts[i].died_at) / S), i);
         }
@@ -881,6 +906,7 @@ void check_end(struct world *w)
     if (w->s.is_plain_restart)
         check_restart(w);
     check_first(w);
+    needs_check_end(w);
     if (w->s.is_cut && all_have_started(w))
         check_cut(w);
     if (w->s.stands && w->first_notice_at && !w->s.has_loss)

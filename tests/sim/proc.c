@@ -63,6 +63,7 @@ static void hang_up(struct world *w, struct proc *p, int64_t at)
 static void say_goodbye(struct world *w, struct proc *p, int status)
 {
     say(w, p, &(struct procmsg){.type = PROCMSG_CLOSE, .step = p->page_step, .number = status});
+    p->has_said_goodbye = status == 0;
     p->is_connected = false;
     p->is_going = true;
 }
@@ -594,13 +595,15 @@ static void attach(struct world *w, struct proc *p)
     p->first_step = p->has_reattached ? p->step : w->base_step;
     p->page_phase = PAGE_START;
     p->is_connected = true;
+    p->has_said_goodbye = false;
     p->page_step = p->step;
     struct procmsg msg = {.type = PROCMSG_ATTACH,
                           .rank = p->rank,
                           .local_rank = p->slot,
                           .world_size = w->nall,
                           .local_world_size = w->s.nprocs,
-                          .flags = w->s.is_bare[p->index] ? 0 : PROCMSG_FLAG_SHIELD,
+                          .flags = (w->s.is_bare[p->index] ? 0 : PROCMSG_FLAG_SHIELD) |
+                                   needs_flags(w, p),
                           .step = p->step,
                           .first_step = p->first_step,
                           .stride = w->s.stride[p->index],

@@ -983,9 +983,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
      * take longer. A freeze may take all that a short notice leaves: then each node ends by itself.
      */
     bool is_short = s->least_grace < 3 * S && has_fault(s, 1U << DO_FREEZE);
-    if (breaks > 1 || is_short || (breaks == 1 && s->delay_max > 100 * MS))
-        s->has_loss = true;
-    if (s->drop)
+    if (s->drop || breaks > 1 || is_short || (breaks == 1 && s->delay_max > 100 * MS))
         s->has_loss = true;
     bool has_late = !s->is_calm && rng_chance(&r, 60) && !s->is_slowed && !s->is_stalled;
     for (int i = 1; has_late && i < s->nnodes; i++)
@@ -997,4 +995,5 @@ void schedule_draw(struct schedule *s, uint64_t seed)
      * apart. */
     s->is_direct = s->delay_max <= 100 * MS && rng_chance(&r, 700);
     s->marks_waits = rng_chance(&r, 300);
+    needs_draw(s);
 }

@@ -157,10 +157,16 @@ static void act_examine(struct world *w, int node, const struct action *a)
 static void act_seek_dir(struct world *w, int node, const struct action *a)
 {
     trace(w, "node %d: looks for the directory of node 0", node);
+    bool is_drawn = w->s.draws_needs && node < w->s.nnodes;
+    if (is_drawn && w->s.sees_dirs_late) {
+        w->hosts[node].seeks_dir = true;
+        return;
+    }
     world_at(w, (struct happening){.at = w->now + (int64_t)(w->s.seed % 5) * S,
                                    .what = H_DIR_SEEN,
                                    .node = node,
-                                   .arg = (w->s.seed / 8 + (uint64_t)node) % 3 == 0});
+                                   .arg = is_drawn ? w->s.has_other_dir[node]
+                                                   : (w->s.seed / 8 + (uint64_t)node) % 3 == 0});
 }
 
 static void act_proc_send(struct world *w, int node, const struct action *a)
@@ -198,7 +204,7 @@ static void act_commit(struct world *w, int node, const struct action *a)
 {
     bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
     trace(w, "node %d: writes the commit record of step %llu", node, ull(a->step));
-    check_commit(w, a->step);
+    check_commit(w, a);
     if (w->now - w->begun_at > w->slowest_save)
         w->slowest_save = w->now - w->begun_at;
     if (!is_bad) {
@@ -221,7 +227,7 @@ static void act_close(struct world *w, int node, const struct action *a)
 static void act_committed(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
-    check_committed(w, node, a->step);
+    check_committed(w, node, a);
     host->committed = a->step;
 }
 
@@ -240,8 +246,10 @@ static void act_log(struct world *w, int node, const struct action *a)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
     if (node == 0 && strstr(a->log.text, "(ballot 1)"))
         w->proposed_at = w->now;
-    if (node == 0 && str_starts(a->log.text, "every rank saves step "))
+    if (node == 0 && str_starts(a->log.text, "every rank saves step ")) {
         w->ends_run = strstr(a->log.text, ", then leaves");
+        needs_decided(w, a->log.text);
+    }
     if (node == 0 && !w->end_at && str_is(a->log.topic, "ending"))
         check_ending(w);
     if (w->s.is_saved_end && strstr(a->log.text, "goes on: the save failed") && !any_is_done(w) &&

@@ -170,6 +170,18 @@ struct schedule {
     bool is_mended;      /* processes are killed, no more often than the job may be restarted */
     bool is_saved_end;   /* only a request to save and end the job: no step is lost */
     bool is_plain_restart; /* nothing but DO_RESTART happened: all nodes must end alike */
+    /* needs.c */
+    bool draws_needs; /* else every save is needed */
+    enum save_needs needs;
+    enum save_needs declares[MAX_ALL], declares_again[MAX_ALL]; /* again: when it attaches anew */
+    bool shares_saves;                /* the nodes are to have one directory */
+    bool has_other_dir[MAX_NODES];    /* this node has another one */
+    bool sees_dirs_late;              /* nodes see it only when a round is decided */
+    enum peer_paths paths[MAX_NODES]; /* where the ranks of a node save */
+    int kill_round;                   /* in this round a process or a node is killed; 0: in none */
+    bool kills_node, kills_begun;     /* begun: when every process has begun its save */
+    int kill_who;
+    int64_t kill_after;
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 /* The longest of the times of all processes; at least 0. */
@@ -231,13 +243,17 @@ struct proc {
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
     bool is_traced;                             /* a debugger has stopped it */
-    bool had_given_up;    /* node 0 knew it when it ended the job or the generation */
-    int64_t gave_up_at;   /* it has waited for longer than its patience */
-    int dies_with;        /* the status it will end with */
-    bool has_missed;      /* misses a lost node or process, and fails because of that */
-    bool has_bad_line;    /* it printed a line that is a failure, before any other reason */
-    int64_t confessed_at; /* since when its supervisor knows why it will fail, 0: does not know */
-    bool is_going;        /* its supervisor is about to learn that it has ended */
+    bool had_given_up;     /* node 0 knew it when it ended the job or the generation */
+    int64_t gave_up_at;    /* it has waited for longer than its patience */
+    int dies_with;         /* the status it will end with */
+    bool has_missed;       /* misses a lost node or process, and fails because of that */
+    bool has_bad_line;     /* it printed a line that is a failure, before any other reason */
+    int64_t confessed_at;  /* since when its supervisor knows why it will fail, 0: does not know */
+    bool is_going;         /* its supervisor is about to learn that it has ended */
+    bool has_said_goodbye; /* it left by itself, and said so, without a failure */
+    enum save_needs declared, declared_before; /* as its supervisor knows */
+    int64_t declared_at;
+    uint64_t begun_step; /* of its newest save in a round */
 };
 
 /* The first failure that a node has reported. */
@@ -287,6 +303,8 @@ struct host {
     int nwriting;         /* how many writes of its record are under way */
     bool knows_replaced;  /* learned that it was replaced, while its processes trained */
     bool has_other_dir;   /* it has seen that its directory is not node 0's */
+    bool seeks_dir;       /* it looks, and sees it when a round is decided */
+    int64_t dir_seen_at;  /* 0: not yet */
     bool hears_replaced;  /* learned that it was replaced, at any time */
     enum outcome first_outcome; /* as decided when it began to stop */
     /* its connection to the chief */
@@ -356,8 +374,19 @@ struct world {
     int64_t proposed_at;         /* when the newest round was opened */
     int64_t begun_at;            /* when the last process began its save */
     bool ends_run;               /* that round ends the job */
-    bool has_told_dirs;          /* node 0 has named the nodes with another directory */
-    int64_t slowest_save;        /* of all rounds: from then on until the commit */
+    uint64_t decided_step;       /* of the newest round that was decided */
+    int64_t decided_at;
+    int ndecided;
+    bool may_need[PEERMSG_NEEDS]; /* what that round may need, by enum save_needs */
+    bool has_killed;              /* the process or the node of kill_round */
+    uint64_t owed_needs;          /* this step must be committed, though some did not outlive it */
+    struct {
+        uint64_t step;
+        uint32_t whole; /* 1 + the rank whose save is the whole checkpoint; 0: each has a part */
+    } wholes[64];       /* the newest commits */
+    size_t nwholes;
+    bool has_told_dirs;   /* node 0 has named the nodes with another directory */
+    int64_t slowest_save; /* of all rounds: from then on until the commit */
     bool is_over;
     FILE *trace;
     char failure[400]; /* "": every promise held so far */
@@ -386,6 +415,7 @@ enum what {
     H_CHILD_EXITED,
     H_LEFTOVER_GONE,
     H_KILL_NODE,
+    H_KILL_PROC,
     H_PROC,    /* the process's own next move */
     H_WRITTEN, /* its background save is on disk */
     H_FROM_PROC,
@@ -457,14 +487,15 @@ void check_step(struct world *world, const struct proc *p);
 /* Called at each finished step. Too much training since the last commit is a failure. */
 void check_period(struct world *world, const struct proc *p);
 void check_durable(struct world *world, const struct proc *p, uint64_t step);
-void check_commit(struct world *world, uint64_t step);
+bool is_durable(const struct world *world, int proc, uint64_t step);
+void check_commit(struct world *world, const struct action *action);
 void check_held(struct world *world, uint64_t step);
 /* Called when a node starts its processes, and gives them this port. */
 void check_port(struct world *world, int node, uint16_t port);
 /* Called when a generation is about to begin on a node. */
 void check_generation(struct world *world, int node, uint32_t generation, uint64_t step);
 /* Called when a node learns of a commit. */
-void check_committed(struct world *world, int node, uint64_t step);
+void check_committed(struct world *world, int node, const struct action *action);
 void check_signal(struct world *world, int node, enum signal_target target);
 void check_leftover(struct world *world, int node);
 void check_begin(struct world *world, int node);
@@ -503,6 +534,22 @@ bool any_has_failed(const struct world *w);
 bool any_was_killed(const struct world *w);
 /* How long all supervisors together may have stood still. */
 int64_t standstill(const struct world *w);
+/* needs.c */
+void needs_draw(struct schedule *schedule);
+void needs_print(const struct schedule *schedule, FILE *out);
+/* The flags by which this process attaches now, for what it declares. */
+uint32_t needs_flags(const struct world *w, const struct proc *p);
+/* Its supervisor learns that. */
+void needs_attached(struct world *w, struct proc *p, uint32_t flags);
+/* Node 0 logs this; it may be the decision of a round. */
+void needs_decided(struct world *w, const char *text);
+/* A process begins its save in the round. */
+void needs_begun(struct world *w, struct proc *p, uint64_t step);
+/* 1 + the rank whose save is all of this commit; 0: each rank has a part. */
+uint32_t needs_whole(const struct world *w, uint64_t step);
+void needs_note_commit(struct world *w, uint64_t step, uint32_t whole);
+void needs_check_commit(struct world *w, uint64_t step, uint32_t whole);
+void needs_check_end(struct world *w);
 /* check_cause.c */
 void check_first(struct world *w);
 void check_all_told(struct world *w);

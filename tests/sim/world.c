@@ -153,6 +153,7 @@ static void on_examined(struct world *w, const struct happening *h)
 static void on_dir_seen(struct world *w, const struct happening *h)
 {
     w->hosts[h->node].has_other_dir = h->arg;
+    w->hosts[h->node].dir_seen_at = w->now;
     world_event(w, h->node, (struct event){.type = EV_DIR_SEEN, .is_other_dir = h->arg});
 }
 
@@ -195,7 +196,8 @@ static void on_written(struct world *w, const struct happening *h)
         err_set(&err, w->s.is_replaced ? ERR_REPLACED : ERR_SYSTEM, 28, "cannot write the record");
     world_event(w, h->node,
                 (struct event){.type = is_own ? EV_PREPARED : EV_COMMITTED,
-                               .unwritten = h->arg2 ? &err : NULL});
+                               .unwritten = h->arg2 ? &err : NULL,
+                               .paths = w->s.paths[h->node % MAX_NODES]});
     if (is_own && !h->arg2)
         die_when_saved(w, h->node, h->arg);
 }
@@ -222,6 +224,12 @@ static void kill_node(struct world *w, int node)
 static void on_kill_node(struct world *w, const struct happening *h)
 {
     kill_node(w, h->node);
+}
+
+static void on_kill_proc(struct world *w, const struct happening *h)
+{
+    if (w->hosts[h->node].is_alive)
+        proc_die(w, &w->procs[h->proc], SIGKILL);
 }
 
 /* A signal is given once; a source that repeats its notice can leave less time. */
@@ -483,6 +491,8 @@ static void from_proc(struct world *w, const struct happening *h)
         w->procs[h->proc].has_left_round = report.state == NODE_SAVING;
         note_gone(w, h);
     }
+    if (msg->type == PROCMSG_ATTACH)
+        needs_attached(w, &w->procs[h->proc], msg->flags);
     if (msg->type == PROCMSG_ERROR)
         w->procs[h->proc].confessed_at = w->now;
     world_event(w, h->node, event);
@@ -620,7 +630,9 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->failures = s->failures;
     fill_starts(s, p);
     p->ran_ns = s->seed % 2 ? (int64_t)(s->seed % 1000) * s->every_most : 0;
-    if (s->seed % 8 == 5)
+    p->needs = s->needs;
+    p->shares_saves = s->shares_saves;
+    if (s->draws_needs ? s->shares_saves : s->seed % 8 == 5)
         str_copy(p->shared_dir, sizeof p->shared_dir, "directory");
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
@@ -703,6 +715,7 @@ static const struct {
     [H_CHILD_EXITED] = {child_exited},
     [H_LEFTOVER_GONE] = {leftover_gone},
     [H_KILL_NODE] = {on_kill_node, true},
+    [H_KILL_PROC] = {on_kill_proc, true},
     [H_PROC] = {proc_move, true},
     [H_WRITTEN] = {proc_written, true},
     [H_FROM_PROC] = {from_proc},

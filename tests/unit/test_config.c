@@ -37,6 +37,7 @@ Test(config, defaults)
     cr_assert_eq(c->nnotices, 1);
     cr_expect_eq(c->notices[0].kind, CONFIG_NOTICE_AUTO);
     cr_expect(c->save.mode == SAVE_ATTACH && c->save.signal == SIGUSR1);
+    cr_expect_eq(c->save.needs, NEEDS_AUTO);
     cr_expect_eq(c->stop.exit_wait_ns, 10 * NS_PER_S);
     cr_expect_eq(c->stop.term_wait_ns, 10 * NS_PER_S);
     cr_expect_eq(c->stop.kill_wait_ns, 5 * NS_PER_S);
@@ -377,7 +378,7 @@ static const char everything[] =
     "c "
     "--no-checkpoint-shared --checkpoint-every 90 --checkpoint-keep-records 1 "
     "--checkpoint-lock-wait 1s --record-shrink allow --save-mode "
-    "signal --save-signal USR2 --no-save-train-on "
+    "signal --save-signal USR2 --save-needs any --no-save-train-on "
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave "
     "--stop-cgroup off";
 static const char everything_else[] =
@@ -453,6 +454,7 @@ Test(config, binding_holds_what_all_nodes_must_share)
                            "checkpoint.shared=true\n"
                            "checkpoint.every=\n"
                            "save.mode=signal\n"
+                           "save.needs=auto\n"
                            "restart.max=0\n"
                            "restart.after_notice=false\n"
                            "watchdog.mode=on\n"

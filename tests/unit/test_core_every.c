@@ -4,7 +4,7 @@
  * and start again.
  */
 #include "base/str.h"
-#include "core/chief/interval.h"
+#include "core/common/interval.h"
 #include "walk.h"
 #include "wire/gate.h"
 

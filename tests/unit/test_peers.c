@@ -251,8 +251,8 @@ PairTest(peers, what_is_wrong_with_a_message_is_said)
 PairTest(peers, another_version_is_named)
 {
     uint8_t header[FRAME_HEADER_BYTES];
-    frame_header(FRAME_PEER, 9, PEERMSG_STATUS, 0, header);
-    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 8");
+    frame_header(FRAME_PEER, PEERMSG_VERSION + 1, PEERMSG_STATUS, 0, header);
+    expect_down(header, sizeof header, "speaks version 10 of the protocol, this pchrun speaks 9");
 }
 
 PairTest(peers, member_may_not_give_orders)
@@ -278,7 +278,7 @@ PairTest(peers, hello_of_another_version_is_passed_on)
 {
     int fd = raw_connect(&w);
     uint8_t header[FRAME_HEADER_BYTES];
-    frame_header(FRAME_PEER, 9, PEERMSG_HELLO, 0, header);
+    frame_header(FRAME_PEER, PEERMSG_VERSION + 1, PEERMSG_HELLO, 0, header);
     raw_send(fd, header, sizeof header);
     run_until(&w, w.chief.messages == 1);
     cr_assert_eq(w.chief.last.type, PEERMSG_HELLO);

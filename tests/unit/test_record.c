@@ -369,6 +369,62 @@ Test(record, a_node_without_a_file_looks_at_the_others)
     expect_lost(RECORD_ANY_RANK, "checkpoint.shared is off");
 }
 
+/* --- one rank's save is the whole checkpoint --- */
+
+#define WHOLE(step, attempt, rank) \
+    "{\"step\": " step ", \"attempt\": " attempt ", \"at_ns\": 5, \"whole_rank\": " rank "}"
+
+/* Rank 2 and its node were lost in the save. A part that another rank named is none. */
+Test(record, every_rank_resumes_from_the_save_that_is_whole)
+{
+    folder_put("commit.json", COMMITS("1", "0", WHOLE("20", "1", "0")));
+    folder_put("ranks.0.json",
+               RANKS("1", OF_WORLD("20", "3", RANK("0", "\"/zero\"") "," RANK("1", "\"/one\""))));
+    for (int node = 0; node < 3; node++) {
+        config.cluster.node_rank = node;
+        start();
+        for (int rank = 0; rank < 4; rank++) {
+            expect_lost(rank, NULL);
+            expect_path(rank, 20, "/zero");
+        }
+        expect_lost(RECORD_ANY_RANK, NULL);
+        int world;
+        cr_expect_eq(record_least_world(&record, &world), 0);
+        record_free(&record);
+    }
+    start();
+}
+
+Test(record, the_save_that_is_whole_is_lost)
+{
+    folder_put("commit.json", COMMITS("1", "0", WHOLE("20", "1", "2")));
+    folder_put("ranks.0.json", RANKS("1", OF_WORLD("20", "3", RANK("0", "\"/zero\""))));
+    start();
+    expect_lost(0, "ranks.0.json does not tell where rank 2 saved it");
+    expect_path(0, 20, NULL);
+    folder_put("ranks.1.json", RANKS("1", OF_WORLD("20", "3", RANK("2", "\"/two\""))));
+    record_free(&record);
+    start();
+    expect_lost(0, NULL);
+    expect_path(0, 20, "/two");
+}
+
+/* The job has committed since the start, and begins again in place. The file is older. */
+Test(record, a_node_is_told_whose_save_is_whole)
+{
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.0.json",
+               RANKS("1", SAVE("20", RANK("0", "\"/a\"")) "," SAVE("30", RANK("0", "\"/zero\""))));
+    config.cluster.node_rank = 1;
+    start();
+    record_saved(&record, 1, 30, "/one");
+    record_committed(&record, 30, 1);
+    folder_put("commit.json", COMMITS("2", "0", COMMIT("20", "1") "," WHOLE("30", "2", "0")));
+    folder_put("ranks.0.json", RANKS("2", SAVE("30", RANK("0", "\"/zero\""))));
+    record_begin(&record, 2, 30);
+    expect_path(1, 30, "/zero");
+}
+
 /* --- whose it is --- */
 
 #define OWNED(attempt, owner)                                                                \
@@ -493,7 +549,7 @@ static void expect_put_back(const char *commits, bool is_shared, bool is_put_bac
     record_saved(&record, 1, 10, "/a");
     if (commits)
         folder_put("commit.json", commits);
-    record_committed(&record, 10);
+    record_committed(&record, 10, 0);
     statefile_wait(&record.ranks.file, (int64_t)UNIT_DEADLINE_MS * NS_PER_MS);
     expect_there("ranks.1.json", is_put_back);
     remove_files();

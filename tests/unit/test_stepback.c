@@ -12,6 +12,7 @@
 static char ckpt[80], state[96];
 static struct config config;
 static struct reap reap;
+static uint32_t whole; /* of the newest commit */
 
 static void shell(const char *command)
 {
@@ -70,6 +71,7 @@ static uint64_t found(void)
     struct history history = {.job = "job", .attempt = 2, .ncommits = 3};
     for (int i = 0; i < 3; i++)
         history.commits[i] = (struct history_commit){.step = 10 * (uint64_t)(i + 1), .attempt = 1};
+    history.commits[2].whole = whole;
     stepback(&history, &config, state, &reap);
     while (reap.kept > 0) {
         cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
@@ -89,6 +91,18 @@ EndedTest(stepback, to_the_newest_commit_that_is_whole, end)
     cr_expect_eq(found(), 10, "a link that leads nowhere is no checkpoint");
     shell("rm ckpt/b1");
     cr_expect_eq(found(), 30, "there is nothing to go back to");
+}
+
+/* Rank 0's save is the whole checkpoint of the newest commit, so the others do not matter. */
+EndedTest(stepback, by_the_save_that_is_whole, end)
+{
+    whole = 1;
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
+    put(1, "ckpt/b1", "ckpt/b2", "ckpt/b3");
+    shell("rm ckpt/b3");
+    cr_expect_eq(found(), 30);
+    shell("rm ckpt/a3");
+    cr_expect_eq(found(), 20);
 }
 
 EndedTest(stepback, by_whatever_name_the_folder_goes, end)

@@ -177,6 +177,8 @@ static void any_status(struct peer_status *s)
 {
     ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->life, LIFE_DONE), UP_TO(s->vote, VOTE_NACK);
     UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
+    ANY(s->need.came), ANY(s->need.hopes), ANY(s->need.whole), ANY(s->need.declares[2]);
+    ANY_TEXT(s->need.gone), ANY_TEXT(s->need.unsaved), ANY(s->need.declares[0]);
     ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
         UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1),
         UP_TO(s->own_more, 1);
@@ -224,8 +226,8 @@ static void any_order(struct peer_order *o)
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), UP_TO(o->is_near, 1), ANY(o->notice_node),
         ANY(o->notice_left_ns);
     ANY_TEXT(o->notice.source), ANY_TEXT(o->notice.id), ANY_TEXT(o->notice.text), ANY_TEXT(o->why);
-    ANY(o->examine), ANY(o->port), UP_TO(o->save_ns, INT64_MAX);
-    UP_TO(o->own_ns, PAGE_OWN_MAX), ANY(o->stop_answered);
+    ANY(o->commit_whole), ANY(o->examine), ANY(o->port), UP_TO(o->save_ns, INT64_MAX);
+    UP_TO(o->own_ns, PAGE_OWN_MAX), ANY(o->stop_answered), UP_TO(o->needs, NEEDS_ANY);
 }
 
 static void any_ranks(struct peer_ranks *r)
@@ -446,11 +448,13 @@ Test(peermsg, every_type_survives_the_journey)
                           got.order.exit_code == msg.order.exit_code &&
                           got.order.notice_left_ns == msg.order.notice_left_ns &&
                           got.cause.wall_ns == msg.cause.wall_ns &&
+                          got.order.commit_whole == msg.order.commit_whole &&
                           strcmp(got.order.why, msg.order.why) == 0);
             if (type == PEERMSG_STATUS)
                 cr_assert(got.status.highest == msg.status.highest &&
                           got.cause.pid == msg.cause.pid &&
                           strcmp(got.cause.tail, msg.cause.tail) == 0 &&
+                          got.status.need.declares[2] == msg.status.need.declares[2] &&
                           strcmp(got.status.save_error, msg.status.save_error) == 0);
             if (type == PEERMSG_RANKS)
                 cr_assert(got.ranks.total == msg.ranks.total &&
@@ -533,6 +537,7 @@ Test(peermsg, ranges)
     cr_assert(!STATUS(.watch.still_ns = -1) && !STATUS(.watch.limit_ns = -1) &&
               !STATUS(.watch.behind_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
+    cr_assert(ORDER(.needs = NEEDS_ANY) && !ORDER(.needs = NEEDS_AUTO));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
     cr_assert(ORDER(.manner = MANNER_ASK) && !ORDER(.manner = MANNER_ASK + 1));
     cr_assert(!ORDER(.clock_ns = -1));
@@ -641,34 +646,35 @@ Test(procmsg, ranges)
 /* Worked out by hand from pchrun-protocol(7), not taken from the encoder. */
 static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_HELLO] =
-        "43500801490000000100000002000000030000000400000005000000000000008877665544332211"
+        "43500901490000000100000002000000030000000400000005000000000000008877665544332211"
         "060000000700000002006e33040072756e370400613d620a0800000000000000090000000300613e62",
     [PEERMSG_WELCOME] =
-        "43500802290000000100000002000000030000000400000005000000000000000600000000000000"
+        "43500902290000000100000002000000030000000400000005000000000000000600000000000000"
         "070000000000000001",
-    [PEERMSG_REFUSED] = "435008031c00000001000000020000000300000004000000050000000000000002006e6f",
+    [PEERMSG_REFUSED] = "435009031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "435008046f010000010000000200000003000000040000000500000000000000060000000000000001030101"
-        "0700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f000000000000"
+        "4350090489010000010000000200000003000000040000000500000000000000060000000000000001030101"
+        "0700080009000a000b000c003a003b003c0000000100310100320101001d001e0001000d000000000000000e00"
+        "0000000000000f000000000000"
         "0010000000000000002900000000000000110000000000000012000000000000001300000000000000140000"
         "000300302d331700000000000000180000003800000001400039000000000000000101e7ffffffffffffff01"
         "01e1ffffffffffffff20000000010200"
         "000007005349475445524d020065310400736f6f6e040066756c6c032a000000000000002b00000000000000"
         "2c00022d002e0000002f00000030000000000000003100000000000000013200000033000000000000003400"
-        "3500360000003900000037000000000000003800000000000000010201021900"
+        "35003600000039000000370000000000000038000000000000000102013d0000003e0000003f000000021900"
         "00001a0000001b000000e4ffffff1d000000"
         "00"
         "0000001e00000000"
         "0000001f00000000000000200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
-        "4350080598000000010000000200000003000000040000000500000000000000010002010106000000000000"
+        "435009059d000000010000000200000003000000040000000500000000000000010002010106000000000000"
         "00070000000000000008000000000000000e0000000000000009000000000000000e00000000000000010102"
         "03f6ffffff0b00000001010c0000000d000000000000000500636c6f7564020065320400676f6e6503007768"
-        "790e0000000f00100000000000000011000000000000001200000000",
-    [PEERMSG_BYE] = "4350080618000000010000000200000003000000040000000500000000000000",
-    [PEERMSG_LOOK] = "435008071c00000001000000020000000300000004000000050000000000000006000000",
+        "790e0000000f001000000000000000110000000000000012000000011300000000",
+    [PEERMSG_BYE] = "4350090618000000010000000200000003000000040000000500000000000000",
+    [PEERMSG_LOOK] = "435009071c00000001000000020000000300000004000000050000000000000006000000",
     [PEERMSG_RANKS] =
-        "4350080861000000010000000200000003000000040000000500000000000000060000000700000009000800"
+        "4350090861000000010000000200000003000000040000000500000000000000060000000700000009000800"
         "010a0000000b0000000c0000000100020d000000000000000e000000000000000f00000000000000ffffffff"
         "ffffffff0101021000000000000000a000",
 };
@@ -728,7 +734,9 @@ static struct peer_order sample_order(void)
                                .port = 15,
                                .save_ns = 16,
                                .own_ns = 17,
-                               .stop_answered = 18};
+                               .stop_answered = 18,
+                               .needs = NEEDS_RANK0,
+                               .commit_whole = 19};
 }
 
 static struct peer_cause sample_cause(void)
@@ -783,6 +791,7 @@ static struct peer_status sample_status(void)
                                 .ended = 10,
                                 .failed = 11,
                                 .served = 12,
+                                .need = {58, 59, 60, "1", "2", {61, 62, 63}},
                                 .mismatch = 1,
                                 .prepared = 1,
                                 .stepped = 0,
@@ -900,7 +909,7 @@ static void expect_bytes(const char *name, const uint8_t *data, size_t size, con
 
 Test(peermsg, bytes)
 {
-    cr_assert_eq(PEERMSG_VERSION, 8, "a new version needs new bytes here");
+    cr_assert_eq(PEERMSG_VERSION, 9, "a new version needs new bytes here");
     uint8_t data[ENCODED_MAX];
     for (uint8_t type = PEERMSG_HELLO; type < PEERMSG__COUNT; type++) {
         struct peermsg msg = sample_peermsg(type);

@@ -86,6 +86,12 @@ static uint64_t step_within(uint64_t step)
     return step <= RANKS_STEP_MAX ? step : RANKS_STEP_MAX;
 }
 
+/* 1 + a rank; a number that no rank has counts as none. */
+static uint32_t rank_within(uint32_t number)
+{
+    return number <= CORE_WORLD_MAX ? number : 0;
+}
+
 /* A peer's numbers are clamped, so that no sum of them overflows. */
 static void hold_within(struct peer_status *s)
 {
@@ -95,6 +101,9 @@ static void hold_within(struct peer_status *s)
     s->own_step = step_within(s->own_step);
     s->own_failed = step_within(s->own_failed);
     s->last_step = step_within(s->last_step);
+    s->need.whole = rank_within(s->need.whole);
+    for (int i = 0; i < PEERMSG_NEEDS; i++)
+        s->need.declares[i] = rank_within(s->need.declares[i]);
     if (s->rtt_ns > (uint64_t)GRACE_MAX_NS)
         s->rtt_ns = 0;
     s->notice_left_ns = grace_clamp(s->notice_left_ns);
@@ -131,6 +140,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief->gen.own_failed =
         s->own_failed > chief->gen.own_failed ? s->own_failed : chief->gen.own_failed;
     chief_note_uncommitted(chief, s->own_failed);
+    if (s->roster[0])
+        str_copy(peer->roster, sizeof peer->roster, s->roster);
     peer->stamp = msg->stamp;
     peer->status_at = peer->last_heard = chief->out->now;
     if (s->wants_reply)
@@ -366,12 +377,14 @@ void chief_decide(struct chief *chief)
     chief_gather_notices(chief);
     chief_note_beginning(chief);
     chief_note_start(chief);
+    chief_note_hurt(chief);
     chief->gen.is_trained = chief->gen.is_trained || has_trained(chief);
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_start(chief);
     else if (chief->order.end == END_NONE)
         decide_running(chief);
     chief_tell_dirs(chief);
+    chief_tell_needs(chief);
     chief_tell_fault(chief);
     chief_decide_restart(chief);
     decide_leave(chief);
@@ -424,6 +437,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {RUNNING, chief_hang_due_at(chief)},
         {RUNNING, chief_done_until(chief)},
         {RUNNING, chief_saves_until(chief)},
+        {RUNNING, chief_outlives_until(chief)},
         {RESTARTING, chief_restart_due_at(chief)},
         {STOPPING, chief->gen.leave_deadline},
         {STOPPING, tells_until(chief)},

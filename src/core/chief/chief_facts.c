@@ -84,6 +84,21 @@ void chief_tell_without(const struct chief *chief, enum fact fact, char *text, s
         str_addf(text, size, ", ...");
 }
 
+/* A save that is not every rank's part must be where all nodes see it. */
+static void note_needs(struct chief *chief, struct peer *peer, bool is_round)
+{
+    const struct peer_status *s = &peer->status;
+    bool is_lost = peer_is(peer, FACT_LOST), is_recorded = is_round && s->need.whole > 0;
+    bool is_seen = chief->params->nnodes == 1 || s->paths == PATHS_SHARED;
+    chief_set_fact(chief, peer, FACT_FAILED, is_round && (s->failed || s->save_error[0]));
+    chief_set_fact(chief, peer, FACT_CAME, is_lost || (is_round && s->need.came == s->expected));
+    chief_set_fact(chief, peer, FACT_WHOLE,
+                   is_recorded && is_seen && !s->mismatch &&
+                       s->saved_step == chief->order.save_step);
+    chief_set_fact(chief, peer, FACT_HOPES,
+                   is_round && !is_lost && !is_recorded && s->need.hopes > 0);
+}
+
 static void note_round(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
@@ -95,14 +110,17 @@ static void note_round(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_SAVED,
                    is_round && is_all && (s->prepared || s->expected == 0) && !s->mismatch);
     chief_set_fact(chief, peer, FACT_SOME_SAVED, is_round && s->saved > 0);
+    bool needs_all = chief->order.needs == NEEDS_ALL;
     chief_set_fact(chief, peer, FACT_BAD,
-                   is_round && (s->failed || s->mismatch || s->save_error[0]));
+                   is_round && (s->mismatch || (needs_all && (s->failed || s->save_error[0]))));
     chief_set_fact(chief, peer, FACT_SOME_ENDED, is_round && s->ended > 0);
     chief_set_fact(chief, peer, FACT_SERVED, is_round && s->served >= s->attached);
     chief_set_fact(chief, peer, FACT_SETTLED,
-                   is_round && s->saved + s->ended + s->failed >= s->attached);
+                   (is_round && s->saved + s->ended + s->failed >= s->attached) ||
+                       (!needs_all && peer_is(peer, FACT_LOST)));
     chief_set_fact(chief, peer, FACT_CLOSED, is_round && s->closed);
     chief_set_fact(chief, peer, FACT_WAITS, is_round && s->all_wait);
+    note_needs(chief, peer, is_round);
 }
 
 static void note_own(struct chief *chief, struct peer *peer)

@@ -322,6 +322,8 @@ void chief_decide_hang(struct chief *chief)
     bool gave_up = any_is(chief, FACT_GAVE_UP) && !chief_notice_is_near(chief);
     if (chief_is_over(chief))
         return; /* chief_decide_done() has a limit for the end */
+    if (chief->gen.hurt_at && chief_outlives(chief))
+        return; /* what was lost ends the job, at chief_outlives_until() at the latest */
     if (gave_up && !chief->gen.hang.is_told && !chief_has_looked(chief))
         return;
     if (!hangs(chief)) {

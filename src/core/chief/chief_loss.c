@@ -13,6 +13,7 @@ void chief_lose(struct chief *chief, struct peer *peer, const char *why)
 {
     str_copy(peer->lost_why, sizeof peer->lost_why, why);
     chief_set_fact(chief, peer, FACT_LOST, true);
+    chief_note(chief, peer);
     out_log(chief->out, LOG_ERROR, "lost", "node %d (%s): %s", chief_rank_of(chief, peer),
             peer->at.host, why);
 }
@@ -94,6 +95,8 @@ bool chief_losses_matter(const struct chief *chief)
         return false;
     if (!chief_is_deciding(chief))
         return true;
+    if (chief_outlives(chief))
+        return false;
     for (int i = 0; i < chief->params->nnodes; i++)
         if (peer_is(&chief->peers[i], FACT_LOST) && !peer_is(&chief->peers[i], FACT_SAVED))
             return true;

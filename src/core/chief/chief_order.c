@@ -59,7 +59,17 @@ static void forget_pace(struct chief *chief)
 
 void chief_say_saved(const struct chief *chief, enum log_level level, uint64_t step)
 {
-    if (chief->params->has_record)
+    const char *unrecorded =
+        chief->params->has_record ? "" : "; but no record says so (no checkpoint.dir)";
+    uint32_t whole = chief->order.commit_whole;
+    if (chief->without[0])
+        out_log(chief->out, LOG_WARN, "commit", "step %llu is committed without %s%s", ull(step),
+                chief->without, unrecorded);
+    else if (whole && !all_are(chief, FACT_SAVED))
+        out_log(chief->out, level, "commit",
+                "step %llu is durable: the save of rank %u is the whole checkpoint%s", ull(step),
+                whole - 1, unrecorded);
+    else if (chief->params->has_record)
         out_log(chief->out, level, "commit", "step %llu is durable on every rank", ull(step));
     else
         out_log(chief->out, level, "commit",

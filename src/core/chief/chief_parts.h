@@ -195,6 +195,29 @@ int64_t chief_first_step_until(const struct chief *chief);
 /* No step is finished, and the notice leaves time to train: the job goes on. */
 bool chief_awaits_first_step(const struct chief *chief);
 
+/* --- chief_needs.c: which saves a round needs --- */
+
+/* Whose saves a round needs that is decided now. */
+enum save_needs chief_needs(const struct chief *chief);
+/* Once, if every rank's save is needed although a user or a program asked for less: says why. */
+void chief_tell_needs(struct chief *chief);
+/* A rank's save is durable, or may still come, that is enough for the round. */
+bool chief_has_hope(const struct chief *chief);
+/* The round can commit, though not every rank has saved. */
+bool chief_is_enough(const struct chief *chief);
+/* The same, by the newest STATUS of every node. */
+bool chief_proves_enough(const struct chief *chief);
+/* Notes when the decided round has lost a rank or a node. */
+void chief_note_hurt(struct chief *chief);
+/* The decided round goes on without a rank or a node that is gone. */
+bool chief_outlives(const struct chief *chief);
+/* Until when it does; CLOCK_NEVER: nothing is gone. */
+int64_t chief_outlives_until(const struct chief *chief);
+/* 1 + the rank whose save is the whole checkpoint of the round; 0: each rank has a part. */
+uint32_t chief_whole(const struct chief *chief);
+/* Notes the ranks that the present commit did without; the save of a round may. */
+void chief_note_without(struct chief *chief, bool is_round);
+
 /* --- chief_roster.c: the ranks of all nodes --- */
 
 /* False: the ranks of the nodes do not form one world, and the job has been ended. */

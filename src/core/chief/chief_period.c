@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/chief/interval.h"
+#include "core/common/interval.h"
 
 /* With checkpoint.every auto the job counts as one that has run this many of the longest periods
  * before, and failed once. So there is a figure from the start, and one early failure is not all

@@ -233,7 +233,9 @@ static void renew(struct chief *chief)
     chief_note_end(chief);
     chief->generation++;
     chief_begin_generation(chief);
-    chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
+    chief->order = (struct peer_order){.start = true,
+                                       .commit_step = chief->order.commit_step,
+                                       .commit_whole = chief->order.commit_whole};
     chief->order.port = out_port(chief->out); /* the old port may still be in use */
     chief->is_changed = true;
     renew_notice(chief);

@@ -42,6 +42,7 @@ static void propose(struct chief *chief)
     chief->order.save_step = step;
     chief->order.ends_run = false;
     chief->order.leave = false;
+    chief->order.needs = NEEDS_ALL;
     chief->is_changed = true;
     chief_note_all(chief);
     out_log(chief->out, LOG_DEBUG, "round", "%u: proposing to save at step %llu (ballot %u)",
@@ -80,7 +81,7 @@ void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
     chief->gen.least_step = least_step;
     chief->gen.wants_to_end = ends_run;
     chief->gen.proposed_at = chief->out->now;
-    chief->gen.begun_at = 0;
+    chief->gen.begun_at = chief->gen.hurt_at = 0;
     chief->gen.first_saved_at = CLOCK_NEVER;
     chief->order.why[0] = '\0';
     propose(chief);
@@ -91,6 +92,13 @@ void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
 static const char *first_error(const struct chief *chief, char *text, size_t size)
 {
     const struct peer *peer = chief_first(chief, FACT_BAD);
+    for (int i = 0; !peer && i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_FAILED) && chief->peers[i].status.save_error[0])
+            peer = &chief->peers[i];
+    if (!peer) {
+        str_copy(text, size, "no save that it needs can come any more");
+        return text;
+    }
     snprintf(text, size, "node %d: %s", chief_rank_of(chief, peer),
              peer->status.save_error[0] ? peer->status.save_error
                                         : "its ranks saved at different steps");
@@ -109,7 +117,9 @@ static void decide(struct chief *chief)
         return;
     chief->order.phase = PHASE_DECIDED;
     chief->order.ends_run = chief->gen.wants_to_end || any_is(chief, FACT_STOPS);
+    chief->order.needs = (uint8_t)chief_needs(chief);
     chief->is_changed = true;
+    chief_note_all(chief);
     twice_note(&chief->agreement, chief->out->now - chief->gen.proposed_at);
     out_log(chief->out, LOG_NOTICE, "save", "every rank saves step %llu%s",
             ull(chief->order.save_step), chief->order.ends_run ? ", then leaves" : "");
@@ -204,11 +214,18 @@ static bool says_saved(const struct chief *chief, const struct peer *peer)
            s->saved_step == chief->writing_step && !s->mismatch;
 }
 
+static bool is_proven(const struct chief *chief)
+{
+    bool is_enough = chief->writing == COMMIT_ROUND && chief_proves_enough(chief);
+    return is_enough || chief_all_say(chief, says_saved);
+}
+
 static void write_commit(struct chief *chief, enum chief_writing what, uint64_t step)
 {
     chief->writing = what;
     chief->writing_step = step;
-    if (!PROMISE(3, chief->out, chief_all_say(chief, says_saved)) || chief->out->broken) {
+    chief->writing_whole = what == COMMIT_ROUND ? chief_whole(chief) : 0;
+    if (!PROMISE(3, chief->out, is_proven(chief)) || chief->out->broken) {
         chief->writing = COMMIT_NOTHING;
         return;
     }
@@ -216,6 +233,7 @@ static void write_commit(struct chief *chief, enum chief_writing what, uint64_t 
     out_act(chief->out,
             &(struct action){.type = ACT_COMMIT,
                              .step = step,
+                             .whole = chief->writing_whole,
                              .save_ns = chief_save_time(chief, what == COMMIT_ROUND),
                              .start_ns = chief->start_ns,
                              .ran_ns = chief_has_run(chief),
@@ -237,6 +255,15 @@ static void settle_ended(struct chief *chief)
     chief_give_up(chief, PHASE_FAILED, text);
 }
 
+/* Every rank has saved, failed or ended, and the round cannot commit. A node that may yet record
+ * a save that is enough is waited for, unless a rank has left before the step. */
+static bool is_settled(const struct chief *chief)
+{
+    bool waits =
+        chief->order.needs != NEEDS_ALL && all_are(chief, FACT_CAME) && any_is(chief, FACT_HOPES);
+    return any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED) && !waits;
+}
+
 static void decide_decided(struct chief *chief)
 {
     char text[192], who[128];
@@ -248,6 +275,8 @@ static void decide_decided(struct chief *chief)
         chief->gen.begun_at = chief->out->now;
     if (any_is(chief, FACT_BAD)) {
         chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
+    } else if (chief_is_enough(chief)) {
+        write_commit(chief, COMMIT_ROUND, chief->order.save_step);
     } else if (all_are(chief, FACT_SAVED)) {
         struct saved saved = find_saved(chief, COMMIT_ROUND);
         if (finds_blind(chief, text, sizeof text))
@@ -256,7 +285,9 @@ static void decide_decided(struct chief *chief)
             write_commit(chief, COMMIT_ROUND, saved.lowest);
         else
             chief_give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
-    } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
+    } else if (any_is(chief, FACT_FAILED) && !chief_has_hope(chief)) {
+        chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
+    } else if (is_settled(chief)) {
         settle_ended(chief);
     } else if (chief_saves_until(chief) <= chief->out->now) {
         chief_tell_without(chief, FACT_SAVED, who, sizeof who);
@@ -352,11 +383,13 @@ static void committed_round(struct chief *chief)
     bool is_due = chief->notice.is_live && !chief->gen.is_trained && !chief_trains_on(chief) &&
                   !chief_hears_late_news(chief);
     /* If every rank is done, the job ends with success instead. */
-    bool is_wanted = chief->gen.wants_to_end || is_due || any_is(chief, FACT_STOPS);
+    /* Near a notice a rank or a node that is gone ends the job: this save was its last. */
+    bool is_hurt = chief->gen.hurt_at && chief_notice_is_near(chief);
+    bool is_wanted = chief->gen.wants_to_end || is_due || is_hurt || any_is(chief, FACT_STOPS);
     bool leaves = is_wanted && !all_are(chief, FACT_DONE);
     chief->gen.wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");
-    if (!leaves && !all_are(chief, FACT_DONE))
+    if (!leaves && !all_are(chief, FACT_DONE) && !chief->gen.hurt_at)
         chief_go_on(chief);
     if (!leaves)
         return;
@@ -379,6 +412,8 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief_note_uncommitted(chief, chief->writing_step);
     } else {
         chief->order.commit_step = chief->writing_step;
+        chief->order.commit_whole = chief->writing_whole;
+        chief_note_without(chief, what == COMMIT_ROUND);
         chief->has_committed = true;
         chief->kept_at = chief->out->now;
         chief_count_anew(chief, chief->writing_step);

@@ -57,6 +57,10 @@ enum fact {
     FACT_SAME_DIR,    /* its state directory is node 0's, as far as is known */
     FACT_LOOKS,       /* it still looks whether it is */
     FACT_GAVE_UP,     /* one of its ranks has given up its wait for other ranks */
+    FACT_FAILED,      /* a save failed in the round */
+    FACT_CAME,        /* each of its ranks has come to the save step, or is gone */
+    FACT_WHOLE,       /* it has recorded a save that is enough for the round */
+    FACT_HOPES,       /* it may still record one */
     FACT__COUNT
 };
 
@@ -111,6 +115,7 @@ struct peer {
     struct reading readings[2];  /* of the steps; the second is the newest */
     int64_t stretch_at;          /* the earliest end of the time between the two readings */
     char lost_why[128];
+    char roster[256]; /* its ranks, as it listed them last */
 };
 
 enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
@@ -136,6 +141,8 @@ struct chief_generation {
     uint64_t least_step;           /* no lower save step is proposed, except the training's last */
     int64_t proposed_at, begun_at; /* 0: not yet */
     int64_t first_saved_at;        /* CLOCK_NEVER: no rank has saved yet */
+    int64_t hurt_at;               /* when a rank or a node was lost in it; 0: none was */
+    bool has_judged_needs;         /* what the ranks declare is known, and was told if need be */
     uint32_t stop_round;           /* was open while FACT_STOPS held; 0: none */
     uint64_t own_failed;           /* the newest own save that failed on a node */
     uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
@@ -236,6 +243,9 @@ struct chief {
     uint32_t checkpoints_done; /* requests that were served */
     enum chief_writing writing;
     uint64_t writing_step;
+    uint32_t writing_whole; /* 1 + the rank whose save is all of it; 0: every rank's is */
+    char without[192];      /* the ranks that the newest commit did without, "": none */
+    bool has_told_needs;    /* the log has said why every save is needed */
     bool has_committed;     /* in this attempt */
     bool has_stepped;       /* a rank has finished a step in this attempt */
     bool has_resumed;       /* the ranks attached at a later step than 0 */

@@ -70,6 +70,9 @@ struct action {
              * prepared step that may still commit, 0: none */
             int ranks;
             uint64_t own;
+            /* with these and ACT_COMMITTED: 1 + the rank whose save is the whole checkpoint; 0:
+             * each rank's save is its part */
+            uint32_t whole;
             int64_t save_ns;  /* with ACT_COMMIT: how long a save takes, 0: unknown */
             int64_t start_ns; /* with ACT_COMMIT: how long a start takes, 0: unknown */
             /* the same: how long the job has run, and how often it failed, in all attempts; this

@@ -78,10 +78,12 @@ struct core_params {
     int64_t start_ns; /* how long it took from the start of the commands to a step on every node */
     int64_t end_ns;   /* how long the processes took to end after the last save */
     enum save_mode save_mode;
-    int save_signal;      /* with SAVE_SIGNAL */
-    bool is_instrumented; /* --instrument is given; for people */
-    bool is_drill;        /* the drill tells how it went, so the job's end gives no advice */
-    bool signals_group;   /* a signal for a command goes to its whole process group */
+    enum save_needs needs; /* equal on every node */
+    bool shares_saves;     /* checkpoint.dir is to be one directory of all nodes */
+    int save_signal;       /* with SAVE_SIGNAL */
+    bool is_instrumented;  /* --instrument is given; for people */
+    bool is_drill;         /* the drill tells how it went, so the job's end gives no advice */
+    bool signals_group;    /* a signal for a command goes to its whole process group */
     /* a save without a notice after this many steps, or time, since the last commit; 0: off */
     uint64_t every_steps;
     int64_t every_ns;

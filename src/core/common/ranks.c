@@ -94,6 +94,15 @@ static void resolve(const struct ranks *ranks, const struct core_params *params,
             ranks->world_size ? ranks->world_size : ret->local_world_size * params->nnodes;
 }
 
+/* Both flags contradict each other, and count as neither. */
+static enum save_needs needs_of(uint32_t flags)
+{
+    bool is_rank0 = flags & PROCMSG_FLAG_NEEDS_RANK0, is_any = flags & PROCMSG_FLAG_NEEDS_ANY;
+    if (is_rank0 == is_any)
+        return NEEDS_ALL;
+    return is_rank0 ? NEEDS_RANK0 : NEEDS_ANY;
+}
+
 static bool check_counts(const struct ranks *ranks, const struct procmsg *who, struct err *err)
 {
     if (who->world_size < 1 || who->world_size > CORE_WORLD_MAX)
@@ -213,6 +222,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                               .first_step = msg->first_step,
                               .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
                               .is_shielded = msg->flags & PROCMSG_FLAG_SHIELD,
+                              .needs = needs_of(msg->flags),
                               .served_round = before.served_round,
                               .saved_round = before.saved_round,
                               .failed_round = before.failed_round,

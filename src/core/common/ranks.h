@@ -43,8 +43,9 @@ struct member {
     bool is_closed;    /* it closed its connection, without a failure */
     bool has_returned; /* is_closed at its declared last step, without a request to leave or save */
     bool is_shielded;  /* libpch's handler catches a SIGTERM that is a notice */
-    int status;        /* the exit code that it told; 0: no failure */
-    char reason[512];  /* the reason that the process gave for its failure; "": none */
+    enum save_needs needs; /* as its program declares */
+    int status;            /* the exit code that it told; 0: no failure */
+    char reason[512];      /* the reason that the process gave for its failure; "": none */
     int reason_code;
     int64_t reason_at;
     bool gave_up;       /* its reason: it gave up its wait for other ranks */

@@ -72,7 +72,9 @@ static void take_commit(struct node *node, const struct peermsg *msg)
         return;
     node->commit_step = msg->order.commit_step;
     node->commit_at = node->out->now;
-    out_act(node->out, &(struct action){.type = ACT_COMMITTED, .step = node->commit_step});
+    out_act(node->out, &(struct action){.type = ACT_COMMITTED,
+                                        .step = node->commit_step,
+                                        .whole = msg->order.commit_whole});
 }
 
 static void start(struct node *node, uint16_t port)

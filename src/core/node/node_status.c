@@ -73,6 +73,15 @@ static bool have_returned(const struct node *node, uint8_t life)
     return has_ended && node->gen.ranks.n == 0 && !grace_has_signal(&node->grace);
 }
 
+static void fill_declared(const struct ranks *ranks, struct peer_status *status)
+{
+    for (int i = 0; i < ranks->n; i++) {
+        const struct member *m = &ranks->members[i];
+        uint32_t *lowest = &status->need.declares[m->needs], rank = (uint32_t)m->rank + 1;
+        *lowest = *lowest && *lowest < rank ? *lowest : rank;
+    }
+}
+
 static void fill_ranks(const struct node *node, struct peer_status *status)
 {
     const struct ranks *r = &node->gen.ranks;
@@ -83,6 +92,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->lowest = steps.lowest;
     status->stepped = steps.have_stepped;
     status->done = have_returned(node, status->life);
+    fill_declared(r, status);
     for (int i = 0; i < r->n; i++) {
         status->done += node_rank_is_done(node, &r->members[i]);
         status->live += !r->members[i].is_ended;
@@ -112,7 +122,8 @@ void node_flush(struct node *node)
                           .stamp = {.round = node->gen.round.id, .ballot = node->gen.round.ballot}};
     msg.status.life = (uint8_t)life_of(node);
     fill_ranks(node, &msg.status);
-    round_status(&node->gen.round, &msg.status);
+    /* A rank that is still attached then is held by a process that trains nothing. */
+    round_status(&node->gen.round, !node_is_finished(node), &msg.status);
     fill_notice(node, &msg.status);
     fill_fault(node, &msg.cause);
     msg.status.interrupted_by = is_interrupted(node) ? node->interrupted_by : 0;

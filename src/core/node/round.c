@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/node/needed.h"
 #include "core/node/round_say.h"
 #include "wire/gate.h"
 
@@ -179,23 +180,6 @@ void round_act_on_waits(struct round *round)
 
 /* --- records --- */
 
-static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_mismatch)
-{
-    int n = 0;
-    *ret_mismatch = false;
-    *ret_step = 0;
-    for (int i = 0; i < round->ranks->n; i++) {
-        const struct member *m = &round->ranks->members[i];
-        if (round->id == 0 || m->saved_round != round->id)
-            continue;
-        if (n++ > 0 && m->saved_step != *ret_step)
-            *ret_mismatch = true;
-        else
-            *ret_step = m->saved_step;
-    }
-    return n;
-}
-
 /* The own save that the chief may commit at any time; 0: none. A rank that later fails another save
  * does not withdraw this offer: the chief may not know of the failure yet. */
 static uint64_t offered_own(const struct round *round)
@@ -211,6 +195,16 @@ static uint64_t next_own(const struct round *round)
     return may_offer ? ranks_own_step(round->ranks, own_over(round)) : 0;
 }
 
+/* The round's record is written again if the first had not all ranks. When the round is over, only
+ * a round that needs every save goes on. */
+static bool record_is_due(const struct round *round, int saved)
+{
+    bool is_new = round->prepared_round != round->id || saved > round->prepared_ranks;
+    bool may = round->id > 0 && !round->save_error[0] && ranks_are_complete(round->ranks);
+    bool matters = !round->is_closed || round->needs == NEEDS_ALL;
+    return saved > 0 && may && is_new && matters && needed_may_record(round, saved);
+}
+
 /* This node's record is written before the chief learns of the save: a restart reads each rank's
  * path from it. */
 static void write_next(struct round *round)
@@ -221,23 +215,34 @@ static void write_next(struct round *round)
     if (round->is_writing || round->is_ending || round->leaves || round->out->broken)
         return;
     uint64_t own = next_own(round);
-    if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
-        round->prepared_round != round->id && !round->save_error[0] &&
-        count_saved(round, &step, &mismatch) == round->ranks->n && !mismatch) {
+    int saved = needed_count_saved(round, &step, &mismatch);
+    if (record_is_due(round, saved) && !mismatch) {
         round->saved_at = round->out->now;
         round->writing_round = round->id;
         round->writing_step = step;
+        round->writing_ranks = saved;
+        round->writing_whole = needed_whole(round);
     } else if (own > 0) {
         round->writing_round = 0;
         round->writing_step = own;
+        round->writing_ranks = round->ranks->n;
+        round->writing_whole = 0;
     } else {
         return;
     }
     round->is_writing = true;
     out_act(round->out, &(struct action){.type = ACT_PREPARE,
                                          .step = round->writing_step,
-                                         .ranks = round->ranks->n,
-                                         .own = offered_own(round)});
+                                         .ranks = round->writing_ranks,
+                                         .own = offered_own(round),
+                                         .whole = round->writing_whole});
+}
+
+static void note_come(struct round *round)
+{
+    lift_if_served(round);
+    if (round->needs != NEEDS_ALL)
+        write_next(round);
 }
 
 /* --- the chief's orders --- */
@@ -254,6 +259,7 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
         round->opened_at = round->out->now;
         round->decided_at = round->saved_at = round->closed_at = 0;
         round->save_error[0] = '\0';
+        round->needs = NEEDS_ALL;
     }
     round->id = stamp->round;
     round->ballot = stamp->ballot;
@@ -273,6 +279,7 @@ static void decide(struct round *round, const struct peer_order *order)
         return;
     round->phase = PHASE_DECIDED;
     round->ends_run = order->ends_run;
+    round->needs = (enum save_needs)order->needs;
     round->decided_at = round->out->now;
     set_gate(round, word_of(round, true));
     lift_if_served(round);
@@ -356,12 +363,14 @@ bool round_wants_steps(const struct round *round)
 
 static void fail_save(struct round *round, struct member *m, const char *why)
 {
-    if (!round->save_error[0]) {
+    if (m)
+        m->failed_round = m->served_round = round->id;
+    if (m && needed_spares(round, m)) {
+        out_log(round->out, LOG_WARN, "save", "%s; this save is not needed (save.needs)", why);
+    } else if (!round->save_error[0]) {
         str_fit(round->save_error, sizeof round->save_error, why);
         out_log(round->out, LOG_ERROR, "save", "%s", why);
     }
-    if (m)
-        m->failed_round = m->served_round = round->id;
 }
 
 void round_steps_read(struct round *round, const struct err *bad)
@@ -380,6 +389,13 @@ void round_steps_read(struct round *round, const struct err *bad)
 
 /* --- a record is written, or failed --- */
 
+static void take_record(struct round *round)
+{
+    round->prepared_round = round->writing_round;
+    round->prepared_ranks = round->writing_ranks;
+    round->prepared_whole = round->writing_whole;
+}
+
 void round_prepared(struct round *round, const struct err *bad)
 {
     round->is_writing = false;
@@ -390,7 +406,7 @@ void round_prepared(struct round *round, const struct err *bad)
         out_log(round->out, LOG_ERROR, "save", "step %llu cannot be recorded: %s",
                 ull(round->writing_step), bad->text);
     else if (round->writing_round)
-        round->prepared_round = round->writing_round;
+        take_record(round);
     else
         round->prepared_own = round->writing_step;
     /* Also in a round: the node must not offer a failed save again as an own save. */
@@ -417,7 +433,7 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
     m->wait_since = round->out->now;
     m->is_wait_told = false;
     if (msg->tag != 0 && id == 0) /* the round of this message is over, and another one has begun */
-        answer(round, m, round->is_ending, false);
+        answer(round, m, round->is_ending, msg->step == round->commit_step);
     else if (msg->tag == 0 && !round->is_ending)
         release_from_absent(round);
     else
@@ -436,7 +452,7 @@ static void on_save_failed(struct round *round, struct member *m, const struct p
         out_log(round->out, LOG_WARN, "save", "%s", why);
         fail_own(round, msg->step);
     }
-    lift_if_served(round);
+    note_come(round);
 }
 
 /* No training reaches this step, so the save counts as failed. */
@@ -518,7 +534,7 @@ void round_message(struct round *round, struct member *m, const struct procmsg *
         note_step(m, msg->step);
         if (round_of_tag(round, msg->tag))
             m->served_round = round->id;
-        lift_if_served(round);
+        note_come(round);
         break;
     case PROCMSG_SAVED:
         on_saved(round, m, msg);
@@ -543,7 +559,7 @@ bool round_asks(const struct round *round, const struct member *m)
 
 void round_ended(struct round *round)
 {
-    lift_if_served(round);
+    note_come(round);
     release_from_absent(round);
 }
 
@@ -556,15 +572,17 @@ static bool has_more_own(const struct round *round)
            ranks_own_step(round->ranks, offered) > 0;
 }
 
-void round_status(const struct round *round, struct peer_status *status)
+void round_status(const struct round *round, bool can_save, struct peer_status *status)
 {
     const struct ranks *ranks = round->ranks;
     bool mismatch;
     status->vote = (uint8_t)round->vote;
     status->closed = round->is_closed;
-    status->saved = (uint16_t)count_saved(round, &status->saved_step, &mismatch);
+    status->saved = (uint16_t)needed_count_saved(round, &status->saved_step, &mismatch);
     status->mismatch = mismatch;
-    status->prepared = round->id > 0 && round->prepared_round == round->id;
+    status->prepared =
+        round->id > 0 && round->prepared_round == round->id && round->prepared_ranks == ranks->n;
+    needed_fill(round, can_save, status);
     status->served = (uint16_t)count_served(round);
     status->all_wait = true;
     for (int i = 0; i < ranks->n; i++) {

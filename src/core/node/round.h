@@ -10,31 +10,7 @@
  */
 #pragma once
 
-#include "core/common/out.h"
-#include "core/common/ranks.h"
-
-struct round {
-    struct ranks *ranks;
-    struct out *out;
-    uint32_t id, ballot;
-    enum peer_phase phase; /* from the newest order */
-    uint64_t save_step;
-    bool ends_run;
-    uint64_t word;       /* the gate word */
-    uint64_t bell, rung; /* the step that the chief wants to hear of; the last bell that rang */
-    enum peer_vote vote;
-    bool is_closed, leaves; /* the round is over; waiting processes leave, or go on */
-    bool is_ending;         /* the job ends: all processes leave */
-    bool is_writing;        /* a record of this step, saved in this round; 0: an own save */
-    uint64_t writing_step;
-    uint32_t writing_round;
-    uint32_t prepared_round; /* the last round whose record is on this node's disk */
-    uint64_t prepared_own, failed_own;
-    uint64_t own_closed, commit_step;
-    bool is_return_told; /* the log has named a rank that saves a step below the commit */
-    char save_error[128];
-    int64_t opened_at, decided_at, saved_at, closed_at; /* 0: not yet */
-};
+#include "core/node/round_state.h"
 
 void round_init(struct round *round, struct ranks *ranks, struct out *out);
 /* Brings this node to the state that the order gives. */
@@ -60,5 +36,5 @@ void round_prepared(struct round *round, const struct err *bad);
 int64_t round_wait_due_at(const struct round *round);
 void round_act_on_waits(struct round *round);
 
-/* Fills in the fields of a STATUS about the round and its processes. */
-void round_status(const struct round *round, struct peer_status *status);
+/* Fills in the fields of a STATUS about the round and its processes. can_save: as needed_fill(). */
+void round_status(const struct round *round, bool can_save, struct peer_status *status);

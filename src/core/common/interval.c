@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See interval.h.
  */
-#include "core/chief/interval.h"
+#include "core/common/interval.h"
 
 #include "base/clock.h"
 
