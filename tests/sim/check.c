@@ -309,8 +309,12 @@ static void check_alone(struct world *w)
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
-    if (has_ended_well && !host->had_notice && !w->s.is_replaced && !w->was_stopped &&
-        host->outcome != OUTCOME_COMPLETED && host->outcome != OUTCOME_HANG)
+    /* The last of several starts in a row that brought no progress may have hung, too. */
+    bool has_hung = host->outcome == OUTCOME_HANG ||
+                    (host->outcome == OUTCOME_NO_PROGRESS && host->told_leave_at &&
+                     host->told_leave_at <= host->ended_at);
+    if (has_ended_well && !host->had_notice && !w->s.is_replaced && !w->was_stopped && !has_hung &&
+        host->outcome != OUTCOME_COMPLETED)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
              verdict_name(host->outcome));
     if (host->outcome == OUTCOME_FAILED && !host->has_failed && !w->s.is_replaced &&
