@@ -362,6 +362,7 @@ MUTANTS = [
      "if (chief_outlives(chief)) return false;", ""),
     ("dead-rank-ends-the-round", "chief/chief_fault.c", "chief_fault_counts", "&& !is_outlived", ""),
     ("hurt-round-has-no-deadline", "chief/chief_needs.c", "chief_outlives", "is_in_time &&", ""),
+    ("takeover-is-unheard-in-a-round", "node/node_cause.c", "counts", "|| is_outlived ||", "||"),
     ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
      "chief->order.commit_whole = chief->writing_whole;", ""),
 ]
@@ -369,6 +370,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "takeover-is-unheard-in-a-round": 606090191400,
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
     "first-pace-counts": 7702611304700,
     "gone-before-it-hears-of-the-end": 31416703500,

@@ -22,7 +22,9 @@ int64_t node_counts_from(const struct node_fault *fault)
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
-    bool may_begin_again = node->gen.end.restarts ||
+    /* A round that does not need every save may go on without a process that failed. */
+    bool is_outlived = !node->gen.round.is_closed && node->gen.round.needs != NEEDS_ALL;
+    bool may_begin_again = node->gen.end.restarts || is_outlived ||
                            (node->state > NODE_RUNNING && verdict_gives_way(node->gen.end.outcome));
     if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
         return true;
