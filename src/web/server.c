@@ -4,6 +4,7 @@
 #include "web/server.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "web/page.h"
 #include "web/status.h"
@@ -22,6 +23,10 @@
 #define WAIT_NS (3 * NS_PER_S)
 
 enum { HEADERS_MAX = 8192, BODY_MAX = 1024, IDLE_S = 10 };
+
+/* Descriptors: of all connections and some more. If that is possible, also of a crowd of clients
+ * that comes at once: libevent accepts all of it before it closes those that give way. */
+enum { FILES_NEEDED = CONNS_MAX + 16, FILES_WANTED = 4 * CONNS_MAX };
 
 static const struct {
     const char *name, *value;
@@ -302,9 +307,19 @@ static bool server_make_events(struct server *server)
            event_add(server->interrupt, NULL) == 0;
 }
 
+/* Without a free descriptor, libevent would try accept() again and again, without a pause. */
+static bool server_take_files(struct err *err)
+{
+    fd_limit_raise(FILES_WANTED);
+    return fd_probe(FILES_NEEDED, err) ||
+           err_wrap(err, "cannot keep %d connections open", CONNS_MAX);
+}
+
 bool server_open(struct server *server, struct err *err)
 {
     const struct address *listen = &server->guard.listen;
+    if (!server_take_files(err))
+        return false;
     server->streams.source = &server->source;
     kept_init(&server->source.lines, (uint64_t)clock_real_ns());
     event_set_log_callback(server_ignore_log);

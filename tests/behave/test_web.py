@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import time
@@ -25,9 +26,9 @@ REQUEST_S = 15  # the time for one request and its answer
 class Web:
     """One pchrun-web. self.job is its process."""
 
-    def __init__(self, world, *options, host="127.0.0.1"):
+    def __init__(self, world, *options, host="127.0.0.1", **more):
         self.port, self.host = free_port(), host
-        self.job = world.start(WEB, "--run-dir", world.tmp, "--listen", f"{host}:{self.port}", *options)
+        self.job = world.start(WEB, "--run-dir", world.tmp, "--listen", f"{host}:{self.port}", *options, **more)
         wait_until(lambda: "open http" in self.job.out or self.job.process.poll() is not None, "pchrun-web to listen")
         assert self.job.process.poll() is None, self.job.err
 
@@ -414,3 +415,22 @@ def test_a_client_that_reads_nothing_costs_little(job, web):
     Stream(one).until("state")
     deaf.close()
     flood.close()
+def limit_files(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_limit_of_descriptors_that_clients_could_reach(world, job):
+    """Below it libevent would try to accept again and again, and no other client would get in."""
+    limited = world.start(WEB, "--run-dir", world.tmp, preexec_fn=limit_files(CONNECTIONS_MAX, CONNECTIONS_MAX), code=1)
+    assert limited.err == ("pchrun-web: cannot keep 64 connections open: no descriptor is left: Too many open files; "
+                           "the limit on open descriptors (ulimit -n) is 64: raise it\n")
+
+
+def test_a_soft_limit_of_descriptors_is_raised(job, web):
+    one = web(preexec_fn=limit_files(CONNECTIONS_MAX, 1000))
+    slow = [one.say(b"G") for _ in range(2 * CONNECTIONS_MAX)]
+    assert one.status()["lost_ms"] is None
+    for connection in slow:
+        connection.close()
+
+
