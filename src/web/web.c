@@ -75,30 +75,30 @@ static bool web_take_address(const struct web_options *options, struct guard *gu
                    options->listen);
 }
 
-/* The address as a part of a URL. */
-static char *web_url(const struct guard *guard, const char *host, char *text, size_t size)
+/* "localhost:8042", as a URL and ssh -L have it. */
+static char *web_at(const struct guard *guard, const char *host, char text[ADDRESS_TEXT_MAX])
 {
-    bool is_v6 = strchr(host, ':');
-    snprintf(text, size, "http://%s%s%s:%d/", is_v6 ? "[" : "", host, is_v6 ? "]" : "",
-             guard->listen.port);
-    return text;
+    struct address address = {.port = guard->listen.port};
+    str_copy(address.host, sizeof address.host, host);
+    return address_text(&address, text);
 }
 
 static void web_greet(const struct guard *guard)
 {
-    char url[ADDRESS_HOST_MAX + 32];
+    char at[ADDRESS_TEXT_MAX];
     const struct address *listen = &guard->listen;
     bool is_any = str_is(listen->host, "0.0.0.0") || str_is(listen->host, "::");
     const char *near = is_any ? "localhost" : listen->host;
     const char *here = guard->host[0] ? guard->host : "HOST";
-    printf("open %s\n", web_url(guard, near, url, sizeof url));
-    printf("from another machine: ssh -L %d:%s:%d %s, then open http://localhost:%d/\n",
-           listen->port, near, listen->port, here, listen->port);
+    web_at(guard, near, at);
+    printf(
+        "open http://%s/\nfrom another machine: ssh -L %d:%s %s, then open http://localhost:%d/\n",
+        at, listen->port, at, here, listen->port);
     if (guard->token[0])
         printf("the page asks for the token of --token-file\n");
     if (!address_is_loopback(listen))
-        printf("other machines can also open %s; that connection is not encrypted\n",
-               web_url(guard, is_any ? here : near, url, sizeof url));
+        printf("other machines can also open http://%s/; that connection is not encrypted\n",
+               web_at(guard, is_any ? here : near, at));
     fflush(stdout); /* a failed write does not end the program */
 }
 

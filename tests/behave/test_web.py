@@ -33,7 +33,8 @@ class Web:
         assert self.job.process.poll() is None, self.job.err
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        host = "::1" if self.host == "[::1]" else "127.0.0.1"
+        return http.client.HTTPConnection(host, self.port, timeout=DEADLINE)
 
     def ask(self, path, method="GET", **headers):
         """(status, headers, body). Host is that of the address, unless it is given."""
@@ -323,6 +324,14 @@ def test_the_token(world, job, web):
         for path in ("/api/v1/status", "/api/v1/events", f"/api/v1/status?token={TOKEN}"):
             code, headers, body = one.ask(path, **given)
             assert (code, headers["WWW-Authenticate"]) == (401, "Bearer") and b"run7" not in body, (path, given)
+def test_it_listens_on_ipv6(job, web):
+    """ssh -L needs the brackets, too."""
+    one = web(host="[::1]")
+    assert one.job.out.startswith(
+        f"open http://[::1]:{one.port}/\nfrom another machine: ssh -L {one.port}:[::1]:{one.port} ")
+    assert one.status()["lost_ms"] is None
+
+
     assert one.ask("/api/v1/status", Authorization=f"Bearer {TOKEN}")[0] == 200
     Stream(one, Authorization=f"Bearer {TOKEN}").until("state")
 
