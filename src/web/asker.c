@@ -143,36 +143,6 @@ static void asker_look(struct asker *asker)
 
 /* --- asking --- */
 
-static void asker_ask(struct asker *asker)
-{
-    struct answer answer;
-    struct err err;
-    const struct ctl_options all = {.is_raw = true};
-    bool ok = ask(asker->dir, CONTROL_STATUS, &all, &answer, &err);
-    asker->ask_at = clock_now_ns() + ASK_NS;
-    struct asker_picture picture = {.at = clock_now_ns()};
-    if (ok) {
-        asker_learn(asker, answer.root);
-        picture.layout = picture_layout(answer.root, &picture.layout_len);
-        picture.state = picture_state(answer.root, &picture.state_len);
-        picture.answer_len = strlen(answer.text);
-        picture.answer = answer.text;
-        answer.text = NULL;
-    }
-    answer_free(&answer);
-    if (ok && picture.layout && picture.state) {
-        asker_tell_picture(asker, &picture);
-        return;
-    }
-    picture_free(&picture);
-    if (ok)
-        asker_tell_lost(asker, "pchrun-web has no memory for the answer");
-    else if (ask_found_nobody(&err))
-        asker_leave(asker, "the supervisor has ended");
-    else
-        asker_tell_lost(asker, err.text);
-}
-
 static void asker_follow(struct asker *asker)
 {
     struct err err;
@@ -213,6 +183,44 @@ static void asker_read(struct asker *asker)
         return;
     talk_close(&asker->events);
     asker->look_at = asker->followed_at + LOOK_NS;
+}
+
+/* A supervisor runs while its events can come. A cleaner of old files may remove its socket. */
+static bool asker_is_followed(struct asker *asker)
+{
+    if (asker->events.fd >= 0)
+        asker_read(asker);
+    return asker->events.fd >= 0;
+}
+
+static void asker_ask(struct asker *asker)
+{
+    struct answer answer;
+    struct err err;
+    const struct ctl_options all = {.is_raw = true};
+    bool ok = ask(asker->dir, CONTROL_STATUS, &all, &answer, &err);
+    asker->ask_at = clock_now_ns() + ASK_NS;
+    struct asker_picture picture = {.at = clock_now_ns()};
+    if (ok) {
+        asker_learn(asker, answer.root);
+        picture.layout = picture_layout(answer.root, &picture.layout_len);
+        picture.state = picture_state(answer.root, &picture.state_len);
+        picture.answer_len = strlen(answer.text);
+        picture.answer = answer.text;
+        answer.text = NULL;
+    }
+    answer_free(&answer);
+    if (ok && picture.layout && picture.state) {
+        asker_tell_picture(asker, &picture);
+        return;
+    }
+    picture_free(&picture);
+    if (ok)
+        asker_tell_lost(asker, "pchrun-web has no memory for the answer");
+    else if (ask_found_nobody(&err) && !(err.sys_errno == ENOENT && asker_is_followed(asker)))
+        asker_leave(asker, "the supervisor has ended");
+    else
+        asker_tell_lost(asker, err.text);
 }
 
 /* --- the thread --- */

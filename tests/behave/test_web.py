@@ -251,6 +251,21 @@ def test_nothing_is_asked_without_a_reader(job, web):
     def age():
         with contextlib.closing(Stream(one)) as reader:
             return reader.until("contact")["picture_age_ms"]
+def test_a_removed_socket_is_not_the_end(world, job, web):
+    """A cleaner of old files took it. The events still come, so the supervisor runs."""
+    one = web()
+    stream = Stream(one)
+    stream.until("state")
+    for path in Path(world.tmp).glob("pchrun.*/ctl"):
+        path.unlink()
+    lost = stream.until("contact", lambda contact: contact["lost_ms"] is not None)
+    assert re.fullmatch(r"cannot connect to \S+/ctl: No such file or directory", lost["lost_why"])
+    job.jobs[0].send(signal.SIGTERM)
+    assert stream.line("exit")["outcome"] == "preempted"
+    stream.until("contact", lambda contact: contact["lost_why"] == "the supervisor has ended")
+    assert job.finish() == PREEMPTED
+
+
     # A new reader gets the picture that is there, which grows old while no reader is there.
     wait_until(lambda: age() > 1100, "a picture that is older than the interval", pause=1.2)
 
