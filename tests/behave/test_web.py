@@ -147,6 +147,30 @@ def test_the_page(job, web):
     assert one.ask("/healthz")[::2] == (200, b"ok\n")
 
 
+def contrast(a, b):
+    """As WCAG 2 defines it, of "#rrggbb"."""
+    def luminance(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    dark, light = sorted((luminance(a), luminance(b)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_page_is_readable_in_light_and_dark(job, web):
+    """WCAG 2.1 AA: texts, and the numbers in the cells, have 4.5 : 1; marks in cells and frames have 3 : 1."""
+    css = web().ask("/app.css")[2].decode()
+    light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6});", part))
+                   for part in re.findall(r":root \{(.*?)\}", css, re.S))
+    for colours in (light, light | dark):
+        low = [(a, b) for a, b, wanted in [
+            *((text, back, 4.5) for text in ("text", "muted", "alarm", "accent") for back in ("page", "card")),
+            ("alarm", "alarm-page", 4.5), ("card", "step", 4.5),
+            *(("card", cell, 3) for cell in ("behind", "silent", "other", "empty"))]
+            if contrast(colours[a], colours[b]) < wanted]
+        assert not low
+
+
 def test_the_status_is_that_of_pchctl(job, web):
     told = web().status()
     assert told["version"] == 1 and told["lost_ms"] is None and told["picture_age_ms"] < DEADLINE * 1000
@@ -228,6 +252,21 @@ def test_a_stopped_supervisor_stops_nothing_here(job, web):
     stream.until("state", lambda state: state["state"] == "training")
 
 
+def test_a_removed_socket_is_not_the_end(world, job, web):
+    """A cleaner of old files took it. The events still come, so the supervisor runs."""
+    one = web()
+    stream = Stream(one)
+    stream.until("state")
+    for path in Path(world.tmp).glob("pchrun.*/ctl"):
+        path.unlink()
+    lost = stream.until("contact", lambda contact: contact["lost_ms"] is not None)
+    assert re.fullmatch(r"cannot connect to \S+/ctl: No such file or directory", lost["lost_why"])
+    job.jobs[0].send(signal.SIGTERM)
+    assert stream.line("exit")["outcome"] == "preempted"
+    stream.until("contact", lambda contact: contact["lost_why"] == "the supervisor has ended")
+    assert job.finish() == PREEMPTED
+
+
 def test_it_ends_while_the_supervisor_is_stopped(job, web):
     """Its thread waits for an answer then, and is not waited for."""
     one = web()
@@ -251,21 +290,6 @@ def test_nothing_is_asked_without_a_reader(job, web):
     def age():
         with contextlib.closing(Stream(one)) as reader:
             return reader.until("contact")["picture_age_ms"]
-def test_a_removed_socket_is_not_the_end(world, job, web):
-    """A cleaner of old files took it. The events still come, so the supervisor runs."""
-    one = web()
-    stream = Stream(one)
-    stream.until("state")
-    for path in Path(world.tmp).glob("pchrun.*/ctl"):
-        path.unlink()
-    lost = stream.until("contact", lambda contact: contact["lost_ms"] is not None)
-    assert re.fullmatch(r"cannot connect to \S+/ctl: No such file or directory", lost["lost_why"])
-    job.jobs[0].send(signal.SIGTERM)
-    assert stream.line("exit")["outcome"] == "preempted"
-    stream.until("contact", lambda contact: contact["lost_why"] == "the supervisor has ended")
-    assert job.finish() == PREEMPTED
-
-
     # A new reader gets the picture that is there, which grows old while no reader is there.
     wait_until(lambda: age() > 1100, "a picture that is older than the interval", pause=1.2)
 
@@ -299,6 +323,14 @@ def test_it_says_where_to_look(job, web):
     assert one.job.out == (
         f"open http://127.0.0.1:{one.port}/\nfrom another machine: ssh -L {one.port}:127.0.0.1:{one.port} {host}, "
         f"then open http://localhost:{one.port}/\n")
+
+
+def test_it_listens_on_ipv6(job, web):
+    """ssh -L needs the brackets, too."""
+    one = web(host="[::1]")
+    assert one.job.out.startswith(
+        f"open http://[::1]:{one.port}/\nfrom another machine: ssh -L {one.port}:[::1]:{one.port} ")
+    assert one.status()["lost_ms"] is None
 
 
 # --- what it refuses -----------------------------------------------------------------------------
@@ -339,14 +371,6 @@ def test_the_token(world, job, web):
         for path in ("/api/v1/status", "/api/v1/events", f"/api/v1/status?token={TOKEN}"):
             code, headers, body = one.ask(path, **given)
             assert (code, headers["WWW-Authenticate"]) == (401, "Bearer") and b"run7" not in body, (path, given)
-def test_it_listens_on_ipv6(job, web):
-    """ssh -L needs the brackets, too."""
-    one = web(host="[::1]")
-    assert one.job.out.startswith(
-        f"open http://[::1]:{one.port}/\nfrom another machine: ssh -L {one.port}:[::1]:{one.port} ")
-    assert one.status()["lost_ms"] is None
-
-
     assert one.ask("/api/v1/status", Authorization=f"Bearer {TOKEN}")[0] == 200
     Stream(one, Authorization=f"Bearer {TOKEN}").until("state")
 
@@ -391,6 +415,25 @@ def test_slow_clients_do_not_keep_others_out(job, web):
         for connection in slow:
             connection.close()
     wait_until(lambda: sockets_of(one.job.pid) <= idle, "all connections to be closed")
+
+
+def limit_files(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_limit_of_descriptors_that_clients_could_reach(world, job):
+    """Below it libevent would try to accept again and again, and no other client would get in."""
+    limited = world.start(WEB, "--run-dir", world.tmp, preexec_fn=limit_files(CONNECTIONS_MAX, CONNECTIONS_MAX), code=1)
+    assert limited.err == ("pchrun-web: cannot keep 64 connections open: no descriptor is left: Too many open files; "
+                           "the limit on open descriptors (ulimit -n) is 64: raise it\n")
+
+
+def test_a_soft_limit_of_descriptors_is_raised(job, web):
+    one = web(preexec_fn=limit_files(CONNECTIONS_MAX, 1000))
+    slow = [one.say(b"G") for _ in range(2 * CONNECTIONS_MAX)]
+    assert one.status()["lost_ms"] is None
+    for connection in slow:
+        connection.close()
 
 
 @pytest.mark.timing
@@ -439,22 +482,3 @@ def test_a_client_that_reads_nothing_costs_little(job, web):
     Stream(one).until("state")
     deaf.close()
     flood.close()
-def limit_files(soft, hard):
-    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_a_limit_of_descriptors_that_clients_could_reach(world, job):
-    """Below it libevent would try to accept again and again, and no other client would get in."""
-    limited = world.start(WEB, "--run-dir", world.tmp, preexec_fn=limit_files(CONNECTIONS_MAX, CONNECTIONS_MAX), code=1)
-    assert limited.err == ("pchrun-web: cannot keep 64 connections open: no descriptor is left: Too many open files; "
-                           "the limit on open descriptors (ulimit -n) is 64: raise it\n")
-
-
-def test_a_soft_limit_of_descriptors_is_raised(job, web):
-    one = web(preexec_fn=limit_files(CONNECTIONS_MAX, 1000))
-    slow = [one.say(b"G") for _ in range(2 * CONNECTIONS_MAX)]
-    assert one.status()["lost_ms"] is None
-    for connection in slow:
-        connection.close()
-
-

@@ -241,6 +241,7 @@ function drawRanksOf() {
 
 function drawGrid() {
   const count = job.state.ranks.phase.length;
+  show("ranks", true);
   show("ranks-box", count > 0);
   show("ranks-none", count === 0);
   if (count === 0 || count !== job.layout.rank.length) return;
@@ -424,7 +425,7 @@ function lineText(line) {
     exit: () => `${line.outcome}, exit code ${line.exit_code}: ${line.text}`,
     dropped: () => plural(line.count, "line"),
   };
-  return line.event in texts ? texts[line.event]() : line.text || "";
+  return Object.hasOwn(texts, line.event) ? texts[line.event]() : line.text || "";
 }
 
 function isShown(line) {
@@ -455,6 +456,11 @@ function addLine(line) {
   if (![...$("kind").options].some((option) => option.value === line.event))
     $("kind").append(new Option(line.event, line.event));
   linesChanged();
+}
+
+function clearLines() {
+  lines.length = 0;
+  job.exit = null;
 }
 
 let isLinesDue = false;
@@ -504,15 +510,23 @@ const TAKE = {
 
 // EventSource cannot send a header, and the token belongs into no address. So the stream is read by fetch().
 const stream = { lastId: null, token: null };
+// They would change the order of the text beside them: a job could make a line that says something else.
+const UNSEEN = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+// "EPOCH-NUMBER". A pchrun-web that was started again sends all lines again, in another epoch.
+function takeId(id) {
+  if (stream.lastId && stream.lastId.split("-")[0] !== id.split("-")[0]) clearLines();
+  stream.lastId = id;
+}
 
 function takeEvent(block) {
   let name = "message", data = "";
   for (const line of block.split("\n")) {
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("data: ")) data = line.slice(6);
-    else if (line.startsWith("id: ")) stream.lastId = line.slice(4);
+    else if (line.startsWith("id: ")) takeId(line.slice(4));
   }
-  if (name in TAKE) TAKE[name](JSON.parse(data));
+  if (Object.hasOwn(TAKE, name)) TAKE[name](JSON.parse(data.replace(UNSEEN, "\ufffd")));
 }
 
 async function readStream() {
