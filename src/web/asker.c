@@ -167,6 +167,9 @@ static void asker_read_line(struct asker *asker, const char *line, size_t len)
         asker_tell_lost(asker, json_text_at(event, "error"));
     else if (event)
         asker_tell_line(asker, line, len);
+    /* The supervisor may end before the next picture is due, which would have the cause. */
+    if (event && json_is_at(event, "event", "failed"))
+        asker->ask_at = clock_now_ns();
 }
 
 /* Takes the lines that have come. At their end the supervisor has ended, or has closed this

@@ -222,6 +222,25 @@ def test_the_stream_follows_a_preemption(world, job, web):
     assert again.finish() == PREEMPTED
 
 
+def test_a_failure_is_shown_before_a_quick_end(world, web):
+    """The other rank ends after half a second. The page keeps the cause, and what the process printed last."""
+    go = world.root / "go"
+    options = ["--job", "run7", "-n", "2", "--logs-dir", world.root / "logs"]
+    failing = world.launch(*options, "--", "sh", "-c", f"""trap 'sleep 0.5; exit 0' TERM
+        until [ -e {go} ]; do sleep 0.05; done
+        [ $RANK = 1 ] && echo 'ValueError: no such shard' >&2 && exit 3
+        while :; do sleep 0.05; done""")
+    wait_until(lambda: list(Path(world.tmp).glob("pchrun.*/ctl")), "the control socket")
+    stream = Stream(web())
+    for _ in range(2):  # just after a picture, the next one comes too late
+        stream.until("state")
+    go.touch()
+    cause = stream.until("layout", lambda layout: layout["cause"])["cause"]
+    assert (cause["rank"], cause["output"].splitlines()[-1]) == (1, "ValueError: no such shard")
+    assert stream.line("exit")["exit_code"] == 3
+    assert failing.finish() == 3
+
+
 def test_a_reader_goes_on_after_its_last_line(job, web):
     one = web()
     stream = Stream(one)
