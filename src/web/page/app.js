@@ -72,13 +72,13 @@ function contactText(now) {
   if (!job.contact) return [null, "connecting"];
   if (!isLost()) return job.state ? [false, "live"] : [null, "connecting to the supervisor"];
   const since = about(job.contact.lost_ms + now - job.contactAt);
-  const next = job.exit ? " The next attempt appears here by itself." : "";
-  return [true, `no contact for ${since}: ${job.contact.lost_why}.${old}${next}`];
+  if (isEnded()) return [null, `ended ${since} ago.${old} The next attempt appears here by itself.`];
+  return [true, `no contact for ${since}: ${job.contact.lost_why}.${old}`];
 }
 
 function drawHead(now) {
   const [lost, text] = contactText(now), says = headline();
-  document.body.dataset.contact = lost === null ? "connecting" : lost ? "lost" : "live";
+  document.body.dataset.contact = isEnded() && !lost ? "ended" : lost === null ? "connecting" : lost ? "lost" : "live";
   setText("contact-text", text);
   setText("says", says[0].toUpperCase() + says.slice(1));
   const layout = job.layout;
