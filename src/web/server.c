@@ -33,7 +33,8 @@ static const struct {
 } common_headers[] = {
     {"Content-Security-Policy",
      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types 'none'; "
+     "require-trusted-types-for 'script'"},
     {"X-Content-Type-Options", "nosniff"},
     {"Cache-Control", "no-store"},
     {"Referrer-Policy", "no-referrer"},

@@ -134,6 +134,7 @@ def test_the_page(job, web):
     assert code == 200 and headers["Content-Type"] == "text/html; charset=utf-8" and b"<title>pchrun</title>" in page
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert "require-trusted-types-for 'script'" in policy  # no text of the job can become markup or code
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Cache-Control"] == "no-store"
     assert not {"Set-Cookie", "Access-Control-Allow-Origin"} & set(headers)
     # The policy forbids inline code, and the page has none; all that it names is there.
