@@ -176,20 +176,29 @@ function drawMark(context, kind, x, y, size) {
   context.stroke();
 }
 
-// A small cell has no room for a mark, so its shape tells: whole, lower half, frame.
-function drawCell(context, kind, x, y, size) {
-  const isFrame = kind === "empty" || kind === "gone" || (kind === "silent" && size < 9);
-  const colour = { gone: colours.silent, done: colours.empty }[kind] || colours[kind];
-  if (isFrame) {
-    context.strokeStyle = colour;
-    context.lineWidth = 1;
-    context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
-  } else {
-    const top = kind === "behind" && size < 9 ? Math.floor(size / 2) : 0;
-    context.fillStyle = colour;
-    context.fillRect(x, y + top, size, size - top);
+// A small cell has no room for a mark, so its shape tells: boxes in parts of the cell.
+const SMALL = 9;
+const SHAPES = {
+  step: [[0, 0, 1, 1]], behind: [[0, 0.5, 1, 1]], silent: [[0, 0, 1, 0.5]], other: [[0, 0, 0.5, 1]],
+  done: [[0.25, 0.25, 0.75, 0.75]], gone: [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]],
+};
+
+function drawShape(context, kind, x, y, size) {
+  for (const [left, top, right, bottom] of SHAPES[kind]) {
+    const [x0, y0] = [Math.round(left * size), Math.round(top * size)];
+    context.fillRect(x + x0, y + y0, Math.round(right * size) - x0, Math.round(bottom * size) - y0);
   }
-  if (size < 9) return;
+}
+
+function drawCell(context, kind, x, y, size, isSmall) {
+  const isFrame = kind === "empty" || (kind === "gone" && !isSmall);
+  const colour = { gone: colours.silent, done: colours.empty }[kind] || colours[kind];
+  context.fillStyle = colour;
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  if (isFrame) context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+  else drawShape(context, isSmall ? kind : "step", x, y, size);
+  if (isSmall) return;
   context.strokeStyle = isFrame ? colour : colours.card;
   drawMark(context, kind, x, y, size);
 }
@@ -253,7 +262,7 @@ function drawGrid() {
     const kind = kindOf(i);
     counts[kind] = (counts[kind] || 0) + 1;
     const x = (i % columns) * cell, y = Math.floor(i / columns) * cell;
-    drawCell(context, kind, x, y, size);
+    drawCell(context, kind, x, y, size, size < SMALL);
     if (size >= 30 && (kind === "step" || kind === "empty")) drawNumber(context, kind, job.layout.rank[i], x + size / 2, y + size / 2);
   }
   const at = grid.hover >= 0 ? grid.hover : grid.at;
@@ -262,13 +271,13 @@ function drawGrid() {
     context.lineWidth = 2;
     context.strokeRect((at % columns) * cell, Math.floor(at / columns) * cell, size, size);
   }
-  drawLegend(counts, count);
+  drawLegend(counts, count, size < SMALL);
   drawRank(at, count);
 }
 
-function drawLegend(counts, total) {
+function drawLegend(counts, total, isSmall) {
   const told = KINDS.filter(([kind]) => counts[kind]);
-  const key = told.map(([kind]) => `${kind}${counts[kind]}`).join() + colours.card;
+  const key = told.map(([kind]) => `${kind}${counts[kind]}`).join() + colours.card + isSmall;
   $("grid").setAttribute("aria-label", `${number.format(total)} ranks: `
     + told.map(([kind, text]) => `${number.format(counts[kind])} ${text}`).join(", ") + ". Arrow keys choose a rank.");
   if ($("legend").dataset.key === key) return;
@@ -276,7 +285,7 @@ function drawLegend(counts, total) {
   $("legend").replaceChildren(...told.map(([kind, text]) => {
     const item = document.createElement("li"), sample = document.createElement("canvas");
     sample.setAttribute("aria-hidden", "true");
-    drawCell(sizeCanvas(sample, 16, 16), kind, 0, 0, 16);
+    drawCell(sizeCanvas(sample, 16, 16), kind, 0, 0, 16, isSmall);
     item.append(sample, `${number.format(counts[kind])} ${text}`);
     return item;
   }));
