@@ -424,7 +424,8 @@ def sockets_of(pid):
 def test_slow_clients_do_not_keep_others_out(job, web):
     """800 connections that have sent the beginning of a request: at most 64 stay, and a browser gets in."""
     one = web()
-    idle = sockets_of(one.job.pid)
+    idle = 2  # the one that listens, and the connection with the events of the job
+    wait_until(lambda: sockets_of(one.job.pid) == idle, "pchrun-web to follow the job")
     slow = []
     try:
         for _ in range(8):
