@@ -4,6 +4,7 @@ file system says, and offered to the next start; attempts that come to nothing."
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -181,14 +182,15 @@ def test_a_damaged_record_is_not_a_fresh_start(training, world, harm):
 
 
 def test_old_records_are_forgotten(training):
-    """A job of a year must not end with a record of a year."""
+    """A job of a year must not end with a record of a year. Numbers may get more digits: the time of a start is not
+    known at once."""
     job = training("--checkpoint-keep-records", "2", train=0)
     sizes = []
     for step in range(10, 20):
         job.train(step)
         job.saved(step, "continue")
-        sizes.append(sum(p.stat().st_size for p in (job.dir / ".pchrun").glob("*.json")))
-    assert max(sizes[4:]) <= sizes[3] + 8  # the job's time gets a digit more
+        sizes.append(sum(len(re.sub(r"\d+", "0", p.read_text())) for p in (job.dir / ".pchrun").glob("*.json")))
+    assert sizes[0] < sizes[3] == max(sizes[4:])
     job.complete(19)
 
 
