@@ -86,6 +86,55 @@ Test(core_done, those_who_stay_are_examined_once)
     assert_did_not(w, "examine");
 }
 
+static void passes_in_seconds(struct walk *w, int64_t seconds)
+{
+    for (; seconds > 0; seconds--) {
+        passes(w, S);
+        if (strstr(w->acts, "read"))
+            steps_are_read(w);
+    }
+}
+
+/* A user waited ten minutes to see where a teardown hung. */
+Test(core_done, those_who_stay_are_examined_after_a_minute_too)
+{
+    struct walk *w = begin_done(1, WATCHDOG_ON, 600 * S);
+    passes_in_seconds(w, 59);
+    assert_did_not(w, "examine");
+    passes_in_seconds(w, 1);
+    assert_did(w, "examine");
+    assert_said(w, "no process of the job has ended for 1m: looks at what process 1000 of rank 0 "
+                   "does\n");
+    feed(w, (struct event){.type = EV_EXAMINED, .examined = {.number = 1}});
+    w->acts[0] = '\0';
+    passes_in_seconds(w, 539);
+    assert_did_not(w, "examine");
+    assert_not_said(w, "not every process has ended");
+    passes_in_seconds(w, 1);
+    assert_did(w, "examine");
+    assert_said(w, "every rank is done, but not every process has ended within 10m\n");
+}
+
+/* The limit brings the evidence in time. */
+Test(core_done, a_short_limit_has_one_examination)
+{
+    struct walk *w = begin_done(1, WATCHDOG_ON, 120 * S);
+    passes_in_seconds(w, 119);
+    assert_did_not(w, "examine");
+    assert_not_said(w, "looks at what");
+}
+
+Test(core_done, without_a_limit_those_who_stay_are_examined_once)
+{
+    struct walk *w = begin_done(1, WATCHDOG_ON, 0);
+    passes_in_seconds(w, 60);
+    assert_did(w, "examine");
+    feed(w, (struct event){.type = EV_EXAMINED, .examined = {.number = 1}});
+    w->acts[0] = '\0';
+    passes_in_seconds(w, 700);
+    assert_did_not(w, "examine");
+}
+
 Test(core_done, several_processes_that_stay)
 {
     struct walk *w = begin_done(3, WATCHDOG_ON, 600 * S);

@@ -12,6 +12,9 @@
 #include "core/common/grace.h"
 #include "core/common/reminder.h"
 
+/* So long after the last end or word of a process, what those that stay do is looked at. */
+#define LOOK_NS (60 * NS_PER_S)
+
 /* A process may take longer to write what it keeps at its end than for a save. */
 static int64_t time_to_end(const struct chief *chief)
 {
@@ -56,9 +59,19 @@ static int64_t tells_at(const struct chief *chief)
     return is_due ? chief->gen.done_at + REMINDER_FIRST_NS : CLOCK_NEVER;
 }
 
+/* When the evidence is kept for a user who waits. A limit that is near brings its own. */
+static int64_t looks_at(const struct chief *chief)
+{
+    int64_t at = rests_since(chief) + LOOK_NS;
+    bool is_due = chief->gen.done_at && !chief->gen.has_looked_early &&
+                  chief->params->watchdog.mode != WATCHDOG_OFF && !chief_notice_is_near(chief);
+    return is_due && limit_at(chief) - at > time_to_end(chief) / 2 ? at : CLOCK_NEVER;
+}
+
 int64_t chief_done_until(const struct chief *chief)
 {
     int64_t at = clock_min(limit_at(chief), ends_at(chief)), now = chief->out->now;
+    at = looks_at(chief) > now ? clock_min(at, looks_at(chief)) : at;
     bool is_examined = at != CLOCK_NEVER && chief->gen.hang.is_examined;
     at = is_examined && at <= now ? chief->gen.hang.until : at;
     return tells_at(chief) > now ? clock_min(at, tells_at(chief)) : at;
@@ -130,6 +143,18 @@ static void end(struct chief *chief, const char *because)
     chief_stop(chief, OUTCOME_COMPLETED, chief->params->exit.done_killed, why);
 }
 
+static void look_early(struct chief *chief)
+{
+    char who[128] = "";
+    if (chief->out->now < looks_at(chief))
+        return;
+    chief->gen.has_looked_early = true;
+    add_who_stays(chief, who, sizeof who);
+    out_log(chief->out, LOG_NOTICE, "watchdog",
+            "no process of the job has ended for 1m: looks at what %s does", who);
+    chief_examine(chief);
+}
+
 static void look_at_those_who_stay(struct chief *chief)
 {
     char because[64], limit[32];
@@ -138,6 +163,7 @@ static void look_at_those_who_stay(struct chief *chief)
     bool is_news = !chief->gen.hang.is_examined || left > time_to_end(chief) / 2;
     if (left > 0 && is_news) {
         chief->gen.hang.is_examined = chief->gen.hang.is_told = false;
+        look_early(chief);
         return;
     }
     str_duration(time_to_end(chief), limit, sizeof limit);
@@ -171,7 +197,7 @@ void chief_decide_done(struct chief *chief)
 {
     bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP && !all_are(chief, FACT_ENDED);
     if (!chief_is_over(chief) || all_are(chief, FACT_ENDED))
-        chief->gen.done_at = 0;
+        chief->gen.done_at = chief->gen.has_looked_early = 0;
     if (!chief_is_over(chief))
         return;
     if (!all_are(chief, FACT_ENDED))

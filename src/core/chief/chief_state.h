@@ -134,6 +134,7 @@ struct chief_generation {
     bool has_told_attached;   /* the log has said that every rank has attached */
     int64_t done_at;          /* when every rank was done, and processes stayed; 0: not so */
     bool has_told_stay;       /* the log has named such a process */
+    bool has_looked_early;    /* its evidence was asked for, long before its limit */
     int64_t finished_at;      /* when all commands had ended with success; 0: not yet */
     struct stride stride;     /* common to all ranks */
     /* the round */
