@@ -220,6 +220,7 @@ static bool open_answer(struct shell *shell, struct err *err)
                                     .attach = &shell->attach,
                                     .report = &shell->report,
                                     .journal = &shell->journal,
+                                    .metrics = &shell->metrics,
                                     .cluster = &shell->cluster};
     answer_open(&shell->answer);
     return true;

@@ -309,6 +309,26 @@ void answer_end(struct answer *answer)
     answer_go_on(answer, INT_MAX);
 }
 
+static void answer_with_metrics(struct answer *answer, struct control_client *client)
+{
+    struct writer w;
+    size_t len;
+    char *text = metrics_text(answer->metrics, &len);
+    writer_init(&w, CONTROL_ANSWER_MAX, WRITER_LINE);
+    writer_object(&w, NULL);
+    writer_int(&w, "version", CONTROL_VERSION);
+    writer_bool(&w, "ok", true);
+    writer_text(&w, "metrics", text);
+    writer_end(&w);
+    const char *line = text ? writer_done(&w, &len) : NULL;
+    if (line)
+        control_answer(client, line, len);
+    else
+        log_warn("control", "no memory to answer pchrun-web");
+    writer_free(&w);
+    free(text);
+}
+
 /* --- requests --- */
 
 static void post_notice(struct answer *answer, enum notice_type type, int64_t left_ns,
@@ -363,6 +383,7 @@ static bool answer_obey(struct answer *answer, const struct control_request *req
         break;
     case CONTROL_STATUS:
     case CONTROL_EVENTS:
+    case CONTROL_METRICS:
     case CONTROL__COUNT:
         break;
     }
@@ -380,6 +401,10 @@ static bool on_asked(void *ctx, struct control_client *client,
     if (request->verb == CONTROL_EVENTS) {
         control_answer(client, (const char *)buf_bytes(&answer->journal->kept),
                        buf_len(&answer->journal->kept));
+        return true;
+    }
+    if (request->verb == CONTROL_METRICS) {
+        answer_with_metrics(answer, client);
         return true;
     }
     if (request->verb == CONTROL_STATUS && request->is_of_all)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answer: answers the requests of pchctl: whether a request was accepted, and the job's state. A
- * request becomes an event of the core. Node 0 answers, on request, with the ranks of all nodes.
+ * answer: answers the requests of pchctl and pchrun-web: whether a request was accepted, the job's
+ * state, its metrics. A request becomes an event of the core. Node 0 answers, on request, with the
+ * ranks of all nodes.
  *
  * Writing thousands of ranks takes a while, so it is done in pieces between other events. Clients
  * that ask meanwhile get the same answer. Owns its memory: answer_free(). Main thread.
@@ -10,6 +11,7 @@
 
 #include "peers/rankquery.h"
 #include "status/journal.h"
+#include "status/metrics.h"
 #include "status/status.h"
 
 struct answer_text;
@@ -21,6 +23,7 @@ struct answer {
     struct attach *attach;
     const struct report *report;
     const struct journal *journal;
+    const struct metrics *metrics;
     struct cluster *cluster;
     /* private from here on */
     struct control *control; /* NULL: the socket could not be opened */

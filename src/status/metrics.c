@@ -274,15 +274,11 @@ void metrics_compose(const struct metrics_view *view, FILE *out)
     put_end(&text);
 }
 
-/* --- writing it --- */
-
-static void metrics_write_file(void *ctx)
+char *metrics_text(const struct metrics *metrics, size_t *ret_len)
 {
     static struct status_ranks ranks; /* too large for the stack */
-    struct metrics *metrics = ctx;
     struct core_report report;
     char *text = NULL;
-    size_t len = 0;
     core_report(metrics->report->core, &report);
     status_look(&ranks, metrics->attach);
     struct metrics_view view = {.params = metrics->report->params,
@@ -292,11 +288,23 @@ static void metrics_write_file(void *ctx)
                                 .real_now = clock_real_ns(),
                                 .since = metrics->since,
                                 .exit_code = metrics->report->exit_code};
-    FILE *out = open_memstream(&text, &len);
+    FILE *out = open_memstream(&text, ret_len);
     if (out)
         metrics_compose(&view, out);
-    bool ok = out && fclose(out) == 0;
-    outfile_write(&metrics->out, ok ? text : NULL, len);
+    if (out && fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* --- writing it --- */
+
+static void metrics_write_file(void *ctx)
+{
+    struct metrics *metrics = ctx;
+    size_t len = 0;
+    char *text = metrics_text(metrics, &len);
+    outfile_write(&metrics->out, text, len);
     free(text);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics: the state of the job, in the text format of Prometheus (metrics.file), for the textfile
- * collector of its node exporter. The file is replaced at changes of state and every
- * metrics.interval; without a file nothing happens, and no timer runs. A file that cannot be
- * written is logged once. Owns its memory: metrics_free(). Main thread.
+ * metrics: the state of the job, in the text format of Prometheus: for pchrun-web, and in a file
+ * (metrics.file) for the textfile collector of the node exporter. The file is replaced at changes
+ * of state and every metrics.interval; without a file no timer runs. A file that cannot be written
+ * is logged once. Owns its memory: metrics_free(). Main thread.
  */
 #pragma once
 
@@ -43,6 +43,9 @@ struct metrics {
 MUST_CHECK bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
                              struct event_base *base, struct err *err);
 void metrics_free(struct metrics *metrics);
+
+/* Composes the text as it is now, also without a file. NULL: no memory. The caller frees it. */
+char *metrics_text(const struct metrics *metrics, size_t *ret_len);
 
 /* The commands run from now on, or no longer run. */
 void metrics_run(struct metrics *metrics, bool is_running);

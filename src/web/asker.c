@@ -74,6 +74,16 @@ static void asker_tell_picture(struct asker *asker, struct asker_picture *pictur
     pthread_mutex_unlock(&asker->lock);
 }
 
+static void asker_tell_metrics(struct asker *asker, struct asker_metrics *metrics)
+{
+    metrics->at = clock_now_ns();
+    pthread_mutex_lock(&asker->lock);
+    free(asker->news.metrics.text);
+    asker->news.metrics = *metrics;
+    news_changed(asker);
+    pthread_mutex_unlock(&asker->lock);
+}
+
 /* A line that does not fit is left out: the owner has not read for a long time. */
 static void asker_tell_line(struct asker *asker, const char *line, size_t len)
 {
@@ -94,6 +104,15 @@ static bool asker_is_due(struct asker *asker)
     bool is_wanted = asker->is_wanted;
     pthread_mutex_unlock(&asker->lock);
     return is_wanted || !asker->job[0] || asker->contact.is_lost;
+}
+
+static bool asker_take_wish(struct asker *asker)
+{
+    pthread_mutex_lock(&asker->lock);
+    bool wants_metrics = asker->wants_metrics;
+    asker->wants_metrics = false;
+    pthread_mutex_unlock(&asker->lock);
+    return wants_metrics;
 }
 
 static bool asker_is_stopped(struct asker *asker)
@@ -196,6 +215,11 @@ static bool asker_is_followed(struct asker *asker)
     return asker->events.fd >= 0;
 }
 
+static bool asker_has_ended(struct asker *asker, const struct err *err)
+{
+    return ask_found_nobody(err) && !(err->sys_errno == ENOENT && asker_is_followed(asker));
+}
+
 static void asker_ask(struct asker *asker)
 {
     struct answer answer;
@@ -220,10 +244,29 @@ static void asker_ask(struct asker *asker)
     picture_free(&picture);
     if (ok)
         asker_tell_lost(asker, "pchrun-web has no memory for the answer");
-    else if (ask_found_nobody(&err) && !(err.sys_errno == ENOENT && asker_is_followed(asker)))
+    else if (asker_has_ended(asker, &err))
         asker_leave(asker, "the supervisor has ended");
     else
         asker_tell_lost(asker, err.text);
+}
+
+static void asker_ask_metrics(struct asker *asker)
+{
+    struct answer answer = {0};
+    struct err err = {0};
+    struct asker_metrics metrics = {0};
+    const struct ctl_options raw = {.is_raw = true};
+    bool ok = asker->dir[0] && ask(asker->dir, CONTROL_METRICS, &raw, &answer, &err);
+    if (ok)
+        metrics.text = strdup(json_text_at(answer.root, "metrics"));
+    else if (asker->dir[0] && asker_has_ended(asker, &err))
+        asker_leave(asker, "the supervisor has ended");
+    if (ok)
+        str_fit(metrics.why, sizeof metrics.why, "pchrun-web has no memory for them");
+    else
+        str_fit(metrics.why, sizeof metrics.why, asker->dir[0] ? err.text : asker->contact.why);
+    answer_free(&answer);
+    asker_tell_metrics(asker, &metrics);
 }
 
 /* --- the thread --- */
@@ -239,6 +282,8 @@ static void asker_work(struct asker *asker)
         asker_follow(asker);
     if (asker->dir[0] && asker_is_due(asker) && clock_now_ns() >= asker->ask_at)
         asker_ask(asker);
+    if (asker_take_wish(asker))
+        asker_ask_metrics(asker);
 }
 
 static int64_t asker_next(struct asker *asker)
@@ -285,12 +330,21 @@ void asker_want(struct asker *asker, bool is_wanted)
         asker_signal(asker->wake_fd);
 }
 
+void asker_want_metrics(struct asker *asker)
+{
+    pthread_mutex_lock(&asker->lock);
+    asker->wants_metrics = true;
+    pthread_mutex_unlock(&asker->lock);
+    asker_signal(asker->wake_fd);
+}
+
 void asker_take(struct asker *asker, struct asker_news *ret)
 {
     asker_drain(asker->news_fd);
     pthread_mutex_lock(&asker->lock);
     *ret = asker->news;
     asker->news.picture = (struct asker_picture){0};
+    asker->news.metrics = (struct asker_metrics){0};
     buf_init(&asker->news.lines, LINES_BYTES_MAX);
     pthread_mutex_unlock(&asker->lock);
 }
@@ -307,6 +361,7 @@ void asker_stop(struct asker *asker)
     if (pthread_timedjoin_np(asker->thread, NULL, &until) != 0)
         return;
     picture_free(&asker->news.picture);
+    free(asker->news.metrics.text);
     buf_free(&asker->news.lines);
     pthread_mutex_destroy(&asker->lock);
     fd_close(&asker->wake_fd);

@@ -2,7 +2,8 @@
  *
  * asker: a thread that talks to the supervisor, so that a supervisor that does not answer blocks
  * only this thread. It follows the events of the job. While there are readers it also asks for the
- * state, once a second. When the supervisor has ended, it looks for the next attempt of the job.
+ * state, once a second, and it asks for the metrics when the owner wants them. When the supervisor
+ * has ended, it looks for the next attempt of the job.
  *
  * The thread hands its news over: texts that it never touches again. The owner calls all functions
  * from one thread, the main thread. Owns the thread, two descriptors and the news.
@@ -21,6 +22,13 @@ struct asker_picture {
 };
 void picture_free(struct asker_picture *picture);
 
+/* The metrics of the job, in the text format of Prometheus. The owner frees the text. */
+struct asker_metrics {
+    char *text;    /* NULL: there are none */
+    char why[256]; /* there are none */
+    int64_t at;    /* when that was known, CLOCK_MONOTONIC; 0: never */
+};
+
 /* The contact with the supervisor. */
 struct asker_contact {
     bool is_lost;
@@ -30,6 +38,7 @@ struct asker_contact {
 
 struct asker_news {
     struct asker_picture picture; /* .at 0: no new one */
+    struct asker_metrics metrics; /* .at 0: no new ones */
     struct asker_contact contact;
     struct buf lines; /* new lines of the journal, each with its newline */
 };
@@ -42,8 +51,9 @@ struct asker {
     pthread_t thread;
     pthread_mutex_t lock;
     int wake_fd;
-    struct asker_news news; /* under the lock, as the next two */
+    struct asker_news news; /* under the lock, as the next three */
     bool is_wanted;         /* pictures are */
+    bool wants_metrics;     /* once */
     bool is_stopped;
     /* of the thread alone */
     struct talk events;
@@ -57,7 +67,9 @@ struct asker {
 MUST_CHECK bool asker_start(struct asker *asker, struct err *err);
 /* Says whether pictures are wanted. The first one comes at once. */
 void asker_want(struct asker *asker, bool is_wanted);
-/* Moves the news to *ret. The owner frees picture and lines. */
+/* Asks for the metrics once. The news has them soon, or the reason why there are none. */
+void asker_want_metrics(struct asker *asker);
+/* Moves the news to *ret. The owner frees picture, metrics and lines. */
 void asker_take(struct asker *asker, struct asker_news *ret);
 /* Ends the thread, and frees all. A thread that waits for a supervisor has a second; then it is
  * left as it is, and ends with the process. */

@@ -19,8 +19,13 @@
 
 /* A picture that is younger is new enough for /api/v1/status. */
 #define FRESH_NS (1500 * NS_PER_MS)
-/* How long such a request waits for a new picture. */
+/* The same for metrics and /metrics, so a supervisor is asked at most so often. */
+#define METRICS_FRESH_NS NS_PER_S
+/* How long a request waits for a new picture, or for new metrics. */
 #define WAIT_NS (3 * NS_PER_S)
+
+/* As Prometheus expects it. */
+#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 enum { HEADERS_MAX = 8192, BODY_MAX = 1024, IDLE_S = 10 };
 
@@ -90,15 +95,42 @@ static void server_refuse(struct evhttp_request *request, int code, const char *
         evbuffer_free(out);
 }
 
-/* --- /api/v1/status --- */
+/* --- requests that wait --- */
 
 static void server_want(struct server *server)
 {
     bool is_wanted = streams_are_read(&server->streams);
     for (int i = 0; i < SERVER_WAITING_MAX; i++)
-        is_wanted = is_wanted || server->waiting[i].request;
+        is_wanted = is_wanted || (server->waiting[i].request && !server->waiting[i].is_of_metrics);
     asker_want(server->asker, is_wanted);
 }
+
+static void waiting_on_closed(void *ctx)
+{
+    struct server_waiting *waiting = ctx;
+    evhttp_request_free(waiting->request);
+    *waiting = (struct server_waiting){0};
+}
+
+/* False: too many requests wait. */
+static bool server_wait(struct server *server, struct conn *conn, struct evhttp_request *request,
+                        bool is_of_metrics)
+{
+    struct server_waiting *waiting = server->waiting;
+    while (waiting < server->waiting + SERVER_WAITING_MAX && waiting->request)
+        waiting++;
+    if (waiting == server->waiting + SERVER_WAITING_MAX)
+        return false;
+    *waiting = (struct server_waiting){.request = request,
+                                       .conn = conn,
+                                       .is_of_metrics = is_of_metrics,
+                                       .until = clock_now_ns() + WAIT_NS};
+    conn->on_closed = waiting_on_closed;
+    conn->ctx = waiting;
+    return true;
+}
+
+/* --- /api/v1/status --- */
 
 static void server_send_status(struct server *server, struct evhttp_request *request)
 {
@@ -111,44 +143,53 @@ static void server_send_status(struct server *server, struct evhttp_request *req
         server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "no memory");
 }
 
-static void waiting_on_closed(void *ctx)
-{
-    struct server_waiting *waiting = ctx;
-    evhttp_request_free(waiting->request);
-    *waiting = (struct server_waiting){0};
-}
-
-static void server_answer_waiting(struct server *server, bool has_news)
-{
-    int64_t now = clock_now_ns();
-    for (int i = 0; i < SERVER_WAITING_MAX; i++) {
-        struct server_waiting waiting = server->waiting[i];
-        if (!waiting.request || (!has_news && now < waiting.until))
-            continue;
-        server->waiting[i] = (struct server_waiting){0};
-        waiting.conn->on_closed = NULL;
-        server_send_status(server, waiting.request);
-    }
-}
-
 static void server_on_status(struct server *server, struct conn *conn,
                              struct evhttp_request *request)
 {
-    struct server_waiting *waiting = server->waiting;
     int64_t age = clock_now_ns() - server->source.picture.at;
     bool is_fresh = server->source.picture.at && age < FRESH_NS;
-    while (waiting < server->waiting + SERVER_WAITING_MAX && waiting->request)
-        waiting++;
-    if (is_fresh || server->source.contact.is_lost ||
-        waiting == server->waiting + SERVER_WAITING_MAX) {
+    if (is_fresh || server->source.contact.is_lost || !server_wait(server, conn, request, false))
         server_send_status(server, request);
-        return;
-    }
-    *waiting = (struct server_waiting){
-        .request = request, .conn = conn, .until = clock_now_ns() + WAIT_NS};
-    conn->on_closed = waiting_on_closed;
-    conn->ctx = waiting;
     server_want(server);
+}
+
+/* --- /metrics --- */
+
+static bool server_has_metrics(const struct server *server)
+{
+    const struct asker_metrics *metrics = &server->metrics;
+    return metrics->at && clock_now_ns() - metrics->at < METRICS_FRESH_NS;
+}
+
+static void server_refuse_metrics(struct evhttp_request *request, const char *why)
+{
+    char text[320];
+    snprintf(text, sizeof text, "no metrics: %s", why);
+    server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", text);
+}
+
+static void server_send_metrics(struct server *server, struct evhttp_request *request)
+{
+    bool is_new = server_has_metrics(server);
+    const char *text = is_new ? server->metrics.text : NULL;
+    char *copy = text ? strdup(text) : NULL;
+    if (copy)
+        server_send(request, METRICS_TYPE, copy, strlen(copy), copy);
+    else if (is_new)
+        server_refuse_metrics(request, text ? "pchrun-web has no memory" : server->metrics.why);
+    else
+        server_refuse_metrics(request, "pchrun does not answer; is it stopped?");
+}
+
+static void server_on_metrics(struct server *server, struct conn *conn,
+                              struct evhttp_request *request)
+{
+    if (server_has_metrics(server))
+        server_send_metrics(server, request);
+    else if (server_wait(server, conn, request, true))
+        asker_want_metrics(server->asker);
+    else
+        server_refuse_metrics(request, "too many requests wait for an answer of pchrun");
 }
 
 /* --- /api/v1/events --- */
@@ -177,13 +218,26 @@ static bool server_send_file(struct evhttp_request *request, const char *path)
     return false;
 }
 
+/* The paths that tell about the job. */
+static const struct api_path {
+    const char *path; /* NULL: no more */
+    void (*answer)(struct server *server, struct conn *conn, struct evhttp_request *request);
+} api_paths[] = {
+    {"/api/v1/status", server_on_status},
+    {"/api/v1/events", server_on_events},
+    {"/metrics", server_on_metrics},
+    {NULL, NULL},
+};
+
 static void server_call_api(struct server *server, struct conn *conn,
                             struct evhttp_request *request, const char *path)
 {
     const struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
     const char *site = evhttp_find_header(headers, "Sec-Fetch-Site");
-    bool is_status = str_is(path, "/api/v1/status");
-    if (!is_status && !str_is(path, "/api/v1/events")) {
+    const struct api_path *found = api_paths;
+    while (found->path && !str_is(path, found->path))
+        found++;
+    if (!found->path) {
         server_refuse(request, HTTP_NOTFOUND, "Not Found", "there is no such path");
     } else if (site && !str_is(site, "same-origin") && !str_is(site, "none")) {
         server_refuse(request, 403, "Forbidden", "the page of another site may not ask");
@@ -191,10 +245,8 @@ static void server_call_api(struct server *server, struct conn *conn,
         server_add_header(request, "WWW-Authenticate", "Bearer");
         server_refuse(request, 401, "Unauthorized",
                       "the token of --token-file is needed: Authorization: Bearer TOKEN");
-    } else if (is_status) {
-        server_on_status(server, conn, request);
     } else {
-        server_on_events(server, conn, request);
+        found->answer(server, conn, request);
     }
 }
 
@@ -249,6 +301,23 @@ static void server_take_lines(struct kept *kept, struct buf *lines)
     buf_free(lines);
 }
 
+static void server_answer_waiting(struct server *server, bool has_picture, bool has_metrics)
+{
+    int64_t now = clock_now_ns();
+    for (int i = 0; i < SERVER_WAITING_MAX; i++) {
+        struct server_waiting waiting = server->waiting[i];
+        bool has_news = waiting.is_of_metrics ? has_metrics : has_picture;
+        if (!waiting.request || (!has_news && now < waiting.until))
+            continue;
+        server->waiting[i] = (struct server_waiting){0};
+        waiting.conn->on_closed = NULL;
+        if (waiting.is_of_metrics)
+            server_send_metrics(server, waiting.request);
+        else
+            server_send_status(server, waiting.request);
+    }
+}
+
 static void server_on_news(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
@@ -257,9 +326,13 @@ static void server_on_news(evutil_socket_t fd, short what, void *arg)
     bool has_picture = news.picture.at != 0;
     if (has_picture)
         server_take_picture(&server->source, &news.picture);
+    if (news.metrics.at != 0) {
+        free(server->metrics.text);
+        server->metrics = news.metrics;
+    }
     server->source.contact = news.contact;
     server_take_lines(&server->source.lines, &news.lines);
-    server_answer_waiting(server, has_picture || news.contact.is_lost);
+    server_answer_waiting(server, has_picture || news.contact.is_lost, news.metrics.at != 0);
     streams_feed(&server->streams);
     server_want(server);
 }
@@ -268,7 +341,7 @@ static void server_on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
     conns_sweep(&server->conns);
-    server_answer_waiting(server, false);
+    server_answer_waiting(server, false, false);
     streams_feed(&server->streams);
     server_want(server);
 }
@@ -359,5 +432,6 @@ void server_free(struct server *server)
     if (server->base)
         event_base_free(server->base);
     picture_free(&server->source.picture);
+    free(server->metrics.text);
     kept_free(&server->source.lines);
 }

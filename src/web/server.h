@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * server: answers browsers. It knows these paths: the files of the page, /healthz, /api/v1/status
- * and /api/v1/events. It only reads, answers GET and HEAD, and bounds all that a client sends. One
- * event loop, in which nothing blocks: the asker has a thread of its own. Owns its loop, evhttp and
- * what it knows of the job. Main thread.
+ * server: answers browsers and Prometheus. It knows these paths: the files of the page, /healthz,
+ * /metrics, /api/v1/status and /api/v1/events. It only reads, answers GET and HEAD, and bounds all
+ * that a client sends. One event loop, in which nothing blocks: the asker has a thread of its own.
+ * Owns its loop, evhttp and what it knows of the job. Main thread.
  */
 #pragma once
 
@@ -12,10 +12,11 @@
 
 enum { SERVER_WAITING_MAX = 8 };
 
-/* A request for the status that waits for a new picture. */
+/* A request that waits for a new picture, or for new metrics. */
 struct server_waiting {
     struct evhttp_request *request; /* NULL: none */
     struct conn *conn;
+    bool is_of_metrics;
     int64_t until;
 };
 
@@ -29,6 +30,7 @@ struct server {
     struct conns conns;
     struct streams streams;
     struct stream_source source;
+    struct asker_metrics metrics; /* the newest */
     struct server_waiting waiting[SERVER_WAITING_MAX];
 };
 

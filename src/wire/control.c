@@ -4,6 +4,7 @@
 #include "wire/control.h"
 
 const char *const control_names[CONTROL__COUNT] = {
-    [CONTROL_STATUS] = "status", [CONTROL_SAVE] = "checkpoint", [CONTROL_DRAIN] = "drain",
-    [CONTROL_CANCEL] = "cancel", [CONTROL_STOP] = "stop",       [CONTROL_EVENTS] = "events",
+    [CONTROL_STATUS] = "status",   [CONTROL_SAVE] = "checkpoint", [CONTROL_DRAIN] = "drain",
+    [CONTROL_CANCEL] = "cancel",   [CONTROL_STOP] = "stop",       [CONTROL_EVENTS] = "events",
+    [CONTROL_METRICS] = "metrics",
 };

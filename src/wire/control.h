@@ -24,6 +24,7 @@ enum control_verb {
     CONTROL_CANCEL, /* withdraw that notice */
     CONTROL_STOP,   /* end the job */
     CONTROL_EVENTS,
+    CONTROL_METRICS, /* the text of metrics.file, also without a file */
     CONTROL__COUNT
 };
 

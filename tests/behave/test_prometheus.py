@@ -2,6 +2,7 @@
 """A real Prometheus takes the metrics of real jobs, and the alerts of contrib/prometheus fire when a fault is
 injected. The rules' times are shortened here; contrib/prometheus/rules_test.yml tests them as they are."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -28,7 +29,8 @@ scrape_configs:
   - job_name: pchrun
     honor_labels: true
     static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
-"""
+{more}"""
+WEB = os.environ.get("PCHRUN_WEB", str(Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-web")))
 
 pytestmark = pytest.mark.skipif(not PROMETHEUS or not PROMTOOL, reason="needs Debian's package prometheus")
 
@@ -58,16 +60,13 @@ def quick(rules):
     return rules
 
 
-@pytest.fixture
-def prometheus(world):
-    """Scrapes world.root / "pchrun.prom", and evaluates the rules. alert(NAME) waits until it fires."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
-    server.path = world.root / "pchrun.prom"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
+@contextlib.contextmanager
+def running(world, target, more=""):
+    """A Prometheus that scrapes this port, and evaluates the rules. alert(NAME) waits until it fires. more: of the
+    scrape's configuration."""
     port = free_port()
     rules = world.file("rules.yml", quick(RULES.read_text()))
-    config = world.file("prometheus.yml", CONFIG.format(rules=rules, port=server.server_port))
+    config = world.file("prometheus.yml", CONFIG.format(rules=rules, port=target, more=more))
     process = subprocess.Popen(
         [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={world.root / 'tsdb'}",
          f"--web.listen-address=127.0.0.1:{port}"],
@@ -94,10 +93,23 @@ def prometheus(world):
         assert labels["name"] == "run7" and labels["node"] == "0"
         return labels
 
-    alert.firing, alert.value = firing, value
-    yield alert
-    process.terminate()
-    process.wait()
+    alert.ask, alert.firing, alert.value = ask, firing, value
+    try:
+        yield alert
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+def prometheus(world):
+    """Scrapes world.root / "pchrun.prom"."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
+    server.path = world.root / "pchrun.prom"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    with running(world, server.server_port) as alert:
+        yield alert
     server.shutdown()
     server.server_close()
     thread.join()
@@ -108,8 +120,11 @@ def options(world):
 
 
 def checked(world):
-    """promtool takes the metrics as they are now, without a remark."""
-    text = (world.root / "pchrun.prom").read_bytes()
+    check((world.root / "pchrun.prom").read_bytes())
+
+
+def check(text):
+    """promtool takes these metrics without a remark."""
     told = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True)
     assert (told.returncode, told.stdout + told.stderr) == (0, b"")
 
@@ -128,6 +143,32 @@ def test_a_job_that_gets_a_notice(training, world, prometheus):
     assert prometheus.value("pchrun_save_seconds_count") == 1
     wait_until(lambda: prometheus.value("pchrun_up") == 0, "the end")
     assert not prometheus.firing("PchrunFailed")
+
+
+def test_pchrun_web_is_scraped(training, world):
+    """With a token, and without a file of metrics. The alerts are the same."""
+    token, port = "0123456789abcdef-token", free_port()
+    t = training("--job", "run7", n=2, train=4)
+    web = world.start(WEB, "--run-dir", world.tmp, "--listen", f"127.0.0.1:{port}", "--token-file",
+                      world.file("token", f"{token}\n"))
+    wait_until(lambda: "open http" in web.out, "pchrun-web to listen")
+    with running(world, port, f"    authorization: {{credentials_file: {world.root / 'token'}}}\n") as alert:
+        alert("PchrunStands")
+        assert alert.value("pchrun_ranks_attached") == 2
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            check(answer.read())
+        step = t.reach_by_notice()
+        alert("PchrunNotice")
+        t.saved(step, "exit")
+        assert t.result() == (42, "preempted", step)
+
+        def error():
+            told = alert.ask("/api/v1/targets")
+            return told and told["data"]["activeTargets"][0]["lastError"]
+        wait_until(lambda: "503" in (error() or ""), "the end")
+        wait_until(lambda: alert.value("up") == 0, "the target to be down")
+    web.end_by(signal.SIGTERM, 0)
 
 
 def test_a_save_that_fails(training, world, prometheus):

@@ -314,6 +314,63 @@ def test_nothing_is_asked_without_a_reader(job, web):
     wait_until(lambda: age() > 1100, "a picture that is older than the interval", pause=1.2)
 
 
+# --- the metrics ---------------------------------------------------------------------------------
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def samples(text):
+    """{name and labels: value}; the comments have none."""
+    pairs = [line.rsplit(" ", 1) for line in text.splitlines()]
+    return {name: None if name.startswith("#") else float(value) for name, value in pairs}
+
+
+def test_the_metrics_are_those_of_the_file(world, job, web):
+    """job has no metrics.file, run8 has one. Only numbers and times differ."""
+    nodes = Nodes(world, 1, ["--job", "run8", "-n", "2", "--metrics-file", world.root / "pchrun.prom",
+                             "--metrics-interval", "100ms"])
+    nodes.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
+    nodes.say(0, "all 2 ranks")
+    one = web("--job", "run8")
+
+    def told():
+        code, headers, body = one.ask("/metrics")
+        assert (code, headers["Content-Type"], headers["Cache-Control"]) == (200, METRICS_TYPE, "no-store")
+        return samples(body.decode())
+    wait_until(lambda: [*told()] == [*samples((world.root / "pchrun.prom").read_text())], "the same names", pause=0.2)
+    first = told()
+    label = '{name="run8",node="0"}'
+    assert first[f"pchrun_ranks_attached{label}"] == 2 and first["# TYPE pchrun_step"] is None
+    wait_until(lambda: told()[f"pchrun_step{label}"] > first[f"pchrun_step{label}"], "newer metrics")
+    assert "pchrun_up{name=\"run7\",node=\"0\"}" in samples(web("--job", "run7").ask("/metrics")[2].decode())
+    code, headers, body = one.ask("/metrics", "HEAD")
+    assert (code, headers["Content-Type"], body) == (200, METRICS_TYPE, b"")
+    nodes.jobs[0].send(signal.SIGTERM)
+    assert nodes.finish() == PREEMPTED
+
+
+def test_a_crowd_of_scrapes_asks_once_a_second(job, web):
+    one = web()
+    begin = time.monotonic()
+    written = [re.search(rb"pchrun_written_timestamp_seconds\S+ (\S+)", one.ask("/metrics")[2])[1] for _ in range(50)]
+    assert len(set(written)) <= time.monotonic() - begin + 1
+
+
+def test_no_metrics_without_the_supervisor(job, web):
+    """Prometheus shows the line as the error of its last scrape."""
+    one = web()
+    assert one.ask("/metrics")[0] == 200
+    os.kill(job.jobs[0].pid, signal.SIGSTOP)
+    code, headers, body = wait_until(lambda: (told := one.ask("/metrics"))[0] == 503 and told, "a refusal", pause=0.2)
+    assert (code, body) == (503, b"no metrics: pchrun does not answer; is it stopped?\n")
+    assert headers["Content-Type"] == "text/plain; charset=utf-8"
+    os.kill(job.jobs[0].pid, signal.SIGCONT)
+    wait_until(lambda: one.ask("/metrics")[0] == 200, "metrics")
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    wait_until(lambda: one.ask("/metrics")[::2] == (503, b"no metrics: the supervisor has ended\n"), "the end")
+
+
 # --- which job, and where ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options, why", [
@@ -358,7 +415,7 @@ def test_it_listens_on_ipv6(job, web):
 def test_only_its_own_paths_and_methods(job, web):
     one = web()
     for path in ("/index.html", "/app.js/", "/../app.js", "/./app.js", "/%61pp.js", "/..%2f..%2fetc/passwd",
-                 "/api/v1/status/", "/api/v1", "/api/v1/drain", "/metrics", "/favicon.ico"):
+                 "/api/v1/status/", "/api/v1", "/api/v1/drain", "/metrics/", "/favicon.ico"):
         assert one.ask(path)[0] == 404, path
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
         code, headers, _ = one.ask("/api/v1/status", method)
@@ -373,12 +430,12 @@ def test_only_its_own_paths_and_methods(job, web):
 def test_a_page_of_another_site_learns_nothing(job, web):
     """By DNS rebinding, the attacker's name is this address. The browser tells the name in Host."""
     one = web()
-    for path in ("/", "/healthz", "/api/v1/status", "/api/v1/events"):
+    for path in ("/", "/healthz", "/metrics", "/api/v1/status", "/api/v1/events"):
         for host in ("attacker.example", f"attacker.example:{one.port}", "127.0.0.1.attacker.example", ""):
             assert one.ask(path, Host=host)[0] == 403, (path, host)
         assert one.ask(path, "HEAD", Host=f"localhost:{one.port}")[0] == 200
     for site, code in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
-        assert one.ask("/api/v1/status", Sec_Fetch_Site=site)[0] == code
+        assert one.ask("/api/v1/status", Sec_Fetch_Site=site)[0] == one.ask("/metrics", Sec_Fetch_Site=site)[0] == code
 
 
 def test_the_token(world, job, web):
@@ -388,10 +445,11 @@ def test_the_token(world, job, web):
         assert one.ask(path)[0] == 200
     for given in ({}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": f"Bearer {TOKEN[:-1]}"},
                   {"Authorization": "Bearer "}, {"Authorization": f"Basic {TOKEN}"}, {"Cookie": f"token={TOKEN}"}):
-        for path in ("/api/v1/status", "/api/v1/events", f"/api/v1/status?token={TOKEN}"):
+        for path in ("/api/v1/status", "/api/v1/events", "/metrics", f"/api/v1/status?token={TOKEN}"):
             code, headers, body = one.ask(path, **given)
             assert (code, headers["WWW-Authenticate"]) == (401, "Bearer") and b"run7" not in body, (path, given)
-    assert one.ask("/api/v1/status", Authorization=f"Bearer {TOKEN}")[0] == 200
+    for path in ("/api/v1/status", "/metrics"):
+        assert one.ask(path, Authorization=f"Bearer {TOKEN}")[0] == 200
     Stream(one, Authorization=f"Bearer {TOKEN}").until("state")
 
 
