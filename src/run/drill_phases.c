@@ -27,14 +27,13 @@ static void look_at(struct drill_phases *phases, struct drill_rank rank, int64_t
     __typeof__(phases->slots[0]) *slot = &phases->slots[rank.slot];
     if (rank.phase == PAGE_START)
         rank.phase = PAGE_TRAIN;
-    if (!slot->seen_at || slot->rank.pid != rank.pid) {
-        slot->first = rank.step;
-        slot->since = 0;
-        if (!phases->stepped_at)
-            phases->attached_at = now;
-    } else if (!is_same(&slot->rank, &rank)) {
-        bool has_stepped = rank.step > slot->first;
-        note_stretch(phases, rank.slot, now, false);
+    bool is_new = !slot->seen_at || slot->rank.pid != rank.pid;
+    if (is_new && !phases->stepped_at)
+        phases->attached_at = now;
+    if (is_new || !is_same(&slot->rank, &rank)) {
+        bool has_stepped = rank.step > phases->resumed_step;
+        if (!is_new)
+            note_stretch(phases, rank.slot, now, false);
         slot->since = has_stepped ? now : 0;
         if (has_stepped && !phases->stepped_at)
             phases->stepped_at = now;

@@ -25,9 +25,10 @@ struct drill_stretch {
     bool is_open; /* it was not over at the end */
 };
 
-/* Zeroed but for began_at. */
+/* Zeroed but for the first two. */
 struct drill_phases {
-    int64_t began_at;    /* when the commands were started; CLOCK_MONOTONIC, as all times here */
+    int64_t began_at; /* when the commands were started; CLOCK_MONOTONIC, as all times here */
+    uint64_t resumed_step;
     int64_t attached_at; /* when the last rank attached before the first step; 0: none has */
     int64_t stepped_at;  /* when a rank finished the first step; 0: none has */
     bool has_announced;  /* a rank announced another phase than the training */
@@ -36,7 +37,6 @@ struct drill_phases {
     struct drill_stretch longest[PAGE_PHASES];
     struct {
         struct drill_rank rank; /* as last seen */
-        uint64_t first;         /* its step when it attached */
         int64_t seen_at;        /* 0: never */
         int64_t since;          /* when it came to this step and phase; 0: before the first step */
     } slots[CORE_SLOTS_MAX];

@@ -85,9 +85,26 @@ Test(drill_phases, before_the_first_step_nothing_is_saved)
     expect_line(0, false, START);
 }
 
+/* A fast rank makes its first step before the drill looks for the first time. The drill then took
+ * its second step for the first, and measured no step. */
+Test(drill_phases, a_rank_that_had_stepped_before_the_first_look)
+{
+    phases.resumed_step = 40;
+    look(2, 0, 41, PAGE_TRAIN);
+    look(3, 0, 42, PAGE_EVAL);
+    look(5, 0, 42, PAGE_TRAIN);
+    tell(30, 1);
+    expect_line(0, false,
+                "import: 2 s from the start of the commands until every rank had attached; first "
+                "step: 0 s more; a notice in these 2 s saves nothing");
+    expect_line(1, false,
+                "a notice in these is saved in time: step (up to 1 s), evaluation (up to 2 s)");
+}
+
 /* The last rank counts for the attach, and the first one for the step. */
 Test(drill_phases, of_several_ranks)
 {
+    phases.resumed_step = 40;
     look(5, 1, 40, PAGE_START);
     look(12, 0, 40, PAGE_START);
     look(32, 1, 41, PAGE_TRAIN);
@@ -251,6 +268,7 @@ Test(drill_phases, a_rank_that_ends)
 /* In another namespace all pids are 0. */
 Test(drill_phases, ranks_without_a_pid)
 {
+    phases.resumed_step = 7;
     drill_phases_look(&phases, &(struct drill_rank){.slot = 3, .step = 7}, 1, at(2));
     drill_phases_look(&phases, &(struct drill_rank){.slot = 3, .step = 8}, 1, at(3));
     cr_expect_eq(phases.attached_at, at(2));
