@@ -7,9 +7,11 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "web/next.h"
 #include "web/picture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -103,7 +105,7 @@ static bool asker_is_due(struct asker *asker)
     pthread_mutex_lock(&asker->lock);
     bool is_wanted = asker->is_wanted;
     pthread_mutex_unlock(&asker->lock);
-    return is_wanted || !asker->job[0] || asker->contact.is_lost;
+    return is_wanted || !asker->job.name[0] || asker->contact.is_lost;
 }
 
 static bool asker_take_wish(struct asker *asker)
@@ -125,22 +127,28 @@ static bool asker_is_stopped(struct asker *asker)
 
 /* --- finding --- */
 
+static void asker_tell_ended(struct asker *asker, const char *more)
+{
+    char why[sizeof asker->contact.why];
+    snprintf(why, sizeof why, "the supervisor has ended%s%s", *more ? "; " : "", more);
+    asker_tell_lost(asker, why);
+}
+
 /* The supervisor has ended: the next attempt of the job is looked for. */
-static void asker_leave(struct asker *asker, const char *why)
+static void asker_leave(struct asker *asker)
 {
     talk_close(&asker->events);
     asker->events.fd = -1;
     asker->dir[0] = '\0';
     asker->look_at = clock_now_ns();
-    asker_tell_lost(asker, why);
+    asker_tell_ended(asker, "");
 }
 
 /* Remembers by what the next attempt is known. */
 static void asker_learn(struct asker *asker, const struct json *answer)
 {
     const char *slash = strrchr(asker->dir, '/');
-    if (!asker->job[0])
-        str_copy(asker->job, sizeof asker->job, json_text_at(answer, "report.job"));
+    identity_take(answer, &asker->job);
     if (slash)
         str_fit(asker->parent, sizeof asker->parent, asker->dir);
     if (slash)
@@ -149,15 +157,20 @@ static void asker_learn(struct asker *asker, const struct json *answer)
 
 static void asker_look(struct asker *asker)
 {
+    char why[NEXT_WHY_MAX] = "";
     struct err err;
-    struct ctl_options which = {.job = asker->job[0] ? asker->job : asker->which.job,
-                                .node = asker->which.node,
-                                .run_dir = asker->parent[0] ? asker->parent : asker->which.run_dir,
-                                .is_quiet = true};
+    struct ctl_options which = asker->which;
+    bool is_known = asker->job.name[0];
     asker->look_at = clock_now_ns() + LOOK_NS;
-    if (!find_dir(&which, asker->dir, &err))
-        asker->dir[0] = '\0';
+    which.is_quiet = true;
+    /* Without a picture so far, any job that the user means is the right one. */
+    bool is_found = is_known ? next_find(&asker->job, which.node, asker->parent, asker->dir, why)
+                             : find_dir(&which, asker->dir, &err);
     asker->ask_at = clock_now_ns();
+    if (is_found)
+        return;
+    asker->dir[0] = '\0';
+    asker_tell_ended(asker, why);
 }
 
 /* --- asking --- */
@@ -172,7 +185,7 @@ static void asker_follow(struct asker *asker)
     talk_close(&asker->events);
     asker->look_at = clock_now_ns() + LOOK_NS;
     if (ask_found_nobody(&err))
-        asker_leave(asker, "the supervisor has ended");
+        asker_leave(asker);
     else
         asker_tell_lost(asker, err.text);
 }
@@ -245,7 +258,7 @@ static void asker_ask(struct asker *asker)
     if (ok)
         asker_tell_lost(asker, "pchrun-web has no memory for the answer");
     else if (asker_has_ended(asker, &err))
-        asker_leave(asker, "the supervisor has ended");
+        asker_leave(asker);
     else
         asker_tell_lost(asker, err.text);
 }
@@ -260,7 +273,7 @@ static void asker_ask_metrics(struct asker *asker)
     if (ok)
         metrics.text = strdup(json_text_at(answer.root, "metrics"));
     else if (asker->dir[0] && asker_has_ended(asker, &err))
-        asker_leave(asker, "the supervisor has ended");
+        asker_leave(asker);
     if (ok)
         str_fit(metrics.why, sizeof metrics.why, "pchrun-web has no memory for them");
     else

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "ctl/ctl.h"
+#include "web/identity.h"
 
 #include <pthread.h>
 
@@ -58,7 +59,8 @@ struct asker {
     /* of the thread alone */
     struct talk events;
     struct asker_contact contact;
-    char job[128], parent[FIND_DIR_MAX];
+    struct identity job;
+    char parent[FIND_DIR_MAX];
     int64_t ask_at, look_at; /* the next picture; the next search, or try to follow the events */
     int64_t followed_at;     /* when the events were asked for */
 };

@@ -476,7 +476,8 @@ def test_events_without_a_file(world, ctl):
     job = waiting(world)
     told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
     assert names(told) == ["started", "state"] and [e["commands"] for e in told if e["event"] == "started"] == [1]
-    assert ctl.status()["events_file"] is None
+    told = ctl.status()
+    assert (told["events_file"], told["state_dir"]) == (None, None)
     end(job)
 
 

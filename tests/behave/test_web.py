@@ -223,6 +223,32 @@ def test_the_stream_follows_a_preemption(world, job, web):
     assert again.finish() == PREEMPTED
 
 
+def test_another_job_of_the_same_name_is_not_followed(world, job, web):
+    """It would look like the next attempt. Node 0 of the job has the state directory of the job before."""
+    one = web()
+    assert one.status()["status"]["state_dir"] == f"{world.root}/.pchrun"
+    stream = Stream(one)
+    stream.until("layout")
+    job.jobs[1].send(signal.SIGTERM)
+    saved = stream.line("exit")["last_step"]
+    assert job.finish() == PREEMPTED
+    (world.root / "other").mkdir()
+    other = Nodes(world, 1, ["--job", "run7", "-n", "2", "--checkpoint-dir", world.root / "other"])
+    other.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
+    stream.until("contact", lambda contact: contact["lost_why"] == (
+        f"the supervisor has ended; process {other.jobs[0].pid} here runs another job named run7; start pchrun-web "
+        "again to see it"))
+    again = Nodes(world, 2, ["--job", "run7", "-n", "2", "--checkpoint-dir", world.root])
+    again.launch_all(*world.client(f"open\ntrain {saved} 1000000 2 at://ckpt\n"))
+    assert stream.until("layout", lambda layout: layout["attempt"] == 2)["rank"] == [0, 1, 2, 3]
+    stream.line("started", attempt=2)
+    assert [line["attempt"] for _, _, line in stream.lines() if line["event"] == "started"] == [1, 2]
+    for nodes in (other, again):
+        nodes.say(0, "have attached")
+        nodes.jobs[0].send(signal.SIGTERM)
+        assert nodes.finish() == PREEMPTED
+
+
 def test_a_failure_is_shown_before_a_quick_end(world, web):
     """The other rank ends after half a second. The page keeps the cause, and what the process printed last."""
     go = world.root / "go"
