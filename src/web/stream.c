@@ -7,10 +7,12 @@
 #include "web/status.h"
 
 #include <event2/buffer.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 
 /* How long a reader may take no byte. */
-enum { WRITE_TIMEOUT_S = 30 };
+enum { WRITE_TIMEOUT_S = 20 };
 /* Nothing is added while so many bytes wait for a reader. */
 enum { UNREAD_MAX = 64 * 1024 };
 /* A reader hears this often that it is still connected. */
@@ -93,11 +95,23 @@ static void stream_on_closed(void *ctx)
     *stream = (struct stream){0};
 }
 
+/* A reader's machine may vanish. libevent's limit begins when the socket's buffer is full, which
+ * takes minutes. The kernel's limit begins when the reader acknowledges nothing any more. */
+static void stream_limit(struct evhttp_connection *evcon)
+{
+    const struct timeval patience = {.tv_sec = WRITE_TIMEOUT_S};
+    const unsigned ms = WRITE_TIMEOUT_S * 1000;
+    struct bufferevent *out = evhttp_connection_get_bufferevent(evcon);
+    /* Without this option the reader's place is only freed later. */
+    (void)setsockopt(bufferevent_getfd(out), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+    /* A reader sends nothing: only the wait until it takes bytes has a limit. */
+    bufferevent_set_timeouts(out, NULL, &patience);
+}
+
 bool streams_begin(struct streams *streams, struct conn *conn, struct evhttp_request *request,
                    const char *last_id)
 {
     struct stream *stream = streams->list;
-    const struct timeval patience = {.tv_sec = WRITE_TIMEOUT_S};
     while (stream < streams->list + STREAMS_MAX && stream->request)
         stream++;
     if (stream == streams->list + STREAMS_MAX)
@@ -108,8 +122,7 @@ bool streams_begin(struct streams *streams, struct conn *conn, struct evhttp_req
     conn->ctx = stream;
     evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", STREAM_TYPE);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    /* A reader sends nothing: only the wait until it takes bytes has a limit. */
-    bufferevent_set_timeouts(evhttp_connection_get_bufferevent(conn->evcon), NULL, &patience);
+    stream_limit(conn->evcon);
     stream_feed(streams->source, stream);
     return true;
 }

@@ -542,6 +542,23 @@ def test_a_soft_limit_of_descriptors_is_raised(job, web):
 
 
 @pytest.mark.timing
+def test_a_reader_that_vanished_frees_its_place(job, web):
+    """Its machine acknowledges nothing any more. On loopback the nearest to it is a reader whose small buffer stays
+    full. The server's own buffer would have room for an hour."""
+    one = web()
+    idle = 2  # the one that listens, and the connection with the events of the job
+    wait_until(lambda: sockets_of(one.job.pid) == idle, "pchrun-web to follow the job")
+    with contextlib.closing(socket.socket()) as vanished:
+        vanished.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        vanished.settimeout(DEADLINE)
+        vanished.connect(("127.0.0.1", one.port))
+        vanished.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert vanished.recv(4096, socket.MSG_PEEK).startswith(b"HTTP/1.1 200 ")
+        assert sockets_of(one.job.pid) == idle + 1
+        wait_until(lambda: sockets_of(one.job.pid) == idle, "its place to be free", deadline=60)
+
+
+@pytest.mark.timing
 def test_a_slow_request_has_a_time(job, web):
     """However often a byte comes. libevent's own limit begins again with each byte."""
     one = web()
