@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -389,9 +390,43 @@ static bool server_take_files(struct err *err)
            err_wrap(err, "cannot keep %d connections open", CONNS_MAX);
 }
 
-bool server_open(struct server *server, struct err *err)
+/* evhttp resolves names, too, but does not tell what is wrong. */
+static bool server_resolve(const char *host, char ret[ADDRESS_HOST_MAX], struct err *err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found;
+    int why = getaddrinfo(host, NULL, &hints, &found);
+    if (why == 0) {
+        why = getnameinfo(found->ai_addr, found->ai_addrlen, ret, ADDRESS_HOST_MAX, NULL, 0,
+                          NI_NUMERICHOST);
+        freeaddrinfo(found);
+    }
+    return why == 0 || err_set(err, ERR_USAGE, 0,
+                               "cannot listen at %.100s: %s; give --listen an address or a name of "
+                               "this machine, or 0.0.0.0 for all its addresses",
+                               host, gai_strerror(why));
+}
+
+static bool server_listen(struct server *server, struct err *err)
 {
     const struct address *listen = &server->guard.listen;
+    char host[ADDRESS_HOST_MAX];
+    if (!server_resolve(listen->host, host, err))
+        return false;
+    errno = 0;
+    if (evhttp_bind_socket(server->http, host, (uint16_t)listen->port) == 0)
+        return true;
+    if (errno == EADDRNOTAVAIL)
+        return err_set(err, ERR_USAGE, 0,
+                       "cannot listen at %.100s: this machine has no such address; give --listen "
+                       "one that it has, or 0.0.0.0 for all",
+                       listen->host);
+    return err_set(err, ERR_USAGE, errno, "cannot listen at %s port %d; see --listen", listen->host,
+                   listen->port);
+}
+
+bool server_open(struct server *server, struct err *err)
+{
     if (!server_take_files(err))
         return false;
     server->streams.source = &server->source;
@@ -404,10 +439,7 @@ bool server_open(struct server *server, struct err *err)
         !server_make_events(server))
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot make the event loop");
     server_configure(server);
-    errno = 0;
-    return evhttp_bind_socket(server->http, listen->host, (uint16_t)listen->port) == 0 ||
-           err_set(err, ERR_USAGE, errno, "cannot listen at %s port %d; see --listen", listen->host,
-                   listen->port);
+    return server_listen(server, err);
 }
 
 bool server_run(struct server *server, struct err *err)

@@ -420,6 +420,18 @@ def test_a_port_in_use(world, job, web):
                          "use\n")
 
 
+@pytest.mark.parametrize("host, why", [
+    (70 * "n", "cannot listen at {host}: Name or service not known; give --listen an address or a name of this machine, "
+               "or 0.0.0.0 for all its addresses"),
+    ("192.0.2.1", "cannot listen at {host}: this machine has no such address; give --listen one that it has, or 0.0.0.0 "
+                  "for all"),
+], ids=["unknown", "foreign"])
+def test_a_host_that_is_not_of_this_machine(world, job, host, why):
+    """192.0.2.1 is for documentation. A name has at most 63 characters between two dots, so no server is asked."""
+    failed = world.start(WEB, "--run-dir", world.tmp, "--listen", host, "--token-file", world.file("token", TOKEN), code=1)
+    assert failed.err == f"pchrun-web: {why.format(host=host)}\n"
+
+
 def test_it_says_where_to_look(job, web):
     one = web()
     host = socket.gethostname()
