@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import SLACK, Tracer, at_rest, is_alive, wait_until
+from harness import SLACK, Tracer, at_rest, commands_of, is_alive, wait_until
 from nodes import Nodes
 from training import LAUNCHER
 
@@ -285,8 +285,8 @@ def test_pauses_that_recur(training):
 def test_stopped_by_a_debugger(training):
     """The log says so once, and nothing else happens, however long it takes. The same holds if a signal has also
     stopped the process."""
-    job = training(*PATIENT, train=2)
-    pid = job.pid(0)
+    job = training(*PATIENT, "--log-level", "notice", train=2)  # with -v the later looks are in the log, too
+    pid, = commands_of(job.job.pid)
     debugger = Tracer(pid)
     debugger.stop()
     os.kill(pid, signal.SIGSTOP)
