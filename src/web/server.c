@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "web/page.h"
+#include "web/reply.h"
 #include "web/status.h"
 
 #include <errno.h>
@@ -33,68 +34,6 @@ enum { HEADERS_MAX = 8192, BODY_MAX = 1024, IDLE_S = 10 };
 /* Descriptors: of all connections and some more. If that is possible, also of a crowd of clients
  * that comes at once: libevent accepts all of it before it closes those that give way. */
 enum { FILES_NEEDED = CONNS_MAX + 16, FILES_WANTED = 4 * CONNS_MAX };
-
-static const struct {
-    const char *name, *value;
-} common_headers[] = {
-    {"Content-Security-Policy",
-     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types 'none'; "
-     "require-trusted-types-for 'script'"},
-    {"X-Content-Type-Options", "nosniff"},
-    {"Cache-Control", "no-store"},
-    {"Referrer-Policy", "no-referrer"},
-    {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Cross-Origin-Opener-Policy", "same-origin"},
-};
-
-/* --- replies --- */
-
-static bool is_head(const struct evhttp_request *request)
-{
-    return evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
-}
-
-static void server_add_header(struct evhttp_request *request, const char *name, const char *value)
-{
-    evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
-}
-
-static void server_free_text(const void *data, size_t len, void *text)
-{
-    free(text);
-}
-
-/* `owned`: freed after it was sent; NULL: `data` is constant. A HEAD gets the headers alone. */
-static void server_send(struct evhttp_request *request, const char *type, const void *data,
-                        size_t size, char *owned)
-{
-    char length[24];
-    struct evbuffer *out = is_head(request) ? NULL : evbuffer_new();
-    snprintf(length, sizeof length, "%zu", size);
-    server_add_header(request, "Content-Type", type);
-    server_add_header(request, "Content-Length", length);
-    if (!out ||
-        evbuffer_add_reference(out, data, size, owned ? server_free_text : NULL, owned) != 0)
-        free(owned);
-    evhttp_send_reply(request, HTTP_OK, "OK", out);
-    if (out)
-        evbuffer_free(out);
-}
-
-/* After it the connection ends. */
-static void server_refuse(struct evhttp_request *request, int code, const char *reason,
-                          const char *why)
-{
-    struct evbuffer *out = is_head(request) ? NULL : evbuffer_new();
-    if (out)
-        evbuffer_add_printf(out, "%s\n", why);
-    server_add_header(request, "Content-Type", "text/plain; charset=utf-8");
-    server_add_header(request, "Connection", "close");
-    evhttp_send_reply(request, code, reason, out);
-    if (out)
-        evbuffer_free(out);
-}
 
 /* --- requests that wait --- */
 
@@ -139,9 +78,9 @@ static void server_send_status(struct server *server, struct evhttp_request *req
     char *text =
         status_text(&server->source.picture, &server->source.contact, clock_now_ns(), &len);
     if (text)
-        server_send(request, "application/json", text, len, text);
+        reply_send(request, "application/json", text, len, text);
     else
-        server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "no memory");
+        reply_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "no memory");
 }
 
 static void server_on_status(struct server *server, struct conn *conn,
@@ -162,24 +101,17 @@ static bool server_has_metrics(const struct server *server)
     return metrics->at && clock_now_ns() - metrics->at < METRICS_FRESH_NS;
 }
 
-static void server_refuse_metrics(struct evhttp_request *request, const char *why)
-{
-    char text[320];
-    snprintf(text, sizeof text, "no metrics: %s", why);
-    server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", text);
-}
-
 static void server_send_metrics(struct server *server, struct evhttp_request *request)
 {
     bool is_new = server_has_metrics(server);
     const char *text = is_new ? server->metrics.text : NULL;
     char *copy = text ? strdup(text) : NULL;
     if (copy)
-        server_send(request, METRICS_TYPE, copy, strlen(copy), copy);
+        reply_send(request, METRICS_TYPE, copy, strlen(copy), copy);
     else if (is_new)
-        server_refuse_metrics(request, text ? "pchrun-web has no memory" : server->metrics.why);
+        reply_lack(request, "metrics", text ? "pchrun-web has no memory" : server->metrics.why);
     else
-        server_refuse_metrics(request, "pchrun does not answer; is it stopped?");
+        reply_lack(request, "metrics", "pchrun does not answer; is it stopped?");
 }
 
 static void server_on_metrics(struct server *server, struct conn *conn,
@@ -190,7 +122,7 @@ static void server_on_metrics(struct server *server, struct conn *conn,
     else if (server_wait(server, conn, request, true))
         asker_want_metrics(server->asker);
     else
-        server_refuse_metrics(request, "too many requests wait for an answer of pchrun");
+        reply_lack(request, "metrics", "too many requests wait for an answer of pchrun");
 }
 
 /* --- /api/v1/events --- */
@@ -200,10 +132,10 @@ static void server_on_events(struct server *server, struct conn *conn,
 {
     const char *last =
         evhttp_find_header(evhttp_request_get_input_headers(request), "Last-Event-ID");
-    if (is_head(request))
-        server_send(request, STREAM_TYPE, NULL, 0, NULL);
+    if (reply_is_head(request))
+        reply_send(request, STREAM_TYPE, NULL, 0, NULL);
     else if (!streams_begin(&server->streams, conn, request, last))
-        server_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "too many readers");
+        reply_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "too many readers");
     server_want(server);
 }
 
@@ -213,7 +145,7 @@ static bool server_send_file(struct evhttp_request *request, const char *path)
 {
     for (const struct page_file *file = page_files; file->path; file++)
         if (str_is(path, file->path)) {
-            server_send(request, file->type, file->data, file->size, NULL);
+            reply_send(request, file->type, file->data, file->size, NULL);
             return true;
         }
     return false;
@@ -239,13 +171,13 @@ static void server_call_api(struct server *server, struct conn *conn,
     while (found->path && !str_is(path, found->path))
         found++;
     if (!found->path) {
-        server_refuse(request, HTTP_NOTFOUND, "Not Found", "there is no such path");
+        reply_refuse(request, HTTP_NOTFOUND, "Not Found", "there is no such path");
     } else if (site && !str_is(site, "same-origin") && !str_is(site, "none")) {
-        server_refuse(request, 403, "Forbidden", "the page of another site may not ask");
+        reply_refuse(request, 403, "Forbidden", "the page of another site may not ask");
     } else if (!guard_admits(&server->guard, evhttp_find_header(headers, "Authorization"))) {
-        server_add_header(request, "WWW-Authenticate", "Bearer");
-        server_refuse(request, 401, "Unauthorized",
-                      "the token of --token-file is needed: Authorization: Bearer TOKEN");
+        reply_add_header(request, "WWW-Authenticate", "Bearer");
+        reply_refuse(request, 401, "Unauthorized",
+                     "the token of --token-file is needed: Authorization: Bearer TOKEN");
     } else {
         found->answer(server, conn, request);
     }
@@ -260,19 +192,18 @@ static void server_on_request(struct evhttp_request *request, void *arg)
     const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
     const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
     enum evhttp_cmd_type command = evhttp_request_get_command(request);
-    for (size_t i = 0; i < ARRAY_LEN(common_headers); i++)
-        server_add_header(request, common_headers[i].name, common_headers[i].value);
+    reply_begin(request);
     if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
-        server_add_header(request, "Allow", "GET, HEAD");
-        server_refuse(request, HTTP_BADMETHOD, "Method Not Allowed", "use GET or HEAD");
+        reply_add_header(request, "Allow", "GET, HEAD");
+        reply_refuse(request, HTTP_BADMETHOD, "Method Not Allowed", "use GET or HEAD");
     } else if (!conn || !path || evhttp_uri_get_host(uri)) {
-        server_refuse(request, HTTP_BADREQUEST, "Bad Request", "give a path, such as /");
+        reply_refuse(request, HTTP_BADREQUEST, "Bad Request", "give a path, such as /");
     } else if (!guard_knows_host(&server->guard, host)) {
-        server_refuse(request, 403, "Forbidden",
-                      "this name is not known here; use localhost, the address of --listen, or the "
-                      "name of the machine");
+        reply_refuse(request, 403, "Forbidden",
+                     "this name is not known here; use localhost, the address of --listen, or the "
+                     "name of the machine");
     } else if (str_is(path, "/healthz")) {
-        server_send(request, "text/plain; charset=utf-8", alive, sizeof alive - 1, NULL);
+        reply_send(request, "text/plain; charset=utf-8", alive, sizeof alive - 1, NULL);
     } else if (!server_send_file(request, path)) {
         server_call_api(server, conn, request, path);
     }
