@@ -2,9 +2,9 @@
  *
  * ctl: pchctl in six parts. ctl has the commands and the options, in two tables, and what each
  * command does. find looks for the supervisor, ask talks to it, and show prints its answer as text
- * for people. ended reads the files of a job that has ended, hours its ledger. pchrun-web uses find
- * and ask alone. Every wait for a supervisor has a deadline. Main thread; find and ask any thread,
- * one at a time.
+ * for people. ended reads the files of a job that has ended, hours its ledger. pchrun-web uses
+ * find, ask and hours. Every wait for a supervisor has a deadline. Main thread; find and ask any
+ * thread, one at a time.
  */
 #pragma once
 

@@ -30,6 +30,7 @@ void picture_free(struct asker_picture *picture)
     free(picture->answer);
     free(picture->layout);
     free(picture->state);
+    free(picture->state_dir);
     *picture = (struct asker_picture){0};
 }
 
@@ -155,22 +156,28 @@ static void asker_learn(struct asker *asker, const struct json *answer)
         asker->parent[slash - asker->dir] = '\0';
 }
 
-static void asker_look(struct asker *asker)
+/* There was no picture so far: any job that the user means is the right one. */
+static void asker_look_first(struct asker *asker)
 {
-    char why[NEXT_WHY_MAX] = "";
     struct err err;
     struct ctl_options which = asker->which;
-    bool is_known = asker->job.name[0];
-    asker->look_at = clock_now_ns() + LOOK_NS;
     which.is_quiet = true;
-    /* Without a picture so far, any job that the user means is the right one. */
-    bool is_found = is_known ? next_find(&asker->job, which.node, asker->parent, asker->dir, why)
-                             : find_dir(&which, asker->dir, &err);
-    asker->ask_at = clock_now_ns();
-    if (is_found)
+    if (find_dir(&which, asker->dir, &err) &&
+        (!asker->state_dir || next_has_state_dir(asker->dir, asker->state_dir, &err)))
         return;
     asker->dir[0] = '\0';
-    asker_tell_ended(asker, why);
+    asker_tell_lost(asker, err.text);
+}
+
+static void asker_look(struct asker *asker)
+{
+    char why[NEXT_WHY_MAX];
+    asker->look_at = clock_now_ns() + LOOK_NS;
+    if (!asker->job.name[0])
+        asker_look_first(asker);
+    else if (!next_find(&asker->job, asker->which.node, asker->parent, asker->dir, why))
+        asker_tell_ended(asker, why);
+    asker->ask_at = clock_now_ns();
 }
 
 /* --- asking --- */
@@ -245,12 +252,13 @@ static void asker_ask(struct asker *asker)
         asker_learn(asker, answer.root);
         picture.layout = picture_layout(answer.root, &picture.layout_len);
         picture.state = picture_state(answer.root, &picture.state_len);
+        picture.state_dir = strdup(json_text_at(answer.root, "state_dir"));
         picture.answer_len = strlen(answer.text);
         picture.answer = answer.text;
         answer.text = NULL;
     }
     answer_free(&answer);
-    if (ok && picture.layout && picture.state) {
+    if (ok && picture.layout && picture.state && picture.state_dir) {
         asker_tell_picture(asker, &picture);
         return;
     }

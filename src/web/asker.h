@@ -18,6 +18,7 @@
 /* A picture of the job; all texts are lines without their newline. Free with picture_free(). */
 struct asker_picture {
     char *answer, *layout, *state; /* as it was received; picture.h */
+    char *state_dir;               /* of the job; "": none */
     size_t answer_len, layout_len, state_len;
     int64_t at; /* when it was received, CLOCK_MONOTONIC; 0: there is none */
 };
@@ -45,8 +46,9 @@ struct asker_news {
 };
 
 struct asker {
-    struct ctl_options which; /* the job; set before asker_start() */
-    char dir[FIND_DIR_MAX];   /* the directory of its supervisor; the same */
+    struct ctl_options which; /* the job; set before asker_start(), as the next two */
+    const char *state_dir;    /* the job's, if the user named it; else NULL */
+    char dir[FIND_DIR_MAX];   /* the directory of its supervisor; "": it is looked for */
     int news_fd;              /* readable: asker_take() has news */
     /* private from here on */
     pthread_t thread;

@@ -6,7 +6,9 @@
 #include "base/str.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 struct next {
     const struct identity *job;
@@ -64,6 +66,27 @@ bool next_find(const struct identity *job, int node, const char *parent, char re
         str_addf(why, NEXT_WHY_MAX,
                  "process %lld here runs another job named %.64s; start pchrun-web again to see it",
                  (long long)next.other, job->name);
-    str_copy(ret, FIND_DIR_MAX, next.dir);
-    return next.dir[0] && !next.is_twice;
+    str_copy(ret, FIND_DIR_MAX, next.is_twice ? "" : next.dir);
+    return ret[0];
+}
+
+static bool is_same_dir(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+bool next_has_state_dir(const char *dir, const char *state_dir, struct err *err)
+{
+    struct answer answer;
+    char below[PATH_MAX];
+    snprintf(below, sizeof below, "%s/.pchrun", state_dir);
+    bool ok = ask(dir, CONTROL_STATUS, NULL, &answer, err);
+    const char *has = ok ? json_text_at(answer.root, "state_dir") : "";
+    if (ok && !is_same_dir(has, state_dir) && !is_same_dir(has, below))
+        ok = err_set(err, ERR_USAGE, 0,
+                     "the pchrun here, process %d, has another state directory%s%.80s",
+                     (int)json_int_at(answer.root, "pid", 0), *has ? ": " : "", has);
+    answer_free(&answer);
+    return ok;
 }

@@ -23,7 +23,9 @@
 #define FRESH_NS (1500 * NS_PER_MS)
 /* The same for metrics and /metrics, so a supervisor is asked at most so often. */
 #define METRICS_FRESH_NS NS_PER_S
-/* How long a request waits for a new picture, or for new metrics. */
+/* The same for /api/v1/history. A ledger gets a line each minute. */
+#define HISTORY_FRESH_NS (5 * NS_PER_S)
+/* How long a request waits for its news. */
 #define WAIT_NS (3 * NS_PER_S)
 
 /* As Prometheus expects it. */
@@ -37,12 +39,18 @@ enum { FILES_NEEDED = CONNS_MAX + 16, FILES_WANTED = 4 * CONNS_MAX };
 
 /* --- requests that wait --- */
 
+static bool server_awaits(const struct server *server, enum server_topic topic)
+{
+    for (int i = 0; i < SERVER_WAITING_MAX; i++)
+        if (server->waiting[i].request && server->waiting[i].topic == topic)
+            return true;
+    return false;
+}
+
 static void server_want(struct server *server)
 {
-    bool is_wanted = streams_are_read(&server->streams);
-    for (int i = 0; i < SERVER_WAITING_MAX; i++)
-        is_wanted = is_wanted || (server->waiting[i].request && !server->waiting[i].is_of_metrics);
-    asker_want(server->asker, is_wanted);
+    asker_want(server->asker,
+               streams_are_read(&server->streams) || server_awaits(server, SERVER_STATUS));
 }
 
 static void waiting_on_closed(void *ctx)
@@ -54,17 +62,15 @@ static void waiting_on_closed(void *ctx)
 
 /* False: too many requests wait. */
 static bool server_wait(struct server *server, struct conn *conn, struct evhttp_request *request,
-                        bool is_of_metrics)
+                        enum server_topic topic)
 {
     struct server_waiting *waiting = server->waiting;
     while (waiting < server->waiting + SERVER_WAITING_MAX && waiting->request)
         waiting++;
     if (waiting == server->waiting + SERVER_WAITING_MAX)
         return false;
-    *waiting = (struct server_waiting){.request = request,
-                                       .conn = conn,
-                                       .is_of_metrics = is_of_metrics,
-                                       .until = clock_now_ns() + WAIT_NS};
+    *waiting = (struct server_waiting){
+        .request = request, .conn = conn, .topic = topic, .until = clock_now_ns() + WAIT_NS};
     conn->on_closed = waiting_on_closed;
     conn->ctx = waiting;
     return true;
@@ -88,7 +94,8 @@ static void server_on_status(struct server *server, struct conn *conn,
 {
     int64_t age = clock_now_ns() - server->source.picture.at;
     bool is_fresh = server->source.picture.at && age < FRESH_NS;
-    if (is_fresh || server->source.contact.is_lost || !server_wait(server, conn, request, false))
+    if (is_fresh || server->source.contact.is_lost ||
+        !server_wait(server, conn, request, SERVER_STATUS))
         server_send_status(server, request);
     server_want(server);
 }
@@ -119,7 +126,7 @@ static void server_on_metrics(struct server *server, struct conn *conn,
 {
     if (server_has_metrics(server))
         server_send_metrics(server, request);
-    else if (server_wait(server, conn, request, true))
+    else if (server_wait(server, conn, request, SERVER_METRICS))
         asker_want_metrics(server->asker);
     else
         reply_lack(request, "metrics", "too many requests wait for an answer of pchrun");
@@ -137,6 +144,61 @@ static void server_on_events(struct server *server, struct conn *conn,
     else if (!streams_begin(&server->streams, conn, request, last))
         reply_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "too many readers");
     server_want(server);
+}
+
+/* --- /api/v1/history --- */
+
+static bool server_has_history(const struct server *server)
+{
+    return server->past.at && clock_now_ns() - server->past.at < HISTORY_FRESH_NS;
+}
+
+/* Of the job. NULL: it has none, or is unknown. */
+static const char *server_state_dir(const struct server *server)
+{
+    const struct asker_picture *picture = &server->source.picture;
+    if (server->state_dir)
+        return server->state_dir;
+    return picture->at && picture->state_dir[0] ? picture->state_dir : NULL;
+}
+
+static const char *server_history_lacks(const struct server *server)
+{
+    if (server_state_dir(server))
+        return server_has_history(server) ? server->past.why : "the ledger is still being read";
+    return server->source.picture.at ? "the job has no state directory, so it has no ledger"
+                                     : "pchrun has not told the state directory yet";
+}
+
+/* While a slow ledger is being read, the text before stands. */
+static void server_send_history(struct server *server, struct evhttp_request *request)
+{
+    const struct past *past = &server->past;
+    char *copy = past->text ? strndup(past->text, past->len) : NULL;
+    if (copy)
+        reply_send(request, "application/json", copy, past->len, copy);
+    else
+        reply_lack(request, "history", server_history_lacks(server));
+}
+
+/* Without a state directory there is nothing to wait for, unless the first picture is still to
+ * come. */
+static bool server_is_without_history(const struct server *server)
+{
+    const struct stream_source *source = &server->source;
+    return !server_state_dir(server) && (source->picture.at || source->contact.is_lost);
+}
+
+static void server_on_history(struct server *server, struct conn *conn,
+                              struct evhttp_request *request)
+{
+    const char *dir = server_state_dir(server);
+    if (server_has_history(server) || server_is_without_history(server))
+        server_send_history(server, request);
+    else if (!server_wait(server, conn, request, SERVER_HISTORY))
+        reply_lack(request, "history", "too many requests wait");
+    else if (dir)
+        past_read(&server->past, dir);
 }
 
 /* --- requests --- */
@@ -158,6 +220,7 @@ static const struct api_path {
 } api_paths[] = {
     {"/api/v1/status", server_on_status},
     {"/api/v1/events", server_on_events},
+    {"/api/v1/history", server_on_history},
     {"/metrics", server_on_metrics},
     {NULL, NULL},
 };
@@ -233,21 +296,31 @@ static void server_take_lines(struct kept *kept, struct buf *lines)
     buf_free(lines);
 }
 
-static void server_answer_waiting(struct server *server, bool has_picture, bool has_metrics)
+static void (*const server_sends[SERVER__TOPICS])(struct server *server,
+                                                  struct evhttp_request *request) = {
+    [SERVER_STATUS] = server_send_status,
+    [SERVER_METRICS] = server_send_metrics,
+    [SERVER_HISTORY] = server_send_history,
+};
+
+/* Answers the requests whose topic has news, and those whose time is over. */
+static void server_answer_waiting(struct server *server, const bool has_news[SERVER__TOPICS])
 {
     int64_t now = clock_now_ns();
     for (int i = 0; i < SERVER_WAITING_MAX; i++) {
         struct server_waiting waiting = server->waiting[i];
-        bool has_news = waiting.is_of_metrics ? has_metrics : has_picture;
-        if (!waiting.request || (!has_news && now < waiting.until))
+        if (!waiting.request || (!has_news[waiting.topic] && now < waiting.until))
             continue;
         server->waiting[i] = (struct server_waiting){0};
         waiting.conn->on_closed = NULL;
-        if (waiting.is_of_metrics)
-            server_send_metrics(server, waiting.request);
-        else
-            server_send_status(server, waiting.request);
+        server_sends[waiting.topic](server, waiting.request);
     }
+}
+
+static void server_on_past(void *ctx)
+{
+    static const bool has_news[SERVER__TOPICS] = {[SERVER_HISTORY] = true};
+    server_answer_waiting(ctx, has_news);
 }
 
 static void server_on_news(evutil_socket_t fd, short what, void *arg)
@@ -264,16 +337,26 @@ static void server_on_news(evutil_socket_t fd, short what, void *arg)
     }
     server->source.contact = news.contact;
     server_take_lines(&server->source.lines, &news.lines);
-    server_answer_waiting(server, has_picture || news.contact.is_lost, news.metrics.at != 0);
+    const bool has_news[SERVER__TOPICS] = {
+        [SERVER_STATUS] = has_picture || news.contact.is_lost,
+        [SERVER_METRICS] = news.metrics.at != 0,
+        [SERVER_HISTORY] = server_is_without_history(server),
+    };
+    server_answer_waiting(server, has_news);
+    const char *dir = server_state_dir(server);
+    if (dir && server_awaits(server, SERVER_HISTORY))
+        past_read(&server->past, dir);
     streams_feed(&server->streams);
     server_want(server);
 }
 
 static void server_on_tick(evutil_socket_t fd, short what, void *arg)
 {
+    static const bool no_news[SERVER__TOPICS] = {false};
     struct server *server = arg;
     conns_sweep(&server->conns);
-    server_answer_waiting(server, false, false);
+    past_tick(&server->past);
+    server_answer_waiting(server, no_news);
     streams_feed(&server->streams);
     server_want(server);
 }
@@ -370,6 +453,8 @@ bool server_open(struct server *server, struct err *err)
         !server_make_events(server))
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot make the event loop");
     server_configure(server);
+    server->past = (struct past){.base = server->base, .on_over = server_on_past, .ctx = server};
+    past_open(&server->past);
     return server_listen(server, err);
 }
 
@@ -384,6 +469,7 @@ bool server_run(struct server *server, struct err *err)
 
 void server_free(struct server *server)
 {
+    past_free(&server->past);
     struct event *events[] = {server->tick, server->news, server->term, server->interrupt};
     conns_end(&server->conns);
     if (server->http)

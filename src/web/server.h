@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * server: answers browsers and Prometheus. It knows these paths: the files of the page, /healthz,
- * /metrics, /api/v1/status and /api/v1/events. It only reads, answers GET and HEAD, and bounds all
- * that a client sends. One event loop, in which nothing blocks: the asker has a thread of its own.
- * Owns its loop, evhttp and what it knows of the job. Main thread.
+ * /metrics, /api/v1/status, /api/v1/events and /api/v1/history. It only reads, answers GET and
+ * HEAD, and bounds all that a client sends. One event loop, in which nothing blocks: the asker has
+ * a thread of its own, and the reader of the ledger a process. Owns its loop, evhttp and what it
+ * knows of the job. Main thread.
  */
 #pragma once
 
 #include "web/guard.h"
+#include "web/past.h"
 #include "web/stream.h"
 
 enum { SERVER_WAITING_MAX = 8 };
 
-/* A request that waits for a new picture, or for new metrics. */
+enum server_topic { SERVER_STATUS, SERVER_METRICS, SERVER_HISTORY, SERVER__TOPICS };
+
+/* A request that waits for news of its topic. */
 struct server_waiting {
     struct evhttp_request *request; /* NULL: none */
     struct conn *conn;
-    bool is_of_metrics;
+    enum server_topic topic;
     int64_t until;
 };
 
 struct server {
-    struct guard guard; /* set before server_open(), as the next */
+    struct guard guard; /* set before server_open(), as the next two */
     struct asker *asker;
+    const char *state_dir; /* whose ledger is read; NULL: that of the job */
     /* private from here on */
     struct event_base *base;
     struct evhttp *http;
@@ -31,6 +36,7 @@ struct server {
     struct streams streams;
     struct stream_source source;
     struct asker_metrics metrics; /* the newest */
+    struct past past;
     struct server_waiting waiting[SERVER_WAITING_MAX];
 };
 

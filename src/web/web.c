@@ -8,9 +8,11 @@
 #include "web/server.h"
 #include "web/token.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PORT 8042
@@ -23,7 +25,7 @@ enum {
 };
 
 struct web_options {
-    const char *job, *run_dir; /* which job is meant */
+    const char *job, *run_dir, *state_dir; /* which job is meant */
     int node;
     const char *listen, *token_file;
 };
@@ -36,6 +38,8 @@ static const struct args_row rows[] = {
     {"job", 'j', "NAME", "the job of this name", ARGS_TEXT, AT(job)},
     {"node", 'n', "N", "the job's node with this number", ARGS_NUMBER, AT(node), .max = INT32_MAX},
     {"run-dir", 0, "DIR", "where its socket is: run_dir of pchrun.json(5)", ARGS_TEXT, AT(run_dir)},
+    {"state-dir", 0, "DIR", "its state_dir or checkpoint.dir; it need not run", ARGS_TEXT,
+     AT(state_dir)},
     {"listen", 0, "ADDRESS", "where to listen [127.0.0.1:8042]", ARGS_TEXT, AT(listen)},
     {"token-file", 0, "FILE", "the token that browsers must know", ARGS_TEXT, AT(token_file)},
 };
@@ -102,6 +106,19 @@ static void web_greet(const struct guard *guard)
     fflush(stdout); /* a failed write does not end the program */
 }
 
+/* A job that the user names by its state directory need not run: the asker looks for it. */
+static bool web_find(const struct web_options *options, struct asker *asker, struct err *err)
+{
+    struct stat st;
+    if (!options->state_dir)
+        return find_dir(&asker->which, asker->dir, err);
+    if (stat(options->state_dir, &st) != 0)
+        return err_set(err, ERR_USAGE, errno, "--state-dir: cannot look into %.200s",
+                       options->state_dir);
+    return S_ISDIR(st.st_mode) ||
+           err_set(err, ERR_USAGE, 0, "--state-dir: %.200s is not a directory", options->state_dir);
+}
+
 static bool web_run(struct server *server, struct asker *asker, struct err *err)
 {
     server->asker = asker;
@@ -135,8 +152,9 @@ int web_main(char **argv)
         return WEB_ENDED;
     asker.which =
         (struct ctl_options){.job = options.job, .node = options.node, .run_dir = options.run_dir};
+    asker.state_dir = server.state_dir = options.state_dir;
     bool is_found = end == ARGS_RUN && web_take_address(&options, &server.guard, &err) &&
-                    find_dir(&asker.which, asker.dir, &err);
+                    web_find(&options, &asker, &err);
     bool ok = is_found && web_run(&server, &asker, &err);
     server_free(&server);
     if (ok)

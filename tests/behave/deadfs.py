@@ -12,6 +12,10 @@ import os
 import struct
 import threading
 
+import pytest
+
+from harness import marked, wait_until
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 NEWNS, PRIVATE, RECURSIVE, FORCE, DETACH = 0x20000, 1 << 18, 16384, 1, 2
 INIT, GETATTR, LOOKUP, INTERRUPT = 26, 3, 1, 36
@@ -67,3 +71,15 @@ class DeadFolder:
         call(LIBC.umount2(bytes(self.path), FORCE | DETACH))
         self.server.join()
         os.close(self.fd)
+
+
+@pytest.fixture
+def dead(world):
+    """A folder on a file system that has stopped answering."""
+    try:
+        folder = DeadFolder(world.root / "dead")
+    except OSError as err:
+        pytest.skip(f"no file system of ours can be mounted: {err}")
+    yield folder
+    folder.end()
+    wait_until(lambda: not marked(world.mark), "the end of who was stuck")

@@ -10,23 +10,11 @@ import time
 
 import pytest
 
-from deadfs import DeadFolder
+from deadfs import dead  # noqa: F401
 from harness import (DEADLINE, SLACK, descendants_of, group_of, is_alive, kill_quietly, marked, read_proc, state_of,
                      wait_until)
 
 SHORT = ["--grace", "1s", "--stop-term-wait", "300ms", "--stop-kill-wait", "500ms"]
-
-
-@pytest.fixture
-def dead(world):
-    """A folder on a file system that has stopped answering."""
-    try:
-        folder = DeadFolder(world.root / "dead")
-    except OSError as err:
-        pytest.skip(f"no file system of ours can be mounted: {err}")
-    yield folder
-    folder.end()
-    wait_until(lambda: not marked(world.mark), "the end of who was stuck")
 
 
 def test_a_command_that_is_stuck_in_the_kernel(world, dead):

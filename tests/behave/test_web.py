@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from deadfs import dead  # noqa: F401
 from harness import DEADLINE, PREEMPTED, Late, open_files, wait_until
 from nodes import Nodes, free_port, start_training
+from pchctl import ctl  # noqa: F401
 
 WEB = os.environ.get("PCHRUN_WEB", str(Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-web")))
 TOKEN = "0123456789abcdef-token"
@@ -120,6 +122,8 @@ def job(world):
     """A job of 2 nodes with 2 ranks each, which trains."""
     nodes = Nodes(world, 2, ["--job", "run7", "--cluster-heartbeat-timeout", "60s"])
     start_training(world, nodes)
+    ledger = world.root / ".pchrun" / "ledger"
+    wait_until(lambda: ledger.exists() and ledger.read_text().endswith("\n"), "the first line of the ledger")
     yield nodes
     if any(node.process.poll() is None for node in nodes.jobs.values()):
         nodes.jobs[1].send(signal.SIGTERM)
@@ -397,12 +401,76 @@ def test_no_metrics_without_the_supervisor(job, web):
     wait_until(lambda: one.ask("/metrics")[::2] == (503, b"no metrics: the supervisor has ended\n"), "the end")
 
 
+# --- the history ---------------------------------------------------------------------------------
+
+def history(one):
+    code, headers, body = one.ask("/api/v1/history")
+    assert (code, headers["Content-Type"]) == (200, "application/json"), body
+    return json.loads(body)
+
+
+def test_the_history_is_that_of_pchctl(world, job, web, ctl):
+    """Of a running job, and of one that has ended, of which nothing changes any more."""
+    told = history(web())
+    assert (told["schema"], told["job"], told["running"]) == ("pchrun.goodput", "run7", True)
+    assert [attempt["end"] for attempt in told["attempts"]] == ["running"]
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    after = ctl("goodput", "--json", world.root, everywhere=True).stdout
+    assert json.loads(after)["attempts"][0]["end"] == "preempted"
+    for place in (world.root, world.root / ".pchrun"):
+        assert history(web("--state-dir", place)) == json.loads(after)
+
+
+def test_a_job_is_named_by_its_state_directory(world, job, web):
+    """It need not run yet. A pchrun with another state directory is not taken for it."""
+    (world.root / "other").mkdir()
+    one = web("--state-dir", world.root / "other")
+    stream = Stream(one)
+    why = f"the pchrun here, process {job.jobs[0].pid}, has another state directory: {world.root}/.pchrun"
+    stream.until("contact", lambda contact: contact["lost_why"] == why[:255])
+    assert one.ask("/api/v1/history")[2].decode().startswith(f"no history: no ledger is in {world.root}/other; ")
+    mine = Stream(web("--state-dir", world.root))
+    assert mine.until("layout")["job"] == "run7"
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    nodes = Nodes(world, 1, ["--job", "run8", "-n", "2", "--checkpoint-dir", world.root / "other"])
+    nodes.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
+    assert stream.until("layout")["job"] == "run8"
+    nodes.say(0, "have attached")
+    nodes.jobs[0].send(signal.SIGTERM)
+    assert nodes.finish() == PREEMPTED
+
+
+def test_a_job_without_a_state_directory(world, web):
+    nodes = Nodes(world, 1, ["-n", "2"])
+    nodes.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
+    nodes.say(0, "have attached")
+    one = web()
+    one.status()
+    assert one.ask("/api/v1/history")[::2] == (
+        503, b"no history: the job has no state directory, so it has no ledger\n")
+    nodes.jobs[0].send(signal.SIGTERM)
+    nodes.finish()
+
+
+def test_a_disk_that_hangs_stops_nothing(dead, web):
+    """The process that reads the ledger cannot even be killed then."""
+    one = web("--state-dir", dead.path)
+    code, _, body = one.ask("/api/v1/history")
+    assert (code, body) == (503, b"no history: the ledger is still being read\n") and dead.asked.is_set()
+    assert one.ask("/healthz")[0] == 200 and one.status()["status"] is None
+    one.end()
+
+
 # --- which job, and where ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options, why", [
     (["--job", "other"], "no pchrun of job other was found in "),
     (["--listen", "0.0.0.0"], "other machines can reach 0.0.0.0, so a token is needed: see --token-file"),
     (["--listen", "x y"], "--listen: "),
+    (["--state-dir", "/nowhere"], "--state-dir: cannot look into /nowhere: No such file or directory"),
+    (["--state-dir", "/dev/null"], "--state-dir: /dev/null is not a directory"),
     (["--token-file", "/nowhere"], "there is no token file /nowhere; make it: "),
     (["page"], '"page" is one argument too many; choose a job by --job NAME'),
     (["--metrics"], "unknown flag --metrics"),
@@ -468,7 +536,7 @@ def test_only_its_own_paths_and_methods(job, web):
 def test_a_page_of_another_site_learns_nothing(job, web):
     """By DNS rebinding, the attacker's name is this address. The browser tells the name in Host."""
     one = web()
-    for path in ("/", "/healthz", "/metrics", "/api/v1/status", "/api/v1/events"):
+    for path in ("/", "/healthz", "/metrics", "/api/v1/status", "/api/v1/events", "/api/v1/history"):
         for host in ("attacker.example", f"attacker.example:{one.port}", "127.0.0.1.attacker.example", ""):
             assert one.ask(path, Host=host)[0] == 403, (path, host)
         assert one.ask(path, "HEAD", Host=f"localhost:{one.port}")[0] == 200
@@ -483,10 +551,11 @@ def test_the_token(world, job, web):
         assert one.ask(path)[0] == 200
     for given in ({}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": f"Bearer {TOKEN[:-1]}"},
                   {"Authorization": "Bearer "}, {"Authorization": f"Basic {TOKEN}"}, {"Cookie": f"token={TOKEN}"}):
-        for path in ("/api/v1/status", "/api/v1/events", "/metrics", f"/api/v1/status?token={TOKEN}"):
+        for path in ("/api/v1/status", "/api/v1/events", "/api/v1/history", "/metrics",
+                     f"/api/v1/status?token={TOKEN}"):
             code, headers, body = one.ask(path, **given)
             assert (code, headers["WWW-Authenticate"]) == (401, "Bearer") and b"run7" not in body, (path, given)
-    for path in ("/api/v1/status", "/metrics"):
+    for path in ("/api/v1/status", "/api/v1/history", "/metrics"):
         assert one.ask(path, Authorization=f"Bearer {TOKEN}")[0] == 200
     Stream(one, Authorization=f"Bearer {TOKEN}").until("state")
 

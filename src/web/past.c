@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See past.h.
+ */
+#include "web/past.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_NS (10 * NS_PER_S)
+/* Years of a job that is restarted each hour. */
+enum { TEXT_MAX = 64 * 1024 * 1024 };
+
+/* Runs in the helper. It answers with an object of JSON, or with the reason why there is none. */
+static void past_print(const void *arg, int answer)
+{
+    struct err err;
+    if (dup2(answer, STDOUT_FILENO) < 0)
+        return;
+    if (!hours_show(arg, &err))
+        printf("%s", err.text);
+    fflush(stdout); /* a text that is cut has no newline */
+}
+
+static void past_fail(struct past *past, const char *why)
+{
+    str_fit(past->why, sizeof past->why, why);
+    str_printable(past->why);
+}
+
+static void past_take(struct past *past)
+{
+    char why[sizeof past->why] = "the process that reads the ledger has died";
+    const char *text = (const char *)buf_bytes(&past->inquiry.text);
+    size_t len = buf_len(&past->inquiry.text);
+    if (len > 0 && text[0] == '{' && text[len - 1] == '\n') {
+        past->text = strndup(text, len);
+        past->len = len;
+        past_fail(past, "pchrun-web has no memory for it");
+        return;
+    }
+    if (len > 0 && text[0] != '{')
+        snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), text);
+    past_fail(past, why);
+}
+
+static void past_finish(struct past *past, const char *failure)
+{
+    past->at = clock_now_ns();
+    free(past->text);
+    past->text = NULL;
+    if (failure)
+        past_fail(past, failure);
+    else
+        past_take(past);
+    past->on_over(past->ctx);
+}
+
+static void past_on_over(void *ctx, bool is_late)
+{
+    struct past *past = ctx;
+    char late[sizeof past->why];
+    snprintf(late, sizeof late,
+             "the ledger in %.200s could not be read within %d s; does its disk hang?", past->dir,
+             (int)(READ_NS / NS_PER_S));
+    past_finish(past, is_late ? late : NULL);
+}
+
+void past_open(struct past *past)
+{
+    reap_begin(&past->reap);
+    past->options = (struct ctl_options){.is_json = true, .node = -1, .path = past->dir};
+    past->inquiry = (struct inquiry){.fn = past_print,
+                                     .arg = &past->options,
+                                     .base = past->base,
+                                     .wait_ns = READ_NS,
+                                     .max = TEXT_MAX,
+                                     .on_over = past_on_over,
+                                     .ctx = past,
+                                     .helper = {.reap = &past->reap, .keeps_dir = true}};
+}
+
+void past_free(struct past *past)
+{
+    if (!past->inquiry.fn)
+        return;
+    inquiry_free(&past->inquiry);
+    reap_end(&past->reap);
+    free(past->text);
+    past->text = NULL;
+}
+
+void past_read(struct past *past, const char *dir)
+{
+    struct err err;
+    reap_all(&past->reap);
+    if (past->inquiry.deadline.is_open)
+        return;
+    if (!str_copy(past->dir, sizeof past->dir, dir))
+        past_finish(past, "the path of the state directory is too long");
+    else if (!inquiry_start(&past->inquiry, &err))
+        past_finish(past, err.text);
+}
+
+void past_tick(struct past *past)
+{
+    reap_all(&past->reap);
+}
