@@ -84,7 +84,7 @@ struct goodput {
 /* *g is zeroed first. Takes a line of the ledger, without its newline. `is_whole`: the line ended
  * with a newline. */
 void goodput_line(struct goodput *g, const char *line, size_t len, bool is_whole);
-void goodput_mark(struct goodput *g, const struct mark *mark);
+void goodput_mark(struct goodput *g, const struct mark *given);
 /* All lines are taken. A run without an end still runs if its last mark is not much older than a
  * tick; then its last span lasts until now. */
 void goodput_end(struct goodput *g, int64_t now_ms);

@@ -363,12 +363,15 @@ struct logs_run *logs_run_new(struct logs *logs, uint32_t attempt, uint32_t gene
                               struct err *err)
 {
     struct logs_run *run = new_run(logs);
-    bool ok = run || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the commands' output");
+    bool ok = true;
+    if (!run) {
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the commands' output");
+        return NULL;
+    }
     for (size_t i = 0; ok && i < run->tee.count; i++)
         ok = word_stream(run, i, attempt, generation, err) && logs_run_open_stream(run, i, err);
     if (ok && open_control(run, err) && start_tee(run, err))
         return run;
-    if (run)
-        logs_run_free(run);
+    logs_run_free(run);
     return NULL;
 }

@@ -67,7 +67,7 @@ static void asker_tell_lost(struct asker *asker, const char *why)
     pthread_mutex_unlock(&asker->lock);
 }
 
-static void asker_tell_picture(struct asker *asker, struct asker_picture *picture)
+static void asker_tell_picture(struct asker *asker, const struct asker_picture *picture)
 {
     asker->contact = (struct asker_contact){0};
     pthread_mutex_lock(&asker->lock);
@@ -150,10 +150,10 @@ static void asker_learn(struct asker *asker, const struct json *answer)
 {
     const char *slash = strrchr(asker->dir, '/');
     identity_take(answer, &asker->job);
-    if (slash)
-        str_fit(asker->parent, sizeof asker->parent, asker->dir);
-    if (slash)
-        asker->parent[slash - asker->dir] = '\0';
+    if (!slash)
+        return;
+    str_fit(asker->parent, sizeof asker->parent, asker->dir);
+    asker->parent[slash - asker->dir] = '\0';
 }
 
 /* There was no picture so far: any job that the user means is the right one. */

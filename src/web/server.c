@@ -119,6 +119,7 @@ static void server_send_metrics(struct server *server, struct evhttp_request *re
         reply_lack(request, "metrics", text ? "pchrun-web has no memory" : server->metrics.why);
     else
         reply_lack(request, "metrics", "pchrun does not answer; is it stopped?");
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): reply_send() frees the copy */
 }
 
 static void server_on_metrics(struct server *server, struct conn *conn,
@@ -179,6 +180,7 @@ static void server_send_history(struct server *server, struct evhttp_request *re
         reply_send(request, "application/json", copy, past->len, copy);
     else
         reply_lack(request, "history", server_history_lacks(server));
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): reply_send() frees the copy */
 }
 
 /* Without a state directory there is nothing to wait for, unless the first picture is still to

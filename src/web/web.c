@@ -133,7 +133,6 @@ static bool web_run(struct server *server, struct asker *asker, struct err *err)
 static enum args_end web_read_options(char **argv, struct web_options *ret, struct err *err)
 {
     struct args_reading reading = {.options = ret, .out = stdout};
-    *ret = (struct web_options){.node = -1, .listen = "127.0.0.1"};
     return args_read(&web_args, argv, &reading, err);
 }
 
@@ -142,7 +141,7 @@ int web_main(char **argv)
     /* The thread of the asker may outlive this function. */
     static struct server server;
     static struct asker asker;
-    struct web_options options;
+    struct web_options options = {.node = -1, .listen = "127.0.0.1"};
     struct err err;
     unsigned opened;
     enum args_end end = ARGS_BAD;
