@@ -146,7 +146,7 @@ MUTANTS = [
      "(node->state > NODE_RUNNING && verdict_gives_way(node->gen.end.outcome))", "false"),
     ("who-was-replaced-is-preempted", "chief/chief_fault.c", "outcome_of", "fault != FAULT_REPLACED &&", ""),
     ("stop-hides-what-failed-before", "chief/chief_fault.c", "chief_note_fault",
-     "is_final(told) ? &chief->gen.finals :", ""),
+     "cause_is_final(told->fault) ? &chief->gen.finals :", ""),
     ("stop-is-a-failure", "chief/chief_fault.c", "outcome_of",
      "if (fault == FAULT_STOPPED) return OUTCOME_STOPPED;", ""),
     ("stop-is-forgotten-between-two-generations", "node/node_end.c", "node_renew", "node_tell_final(node);", ""),
@@ -365,6 +365,8 @@ MUTANTS = [
     ("takeover-is-unheard-in-a-round", "node/node_cause.c", "counts", "|| is_outlived ||", "||"),
     ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
      "chief->order.commit_whole = chief->writing_whole;", ""),
+    ("failure-behind-a-final-cause-is-forgotten", "node/node_cause.c", "is_first", "at < node->gen.failed_at ||",
+     "at < node_counts_from(known) ||"),
 ]
 
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
@@ -372,6 +374,7 @@ MUTANTS = [
 BEGIN_AT = {
     "takeover-is-unheard-in-a-round": 606090191400,
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
+    "failure-behind-a-final-cause-is-forgotten": 705000120500,
     "first-pace-counts": 7702611304700,
     "gone-before-it-hears-of-the-end": 31416703500,
     "late-news-of-a-failed-save-is-the-last": 202611718300,

@@ -293,6 +293,25 @@ Test(core_needs, a_dead_rank_costs_no_commit)
     cr_expect_eq(report_of(&walks[0]).outcome, OUTCOME_FAILED);
 }
 
+/* Rank 1 dies in the round, then rank 0, whose memory takes long to be freed. The end that a user
+ * asks for is told in place of the first death, and the exit of rank 0 comes last. */
+Test(core_needs, the_first_of_two_deaths_is_the_cause)
+{
+    struct walk *w = &walks[0];
+    begin_one(NEEDS_ANY, 2);
+    dies(1);
+    passes(w, S);
+    dying(w, 0, SIGKILL);
+    passes(w, S);
+    feed(w, (struct event){.type = EV_STOP_ASKED, .stop.why = "stopped by hand"});
+    assert_said(w, "ending: failed: node 0: rank 1, ");
+    passes(w, S);
+    exited(w, 0, SIGKILL);
+    tree_empty(w);
+    cr_expect_eq(report_of(w).first_cause.rank, 1);
+    assert_not_said(w, "the cause has changed");
+}
+
 Test(core_needs, rank_0_is_dead)
 {
     begin_one(NEEDS_RANK0, 2);

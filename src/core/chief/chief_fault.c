@@ -18,11 +18,6 @@
  * signal as late. */
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
 
-static bool is_final(const struct peer_cause *cause)
-{
-    return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
-}
-
 /* Node 0 knows the sender, so it ignores the node in the message. A node reports one failure at a
  * time. A cause that forbids a restart is kept beside the node's earlier failure. */
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
@@ -33,7 +28,8 @@ void chief_note_fault(struct chief *chief, const struct peer *peer, const struct
     cause.node = chief_rank_of(chief, peer);
     cause.ago_ns = grace_clamp(told->ago_ns);
     str_copy(cause.host, sizeof cause.host, peer->at.host);
-    causes_take(is_final(told) ? &chief->gen.finals : &chief->gen.causes, chief->out->now, &cause);
+    causes_take(cause_is_final(told->fault) ? &chief->gen.finals : &chief->gen.causes,
+                chief->out->now, &cause);
 }
 
 static const struct peer_cause *first_cause(const struct chief *chief)
@@ -227,7 +223,7 @@ void chief_tell_fault(struct chief *chief)
     }
     const struct peer_cause *first = first_cause(chief);
     if (chief->order.end != END_STOP || chief->gen.cause.fault == FAULT_NONE ||
-        chief->gen.cause.fault == FAULT_LOST || is_final(&chief->gen.cause) || !first)
+        chief->gen.cause.fault == FAULT_LOST || cause_is_final(chief->gen.cause.fault) || !first)
         return;
     /* During a restart chief_decide_restart() handles a loss. */
     if (cause_is_process(first->fault) && !chief->order.restart &&

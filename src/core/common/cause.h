@@ -24,6 +24,12 @@ static inline bool cause_is_process(unsigned fault)
            fault == FAULT_GAVE_UP;
 }
 
+/* The job must not begin again: a later attempt has it, or a user has ended it. */
+static inline bool cause_is_final(unsigned fault)
+{
+    return fault == FAULT_REPLACED || fault == FAULT_STOPPED;
+}
+
 /* From when a failure counts in the order of failures, if it was seen `at`. A crash counts as a
  * little earlier, because its consequences may be seen first. Fault and code as in a peer_cause. */
 int64_t cause_counts_from(unsigned fault, int code, int64_t at);

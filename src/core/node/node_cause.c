@@ -16,23 +16,31 @@ int64_t node_counts_from(const struct node_fault *fault)
     return fault->is_told ? fault->at : cause_counts_from(fault->kind, fault->code, fault->at);
 }
 
+/* The first failure of this node counts, even if the chief is told a final cause in its place. The
+ * exit of the process that failed first then still gives more details. */
+static bool is_first(const struct node *node, int64_t at)
+{
+    const struct node_fault *known = &node->gen.fault;
+    return known->kind == FAULT_NONE || at < node->gen.failed_at ||
+           (cause_is_final(known->kind) && at == node->gen.failed_at);
+}
+
 /* A process that we end may die in many ways; none of them is a failure. Two processes failed
  * before our signal, although their exit came after it: one gave its reason earlier, the other was
  * already dead. */
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
-    bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
     /* A round that does not need every save may go on without a process that failed. */
     bool is_outlived = !node->gen.round.is_closed && node->gen.round.needs != NEEDS_ALL;
     bool may_begin_again = node->gen.end.restarts || is_outlived ||
                            (node->state > NODE_RUNNING && verdict_gives_way(node->gen.end.outcome));
-    if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
+    /* A replaced or stopped job must not begin again. */
+    if (cause_is_final(fault->kind) && may_begin_again)
         return true;
     int64_t at = node_counts_from(fault);
-    bool is_earlier = node->gen.fault.kind == FAULT_NONE || at < node_counts_from(&node->gen.fault);
     bool is_before_end = node->state <= NODE_RUNNING ||
                          ((fault->is_told || fault->was_dead) && at < node->gen.stopped_at);
-    return is_earlier && is_before_end;
+    return is_first(node, at) && is_before_end;
 }
 
 /* The node has known of this fault since the death of the process. The exit of the process now
@@ -42,9 +50,18 @@ static bool completes(const struct node *node, const struct node_fault *fault)
     return node->gen.fault.is_early && fault->pid == node->gen.fault.pid && fault->was_dead;
 }
 
+static void take_fault(struct node *node, const struct node_fault *fault)
+{
+    if (!cause_is_final(fault->kind) || node->gen.fault.kind == FAULT_NONE)
+        node->gen.failed_at = node_counts_from(fault);
+    node->gen.fault = *fault;
+    node->is_dirty = true;
+}
+
 void node_record_fault(struct node *node, const struct node_fault *fault)
 {
-    struct node_fault timed = *fault, *known = &node->gen.fault;
+    struct node_fault timed = *fault;
+    const struct node_fault *known = &node->gen.fault;
     /* Our own signal ended it. So its failure is the one that it reported before, and not a crash.
      */
     if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) {
@@ -55,8 +72,7 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
         timed.kind = FAULT_GAVE_UP;
     if (completes(node, fault)) {
         timed.wall = known->wall - (known->at - timed.at);
-        *known = timed;
-        node->is_dirty = true;
+        take_fault(node, &timed);
         return;
     }
     if (!timed.at)
@@ -64,8 +80,7 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     timed.wall = node->out->wall - (node->out->now - timed.at);
     if (!counts(node, &timed))
         return;
-    *known = timed;
-    node->is_dirty = true;
+    take_fault(node, &timed);
     if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
         node->state > NODE_RUNNING)
         return;

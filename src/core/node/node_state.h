@@ -81,10 +81,11 @@ struct node_generation {
     struct round round;
     enum peer_paths paths; /* of the save that was recorded last */
     struct ladder ladder;
-    uint64_t own_ns;     /* the median of the job's ranks, as the chief told it; slowness.h */
-    struct peer_own own; /* in the last STATUS */
-    uint64_t to_forward; /* for commands that are being started; bit n - 1: signal n */
-    struct node_fault fault;
+    uint64_t own_ns;         /* the median of the job's ranks, as the chief told it; slowness.h */
+    struct peer_own own;     /* in the last STATUS */
+    uint64_t to_forward;     /* for commands that are being started; bit n - 1: signal n */
+    struct node_fault fault; /* as the chief is told it */
+    int64_t failed_at;       /* from when the first failure counts; `fault` may be a later one */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
     struct peer_cause cause; /* the job's cause, as the chief told it */
     /* the end */
