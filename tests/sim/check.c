@@ -588,7 +588,7 @@ void check_exit(struct world *w, int node)
         check_gave_up(w, node);
         break;
     case OUTCOME_NO_PROGRESS:
-        if (w->s.first_step || !w->s.attaches || first_stepped_at(w) == CLOCK_NEVER)
+        if (w->s.first_step || !w->s.attaches || !w->has_stepped)
             fail(w, "node %d ends a job of which no rank was seen to begin anew", node);
         break;
     case OUTCOME_STOPPED:
@@ -654,7 +654,7 @@ bool any_is_done(const struct world *w)
 /* How long after a deadline a node may still leave. */
 static int64_t in_time(const struct world *w)
 {
-    int64_t left = 4 * w->s.delay_max + standstill(w);
+    int64_t left = 4 * w->s.delay_max + standstill(w) + (w->is_seen_late ? SIM_SEEN_LATE_NS : 0);
     for (int i = 0; i < w->s.nnodes; i++)
         if (w->s.leftover[i] == LEFTOVER_STUBBORN)
             left += NS_PER_S / 2;

@@ -170,7 +170,7 @@ static int64_t be_missed(struct world *w, const struct proc *p, int status)
         return 0;
     w->is_seen_late = true;
     proc_at(w, p, (struct happening){.at = w->now, .what = H_MISSED});
-    return rng_time(&r, 0, 40 * MS);
+    return rng_time(&r, 0, SIM_SEEN_LATE_NS);
 }
 
 void proc_die(struct world *w, struct proc *p, int status)
@@ -548,6 +548,12 @@ static void print_failure(struct world *w, const struct proc *p)
         proc_at(w, p, (struct happening){.at = w->now + rng_time(&r, 0, MS), .what = H_CHILD_BAD});
 }
 
+static void note_first_step(struct world *w, struct proc *p)
+{
+    p->first_step_at = w->now;
+    w->has_stepped = true;
+}
+
 static void finish_step(struct world *w, struct proc *p)
 {
     p->step += w->s.stride[p->index];
@@ -558,7 +564,7 @@ static void finish_step(struct world *w, struct proc *p)
         p->page_step = p->step;
     p->page_phase = PAGE_TRAIN;
     if (p->is_attached && !p->first_step_at)
-        p->first_step_at = w->now;
+        note_first_step(w, p);
     check_step(w, p);
     check_period(w, p);
     plan(w, p, PROC_LOOKING, rng_time(&w->rng, 0, MS / 10));
@@ -638,7 +644,8 @@ void proc_told(struct world *w, const struct happening *h)
         if (p->is_counting) /* such a process has not waited */
             break;
         p->is_attached = true;
-        p->first_step_at = p->step > p->first_step ? w->now : p->first_step_at;
+        if (p->step > p->first_step)
+            note_first_step(w, p);
         p->served_tag = msg->tag;
         say_patience(w, p);
         next_step(w, p);

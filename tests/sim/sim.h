@@ -33,6 +33,8 @@
 #define SIM_BUG         "; bad batch "
 /* The text of a process that gives up its wait for the others. */
 #define SIM_GAVE_UP "Timed out waiting 5000ms for recv operation to complete"
+/* How much later than its death the end of a killed process may be seen. */
+#define SIM_SEEN_LATE_NS (40 * NS_PER_MS)
 /* How often a supervisor without other nodes reads the steps, to find a hang. */
 #define SIM_LOOK_NS (SIM_STAND_NS / 8)
 
@@ -365,6 +367,7 @@ struct world {
     int stop_node;
     bool was_stopped;        /* a user requested the end, at any time */
     bool is_to_save_and_end; /* node 0 was asked to save and end the job, and has not given up */
+    bool has_stepped;        /* an attached process has finished a step, in any generation */
     bool repeats;            /* the start has failed for a reason that repeats at each start */
     struct bug bug;
     int64_t repeated_at; /* when a repeated notice was given, 0: none */
