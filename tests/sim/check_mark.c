@@ -36,13 +36,24 @@ static bool all_have_stepped(const struct world *w)
     return true;
 }
 
-/* Since when no process of the job has finished a step, in node 0's time. */
+/* How much later node 0 may have learned that a process went on. */
+static int64_t heard_after(const struct world *w)
+{
+    int64_t read_after = w->s.nnodes == 1 ? SIM_LOOK_NS : S;
+    return read_after + 4 * w->s.delay_max + (w->s.drop ? 4 * S : 0) + standstill(w) + S / 2;
+}
+
+/* A hang begins when a process went on last, as far as node 0 can know. It may begin later if the
+ * processes were excused. */
 static void check_hung(struct world *w, const struct action *a)
 {
-    int64_t now = w->now + w->hosts[0].clock;
-    if (now - a->mark.at < S / 2)
-        fail(w, "node 0 marks a hang that lasts for %lld ms only",
-             (long long)((now - a->mark.at) / NS_PER_MS));
+    int64_t at = a->mark.at - w->hosts[0].clock, slack = heard_after(w);
+    int64_t latest = w->went_on_at > w->excused_at ? w->went_on_at : w->excused_at;
+    bool is_unheard = w->now < w->went_on_at + slack;
+    if (at > latest + slack || (at < w->went_on_at - slack && !is_unheard))
+        fail(w, "node 0 marks a hang since %lld ms, and a process went on %lld ms ago",
+             (long long)((w->now - at) / NS_PER_MS),
+             (long long)((w->now - w->went_on_at) / NS_PER_MS));
 }
 
 static void check_order(struct world *w, const struct action *a)

@@ -340,7 +340,9 @@ MUTANTS = [
      "|| chief->mark.generation != chief->generation", ""),
     ("commit-not-marked", "chief/chief_mark.c", "chief_mark",
      "emit_mark(chief, MARK_COMMIT, chief->order.commit_step, chief->out->now);", ""),
-    ("hang-marked-when-found", "chief/chief_mark.c", "note_standstill", "chief_moved_at(chief)", "chief->out->now"),
+    ("hang-marked-when-found", "chief/chief_mark.c", "mark_hang", "chief_moved_at(chief)", "chief->out->now"),
+    ("who-gives-up-has-moved", "node/node_procs.c", "node_on_proc_message", "&& !m->gave_up", ""),
+    ("who-has-failed-has-moved", "common/watchdog.c", "watchdog_ended", "if (!has_failed)", ""),
     ("one-save-is-always-enough", "chief/chief_round.c", "decide", "(uint8_t)chief_needs(chief)", "NEEDS_ANY"),
     ("needs-of-the-first-round", "chief/chief_round.c", "decide", "(uint8_t)chief_needs(chief)",
      "({ static uint8_t first; if (chief->gen.round == 1) first = (uint8_t)chief_needs(chief); first; })"),
@@ -363,18 +365,18 @@ MUTANTS = [
     ("dead-rank-ends-the-round", "chief/chief_fault.c", "chief_fault_counts", "&& !is_outlived", ""),
     ("hurt-round-has-no-deadline", "chief/chief_needs.c", "chief_outlives", "is_in_time &&", ""),
     ("takeover-is-unheard-in-a-round", "node/node_cause.c", "counts", "|| is_outlived ||", "||"),
-    ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
-     "chief->order.commit_whole = chief->writing_whole;", ""),
     ("failure-behind-a-final-cause-is-forgotten", "node/node_cause.c", "is_first", "at < node->gen.failed_at ||",
      "at < node_counts_from(known) ||"),
+    ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
+     "chief->order.commit_whole = chief->writing_whole;", ""),
 ]
 
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "failure-behind-a-final-cause-is-forgotten": 705000120500,
     "takeover-is-unheard-in-a-round": 606090191400,
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,
-    "failure-behind-a-final-cause-is-forgotten": 705000120500,
     "first-pace-counts": 7702611304700,
     "gone-before-it-hears-of-the-end": 31416703500,
     "late-news-of-a-failed-save-is-the-last": 202611718300,

@@ -235,6 +235,7 @@ void proc_confess(struct world *w, struct proc *p, int64_t lingers)
     if (has_bug(w, p)) /* its number is another one each time */
         str_addf(msg.text, sizeof msg.text, SIM_BUG "%llu", ull(w->now));
     say(w, p, &msg);
+    w->went_on_at = w->now;
     p->dies_with = 3 << 8;
     plan(w, p, PROC_ENDING, lingers);
 }
@@ -356,6 +357,7 @@ void proc_written(struct world *w, const struct happening *h)
     if (h->generation != p->generation || !proc_is_alive(p) || !p->is_writing)
         return;
     p->is_writing = false;
+    w->went_on_at = w->now;
     struct procmsg msg = {.type = PROCMSG_SAVED, .step = p->write_step, .tag = p->write_tag};
     if (save_fails(w, p))
         msg.type = PROCMSG_SAVE_FAILED;
@@ -588,6 +590,7 @@ static void renew(struct world *w, struct proc *p)
 
 void proc_start(struct world *w, int node)
 {
+    w->went_on_at = w->now;
     for (int i = 0; i < w->s.nprocs; i++) {
         struct proc *p = &w->procs[node * w->s.nprocs + i];
         renew(w, p);
@@ -639,6 +642,7 @@ void proc_told(struct world *w, const struct happening *h)
     const struct procmsg *msg = h->data;
     if (h->generation != p->generation || !proc_is_alive(p))
         return;
+    w->excused_at = w->now;
     switch (msg->type) {
     case PROCMSG_WELCOME:
         if (p->is_counting) /* such a process has not waited */
@@ -690,6 +694,8 @@ void proc_move(struct world *w, const struct happening *h)
     struct proc *p = &w->procs[h->proc];
     if (h->epoch != p->epoch)
         return;
+    bool ends = p->state == PROC_ENDING && p->dies_with;
+    bool goes_on = p->state != PROC_COLLECTIVE && !ends, was_attached = p->is_attached;
     w->moved_at = w->now;
     switch (p->state) {
     case PROC_BOOTING:
@@ -717,4 +723,6 @@ void proc_move(struct world *w, const struct happening *h)
     default:
         break;
     }
+    if (goes_on && (was_attached || p->is_attached || p->is_counting))
+        w->went_on_at = w->now;
 }

@@ -359,6 +359,9 @@ struct world {
     uint64_t durable[MAX_ALL][512]; /* the newest steps that each rank has saved */
     size_t ndurable[MAX_ALL];
     int64_t moved_at;   /* when a process last did something, or a notice was given or withdrawn */
+    int64_t went_on_at; /* when a process that tells its steps did more than give up, or fail */
+    int64_t excused_at; /* when a notice last came or went, a process got an answer, or a debugger
+                           was found: the core may count a standstill from then on */
     uint64_t record;    /* the chief's commit record */
     int64_t record_at;  /* 0: not in this attempt */
     bool record_of_run; /* written in this attempt */

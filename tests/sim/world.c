@@ -143,11 +143,14 @@ static void on_steps(struct world *w, const struct happening *h)
 
 static void on_examined(struct world *w, const struct happening *h)
 {
+    bool is_traced = h->arg2 % 2;
+    if (is_traced)
+        w->excused_at = w->now;
     world_event(w, h->node,
                 (struct event){.type = EV_EXAMINED,
                                .examined = {.number = (uint32_t)h->arg,
                                             .stopped_pid = (int)(h->arg2 / 2),
-                                            .is_traced = h->arg2 % 2}});
+                                            .is_traced = is_traced}});
 }
 
 static void on_dir_seen(struct world *w, const struct happening *h)
@@ -310,7 +313,7 @@ static void source_says(struct world *w, const struct fault *f)
                             .source = "cloud",
                             .left_ns = f->length ? f->length : NOTICE_LEFT_UNKNOWN};
     snprintf(notice.id, sizeof notice.id, "event %d", f->id);
-    w->moved_at = w->now;
+    w->moved_at = w->excused_at = w->now;
     if (w->first_notice_at == 0 && f->kind == DO_NOTICE)
         w->first_notice_at = w->now;
     if (f->kind == DO_REPEAT && !w->repeated_at)
@@ -565,6 +568,8 @@ static void child_exited(struct world *w, const struct happening *h)
     if (is_last && !host->has_leftover)
         world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
     host->nended++;
+    if (!h->arg)
+        w->went_on_at = w->now;
     note_end(w, h->node);
     if (!p->has_lost_shell)
         tell_of_command(w, p, EV_CHILD_EXITED, (int)h->arg);

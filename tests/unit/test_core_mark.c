@@ -155,3 +155,34 @@ Test(core_mark, a_hang)
              (long long)((now - moved_at) / S));
     assert_marks(w, expected);
 }
+
+/* Rank 0 waits for rank 1, and gives up before the watchdog suspects a hang. Neither that nor its
+ * end is a move. */
+Test(core_mark, a_hang_that_a_rank_tells_by_giving_up)
+{
+    struct core_params p = params_of(0, 1, 2);
+    p.watchdog = (struct watchdog_plan){.mode = WATCHDOG_ON, .limit_ns[PAGE_TRAIN] = 1800 * S};
+    struct walk *w = begin_ranks(&p);
+    reads_at(w, 3);
+    steps[1] = 3;
+    steps_are_read(w);
+    w->marks[0] = '\0';
+    int64_t moved_at = now;
+    for (int i = 0; i < 40; i++) {
+        passes(w, S);
+        steps_are_read(w);
+    }
+    says(w, 0,
+         (struct procmsg){.type = PROCMSG_ERROR,
+                          .number = 1,
+                          .text = "Timed out waiting 40000ms for recv operation to complete"});
+    passes(w, S);
+    gone(w, 0);
+    exited(w, 0, 1 << 8);
+    while (!w->marks[0])
+        wake_and_read(w, 3);
+    char expected[64];
+    snprintf(expected, sizeof expected, "hung 3 for %lld s; stopping 3",
+             (long long)((now - moved_at) / S));
+    assert_marks(w, expected);
+}

@@ -230,8 +230,12 @@ Test(watchdog, who_waits_or_has_ended_rests)
     ranks.members[0].wait = WAIT_NONE;
     cr_assert_eq(look_after(0).motion, MOTION_MOVES); /* the rank has the whole time again */
     cr_assert_eq(look_after(M).motion, MOTION_STANDS);
-    watchdog_ended(&dog, 100);
-    cr_assert_eq(look_after(M).motion, MOTION_RESTS);
+    watchdog_ended(&dog, 100, true);
+    struct peer_watch view = look_after(M);
+    cr_assert_eq(view.motion, MOTION_RESTS);
+    cr_assert_eq(view.still_ns, 102 * M, "a failure is no move");
+    watchdog_ended(&dog, 101, false);
+    cr_assert_eq(look_after(M).still_ns, M);
 }
 
 Test(watchdog, quiet_and_off)

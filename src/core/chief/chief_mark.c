@@ -35,20 +35,6 @@ static void note_first_steps(struct chief *chief)
     chief->gen.mark.trains = true;
 }
 
-/* A rank that gives up its wait, or ends, counts as one that moves. So the time is kept from when
- * the hang was suspected. */
-static void note_standstill(struct chief *chief)
-{
-    bool is_suspected =
-        chief->gen.hang.is_examined || chief->gen.hang.is_told || chief->gen.hang.gave_up;
-    if (chief->order.end != END_NONE)
-        return;
-    if (!is_suspected)
-        chief->gen.mark.still_since = 0;
-    else if (!chief->gen.mark.still_since)
-        chief->gen.mark.still_since = chief_moved_at(chief);
-}
-
 /* A process that does not attach may train, but tells no step. */
 static bool tells_no_step(const struct chief *chief)
 {
@@ -95,18 +81,18 @@ static uint64_t step_of(const struct chief *chief, enum mark_kind kind)
 /* The job ends, or restarts, because of a hang. */
 static void mark_hang(struct chief *chief)
 {
-    int64_t since = chief->gen.mark.still_since;
+    bool is_suspected =
+        chief->gen.hang.is_examined || chief->gen.hang.is_told || chief->gen.hang.gave_up;
     bool has_hung =
         chief->order.outcome == OUTCOME_HANG || chief->order.outcome == OUTCOME_NO_PROGRESS;
     bool is_marked = chief->mark.kind == MARK_HUNG || chief->mark.kind == MARK_RESTARTING;
-    if (since && has_hung && !is_marked)
-        emit_mark(chief, MARK_HUNG, chief->highest, since);
+    if (is_suspected && has_hung && !is_marked)
+        emit_mark(chief, MARK_HUNG, chief->highest, chief_moved_at(chief));
 }
 
 void chief_mark(struct chief *chief)
 {
     note_first_steps(chief);
-    note_standstill(chief);
     if (chief->mark.kind == MARK_NONE || chief->mark.generation != chief->generation)
         emit_mark(chief, MARK_STARTING, chief->order.commit_step, chief->out->now);
     if (chief->order.commit_step > chief->mark.commit_step) {
@@ -119,5 +105,5 @@ void chief_mark(struct chief *chief)
     if (kind == MARK_RESTARTING || (kind == MARK_STOPPING && chief->order.end != END_NONE))
         mark_hang(chief);
     emit_mark(chief, kind, step_of(chief, kind),
-              kind == MARK_HUNG ? chief->gen.mark.still_since : chief->out->now);
+              kind == MARK_HUNG ? chief_moved_at(chief) : chief->out->now);
 }

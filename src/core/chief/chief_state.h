@@ -185,9 +185,8 @@ struct chief_generation {
                             * gone */
     bool waits_for_notice; /* the next generation also waits until no notice is live */
     struct {
-        uint64_t begins_at;  /* the highest step before a rank finished one */
-        bool trains;         /* a rank of every node with ranks has finished a step */
-        int64_t still_since; /* a hang is suspected: since when no rank moves; 0: it is not */
+        uint64_t begins_at; /* the highest step before a rank finished one */
+        bool trains;        /* a rank of every node with ranks has finished a step */
     } mark;
 };
 

@@ -183,10 +183,11 @@ bool watchdog_waited_out(const struct watchdog *dog, const struct member *m)
     return is_over(m->stand.since, within_timeout(dog, m), dog->out->now);
 }
 
-void watchdog_ended(struct watchdog *dog, int pid)
+void watchdog_ended(struct watchdog *dog, int pid, bool has_failed)
 {
     struct member *m;
-    dog->moved_at = dog->out->now;
+    if (!has_failed)
+        dog->moved_at = dog->out->now;
     for (int i = 0; (m = ranks_at(dog->ranks, i)); i++)
         if (m->pid == pid)
             m->stand.is_dead = true;

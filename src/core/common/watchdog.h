@@ -20,7 +20,7 @@ struct watchdog {
     struct out *out;
     struct ranks *ranks;
     int64_t began_at;  /* when the commands were started */
-    int64_t moved_at;  /* when a rank last attached, moved, sent a message or ended */
+    int64_t moved_at;  /* when a rank last attached, moved, sent a message or ended well */
     int64_t output_at; /* when the commands last printed something; 0: unknown */
     int64_t look_at;   /* when the steps are read next */
     int64_t looked_at; /* when they were asked for, or read, last */
@@ -56,8 +56,8 @@ void watchdog_heard(struct watchdog *dog, struct member *m);
 void watchdog_take_timeout(struct watchdog *dog, struct member *m, int64_t timeout_ns);
 /* The rank has stood for so long that its collectives may have given up. */
 bool watchdog_waited_out(const struct watchdog *dog, const struct member *m);
-/* A command has ended. */
-void watchdog_ended(struct watchdog *dog, int pid);
+/* A command has ended. If it has failed, that is no move. */
+void watchdog_ended(struct watchdog *dog, int pid, bool has_failed);
 /* Takes the steps that were read. Must run before ranks_read_steps(). */
 void watchdog_read(struct watchdog *dog, const struct event *event,
                    const struct watchdog_node *node);

@@ -215,7 +215,7 @@ static void end_child(struct node *node, struct child *child)
     node->gen.nrunning--;
     node->is_dirty = true;
     node->gen.settle_at = node->out->now + SETTLE_NS;
-    watchdog_ended(&node->watchdog, child->pid);
+    watchdog_ended(&node->watchdog, child->pid, child->status != 0);
 }
 
 /* The real program may live on below a shell that died of the signal. It was not asked yet, unless

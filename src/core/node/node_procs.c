@@ -240,8 +240,6 @@ void node_on_proc_message(struct node *node, const struct event *event)
     if (!m)
         return;
     node->is_dirty = true;
-    if (msg->type != PROCMSG_NOTICE) /* it comes from a signal handler */
-        watchdog_heard(&node->watchdog, m);
     if (msg->type == PROCMSG_TIMEOUT) {
         bool is_known = msg->number > 0 && msg->number < INT64_MAX / NS_PER_MS;
         watchdog_take_timeout(&node->watchdog, m,
@@ -259,6 +257,9 @@ void node_on_proc_message(struct node *node, const struct event *event)
     } else {
         round_message(&node->gen.round, m, msg);
     }
+    /* A notice comes from a signal handler. A rank that gives up its wait has not moved. */
+    if (msg->type != PROCMSG_NOTICE && !m->gave_up)
+        watchdog_heard(&node->watchdog, m);
 }
 
 /* --- ends without a report --- */
