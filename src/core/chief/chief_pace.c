@@ -113,16 +113,17 @@ static void note_reading(const struct chief *chief, struct peer *peer)
         return;
     if (chief->out->now - peer->stretch_at >= PACE_NS / 2) {
         peer->readings[0] = peer->readings[1];
+        peer->readings[1] = peer->readings[2];
         peer->stretch_at = chief->out->now;
     }
-    peer->readings[1] = (struct reading){
+    peer->readings[2] = (struct reading){
         .at = chief->out->now, .lowest = (double)now->lowest, .highest = (double)now->highest};
 }
 
-/* Where the node's ranks were at a time between its two readings. */
+/* Where the node's ranks were at a time between its last two readings. */
 static struct reading steps_at(const struct peer *peer, int64_t at)
 {
-    const struct reading *from = &peer->readings[0], *to = &peer->readings[1];
+    const struct reading *from = &peer->readings[1], *to = &peer->readings[2];
     double part = (double)(at - from->at) / (double)(to->at - from->at);
     return (struct reading){.at = at,
                             .lowest = from->lowest + part * (to->lowest - from->lowest),
@@ -138,22 +139,32 @@ static int64_t common_time(const struct chief *chief)
         const struct peer *peer = &chief->peers[i];
         if (peer->status.expected == 0)
             continue;
-        if (!peer->readings[0].at || peer->stretch_at <= chief->gen.lag_at)
+        if (!peer->readings[1].at || peer->stretch_at <= chief->gen.lag_at)
             return 0;
-        from = peer->readings[0].at > from ? peer->readings[0].at : from;
-        at = clock_min(at, peer->readings[1].at);
+        from = peer->readings[1].at > from ? peer->readings[1].at : from;
+        at = clock_min(at, peer->readings[2].at);
     }
     return at != CLOCK_NEVER && at > from ? at : 0;
 }
 
-/* Paces of different times cannot be compared. So a step takes no longer than in the time between
- * the two readings, if the ranks moved then: the pace may just have risen. */
+/* How long a step of the node's last rank took between two readings; 0: it did not move. */
+static double time_between(const struct reading *from, const struct reading *to)
+{
+    double steps = to->lowest - from->lowest;
+    return from->at && steps > 0 ? (double)(to->at - from->at) / steps : 0;
+}
+
+/* Paces of different times cannot be compared. So a step takes no longer than between the last
+ * readings: the pace may just have risen. That must show twice, too: a rank that saves now and then
+ * is quick between two saves. */
 static double time_of_a_step_now(const struct chief *chief, const struct peer *peer)
 {
-    const struct reading *from = &peer->readings[0], *to = &peer->readings[1];
-    double takes = time_of_a_step(chief, peer), steps = to->lowest - from->lowest;
-    double now = steps > 0 ? (double)(to->at - from->at) / steps : 0;
-    return now > 0 && (now < takes || takes <= 0) ? now : takes;
+    const struct reading *r = peer->readings;
+    double takes = time_of_a_step(chief, peer);
+    double before = time_between(&r[0], &r[1]), now = time_between(&r[1], &r[2]);
+    double shown = now > before ? now : before;
+    bool is_shown = now > 0 && (before > 0 || !r[0].at);
+    return is_shown && (shown < takes || takes <= 0) ? shown : takes;
 }
 
 void chief_look_at_lag(struct chief *chief)
@@ -198,5 +209,5 @@ void chief_reset_pace(struct peer *peer)
     peer->is_paced = peer->is_warm = false;
     peer->trained_ns = 0;
     peer->trained_steps = 0;
-    peer->readings[0] = peer->readings[1] = (struct reading){0};
+    memset(peer->readings, 0, sizeof peer->readings);
 }

@@ -112,8 +112,8 @@ struct peer {
     uint64_t paces[CHIEF_PACES]; /* nanoseconds for a step, as measured last; 0: not yet */
     unsigned npaces;             /* that were measured */
     uint64_t step_ns;            /* the median of the paces */
-    struct reading readings[2];  /* of the steps; the second is the newest */
-    int64_t stretch_at;          /* the earliest end of the time between the two readings */
+    struct reading readings[3];  /* of the steps; the third is the newest */
+    int64_t stretch_at;          /* the earliest end of the time between the last two */
     char lost_why[128];
     char roster[256]; /* its ranks, as it listed them last */
 };
