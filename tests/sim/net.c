@@ -165,6 +165,8 @@ void net_close(struct world *w, int node, int conn)
         return;
     struct host *host = &w->hosts[line];
     int64_t at = host->fifo_down > w->now ? host->fifo_down + 1 : w->now + delay(w);
+    if (node != 0 && at <= host->fifo_up)
+        at = host->fifo_up + 1;
     tell_down(w, node == 0 ? H_DOWN_NODE : H_DOWN_CHIEF, line, (uint64_t)host->conn, at);
     if (node != 0 || at <= w->now)
         host->is_up = false;
