@@ -343,6 +343,8 @@ MUTANTS = [
      "emit_mark(chief, MARK_COMMIT, chief->order.commit_step, chief->out->now);", ""),
     ("hang-marked-when-found", "chief/chief_mark.c", "mark_hang", "chief_moved_at(chief)", "chief->out->now"),
     ("who-gives-up-has-moved", "node/node_procs.c", "node_on_proc_message", "&& !m->gave_up", ""),
+    ("hang-is-found-before-the-failure-of-who-gave-up", "chief/chief_hang.c", "chief_decide_hang",
+     "|| chief->out->now < chief->gen.hang.others_until", ""),
     ("who-has-failed-has-moved", "common/watchdog.c", "watchdog_ended", "if (!has_failed)", ""),
     ("one-save-is-always-enough", "chief/chief_round.c", "decide", "(uint8_t)chief_needs(chief)", "NEEDS_ANY"),
     ("needs-of-the-first-round", "chief/chief_round.c", "decide", "(uint8_t)chief_needs(chief)",
@@ -375,6 +377,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "hang-is-found-before-the-failure-of-who-gave-up": 745000188900,
     "failure-behind-a-final-cause-is-forgotten": 705000120500,
     "takeover-is-unheard-in-a-round": 606090191400,
     "deadline-that-passed-unseen-ends-the-job": 299792458046900,

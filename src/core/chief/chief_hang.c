@@ -324,7 +324,9 @@ void chief_decide_hang(struct chief *chief)
         return; /* chief_decide_done() has a limit for the end */
     if (chief->gen.hurt_at && chief_outlives(chief))
         return; /* what was lost ends the job, at chief_outlives_until() at the latest */
-    if (gave_up && !chief->gen.hang.is_told && !chief_has_looked(chief))
+    /* A rank that has given up is about to fail, and its failure names the cause. */
+    if (gave_up && !chief->gen.hang.is_told &&
+        (!chief_has_looked(chief) || chief->out->now < chief->gen.hang.others_until))
         return;
     if (!hangs(chief)) {
         if (gave_up)
