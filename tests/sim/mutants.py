@@ -368,6 +368,8 @@ MUTANTS = [
     ("dead-rank-ends-the-round", "chief/chief_fault.c", "chief_fault_counts", "&& !is_outlived", ""),
     ("hurt-round-has-no-deadline", "chief/chief_needs.c", "chief_outlives", "is_in_time &&", ""),
     ("takeover-is-unheard-in-a-round", "node/node_cause.c", "counts", "|| is_outlived ||", "||"),
+    ("failure-waits-for-steps-while-it-stops", "node/node_status.c", "fault_waits",
+     "(node->gen.fault_wants_steps && node->state <= NODE_RUNNING)", "node->gen.fault_wants_steps"),
     ("failure-behind-a-final-cause-is-forgotten", "node/node_cause.c", "is_first", "at < node->gen.failed_at ||",
      "at < node_counts_from(known) ||"),
     ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
@@ -377,6 +379,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "failure-waits-for-steps-while-it-stops": 735000467200,
     "hang-is-found-before-the-failure-of-who-gave-up": 745000188900,
     "failure-behind-a-final-cause-is-forgotten": 705000120500,
     "takeover-is-unheard-in-a-round": 606090191400,

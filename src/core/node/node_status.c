@@ -14,10 +14,11 @@ static bool notice_waits(const struct node *node)
     return node->gen.notice_wants_steps && node->state <= NODE_RUNNING;
 }
 
-/* A failure is reported after the steps, and after a notice that waits for them. */
+/* A failure is reported after the steps, and after a notice that waits for them. While the job
+ * stops it does not wait: the chief may leave once this node is gone. */
 static bool fault_waits(const struct node *node)
 {
-    return node->gen.fault_wants_steps || notice_waits(node);
+    return (node->gen.fault_wants_steps && node->state <= NODE_RUNNING) || notice_waits(node);
 }
 
 static enum peer_life life_of(const struct node *node)
