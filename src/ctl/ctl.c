@@ -426,6 +426,7 @@ static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, stru
                 command->name);
         return ARGS_BAD;
     }
+    ret->command = command->name;
     ret->path = reading.path;
     if (ret->wait_ns < 0)
         ret->wait_ns = command->wait_ns;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ctl: pchctl in six parts. ctl has the commands and the options, in two tables, and what each
- * command does. find looks for the supervisor, ask talks to it, and show prints its answer as text
- * for people. ended reads the files of a job that has ended, hours its ledger. pchrun-web uses
- * find, ask and hours. Every wait for a supervisor has a deadline. Main thread; find and ask any
- * thread, one at a time.
+ * ctl: pchctl in parts. ctl has the commands and the options, in two tables, and what each command
+ * does. find looks for the supervisor, ask talks to it, and show prints its answer as text for
+ * people. ended reads the files of a job that has ended, hours its ledger, events a journal.
+ * showhours prints the hours. pchrun-web uses find, ask and hours. Every wait for a supervisor has
+ * a deadline. Main thread; find and ask any thread, one at a time.
  */
 #pragma once
 
@@ -35,10 +35,11 @@ struct ctl_options {
     int64_t interval_ns, wait_ns;
     int64_t in_ns; /* of a notice: the time until its deadline */
     const char *text;
-    bool is_quiet;    /* find_dir() prints no table */
-    bool is_raw;      /* texts in the answer keep their control characters */
-    const char *path; /* of the files of a job */
-    int64_t since_ns; /* CLOCK_REALTIME; 0: not given */
+    bool is_quiet;       /* find_dir() prints no table */
+    bool is_raw;         /* texts in the answer keep their control characters */
+    const char *command; /* of one that reads files: its name */
+    const char *path;    /* of the files of a job */
+    int64_t since_ns;    /* CLOCK_REALTIME; 0: not given */
     struct ctl_exclusion exclusions[CTL_EXCLUSIONS_MAX];
     int nexclusions;
 };
@@ -127,9 +128,20 @@ MUST_CHECK bool hours_take_since(struct ctl_options *options, const char *typed,
                                  struct err *err);
 MUST_CHECK bool hours_take_exclusion(struct ctl_options *options, const char *typed,
                                      const char *value, struct err *err);
+
+/* --- showhours.c --- */
+
 /* Prints where the hours of a job went, from its ledger. False: there is none, or it cannot be
  * read. */
 MUST_CHECK bool hours_show(const struct ctl_options *options, struct err *err);
+
+/* --- events.c --- */
+
+/* A line of a journal, without its newline; it may be changed. */
+typedef void events_fn(void *ctx, char *line, size_t len);
+/* Calls fn for each line of the node's journal in the state directory `dir`, in order. Skips lines
+ * that are too long. False: the node has no journal there that can be read. */
+bool events_each(const char *dir, int64_t node, events_fn *fn, void *ctx);
 
 /* --- ctl.c --- */
 

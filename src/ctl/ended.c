@@ -18,7 +18,7 @@
 
 #define SCHEMA "pchrun.report"
 
-enum { FILE_BYTES_MAX = 16 * 1024 * 1024, LINE_BYTES_MAX = 64 * 1024 };
+enum { FILE_BYTES_MAX = 16 * 1024 * 1024 };
 
 struct ended {
     const struct ctl_options *options;
@@ -136,10 +136,14 @@ struct attempts {
     int64_t last; /* the journal has it; 0: none */
 };
 
-static void take_line(struct attempts *attempts, const char *line, size_t len)
+/* Most lines are of other events, and are not read. */
+static void ended_take_line(void *ctx, char *line, size_t len)
 {
+    struct attempts *attempts = ctx;
     struct answer event;
     struct err err;
+    if (!strstr(line, "\"exit\"") && !strstr(line, "\"started\""))
+        return;
     bool is_event = answer_read(&event, line, len, &err);
     int64_t attempt = is_event ? json_int_at(event.root, "attempt", 0) : 0;
     attempts->last = attempt > attempts->last ? attempt : attempts->last;
@@ -156,43 +160,12 @@ static void take_line(struct attempts *attempts, const char *line, size_t len)
     answer_free(&event);
 }
 
-/* Most lines are of other events, and are not read. */
-static bool is_of_interest(const char *line)
-{
-    return strstr(line, "\"exit\"") || strstr(line, "\"started\"");
-}
-
-static void read_journal(struct attempts *attempts, const char *path)
-{
-    char data[LINE_BYTES_MAX], *line;
-    size_t n, len;
-    struct lines lines;
-    enum lines_result next;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    lines_init(&lines, LINE_BYTES_MAX, sizeof data);
-    while ((n = fread(data, 1, sizeof data, file)) > 0 && lines_add(&lines, data, n))
-        while ((next = lines_next(&lines, &line, &len)) != LINES_NONE)
-            if (next == LINES_ONE && is_of_interest(line))
-                take_line(attempts, line, len);
-    lines_free(&lines);
-    fclose(file);
-}
-
-/* A full journal is renamed, so its older half comes first. If pchrun was killed, the journal may
- * lack the attempt of the report. */
+/* If pchrun was killed, the journal may lack the attempt of the report. */
 static void show_attempts(const struct ended *ended)
 {
-    static const char *const halves[] = {".1", ""};
     struct attempts attempts = {0};
-    char path[PATH_MAX];
-    int node = (int)json_int_at(ended->report, "node_rank", 0);
     show_attempt(NULL, 0);
-    for (size_t i = 0; i < ARRAY_LEN(halves); i++)
-        if (snprintf(path, sizeof path, "%s/events.%d.jsonl%s", ended->dir, node, halves[i]) <
-            PATH_MAX)
-            read_journal(&attempts, path);
+    events_each(ended->dir, json_int_at(ended->report, "node_rank", 0), ended_take_line, &attempts);
     if (attempts.open)
         show_attempt(NULL, attempts.open);
     if (json_int_at(ended->report, "attempt", 0) > attempts.last &&

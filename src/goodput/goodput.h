@@ -99,6 +99,30 @@ struct goodput_sums goodput_sum(const struct goodput *g, int run);
 /* "training_kept" */
 const char *goodput_name(enum goodput_kind kind);
 
+/* --- words.c: figures for people --- */
+
+enum { GOODPUT_WORD = 40 }; /* bytes of such a text, with its NUL */
+
+/* "9.3 s", "12 min  5 s", "20 h 12 min". Returns text. */
+char *goodput_lasting(int64_t ms, char text[GOODPUT_WORD]);
+/* A moment of the wall clock in UTC: "2026-11-28 10:00". Returns text. */
+char *goodput_date(int64_t ms, char text[GOODPUT_WORD]);
+/* "91.2"; a share that is not 0 is not printed as 0, and one that is not all not as all. Returns
+ * text. */
+char *goodput_percent(int64_t part, int64_t whole, char text[GOODPUT_WORD]);
+/* How a run ended: its outcome, "running" or "killed". */
+const char *goodput_ending(const struct goodput *g, int run);
+
+enum { GOODPUT_NOTES_MAX = 8, GOODPUT_NOTE = 160 };
+
+struct goodput_notes {
+    char text[GOODPUT_NOTES_MAX][GOODPUT_NOTE];
+    int n;
+};
+
+/* Names the lines and the ends of runs that the figures lack. */
+struct goodput_notes goodput_find_notes(const struct goodput *g);
+
 /* --- rollback.c: for goodput.c alone --- */
 
 /* NULL: out of memory, and g->has_no_memory is set. */
