@@ -314,6 +314,13 @@ static bool run_goodput(const struct ctl *ctl, struct err *err)
     return hours_show(ctl->options, err);
 }
 
+/* --- timeline --- */
+
+static bool run_timeline(const struct ctl *ctl, struct err *err)
+{
+    return timeline_show(ctl->options, err);
+}
+
 /* --- the command line --- */
 
 /* In place of a verb: the command asks no pchrun. */
@@ -336,6 +343,8 @@ static const struct command {
     {ASKS_NONE, 0, "how a job ended, from its files", " json ", run_report, "report"},
     {ASKS_NONE, 0, "where the hours of a job went, from its files", " json since exclude ",
      run_goodput, "goodput"},
+    {ASKS_NONE, 0, "the same as a picture, in SVG", " output since exclude ", run_timeline,
+     "timeline"},
 };
 
 static struct args_word ctl_word(size_t i)
@@ -371,6 +380,7 @@ static const struct args_row rows[] = {
     {"since", 0, "TIME", "only the last TIME, or from a date on", ARGS_TAKE, .is_some = true},
     {"exclude", 0, "SPAN", "FROM..TO[=REASON]: dates between which no hour counts", ARGS_TAKE,
      .is_some = true, .is_repeated = true},
+    {"output", 'o', "FILE", "the file [-, the standard output]", ARGS_TEXT, AT(output), true},
     {"follow", 'f', NULL, "also new events, until the job ends", ARGS_FLAG, AT(follows), true},
 };
 
@@ -395,11 +405,9 @@ const struct args ctl_args = {
         "TIME is a number and its unit: ms, s, m, h or d. Without --job, --node and --run-dir the "
         "job is\nthat of PCH_SOCKET, else the only one of this user on this machine.\n"
         "\nExamples:\n"
-        "  pchctl status --watch\n"
         "  pchctl checkpoint && cp -r /scratch/run7 /archive\n"
         "  pchctl --job run7 drain --in 2m --text \"the rack goes down\"\n"
-        "  pchctl events --follow | jq -r 'select(.event == \"committed\").step'\n"
-        "  pchctl goodput /scratch/run7 --since 24h\n",
+        "  pchctl timeline /scratch/run7 --since 24h -o run7.svg\n",
     .left = 21,
     .row = ctl_row,
     .word = ctl_word,

@@ -3,8 +3,8 @@
  * ctl: pchctl in parts. ctl has the commands and the options, in two tables, and what each command
  * does. find looks for the supervisor, ask talks to it, and show prints its answer as text for
  * people. ended reads the files of a job that has ended, hours its ledger, events a journal.
- * showhours prints the hours. pchrun-web uses find, ask and hours. Every wait for a supervisor has
- * a deadline. Main thread; find and ask any thread, one at a time.
+ * showhours prints the hours, timeline draws them. pchrun-web uses find, ask and hours. Every wait
+ * for a supervisor has a deadline. Main thread; find and ask any thread, one at a time.
  */
 #pragma once
 
@@ -39,6 +39,7 @@ struct ctl_options {
     bool is_raw;         /* texts in the answer keep their control characters */
     const char *command; /* of one that reads files: its name */
     const char *path;    /* of the files of a job */
+    const char *output;  /* the file of the picture; NULL or "-": the standard output */
     int64_t since_ns;    /* CLOCK_REALTIME; 0: not given */
     struct ctl_exclusion exclusions[CTL_EXCLUSIONS_MAX];
     int nexclusions;
@@ -142,6 +143,12 @@ typedef void events_fn(void *ctx, char *line, size_t len);
 /* Calls fn for each line of the node's journal in the state directory `dir`, in order. Skips lines
  * that are too long. False: the node has no journal there that can be read. */
 bool events_each(const char *dir, int64_t node, events_fn *fn, void *ctx);
+
+/* --- timeline.c --- */
+
+/* Draws the timeline of a job to the file of --output, or to the standard output. False: there is
+ * no ledger, or the file cannot be written. */
+MUST_CHECK bool timeline_show(const struct ctl_options *options, struct err *err);
 
 /* --- ctl.c --- */
 

@@ -187,15 +187,31 @@ static void open_span(struct goodput *g, const struct mark *mark)
     g->open.from_step = g->open.step;
 }
 
+static void goodput_add_commit(struct goodput *g, const struct mark *mark)
+{
+    if (g->ncommits == g->commit_room) {
+        size_t room = g->commit_room ? 2 * g->commit_room : 64;
+        struct goodput_commit *commits = reallocarray(g->commits, room, sizeof *commits);
+        if (!commits) {
+            g->has_no_memory = true;
+            return;
+        }
+        g->commits = commits;
+        g->commit_room = room;
+    }
+    this_run(g)->commit = mark->step;
+    g->commits[g->ncommits++] = (struct goodput_commit){
+        .run = g->nruns - 1, .at_ms = wall_of(this_run(g), mark->mono_ms), .step = mark->step};
+}
+
 /* A mark that begins no span: a tick or a commit. A step below the last one shows that the program
  * went back by itself. */
 static void take_note(struct goodput *g, const struct mark *mark)
 {
-    struct goodput_run *run = this_run(g);
     bool went_back = mark->kind == MARK_TICK && g->open.kind == MARK_TRAINING && mark->step > 0 &&
                      mark->step < g->open.from_step;
     if (mark->kind == MARK_COMMIT)
-        run->commit = mark->step;
+        goodput_add_commit(g, mark);
     if (g->open.kind == MARK_TRAINING || g->open.kind == MARK_SAVING)
         raise_step(g, mark->step);
     if (g->open.kind == MARK_TRAINING)
@@ -336,6 +352,7 @@ void goodput_free(struct goodput *g)
 {
     free(g->spans);
     free(g->runs);
+    free(g->commits);
     *g = (struct goodput){0};
 }
 

@@ -49,6 +49,12 @@ struct goodput_run {
     bool has_jumped; /* the wall clock was set while it ran */
 };
 
+struct goodput_commit {
+    int run;
+    int64_t at_ms;
+    uint64_t step;
+};
+
 struct goodput_sums {
     int64_t ms[GOODPUT__COUNT];
     int64_t wall_ms; /* of all but GOODPUT_EXCLUDED */
@@ -60,6 +66,8 @@ struct goodput {
     size_t nspans;
     struct goodput_run *runs;
     int nruns;
+    struct goodput_commit *commits;
+    size_t ncommits;
     char job[128];
     bool is_running;        /* goodput_end(): the last run still runs */
     int64_t uncommitted_ms; /* with is_running: of the training that counts as kept */
@@ -70,7 +78,7 @@ struct goodput {
     unsigned stray;            /* an older run wrote them after a later one had begun */
     bool has_no_memory;        /* not all marks were taken */
     /* private from here on */
-    size_t span_room, sealed;
+    size_t span_room, commit_room, sealed;
     int run_room;
     struct {
         enum mark_kind kind; /* the open span; MARK_NONE: none */

@@ -116,6 +116,23 @@ Test(goodput, a_job_that_completes_loses_nothing)
     cr_assert(!g.is_running);
 }
 
+Test(goodput, each_commit_is_kept_with_its_time)
+{
+    begin_run(5000, 0);
+    mark(MARK_TRAINING, 10, 0);
+    mark(MARK_COMMIT, 62, 50);
+    mark(MARK_COMMIT, 93, 80);
+    end_run("preempted", 100, 88);
+    begin_run(5200, 80);
+    mark(MARK_COMMIT, 30, 90);
+    finish();
+    cr_assert_eq(g.ncommits, 3);
+    cr_assert(g.commits[1].run == 0 && g.commits[1].step == 80);
+    cr_assert_eq(g.commits[1].at_ms, 5093 * S);
+    cr_assert(g.commits[2].run == 1 && g.commits[2].at_ms == 5230 * S);
+    cr_assert_eq(g.runs[0].commit, 80);
+}
+
 Test(goodput, a_preemption_with_a_save_loses_nothing_and_the_queue_is_of_the_next_run)
 {
     begin_run(5000, 0);

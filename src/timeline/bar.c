@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The bar with all spans, and the ticks of the commits below it. See parts.h.
+ */
+#include "timeline/parts.h"
+
+#include "base/str.h"
+
+#include <inttypes.h>
+
+enum { BAR = 48, TICK = 12, TICK_APART = 2, LETTER_WIDTH = 24 };
+
+/* Describes the span, or gives the sums of the kinds of several spans. */
+static void bar_describe(const struct drawing *d, const struct piece *piece, char *text,
+                         size_t size)
+{
+    char time[GOODPUT_WORD];
+    const struct goodput_span *span = piece->first;
+    text[0] = '\0';
+    if (piece->n > 1) {
+        str_addf(text, size, "%zu spans", piece->n);
+        for (int kind = 0; kind < GOODPUT__COUNT; kind++)
+            if (piece->of_kind[kind])
+                str_addf(text, size, ", %s: %s", legend_name((enum goodput_kind)kind),
+                         goodput_lasting(piece->of_kind[kind], time));
+        return;
+    }
+    str_addf(text, size, "%s: %s, attempt %" PRId64, legend_name(span->kind),
+             goodput_lasting(span->ms, time), d->of->runs[span->run].attempt);
+    if (span->to_step > span->from_step)
+        str_addf(text, size, ", steps %llu to %llu", ull(span->from_step), ull(span->to_step));
+    if (span->kind == GOODPUT_EXCLUDED && span->exclusion < d->in->nreasons)
+        str_addf(text, size, ": %s", d->in->reasons[span->exclusion]);
+}
+
+/* Edges are rounded, not widths, so that the bar has neither gaps nor overlaps. */
+static void draw_piece(const struct drawing *d, const struct piece *piece, double y)
+{
+    char text[600];
+    enum goodput_kind kind = place_kind(piece);
+    double from = svg_round(place_x(d, piece->from_ms));
+    double to = svg_round(place_x(d, piece->from_ms + piece->ms));
+    bar_describe(d, piece, text, sizeof text);
+    fprintf(d->out,
+            "<rect class=\"%s\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%d\" data-kind=\"%s\" "
+            "data-ms=\"%" PRId64 "\" data-spans=\"%zu\">",
+            legend_class(kind), from, y, svg_round(to - from), BAR, goodput_name(kind), piece->ms,
+            piece->n);
+    svg_title(d->out, text);
+    fputs("</rect>\n", d->out);
+    if (to - from >= LETTER_WIDTH && *legend_letter(kind))
+        svg_text(d->out, "letter", (struct svg_at){(from + to) / 2, y + BAR / 2.0 + 7, SVG_MIDDLE},
+                 legend_letter(kind));
+}
+
+/* Of ticks that would touch each other only the first is drawn. */
+static void draw_commits(const struct drawing *d, double y)
+{
+    double last = 0;
+    for (size_t i = 0; i < d->of->ncommits; i++) {
+        const struct goodput_commit *commit = &d->of->commits[i];
+        int64_t ms;
+        if (!place_in_run(d, commit->run, commit->at_ms, &ms))
+            continue;
+        double x = place_x(d, ms);
+        if (x < last + TICK_APART && last > 0)
+            continue;
+        fprintf(
+            d->out,
+            "<path class=\"commit\" d=\"M%g %gv%d\"><title>commit of step %llu</title></path>\n",
+            svg_round(x), y, TICK, ull(commit->step));
+        last = x;
+    }
+}
+
+double bar_draw(const struct drawing *d, double y)
+{
+    fputs("<g id=\"spans\">\n", d->out);
+    for (size_t i = 0; i < d->npieces; i++)
+        draw_piece(d, &d->pieces[i], y);
+    fputs("</g>\n", d->out);
+    fprintf(d->out, "<path class=\"edge\" d=\"M%d %gH%dV%gH%dZ\"/>\n", DRAW_LEFT, y, DRAW_RIGHT,
+            y + BAR, DRAW_LEFT);
+    draw_commits(d, y + BAR + 3);
+    return y + BAR + 3 + TICK;
+}
