@@ -28,11 +28,13 @@
 enum { STATUS_SIZE = 4096, STACK_SIZE = 4096, STACK_INDENT = 6 };
 
 /* Reads the file of a process, or of its thread `tid` (0: the process); at most size - 1 bytes, ""
- * on failure. */
+ * on failure. Two slashes: an emulator of another processor (qemu-user) answers by itself for a
+ * process that reads its own /proc/PID/stat, and its start time is not the kernel's. Other
+ * supervisors then took a living one for dead, and killed its processes. */
 static bool proc_read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
 {
     char path[96] = "";
-    str_addf(path, sizeof path, "/proc/%d/", (int)pid);
+    str_addf(path, sizeof path, "/proc//%d/", (int)pid);
     if (tid)
         str_addf(path, sizeof path, "task/%d/", (int)tid);
     str_addf(path, sizeof path, "%s", name);
