@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ctl: pchctl in parts. ctl has the commands and the options, in two tables, and what each command
- * does. find looks for the supervisor, ask talks to it, and show prints its answer as text for
- * people. ended reads the files of a job that has ended, hours its ledger, events a journal.
- * showhours prints the hours, timeline draws them. pchrun-web uses find, ask and hours. Every wait
- * for a supervisor has a deadline. Main thread; find and ask any thread, one at a time.
+ * ctl: pchctl. ctl has the commands and the options, in two tables, and what each command does.
+ * find looks for the supervisor, ask talks to it, and show prints its answer as text for people.
+ * tally, words and waits (each with its header) say what an answer means. ended reads the files of
+ * a job that has ended, hours its ledger, events a journal. showhours prints the hours, timeline
+ * draws them. pchrun-web uses find, ask, hours and these words. Every wait for a supervisor has a
+ * deadline. Main thread; find and ask any thread, one at a time.
  */
 #pragma once
 

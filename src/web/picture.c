@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "web/waits.h"
-#include "web/words.h"
+#include "ctl/waits.h"
+#include "ctl/words.h"
 #include "json/writer.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "web/tally.h"
+#include "ctl/tally.h"
 
 enum { WAITS_MAX = 5 };
 

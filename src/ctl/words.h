@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "web/tally.h"
+#include "ctl/tally.h"
 #include "json/json.h"
 
 enum { WORDS_MAX = 400 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See words.h.
  */
-#include "web/words.h"
+#include "ctl/words.h"
 
 #include "base/clock.h"
 #include "base/str.h"

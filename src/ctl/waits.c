@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See waits.h.
  */
-#include "web/waits.h"
+#include "ctl/waits.h"
 
 #include "base/clock.h"
 #include "base/str.h"

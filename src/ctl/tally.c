@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See tally.h.
  */
-#include "web/tally.h"
+#include "ctl/tally.h"
 
 #include "base/clock.h"
 #include "base/str.h"

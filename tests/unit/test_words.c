@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * words: a supervisor's answer in words: the state of the job, and what the job waits for.
+ */
+#include "ctl/words.h"
+
+#include "base/str.h"
+#include "ctl/waits.h"
+
+#include "answers.h"
+
+#define RANK(n, state, phase, step, age)                                                         \
+    "{\"rank\":" n ",\"node_rank\":1,\"state\":\"" state "\",\"attached\":" IS_##phase           \
+        ",\"phase\":\"" #phase "\",\"step\":" step ",\"steps_per_second\":3.1,\"step_age\":" age \
+        ",\"saved_step\":48000}"
+#define IS_train "true"
+#define IS_eval  "true"
+#define IS_none  "false"
+#define NODE(n, state, connected)                                                               \
+    "{\"node_rank\":" n ",\"host\":\"h" n "\",\"state\":\"" state "\",\"connected\":" connected \
+    ",\"notice\":false,\"ranks_attached\":2,\"ranks_expected\":2,\"lowest_step\":48209,"        \
+    "\"heard_age\":12.3}"
+#define BOTH_NODES "\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "true") "]"
+
+/* --- the sentence --- */
+
+static const struct {
+    const char *answer, *says;
+} sentences[] = {
+    {"{" NOW "," RUNNING ",\"ranks\":[" RANK("0", "attached", train, "48210", "0.1") "]}",
+     "training at step 48,210, 3.1 steps/s, last commit 4 min ago, next save in 5 min"},
+    {"{" NOW "," RUNNING ",\"ranks\":[" RANK("0", "attached", train, "48210", "0.1") "," RANK(
+         "1", "attached", eval, "48210", "0.1") "," RANK("2", "attached", eval, "48210",
+                                                         "0.1") "]}",
+     "evaluating at step 48,210, 3.1 steps/s, last commit 4 min ago, next save in 5 min"},
+    {"{" NOW "," RUNNING ",\"ranks\":[]}",
+     "not attached: the command runs, and no rank has attached so far"},
+    {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\"},\"ranks\":[{\"attached\":true,"
+     "\"phase\":\"start\",\"step\":0}]}",
+     "starting, no commit so far"},
+    {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\"},\"ranks\":[{\"done\":true}]}",
+     "finishing: 1 of 1 ranks are done"},
+    {"{\"report\":{\"state\":\"waiting\",\"outcome\":\"unknown\"},\"nodes\":[" NODE(
+         "0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
+     "starting: 1 of 2 nodes have joined"},
+    {"{\"report\":{\"state\":\"restarting\",\"generation\":2,\"outcome\":\"unknown\"}}",
+     "restarting in place, generation 2"},
+    {"{\"report\":{\"state\":\"saving\",\"outcome\":\"unknown\",\"round\":{\"phase\":\"decided\","
+     "\"save_step\":48211}},\"ranks\":[{\"saved_step\":48211},{\"saved_step\":48000}]}",
+     "saving step 48,211: 1 of 2 ranks have saved"},
+    {"{\"report\":{\"state\":\"stopping\",\"outcome\":\"preempted\",\"exit_code\":42,\"why\":"
+     "\"a notice\"}}",
+     "ending: preempted, exit code 42: a notice"},
+    {"{\"report\":{\"state\":\"done\",\"outcome\":\"completed\",\"exit_code\":0,\"why\":\"all "
+     "commands ended\"}}",
+     "ended: completed, exit code 0: all commands ended"},
+    {"{}", "not attached: the command runs, and no rank has attached so far"},
+};
+
+Test(words, say_the_state)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sentences); i++) {
+        JSON_CLEANUP struct json *answer = parse(sentences[i].answer);
+        struct tally tally;
+        char text[WORDS_MAX];
+        tally_take(answer, &tally);
+        cr_expect_str_eq(words_say(answer, &tally, text), sentences[i].says);
+    }
+}
+
+Test(words, group_digits)
+{
+    static const struct {
+        int64_t number;
+        const char *text;
+    } numbers[] = {
+        {0, "0"},          {999, "999"},           {1000, "1,000"},
+        {48210, "48,210"}, {1234567, "1,234,567"}, {INT64_MAX, "9,223,372,036,854,775,807"}};
+    char text[TALLY_NUMBER_SIZE];
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        cr_expect_str_eq(tally_number(numbers[i].number, text), numbers[i].text);
+}
+
+/* --- what it waits for --- */
+
+static const struct {
+    const char *answer, *texts; /* each text with a newline */
+    int more;
+} waiting[] = {
+    {"{" RUNNING "," BOTH_NODES
+     ",\"ranks\":[" RANK("0", "attached", train, "48210", "0.1") "," RANK("1", "attached", train,
+                                                                          "48209", "0.3") "]}",
+     "", 0},
+    {"{" RUNNING "," BOTH_NODES
+     ",\"ranks\":[" RANK("0", "attached", train, "48210", "0.1") "," RANK(
+         "5", "attached", eval, "48208", "40.2") "," RANK("3", "attached", train, "48209",
+                                                          "39") "]}",
+     "rank 5 on h1: step 48,208, 2 behind, last step 40.2 s ago, in eval\n"
+     "rank 3 on h1: step 48,209, 1 behind, last step 39 s ago, in train\n",
+     0},
+    {"{" RUNNING ",\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "false") "]}",
+     "node 1 (h1) has no connection; last heard 12.3 s ago\n", 0},
+    {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
+     "node 1 (h1) has not joined\n", 0},
+    {"{" RUNNING "," BOTH_NODES ",\"ranks\":[" RANK("0", "attached", train, "9", "0.1") "," RANK(
+         "1", "not attached", none, "0", "null") "," RANK("2", "gone", none, "0", "null") "]}",
+     "rank 1 on h1 has not attached\n", 0},
+    {"{\"report\":{\"state\":\"saving\",\"round\":{\"phase\":\"decided\",\"save_step\":48211}},"
+     "\"ranks\":[" RANK("0", "attached", train, "48211", "0.1") "," RANK("1", "not attached", none,
+                                                                         "0", "null") "]}",
+     "rank 0 has not saved step 48,211; it is at step 48,211, in train\n", 0},
+    {"{" RUNNING ",\"ranks\":[{\"rank\":0,\"attached\":true,\"phase\":\"train\",\"step\":9,"
+     "\"step_age\":31},{\"rank\":1,\"attached\":true,\"phase\":\"train\",\"step\":9,"
+     "\"step_age\":30}]}",
+     "no rank has finished a step for 30 s\n", 0},
+};
+
+static void waits_text(const struct waits *waits, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < waits->n; i++)
+        str_addf(text, size, "%s\n", waits->list[i].text);
+}
+
+Test(waits, name_what_the_job_waits_for)
+{
+    for (size_t i = 0; i < ARRAY_LEN(waiting); i++) {
+        JSON_CLEANUP struct json *answer = parse(waiting[i].answer);
+        struct tally tally;
+        struct waits waits;
+        char text[2048];
+        tally_take(answer, &tally);
+        waits_find(answer, &tally, &waits);
+        waits_text(&waits, text, sizeof text);
+        cr_expect_str_eq(text, waiting[i].texts);
+        cr_expect_eq(waits.more, waiting[i].more);
+    }
+}
+
+Test(waits, the_worst_are_named)
+{
+    char *text = large_answer(1024, 8), all[2048];
+    JSON_CLEANUP struct json *answer = parse(text);
+    struct tally tally;
+    struct waits waits;
+    free(text);
+    tally_take(answer, &tally);
+    waits_find(answer, &tally, &waits);
+    waits_text(&waits, all, sizeof all);
+    cr_expect_eq(waits.n, WAITS_MAX);
+    cr_expect(waits.list[0].rank == 1020 && waits.list[1].rank == 1010 && waits.list[4].rank == 980,
+              "%s", all);
+    cr_expect_eq(waits.more, 102 - WAITS_MAX); /* rank 0 is at the top step */
+}
