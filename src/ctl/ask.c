@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A running pchrun answers at once; a stopped pchrun never answers. */
@@ -188,4 +189,11 @@ void answer_free(struct answer *answer)
     json_free(answer->root);
     free(answer->text);
     *answer = (struct answer){0};
+}
+
+void ask_pause(int64_t ns)
+{
+    struct timespec left = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+    while (ns > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
 }

@@ -7,15 +7,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <time.h>
-#include <unistd.h>
 
 /* The time between two requests for the progress. */
 #define LOOK_NS (100 * NS_PER_MS)
-/* Within this time a training rank usually finishes a step. */
-#define PACE_NS NS_PER_S
 /* How long to wait until node 0 withdraws a notice. */
 #define CANCEL_WAIT_NS (3 * NS_PER_S)
 
@@ -25,79 +20,6 @@ enum {
     CTL_FAILED, /* refused, failed, or not in time */
     CTL_USAGE,  /* a wrong command line, or no job or several jobs fit */
 };
-
-struct ctl {
-    const struct ctl_options *options;
-    char dir[FIND_DIR_MAX];
-};
-
-static void pause_for(int64_t ns)
-{
-    struct timespec left = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
-    while (ns > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
-}
-
-/* --- status --- */
-
-/* True if the speed of an attached rank is still unknown. */
-static bool lacks_pace(const struct answer *answer)
-{
-    const struct json *rank = json_items_at(answer->root, "ranks");
-    for (; rank; rank = json_next(rank))
-        if (json_bool_at(rank, "attached") && !json_bool_at(rank, "done") &&
-            json_real_at(rank, "steps_per_second", 0) <= 0)
-            return true;
-    return false;
-}
-
-static void print_status(const struct ctl *ctl, const struct answer *answer)
-{
-    if (ctl->options->is_json)
-        printf("%s\n", answer->text);
-    else
-        show_status(answer->root);
-}
-
-/* pchrun measures the speed of a rank between two requests, so the first shows none. */
-static bool run_status(const struct ctl *ctl, struct err *err)
-{
-    struct answer answer;
-    int64_t again_at = clock_now_ns() + PACE_NS;
-    bool ok = ask(ctl->dir, CONTROL_STATUS, ctl->options, &answer, err);
-    if (ok && lacks_pace(&answer)) {
-        answer_free(&answer);
-        pause_for(again_at - clock_now_ns());
-        ok = ask(ctl->dir, CONTROL_STATUS, ctl->options, &answer, err);
-    }
-    if (ok)
-        print_status(ctl, &answer);
-    answer_free(&answer);
-    return ok;
-}
-
-static bool run_watch(const struct ctl *ctl, struct err *err)
-{
-    bool is_screen = isatty(STDOUT_FILENO) && !ctl->options->is_json;
-    struct answer answer;
-    for (bool is_first = true;; is_first = false) {
-        bool ok = ask(ctl->dir, CONTROL_STATUS, ctl->options, &answer, err);
-        if (ok && is_screen)
-            printf("\033[H\033[2J");
-        else if (ok && !is_first && !ctl->options->is_json)
-            printf("\n");
-        if (ok)
-            print_status(ctl, &answer);
-        answer_free(&answer);
-        if (!ok && !is_first && ask_found_nobody(err)) {
-            fprintf(stderr, "pchctl: the job has ended\n");
-            return true;
-        }
-        if (!ok || !args_flush(stdout, err))
-            return false;
-        pause_for(ctl->options->interval_ns);
-    }
-}
 
 /* --- checkpoint --- */
 
@@ -139,11 +61,11 @@ static bool await_save(const struct ctl *ctl, struct answer *ret, struct err *er
     *ret = (struct answer){0};
     for (;;) {
         answer_free(ret);
-        ok = ask(ctl->dir, CONTROL_STATUS, NULL, ret, err) &&
+        ok = ask(ctl->jobs.dirs[0], CONTROL_STATUS, NULL, ret, err) &&
              look_at_save(ret->root, before.root, &is_done, err);
         if (!ok || is_done || clock_now_ns() >= until)
             break;
-        pause_for(LOOK_NS);
+        ask_pause(LOOK_NS);
     }
     answer_free(&before);
     if (ok && !is_done)
@@ -153,11 +75,11 @@ static bool await_save(const struct ctl *ctl, struct answer *ret, struct err *er
     return ok && is_done;
 }
 
-static bool run_checkpoint(const struct ctl *ctl, struct err *err)
+static bool run_checkpoint(struct ctl *ctl, struct err *err)
 {
     struct answer answer;
     bool waits = ctl->options->wait_ns > 0;
-    bool ok = ask(ctl->dir, CONTROL_SAVE, ctl->options, &answer, err) &&
+    bool ok = ask(ctl->jobs.dirs[0], CONTROL_SAVE, ctl->options, &answer, err) &&
               (!waits || await_save(ctl, &answer, err));
     if (ok && ctl->options->is_json)
         printf("%s\n", answer.text);
@@ -223,7 +145,7 @@ static void tell_end(const struct ctl *ctl, const struct answer *end)
 
 /* Waits until node 0 has withdrawn the notice. It keeps a notice that was given on another node.
  * *ret_had: the job had a notice of pchctl. */
-static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_had, struct err *err)
+static bool await_cancel(struct ctl *ctl, struct answer *ret, bool *ret_had, struct err *err)
 {
     *ret_had = json_is_at(ret->root, "was.notice", CONTROL_SOURCE);
     int64_t until = clock_now_ns() + CANCEL_WAIT_NS;
@@ -234,9 +156,9 @@ static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_ha
                            "the notice is still in force: it was given on node %" PRId64
                            "; withdraw it there",
                            node);
-        pause_for(LOOK_NS);
+        ask_pause(LOOK_NS);
         answer_free(ret);
-        if (!ask(ctl->dir, CONTROL_STATUS, NULL, ret, err))
+        if (!ask(ctl->jobs.dirs[0], CONTROL_STATUS, NULL, ret, err))
             return false;
     }
     return true;
@@ -253,15 +175,15 @@ static void ctl_tell_notice(const struct json *answer, bool is_withdrawn)
                is_withdrawn ? " any more: it was withdrawn, and the job goes on" : "");
 }
 
-static bool run_end(const struct ctl *ctl, struct err *err)
+static bool run_end(struct ctl *ctl, struct err *err)
 {
     struct answer answer = {0}, end = {0};
     struct talk events = {.fd = -1};
     struct ctl_options follow = {.follows = true};
     bool cancels = ctl->options->verb == CONTROL_CANCEL, had_notice = false;
     bool waits = ctl->options->wait_ns > 0 && !cancels;
-    bool ok = (!waits || talk_open(ctl->dir, CONTROL_EVENTS, &follow, &events, err)) &&
-              ask(ctl->dir, ctl->options->verb, ctl->options, &answer, err) &&
+    bool ok = (!waits || talk_open(ctl->jobs.dirs[0], CONTROL_EVENTS, &follow, &events, err)) &&
+              ask(ctl->jobs.dirs[0], ctl->options->verb, ctl->options, &answer, err) &&
               (!cancels || await_cancel(ctl, &answer, &had_notice, err));
     if (ok && !waits && ctl->options->is_json)
         printf("%s\n", answer.text);
@@ -284,14 +206,14 @@ static bool run_end(const struct ctl *ctl, struct err *err)
 
 /* --- events --- */
 
-static bool run_events(const struct ctl *ctl, struct err *err)
+static bool run_events(struct ctl *ctl, struct err *err)
 {
     struct talk talk;
     char *line;
     size_t len;
     enum talk_result result = TALK_FAILED;
     int64_t until = ctl->options->follows ? CLOCK_NEVER : clock_now_ns() + 10 * NS_PER_S;
-    bool ok = talk_open(ctl->dir, CONTROL_EVENTS, ctl->options, &talk, err);
+    bool ok = talk_open(ctl->jobs.dirs[0], CONTROL_EVENTS, ctl->options, &talk, err);
     while (ok && (result = talk_read(&talk, until, &line, &len, err)) == TALK_LINE) {
         printf("%s\n", line);
         ok = args_flush(stdout, err); /* a program that reads the events needs each event at once */
@@ -302,14 +224,14 @@ static bool run_events(const struct ctl *ctl, struct err *err)
 
 /* --- report --- */
 
-static bool run_report(const struct ctl *ctl, struct err *err)
+static bool run_report(struct ctl *ctl, struct err *err)
 {
     return ended_show(ctl->options, err);
 }
 
 /* --- goodput --- */
 
-static bool run_goodput(const struct ctl *ctl, struct err *err)
+static bool run_goodput(struct ctl *ctl, struct err *err)
 {
     return hours_show(ctl->options, err);
 }
@@ -333,7 +255,7 @@ static const struct command {
     ctl_fn *run;
     const char *name; /* of a command that asks no pchrun */
 } commands[] = {
-    {CONTROL_STATUS, 0, "the state of the job", " json watch interval ", run_status},
+    {CONTROL_STATUS, 0, "the state of the job, or of all jobs", " json watch interval ", look_show},
     {CONTROL_SAVE, 60 * NS_PER_S, "make the job save and go on; wait for the commit", " json wait ",
      run_checkpoint},
     {CONTROL_DRAIN, 0, "give a notice by hand: save and leave", " json wait in text cancel ",
@@ -403,7 +325,8 @@ const struct args ctl_args = {
             "pchrun, and control it. See pchctl(1).\n\nCommands:\n",
     .tail =
         "TIME is a number and its unit: ms, s, m, h or d. Without --job, --node and --run-dir the "
-        "job is\nthat of PCH_SOCKET, else the only one of this user on this machine.\n"
+        "job is\n"
+        "that of PCH_SOCKET, else the only one of this user on this machine; status shows all.\n"
         "\nExamples:\n"
         "  pchctl checkpoint && cp -r /scratch/run7 /archive\n"
         "  pchctl --job run7 drain --in 2m --text \"the rack goes down\"\n"
@@ -439,8 +362,16 @@ static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, stru
     if (ret->wait_ns < 0)
         ret->wait_ns = command->wait_ns;
     ret->verb = ret->cancels ? CONTROL_CANCEL : command->verb;
-    ret->run = ret->watches ? run_watch : command->run;
+    ret->run = ret->watches ? look_watch : command->run;
     return ARGS_RUN;
+}
+
+static bool ctl_find(struct ctl *ctl, struct err *err)
+{
+    const struct ctl_options *options = ctl->options;
+    if (options->verb == CONTROL_STATUS)
+        return find_jobs(options, &ctl->jobs, err);
+    return options->verb == ASKS_NONE || find_dir(options, ctl->jobs.dirs[0], err);
 }
 
 int ctl_main(char **argv)
@@ -454,8 +385,7 @@ int ctl_main(char **argv)
         end = ctl_read_options(argv, &options, &err);
     if (end == ARGS_SHOWN)
         return CTL_DONE;
-    bool is_found =
-        end == ARGS_RUN && (options.verb == ASKS_NONE || find_dir(&options, ctl.dir, &err));
+    bool is_found = end == ARGS_RUN && ctl_find(&ctl, &err);
     if (is_found && options.run(&ctl, &err) && args_flush(stdout, &err))
         return CTL_DONE;
     fprintf(stderr, "pchctl: %s\n", err.text);

@@ -16,7 +16,7 @@
 
 struct ctl;
 /* Carries out a command. False: *err. */
-typedef bool ctl_fn(const struct ctl *ctl, struct err *err);
+typedef bool ctl_fn(struct ctl *ctl, struct err *err);
 
 /* A time that does not count in the hours of a job. */
 struct ctl_exclusion {
@@ -88,10 +88,20 @@ bool ask_found_nobody(const struct err *err);
 /* Parses a received line and keeps it. False: it is malformed. Free the answer in either case. */
 MUST_CHECK bool answer_read(struct answer *ret, const char *line, size_t len, struct err *err);
 void answer_free(struct answer *answer);
+/* Sleeps, also through signals. */
+void ask_pause(int64_t ns);
 
 /* --- find.c --- */
 
 #define FIND_DIR_MAX 108 /* bytes of a Unix socket's path */
+
+enum { FIND_JOBS_MAX = 64 };
+
+struct find_jobs {
+    char dirs[FIND_JOBS_MAX][FIND_DIR_MAX]; /* sorted by the jobs' names */
+    int n;
+    char silent[512]; /* pchruns that do not answer, and why; "": there are none */
+};
 
 /* Finds the directory of the supervisor that fits the options: among private directories of this
  * user (root: of all users) in the usual places. Asks each supervisor for its job and node. Of
@@ -101,10 +111,24 @@ void answer_free(struct answer *answer);
 MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX],
                          struct err *err);
 
+/* The same for a look, for which no choice is needed: all jobs that fit, each with its lowest node.
+ * False: no pchrun that fits answers. */
+MUST_CHECK bool find_jobs(const struct ctl_options *options, struct find_jobs *ret,
+                          struct err *err);
+
+/* --- look.c --- */
+
+/* Prints the state of each job; with several jobs a line for each. False: none answers. */
+ctl_fn look_show;
+/* Repeats that until the jobs have ended. */
+ctl_fn look_watch;
+
 /* --- show.c --- */
 
 /* Prints the answer to CONTROL_STATUS. */
 void show_status(const struct json *answer);
+/* Prints one line about a job of several. `answer` NULL: the head of the list. */
+void show_job(const struct json *answer, const char *run_dir);
 /* Prints the report in such an answer. It has no ranks, because the job has ended. `said`: the last
  * lines of the process that failed first, which this changes; NULL: none. */
 void show_ended(const struct json *answer, char *said);
@@ -152,6 +176,11 @@ bool events_each(const char *dir, int64_t node, events_fn *fn, void *ctx);
 MUST_CHECK bool timeline_show(const struct ctl_options *options, struct err *err);
 
 /* --- ctl.c --- */
+
+struct ctl {
+    const struct ctl_options *options;
+    struct find_jobs jobs; /* a look is at all of them, any other command asks the first */
+};
 
 extern const struct args ctl_args;
 

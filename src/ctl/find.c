@@ -18,7 +18,7 @@
 
 #define REPORT_TELLS "pchctl report CHECKPOINT-DIR tells how"
 
-enum { FOUND_MAX = 64, BASES_MAX = 6 };
+enum { BASES_MAX = 6 };
 
 struct found {
     char dir[FIND_DIR_MAX];
@@ -27,7 +27,7 @@ struct found {
 
 struct search {
     const struct ctl_options *options;
-    struct found found[FOUND_MAX];
+    struct found found[FIND_JOBS_MAX];
     int n;
     struct stat bases[BASES_MAX]; /* already searched */
     int nbases;
@@ -48,7 +48,7 @@ static void find_take(struct search *search, const char *dir)
 {
     struct found *f = &search->found[search->n];
     struct err err;
-    if (search->n == FOUND_MAX || !str_copy(f->dir, sizeof f->dir, dir))
+    if (search->n == FIND_JOBS_MAX || !str_copy(f->dir, sizeof f->dir, dir))
         return;
     const struct ctl_options *o = search->options;
     bool ok = ask(dir, CONTROL_STATUS, NULL, &f->answer, &err);
@@ -211,18 +211,72 @@ static bool find_choose(const struct search *search, char ret[FIND_DIR_MAX], str
     return true;
 }
 
-bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct err *err)
+/* The caller frees it with search_free(). */
+static struct search *find_search(const struct ctl_options *options)
 {
     static struct search search; /* too large for a stack */
-    if (find_is_within(options, ret))
-        return true;
     search = (struct search){.options = options};
     if (options->run_dir)
         find_look_at(&search, options->run_dir);
     else
         look_everywhere(&search);
-    bool ok = find_choose(&search, ret, err);
-    for (int i = 0; i < search.n; i++)
-        answer_free(&search.found[i].answer);
+    return &search;
+}
+
+static void search_free(struct search *search)
+{
+    for (int i = 0; i < search->n; i++)
+        answer_free(&search->found[i].answer);
+}
+
+bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct err *err)
+{
+    if (find_is_within(options, ret))
+        return true;
+    struct search *search = find_search(options);
+    bool ok = find_choose(search, ret, err);
+    search_free(search);
+    return ok;
+}
+
+/* --- for a look --- */
+
+/* By job. Jobs of one name have a fixed order, too: a list that is repeated must not jump. */
+static int found_compare(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    int order = strcmp(json_text_at(x->answer.root, "report.job"),
+                       json_text_at(y->answer.root, "report.job"));
+    return order ? order : strcmp(x->dir, y->dir);
+}
+
+static bool find_is_lowest(const struct search *search, const struct found *found)
+{
+    int64_t node = json_int_at(found->answer.root, "report.node_rank", -1);
+    for (int i = 0; i < search->n; i++) {
+        const struct json *other = search->found[i].answer.root;
+        if (json_int_at(other, "report.node_rank", -1) < node &&
+            is_same_job(other, found->answer.root))
+            return false;
+    }
+    return true;
+}
+
+bool find_jobs(const struct ctl_options *options, struct find_jobs *ret, struct err *err)
+{
+    *ret = (struct find_jobs){0};
+    if (find_is_within(options, ret->dirs[0])) {
+        ret->n = 1;
+        return true;
+    }
+    struct search *search = find_search(options);
+    qsort(search->found, (size_t)search->n, sizeof search->found[0], found_compare);
+    for (int i = 0; i < search->n; i++)
+        if (find_is_lowest(search, &search->found[i]))
+            str_copy(ret->dirs[ret->n++], FIND_DIR_MAX, search->found[i].dir);
+    if (!options->job && options->node < 0)
+        str_copy(ret->silent, sizeof ret->silent, search->silent);
+    bool ok = ret->n > 0 || find_choose(search, ret->dirs[0], err);
+    search_free(search);
     return ok;
 }

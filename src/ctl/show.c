@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/waits.h"
+#include "ctl/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,11 +19,8 @@ enum { CELL = 48 };
 /* The time between two moments of the supervisor's clock; -1: one is missing. */
 static int64_t between(const struct json *answer, const char *from, const char *to)
 {
-    int64_t from_ns, to_ns;
-    if (!date_parse(json_text_at(answer, from), &from_ns) ||
-        !date_parse(json_text_at(answer, to), &to_ns))
-        return -1;
-    return to_ns > from_ns ? to_ns - from_ns : 0;
+    int64_t ns = tally_between(answer, from, to);
+    return ns > 0 ? ns : ns == INT64_MIN ? -1 : 0;
 }
 
 static char *age(const struct json *object, const char *key, bool is_least, char text[CELL])
@@ -135,6 +134,55 @@ static void show_saves(const struct json *answer)
     const char *without = json_text_at(answer, "report.commit.without");
     if (*without)
         printf("          without %s\n", without);
+}
+
+/* --- a line for each job --- */
+
+static char *commit_age(const struct json *answer, char text[CELL])
+{
+    char about[24];
+    int64_t ago = between(answer, "report.commit.at", "now");
+    bool has_commit = json_int_at(answer, "report.commit.step", -1) >= 0;
+    if (ago >= 0)
+        snprintf(text, CELL, "%s ago", str_about(ago, about, sizeof about));
+    else
+        snprintf(text, CELL, "%s", has_commit ? "earlier" : "none");
+    return text;
+}
+
+static char *notice_left(const struct json *answer, char text[CELL])
+{
+    char about[24];
+    int64_t left = between(answer, "now", "report.notice.deadline");
+    bool has_notice = json_int_at(answer, "report.notice.node_rank", -1) >= 0;
+    if (has_notice && left >= 0)
+        snprintf(text, CELL, "%s left", str_about(left, about, sizeof about));
+    else
+        snprintf(text, CELL, "%s", has_notice ? "any time" : "-");
+    return text;
+}
+
+void show_job(const struct json *answer, const char *run_dir)
+{
+    char commit[CELL], notice[CELL], speed[CELL] = "-";
+    struct tally tally;
+    struct waits waits;
+    if (!answer) {
+        printf("%-16s %-12s %-7s %-11s %-8s %-12s %-12s %-26s %s\n", "JOB", "STATE", "ATTEMPT",
+               "STEP", "STEPS/S", "COMMIT", "NOTICE", "RUN-DIR", "WAITS FOR");
+        return;
+    }
+    tally_take(answer, &tally);
+    waits_find(answer, &tally, &waits);
+    if (tally.pace > 0)
+        snprintf(speed, sizeof speed, "%.3g", tally.pace);
+    printf("%-16s %-12s %-7" PRId64 " %-11" PRId64 " %-8s %-12s %-12s %-26s %s",
+           json_text_at(answer, "report.job"), words_state(answer, &tally),
+           json_int_at(answer, "report.attempt", 0), tally.top, speed, commit_age(answer, commit),
+           notice_left(answer, notice), run_dir, waits.n > 0 ? waits.list[0].text : "-");
+    if (waits.n + waits.more > 1)
+        printf("; and %d more", waits.n + waits.more - 1);
+    printf("\n");
 }
 
 /* --- the tables --- */

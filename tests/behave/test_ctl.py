@@ -664,7 +664,7 @@ def test_two_jobs_of_one_name_are_told_apart(world, ctl):
     """A user who has not named the jobs sees which is which, and nothing happens to either."""
     jobs = [world.act(f"say {word} wait", options="--job run7", ready=word) for word in ("first", "second")]
     wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
-    for words in (["status"], ["stop"], ["stop", "--save"], ["--job", "run7", "status"]):
+    for words in (["drain"], ["checkpoint"], ["stop"], ["stop", "--save"], ["--job", "run7", "stop"], ["events"]):
         done = ctl(*words)
         assert (done.returncode, done.stdout) == (USAGE, "")
         head, *rows, last = done.stderr.splitlines()
@@ -679,6 +679,44 @@ def test_two_jobs_of_one_name_are_told_apart(world, ctl):
     assert ctl("--run-dir", named, "status", everywhere=True).returncode == DONE
     for job in jobs:
         end(job)
+
+
+def test_a_look_needs_no_choice(training, world, ctl):
+    """A user with several jobs asks how they are, and gets a line for each. --json: the same answer as of one job."""
+    runs = [training("--job", name, "--state-dir", world.root / name, n=2, train=step)
+            for name, step in (("run8", 4), ("run7", 3))]
+    runs[0].clients[0].train(5)
+    done = ctl("status")
+    assert (done.returncode, done.stderr) == (DONE, "")
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["JOB", "STATE", "ATTEMPT", "STEP", "STEPS/S", "COMMIT", "NOTICE", "RUN-DIR", "WAITS", "FOR"]
+    assert [row.split()[:4] for row in rows] == [["run7", "training", "1", "3"], ["run8", "training", "1", "5"]]
+    told = [json.loads(line) for line in ctl("status", "--json").stdout.splitlines()]
+    assert [(one["report"]["job"], one["pid"], len(one["ranks"])) for one in told] == [
+        ("run7", runs[1].job.pid, 2), ("run8", runs[0].job.pid, 2)]
+    only = re.search(r" (\S+/pchrun\.\S+) ", rows[1])[1]
+    assert ctl.status("--run-dir", only)["pid"] == runs[0].job.pid
+    assert ctl.status("--job", "run7")["pid"] == runs[1].job.pid
+    ctl("--job", "run7", "drain", "--in", "1h")
+    wait_until(lambda: re.search(r"^run7 .* (59\.\d|60) min left ", ctl("status").stdout, re.M), "the notice in its line")
+    runs[1].save("exit")
+    assert runs[1].finish() == PREEMPTED
+    runs[0].train(5)
+    runs[0].complete()
+
+
+def test_the_watch_of_several_jobs(training, world, ctl):
+    """It goes on while one of them runs, and shows those that begin."""
+    runs = [training("--job", name, "--state-dir", world.root / name, train=3) for name in ("run1", "run2")]
+    watch = ctl.start("status", "--watch", "--interval", "50ms")
+    wait_until(lambda: watch.out.count("\nrun2 ") >= 2, "two looks")
+    runs[0].complete()
+    seen = watch.out.count("\nrun2 ")
+    wait_until(lambda: watch.out.count("\nrun2 ") >= seen + 2, "two looks at the other job")
+    assert watch.out.splitlines()[-1].startswith("run2 ")
+    runs[1].complete()
+    assert watch.finish() == DONE
+    assert watch.err == "pchctl: the jobs have ended\n"
 
 
 @pytest.mark.parametrize("port_in", ["the list", "cluster.port"])
@@ -731,8 +769,11 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     other = world.act("say up wait", options="--job other", ready="up")
     wait_until(lambda: ctl("status", "--job", "other").returncode == 0, "the other to answer")
     done = ctl("stop")
+    look = ctl("status")
     os.kill(stuck.pid, signal.SIGCONT)
     assert done.returncode == USAGE and re.search(r"^other ", done.stdout + done.stderr, re.M)
+    assert look.returncode == DONE and look.stdout.startswith("job other, ")
+    assert re.fullmatch(r"pchctl: not shown: \S+: pchrun does not answer; is it stopped\?\n", look.stderr)
     assert re.search(r"one pchrun answers, but .*pchrun does not answer; is it stopped\?; choose ", done.stderr)
     end(other)
     end(stuck)

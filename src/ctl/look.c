@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See ctl.h. Looks at jobs: at one in full, or at several, with a line for each.
+ */
+#include "ctl/ctl.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* Within this time a training rank usually finishes a step. */
+#define PACE_NS NS_PER_S
+
+/* --- asking --- */
+
+struct look {
+    const struct ctl_options *options;
+    struct find_jobs *jobs;
+    bool is_list;
+    struct answer answers[FIND_JOBS_MAX];
+};
+
+static struct look look_begin(struct ctl *ctl)
+{
+    return (struct look){.options = ctl->options, .jobs = &ctl->jobs, .is_list = ctl->jobs.n > 1};
+}
+
+/* True if the speed of an attached rank is still unknown. */
+static bool lacks_pace(const struct answer *answer)
+{
+    const struct json *rank = json_items_at(answer->root, "ranks");
+    for (; rank; rank = json_next(rank))
+        if (json_bool_at(rank, "attached") && !json_bool_at(rank, "done") &&
+            json_real_at(rank, "steps_per_second", 0) <= 0)
+            return true;
+    return false;
+}
+
+static void look_forget(struct look *look)
+{
+    for (int i = 0; i < look->jobs->n; i++)
+        answer_free(&look->answers[i]);
+}
+
+/* Returns how many jobs have answered. *err: why the last of the others has not. */
+static int look_ask(struct look *look, struct err *err)
+{
+    int n = 0;
+    for (int i = 0; i < look->jobs->n; i++) {
+        const char *dir = look->jobs->dirs[i];
+        if (ask(dir, CONTROL_STATUS, look->options, &look->answers[i], err))
+            n++;
+        else
+            answer_free(&look->answers[i]);
+    }
+    return n;
+}
+
+/* pchrun measures the speed of a rank between two requests, so the first shows none. */
+static int look_ask_for_pace(struct look *look, struct err *err)
+{
+    int64_t again_at = clock_now_ns() + PACE_NS;
+    int n = look_ask(look, err);
+    bool is_again = false;
+    for (int i = 0; i < look->jobs->n; i++)
+        is_again = is_again || lacks_pace(&look->answers[i]);
+    if (!is_again)
+        return n;
+    look_forget(look);
+    ask_pause(again_at - clock_now_ns());
+    return look_ask(look, err);
+}
+
+/* --- printing --- */
+
+static void look_print(const struct look *look)
+{
+    bool is_json = look->options->is_json;
+    if (!is_json && look->is_list)
+        show_job(NULL, NULL);
+    for (int i = 0; i < look->jobs->n; i++) {
+        const struct answer *answer = &look->answers[i];
+        if (answer->root && is_json)
+            printf("%s\n", answer->text);
+        else if (answer->root && look->is_list)
+            show_job(answer->root, look->jobs->dirs[i]);
+        else if (answer->root)
+            show_status(answer->root);
+    }
+}
+
+static void tell_silent(const struct find_jobs *jobs)
+{
+    if (jobs->silent[0])
+        fprintf(stderr, "pchctl: not shown: %s\n", jobs->silent);
+}
+
+bool look_show(struct ctl *ctl, struct err *err)
+{
+    struct look look = look_begin(ctl);
+    tell_silent(look.jobs);
+    bool ok = look_ask_for_pace(&look, err) > 0;
+    if (ok)
+        look_print(&look);
+    look_forget(&look);
+    return ok;
+}
+
+/* --- watching --- */
+
+static bool look_is_over(const struct look *look, const struct err *err)
+{
+    if (!ask_found_nobody(err) && look->jobs->n > 0)
+        return false;
+    fprintf(stderr, "pchctl: %s ended\n", look->is_list ? "the jobs have" : "the job has");
+    return true;
+}
+
+/* One job is followed to its end. Of several jobs some end, and others begin. */
+bool look_watch(struct ctl *ctl, struct err *err)
+{
+    struct look look = look_begin(ctl);
+    bool is_screen = isatty(STDOUT_FILENO) && !ctl->options->is_json;
+    tell_silent(look.jobs);
+    for (bool is_first = true;; is_first = false) {
+        bool ok = is_first || !look.is_list || find_jobs(ctl->options, &ctl->jobs, err);
+        ok = ok && look_ask(&look, err) > 0;
+        if (ok && is_screen)
+            printf("\033[H\033[2J");
+        else if (ok && !is_first && !ctl->options->is_json)
+            printf("\n");
+        if (ok)
+            look_print(&look);
+        look_forget(&look);
+        if (!ok && !is_first && look_is_over(&look, err))
+            return true;
+        if (!ok || !args_flush(stdout, err))
+            return false;
+        ask_pause(ctl->options->interval_ns);
+    }
+}
