@@ -68,18 +68,42 @@ static char *range(const struct json *node, char text[CELL])
 
 /* --- the job --- */
 
-static void show_head(const struct json *answer)
+static void show_head(const struct json *answer, const struct tally *tally)
 {
-    printf("job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
-           ": %s\n",
-           json_text_at(answer, "report.job"), json_int_at(answer, "report.node_rank", 0),
-           json_int_at(answer, "report.nnodes", 0), json_int_at(answer, "report.attempt", 0),
-           json_int_at(answer, "report.generation", 0), json_text_at(answer, "report.state"));
-    if (!json_is_at(answer, "report.outcome", "unknown"))
-        printf("%-9s %s, exit code %" PRId64 ": %s\n",
-               json_is_at(answer, "report.state", "done") ? "ended" : "ending",
-               json_text_at(answer, "report.outcome"), json_int_at(answer, "report.exit_code", -1),
-               json_text_at(answer, "report.why"));
+    char says[WORDS_MAX];
+    printf("job %s: %s\n", json_text_at(answer, "report.job"), words_say(answer, tally, says));
+    printf("attempt   %" PRId64 ", generation %" PRId64 ", node %" PRId64 " of %" PRId64 "\n",
+           json_int_at(answer, "report.attempt", 0), json_int_at(answer, "report.generation", 0),
+           json_int_at(answer, "report.node_rank", 0), json_int_at(answer, "report.nnodes", 0));
+}
+
+static void show_cause(const struct json *cause, const char *before)
+{
+    int64_t node = json_int_at(cause, "node_rank", -1), rank = json_int_at(cause, "rank", -1);
+    char who[CELL] = "";
+    if (node < 0)
+        return;
+    if (rank >= 0)
+        snprintf(who, sizeof who, ", rank %" PRId64, rank);
+    printf("cause     %snode %" PRId64 " (%s)%s: %s\n", before, node, json_text_at(cause, "host"),
+           who, json_text_at(cause, "text"));
+}
+
+static void show_restarts(const struct json *answer)
+{
+    char about[24];
+    int64_t most = json_int_at(answer, "report.restarts.max", 0);
+    int64_t window_ms = json_int_at(answer, "report.restarts.window_ms", 0);
+    bool has_window = window_ms > 0 && window_ms < INT64_MAX / NS_PER_MS;
+    if (most > 0)
+        printf("restarts  %" PRId64 " in place; restart.max allows %" PRId64 " %s%s\n",
+               json_int_at(answer, "report.generation", 0), most,
+               has_window ? "within " : "in an attempt",
+               has_window ? str_duration(window_ms * NS_PER_MS, about, sizeof about) : "");
+    if (json_int_at(answer, "report.first_cause.node_rank", -1) >= 0)
+        show_cause(json_at(answer, "report.first_cause"), "");
+    else
+        show_cause(json_at(answer, "report.restarts.last_cause"), "of the last restart: ");
 }
 
 /* Where the next attempt resumes; -1: unknown, or the job is not to be started again. */
@@ -108,8 +132,8 @@ static void show_notice(const struct json *answer)
 
 static void show_saves(const struct json *answer)
 {
-    char about[24];
-    int64_t step = json_int_at(answer, "report.commit.step", -1);
+    char about[24], soon[24];
+    int64_t step = json_int_at(answer, "report.commit.step", -1), next = words_next_save(answer);
     if (json_int_at(answer, "report.round.id", 0) > 0)
         printf("save      round %" PRId64 ", step %" PRId64 ": %s\n",
                json_int_at(answer, "report.round.id", 0),
@@ -117,8 +141,9 @@ static void show_saves(const struct json *answer)
                json_text_at(answer, "report.round.phase"));
     int64_t every = json_int_at(answer, "report.save_every_ms", 0);
     if (every > 0)
-        printf("saves     every %s, if no notice comes\n",
-               str_about(every * NS_PER_MS, about, sizeof about));
+        printf("saves     every %s, if no notice comes%s%s\n",
+               str_about(every * NS_PER_MS, about, sizeof about), next >= 0 ? "; the next in " : "",
+               next >= 0 ? str_about(next, soon, sizeof soon) : "");
     if (step < 0) {
         printf("commit    none\n");
         return;
@@ -212,14 +237,13 @@ static void show_rank(const struct json *rank, bool has_nodes)
 {
     char cells[3][CELL], saved[CELL] = "counts only";
     double slow = json_real_at(rank, "slow", 0);
-    const char *word = json_is_at(rank, "state", "attached") ? "phase" : "state";
     printf("%-5" PRId64 " ", json_int_at(rank, "rank", 0));
     if (has_nodes)
         printf("%-5" PRId64 " ", json_int_at(rank, "node_rank", 0));
     if (!json_bool_at(rank, "counts_only"))
         snprintf(saved, sizeof saved, "%" PRId64, json_int_at(rank, "saved_step", 0));
     printf("%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %-9s %s", json_int_at(rank, "pid", 0),
-           json_text_at(rank, word), json_int_at(rank, "step", 0), pace(rank, cells[0]),
+           words_rank(rank), json_int_at(rank, "step", 0), pace(rank, cells[0]),
            age(rank, "own_seconds", false, cells[2]),
            age(rank, "step_age", json_bool_at(rank, "step_age_is_least"), cells[1]), saved);
     if (slow > 0)
@@ -248,7 +272,7 @@ static void show_ranks(const struct json *answer)
         printf("\nno process has attached\n");
     else
         printf("\n%-5s %s%-8s %-12s %-17s %-8s %-9s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "",
-               "PID", "PHASE", "STEP", "STEPS/S", "OWN", "AGE", "SAVED");
+               "PID", "STATE", "STEP", "STEPS/S", "OWN", "AGE", "SAVED");
     for (; rank; rank = json_next(rank))
         show_rank(rank, has_nodes);
     show_unknown(answer);
@@ -256,7 +280,10 @@ static void show_ranks(const struct json *answer)
 
 void show_status(const struct json *answer)
 {
-    show_head(answer);
+    struct tally tally;
+    tally_take(answer, &tally);
+    show_head(answer, &tally);
+    show_restarts(answer);
     show_next(json_int_at(answer, "report.next_start.step", -1),
               json_text_at(answer, "report.next_start.path"));
     show_notice(answer);
@@ -267,28 +294,16 @@ void show_status(const struct json *answer)
 
 /* --- after the end --- */
 
-static void show_cause(const struct json *answer)
-{
-    int64_t node = json_int_at(answer, "report.first_cause.node_rank", -1);
-    int64_t rank = json_int_at(answer, "report.first_cause.rank", -1);
-    char who[CELL] = "";
-    if (node < 0)
-        return;
-    if (rank >= 0)
-        snprintf(who, sizeof who, ", rank %" PRId64, rank);
-    printf("cause     node %" PRId64 " (%s)%s: %s\n", node,
-           json_text_at(answer, "report.first_cause.host"), who,
-           json_text_at(answer, "report.first_cause.text"));
-}
-
 void show_ended(const struct json *answer, char *said)
 {
     char *rest, *line = said ? strtok_r(said, "\n", &rest) : NULL;
     int64_t resume = json_int_at(answer, "resume_step", 0);
-    show_head(answer);
+    struct tally tally;
+    tally_take(answer, &tally);
+    show_head(answer, &tally);
     if (!json_is_at(answer, "report.state", "done"))
         printf("ended     not so far: it still runs (see pchctl status), or was killed\n");
-    show_cause(answer);
+    show_restarts(answer);
     for (; line; line = strtok_r(NULL, "\n", &rest))
         printf("          | %s\n", str_printable(line));
     show_saves(answer);

@@ -16,20 +16,23 @@ int64_t tally_step(const struct json *rank)
     return step > 0 ? step : 0;
 }
 
-static void tally_phase(struct tally *tally, const struct json *rank)
+bool tally_phase(const struct json *rank, enum tally_phase *ret)
 {
     static const char *const names[TALLY__PHASES] = {"start", "train", "eval", "compile", "save"};
     const char *phase = json_text_at(rank, "phase");
-    for (int i = 0; i < TALLY__PHASES; i++)
-        if (str_is(phase, names[i]))
-            tally->in_phase[i]++;
+    for (*ret = TALLY_START; *ret < TALLY__PHASES; (*ret)++)
+        if (str_is(phase, names[*ret]))
+            return true;
+    return false;
 }
 
 static void tally_attached(struct tally *tally, const struct json *rank)
 {
     double age = json_real_at(rank, "step_age", -1);
+    enum tally_phase phase;
     tally->attached++;
-    tally_phase(tally, rank);
+    if (tally_phase(rank, &phase))
+        tally->in_phase[phase]++;
     if (age >= 0 && (tally->youngest < 0 || age < tally->youngest))
         tally->youngest = age;
 }
@@ -50,6 +53,8 @@ void tally_take(const struct json *answer, struct tally *ret)
             ret->done++;
         else if (json_bool_at(rank, "attached"))
             tally_attached(ret, rank);
+        else
+            ret->starting += json_is_at(rank, "state", "starting");
         if (pace > 0) {
             paces += pace;
             n++;

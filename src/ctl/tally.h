@@ -13,6 +13,7 @@ enum tally_phase { TALLY_START, TALLY_TRAIN, TALLY_EVAL, TALLY_COMPILE, TALLY_SA
 
 struct tally {
     int ranks, attached, done; /* a rank that is done is not counted as attached */
+    int starting;              /* its process runs, and it has not attached so far */
     int saved;                 /* ranks that have saved the step of the current round */
     int in_phase[TALLY__PHASES];
     int64_t top;     /* the highest finished step; 0: none */
@@ -21,6 +22,8 @@ struct tally {
 };
 void tally_take(const struct json *answer, struct tally *ret);
 
+/* False: the rank has no phase that is known. */
+bool tally_phase(const struct json *rank, enum tally_phase *ret);
 /* The finished steps of a rank, at least 0. */
 int64_t tally_step(const struct json *rank);
 /* The round is decided: every rank saves its step. */

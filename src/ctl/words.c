@@ -25,12 +25,21 @@ static enum tally_phase words_phase(const struct tally *tally)
     return most;
 }
 
+static const char *const words_phases[TALLY__PHASES] = {
+    [TALLY_START] = "starting",    [TALLY_TRAIN] = "training", [TALLY_EVAL] = "evaluating",
+    [TALLY_COMPILE] = "compiling", [TALLY_SAVE] = "saving",
+};
+
+const char *words_rank(const struct json *rank)
+{
+    enum tally_phase phase;
+    if (!json_is_at(rank, "state", "attached"))
+        return json_text_at(rank, "state");
+    return tally_phase(rank, &phase) ? words_phases[phase] : "";
+}
+
 const char *words_state(const struct json *answer, const struct tally *tally)
 {
-    static const char *const names[TALLY__PHASES] = {
-        [TALLY_START] = "starting",    [TALLY_TRAIN] = "training", [TALLY_EVAL] = "evaluating",
-        [TALLY_COMPILE] = "compiling", [TALLY_SAVE] = "saving",
-    };
     const char *state = json_text_at(answer, "report.state");
     if (str_is(state, "done"))
         return "ended";
@@ -45,8 +54,10 @@ const char *words_state(const struct json *answer, const struct tally *tally)
     if (str_is(state, "waiting"))
         return "starting";
     if (tally->attached > 0)
-        return names[words_phase(tally)];
-    return tally->done > 0 ? "finishing" : "not attached";
+        return words_phases[words_phase(tally)];
+    if (tally->done > 0)
+        return "finishing";
+    return tally->starting > 0 ? "starting" : "not attached";
 }
 
 static void words_add_end(const struct json *answer, char text[WORDS_MAX])
@@ -77,22 +88,28 @@ static char *words_about(int64_t ns, char *text, size_t size)
     return text;
 }
 
+int64_t words_next_save(const struct json *answer)
+{
+    int64_t ago = tally_between(answer, "report.commit.at", "now");
+    int64_t every_ms = json_int_at(answer, "report.save_every_ms", 0);
+    int64_t every = every_ms > 0 && every_ms < INT64_MAX / NS_PER_MS ? every_ms * NS_PER_MS : 0;
+    return ago >= 0 && every > ago ? every - ago : -1;
+}
+
 static void words_add_commit(const struct json *answer, char text[WORDS_MAX])
 {
     char about[24];
     int64_t step = json_int_at(answer, "report.commit.step", -1);
     int64_t ago = tally_between(answer, "report.commit.at", "now");
-    int64_t every_ms = json_int_at(answer, "report.save_every_ms", 0);
-    int64_t every = every_ms > 0 && every_ms < INT64_MAX / NS_PER_MS ? every_ms * NS_PER_MS : 0;
+    int64_t next = words_next_save(answer);
     if (step < 0)
         str_addf(text, WORDS_MAX, ", no commit so far");
     else if (ago >= 0)
         str_addf(text, WORDS_MAX, ", last commit %s ago", words_about(ago, about, sizeof about));
     else
         str_addf(text, WORDS_MAX, ", last commit by an earlier attempt");
-    if (step >= 0 && every > ago && ago >= 0)
-        str_addf(text, WORDS_MAX, ", next save in %s",
-                 words_about(every - ago, about, sizeof about));
+    if (step >= 0 && next >= 0)
+        str_addf(text, WORDS_MAX, ", next save in %s", words_about(next, about, sizeof about));
 }
 
 static void words_add_progress(const struct json *answer, const struct tally *tally,
@@ -130,6 +147,8 @@ char *words_say(const struct json *answer, const struct tally *tally, char text[
         str_addf(text, WORDS_MAX, ": the command runs, and no rank has attached so far");
     else if (str_is(state, "finishing"))
         str_addf(text, WORDS_MAX, ": %d of %d ranks are done", tally->done, tally->ranks);
+    else if (tally->starting > 0 && tally->attached == 0)
+        str_addf(text, WORDS_MAX, ": %d of %d ranks have attached", tally->attached, tally->ranks);
     else if (str_is(state, "starting") && tally->attached == 0)
         words_add_nodes(answer, text);
     else if (!str_is(state, "stopping"))

@@ -13,6 +13,11 @@ enum { WORDS_MAX = 400 };
 /* "starting", "not attached", "training", "evaluating", "compiling", "saving", "finishing",
  * "restarting", "stopping", "ending" or "ended". */
 const char *words_state(const struct json *answer, const struct tally *tally);
+/* The same for a rank: "starting", "not attached", "training", "evaluating", "compiling", "saving",
+ * "done" or "gone"; "": it is unknown. */
+const char *words_rank(const struct json *rank);
+/* The time until the next save without a notice; -1: none is due by time, or it is unknown. */
+int64_t words_next_save(const struct json *answer);
 /* One sentence, such as "training at step 48,210, 3.1 steps/s, last commit 4 min ago". Returns
  * text. */
 char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX]);

@@ -96,6 +96,7 @@ static bool open_report(struct shell *shell, struct err *err)
                                     .hook = &shell->hook,
                                     .logs = &shell->logs,
                                     .evidence = &shell->evidence,
+                                    .journal = &shell->journal,
                                     .is_of_attempts = !origin_is_given(shell->config, "report")};
     return report_open(&shell->report, shell->report_path, &shell->reap, shell->loop.base, err);
 }

@@ -139,16 +139,6 @@ static void write_action(struct journal *journal, const struct action *action)
     journal_end(journal, &w);
 }
 
-void journal_take(struct journal *journal, const struct action *action)
-{
-    /* These actions come with a change of the core's report. */
-    bool is_telling = action->type == ACT_STATE || action->type == ACT_GATE ||
-                      action->type == ACT_NOTICE || action->type == ACT_COMMITTED ||
-                      action->type == ACT_PROC_SEND;
-    journal->is_dirty = journal->is_dirty || is_telling;
-    write_action(journal, action);
-}
-
 /* --- what it reports --- */
 
 static void tell_state(struct journal *journal, const struct core_report *r)
@@ -216,6 +206,7 @@ static void tell_cause(struct journal *journal, const struct core_report *r)
     journal->seen.first_cause = r->first_cause;
     if (!r->first_cause.fault)
         return;
+    journal->last_cause = r->first_cause;
     journal_begin(journal, &w, "failed");
     writer_int(&w, "of_node", r->first_cause.node);
     writer_int(&w, "rank", r->first_cause.rank);
@@ -237,6 +228,22 @@ static void tell_given_up(struct journal *journal, const struct core_report *r)
     writer_int(&w, "number", r->stops_given_up);
     writer_text(&w, "text", r->why_given_up);
     journal_end(journal, &w);
+}
+
+void journal_take(struct journal *journal, const struct action *action)
+{
+    /* These actions come with a change of the core's report. */
+    bool is_telling = action->type == ACT_STATE || action->type == ACT_GATE ||
+                      action->type == ACT_NOTICE || action->type == ACT_COMMITTED ||
+                      action->type == ACT_PROC_SEND;
+    journal->is_dirty = journal->is_dirty || is_telling;
+    write_action(journal, action);
+    /* On a single node a failure and the restart after it may be one event of the core. */
+    if (action->type == ACT_STATE) {
+        struct core_report report;
+        core_report(journal->core, &report);
+        tell_cause(journal, &report);
+    }
 }
 
 void journal_settle(struct journal *journal)

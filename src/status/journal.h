@@ -20,8 +20,9 @@ struct journal {
     const struct core *core;
     void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: not needed */
     void *ctx;
-    struct counts counts; /* of what the core has reported */
-    struct buf kept;      /* the newest lines, oldest first: at most JOURNAL_KEPT */
+    struct counts counts;         /* of what the core has reported */
+    struct buf kept;              /* the newest lines, oldest first: at most JOURNAL_KEPT */
+    struct peer_cause last_cause; /* the last first failure, of any generation */
     /* private from here on */
     unsigned count;          /* of the kept lines */
     bool is_dirty;           /* the core's report may have changed */

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "commands/evidence.h"
 #include "core/common/verdict.h"
+#include "status/journal.h"
 #include "json/writer.h"
 
 #include <errno.h>
@@ -121,21 +122,32 @@ static void add_next(struct writer *w, const struct core_report *r, const struct
     writer_end(w);
 }
 
-static void add_cause(struct writer *w, const struct core_report *r)
+static void add_cause(struct writer *w, const char *key, const struct peer_cause *cause)
 {
     char at[32];
-    int code = r->first_cause.code;
-    if (!writer_object_if(w, "first_cause", r->first_cause.fault))
+    if (!writer_object_if(w, key, cause->fault))
         return;
-    writer_int(w, "node_rank", r->first_cause.node);
-    writer_int(w, "rank", r->first_cause.rank);
-    writer_text(w, "host", r->first_cause.host);
-    writer_int(w, "pid", r->first_cause.pid);
-    writer_text(w, "at", clock_iso8601(r->first_cause.wall_ns, at, sizeof at));
-    writer_int(w, "code", code);
-    writer_int_if(w, "signal", code - EXIT_BY_SIGNAL, r->first_cause.fault == FAULT_SIGNAL);
-    writer_text(w, "text", r->first_cause.text);
-    writer_text(w, "stderr", *r->first_cause.tail ? r->first_cause.tail : NULL);
+    writer_int(w, "node_rank", cause->node);
+    writer_int(w, "rank", cause->rank);
+    writer_text(w, "host", cause->host);
+    writer_int(w, "pid", cause->pid);
+    writer_text(w, "at", clock_iso8601(cause->wall_ns, at, sizeof at));
+    writer_int(w, "code", cause->code);
+    writer_int_if(w, "signal", cause->code - EXIT_BY_SIGNAL, cause->fault == FAULT_SIGNAL);
+    writer_text(w, "text", cause->text);
+    writer_text(w, "stderr", *cause->tail ? cause->tail : NULL);
+    writer_end(w);
+}
+
+/* The generations tell how many restarts there were in this attempt. */
+static void add_restarts(struct writer *w, const struct report *report)
+{
+    const struct restart_policy *policy = &report->params->restart;
+    if (!writer_object_if(w, "restarts", policy->max > 0))
+        return;
+    writer_int(w, "max", policy->max);
+    writer_int_if(w, "window_ms", policy->window_ns / NS_PER_MS, policy->window_ns > 0);
+    add_cause(w, "last_cause", &report->journal->last_cause);
     writer_end(w);
 }
 
@@ -214,7 +226,8 @@ void report_write(const struct report *report, struct writer *w, const char *key
     writer_int_if(w, "save_every_ms", r.job.save_every_ns / NS_PER_MS, r.job.save_every_ns > 0);
     add_steps(w, &r, report->record);
     add_next(w, &r, report);
-    add_cause(w, &r);
+    add_cause(w, "first_cause", &r.first_cause);
+    add_restarts(w, report);
     report_add_sources(w, report->inbox);
     report_add_ranks(w, report->core);
     hook_write(report->hook, w, "exit_hook");

@@ -14,6 +14,7 @@
 #include "record/record.h"
 
 struct evidence;
+struct journal;
 
 struct report {
     const struct core *core;
@@ -23,6 +24,7 @@ struct report {
     const struct hook *hook;         /* knows how the hook ended */
     const struct logs *logs;         /* has the last lines that the commands printed */
     const struct evidence *evidence; /* knows the file of a hang */
+    const struct journal *journal;   /* knows the last failure, also of an earlier generation */
     bool is_of_attempts; /* the user named no file, so it is the report of the job's attempts */
     struct outfile out;  /* the owner touches and flushes this file */
     int exit_code;       /* the final exit code; -1: not final, the core has the code so far */

@@ -58,16 +58,16 @@ def test_status_tells_where_each_rank_is(training, ctl):
     told = ctl.status()
     assert all(r["steps_per_second"] > 0 and not r["step_age_is_least"] for r in told["ranks"])
     text = ctl("status").stdout
-    assert text.startswith("job run7, node 0 of 1, attempt 1, generation 0: running\n")
+    assert re.match(r"job run7: training at step 6, .* steps/s, no commit so far\nattempt   1, generation 0, node 0 of 1\n", text)
     assert re.search(r"^notice +none\ncommit +none\n", text, re.M)
-    assert re.search(rf"^1 +{run.pid(1)} +train +6 ", text, re.M)
+    assert re.search(rf"^1 +{run.pid(1)} +training +6 ", text, re.M)
     run.complete()
 
 
 def states(ctl):
     shown = re.findall(r"^(\d) +\d+ +([a-z]+(?: [a-z]+)?) ", ctl("status").stdout, re.M)
     told = [(str(rank["rank"]), rank["state"]) for rank in ctl.status()["ranks"]]
-    assert [(rank, word if word != "attached" else "start") for rank, word in told] == shown
+    assert [(rank, word if word != "attached" else "starting") for rank, word in told] == shown
     return [word for _, word in told]
 
 
@@ -155,7 +155,7 @@ def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
 def test_an_answer_that_says_little(world, ctl, answer):
     """An answer of a broken pchrun, or of a pchrun of another version."""
     code, asked = answered(world, ctl, [b'{"ok": true}\n', b'{"ok": true%s}\n' % answer.encode()], "status")
-    assert (code, asked.err) == (DONE, "") and asked.out.startswith("job , node 0 of 0")
+    assert (code, asked.err) == (DONE, "") and asked.out.startswith("job : not attached: ")
 
 
 def test_status_of_several_nodes(world, ctl):
@@ -377,7 +377,7 @@ def test_a_job_that_is_ending_takes_no_orders(world, ctl):
         done = ctl(*words)
         assert done.returncode == FAILED
         assert "the job is ending already: stopped, exit code 44: " in done.stderr
-    assert ctl("status").stdout.splitlines()[1].startswith("ending    stopped, exit code 44: ")
+    assert ctl("status").stdout.startswith("job cwd: ending: stopped, exit code 44: ")
     world.let_end(job, STOPPED)
 
 
@@ -390,7 +390,7 @@ def test_status_says_where_the_next_start_resumes(training, ctl):
     job.clients[0].tell("exit 3")
     job.said("ending: failed")
     lines = ctl("status").stdout.splitlines()
-    assert lines[1].startswith("ending    failed, exit code 3: ") and lines[2] == "next      begins anew"
+    assert lines[0].startswith("job cwd: ending: failed, exit code 3: ") and "next      begins anew" in lines
     job.clients[1].end_input()
     assert job.job.finish() == 3
 
@@ -401,6 +401,26 @@ def in_a_pause(world, script="exit 7", *options):
                        "--restart-backoff-max", "1h", *options, "--", "sh", "-c", script)
     wait_until(lambda: "at the earliest" in job.err, "the pause")
     return job
+
+
+def test_status_tells_of_restarts(training, ctl):
+    """How many there were, how many are allowed, and why the last one was. The report has the same."""
+    run = training("--restart-max", "3", "--restart-startup", "0", "--checkpoint-every", "10m", train=3)
+    assert "\nrestarts  0 in place; restart.max allows 3 within 1h\nnotice " in ctl("status").stdout
+    run.clients[0].tell("exit 9")
+    run.said("generation 1 begins")
+    cause = ctl.status()["report"]["restarts"]["last_cause"]
+    assert cause["code"] == 9 and cause["rank"] == 0
+    assert re.search(r"^restarts  1 in place; restart.max allows 3 within 1h\n"
+                     rf"cause     of the last restart: node 0 \(.+\), rank 0: {re.escape(cause['text'])}$", ctl("status").stdout, re.M)
+    run.open()
+    run.train(2)
+    assert ctl("checkpoint", "--wait", "0").returncode == DONE
+    step = run.save("continue")
+    wait_until(lambda: ctl.status()["report"]["commit"], "the commit")
+    assert re.search(r"^saves     every 10 min, if no notice comes; the next in (9\.\d+|10) min$", ctl("status").stdout, re.M)
+    assert re.match(rf"job cwd: training at step {step}, .*last commit .* s ago, next save in 9 min\n", ctl("status").stdout)
+    run.complete(step)
 
 
 def test_a_stop_between_two_generations(world, ctl):
@@ -611,7 +631,7 @@ def test_a_job_is_found_by_its_name(world, ctl):
     """pchctl searches the usual places, where other jobs may be, too."""
     name = f"job-{world.mark[:20]}"
     job = waiting(world, "--job", name)
-    assert ctl("status", "--job", name, everywhere=True).stdout.startswith(f"job {name}, ")
+    assert ctl("status", "--job", name, everywhere=True).stdout.startswith(f"job {name}: ")
     done = ctl("status", "--job", name + "x", everywhere=True)
     assert done.returncode == USAGE
     assert re.search(rf"no pchrun of job {name}x( of this user)? was found in .*/tmp", done.stderr)
@@ -623,7 +643,7 @@ def test_within_a_job_it_is_that_job(world, ctl):
     out = world.root / "told"
     world.launch("--job", "own", "--", "sh", "-c",
                  f"for i in $(seq 200); do '{PCHCTL}' status >'{out}' && break; sleep 0.02; done", code=0)
-    assert out.read_text().startswith("job own, ")
+    assert out.read_text().startswith("job own: ")
 
 
 def test_there_is_no_job(world, ctl):
@@ -772,7 +792,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     look = ctl("status")
     os.kill(stuck.pid, signal.SIGCONT)
     assert done.returncode == USAGE and re.search(r"^other ", done.stdout + done.stderr, re.M)
-    assert look.returncode == DONE and look.stdout.startswith("job other, ")
+    assert look.returncode == DONE and look.stdout.startswith("job other: ")
     assert re.fullmatch(r"pchctl: not shown: \S+: pchrun does not answer; is it stopped\?\n", look.stderr)
     assert re.search(r"one pchrun answers, but .*pchrun does not answer; is it stopped\?; choose ", done.stderr)
     end(other)

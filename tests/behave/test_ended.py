@@ -43,8 +43,8 @@ def test_an_attempt_that_failed_after_one_that_did_not(job, ctl):  # noqa: F811
     attempt(job, "die SEGV", code=139)
     text = shown(ctl, job.root / "run")
     lines = text.splitlines()
-    assert lines[0] == "job cwd, node 0 of 1, attempt 2, generation 0: done"
-    assert lines[1].startswith("ended     failed, exit code 139: ")
+    assert lines[0].startswith("job cwd: ended: failed, exit code 139: ")
+    assert lines[1] == "attempt   2, generation 0, node 0 of 1"
     assert re.fullmatch(r"cause     node 0 \(.+\): process \d+ ended with signal 11 .*", lines[2]), lines[2]
     assert "commit    none" in lines
     assert "next" not in text, "the program may resume by itself"
@@ -99,7 +99,7 @@ def test_without_a_place(job, ctl, name, place):  # noqa: F811
     """The variables of pchrun, then the current directory."""
     attempt(job, "exit 7", code=7)
     where = {"env": {name: str(job.root / place)}} if name else {"cwd": job.root / place}
-    assert "\nended     failed, exit code 7: " in shown(ctl, **where)
+    assert "job cwd: ended: failed, exit code 7: " in shown(ctl, **where)
 
 
 @pytest.mark.killed
@@ -136,8 +136,8 @@ def test_the_lowest_node_of_the_last_attempt(job, ctl):  # noqa: F811
         (state / f"report.{node}.json").write_text(json.dumps({
             "schema": "pchrun.report", "version": 1, "job": "run7", "node_rank": node, "nnodes": 3, "attempt": number}))
     (state / "report.3.json.1").write_text("{}")
-    assert shown(ctl, job.root / "run").startswith("job run7, node 1 of 3, attempt 2, ")
-    assert shown(ctl, "--node", 0, job.root / "run").startswith("job run7, node 0 of 3, attempt 1, ")
+    assert shown(ctl, job.root / "run").startswith("job run7: ") and "\nattempt   2, generation 0, node 1 of 3\n" in shown(ctl, job.root / "run")
+    assert "\nattempt   1, generation 0, node 0 of 3\n" in shown(ctl, "--node", 0, job.root / "run")
     done = ctl("report", "--node", 4, job.root / "run", everywhere=True)
     assert done.returncode == FAILED and "no report of node 4 is in " in done.stderr
     done = ctl("report", "--job", "run8", job.root / "run", everywhere=True)
@@ -203,7 +203,7 @@ def test_a_failed_start_keeps_the_report_of_the_last_attempt(job, ctl):  # noqa:
     assert not job.events.all("again")
     assert one.report(1) == before[1]
     text = shown(ctl, "--node", 1, job.root / "run")
-    assert text.startswith("job cwd, node 1 of 2, attempt 1, generation 0: done\nended     completed, exit code 0: ")
+    assert text.startswith("job cwd: ended: completed, exit code 0: ") and "\nattempt   1, generation 0, node 1 of 2\n" in text
     assert [row[:3] for row in attempts(text)] == [("1", "completed", "0"), ("none", "not_started", "125")]
     assert one.report(0)["attempt"] == 2, "node 0 counts the attempt"
 

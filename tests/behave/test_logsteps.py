@@ -134,7 +134,7 @@ def test_what_status_shows(printer):
     printer.start(program, *STEPS)
     rank = printer.at_step(9)
     assert rank["counts_only"] and rank["phase"] == "train" and rank["pid"] in children_of(printer.job.pid)
-    assert re.search(r"^0 +\d+ +train +9 .* counts only$", printer.ctl("status").stdout, re.M)
+    assert re.search(r"^0 +\d+ +training +9 .* counts only$", printer.ctl("status").stdout, re.M)
     printer.go_on()
     printer.at_step(42)
     printer.job.end_by(signal.SIGTERM, 42)

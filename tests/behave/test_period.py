@@ -168,7 +168,7 @@ def test_a_time_that_pchrun_chooses(training, ctl):  # noqa: F811
     job = training(*options, n=1)
     job.open(5)
     job.said(r"save: checkpoint\.every auto: every 21 min \(a save takes 40 s, and a failure comes every 6 h\)")
-    assert re.search(r"^saves     every 21(\.\d)? min, if no notice comes$", ctl("status").stdout, re.M)
+    assert re.search(r"^saves     every 21(\.\d)? min, if no notice comes(; the next in [\d.]+ min)?$", ctl("status").stdout, re.M)
     job.train(8)
     job.preempt()
     assert job.result()[1] == "preempted"

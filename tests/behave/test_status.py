@@ -55,8 +55,8 @@ def test_every_rank_of_every_node(world, ctl):  # noqa: F811
     assert len({rank["pid"] for rank in told["ranks"]}) == 6
     assert [(n["ranks_known"], n["ranks_unknown_why"]) for n in told["nodes"]] == 3 * [(True, None)]
     text = ctl("status", "--node", 0).stdout
-    assert re.search(r"^RANK +NODE +PID +PHASE", text, re.M)
-    assert re.findall(r"^(\d) +(\d) +\d+ +train +\d+ +[\d.e+]+ ", text, re.M) == [
+    assert re.search(r"^RANK +NODE +PID +STATE", text, re.M)
+    assert re.findall(r"^(\d) +(\d) +\d+ +training +\d+ +[\d.e+]+ ", text, re.M) == [
         (str(rank), str(rank // 2)) for rank in range(6)]
     watch = ctl.start("status", "--node", 0, "--watch", "--json", "--interval", "50ms")
     wait_until(lambda: watch.out.count("\n") >= 3, "three looks")

@@ -141,7 +141,7 @@ def test_a_plain_loop_is_counted(trains, counting, ctl):
     run = trains(TRAIN).start("--instrument", n=None)
     rank, = counting(1, 3)
     assert (rank["rank"], rank["phase"], rank["saved_step"]) == (0, "train", 0)
-    assert re.search(r"^0 +\d+ +train +3 .* counts only$", ctl("status").stdout, re.M)
+    assert re.search(r"^0 +\d+ +training +3 .* counts only$", ctl("status").stdout, re.M)
     assert run.complete("go") is None
     assert told(run) == 1
     assert run.report["ranks"][0]["counts_only"]

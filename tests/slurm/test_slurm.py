@@ -263,7 +263,8 @@ def test_requeued_until_it_completes(end_of, learnt, story):
 def test_seen_from_the_login_node(end_of):
     """srun starts pchctl on the job's first node, which is node 0."""
     status = end_of(other_signal)[0].status
-    assert status.startswith("job other_signal, node 0 of 2, attempt 1") and "\n1     n4 " in status, status
+    assert status.startswith("job other_signal: ") and "\nattempt   1, generation 0, node 0 of 2\n" in status, status
+    assert "\n1     n4 " in status, status
 
 
 @pytest.mark.parametrize("story", [cancelled, cancelled_hook], ids=lambda story: story.__name__)

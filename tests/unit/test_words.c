@@ -38,6 +38,13 @@ static const struct {
     {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\"},\"ranks\":[{\"attached\":true,"
      "\"phase\":\"start\",\"step\":0}]}",
      "starting, no commit so far"},
+    {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\"},\"ranks\":[{\"state\":"
+     "\"starting\"},"
+     "{\"state\":\"gone\"}]}",
+     "starting: 0 of 2 ranks have attached"},
+    {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\"},\"ranks\":[{\"state\":\"not "
+     "attached\"}]}",
+     "not attached: the command runs, and no rank has attached so far"},
     {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\"},\"ranks\":[{\"done\":true}]}",
      "finishing: 1 of 1 ranks are done"},
     {"{\"report\":{\"state\":\"waiting\",\"outcome\":\"unknown\"},\"nodes\":[" NODE(
@@ -65,6 +72,22 @@ Test(words, say_the_state)
         char text[WORDS_MAX];
         tally_take(answer, &tally);
         cr_expect_str_eq(words_say(answer, &tally, text), sentences[i].says);
+    }
+}
+
+Test(words, name_the_state_of_a_rank)
+{
+    static const char *const ranks[][2] = {
+        {"{\"state\":\"attached\",\"phase\":\"train\"}", "training"},
+        {"{\"state\":\"attached\",\"phase\":\"compile\"}", "compiling"},
+        {"{\"state\":\"attached\",\"phase\":\"start\"}", "starting"},
+        {"{\"state\":\"done\",\"phase\":\"train\"}", "done"},
+        {"{\"state\":\"gone\"}", "gone"},
+        {"{\"state\":\"attached\"}", ""},
+        {"{}", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(ranks); i++) {
+        JSON_CLEANUP struct json *rank = parse(ranks[i][0]);
+        cr_expect_str_eq(words_rank(rank), ranks[i][1]);
     }
 }
 
