@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/stackline.h"
 #include "ctl/waits.h"
 #include "ctl/words.h"
 
@@ -75,6 +76,28 @@ static void show_head(const struct json *answer, const struct tally *tally)
     printf("attempt   %" PRId64 ", generation %" PRId64 ", node %" PRId64 " of %" PRId64 "\n",
            json_int_at(answer, "report.attempt", 0), json_int_at(answer, "report.generation", 0),
            json_int_at(answer, "report.node_rank", 0), json_int_at(answer, "report.nnodes", 0));
+}
+
+/* "rank 3 on h1: at step 9 for 12 s, all others at 12 (train.py:88 in backward)". Returns text. */
+static char *wait_text(const struct json *answer, const struct wait *wait, char *text, size_t size)
+{
+    char line[CELL * 2];
+    bool has_line = stackline_find(answer, wait, line, sizeof line);
+    snprintf(text, size, "%s%s%s%s", wait->text, has_line ? " (" : "", has_line ? line : "",
+             has_line ? ")" : "");
+    return text;
+}
+
+static void show_waits(const struct json *answer, const struct tally *tally)
+{
+    char text[sizeof(struct wait)];
+    struct waits waits;
+    waits_find(answer, tally, &waits);
+    for (int i = 0; i < waits.n; i++)
+        printf("%-9s %s\n", i ? "" : "waits for",
+               wait_text(answer, &waits.list[i], text, sizeof text));
+    if (waits.more > 0)
+        printf("          and %d more\n", waits.more);
 }
 
 static void show_cause(const struct json *cause, const char *before)
@@ -283,6 +306,7 @@ void show_status(const struct json *answer)
     struct tally tally;
     tally_take(answer, &tally);
     show_head(answer, &tally);
+    show_waits(answer, &tally);
     show_restarts(answer);
     show_next(json_int_at(answer, "report.next_start.step", -1),
               json_text_at(answer, "report.next_start.path"));

@@ -47,6 +47,7 @@ void tally_take(const struct json *answer, struct tally *ret)
         int64_t step = tally_step(rank);
         double pace = json_real_at(rank, "steps_per_second", 0);
         ret->ranks++;
+        ret->at_top = step > ret->top ? 1 : ret->at_top + (step == ret->top);
         ret->top = step > ret->top ? step : ret->top;
         ret->saved += json_int_at(rank, "saved_step", 0) >= save_step;
         if (json_bool_at(rank, "done"))

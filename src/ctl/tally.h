@@ -17,6 +17,7 @@ struct tally {
     int saved;                 /* ranks that have saved the step of the current round */
     int in_phase[TALLY__PHASES];
     int64_t top;     /* the highest finished step; 0: none */
+    int at_top;      /* ranks that have finished it */
     double pace;     /* steps per second, the mean of the ranks; 0: unknown */
     double youngest; /* seconds since the last step of any attached rank; -1: unknown */
 };

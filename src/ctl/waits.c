@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/words.h"
 
 #include <inttypes.h>
 
@@ -53,12 +54,14 @@ static void waits_for_node(struct search *search, const struct json *node)
 {
     char about[24];
     const char *state = json_text_at(node, "state"), *host = json_text_at(node, "host");
+    host = *host ? host : json_text_at(node, "name");
     bool is_missing = str_is(state, "missing");
     bool is_cut = !json_bool_at(node, "connected") && !is_missing && !str_is(state, "gone");
     struct wait *wait = is_missing || is_cut ? waits_add(search->found) : NULL;
     if (!wait)
         return;
     double heard = json_real_at(node, "heard_age", -1);
+    int64_t waited = tally_between(search->answer, "since", "now");
     wait->node = json_int_at(node, "node_rank", -1);
     str_addf(wait->text, sizeof wait->text, "node %" PRId64 "%s%s%s", wait->node, *host ? " (" : "",
              host, *host ? ")" : "");
@@ -68,6 +71,29 @@ static void waits_for_node(struct search *search, const struct json *node)
         str_addf(wait->text, sizeof wait->text, " has no connection");
     if (is_cut && heard >= 0)
         str_addf(wait->text, sizeof wait->text, "; last heard %s ago", about_s(heard, about));
+    if (is_missing && waited >= 0)
+        str_addf(wait->text, sizeof wait->text, " for %s", str_about(waited, about, sizeof about));
+}
+
+/* The ranks are sorted by node. A rank that has attached once is listed. */
+static void waits_for_attaching(struct search *search)
+{
+    const struct json *rank = json_items_at(search->answer, "ranks");
+    const struct json *node = json_items_at(search->answer, "nodes");
+    for (; node; node = json_next(node)) {
+        int64_t number = json_int_at(node, "node_rank", -1), n = 0;
+        int64_t expected = json_int_at(node, "ranks_expected", -1);
+        for (; rank && json_int_at(rank, "node_rank", -1) == number; rank = json_next(rank))
+            n++;
+        bool is_behind = json_is_at(node, "state", "running") && json_bool_at(node, "ranks_known");
+        struct wait *wait = is_behind && n < expected ? waits_add(search->found) : NULL;
+        if (!wait)
+            continue;
+        wait->node = number;
+        str_addf(wait->text, sizeof wait->text,
+                 "node %" PRId64 " (%s): %" PRId64 " of %" PRId64 " ranks have attached", number,
+                 json_text_at(node, "host"), n, expected);
+    }
 }
 
 /* --- ranks --- */
@@ -86,9 +112,9 @@ static bool reason_unsaved(const struct search *search, const struct json *rank,
         json_int_at(rank, "saved_step", 0) >= save_step)
         return false;
     if (text)
-        str_addf(text, size, "has not saved step %s; it is at step %s, in %s",
+        str_addf(text, size, "has not saved step %s; it is at step %s, %s",
                  tally_number(save_step, wanted), tally_number(tally_step(rank), at),
-                 json_text_at(rank, "phase"));
+                 words_rank(rank));
     return true;
 }
 
@@ -103,21 +129,55 @@ static bool reason_unattached(const struct search *search, const struct json *ra
     return true;
 }
 
+/* "at step 48,208 for 40 s, all others at 48,210, evaluating" */
+static void describe_stand(const struct search *search, const struct json *rank, char *text,
+                           size_t size)
+{
+    char number[TALLY_NUMBER_SIZE], about[24];
+    const struct tally *tally = search->tally;
+    str_addf(text, size, "at step %s for %s", tally_number(tally_step(rank), number),
+             about_s(json_real_at(rank, "step_age", 0), about));
+    if (tally_step(rank) < tally->top)
+        str_addf(text, size, ", %s at %s",
+                 tally->at_top == tally->ranks - 1 ? "all others" : "the furthest",
+                 tally_number(tally->top, number));
+    if (!json_is_at(rank, "phase", "train"))
+        str_addf(text, size, ", %s", words_rank(rank));
+}
+
 static bool reason_behind(const struct search *search, const struct json *rank, char *text,
                           size_t size)
 {
-    char step[TALLY_NUMBER_SIZE], behind[TALLY_NUMBER_SIZE], about[24];
-    int64_t at = tally_step(rank);
     /* Most ranks end here: jobs have thousands. */
-    if (at >= search->tally->top)
+    if (tally_step(rank) >= search->tally->top)
         return false;
     double age = json_real_at(rank, "step_age", -1);
     if (age < limit_s(search->tally, LATE_S, LATE_STEPS) || !is_training(rank))
         return false;
     if (text)
-        str_addf(text, size, "step %s, %s behind, last step %s ago, in %s", tally_number(at, step),
-                 tally_number(search->tally->top - at, behind), about_s(age, about),
-                 json_text_at(rank, "phase"));
+        describe_stand(search, rank, text, size);
+    return true;
+}
+
+static bool reason_alone(const struct search *search, const struct json *rank, char *text,
+                         size_t size)
+{
+    if (!is_training(rank))
+        return false;
+    if (text)
+        describe_stand(search, rank, text, size);
+    return true;
+}
+
+/* In each step the other ranks wait for a slow one. */
+static bool reason_slow(const struct search *search, const struct json *rank, char *text,
+                        size_t size)
+{
+    double slow = json_real_at(rank, "slow", 0);
+    if (slow <= 0 || !is_training(rank))
+        return false;
+    if (text)
+        str_addf(text, size, "is slow: its own part of a step takes %.3g x the median", slow);
     return true;
 }
 
@@ -135,11 +195,13 @@ static void waits_describe(const struct search *search, const struct json *rank,
 {
     char why[160] = "";
     *ret = (struct wait){.rank = json_int_at(rank, "rank", -1),
-                         .node = json_int_at(rank, "node_rank", -1)};
+                         .node = json_int_at(rank, "node_rank", -1),
+                         .step = tally_step(rank)};
     const char *host = tally_host(search->answer, ret->node);
     reason(search, rank, why, sizeof why);
     str_addf(ret->text, sizeof ret->text, "rank %" PRId64 "%s%s%s%s", ret->rank,
-             *host ? " on " : "", host, reason == reason_behind ? ": " : " ", why);
+             *host ? " on " : "", host,
+             reason == reason_behind || reason == reason_alone ? ": " : " ", why);
 }
 
 /* Keeps the worst ranks, sorted, in the places that are left. */
@@ -170,6 +232,10 @@ static void waits_for_all(struct search *search)
     const struct tally *tally = search->tally;
     bool is_still = tally->in_phase[TALLY_TRAIN] > 0 && tally->pace <= 0 &&
                     tally->youngest > limit_s(tally, STILL_S, STILL_STEPS);
+    if (is_still && tally->attached == 1) {
+        waits_for_ranks(search, reason_alone);
+        return;
+    }
     struct wait *wait = is_still ? waits_add(search->found) : NULL;
     if (wait)
         str_addf(wait->text, sizeof wait->text, "no rank has finished a step for %s",
@@ -180,14 +246,19 @@ void waits_find(const struct json *answer, const struct tally *tally, struct wai
 {
     struct search search = {.answer = answer, .tally = tally, .found = ret};
     *ret = (struct waits){0};
+    if (json_is_at(answer, "report.state", "done"))
+        return;
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
         waits_for_node(&search, node);
     if (tally_is_saving(answer)) {
         waits_for_ranks(&search, reason_unsaved);
         return;
     }
+    waits_for_attaching(&search);
     waits_for_ranks(&search, reason_unattached);
     waits_for_ranks(&search, reason_behind);
     if (ret->n == 0)
         waits_for_all(&search);
+    if (ret->n == 0)
+        waits_for_ranks(&search, reason_slow);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * waits: finds what a job waits for: nodes that are missing or cut off, ranks that have not
- * attached, ranks that have not saved, ranks that are behind. Pure; any thread.
+ * attached, ranks that have not saved, ranks that are behind, slow ranks. Pure; any thread.
  */
 #pragma once
 
@@ -11,7 +11,8 @@ enum { WAITS_MAX = 5 };
 
 struct wait {
     int64_t rank, node; /* -1: none */
-    char text[240];     /* "rank 5 on n2: step 48,208, 2 behind, last step 40 s ago, in eval" */
+    int64_t step;       /* of the rank */
+    char text[240]; /* "rank 5 on n2: at step 48,208 for 40 s, all others at 48,210, evaluating" */
 };
 
 struct waits {

@@ -200,6 +200,7 @@ static void write_node(const struct answer *answer, struct answer_text *text, in
     writer_object(w, NULL);
     writer_int(w, "node_rank", peer->node_rank);
     writer_text(w, "host", peer->host[0] ? peer->host : NULL);
+    writer_text(w, "name", answer->params->names ? answer->params->names[node] : NULL);
     writer_text(w, "state", peer->state);
     writer_bool(w, "connected", peer->is_connected);
     writer_bool(w, "notice", peer->has_notice);

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -34,3 +35,9 @@ def ctl(world):
         return json.loads(done.stdout)
     run.start, run.status = start, status
     return run
+
+
+def waited_for(ctl, *words):
+    """The lines about those for which the job waits."""
+    found = re.search(r"^waits for (.*(?:\n          .*)*)$", ctl("status", *words).stdout, re.M)
+    return found[1].split("\n          ") if found else []

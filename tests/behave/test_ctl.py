@@ -16,7 +16,7 @@ import pytest
 
 from harness import CHARLM, DEADLINE, PREEMPTED, STOPPED, is_alive, wait_until
 from nodes import Nodes
-from pchctl import PCHCTL, ctl  # noqa: F401
+from pchctl import PCHCTL, ctl, waited_for  # noqa: F401
 from training import CHILD
 
 WITHDRAWN = "job cwd has no notice any more: it was withdrawn, and the job goes on\n"
@@ -158,6 +158,31 @@ def test_an_answer_that_says_little(world, ctl, answer):
     assert (code, asked.err) == (DONE, "") and asked.out.startswith("job : not attached: ")
 
 
+EVIDENCE = """pchrun: node 1 of job run7, attempt 1, generation 2, at 2026-11-29T06:10:00.000Z: no rank moves
+
+where the ranks are in Python:
+  rank 3: train.py:88 in backward
+    its child 9: data.py:1 in x
+
+Python stack of process 12 (python3), rank 3
+
+rank 3, process 12 (python3): state S in futex_wait_queue, at step %d for 15 s, phase train
+"""
+
+
+@pytest.mark.parametrize("step, line", [(41, " (train.py:88 in backward)"), (40, "")])
+def test_the_line_of_python_that_is_waited_for(world, ctl, step, line):
+    """It is that of the evidence, unless the rank has made steps since."""
+    (world.root / "hang.1.2.txt").write_text(EVIDENCE % step)
+    ranks = [{"rank": rank, "node_rank": rank // 2, "attached": True, "phase": "train", "step": at, "step_age": age,
+              "steps_per_second": 1} for rank, at, age in ((2, 44, 0.1), (3, 41, 12))]
+    answer = {"ok": True, "ranks": ranks, "nodes": [{"node_rank": 1, "host": "b", "state": "running", "connected": True}],
+              "report": {"generation": 2, "evidence": str(world.root / "hang.0.2.txt")}}
+    code, asked = answered(world, ctl, [b'{"ok": true}\n', json.dumps(answer).encode() + b"\n"], "status")
+    assert (code, asked.err) == (DONE, "")
+    assert f"\nwaits for rank 3 on b: at step 41 for 12 s, all others at 44{line}\n" in asked.out
+
+
 def test_status_of_several_nodes(world, ctl):
     """test_status.py tests the ranks of all nodes."""
     job = Nodes(world, 2, ["--job", "run7"])
@@ -185,6 +210,9 @@ def test_status_of_a_job_that_waits_for_its_nodes(world, ctl):
     assert told["report"]["state"] == "waiting" and told["ranks"] == []
     assert [(n["state"], n["host"] is None, n["ranks_expected"]) for n in told["nodes"]] == [
         ("waiting", False, None), ("missing", True, None)]
+    port = told["nodes"][1]["name"].rpartition(":")[2]
+    assert re.fullmatch(rf"node 1 \(127\.0\.0\.2:{port}\) has not joined for [\d.]+ m?s", waited_for(ctl)[0])
+    assert ctl("status").stdout.startswith("job cwd: starting: 1 of 2 nodes have joined\n")
     told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
     assert [event.get("state", event.get("phase")) for event in told] == ["starting", "waiting", "waiting"]
     assert ctl("stop").stdout.startswith("stopped, exit code 44: node 0: stopped by pchctl ")

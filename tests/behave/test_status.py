@@ -12,7 +12,7 @@ import pytest
 
 from harness import PREEMPTED, SLACK, wait_until
 from nodes import Nodes, start_training
-from pchctl import ctl  # noqa: F401
+from pchctl import ctl, waited_for  # noqa: F401
 
 # A node that stops for some seconds must not be lost.
 PATIENT = ["--cluster-heartbeat-timeout", "30s"]
@@ -109,6 +109,49 @@ def test_who_is_not_there_is_not_waited_for(world, ctl):  # noqa: F811
     assert [n["ranks_unknown_why"] for n in told["nodes"]] == [None, "it has no connection to node 0"]
     assert ctl("stop").returncode == 0
     job.jobs[0].finish()
+
+
+# --- what the job waits for ------------------------------------------------------------------------
+
+def test_the_rank_that_is_waited_for(training, ctl):  # noqa: F811
+    """A user who wonders why the job stands finds the rank, its host, since when, and at which step. While all go on
+    there is no such line."""
+    run = training(n=3, train=5)
+    host = ctl.status()["host"]
+    assert waited_for(ctl) == []
+    for rank in (0, 2):
+        run.clients[rank].train(7)
+    lines = wait_until(lambda: waited_for(ctl), "the line")
+    assert len(lines) == 1
+    assert re.fullmatch(rf"rank 1 on {re.escape(host)}: at step 5 for [\d.]+ s, all others at 7", lines[0])
+    run.clients[1].train(7)
+    assert waited_for(ctl) == []
+    run.clients[1].ask("phase 2", "phase 2")
+    for rank in (0, 2):
+        run.clients[rank].train(8)
+    assert wait_until(lambda: waited_for(ctl), "the line")[0].endswith(", all others at 8, evaluating")
+    run.clients[1].ask("phase 1", "phase 1")
+    run.clients[1].train(8)
+    run.complete()
+
+
+def test_the_ranks_that_have_not_saved(training, ctl):  # noqa: F811
+    run = training(n=3, train=3)
+    host = ctl.status()["host"]
+    ctl("checkpoint", "--wait", 0)
+    step = run.agreed()
+    run.clients[0].reach(step)
+    run.clients[0].tell(f"saved {step} {run.path(step, 0)}")
+    wait_until(lambda: ctl.status()["ranks"][0]["saved_step"] == step, "the save of rank 0")
+    assert waited_for(ctl) == [f"rank {rank} on {host} has not saved step {step}; it is at step 3, training" for rank in (1, 2)]
+    assert ctl("status").stdout.startswith(f"job cwd: saving step {step}: 1 of 3 ranks have saved\n")
+    for rank in (1, 2):
+        run.clients[rank].reach(step)
+        run.clients[rank].tell(f"saved {step} {run.path(step, rank)}")
+    for client in run.clients:
+        client.expect(f"saved {step} continue")
+    assert waited_for(ctl) == []
+    run.complete(step)
 
 
 # --- the first lines of a start -------------------------------------------------------------------

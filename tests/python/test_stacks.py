@@ -8,7 +8,8 @@ import tempfile
 
 import pytest
 
-from harness import descendants_of, is_alive
+from harness import descendants_of, is_alive, wait_until
+from pchctl import ctl, waited_for  # noqa: F401
 
 # A rank calls hang() after its third step. Each line that does not return is marked. The ranks hang in a function, since
 # the first line of a program's module is in no function.
@@ -130,6 +131,23 @@ def test_a_rank_that_waits_for_another(hung):
     text = job.evidence()
     assert f"  rank 0: {job.place('hang')}\n" in text and f"  rank 1: {job.place('late', 'late')}\n" in text, text
     job.end()
+
+
+ALONE = """
+def hang(job):
+    if job.rank == 0:
+        wait_for("on")
+"""
+
+
+def test_status_has_the_line(hung, ctl):  # noqa: F811
+    """The rank that the others wait for is shown with it."""
+    job = hung(ALONE, "--watchdog-mode", "log", n=2)
+    job.evidence()
+    line = wait_until(lambda: waited_for(ctl), "the rank that is behind")
+    assert len(line) == 1 and re.fullmatch(
+        r"rank 0 on \S+: at step 3 for .* s, all others at 6 \(told\.py:\d+ in wait_for\)", line[0]), line
+    job.program.complete("on")
 
 
 # The first thread waits in the kernel, where no signal ends the wait: the process that it starts has not begun.

@@ -118,9 +118,27 @@ static const struct {
      ",\"ranks\":[" RANK("0", "attached", train, "48210", "0.1") "," RANK(
          "5", "attached", eval, "48208", "40.2") "," RANK("3", "attached", train, "48209",
                                                           "39") "]}",
-     "rank 5 on h1: step 48,208, 2 behind, last step 40.2 s ago, in eval\n"
-     "rank 3 on h1: step 48,209, 1 behind, last step 39 s ago, in train\n",
+     "rank 5 on h1: at step 48,208 for 40.2 s, the furthest at 48,210, evaluating\n"
+     "rank 3 on h1: at step 48,209 for 39 s, the furthest at 48,210\n",
      0},
+    {"{" RUNNING "," BOTH_NODES
+     ",\"ranks\":[" RANK("0", "attached", train, "48210", "0.1") "," RANK("1", "attached", train,
+                                                                          "48209", "12") "]}",
+     "rank 1 on h1: at step 48,209 for 12 s, all others at 48,210\n", 0},
+    {"{" RUNNING "," BOTH_NODES ",\"ranks\":[{\"rank\":7,\"node_rank\":1,\"attached\":true,"
+     "\"phase\":\"train\",\"step\":9,\"steps_per_second\":2,\"step_age\":0.1,\"slow\":1.42}]}",
+     "rank 7 on h1 is slow: its own part of a step takes 1.42 x the median\n", 0},
+    {"{" RUNNING ",\"ranks\":[{\"rank\":0,\"attached\":true,\"phase\":\"train\",\"step\":9,"
+     "\"step_age\":31}]}",
+     "rank 0: at step 9 for 31 s\n", 0},
+    {"{" NOW ",\"since\":\"2026-11-29T06:09:20.000Z\"," RUNNING
+     ",\"nodes\":[{\"node_rank\":1,\"host\":null,\"name\":\"b:14242\",\"state\":\"missing\"}]}",
+     "node 1 (b:14242) has not joined for 40 s\n", 0},
+    {"{" RUNNING ",\"nodes\":[{\"node_rank\":0,\"host\":\"a\",\"state\":\"running\",\"connected\":"
+     "true,\"ranks_known\":true,\"ranks_expected\":2},{\"node_rank\":1,\"host\":\"b\",\"state\":"
+     "\"running\",\"connected\":true,\"ranks_known\":true,\"ranks_expected\":2}],\"ranks\":["
+     "{\"node_rank\":0},{\"node_rank\":0},{\"node_rank\":1}]}",
+     "node 1 (b): 1 of 2 ranks have attached\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "false") "]}",
      "node 1 (h1) has no connection; last heard 12.3 s ago\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
@@ -131,7 +149,7 @@ static const struct {
     {"{\"report\":{\"state\":\"saving\",\"round\":{\"phase\":\"decided\",\"save_step\":48211}},"
      "\"ranks\":[" RANK("0", "attached", train, "48211", "0.1") "," RANK("1", "not attached", none,
                                                                          "0", "null") "]}",
-     "rank 0 has not saved step 48,211; it is at step 48,211, in train\n", 0},
+     "rank 0 has not saved step 48,211; it is at step 48,211, training\n", 0},
     {"{" RUNNING ",\"ranks\":[{\"rank\":0,\"attached\":true,\"phase\":\"train\",\"step\":9,"
      "\"step_age\":31},{\"rank\":1,\"attached\":true,\"phase\":\"train\",\"step\":9,"
      "\"step_age\":30}]}",
