@@ -234,6 +234,7 @@ void children_start(struct children *children, const struct action *action, int 
         children_post(child, ok ? EV_CHILD_STARTED : EV_CHILD_FAILED, ok ? NULL : &err);
     }
     logs_begun(children->logs);
+    children->loop->has_changed = true; /* the report lists the commands */
 }
 
 void children_watch(struct children *children)

@@ -222,13 +222,6 @@ static bool run_events(struct ctl *ctl, struct err *err)
     return result == TALK_END;
 }
 
-/* --- report --- */
-
-static bool run_report(struct ctl *ctl, struct err *err)
-{
-    return ended_show(ctl->options, err);
-}
-
 /* --- goodput --- */
 
 static bool run_goodput(struct ctl *ctl, struct err *err)
@@ -238,7 +231,7 @@ static bool run_goodput(struct ctl *ctl, struct err *err)
 
 /* --- timeline --- */
 
-static bool run_timeline(const struct ctl *ctl, struct err *err)
+static bool run_timeline(struct ctl *ctl, struct err *err)
 {
     return timeline_show(ctl->options, err);
 }
@@ -255,14 +248,14 @@ static const struct command {
     ctl_fn *run;
     const char *name; /* of a command that asks no pchrun */
 } commands[] = {
-    {CONTROL_STATUS, 0, "the state of the job, or of all jobs", " json watch interval ", look_show},
+    {CONTROL_STATUS, 0, "the state of all jobs, or of one by its files", " json watch interval ",
+     look_show},
     {CONTROL_SAVE, 60 * NS_PER_S, "make the job save and go on; wait for the commit", " json wait ",
      run_checkpoint},
     {CONTROL_DRAIN, 0, "give a notice by hand: save and leave", " json wait in text cancel ",
      run_end},
     {CONTROL_STOP, 60 * NS_PER_S, "end the job for good", " json wait save ", run_end},
     {CONTROL_EVENTS, 0, "the events so far, as lines of JSON", " follow ", run_events},
-    {ASKS_NONE, 0, "how a job ended, from its files", " json ", run_report, "report"},
     {ASKS_NONE, 0, "where the hours of a job went, from its files", " json since exclude ",
      run_goodput, "goodput"},
     {ASKS_NONE, 0, "the same as a picture, in SVG", " output since exclude ", run_timeline,
@@ -275,7 +268,7 @@ static struct args_word ctl_word(size_t i)
         return (struct args_word){0};
     bool asks = commands[i].verb != ASKS_NONE;
     return (struct args_word){.name = asks ? control_names[commands[i].verb] : commands[i].name,
-                              .path = asks ? NULL : "[DIR]",
+                              .path = asks && commands[i].verb != CONTROL_STATUS ? NULL : "[DIR]",
                               .help = commands[i].help,
                               .options = commands[i].options};
 }
@@ -352,13 +345,14 @@ static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, stru
         return ARGS_BAD;
     }
     const struct command *command = &commands[reading.word];
-    if (command->verb == ASKS_NONE && ret->run_dir) {
-        err_set(err, ERR_USAGE, 0, "%s reads files; name the checkpoint directory, not --run-dir",
-                command->name);
+    ret->path = reading.path;
+    if ((command->verb == ASKS_NONE || ret->path) && ret->run_dir) {
+        err_set(err, ERR_USAGE, 0,
+                "%s reads files; name the checkpoint directory, and not --run-dir",
+                command->verb == ASKS_NONE ? command->name : "status DIR");
         return ARGS_BAD;
     }
     ret->command = command->name;
-    ret->path = reading.path;
     if (ret->wait_ns < 0)
         ret->wait_ns = command->wait_ns;
     ret->verb = ret->cancels ? CONTROL_CANCEL : command->verb;
@@ -369,9 +363,11 @@ static enum args_end ctl_read_options(char **argv, struct ctl_options *ret, stru
 static bool ctl_find(struct ctl *ctl, struct err *err)
 {
     const struct ctl_options *options = ctl->options;
+    if (options->verb == ASKS_NONE || options->path)
+        return true;
     if (options->verb == CONTROL_STATUS)
         return find_jobs(options, &ctl->jobs, err);
-    return options->verb == ASKS_NONE || find_dir(options, ctl->jobs.dirs[0], err);
+    return find_dir(options, ctl->jobs.dirs[0], err);
 }
 
 int ctl_main(char **argv)

@@ -2,10 +2,11 @@
  *
  * ctl: pchctl. ctl has the commands and the options, in two tables, and what each command does.
  * find looks for the supervisor, ask talks to it, and show prints its answer as text for people.
- * tally, words and waits (each with its header) say what an answer means. ended reads the files of
- * a job that has ended, hours its ledger, events a journal. showhours prints the hours, timeline
- * draws them. pchrun-web uses find, ask, hours and these words. Every wait for a supervisor has a
- * deadline. Main thread; find and ask any thread, one at a time.
+ * tally, words and waits (each with its header) say what an answer means. offline makes an answer
+ * of the files of a job, ended shows its attempts, hours reads its ledger, events a journal.
+ * showhours prints the hours, timeline draws them. pchrun-web uses find, ask, hours and these
+ * words. Every wait for a supervisor has a deadline. Main thread; find and ask any thread, one at a
+ * time.
  */
 #pragma once
 
@@ -125,23 +126,28 @@ ctl_fn look_watch;
 
 /* --- show.c --- */
 
-/* Prints the answer to CONTROL_STATUS. */
-void show_status(const struct json *answer);
+/* Prints the answer to CONTROL_STATUS. `said`: the last lines of the process that failed first,
+ * which this changes; NULL: none. */
+void show_status(const struct json *answer, char *said);
 /* Prints one line about a job of several. `answer` NULL: the head of the list. */
 void show_job(const struct json *answer, const char *run_dir);
-/* Prints the report in such an answer. It has no ranks, because the job has ended. `said`: the last
- * lines of the process that failed first, which this changes; NULL: none. */
-void show_ended(const struct json *answer, char *said);
 /* Prints one line about the end of an attempt, from that event of the journal. `attempt` is for an
  * attempt without a recorded end: then `event` is NULL. With both 0 it prints the head. */
 void show_attempt(const struct json *event, int64_t attempt);
 /* Prints a pchrun to choose, on standard error. `answer` NULL: the head of the list. */
 void show_choice(const struct json *answer, const char *run_dir);
 
+/* --- offline.c --- */
+
+/* Prints the state of a job by its files. *ret_is_over: the job has ended. False: there is no
+ * report, or it cannot be read. */
+MUST_CHECK bool offline_show(const struct ctl_options *options, bool *ret_is_over, struct err *err);
+
 /* --- ended.c --- */
 
-/* Prints the last report of a job, from its files. False: there is none, or it cannot be read. */
-MUST_CHECK bool ended_show(const struct ctl_options *options, struct err *err);
+/* Prints the ends of all attempts, by the journal in this directory, and this report of the last
+ * attempt. */
+void ended_show(const char *dir, const struct json *report);
 
 /* Where to look for the files of a job: the path that is given, else by the variables of pchrun's
  * options, else the working directory. */

@@ -16,7 +16,7 @@
 
 #define PREFIX "pchrun." /* the names of private directories start with it */
 
-#define REPORT_TELLS "pchctl report CHECKPOINT-DIR tells how"
+#define FILES_TELL "pchctl status CHECKPOINT-DIR"
 
 enum { BASES_MAX = 6 };
 
@@ -171,9 +171,10 @@ static const struct found *find_lowest(const struct search *search)
 static const char *find_advice(const struct ctl_options *o)
 {
     if (!o->run_dir)
-        return "name its --run-dir; of a job that has ended, " REPORT_TELLS;
-    return access(o->run_dir, F_OK) == 0 ? "has it ended? then " REPORT_TELLS
-                                         : "there is no such directory";
+        return "name its --run-dir; of a job that has ended, or is on another host: " FILES_TELL;
+    return access(o->run_dir, F_OK) == 0
+               ? "has it ended, or is it on another host? then " FILES_TELL
+               : "there is no such directory";
 }
 
 /* Sets *err: which pchrun was not found, and in which directories. */

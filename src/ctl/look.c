@@ -86,7 +86,7 @@ static void look_print(const struct look *look)
         else if (answer->root && look->is_list)
             show_job(answer->root, look->jobs->dirs[i]);
         else if (answer->root)
-            show_status(answer->root);
+            show_status(answer->root, NULL);
     }
 }
 
@@ -98,6 +98,9 @@ static void tell_silent(const struct find_jobs *jobs)
 
 bool look_show(struct ctl *ctl, struct err *err)
 {
+    bool is_over;
+    if (ctl->options->path)
+        return offline_show(ctl->options, &is_over, err);
     struct look look = look_begin(ctl);
     tell_silent(look.jobs);
     bool ok = look_ask_for_pace(&look, err) > 0;
@@ -117,19 +120,40 @@ static bool look_is_over(const struct look *look, const struct err *err)
     return true;
 }
 
+static void begin_screen(const struct ctl_options *options, bool is_first)
+{
+    if (isatty(STDOUT_FILENO) && !options->is_json)
+        printf("\033[H\033[2J");
+    else if (!is_first && !options->is_json)
+        printf("\n");
+}
+
+/* The files are read again until they tell of the end. */
+static bool watch_files(const struct ctl_options *options, struct err *err)
+{
+    bool is_over = false;
+    for (bool is_first = true; !is_over; is_first = false) {
+        if (!is_first)
+            ask_pause(options->interval_ns);
+        begin_screen(options, is_first);
+        if (!offline_show(options, &is_over, err) || !args_flush(stdout, err))
+            return false;
+    }
+    return true;
+}
+
 /* One job is followed to its end. Of several jobs some end, and others begin. */
 bool look_watch(struct ctl *ctl, struct err *err)
 {
+    if (ctl->options->path)
+        return watch_files(ctl->options, err);
     struct look look = look_begin(ctl);
-    bool is_screen = isatty(STDOUT_FILENO) && !ctl->options->is_json;
     tell_silent(look.jobs);
     for (bool is_first = true;; is_first = false) {
         bool ok = is_first || !look.is_list || find_jobs(ctl->options, &ctl->jobs, err);
         ok = ok && look_ask(&look, err) > 0;
-        if (ok && is_screen)
-            printf("\033[H\033[2J");
-        else if (ok && !is_first && !ctl->options->is_json)
-            printf("\n");
+        if (ok)
+            begin_screen(ctl->options, is_first);
         if (ok)
             look_print(&look);
         look_forget(&look);

@@ -71,11 +71,15 @@ static char *range(const struct json *node, char text[CELL])
 
 static void show_head(const struct json *answer, const struct tally *tally)
 {
-    char says[WORDS_MAX];
+    char says[WORDS_MAX], about[24];
+    int64_t ago = between(answer, "as_of", "now");
     printf("job %s: %s\n", json_text_at(answer, "report.job"), words_say(answer, tally, says));
     printf("attempt   %" PRId64 ", generation %" PRId64 ", node %" PRId64 " of %" PRId64 "\n",
            json_int_at(answer, "report.attempt", 0), json_int_at(answer, "report.generation", 0),
            json_int_at(answer, "report.node_rank", 0), json_int_at(answer, "report.nnodes", 0));
+    if (ago >= 0)
+        printf("as of     %s, %s ago, by the files in %s\n", json_text_at(answer, "as_of"),
+               str_about(ago, about, sizeof about), json_text_at(answer, "dir"));
 }
 
 /* "rank 3 on h1: at step 9 for 12 s, all others at 12 (train.py:88 in backward)". Returns text. */
@@ -129,9 +133,15 @@ static void show_restarts(const struct json *answer)
         show_cause(json_at(answer, "report.restarts.last_cause"), "of the last restart: ");
 }
 
-/* Where the next attempt resumes; -1: unknown, or the job is not to be started again. */
-static void show_next(int64_t step, const char *path)
+/* The report lacks the step if a program without a commit may resume by itself, or if the job was
+ * killed. */
+static void show_next(const struct json *answer)
 {
+    int64_t committed = json_int_at(answer, "resume_step", -1);
+    int64_t step = committed >= 0 ? committed : json_int_at(answer, "report.next_start.step", -1);
+    const char *path = json_text_at(answer, "report.next_start.path");
+    if (step > 0 && !*path && step == json_int_at(answer, "report.commit.step", -1))
+        path = json_text_at(answer, "report.commit.path");
     if (step > 0)
         printf("next      resumes at step %" PRId64 "%s%s\n", step, *path ? " of " : "", path);
     else if (step == 0)
@@ -245,14 +255,12 @@ static void show_nodes(const struct json *answer)
            "STEPS/S", "AGE", "HEARD");
     for (; node; node = json_next(node)) {
         const char *why = json_text_at(node, "why"), *state = json_text_at(node, "state");
-        bool is_cut =
-            !json_bool_at(node, "connected") && !str_is(state, "missing") && !str_is(state, "gone");
         printf("%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
-               json_int_at(node, "node_rank", 0), json_text_at(node, "host"), state,
+               json_int_at(node, "node_rank", 0), json_text_at(node, "host"), *state ? state : "-",
                counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
                age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
-               json_bool_at(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
-               *why ? ": " : "", why);
+               json_bool_at(node, "notice") ? ", notice" : "",
+               tally_is_cut(node) ? ", no connection" : "", *why ? ": " : "", why);
     }
 }
 
@@ -260,13 +268,14 @@ static void show_rank(const struct json *rank, bool has_nodes)
 {
     char cells[3][CELL], saved[CELL] = "counts only";
     double slow = json_real_at(rank, "slow", 0);
+    const char *word = words_rank(rank);
     printf("%-5" PRId64 " ", json_int_at(rank, "rank", 0));
     if (has_nodes)
         printf("%-5" PRId64 " ", json_int_at(rank, "node_rank", 0));
     if (!json_bool_at(rank, "counts_only"))
         snprintf(saved, sizeof saved, "%" PRId64, json_int_at(rank, "saved_step", 0));
     printf("%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %-9s %s", json_int_at(rank, "pid", 0),
-           words_rank(rank), json_int_at(rank, "step", 0), pace(rank, cells[0]),
+           *word ? word : "-", json_int_at(rank, "step", 0), pace(rank, cells[0]),
            age(rank, "own_seconds", false, cells[2]),
            age(rank, "step_age", json_bool_at(rank, "step_age_is_least"), cells[1]), saved);
     if (slow > 0)
@@ -278,6 +287,12 @@ static void show_rank(const struct json *rank, bool has_nodes)
 /* Prints which nodes' ranks are unknown, and why; or which node knows all ranks. */
 static void show_unknown(const struct json *answer)
 {
+    int64_t missing = json_int_at(answer, "report.nnodes", 1);
+    for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
+        missing--;
+    if (json_is_at(answer, "ranks_of", "files") && missing > 0)
+        printf("\nthe reports of %" PRId64 " other nodes are not in %s\n", missing,
+               json_text_at(answer, "dir"));
     if (json_is_at(answer, "ranks_of", "node"))
         printf("\nonly the ranks of this node; pchctl on node 0, which is %s, shows all\n",
                json_text_at(answer, "chief"));
@@ -301,41 +316,30 @@ static void show_ranks(const struct json *answer)
     show_unknown(answer);
 }
 
-void show_status(const struct json *answer)
+/* The last lines of the process that failed first. */
+static void show_said(char *said)
+{
+    char *rest, *line = said ? strtok_r(said, "\n", &rest) : NULL;
+    for (; line; line = strtok_r(NULL, "\n", &rest))
+        printf("          | %s\n", str_printable(line));
+}
+
+void show_status(const struct json *answer, char *said)
 {
     struct tally tally;
     tally_take(answer, &tally);
     show_head(answer, &tally);
     show_waits(answer, &tally);
     show_restarts(answer);
-    show_next(json_int_at(answer, "report.next_start.step", -1),
-              json_text_at(answer, "report.next_start.path"));
+    show_said(said);
     show_notice(answer);
     show_saves(answer);
+    show_next(answer);
     show_nodes(answer);
     show_ranks(answer);
 }
 
-/* --- after the end --- */
-
-void show_ended(const struct json *answer, char *said)
-{
-    char *rest, *line = said ? strtok_r(said, "\n", &rest) : NULL;
-    int64_t resume = json_int_at(answer, "resume_step", 0);
-    struct tally tally;
-    tally_take(answer, &tally);
-    show_head(answer, &tally);
-    if (!json_is_at(answer, "report.state", "done"))
-        printf("ended     not so far: it still runs (see pchctl status), or was killed\n");
-    show_restarts(answer);
-    for (; line; line = strtok_r(NULL, "\n", &rest))
-        printf("          | %s\n", str_printable(line));
-    show_saves(answer);
-    bool has_path = resume == json_int_at(answer, "report.commit.step", -1);
-    /* A program without a commit may resume by itself; the report then says nothing. */
-    show_next(resume > 0 ? resume : json_int_at(answer, "report.next_start.step", -1),
-              has_path ? json_text_at(answer, "report.commit.path") : "");
-}
+/* --- the attempts --- */
 
 void show_attempt(const struct json *event, int64_t attempt)
 {

@@ -61,7 +61,17 @@ void tally_take(const struct json *answer, struct tally *ret)
             n++;
         }
     }
+    int64_t written = json_int_at(answer, "ledger.step", 0);
+    ret->at_top = written > ret->top ? 0 : ret->at_top;
+    ret->top = written > ret->top ? written : ret->top;
     ret->pace = n > 0 ? paces / n : 0;
+}
+
+bool tally_is_cut(const struct json *node)
+{
+    bool is_connected = true;
+    return json_bool(json_find(node, "connected"), &is_connected) && !is_connected &&
+           !json_is_at(node, "state", "missing") && !json_is_at(node, "state", "gone");
 }
 
 bool tally_is_saving(const struct json *answer)

@@ -27,6 +27,9 @@ void tally_take(const struct json *answer, struct tally *ret);
 bool tally_phase(const struct json *rank, enum tally_phase *ret);
 /* The finished steps of a rank, at least 0. */
 int64_t tally_step(const struct json *rank);
+/* The node is in the job, and has no connection. False, too, if the answer does not tell, as that
+ * of a job's files. */
+bool tally_is_cut(const struct json *node);
 /* The round is decided: every rank saves its step. */
 bool tally_is_saving(const struct json *answer);
 /* The time from one moment of the supervisor's clock to another, such as "report.commit.at" and

@@ -53,10 +53,10 @@ static struct wait *waits_add(struct waits *waits)
 static void waits_for_node(struct search *search, const struct json *node)
 {
     char about[24];
-    const char *state = json_text_at(node, "state"), *host = json_text_at(node, "host");
+    const char *host = json_text_at(node, "host");
     host = *host ? host : json_text_at(node, "name");
-    bool is_missing = str_is(state, "missing");
-    bool is_cut = !json_bool_at(node, "connected") && !is_missing && !str_is(state, "gone");
+    bool is_missing = json_is_at(node, "state", "missing");
+    bool is_cut = tally_is_cut(node);
     struct wait *wait = is_missing || is_cut ? waits_add(search->found) : NULL;
     if (!wait)
         return;
@@ -246,7 +246,7 @@ void waits_find(const struct json *answer, const struct tally *tally, struct wai
 {
     struct search search = {.answer = answer, .tally = tally, .found = ret};
     *ret = (struct waits){0};
-    if (json_is_at(answer, "report.state", "done"))
+    if (json_is_at(answer, "report.state", "done") || json_bool_at(answer, "gone"))
         return;
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
         waits_for_node(&search, node);

@@ -38,11 +38,26 @@ const char *words_rank(const struct json *rank)
     return tally_phase(rank, &phase) ? words_phases[phase] : "";
 }
 
+/* The state by the ledger of the job; "": the answer has none, or it is older than the report. */
+static const char *words_of_ledger(const struct json *answer)
+{
+    static const char *const words[][2] = {
+        {"starting", "starting"},     {"waiting", "starting"}, {"unattached", "not attached"},
+        {"training", "training"},     {"saving", "saving"},    {"hung", "training"},
+        {"restarting", "restarting"}, {"stopping", "stopping"}};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (json_is_at(answer, "ledger.phase", words[i][0]))
+            return words[i][1];
+    return "";
+}
+
 const char *words_state(const struct json *answer, const struct tally *tally)
 {
-    const char *state = json_text_at(answer, "report.state");
+    const char *state = json_text_at(answer, "report.state"), *does = words_of_ledger(answer);
     if (str_is(state, "done"))
         return "ended";
+    if (json_bool_at(answer, "gone"))
+        return "gone";
     if (words_is_over(answer))
         return "ending";
     if (str_is(state, "restarting"))
@@ -51,6 +66,8 @@ const char *words_state(const struct json *answer, const struct tally *tally)
         return "stopping";
     if (str_is(state, "saving") || tally_is_saving(answer))
         return "saving";
+    if (*does)
+        return does;
     if (str_is(state, "waiting"))
         return "starting";
     if (tally->attached > 0)
@@ -132,12 +149,25 @@ static void words_add_saving(const struct json *answer, const struct tally *tall
              tally->ranks);
 }
 
+static void words_add_gone(const struct json *answer, const struct tally *tally,
+                           char text[WORDS_MAX])
+{
+    char about[24], step[TALLY_NUMBER_SIZE];
+    int64_t ago = tally_between(answer, "as_of", "now");
+    str_addf(text, WORDS_MAX, ": it was killed, or its machine is; its last sign is of %s ago",
+             words_about(ago > 0 ? ago : 0, about, sizeof about));
+    if (tally->top > 0)
+        str_addf(text, WORDS_MAX, ", at step %s", tally_number(tally->top, step));
+}
+
 char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX])
 {
     const char *state = words_state(answer, tally);
     str_copy(text, WORDS_MAX, state);
     if (words_is_over(answer))
         words_add_end(answer, text);
+    else if (str_is(state, "gone"))
+        words_add_gone(answer, tally, text);
     else if (tally_is_saving(answer))
         words_add_saving(answer, tally, text);
     else if (str_is(state, "restarting"))

@@ -340,7 +340,7 @@ static void touch_files(struct shell *shell, const struct action *action)
         action->type == ACT_STATE || action->type == ACT_GATE || action->type == ACT_COMMITTED;
     if (is_start)
         metrics_run(&shell->metrics, true);
-    if (changes_report)
+    if (changes_report || is_attached)
         outfile_touch(&shell->report.out);
     if (changes_report || is_start || is_attached)
         outfile_touch(&shell->metrics.out);

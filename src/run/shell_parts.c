@@ -91,6 +91,7 @@ static bool open_report(struct shell *shell, struct err *err)
 {
     shell->report = (struct report){.core = shell->loop.core,
                                     .params = &shell->params,
+                                    .attach = &shell->attach,
                                     .record = &shell->record,
                                     .inbox = &shell->inbox,
                                     .hook = &shell->hook,

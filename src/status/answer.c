@@ -7,12 +7,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
-#include "core/common/watchdog.h"
 #include "status/control.h"
 #include "json/writer.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,50 +34,6 @@ struct answer_text {
     int node, end;  /* ranks are written for the nodes from `node` up to, not including, `end` */
     int peer;       /* the next of `peers` to write */
 };
-
-/* A number that is unknown is null. */
-static void add_age(struct writer *w, const char *key, int64_t age_ns)
-{
-    int64_t ms = age_ns / NS_PER_MS;
-    writer_real(w, key, age_ns < 0 ? NAN : (double)ms / 1000);
-}
-
-static void add_steprate(struct writer *w, double steps_per_s)
-{
-    writer_real(w, "steps_per_second", steps_per_s > 0 ? steps_per_s : NAN);
-}
-
-static const char *rank_state(const struct peer_rank *rank)
-{
-    static const char *const names[] = {
-        [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
-    if (rank->done)
-        return "done";
-    return rank->attached ? "attached" : names[rank->life];
-}
-
-/* The rank's data is `ago_ns` old. */
-static void answer_add_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
-                            int64_t ago_ns)
-{
-    writer_object(w, NULL);
-    writer_int(w, "rank", rank->rank);
-    writer_int(w, "node_rank", node_rank);
-    writer_int(w, "local_rank", rank->local_rank);
-    writer_int(w, "pid", rank->pid);
-    writer_text(w, "state", rank_state(rank));
-    writer_bool(w, "attached", rank->attached);
-    writer_bool(w, "done", rank->done);
-    writer_int(w, "step", (int64_t)rank->step);
-    add_steprate(w, (double)rank->pace / 1e6);
-    add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
-    writer_bool(w, "step_age_is_least", rank->is_least);
-    writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
-    writer_int(w, "saved_step", (int64_t)rank->saved_step);
-    writer_bool(w, "counts_only", rank->counts);
-    report_add_own(w, rank->own_ns, rank->slow);
-    writer_end(w);
-}
 
 /* Node 0's last STATUS about itself may be old: take the snapshot instead. */
 static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks)
@@ -172,6 +126,14 @@ static void text_free(struct answer_text *text)
     free(text);
 }
 
+static void answer_add_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
+                            int64_t ago_ns)
+{
+    writer_object(w, NULL);
+    status_add_rank(w, node_rank, rank, ago_ns);
+    writer_end(w);
+}
+
 /* Returns how many ranks it wrote. */
 static int write_ranks(const struct answer *answer, struct answer_text *text, int node)
 {
@@ -208,9 +170,9 @@ static void write_node(const struct answer *answer, struct answer_text *text, in
     writer_int_if(w, "ranks_expected", peer->ranks_expected, peer->ranks_expected >= 0);
     writer_int(w, "lowest_step", (int64_t)peer->lowest);
     writer_int(w, "highest_step", (int64_t)peer->highest);
-    add_steprate(w, peer->steps_per_s);
-    add_age(w, "step_age", peer->moved_at ? text->own.now - peer->moved_at : -1);
-    add_age(w, "heard_age", peer->heard_at ? text->own.now - peer->heard_at : -1);
+    status_add_steprate(w, peer->steps_per_s);
+    status_add_age(w, "step_age", peer->moved_at ? text->own.now - peer->moved_at : -1);
+    status_add_age(w, "heard_age", peer->heard_at ? text->own.now - peer->heard_at : -1);
     writer_text(w, "why", peer->why[0] ? peer->why : NULL);
     writer_bool(w, "ranks_known", is_known);
     writer_text(w, "ranks_unknown_why", is_known ? NULL : why);

@@ -12,6 +12,7 @@
 #include "peers/rankquery.h"
 #include "status/journal.h"
 #include "status/metrics.h"
+#include "status/report.h"
 #include "status/status.h"
 
 struct answer_text;

@@ -11,6 +11,7 @@
 #include "loop/outfile.h"
 #include "loop/watch.h"
 #include "status/counts.h"
+#include "status/report.h"
 #include "status/status.h"
 
 #include <stdio.h>

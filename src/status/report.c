@@ -10,11 +10,11 @@
 #include "commands/evidence.h"
 #include "core/common/verdict.h"
 #include "status/journal.h"
+#include "status/status.h"
 #include "json/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -167,28 +167,16 @@ static void report_add_sources(struct writer *w, const struct inbox *inbox)
     writer_end(w);
 }
 
-void report_add_own(struct writer *w, uint64_t own_ns, unsigned slow)
+static void report_add_ranks(struct writer *w, const struct report *report)
 {
-    writer_real(w, "own_seconds", own_ns ? (double)own_ns / 1e9 : NAN);
-    writer_real(w, "slow", slow ? slow / 100.0 : NAN);
-}
-
-static void report_add_ranks(struct writer *w, const struct core *core)
-{
-    static struct core_rank_report ranks[CORE_SLOTS_MAX]; /* too large for the stack */
-    int n = core_ranks(core, ranks, CORE_SLOTS_MAX);
+    static struct status_ranks ranks; /* too large for the stack */
+    status_look_aside(&ranks, report->attach);
     writer_list(w, "ranks");
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < ranks.n; i++) {
+        struct peer_rank rank = status_rank(&ranks, i);
         writer_object(w, NULL);
-        writer_int(w, "rank", ranks[i].rank);
-        writer_int(w, "local_rank", ranks[i].local_rank);
-        writer_int(w, "pid", ranks[i].pid);
-        writer_bool(w, "attached", ranks[i].is_attached);
-        writer_bool(w, "done", ranks[i].is_done);
-        writer_bool(w, "victim", ranks[i].is_victim);
-        writer_int(w, "saved_step", (int64_t)ranks[i].saved_step);
-        writer_bool(w, "counts_only", ranks[i].is_counting);
-        report_add_own(w, ranks[i].own_ns, ranks[i].slow);
+        status_add_rank(w, report->params->node_rank, &rank, 0);
+        writer_bool(w, "victim", ranks.list[i].is_victim);
         writer_end(w);
     }
     writer_end(w);
@@ -205,17 +193,20 @@ void report_read(const struct report *report, struct core_report *ret)
 
 void report_write(const struct report *report, struct writer *w, const char *key)
 {
+    char now[32];
     struct core_report r;
     report_read(report, &r);
     bool is_known = r.outcome != OUTCOME_UNKNOWN;
     writer_object(w, key);
     writer_text(w, "schema", "pchrun.report");
     writer_int(w, "version", REPORT_VERSION);
+    writer_text(w, "written", clock_iso8601(clock_real_ns(), now, sizeof now));
     writer_text(w, "job", report->params->job);
     writer_int(w, "attempt", r.attempt);
     writer_int(w, "generation", r.generation);
     writer_int(w, "node_rank", report->params->node_rank);
     writer_int(w, "nnodes", report->params->nnodes);
+    writer_text(w, "host", report->params->host);
     writer_text(w, "state", node_state_name(r.state));
     writer_text(w, "outcome", verdict_name(r.outcome));
     writer_int_if(w, "exit_code", report->exit_code >= 0 ? report->exit_code : r.exit_code,
@@ -229,7 +220,8 @@ void report_write(const struct report *report, struct writer *w, const char *key
     add_cause(w, "first_cause", &r.first_cause);
     add_restarts(w, report);
     report_add_sources(w, report->inbox);
-    report_add_ranks(w, report->core);
+    writer_int_if(w, "ranks_expected", r.ranks_expected, r.ranks_expected >= 0);
+    report_add_ranks(w, report);
     hook_write(report->hook, w, "exit_hook");
     logs_write(report->logs, is_known, w, "logs");
     writer_text(w, "evidence", report->evidence->path);

@@ -13,12 +13,14 @@
 #include "notices/inbox.h"
 #include "record/record.h"
 
+struct attach;
 struct evidence;
 struct journal;
 
 struct report {
     const struct core *core;
     const struct core_params *params;
+    const struct attach *attach;     /* knows the ranks */
     const struct record *record;     /* knows the path of the commit */
     const struct inbox *inbox;       /* knows the sources */
     const struct hook *hook;         /* knows how the hook ended */
@@ -47,9 +49,6 @@ void report_read(const struct report *report, struct core_report *ret);
 /* "the next start resumes at step 84 of /ckpt/84"; "": no start is to follow, or this is not node
  * 0. Returns text. */
 char *report_say_next(const struct report *report, char *text, size_t size);
-/* Writes a rank's own part of a step, and how many times the median that is if it is slow. Unknown
- * is null. */
-void report_add_own(struct writer *w, uint64_t own_ns, unsigned slow);
 /* Writes the contents of the file, as an object. */
 void report_write(const struct report *report, struct writer *w, const char *key);
 

@@ -5,8 +5,10 @@
 
 #include "base/clock.h"
 #include "core/common/ranks.h"
+#include "core/common/watchdog.h"
 #include "os/proc.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* In steps per million seconds. A rank's page may hold any number, so a limit is needed. */
@@ -31,22 +33,38 @@ static void take_step(struct core_rank_report *rank, uint64_t now)
     rank->step = rank->saved_step > rank->step ? rank->saved_step : rank->step;
 }
 
-void status_look(struct status_ranks *ret, struct attach *attach)
+/* `steps` gets the steps of the ranks' pages, in the order of the ranks. */
+static void take_ranks(struct status_ranks *ret, const struct attach *attach,
+                       uint64_t steps[CORE_SLOTS_MAX])
 {
-    uint64_t steps[CORE_SLOTS_MAX];
+    uint64_t by_slot[CORE_SLOTS_MAX];
     struct page_own own[CORE_SLOTS_MAX]; /* the core's are those by which it judges */
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], status_compare);
-    attach_look(attach, steps, ret->phases, own);
+    attach_look(attach, by_slot, ret->phases, own);
     for (int i = 0; i < ret->n; i++) {
         struct core_rank_report *rank = &ret->list[i];
-        uint64_t step = rank->slot >= 0 ? steps[rank->slot] : 0;
-        if (step > RANKS_STEP_MAX) /* an invalid page */
-            step = 0;
-        take_step(rank, step);
-        ret->rates[i] = steprate_look(&attach->steprate, rank, step, ret->now);
+        uint64_t step = rank->slot >= 0 ? by_slot[rank->slot] : 0;
+        steps[i] = step > RANKS_STEP_MAX ? 0 : step; /* an invalid page */
+        take_step(rank, steps[i]);
     }
+}
+
+void status_look(struct status_ranks *ret, struct attach *attach)
+{
+    uint64_t steps[CORE_SLOTS_MAX];
+    take_ranks(ret, attach, steps);
+    for (int i = 0; i < ret->n; i++)
+        ret->rates[i] = steprate_look(&attach->steprate, &ret->list[i], steps[i], ret->now);
+}
+
+void status_look_aside(struct status_ranks *ret, const struct attach *attach)
+{
+    uint64_t steps[CORE_SLOTS_MAX];
+    take_ranks(ret, attach, steps);
+    for (int i = 0; i < ret->n; i++)
+        ret->rates[i] = (struct steprate_view){.age_ns = -1};
 }
 
 /* True if the rank's process runs. False if the kernel has given its pid to a process that is not
@@ -89,4 +107,46 @@ struct peer_rank status_rank(const struct status_ranks *ranks, int i)
                               .life = status_life_of(rank, ranks->now),
                               .own_ns = rank->own_ns,
                               .slow = rank->slow};
+}
+
+/* --- as JSON --- */
+
+void status_add_age(struct writer *w, const char *key, int64_t age_ns)
+{
+    int64_t ms = age_ns / NS_PER_MS;
+    writer_real(w, key, age_ns < 0 ? NAN : (double)ms / 1000);
+}
+
+void status_add_steprate(struct writer *w, double steps_per_s)
+{
+    writer_real(w, "steps_per_second", steps_per_s > 0 ? steps_per_s : NAN);
+}
+
+static const char *rank_state(const struct peer_rank *rank)
+{
+    static const char *const names[] = {
+        [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
+    if (rank->done)
+        return "done";
+    return rank->attached ? "attached" : names[rank->life];
+}
+
+void status_add_rank(struct writer *w, int node_rank, const struct peer_rank *rank, int64_t ago_ns)
+{
+    writer_int(w, "rank", rank->rank);
+    writer_int(w, "node_rank", node_rank);
+    writer_int(w, "local_rank", rank->local_rank);
+    writer_int(w, "pid", rank->pid);
+    writer_text(w, "state", rank_state(rank));
+    writer_bool(w, "attached", rank->attached);
+    writer_bool(w, "done", rank->done);
+    writer_int(w, "step", (int64_t)rank->step);
+    status_add_steprate(w, (double)rank->pace / 1e6);
+    status_add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
+    writer_bool(w, "step_age_is_least", rank->is_least);
+    writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
+    writer_int(w, "saved_step", (int64_t)rank->saved_step);
+    writer_bool(w, "counts_only", rank->counts);
+    writer_real(w, "own_seconds", rank->own_ns ? (double)rank->own_ns / 1e9 : NAN);
+    writer_real(w, "slow", rank->slow ? rank->slow / 100.0 : NAN);
 }

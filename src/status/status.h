@@ -5,8 +5,8 @@
 #pragma once
 
 #include "procs/attach.h"
-#include "status/report.h"
 #include "wire/peermsg.h"
+#include "json/writer.h"
 
 struct status_ranks {
     struct core_rank_report list[CORE_SLOTS_MAX];
@@ -16,6 +16,14 @@ struct status_ranks {
     int64_t now;
 };
 void status_look(struct status_ranks *ret, struct attach *attach);
+/* The same without the rates, which a look would change for the next one. */
+void status_look_aside(struct status_ranks *ret, const struct attach *attach);
 
 /* One rank of the snapshot, also in the form for other nodes. */
 struct peer_rank status_rank(const struct status_ranks *ranks, int i);
+/* Writes the members of a rank whose data is `ago_ns` old. */
+void status_add_rank(struct writer *w, int node_rank, const struct peer_rank *rank, int64_t ago_ns);
+/* Writes an age in seconds; below 0 it is unknown, and null. */
+void status_add_age(struct writer *w, const char *key, int64_t age_ns);
+/* The same for steps per second; 0: unknown. */
+void status_add_steprate(struct writer *w, double steps_per_s);

@@ -26,8 +26,8 @@ def ctl(world):
         return subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE,
                               env={**world.env, **(env or {})}, check=False, **more)
 
-    def start(*words):
-        return world.start(*command(words, False))
+    def start(*words, everywhere=False):
+        return world.start(*command(words, everywhere))
 
     def status(*words):
         done = run("status", "--json", *words)

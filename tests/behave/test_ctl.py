@@ -678,7 +678,7 @@ def test_there_is_no_job(world, ctl):
     done = ctl("status")
     assert done.returncode == USAGE
     assert re.fullmatch(rf"pchctl: no pchrun( of this user)? was found in {world.tmp}; "
-                        r"has it ended\? then pchctl report CHECKPOINT-DIR tells how\n", done.stderr)
+                        r"has it ended, or is it on another host\? then pchctl status CHECKPOINT-DIR\n", done.stderr)
     done = ctl("status", "--run-dir", world.root / "none")
     assert done.returncode == USAGE and done.stderr.endswith("; there is no such directory\n")
 
@@ -829,7 +829,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
 
 @pytest.mark.parametrize("words, why", [
     ([], "which command?"), (["dance"], 'unknown command "dance"'), (["cancel"], "unknown command"),
-    (["status", "stop"], '"stop" is one argument too many; choose a job by --job NAME'), (["--loud", "stop"], "unknown flag --loud"),
+    (["status", "here", "stop"], '"stop" is one argument too many; choose a job by --job NAME'), (["--loud", "stop"], "unknown flag --loud"),
     (["status", "--wait", "1s"], "status takes no --wait"), (["drain", "--in"], "--in needs a value: --in TIME"),
     (["drain", "--in", "soon"], "--in: "), (["status", "--watch=yes"], "--watch takes no value"),
     (["drain", "--cancel", "--in", "1s"], "without other options of drain"), (["drain", "--text", "x" * 96], "more than 95 bytes"),
@@ -846,7 +846,7 @@ def test_help_and_version(ctl):
     assert ctl("--version").stdout.startswith("pchctl ")
     text = ctl("-h").stdout
     assert "Examples:" in text and all(f"\n  {name} " in text
-                                       for name in ("status", "checkpoint", "drain", "stop", "events", "report"))
+                                       for name in ("status", "checkpoint", "drain", "stop", "events", "goodput"))
 
 
 def test_full_output(world):

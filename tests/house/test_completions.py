@@ -98,7 +98,7 @@ def test_other_values(offers):
     lines = ["pchrun --save-signal ", "pchrun --notices gce,az", "pchrun -c train", "pchrun --config=train",
              "pchrun --run-dir tr", "pchrun --exit-hook pro", "pchrun-watch --log-format ",
              "pchrun-watch --mild ", "pchctl --run-dir tr", "pchrun --preset sge,unr", "pchrun --help ", "pchrun -v -h ",
-             "pchctl report tr", "pchrun-web --token-file train", "pchrun-web --job x --run-dir tr"]
+             "pchctl status tr", "pchrun-web --token-file train", "pchrun-web --job x --run-dir tr"]
     answers = dict(zip(lines, offers(*lines)))
     of = {line: {word.rpartition(",")[2] for word in words(offered, line)} for line, offered in answers.items()}
     assert {"USR1", "TERM"} <= of[lines[0]]
@@ -151,7 +151,7 @@ def takers(program, known):
 
 
 @pytest.mark.parametrize("program, known", [
-    ("pchctl", {"status", "checkpoint", "drain", "stop", "events", "report", "goodput", "timeline"}),
+    ("pchctl", {"status", "checkpoint", "drain", "stop", "events", "goodput", "timeline"}),
     ("pchrun-watch", {"gce", "aws", "azure", "alibaba", "tencent", "slurm", "file",
                       "kubernetes", "pod"})])
 def test_words_and_the_flags_that_go_with_them(offers, program, known):

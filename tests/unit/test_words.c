@@ -61,6 +61,17 @@ static const struct {
     {"{\"report\":{\"state\":\"done\",\"outcome\":\"completed\",\"exit_code\":0,\"why\":\"all "
      "commands ended\"}}",
      "ended: completed, exit code 0: all commands ended"},
+    {"{" NOW
+     ",\"as_of\":\"2026-11-29T06:04:30.000Z\",\"gone\":true,\"ledger\":{\"step\":48214}," RUNNING
+     ",\"ranks\":[" RANK("0", "attached", train, "48210", "null") "]}",
+     "gone: it was killed, or its machine is; its last sign is of 5 min ago, at step 48,214"},
+    {"{\"ledger\":{\"phase\":\"training\",\"step\":7},\"report\":{\"state\":\"running\","
+     "\"outcome\":"
+     "\"unknown\"},\"ranks\":[{\"state\":\"attached\",\"attached\":true,\"phase\":\"start\"}]}",
+     "training at step 7, no commit so far"},
+    {"{\"ledger\":{\"phase\":\"unattached\"},\"report\":{\"state\":\"running\",\"outcome\":"
+     "\"unknown\"}}",
+     "not attached: the command runs, and no rank has attached so far"},
     {"{}", "not attached: the command runs, and no rank has attached so far"},
 };
 

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See ctl.h. Makes an answer of the files of a job, in the form of a supervisor's answer: the
+ * reports of the nodes have the state as of their last change, the ledger has a line a minute, and
+ * node 0's commit.json the step at which the next attempt begins. So the same words and tables
+ * follow from it. A rank's speed and the time of its last step are missing.
+ */
+#include "ctl/ctl.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "goodput/mark.h"
+#include "json/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SCHEMA "pchrun.report"
+/* The same as in the hours of the job: a run whose ledger is older than this was killed. */
+#define SILENT_MS (2 * MARK_TICK_MS + 2000)
+
+enum { FILE_BYTES_MAX = 16 * 1024 * 1024, TAIL_BYTES = 64 * 1024 };
+
+struct offline_report {
+    struct json *root;
+    char name[32];
+    int64_t written_ns; /* CLOCK_REALTIME; 0: unknown */
+};
+
+struct offline {
+    const struct ctl_options *options;
+    char dir[PATH_MAX];             /* where the reports are */
+    char path[PATH_MAX];            /* the only one, if its file is named, else "" */
+    struct offline_report *reports; /* of the last attempt, by node; the first one has the job */
+    size_t n, room;
+    struct {
+        int64_t at_ms; /* 0: the attempt has no line */
+        enum mark_kind kind;
+        uint64_t step; /* the highest known; 0: unknown */
+    } ledger;
+};
+
+/* --- the reports --- */
+
+static bool offline_keep(struct offline *offline, const char *name, const char *path,
+                         struct err *err)
+{
+    struct json *root = json_read_file(path, FILE_BYTES_MAX, err);
+    if (!root)
+        return false;
+    if (!json_is_at(root, "schema", SCHEMA)) {
+        json_free(root);
+        return err_set(err, ERR_USAGE, 0, "%s is not a report of pchrun", path);
+    }
+    if (offline->n == offline->room) {
+        size_t room = offline->room ? 2 * offline->room : 16;
+        void *more = reallocarray(offline->reports, room, sizeof *offline->reports);
+        if (!more) {
+            json_free(root);
+            return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %s", path);
+        }
+        offline->reports = more;
+        offline->room = room;
+    }
+    struct offline_report *report = &offline->reports[offline->n++];
+    *report = (struct offline_report){.root = root};
+    str_copy(report->name, sizeof report->name, name);
+    if (!date_parse(json_text_at(root, "written"), &report->written_ns))
+        report->written_ns = 0;
+    return true;
+}
+
+/* "report.7.json": 7. -1: another file. */
+static int64_t node_of(const char *name)
+{
+    char number[16] = "";
+    int64_t node;
+    int len = 0;
+    if (sscanf(name, "report.%15[0-9].json%n", number, &len) != 1 || len == 0 || name[len])
+        return -1;
+    return str_to_i64(number, 0, INT32_MAX, &node) ? node : -1;
+}
+
+/* False: a report is there, and cannot be read. */
+static bool offline_look_in(struct offline *offline, const char *dir, struct err *err)
+{
+    char path[PATH_MAX];
+    bool ok = true;
+    struct dirent *entry;
+    DIR *stream = opendir(dir);
+    if (!stream && errno == EACCES)
+        return err_set(err, ERR_SYSTEM, errno, "cannot look for a report in %s", dir);
+    while (ok && stream && (entry = readdir(stream))) {
+        int64_t node = node_of(entry->d_name);
+        bool is_wanted =
+            node >= 0 && (offline->options->node < 0 || node == offline->options->node);
+        if (is_wanted && snprintf(path, sizeof path, "%s/%s", dir, entry->d_name) < PATH_MAX)
+            ok = offline_keep(offline, entry->d_name, path, err);
+    }
+    if (stream)
+        closedir(stream);
+    str_copy(offline->dir, sizeof offline->dir, dir);
+    return ok;
+}
+
+/* `place`: a report, a state directory, or the checkpoint directory with a state directory. */
+static bool offline_find(struct offline *offline, const char *place, struct err *err)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+    if (stat(place, &st) == 0 && S_ISREG(st.st_mode)) {
+        const char *slash = strrchr(place, '/');
+        snprintf(offline->dir, sizeof offline->dir, "%.*s", slash ? (int)(slash - place) : 1,
+                 slash ? place : ".");
+        str_copy(offline->path, sizeof offline->path, place);
+        return offline_keep(offline, "", place, err);
+    }
+    return snprintf(dir, sizeof dir, "%s/.pchrun", place) >= PATH_MAX ||
+           (offline_look_in(offline, dir, err) &&
+            (offline->n > 0 || offline_look_in(offline, place, err)));
+}
+
+static int compare_reports(const void *a, const void *b)
+{
+    const struct offline_report *x = a, *y = b;
+    int64_t later = json_int_at(y->root, "attempt", 0) - json_int_at(x->root, "attempt", 0);
+    int64_t higher = json_int_at(x->root, "node_rank", 0) - json_int_at(y->root, "node_rank", 0);
+    int64_t order = later ? later : higher;
+    return (order > 0) - (order < 0);
+}
+
+/* A disk of one node may have older reports, from when the node had another number. */
+static void keep_last_attempt(struct offline *offline)
+{
+    qsort(offline->reports, offline->n, sizeof *offline->reports, compare_reports);
+    size_t n = 0;
+    while (n < offline->n && json_int_at(offline->reports[n].root, "attempt", 0) ==
+                                 json_int_at(offline->reports[0].root, "attempt", 0))
+        n++;
+    while (offline->n > n)
+        json_free(offline->reports[--offline->n].root);
+    if (!offline->path[0] && !str_addf(offline->path, sizeof offline->path, "%s/%s", offline->dir,
+                                       offline->reports[0].name))
+        offline->path[0] = '\0';
+}
+
+static bool offline_has_report(const struct offline *offline, const char *place, struct err *err)
+{
+    char node[32] = "";
+    struct stat st;
+    if (offline->n > 0)
+        return true;
+    if (offline->options->node >= 0)
+        str_addf(node, sizeof node, " of node %d", offline->options->node);
+    return err_set(err, ERR_USAGE, 0,
+                   "no report%s is in %s; give the job's checkpoint.dir or state_dir, or the file "
+                   "of --report: pchctl status DIR%s",
+                   node, place,
+                   stat(place, &st) == 0 ? "" : "; or choose a running job by --job NAME");
+}
+
+static bool offline_is_meant(const struct offline *offline, struct err *err)
+{
+    const char *job = offline->options->job;
+    return !job || json_is_at(offline->reports[0].root, "job", job) ||
+           err_set(err, ERR_USAGE, 0, "%s is the report of job %s, not of job %s", offline->path,
+                   json_text_at(offline->reports[0].root, "job"), job);
+}
+
+/* --- the ledger --- */
+
+static void offline_take_mark(struct offline *offline, const struct mark *mark)
+{
+    const struct json *report = offline->reports[0].root;
+    bool begins = mark->kind != MARK_TICK && mark->kind != MARK_COMMIT && mark->kind != MARK_NONE;
+    if (mark->attempt != json_int_at(report, "attempt", 0))
+        return;
+    offline->ledger.at_ms = mark->at_ms;
+    if (begins)
+        offline->ledger.kind = mark->kind;
+    if (mark->generation == json_int_at(report, "generation", 0) &&
+        mark->step > offline->ledger.step)
+        offline->ledger.step = mark->step;
+}
+
+/* Only the newest lines tell what the job does. */
+static void read_ledger_tail(struct offline *offline)
+{
+    char path[PATH_MAX], *line = NULL;
+    size_t room = 0;
+    ssize_t len;
+    struct mark mark;
+    bool is_damaged;
+    FILE *file = snprintf(path, sizeof path, "%s/" MARK_FILE, offline->dir) < PATH_MAX
+                     ? fopen(path, "re")
+                     : NULL;
+    if (!file)
+        return;
+    /* A file that is shorter is read from its begin. The first line may be cut, and its checksum
+     * then is wrong. */
+    if (fseek(file, -TAIL_BYTES, SEEK_END) != 0)
+        rewind(file);
+    while ((len = getline(&line, &room, file)) > 1) {
+        bool is_whole = line[len - 1] == '\n';
+        line[len - is_whole] = '\0';
+        if (is_whole && mark_parse(line, (size_t)len - 1, &mark, &is_damaged))
+            offline_take_mark(offline, &mark);
+    }
+    free(line);
+    fclose(file);
+}
+
+/* --- the answer --- */
+
+static bool offline_is_over(const struct offline *offline)
+{
+    return json_is_at(offline->reports[0].root, "state", "done");
+}
+
+static int64_t offline_as_of(const struct offline *offline)
+{
+    int64_t at = offline->ledger.at_ms * NS_PER_MS;
+    for (size_t i = 0; i < offline->n; i++)
+        at = offline->reports[i].written_ns > at ? offline->reports[i].written_ns : at;
+    return at;
+}
+
+/* The last commit, at which the next attempt resumes; 0: none, or unknown. */
+static int64_t resume_step(const struct offline *offline)
+{
+    char path[PATH_MAX];
+    struct err err;
+    int64_t step = 0;
+    if (snprintf(path, sizeof path, "%s/commit.json", offline->dir) >= PATH_MAX)
+        return 0;
+    JSON_CLEANUP struct json *root = json_read_file(path, FILE_BYTES_MAX, &err);
+    for (const struct json *commit = json_items_at(root, "commits"); commit;
+         commit = json_next(commit))
+        step = json_int_at(commit, "step", 0);
+    return step;
+}
+
+/* Objects and lists are left out: a damaged report may nest them without an end. */
+static void add_members(struct writer *w, const struct json *object)
+{
+    for (const struct json *member = json_first(object); member; member = json_next(member))
+        if (json_kind(member) != JSON_IS_OBJECT && json_kind(member) != JSON_IS_LIST)
+            writer_json(w, json_key(member), member);
+}
+
+static void offline_add_ranks(struct writer *w, const struct offline *offline)
+{
+    writer_list(w, "ranks");
+    for (size_t i = 0; i < offline->n; i++) {
+        const struct json *rank = json_items_at(offline->reports[i].root, "ranks");
+        for (; rank; rank = json_next(rank)) {
+            if (json_kind(rank) != JSON_IS_OBJECT)
+                continue;
+            writer_object(w, NULL);
+            add_members(w, rank);
+            writer_end(w);
+        }
+    }
+    writer_end(w);
+}
+
+static void offline_add_node(struct writer *w, const struct json *report)
+{
+    const char *state = json_text_at(report, "state");
+    int64_t attached = 0, low = INT64_MAX, high = 0;
+    const struct json *rank = json_items_at(report, "ranks");
+    for (; rank; rank = json_next(rank)) {
+        int64_t step = json_int_at(rank, "step", 0);
+        attached += json_bool_at(rank, "attached");
+        low = step < low ? step : low;
+        high = step > high ? step : high;
+    }
+    bool runs = str_is(state, "running") || str_is(state, "saving");
+    writer_object(w, NULL);
+    writer_int(w, "node_rank", json_int_at(report, "node_rank", 0));
+    writer_text(w, "host", json_text_at(report, "host"));
+    writer_text(w, "state", runs ? "running" : str_is(state, "waiting") ? state : NULL);
+    writer_int(w, "ranks_attached", attached);
+    int64_t expected = json_int_at(report, "ranks_expected", -1);
+    writer_int_if(w, "ranks_expected", expected, expected >= 0);
+    writer_int(w, "lowest_step", low < INT64_MAX ? low : 0);
+    writer_int(w, "highest_step", high);
+    writer_bool(w, "ranks_known", true);
+    writer_null(w, "ranks_unknown_why");
+    writer_end(w);
+}
+
+/* The ledger says what the job does if it is newer than the reports. */
+static void offline_add_ledger(struct writer *w, const struct offline *offline)
+{
+    bool is_newer = offline->ledger.at_ms * NS_PER_MS > offline->reports[0].written_ns;
+    if (!writer_object_if(w, "ledger", offline->ledger.at_ms))
+        return;
+    writer_text(w, "phase", is_newer ? mark_name(offline->ledger.kind) : NULL);
+    writer_int(w, "step", (int64_t)offline->ledger.step);
+    writer_end(w);
+}
+
+static void offline_add_all(struct writer *w, const struct offline *offline)
+{
+    char text[32];
+    int64_t now = clock_real_ns(), as_of = offline_as_of(offline);
+    bool is_silent = offline->ledger.at_ms && now - as_of > SILENT_MS * NS_PER_MS;
+    writer_object(w, NULL);
+    writer_int(w, "version", CONTROL_VERSION);
+    writer_bool(w, "ok", true);
+    writer_text(w, "host", json_text_at(offline->reports[0].root, "host"));
+    writer_text(w, "now", clock_iso8601(now, text, sizeof text));
+    writer_text(w, "as_of", as_of > 0 ? clock_iso8601(as_of, text, sizeof text) : NULL);
+    writer_text(w, "dir", offline->dir);
+    writer_bool(w, "gone", is_silent && !offline_is_over(offline));
+    int64_t step = resume_step(offline);
+    writer_int_if(w, "resume_step", step, step > 0 && (is_silent || offline_is_over(offline)));
+    offline_add_ledger(w, offline);
+    writer_text(w, "ranks_of", "files");
+    offline_add_ranks(w, offline);
+    writer_list(w, "nodes");
+    for (size_t i = 0; i < offline->n; i++)
+        offline_add_node(w, offline->reports[i].root);
+    writer_end(w);
+    writer_end(w);
+}
+
+/* The contents of the report; the caller frees them. NULL: *err. */
+static char *read_text(const char *path, struct err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "re");
+    if (!file || getdelim(&text, &size, '\0', file) < 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot read %s", path);
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text ? str_one_line(text) : NULL;
+}
+
+/* The report is copied as it is. */
+static bool offline_compose(const struct offline *offline, struct answer *ret, struct err *err)
+{
+    struct writer w;
+    size_t len = 0;
+    char *line = NULL, *report = read_text(offline->path, err);
+    if (!report)
+        return false;
+    writer_init(&w, CONTROL_ANSWER_MAX, WRITER_LINE);
+    offline_add_all(&w, offline);
+    const char *text = writer_done(&w, &len);
+    int n = text ? asprintf(&line, "%.*s, \"report\": %s}", (int)len - 2, text, report) : -1;
+    bool ok = n >= 0 ? answer_read(ret, line, (size_t)n, err)
+                     : err_set(err, ERR_SYSTEM, ENOMEM, "cannot show %s", offline->path);
+    writer_free(&w);
+    free(n >= 0 ? line : NULL);
+    free(report);
+    return ok;
+}
+
+static bool offline_print(const struct offline *offline, struct err *err)
+{
+    struct answer answer = {0};
+    const struct json *report = offline->reports[0].root;
+    bool ok = offline_compose(offline, &answer, err);
+    /* In an answer, '?' stands for the ends of these lines. */
+    char *said = strdup(json_text_at(report, "first_cause.stderr"));
+    if (ok && offline->options->is_json) {
+        printf("%s\n", answer.text);
+    } else if (ok) {
+        show_status(answer.root, said);
+        ended_show(offline->dir, report);
+    }
+    free(said);
+    answer_free(&answer);
+    return ok;
+}
+
+bool offline_show(const struct ctl_options *options, bool *ret_is_over, struct err *err)
+{
+    struct offline offline = {.options = options};
+    const char *place = ended_place(options);
+    bool ok = offline_find(&offline, place, err) && offline_has_report(&offline, place, err);
+    if (ok) {
+        keep_last_attempt(&offline);
+        ok = offline_is_meant(&offline, err);
+    }
+    if (ok) {
+        read_ledger_tail(&offline);
+        *ret_is_over = offline_is_over(&offline);
+        ok = offline_print(&offline, err);
+    }
+    for (size_t i = 0; i < offline.n; i++)
+        json_free(offline.reports[i].root);
+    free(offline.reports);
+    return ok;
+}
