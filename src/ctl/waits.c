@@ -242,6 +242,19 @@ static void waits_for_all(struct search *search)
                  about_s(tally->youngest, about));
 }
 
+bool waits_has_node(const struct json *node)
+{
+    return json_is_at(node, "state", "missing") || tally_is_cut(node);
+}
+
+bool waits_has_rank(const struct json *answer, const struct tally *tally, const struct json *rank)
+{
+    const struct search search = {.answer = answer, .tally = tally};
+    if (tally_is_saving(answer))
+        return reason_unsaved(&search, rank, NULL, 0);
+    return reason_unattached(&search, rank, NULL, 0) || reason_behind(&search, rank, NULL, 0);
+}
+
 void waits_find(const struct json *answer, const struct tally *tally, struct waits *ret)
 {
     struct search search = {.answer = answer, .tally = tally, .found = ret};

@@ -21,4 +21,7 @@ struct waits {
     int more; /* others that did not fit */
 };
 
+/* True if the job waits for this node, or for this rank. */
+bool waits_has_node(const struct json *node);
+bool waits_has_rank(const struct json *answer, const struct tally *tally, const struct json *rank);
 void waits_find(const struct json *answer, const struct tally *tally, struct waits *ret);
