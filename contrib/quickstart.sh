@@ -11,8 +11,8 @@
 set -euo pipefail
 
 readonly nodes=(127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4)
-readonly packages=(gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev libssl-dev
-    libcurl4-openssl-dev)
+readonly packages=(gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev
+    libncurses-dev libssl-dev libcurl4-openssl-dev)
 readonly steps=400 notice_at=150 victim=2
 readonly deadline_s=120
 

@@ -32,7 +32,7 @@ SHARED_NAMES, SHARED_FUNCTIONS = 11, 26
 
 # Files that lie in src itself, and the rooms they may use; and how long they may be.
 FRONT = {"src/main.c": {"base", "config", "doctor", "peers", "run", "status"}, "src/pchrun_watch.c": {"base", "watch"},
-         "src/pchctl.c": {"base", "ctl"}, "src/pchrun_web.c": {"base", "web"}, "src/check.c": set()}
+         "src/pchctl.c": {"base", "ctl", "top"}, "src/pchrun_web.c": {"base", "web"}, "src/check.c": set()}
 FRONT_LINES_MAX = {"src/main.c": 150, "src/pchrun_watch.c": 150, "src/pchctl.c": 150,
                    "src/pchrun_web.c": 150}
 
@@ -45,6 +45,7 @@ LIBRARIES = [
     ("libevent", ("event2/", "event.h", "evutil.h"), "libevent", ("src/loop/", "src/net/", "src/peers/", "src/procs/",
                                                              "src/status/", "src/web/")),
     ("jansson", ("jansson",), "jansson", ("src/json/",)),
+    ("ncurses", ("curses.h", "ncurses", "term.h"), "ncurses", ("src/top/screen",)),
     ("OpenSSL", ("openssl/",), "openssl", ("src/net/tls",)),
     ("libcurl", ("curl/",), "libcurl", ("src/watch/",)),
 ]
@@ -61,11 +62,11 @@ CALLS = [
 
 # A pure room includes these system headers alone, and never calls the functions of PURE_NEVER: it gets the time with
 # its events, and writes through its actions.
-PURE_ROOMS = ("core", "wire", "watch/answers", "goodput")
+PURE_ROOMS = ("core", "wire", "watch/answers", "goodput", "top/view")
 PURE_HEADERS = {
     "assert.h", "ctype.h", "endian.h", "errno.h", "inttypes.h", "limits.h", "signal.h", "stdalign.h",
     "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-    "string.h", "strings.h", "sys/types.h", "sys/wait.h",
+    "string.h", "strings.h", "sys/types.h", "sys/wait.h", "wchar.h",
 }
 PURE_NEVER = {
     "clock_now_ns", "clock_real_ns", "clock_gettime", "time", "log_line", "log_error", "log_warn",

@@ -16,9 +16,10 @@ export PATH="/usr/bin:/bin:/usr/sbin:/sbin:$PATH" # the distribution's tools bef
 export LC_ALL=C.UTF-8
 
 packages=(
-    gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev # to build
-    libcriterion-dev python3 python3-dev python3-pytest strace util-linux openssl                          # to test
-    bash-completion zsh mandoc python3-yaml python3-jsonschema                                             # house
+    gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev libncurses-dev libssl-dev
+    libcurl4-openssl-dev                                                                              # to build
+    libcriterion-dev python3 python3-dev python3-pytest python3-pyte strace util-linux openssl        # to test
+    bash-completion zsh mandoc python3-yaml python3-jsonschema                                        # house
 )
 # Packages that single parts need besides. Of the suites, the gate skips the tests that need these.
 declare -A part_packages=(

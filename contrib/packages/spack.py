@@ -20,6 +20,7 @@ class Pchrun(MesonPackage):
     depends_on("curl@7.66:")
     depends_on("jansson@2.13:")
     depends_on("libevent@2.1.12:")
+    depends_on("ncurses@6.0:")
     depends_on("openssl@1.1.1:")
 
     def meson_args(self):

@@ -3,7 +3,7 @@
 #
 # wheels: makes what is published: a source distribution, and a wheel with the programs for each processor.
 #
-# Zig's compiler builds them against glibc 2.28. The headers and archives of libevent and jansson are Debian 11's,
+# Zig's compiler builds them against glibc 2.28. The headers and archives of libevent, jansson and ncurses are Debian 11's,
 # because those of a newer Debian need its glibc. The tools come from the package index that pip is configured with.
 # The sources are those of the last commit.
 
@@ -118,8 +118,8 @@ finish_wheel() {
 for processor in "${processors[@]}"; do
     echo "wheels.sh: $processor"
     folder=$work/$processor
-    quietly contrib/python/sysroot.sh "$folder/sysroot" bullseye "${debian[$processor]}" libevent-dev libjansson-dev libssl-dev \
-        libcurl4-openssl-dev libc6
+    quietly contrib/python/sysroot.sh "$folder/sysroot" bullseye "${debian[$processor]}" libevent-dev libjansson-dev libncurses-dev \
+        libssl-dev libcurl4-openssl-dev libc6
     make_compiler "$processor" "$folder"
     build=("$python" -m build -n "-Csetup-args=--cross-file=$folder/cross.ini" "-Cbuild-dir=$folder/build")
     rm -rf "$folder"/{tree,build,dist}

@@ -21,6 +21,11 @@ enum {
     CTL_USAGE,  /* a wrong command line, or no job or several jobs fit */
 };
 
+static bool run_top(struct ctl *ctl, struct err *err)
+{
+    return ctl->screen->show(ctl->options, ctl->jobs.dirs[0], err);
+}
+
 /* --- checkpoint --- */
 
 /* *ret_done: the save was committed after the request. False: it will never be committed. */
@@ -246,10 +251,12 @@ static const struct command {
     int64_t wait_ns; /* how long the command waits without --wait */
     const char *help, *options;
     ctl_fn *run;
-    const char *name; /* of a command that asks no pchrun */
+    const char *name; /* NULL: that of the verb */
 } commands[] = {
     {CONTROL_STATUS, 0, "the state of all jobs, or of one by its files", " json watch interval ",
      look_show},
+    {CONTROL_STATUS, 0, "the state of the job on the whole screen, live", " interval ", run_top,
+     "top"},
     {CONTROL_SAVE, 60 * NS_PER_S, "make the job save and go on; wait for the commit", " json wait ",
      run_checkpoint},
     {CONTROL_DRAIN, 0, "give a notice by hand: save and leave", " json wait in text cancel ",
@@ -267,8 +274,10 @@ static struct args_word ctl_word(size_t i)
     if (i >= ARRAY_LEN(commands))
         return (struct args_word){0};
     bool asks = commands[i].verb != ASKS_NONE;
-    return (struct args_word){.name = asks ? control_names[commands[i].verb] : commands[i].name,
-                              .path = asks && commands[i].verb != CONTROL_STATUS ? NULL : "[DIR]",
+    const char *name = commands[i].name;
+    bool has_path = !asks || commands[i].run == look_show;
+    return (struct args_word){.name = name ? name : control_names[commands[i].verb],
+                              .path = has_path ? "[DIR]" : NULL,
                               .help = commands[i].help,
                               .options = commands[i].options};
 }
@@ -365,15 +374,17 @@ static bool ctl_find(struct ctl *ctl, struct err *err)
     const struct ctl_options *options = ctl->options;
     if (options->verb == ASKS_NONE || options->path)
         return true;
+    if (options->run == run_top)
+        return ctl->screen->is_possible(err) && find_dir(options, ctl->jobs.dirs[0], err);
     if (options->verb == CONTROL_STATUS)
         return find_jobs(options, &ctl->jobs, err);
     return find_dir(options, ctl->jobs.dirs[0], err);
 }
 
-int ctl_main(char **argv)
+int ctl_main(char **argv, const struct ctl_screen *screen)
 {
     struct ctl_options options;
-    struct ctl ctl = {.options = &options};
+    struct ctl ctl = {.options = &options, .screen = screen};
     struct err err;
     unsigned opened;
     enum args_end end = ARGS_BAD;

@@ -183,12 +183,21 @@ MUST_CHECK bool timeline_show(const struct ctl_options *options, struct err *err
 
 /* --- ctl.c --- */
 
+/* Shows a job on the whole screen, for `pchctl top`: a room above this one. */
+struct ctl_screen {
+    /* False: there is no terminal for it; *err. */
+    bool (*is_possible)(struct err *err);
+    /* Returns when the user leaves. `dir`: as for talk_open(). */
+    bool (*show)(const struct ctl_options *options, const char *dir, struct err *err);
+};
+
 struct ctl {
     const struct ctl_options *options;
+    const struct ctl_screen *screen;
     struct find_jobs jobs; /* a look is at all of them, any other command asks the first */
 };
 
 extern const struct args ctl_args;
 
 /* The whole program; argv ends with NULL. Returns the exit code. */
-int ctl_main(char **argv);
+int ctl_main(char **argv, const struct ctl_screen *screen);

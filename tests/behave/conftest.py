@@ -171,11 +171,11 @@ class World:
         client = f"{self.helpers}/pchclient"
         return ["sh", "-c", f"(cat {script}; sleep 600) | {client}" if stays else f"exec {client} <{script}"]
 
-    def terminal(self, *argv, env=None):
-        """Starts a program as the leader of a session on a pseudo-terminal."""
+    def terminal(self, *argv, env=None, size=(24, 200)):
+        """Starts a program as the leader of a session on a pseudo-terminal, with so many rows and columns."""
         env = {**self.env, **(env or {})}
         argv = [str(a) for a in argv]
-        terminal = Terminal(argv, env | self.count_fds(argv, env), self.cwd, self.mark)
+        terminal = Terminal(argv, env | self.count_fds(argv, env), self.cwd, self.mark, size)
         self.jobs.append(terminal.job)
         self.terminals.append(terminal)
         return terminal

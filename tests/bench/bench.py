@@ -35,7 +35,7 @@ from measure import (JOB, Bench, Figure, Unmeasured, chief_options, free_port, k
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ["tini", "dumb-init", "catatonit", "openmpi-bin"]
 BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev", "libjansson-dev",
-         "libssl-dev", "python3-dev"]
+         "libncurses-dev", "libssl-dev", "python3-dev"]
 
 
 # --- the figures ---

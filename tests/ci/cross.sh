@@ -7,7 +7,7 @@
 # Criterion cannot run under the emulator: it starts itself anew with memory at fixed addresses. The
 # simulator can, and so can pchrun with a process that attaches.
 
-cross_packages=(libc6-dev libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev libcriterion-dev)
+cross_packages=(libc6-dev libevent-dev libjansson-dev libncurses-dev libssl-dev libcurl4-openssl-dev libcriterion-dev)
 sysroot=$PWD/build-sysroot
 
 make_sysroot() {

@@ -151,7 +151,7 @@ def takers(program, known):
 
 
 @pytest.mark.parametrize("program, known", [
-    ("pchctl", {"status", "checkpoint", "drain", "stop", "events", "goodput", "timeline"}),
+    ("pchctl", {"status", "top", "checkpoint", "drain", "stop", "events", "goodput", "timeline"}),
     ("pchrun-watch", {"gce", "aws", "azure", "alibaba", "tencent", "slurm", "file",
                       "kubernetes", "pod"})])
 def test_words_and_the_flags_that_go_with_them(offers, program, known):

@@ -228,7 +228,7 @@ def test_the_image_has_what_the_programs_need():
         pytest.skip("the image is of Debian 12, and this machine is not")
     programs = os.environ["IMAGE_PROGRAMS"].split(":")
     if programs == [""]:
-        pytest.skip("libevent and jansson are not linked in here (static_libs)")
+        pytest.skip("libevent, jansson and ncurses are not linked in here (static_libs)")
     needed = set().union(*map(libraries, programs))
     owners = [subprocess.run(["dpkg", "-S", f"*-linux-gnu/{name}"], capture_output=True, text=True, check=True).stdout
               for name in needed]
@@ -273,7 +273,7 @@ def test_recipe(name):
     """A recipe has the version of the build, names the libraries, and gives only options that there are."""
     version, needs = recipes()[name]
     assert version == re.search(r"version: '([^']*)'", (ROOT / "meson.build").read_text())[1]
-    for library in ("libevent", "jansson", "curl", "openssl"):
+    for library in ("libevent", "jansson", "ncurses", "curl", "openssl"):
         assert needs is None or any(library in need for need in needs), library
     options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M))
     assert set(re.findall(r"-D(\w+)=", (CONTRIB / "packages" / name).read_text())) <= options | {"buildtype", "c_args"}

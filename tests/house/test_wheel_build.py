@@ -30,8 +30,8 @@ def fixture_setup(tmp_path):
 
 def test_what_is_missing_is_named_at_once(setup, tmp_path):
     status, said, _ = setup(PKG_CONFIG_LIBDIR=str(tmp_path))
-    assert status == 1 and "missing: libevent from 2.1.12, jansson from 2.13" in said, said
-    assert "on Debian or Ubuntu: apt-get install libevent-dev libjansson-dev" in said
+    assert status == 1 and "missing: libevent from 2.1.12, jansson from 2.13, ncurses from 6.0" in said, said
+    assert "on Debian or Ubuntu: apt-get install libevent-dev libjansson-dev libncurses-dev" in said
 
 
 def test_the_package_alone_is_another_version(setup, tmp_path):
