@@ -19,7 +19,7 @@
 
 /* Between two pictures, and between two searches for the next attempt. */
 #define ASK_NS  NS_PER_S
-#define LOOK_NS (2 * NS_PER_S)
+#define LOOK_NS NS_PER_S
 /* How long asker_stop() waits. */
 #define STOP_NS NS_PER_S
 

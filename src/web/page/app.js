@@ -7,10 +7,12 @@ const $ = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
 const LINES_MAX = 1000, LINES_SHOWN = 250, NODES_SHOWN = 12;
 const SILENT_MS = 5000; // without a byte for so long, pchrun-web is not there
+const OLD_MS = 2500; // the pictures of a job that answers are younger
 
 const job = {
   layout: null, state: null, contact: null, exit: null,
   stateAt: 0, contactAt: 0, heardAt: performance.now(), // by this browser's clock
+  isCut: false, // the stream has ended, and no other has begun
 };
 
 function show(id, is) {
@@ -42,21 +44,30 @@ function about(ms) {
   return s < 172800 ? `${(s / 3600).toFixed(1)} h` : `${Math.round(s / 86400)} days`;
 }
 
+function sentence(text) {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
+}
+
 // --- the head ---
 
 function isLost() {
   return job.contact !== null && job.contact.lost_ms !== null;
 }
 
+// pchrun-web is not there.
+function isAlone(now) {
+  return job.isCut || now - job.heardAt > SILENT_MS;
+}
+
 function isEnded() {
   return job.exit !== null && (!job.state || isLost());
 }
 
-function headline() {
+function headline(now) {
   const { state, exit } = job;
   if (isEnded()) return `ended: ${exit.outcome}, exit code ${exit.exit_code}: ${exit.text}`;
   if (!state) return "connecting to the supervisor";
-  return isLost() ? `last seen ${state.says}` : state.says;
+  return isLost() || isAlone(now) ? `last seen ${state.says}` : state.says;
 }
 
 function stateWord() {
@@ -64,21 +75,26 @@ function stateWord() {
 }
 
 function contactText(now) {
-  const silent = now - job.heardAt;
-  const age = job.state && job.contact && job.contact.picture_age_ms !== null
-    ? about(job.contact.picture_age_ms + now - job.contactAt) : null;
-  const old = age ? ` This picture is ${age} old.` : "";
-  if (silent > SILENT_MS) return [true, `no contact with pchrun-web for ${about(silent)}; trying again.${old}`];
+  const ms = job.state && job.contact && job.contact.picture_age_ms !== null
+    ? job.contact.picture_age_ms + now - job.contactAt : -1;
+  const old = ms >= 0 ? ` This picture is ${about(ms)} old.` : "";
+  if (isAlone(now)) return [true, `no contact with pchrun-web for ${about(now - job.heardAt)}; trying again.${old}`];
   if (!job.contact) return [null, "connecting"];
-  if (!isLost()) return job.state ? [false, "live"] : [null, "connecting to the supervisor"];
+  if (!isLost() && !job.state) return [null, "connecting to the supervisor"];
+  if (!isLost()) return [false, ms > OLD_MS ? `waiting for the supervisor.${old}` : "live"];
   const since = about(job.contact.lost_ms + now - job.contactAt);
-  if (isEnded()) return [null, `ended ${since} ago.${old} The next attempt appears here by itself.`];
-  return [true, `no contact for ${since}: ${job.contact.lost_why}.${old}`];
+  const [, more] = job.contact.lost_why.split(/; (.*)/s); // what keeps the next attempt from appearing
+  const next = more ? `But ${sentence(more)}` : "The next attempt appears here by itself.";
+  if (isEnded()) return [null, `ended ${since} ago.${old} ${next}`];
+  return [true, `no contact for ${since}: ${sentence(job.contact.lost_why)}${old}`];
 }
 
 function drawHead(now) {
-  const [lost, text] = contactText(now), says = headline();
+  const [lost, text] = contactText(now), says = headline(now);
   document.body.dataset.contact = isEnded() && !lost ? "ended" : lost === null ? "connecting" : lost ? "lost" : "live";
+  const old = isEnded() || lost ? ", as last seen" : "";
+  setText("ranks-title", `Ranks${old}`);
+  setText("nodes-title", `Nodes${old}`);
   setText("contact-text", text);
   setText("says", says[0].toUpperCase() + says.slice(1));
   const layout = job.layout;
@@ -91,16 +107,20 @@ function drawHead(now) {
   document.title = `${stateWord()} · ${layout.job}`;
 }
 
-// Screen readers hear a change of the state, not each step.
-function speak() {
-  const notice = job.state.notice ? `, notice from ${job.state.notice.source}` : "";
-  setText("spoken", `The job is ${stateWord()}${notice}`);
+// Screen readers hear a change of the state, not each step. Other texts may be spoken in between.
+let said = "";
+function speak(now) {
+  const notice = !isEnded() && job.state.notice ? `, notice from ${job.state.notice.source}` : "";
+  const isGone = !isEnded() && (isLost() || isAlone(now));
+  const text = (isGone ? "No contact. The job was last seen " : "The job is ") + stateWord() + notice;
+  if (text !== said) setText("spoken", text);
+  said = text;
 }
 
 // --- the notice ---
 
 function drawNotice(now) {
-  const notice = job.state && job.state.notice;
+  const notice = job.state && !isEnded() && job.state.notice;
   show("notice", notice);
   if (!notice) return;
   setText("notice-title", `Notice from ${notice.source} on node ${notice.node}`);
@@ -116,7 +136,7 @@ function drawNotice(now) {
 
 function drawWaits() {
   const { waits, more_waits: more } = job.state;
-  show("waits", waits.length > 0);
+  show("waits", waits.length > 0 && !isEnded());
   const items = waits.map((wait) => make("li", wait.text));
   if (more > 0) items.push(make("li", `and ${number.format(more)} more`, "muted"));
   $("waits-list").replaceChildren(...items);
@@ -167,7 +187,10 @@ function drawMark(context, kind, x, y, size) {
     context.moveTo(x + middle + arm, y + middle - arm);
     context.lineTo(x + middle - arm, y + middle + arm);
   } else if (kind === "other") {
-    context.arc(x + middle, y + middle, arm * 0.3, 0, 7);
+    context.arc(x + middle, y + middle, arm * 0.5, 0, 7);
+    context.fillStyle = context.strokeStyle;
+    context.fill();
+    return;
   } else if (kind === "done") {
     context.moveTo(x + middle - arm, y + middle);
     context.lineTo(x + middle - arm * 0.2, y + middle + arm * 0.8);
@@ -313,10 +336,14 @@ function rankUnder(event) {
   return column >= 0 && column < grid.columns && i >= 0 && i < job.layout.rank.length ? i : -1;
 }
 
-function moveTo(i) {
-  grid.at = Math.max(0, Math.min(job.layout.rank.length - 1, i));
+function choose(i) {
+  grid.at = i;
   drawGrid();
   setText("spoken", $("rank").textContent);
+}
+
+function moveTo(i) {
+  choose(Math.max(0, Math.min(job.layout.rank.length - 1, i)));
 }
 
 function startGrid() {
@@ -328,7 +355,8 @@ function startGrid() {
   canvas.addEventListener("focus", () => { if (grid.at < 0) moveTo(0); });
   canvas.addEventListener("keydown", (event) => {
     const ends = { Home: 0, End: job.layout.rank.length - 1 };
-    if (event.key in ends) moveTo(ends[event.key]);
+    if (event.key === "Escape") choose(-1);
+    else if (event.key in ends) moveTo(ends[event.key]);
     else if (event.key in steps()) moveTo(grid.at + steps()[event.key]);
     else return;
     event.preventDefault();
@@ -341,10 +369,17 @@ function startGrid() {
 
 // --- the first cause ---
 
+// While a job that was restarted in place runs on, it has no first cause. Its last failure tells why it was restarted.
+function lastFailure() {
+  const line = lines.findLast((each) => each.event === "failed" && each.attempt === job.layout.attempt);
+  return line && { node: line.of_node, rank: line.rank, at: line.ts, text: line.text };
+}
+
 function drawCause() {
-  const { cause } = job.layout;
+  const cause = job.layout.cause || (!isEnded() && lastFailure());
   show("cause", cause);
   if (!cause) return;
+  setText("cause-title", job.layout.cause ? "First cause" : "Last failure");
   const host = cause.host ? ` (${cause.host})` : "", rank = cause.rank >= 0 ? `, rank ${cause.rank}` : "";
   setText("cause-text", cause.text);
   setText("cause-where", `node ${cause.node}${host}${rank}${cause.at ? `, ${clock(cause.at)}` : ""}`);
@@ -385,11 +420,11 @@ function nodeRow(i, allBehind) {
   return { isBad, cells, why: whys.join("; ") };
 }
 
-// A node with a reason has a second row for it.
+// A node with a reason has a second row for it. A long name of a host breaks behind a dot.
 function nodeItems({ isBad, cells, why }) {
   const row = make("tr", "", `${isBad ? "bad" : ""} ${why ? "explained" : ""}`.trim());
   cells.forEach((text, i) => row.append(make("td", text, i > 2 ? "number" : "")));
-  row.cells[1].title = cells[1];
+  row.cells[1].replaceChildren(...cells[1].split(/(?<=\.)/).flatMap((part) => [part, document.createElement("wbr")]));
   if (!why) return [row];
   const reason = make("tr", "", "why"), cell = make("td", why);
   cell.colSpan = cells.length;
@@ -426,6 +461,7 @@ function lineText(line) {
     attached: () => `rank ${line.rank}`,
     signal: () => `${line.signal} to ${line.to}`,
     state: () => line.state,
+    phase: () => line.phase + (line.step > 0 ? `, step ${number.format(line.step)}` : ""),
     round: () => `round ${line.round}, step ${number.format(line.step)}: ${line.phase}`,
     saved: () => `step ${number.format(line.step)} by ${plural(line.ranks, "rank")} of this node`,
     committed: () => `step ${number.format(line.step)}`,
@@ -434,7 +470,8 @@ function lineText(line) {
     exit: () => `${line.outcome}, exit code ${line.exit_code}: ${line.text}`,
     dropped: () => plural(line.count, "line"),
   };
-  return Object.hasOwn(texts, line.event) ? texts[line.event]() : line.text || "";
+  if (Object.hasOwn(texts, line.event)) return texts[line.event]();
+  return ["error", "warning"].includes(line.level) ? `${line.level}: ${line.text}` : line.text || "";
 }
 
 function isShown(line) {
@@ -465,6 +502,7 @@ function addLine(line) {
   if (![...$("kind").options].some((option) => option.value === line.event))
     $("kind").append(new Option(line.event, line.event));
   linesChanged();
+  if (line.event === "failed" || line.event === "exit") drawPicture();
 }
 
 function clearLines() {
@@ -488,13 +526,13 @@ function drawPicture() {
   drawGrid();
   drawCause();
   drawNodes();
-  if (job.contact) speak();
 }
 
 function drawClock() {
   const now = performance.now();
   drawHead(now);
   drawNotice(now);
+  if (job.state && job.contact) speak(now);
 }
 
 const TAKE = {
@@ -519,8 +557,13 @@ const TAKE = {
 
 // EventSource cannot send a header, and the token belongs into no address. So the stream is read by fetch().
 const stream = { lastId: null, token: null };
-// They would change the order of the text beside them: a job could make a line that says something else.
-const UNSEEN = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+// Controls, and marks that would change the order of the text beside them: a line could seem to say something else.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+// In the JSON they may be escaped, so this looks at the values.
+function readable(_, value) {
+  return typeof value === "string" ? value.replace(UNSEEN, "\ufffd") : value;
+}
 
 // "EPOCH-NUMBER". A pchrun-web that was started again sends all lines again, in another epoch.
 function takeId(id) {
@@ -535,7 +578,7 @@ function takeEvent(block) {
     else if (line.startsWith("data: ")) data = line.slice(6);
     else if (line.startsWith("id: ")) takeId(line.slice(4));
   }
-  if (Object.hasOwn(TAKE, name)) TAKE[name](JSON.parse(data.replace(UNSEEN, "\ufffd")));
+  if (Object.hasOwn(TAKE, name)) TAKE[name](JSON.parse(data, readable));
 }
 
 async function readStream() {
@@ -548,6 +591,7 @@ async function readStream() {
     const response = await fetch("api/v1/events", { headers, signal: stop.signal, cache: "no-store" });
     if (response.status === 401) return "token";
     if (!response.ok) return "again";
+    job.isCut = false;
     show("main", true);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ;) {
@@ -570,6 +614,7 @@ async function follow() {
       askForToken();
       return;
     }
+    job.isCut = job.contact !== null;
     drawClock();
     await new Promise((resolve) => { setTimeout(resolve, 1500); });
   }
@@ -597,10 +642,16 @@ function takeToken(token) {
 }
 
 // "#token=..." never leaves the browser; the address bar and the history forget it.
-function firstToken() {
+function tokenOfAddress() {
   const found = /^#token=([\w.~-]+)$/.exec(window.location.hash);
   if (found) window.history.replaceState(null, "", window.location.pathname);
-  return found ? found[1] : sessionStorage.getItem("pchrun-token");
+  return found && found[1];
+}
+
+// An address that differs only behind the "#" does not load the page again.
+function onAddress() {
+  const token = tokenOfAddress();
+  if (token && !$("token-form").hidden) takeToken(token);
 }
 
 function start() {
@@ -610,7 +661,8 @@ function start() {
   $("nodes-all").addEventListener("click", () => { showsAllNodes = !showsAllNodes; drawNodes(); });
   $("token-form").addEventListener("submit", (event) => { event.preventDefault(); takeToken($("token").value.trim()); });
   setInterval(() => { if ($("token-form").hidden) drawClock(); }, 500);
-  const token = firstToken();
+  window.addEventListener("hashchange", onAddress);
+  const token = tokenOfAddress() || sessionStorage.getItem("pchrun-token");
   if (token) takeToken(token);
   else follow();
 }
