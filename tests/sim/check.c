@@ -228,12 +228,23 @@ int64_t standstill(const struct world *w)
     return sum;
 }
 
+/* For how long after the end of its commands the node may hear nothing of node 0. */
+static int64_t unheard(const struct world *w, int node)
+{
+    int64_t since = w->hosts[node].ended_at, until = w->hosts[node].cut_until;
+    until = w->hosts[0].cut_until > until ? w->hosts[0].cut_until : until;
+    return until > since ? until - since + 2 * S : 0;
+}
+
 /* A node ends the processes that its commands left behind soon after the commands, however much
- * time is left. But after a command that died of the notice they may save until the deadline. */
+ * time is left. But after a command that died of the notice they may save until the deadline. If
+ * the job goes on after a notice, only node 0 ends that time. */
 static int64_t sweep_limit(const struct world *w, int node)
 {
     bool needs_kill = w->s.leftover[node] == LEFTOVER_STUBBORN && !w->s.leaves_leftovers;
     int64_t may_save = w->hosts[node].has_died_of_term ? S + w->s.most_grace : 0;
+    if (may_save && w->s.restart.after_notice)
+        may_save += unheard(w, node);
     return standstill(w) + (needs_kill ? 11 * S : S) + may_save;
 }
 

@@ -44,11 +44,13 @@ static int64_t heard_after(const struct world *w)
 }
 
 /* A hang begins when a process went on last, as far as node 0 can know. It may begin later if the
- * processes were excused. */
+ * processes were excused, or if a node was cut off. */
 static void check_hung(struct world *w, const struct action *a)
 {
     int64_t at = a->mark.at - w->hosts[0].clock, slack = heard_after(w);
     int64_t latest = w->went_on_at > w->excused_at ? w->went_on_at : w->excused_at;
+    for (int i = 0; i < w->s.nnodes; i++)
+        latest = w->hosts[i].cut_until > latest ? w->hosts[i].cut_until : latest;
     bool is_unheard = w->now < w->went_on_at + slack;
     if (at > latest + slack || (at < w->went_on_at - slack && !is_unheard))
         fail(w, "node 0 marks a hang since %lld ms, and a process went on %lld ms ago",

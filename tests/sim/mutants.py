@@ -412,7 +412,7 @@ BEGIN_AT = {
     "end-told-before-notice": 22300,
     "mute-node-waited-for": 22200,
     "abort-not-obeyed": 21800,
-    "a-rank-that-gave-up-is-named": 20100,
+    "a-rank-that-gave-up-is-named": 157900,
     "offer-taken-back-unheard": 18700,
     "passed-over-while-it-is-committed": 18700,
     "late-notice-preempts": 17000,
