@@ -139,6 +139,53 @@ def test_a_loop_over_epochs(program):
         f"{one.checkpoints}/step-5"]
 
 
+OVER = """
+import os, pch, sys, torch
+from pch.integrations.torch import Checkpoint
+from torch.utils.data import DataLoader
+with pch.attach() as job:
+    optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    parts = {"scheduler": scheduler} if os.environ["WHOLE"] else {}
+    loader = DataLoader(torch.arange(10.0), batch_size=3)
+    checkpoint = Checkpoint(job, optimizer=optimizer, **parts)
+    checkpoint.load()
+    for epoch in checkpoint.epochs(2, loader):
+        steps = sum(1 for batch in checkpoint.epoch(loader, epoch))
+        if os.environ["ENDS"] == str(epoch):
+            job.saved(checkpoint.save(job.finished))
+            sys.exit(1)
+        print("epoch", epoch, steps, flush=True)
+    print("over", flush=True)
+    job.done()
+"""
+
+
+def test_a_completed_loop_is_over(program):
+    """A start that resumes behind the last batch of an epoch runs the code behind it, also of the last epoch. After that a
+    start does nothing again."""
+    one = program(OVER)
+
+    def start(ends=""):
+        one.start(WHOLE="1", ENDS=ends, TORCHINDUCTOR_CACHE_DIR=str(one.checkpoints))
+        return one.job.finish(), one.job.out.splitlines(), "resumes behind the last batch of epoch" in one.job.err
+
+    assert start("0") == (1, [], False)
+    assert start("1") == (1, ["epoch 0 0"], True)
+    assert start() == (0, ["epoch 1 0", "over"], True)
+    assert start() == (0, ["over"], False)
+    assert start() == (0, ["over"], False)
+
+
+@pytest.mark.parametrize("whole", ["", "1"])
+def test_a_scheduler_that_is_forgotten(program, whole):
+    one = program(OVER)
+    one.start(WHOLE=whole, ENDS="", TORCHINDUCTOR_CACHE_DIR=str(one.checkpoints))
+    assert one.result() == (0, "completed", 8)
+    assert one.job.err.count("Give it to the checkpoint, too, as in scheduler=scheduler") == (0 if whole else 1)
+    assert one.job.out.splitlines() == ["epoch 0 4", "epoch 1 4", "over"]
+
+
 LOADS = """
 import pch
 from told import say, wait_for

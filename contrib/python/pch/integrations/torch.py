@@ -36,6 +36,7 @@ from ._waits import mark_waits
 __all__ = ["Checkpoint", "ShardedCheckpoint", "batches", "mark_waits"]
 
 _SHARED = "shared.pt"
+_OVER = "over"  # an empty file: the loop over the epochs has ended
 
 
 class _Epochs:
@@ -52,12 +53,37 @@ class _Epochs:
         An epoch is over when the code behind its batches has run, as a scheduler's step or an evaluation. So a job that
         resumes right behind the last batch of an epoch begins with that epoch, of which no batch remains.
 
-        Behind the last epoch the job saves once more. So a start of the completed job trains no batch again.
+        Behind the last epoch the job saves once more, and notes that it is over. So a start of the completed job does
+        nothing again.
         """
-        job, of_epoch = self._job, len(loader)
-        yield from range(max(job.finished - 1, 0) // max(of_epoch, 1), count)
-        if job.supervised and job.resume_step < job.finished == count * of_epoch:
-            job.saved(self.save(job.finished))
+        job, of_epoch = self._job, max(len(loader), 1)
+        first = job.finished // of_epoch
+        if job.finished and job.finished % of_epoch == 0 and not self._is_over():
+            first -= 1
+            self._warn_of_no_batch(first)
+        yield from range(first, count)
+        if job.supervised and job.finished == count * of_epoch and not self._is_over():
+            self._end()
+
+    def _end(self) -> None:
+        job = self._job
+        if job.resume_step == job.finished and job.resume_path:  # saved with the last batch: only the note is missing
+            _note_over(job.resume_path)
+        else:
+            path = self.save(job.finished)
+            _note_over(path)
+            job.saved(path)
+
+    def _is_over(self) -> bool:
+        """The checkpoint that the job resumes from was saved behind the last epoch."""
+        path = self._job.resume_path
+        return path is not None and os.path.exists(os.path.join(path, _OVER))
+
+    def _warn_of_no_batch(self, epoch: int) -> None:
+        if _place()[0] == 0:
+            warnings.warn(f"the job resumes behind the last batch of epoch {epoch}, counted from 0: the code behind its batches "
+                          "runs, and no batch. A variable that only a batch sets, such as a loss, is not there: give it a "
+                          "value before the loop", RuntimeWarning, stacklevel=3)
 
     def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
         """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
@@ -107,6 +133,7 @@ class Checkpoint(_Epochs):
         os.makedirs(path, exist_ok=True)
         self._save_shards(path)
         if rank == 0:
+            self._warn_of_scheduler()
             parts = {name: part.state_dict() for name, part in self._parts.items()}
             _write(path, _SHARED, {"step": step, "world_size": world, "parts": parts})
         _write(path, _of_rank(rank), {"step": step, "random": _random_state()})
@@ -147,6 +174,15 @@ class Checkpoint(_Epochs):
         else:
             _set_random_state(self._read(path, _of_rank(rank))["random"])
         return job.resume_step
+
+    def _warn_of_scheduler(self) -> None:
+        """A scheduler wraps the step() of its optimizer. Without its state it begins anew after a resume."""
+        parts = [*self._parts.values(), getattr(self, "_optimizer", None)]
+        is_used = any(hasattr(getattr(part, "step", None), "_wrapped_by_lr_sched") for part in parts)
+        if is_used and not any(hasattr(part, "get_last_lr") for part in parts):
+            warnings.warn("a learning rate scheduler changes an optimizer of this checkpoint, and is not in it: after a resume "
+                          "the learning rates are wrong. Give it to the checkpoint, too, as in scheduler=scheduler",
+                          RuntimeWarning, stacklevel=3)
 
     def _save_shards(self, path: str) -> None:
         """Saves the state of which each rank has a part."""
@@ -265,6 +301,13 @@ def _place() -> "tuple[int, int]":
     if not dist.is_available() or not dist.is_initialized():
         return 0, 1
     return dist.get_rank(), dist.get_world_size()
+
+
+def _note_over(path: str) -> None:
+    if _place()[0] == 0:
+        with open(os.path.join(path, _OVER), "w", encoding="ascii") as file:
+            os.fsync(file.fileno())
+        _sync(path)
 
 
 def _of_rank(rank: int) -> str:
