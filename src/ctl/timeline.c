@@ -90,6 +90,10 @@ bool timeline_show(const struct ctl_options *options, struct err *err)
     char *text = NULL;
     size_t len = 0;
     bool has_file = options->output && !str_is(options->output, "-");
+    if (!options->output && isatty(STDOUT_FILENO))
+        return err_set(err, ERR_USAGE, 0,
+                       "the picture is a file for a browser: give it a name by -o FILE.svg (-o - "
+                       "prints it)");
     bool ok = hours_read(options, &hours, err) &&
               (hours.of.nspans > 0 || err_set(err, ERR_USAGE, 0,
                                               "job %s: nothing has happened since "

@@ -8,12 +8,13 @@ import re
 import resource
 import signal
 import stat
+import subprocess
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from harness import wait_until
-from pchctl import ctl  # noqa: F401
+from pchctl import PCHCTL, ctl  # noqa: F401
 from test_goodput import figures, preempted
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -24,6 +25,16 @@ def drawn(ctl, *words, code=DONE):  # noqa: F811
     done = ctl("timeline", *words, everywhere=True)
     assert done.returncode == code, done.stderr
     return done.stdout if code == DONE else done.stderr
+
+
+def test_a_terminal_gets_no_picture(world):
+    """Thousands of characters of SVG would be no answer."""
+    ours, theirs = os.openpty()
+    with open(ours, "rb", closefd=True), open(theirs, "wb", closefd=True) as terminal:
+        done = subprocess.run([PCHCTL, "timeline", world.root], stdout=terminal, stderr=subprocess.PIPE, text=True,
+                              check=False)
+    assert (done.returncode, done.stderr) == (FAILED, "pchctl: the picture is a file for a browser: give it a name by -o "
+                                                      "FILE.svg (-o - prints it)\n")
 
 
 class Picture:
