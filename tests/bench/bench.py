@@ -29,6 +29,7 @@ import failures
 import frameworks
 import grace
 import several
+import wasted
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, free_port, key_options, paired, running, spread_of,
                      told_options)
 
@@ -319,7 +320,7 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES)}
+            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES, *wasted.FIGURES)}
 
 
 # --- the table ---
