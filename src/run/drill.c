@@ -362,7 +362,8 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
     else if (!drill->notice_at && is_first)
         log_warn("drill", "the job has ended before the training was warm: no drill");
     else if (is_first && !verdict_is_preempted(outcome))
-        log_warn("drill", "the job has ended before it had to leave: no result");
+        log_warn("drill", "the job has ended before it had to leave: no result; "
+                          "give --drill less time, or train longer");
     if (is_real || !drill->notice_at || !verdict_is_preempted(outcome))
         return code;
     int64_t committed_at = drill->nrounds ? drill->rounds[drill->nrounds - 1].committed_at : 0;
