@@ -90,7 +90,7 @@ def test_the_page_follows_a_job(world, browser, web):
     first.train(0, 1000000)
     page.shows("training", "#says", "^Training at step", "phase", phase="training")
     first.stop(signal.SIGSTOP)
-    browser.shows("#waits", r"rank 3 on \S+: step .* behind")
+    browser.shows("#waits", r"rank 3 on \S+: at step .* for .*, (all others at|the furthest at) ")
     browser.shot("waiting")
     first.nodes[1].job.send(signal.SIGTERM)
     page.shows("notice", "#notice", "Notice from SIGTERM on node 1", "notice", source="SIGTERM")

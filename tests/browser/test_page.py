@@ -234,7 +234,7 @@ def test_a_job_of_1024_ranks(browser, page):
     told = job(1024)
     told["ranks"][777] = rank(777, 97, step=48100, age=33.0)
     supervisor = page(told)
-    browser.shows("#waits", "rank 777 on node0097.cluster.example: step 48,100, 110 behind")
+    browser.shows("#waits", "rank 777 on node0097.cluster.example: at step 48,100 for .* s, all others at 48,210")
     browser.shows("#nodes-all", "Show all 128 nodes")
     for width in (390, 1440):
         browser.look(width)
