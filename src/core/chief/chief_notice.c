@@ -236,7 +236,9 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->writing == COMMIT_ROUND) {
         return; /* chief_committed() goes on when the record is written */
     } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->gen.wants_to_end = chief_is_final(chief); /* nodes learn of this with the decision */
+        /* Nodes learn of this with the decision. The plan may have moved since the proposal, so
+         * that no second save fits any more. */
+        chief->gen.wants_to_end = chief_is_final(chief) || !chief_has_room(chief);
     } else {
         use_time(chief);
     }

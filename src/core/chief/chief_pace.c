@@ -156,14 +156,15 @@ static double time_between(const struct reading *from, const struct reading *to)
 
 /* Paces of different times cannot be compared. So a step takes no longer than between the last
  * readings: the pace may just have risen. That must show twice, too: a rank that saves now and then
- * is quick between two saves. */
+ * is quick between two saves. But where no two paces are known, one reading tells more than none.
+ */
 static double time_of_a_step_now(const struct chief *chief, const struct peer *peer)
 {
     const struct reading *r = peer->readings;
     double takes = time_of_a_step(chief, peer);
     double before = time_between(&r[0], &r[1]), now = time_between(&r[1], &r[2]);
     double shown = now > before ? now : before;
-    bool is_shown = now > 0 && (before > 0 || !r[0].at);
+    bool is_shown = now > 0 && (before > 0 || !r[0].at || peer->npaces < 2);
     return is_shown && (shown < takes || takes <= 0) ? shown : takes;
 }
 
