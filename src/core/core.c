@@ -262,6 +262,7 @@ static struct core_rank_report report_of(const struct core *core, const struct p
                                      .is_done = m->is_done,
                                      .is_counting = m->is_counter,
                                      .is_victim = node_is_victim(&core->node, m, cause),
+                                     .first_step = m->first_step,
                                      .saved_step = m->saved_step,
                                      .step = last_step_of(m),
                                      .phase = m->stand.phase,

@@ -38,6 +38,7 @@ struct core_rank_report {
     bool is_counting;    /* this process only reports its steps */
     bool is_victim;      /* it ended badly, but another failure is the cause */
     int64_t start_until; /* until when it may attach; 0: it has attached, or need not */
+    uint64_t first_step; /* that it had finished when it attached */
     uint64_t saved_step;
     /* as last read: since `since` the rank is at this step and in this phase */
     uint64_t step;

@@ -112,11 +112,11 @@ static void look(struct drill *drill, const struct core_report *report, int64_t 
         seen[nseen++] =
             (struct drill_rank){.slot = rank->slot,
                                 .pid = rank->pid,
+                                .first_step = rank->first_step,
                                 .step = step,
                                 .phase = (enum page_phase)phases[rank->slot],
                                 .is_serving = is_open && step >= report->round.save_step};
     }
-    drill->phases.resumed_step = report->resumed_step;
     drill_phases_look(&drill->phases, seen, nseen, now);
 }
 

@@ -31,7 +31,7 @@ static void look_at(struct drill_phases *phases, struct drill_rank rank, int64_t
     if (is_new && !phases->stepped_at)
         phases->attached_at = now;
     if (is_new || !is_same(&slot->rank, &rank)) {
-        bool has_stepped = rank.step > phases->resumed_step;
+        bool has_stepped = rank.step > rank.first_step;
         if (!is_new)
             note_stretch(phases, rank.slot, now, false);
         slot->since = has_stepped ? now : 0;

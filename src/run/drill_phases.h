@@ -15,7 +15,7 @@
 /* A rank at the time of a look. */
 struct drill_rank {
     int slot, pid;
-    uint64_t step;
+    uint64_t first_step, step; /* that it had finished when it attached; that it has finished */
     enum page_phase phase;
     bool is_serving; /* it has come to the step of an agreed save, and waits or saves */
 };
@@ -25,10 +25,9 @@ struct drill_stretch {
     bool is_open; /* it was not over at the end */
 };
 
-/* Zeroed but for the first two. */
+/* Zeroed but for began_at. */
 struct drill_phases {
-    int64_t began_at; /* when the commands were started; CLOCK_MONOTONIC, as all times here */
-    uint64_t resumed_step;
+    int64_t began_at;    /* when the commands were started; CLOCK_MONOTONIC, as all times here */
     int64_t attached_at; /* when the last rank attached before the first step; 0: none has */
     int64_t stepped_at;  /* when a rank finished the first step; 0: none has */
     bool has_announced;  /* a rank announced another phase than the training */

@@ -24,12 +24,14 @@ static int64_t at(double seconds)
     return phases.began_at + (int64_t)(seconds * 1e9);
 }
 
+static uint64_t first_step; /* of all ranks */
+
 /* A look at a rank of the slot with its number. */
 static void look(double seconds, int rank, uint64_t step, enum page_phase phase)
 {
-    drill_phases_look(
-        &phases, &(struct drill_rank){.slot = rank, .pid = 10 + rank, .step = step, .phase = phase},
-        1, at(seconds));
+    struct drill_rank seen = {
+        .slot = rank, .pid = 10 + rank, .first_step = first_step, .step = step, .phase = phase};
+    drill_phases_look(&phases, &seen, 1, at(seconds));
 }
 
 static void look_serving(double seconds, uint64_t step, enum page_phase phase)
@@ -89,7 +91,7 @@ Test(drill_phases, before_the_first_step_nothing_is_saved)
  * its second step for the first, and measured no step. */
 Test(drill_phases, a_rank_that_had_stepped_before_the_first_look)
 {
-    phases.resumed_step = 40;
+    first_step = 40;
     look(2, 0, 41, PAGE_TRAIN);
     look(3, 0, 42, PAGE_EVAL);
     look(5, 0, 42, PAGE_TRAIN);
@@ -104,7 +106,7 @@ Test(drill_phases, a_rank_that_had_stepped_before_the_first_look)
 /* The last rank counts for the attach, and the first one for the step. */
 Test(drill_phases, of_several_ranks)
 {
-    phases.resumed_step = 40;
+    first_step = 40;
     look(5, 1, 40, PAGE_START);
     look(12, 0, 40, PAGE_START);
     look(32, 1, 41, PAGE_TRAIN);
@@ -268,9 +270,10 @@ Test(drill_phases, a_rank_that_ends)
 /* In another namespace all pids are 0. */
 Test(drill_phases, ranks_without_a_pid)
 {
-    phases.resumed_step = 7;
-    drill_phases_look(&phases, &(struct drill_rank){.slot = 3, .step = 7}, 1, at(2));
-    drill_phases_look(&phases, &(struct drill_rank){.slot = 3, .step = 8}, 1, at(3));
+    struct drill_rank rank = {.slot = 3, .first_step = 7, .step = 7};
+    drill_phases_look(&phases, &rank, 1, at(2));
+    rank.step = 8;
+    drill_phases_look(&phases, &rank, 1, at(3));
     cr_expect_eq(phases.attached_at, at(2));
     cr_expect_eq(phases.stepped_at, at(3));
 }
