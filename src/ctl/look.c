@@ -27,12 +27,13 @@ static struct look look_begin(struct ctl *ctl)
 }
 
 /* True if the speed of an attached rank is still unknown. */
-static bool lacks_pace(const struct answer *answer)
+static bool lacks_pace_or_age(const struct answer *answer)
 {
     const struct json *rank = json_items_at(answer->root, "ranks");
     for (; rank; rank = json_next(rank))
         if (json_bool_at(rank, "attached") && !json_bool_at(rank, "done") &&
-            json_real_at(rank, "steps_per_second", 0) <= 0)
+            (json_real_at(rank, "steps_per_second", 0) <= 0 ||
+             json_bool_at(rank, "step_age_is_least")))
             return true;
     return false;
 }
@@ -64,7 +65,7 @@ static int look_ask_for_pace(struct look *look, struct err *err)
     int n = look_ask(look, err);
     bool is_again = false;
     for (int i = 0; i < look->jobs->n; i++)
-        is_again = is_again || lacks_pace(&look->answers[i]);
+        is_again = is_again || lacks_pace_or_age(&look->answers[i]);
     if (!is_again)
         return n;
     look_forget(look);
@@ -152,10 +153,10 @@ bool look_watch(struct ctl *ctl, struct err *err)
     for (bool is_first = true;; is_first = false) {
         bool ok = is_first || !look.is_list || find_jobs(ctl->options, &ctl->jobs, err);
         ok = ok && look_ask(&look, err) > 0;
-        if (ok)
+        if (ok) {
             begin_screen(ctl->options, is_first);
-        if (ok)
             look_print(&look);
+        }
         look_forget(&look);
         if (!ok && !is_first && look_is_over(&look, err))
             return true;

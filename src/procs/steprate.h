@@ -13,6 +13,8 @@ struct steprate_slot {
     uint64_t step;
     int64_t first_at; /* first look */
     int64_t moved_at; /* last new step seen, 0: never */
+    int64_t looked_at;
+    bool is_rough; /* the look before that new step was long ago: when it came is unknown */
     uint64_t base_step;
     int64_t base_at; /* the pace is measured from here */
     double steps_per_s;
@@ -26,7 +28,9 @@ struct steprate {
 struct steprate_view {
     double steps_per_s; /* 0: unknown */
     int64_t age_ns;     /* since its last step, or since the first look; -1: unknown */
-    bool is_least;      /* no step since the first look: age_ns is a lower bound */
+    /* age_ns is a lower bound: no step came since the first look, or since one that came at an
+     * unknown time */
+    bool is_least;
 };
 
 /* `step`: the rank's current step, from its page. Not used for a rank without a slot. */

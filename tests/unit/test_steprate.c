@@ -50,6 +50,19 @@ Test(steprate, a_rank_that_stands_still)
     cr_assert(view.age_ns == 39 * S && !view.is_least);
 }
 
+/* A rank made steps after the look before, and then stopped. Its age was said to be 0. */
+Test(steprate, looks_that_are_far_apart)
+{
+    look(10, 100 * S);
+    look(20, 101 * S);
+    struct steprate_view view = look(30, 140 * S);
+    cr_assert(view.age_ns == 0 && view.is_least);
+    view = look(30, 141 * S);
+    cr_assert(view.age_ns == S && view.is_least);
+    view = look(31, 142 * S);
+    cr_assert(view.age_ns == 0 && !view.is_least);
+}
+
 /* A restart in place, or one that resumes at an earlier step. */
 Test(steprate, another_process_begins_anew)
 {
