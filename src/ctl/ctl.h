@@ -181,6 +181,12 @@ bool events_each(const char *dir, int64_t node, events_fn *fn, void *ctx);
  * no ledger, or the file cannot be written. */
 MUST_CHECK bool timeline_show(const struct ctl_options *options, struct err *err);
 
+/* --- openfile.c --- */
+
+/* Opens a regular file: a FIFO or a device would be read for ever. The caller closes it. NULL with
+ * errno set; EINVAL: it is another kind of file. */
+FILE *openfile_text(const char *path);
+
 /* --- ctl.c --- */
 
 /* Shows a job on the whole screen, for `pchctl top`: a room above this one. */

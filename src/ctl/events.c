@@ -17,7 +17,7 @@ static bool events_read(const char *path, events_fn *fn, void *ctx)
     size_t n, len;
     struct lines lines;
     enum lines_result next;
-    FILE *file = fopen(path, "re");
+    FILE *file = openfile_text(path);
     if (!file)
         return false;
     lines_init(&lines, LINE_BYTES_MAX, sizeof data);

@@ -100,7 +100,7 @@ static bool read_ledger(struct hours *hours, struct err *err)
     static char data[CHUNK];
     struct lines lines;
     size_t n;
-    FILE *file = fopen(hours->path, "re");
+    FILE *file = openfile_text(hours->path);
     if (!file)
         return err_set(err, ERR_SYSTEM, errno, "cannot read %s", hours->path);
     lines_init(&lines, MARK_LINE_MAX, sizeof data);

@@ -197,7 +197,7 @@ static void read_ledger_tail(struct offline *offline)
     struct mark mark;
     bool is_damaged;
     FILE *file = snprintf(path, sizeof path, "%s/" MARK_FILE, offline->dir) < PATH_MAX
-                     ? fopen(path, "re")
+                     ? openfile_text(path)
                      : NULL;
     if (!file)
         return;
@@ -336,7 +336,7 @@ static char *read_text(const char *path, struct err *err)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = openfile_text(path);
     if (!file || getdelim(&text, &size, '\0', file) < 0) {
         err_set(err, ERR_SYSTEM, errno, "cannot read %s", path);
         free(text);

@@ -5,6 +5,7 @@
 #include "ctl/stackline.h"
 
 #include "base/str.h"
+#include "ctl/ctl.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -36,7 +37,7 @@ bool stackline_find(const struct json *answer, const struct wait *wait, char *re
     size_t room = 0;
     int64_t stood_at = -1;
     FILE *file =
-        wait->rank >= 0 && stackline_path(answer, wait->node, path) ? fopen(path, "re") : NULL;
+        wait->rank >= 0 && stackline_path(answer, wait->node, path) ? openfile_text(path) : NULL;
     if (!file)
         return false;
     ret[0] = '\0';

@@ -225,8 +225,8 @@ static void waits_for_ranks(struct search *search, waits_reason *reason)
         waits_describe(search, worst[i], reason, &search->found->list[search->found->n++]);
 }
 
-/* All ranks are at one step, and none finishes the next. */
-static void waits_for_all(struct search *search)
+/* All ranks are at one step, and none finishes the next. False: that is not so. */
+static bool waits_for_all(struct search *search)
 {
     char about[24];
     const struct tally *tally = search->tally;
@@ -234,12 +234,13 @@ static void waits_for_all(struct search *search)
                     tally->youngest > limit_s(tally, STILL_S, STILL_STEPS);
     if (is_still && tally->attached == 1) {
         waits_for_ranks(search, reason_alone);
-        return;
+        return search->found->n > 0;
     }
     struct wait *wait = is_still ? waits_add(search->found) : NULL;
     if (wait)
         str_addf(wait->text, sizeof wait->text, "no rank has finished a step for %s",
                  about_s(tally->youngest, about));
+    return wait;
 }
 
 bool waits_has_node(const struct json *node)
@@ -270,8 +271,6 @@ void waits_find(const struct json *answer, const struct tally *tally, struct wai
     waits_for_attaching(&search);
     waits_for_ranks(&search, reason_unattached);
     waits_for_ranks(&search, reason_behind);
-    if (ret->n == 0)
-        waits_for_all(&search);
-    if (ret->n == 0)
+    if (ret->n == 0 && !waits_for_all(&search))
         waits_for_ranks(&search, reason_slow);
 }

@@ -190,8 +190,6 @@ const char *words_then(const struct json *answer, const struct tally *tally)
 {
     if (words_is_over(answer))
         return "The job is ending.";
-    if (tally_is_saving(answer))
-        return "Every rank saves this step. Then the job ends, and its next start resumes there.";
     if (tally->attached == 0)
         return "No rank has attached, so pchrun cannot ask for a save. The job ends.";
     return "Every rank saves one step before the end. The next start resumes there.";

@@ -74,7 +74,8 @@ static void past_on_over(void *ctx, bool is_late)
 void past_open(struct past *past)
 {
     reap_begin(&past->reap);
-    past->options = (struct ctl_options){.is_json = true, .node = -1, .path = past->dir};
+    past->options =
+        (struct ctl_options){.is_json = true, .node = -1, .path = past->dir, .command = "goodput"};
     past->inquiry = (struct inquiry){.fn = past_print,
                                      .arg = &past->options,
                                      .base = past->base,

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,7 +14,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from harness import wait_until
+from harness import PREEMPTED, wait_until
 from pchctl import PCHCTL, ctl  # noqa: F401
 from test_goodput import figures, preempted
 
@@ -25,6 +26,21 @@ def drawn(ctl, *words, code=DONE):  # noqa: F811
     done = ctl("timeline", *words, everywhere=True)
     assert done.returncode == code, done.stderr
     return done.stdout if code == DONE else done.stderr
+
+
+@pytest.mark.parametrize("name", ["ledger", "events.0.jsonl"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(training, ctl, name):  # noqa: F811
+    """Another user's directory must not hold root's pchctl for ever."""
+    run = training(train=5)
+    run.preempt()
+    assert run.finish() == PREEMPTED
+    where = run.dir
+    shutil.copy(run.report_path, where / ".pchrun" / "report.0.json")
+    (where / ".pchrun" / name).unlink()
+    os.mkfifo(where / ".pchrun" / name)
+    assert "job cwd" in ctl("status", where, everywhere=True).stdout
+    done = ctl("timeline", where, everywhere=True)
+    assert (done.returncode, "no ledger is in" in done.stderr) == ((FAILED, True) if name == "ledger" else (DONE, False))
 
 
 def test_a_terminal_gets_no_picture(world):
