@@ -2,8 +2,8 @@
  *
  * ctl: pchctl. ctl has the commands and the options, in two tables, and what each command does.
  * find looks for the supervisor, ask talks to it, and show prints its answer as text for people.
- * tally, words and waits (each with its header) say what an answer means. offline makes an answer
- * of the files of a job, ended shows its attempts, hours reads its ledger, events a journal.
+ * tally, figures, words and waits (each with its header) say what an answer means. offline makes an
+ * answer of the files of a job, ended shows its attempts, hours reads its ledger, events a journal.
  * showhours prints the hours, timeline draws them. pchrun-web uses find, ask, hours and these
  * words. Every wait for a supervisor has a deadline. Main thread; find and ask any thread, one at a
  * time.
@@ -116,6 +116,11 @@ MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MA
  * False: no pchrun that fits answers. */
 MUST_CHECK bool find_jobs(const struct ctl_options *options, struct find_jobs *ret,
                           struct err *err);
+
+/* Calls fn for each private directory in `base` that may have a supervisor of this user (root: of
+ * any). */
+typedef void find_fn(void *ctx, const char *dir);
+void find_each(const char *base, find_fn *fn, void *ctx);
 
 /* --- look.c --- */
 

@@ -44,8 +44,9 @@ static bool is_candidate(int base, const char *name)
            S_ISSOCK(socket.st_mode);
 }
 
-static void find_take(struct search *search, const char *dir)
+static void find_take(void *ctx, const char *dir)
 {
+    struct search *search = ctx;
     struct found *f = &search->found[search->n];
     struct err err;
     if (search->n == FIND_JOBS_MAX || !str_copy(f->dir, sizeof f->dir, dir))
@@ -63,10 +64,10 @@ static void find_take(struct search *search, const char *dir)
 }
 
 /* TMPDIR and /tmp may be the same. */
-static bool is_new_base(struct search *search, int fd)
+static bool is_new_base(struct search *search, const char *base)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0 || search->nbases == BASES_MAX)
+    if (stat(base, &st) != 0 || search->nbases == BASES_MAX)
         return false;
     for (int i = 0; i < search->nbases; i++)
         if (search->bases[i].st_dev == st.st_dev && search->bases[i].st_ino == st.st_ino)
@@ -75,22 +76,27 @@ static bool is_new_base(struct search *search, int fd)
     return true;
 }
 
-static void look_in(struct search *search, const char *base)
+void find_each(const char *base, find_fn *fn, void *ctx)
 {
     char dir[FIND_DIR_MAX];
     struct dirent *entry;
-    if (!base || !base[0])
-        return;
-    str_addf(search->looked, sizeof search->looked, "%s%s", search->looked[0] ? ", " : "", base);
     DIR *stream = opendir(base);
     if (!stream)
         return;
-    bool is_new = is_new_base(search, dirfd(stream));
-    while (is_new && (entry = readdir(stream)))
+    while ((entry = readdir(stream)))
         if (str_starts(entry->d_name, PREFIX) && is_candidate(dirfd(stream), entry->d_name) &&
             snprintf(dir, sizeof dir, "%s/%s", base, entry->d_name) < (int)sizeof dir)
-            find_take(search, dir);
+            fn(ctx, dir);
     closedir(stream);
+}
+
+static void look_in(struct search *search, const char *base)
+{
+    if (!base || !base[0])
+        return;
+    str_addf(search->looked, sizeof search->looked, "%s%s", search->looked[0] ? ", " : "", base);
+    if (is_new_base(search, base))
+        find_each(base, find_take, search);
 }
 
 /* --run-dir names the parent of private directories, or one of them. */

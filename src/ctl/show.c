@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/figures.h"
 #include "ctl/stackline.h"
 #include "ctl/waits.h"
 #include "ctl/words.h"
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CELL = 48 };
+enum { CELL = FIGURES_SIZE };
 
 /* --- cells --- */
 
@@ -26,35 +27,12 @@ static int64_t between(const struct json *answer, const char *from, const char *
 
 static char *age(const struct json *object, const char *key, bool is_least, char text[CELL])
 {
-    double seconds = json_real_at(object, key, -1);
-    char about[24];
-    if (seconds < 0 || seconds > 1e9)
-        snprintf(text, CELL, "-");
-    else
-        snprintf(text, CELL, "%s%s", is_least ? ">" : "",
-                 str_about((int64_t)(seconds * 1e9), about, sizeof about));
-    return text;
+    return figures_seconds(json_real_at(object, key, -1), is_least, text);
 }
 
 static char *pace(const struct json *object, char text[CELL])
 {
-    double steps = json_real_at(object, "steps_per_second", 0);
-    if (steps > 0)
-        snprintf(text, CELL, "%.3g", steps);
-    else
-        snprintf(text, CELL, "-");
-    return text;
-}
-
-static char *counted(const struct json *node, char text[CELL])
-{
-    int64_t expected = json_int_at(node, "ranks_expected", -1);
-    int64_t attached = json_int_at(node, "ranks_attached", 0);
-    if (expected < 0)
-        snprintf(text, CELL, "%" PRId64 "/?", attached);
-    else
-        snprintf(text, CELL, "%" PRId64 "/%" PRId64, attached, expected);
-    return text;
+    return figures_pace(json_real_at(object, "steps_per_second", 0), text);
 }
 
 static char *range(const struct json *node, char text[CELL])
@@ -222,7 +200,7 @@ static char *notice_left(const struct json *answer, char text[CELL])
 
 void show_job(const struct json *answer, const char *run_dir)
 {
-    char commit[CELL], notice[CELL], speed[CELL] = "-";
+    char commit[CELL], notice[CELL], speed[CELL];
     struct tally tally;
     struct waits waits;
     if (!answer) {
@@ -232,12 +210,11 @@ void show_job(const struct json *answer, const char *run_dir)
     }
     tally_take(answer, &tally);
     waits_find(answer, &tally, &waits);
-    if (tally.pace > 0)
-        snprintf(speed, sizeof speed, "%.3g", tally.pace);
     printf("%-16s %-12s %-7" PRId64 " %-11" PRId64 " %-8s %-12s %-12s %-26s %s",
            json_text_at(answer, "report.job"), words_state(answer, &tally),
-           json_int_at(answer, "report.attempt", 0), tally.top, speed, commit_age(answer, commit),
-           notice_left(answer, notice), run_dir, waits.n > 0 ? waits.list[0].text : "-");
+           json_int_at(answer, "report.attempt", 0), tally.top, figures_pace(tally.pace, speed),
+           commit_age(answer, commit), notice_left(answer, notice), run_dir,
+           waits.n > 0 ? waits.list[0].text : "-");
     if (waits.n + waits.more > 1)
         printf("; and %d more", waits.n + waits.more - 1);
     printf("\n");
@@ -257,7 +234,7 @@ static void show_nodes(const struct json *answer)
         const char *why = json_text_at(node, "why"), *state = json_text_at(node, "state");
         printf("%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
                json_int_at(node, "node_rank", 0), json_text_at(node, "host"), *state ? state : "-",
-               counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
+               figures_ranks(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
                age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
                json_bool_at(node, "notice") ? ", notice" : "",
                tally_is_cut(node) ? ", no connection" : "", *why ? ": " : "", why);

@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -37,7 +36,7 @@ static void next_weigh(struct next *next, const char *dir, const struct json *an
     }
 }
 
-static void next_ask(struct next *next, const char *dir)
+static void next_ask(void *next, const char *dir)
 {
     struct answer answer;
     struct err err;
@@ -50,15 +49,7 @@ bool next_find(const struct identity *job, int node, const char *parent, char re
                char why[NEXT_WHY_MAX])
 {
     struct next next = {.job = job, .wanted = node};
-    const struct dirent *entry;
-    char dir[FIND_DIR_MAX];
-    DIR *stream = opendir(parent);
-    while (stream && (entry = readdir(stream)))
-        if (str_starts(entry->d_name, "pchrun.") &&
-            snprintf(dir, sizeof dir, "%s/%s", parent, entry->d_name) < (int)sizeof dir)
-            next_ask(&next, dir);
-    if (stream)
-        closedir(stream);
+    find_each(parent, next_ask, &next);
     why[0] = '\0';
     if (next.is_twice)
         str_addf(why, NEXT_WHY_MAX, "two pchruns here could be its next attempt: end one of them");

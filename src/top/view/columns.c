@@ -4,6 +4,7 @@
 #include "top/view/columns.h"
 
 #include "base/str.h"
+#include "ctl/figures.h"
 #include "ctl/words.h"
 
 #include <inttypes.h>
@@ -35,20 +36,10 @@ static void write_count(int64_t number, char text[TEXT_MAX])
         tally_number(number, text);
 }
 
-static void write_seconds(double seconds, bool is_least, char text[TEXT_MAX])
-{
-    char about[24];
-    if (seconds < 0 || seconds > 1e9)
-        str_copy(text, TEXT_MAX, "-");
-    else
-        snprintf(text, TEXT_MAX, "%s%s", is_least ? ">" : "",
-                 str_about((int64_t)(seconds * 1e9), about, sizeof about));
-}
-
 /* Tenths of a second: more would only flicker. */
 static void write_age(double seconds, bool is_least, char text[TEXT_MAX])
 {
-    write_seconds(seconds < 1e9 ? (double)(int64_t)(seconds * 10) / 10 : -1, is_least, text);
+    figures_seconds(seconds < 1e9 ? (double)(int64_t)(seconds * 10) / 10 : -1, is_least, text);
 }
 
 /* '!' also without colours: the job waits for this one. '~': it is slow. */
@@ -111,11 +102,7 @@ static void column_saved(const struct row *row, char text[TEXT_MAX])
 
 static void column_pace(const struct row *row, char text[TEXT_MAX])
 {
-    double pace = json_real_at(row->item, "steps_per_second", 0);
-    if (pace > 0)
-        snprintf(text, TEXT_MAX, "%.3g", pace);
-    else
-        str_copy(text, TEXT_MAX, "-");
+    figures_pace(json_real_at(row->item, "steps_per_second", 0), text);
 }
 
 static void column_age(const struct row *row, char text[TEXT_MAX])
@@ -126,7 +113,7 @@ static void column_age(const struct row *row, char text[TEXT_MAX])
 
 static void column_own(const struct row *row, char text[TEXT_MAX])
 {
-    write_seconds(json_real_at(row->item, "own_seconds", -1), false, text);
+    figures_seconds(json_real_at(row->item, "own_seconds", -1), false, text);
 }
 
 static void column_slow(const struct row *row, char text[TEXT_MAX])
@@ -145,12 +132,7 @@ static void column_heard(const struct row *row, char text[TEXT_MAX])
 
 static void column_ranks(const struct row *row, char text[TEXT_MAX])
 {
-    int64_t attached = json_int_at(row->item, "ranks_attached", 0);
-    int64_t expected = json_int_at(row->item, "ranks_expected", -1);
-    if (expected < 0)
-        snprintf(text, TEXT_MAX, "%" PRId64 "/?", attached);
-    else
-        snprintf(text, TEXT_MAX, "%" PRId64 "/%" PRId64, attached, expected);
+    figures_ranks(row->item, text);
 }
 
 static void column_note(const struct row *row, char text[TEXT_MAX])
