@@ -21,8 +21,6 @@
 #include <sys/stat.h>
 
 #define SCHEMA "pchrun.report"
-/* The same as in the hours of the job: a run whose ledger is older than this was killed. */
-#define SILENT_MS (2 * MARK_TICK_MS + 2000)
 
 enum { FILE_BYTES_MAX = 16 * 1024 * 1024, TAIL_BYTES = 64 * 1024 };
 
@@ -310,7 +308,7 @@ static void offline_add_all(struct writer *w, const struct offline *offline)
 {
     char text[32];
     int64_t now = clock_real_ns(), as_of = offline_as_of(offline);
-    bool is_silent = offline->ledger.at_ms && now - as_of > SILENT_MS * NS_PER_MS;
+    bool is_silent = offline->ledger.at_ms && now - as_of > MARK_SILENT_MS * NS_PER_MS;
     writer_object(w, NULL);
     writer_int(w, "version", CONTROL_VERSION);
     writer_bool(w, "ok", true);

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A clock that is set by less than this was only corrected. */
-#define JUMP_MS 2000
-
 const char *goodput_name(enum goodput_kind kind)
 {
     static const char *const names[GOODPUT__COUNT] = {
@@ -236,7 +233,7 @@ static void finish_run(struct goodput *g, const struct mark *mark)
 static void take_time(struct goodput_run *run, const struct mark *mark)
 {
     int64_t off = (mark->at_ms - run->at_ms) - (mark->mono_ms - run->mono_ms);
-    run->has_jumped = run->has_jumped || off > JUMP_MS || off < -JUMP_MS;
+    run->has_jumped = run->has_jumped || off > MARK_JUMP_MS || off < -MARK_JUMP_MS;
     if (mark->mono_ms < run->last_mono_ms)
         return;
     run->last_at_ms = mark->at_ms;
@@ -336,7 +333,7 @@ void goodput_end(struct goodput *g, int64_t now_ms)
     int64_t silent = now_ms - run->last_at_ms; /* the clocks of two hosts differ a little */
     bool is_open = !run->outcome[0];
     uint64_t kept = run->commit > run->resumed ? run->commit : run->resumed;
-    g->is_running = is_open && silent >= -JUMP_MS && silent <= 2 * MARK_TICK_MS + JUMP_MS;
+    g->is_running = is_open && silent >= -MARK_JUMP_MS && silent <= MARK_SILENT_MS;
     if (g->is_running)
         close_span(g, MARK_NONE, run->last_mono_ms + (silent > 0 ? silent : 0));
     else if (is_open)

@@ -15,6 +15,10 @@
 #define MARK_FILE "ledger" /* in the state directory */
 /* While a job runs, its ledger gets a line at least this often. */
 #define MARK_TICK_MS (60 * 1000)
+/* A clock that is set by less than this was only corrected. Those of two hosts differ so much. */
+#define MARK_JUMP_MS 2000
+/* A run without an end whose ledger is older than this was killed. */
+#define MARK_SILENT_MS (2 * MARK_TICK_MS + MARK_JUMP_MS)
 
 enum { MARK_LINE_MAX = 1024 };
 
