@@ -7,7 +7,6 @@
 
 #include <event2/buffer.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const struct {
     const char *name, *value;
@@ -33,21 +32,15 @@ void reply_add_header(struct evhttp_request *request, const char *name, const ch
     evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
 }
 
-static void reply_free_text(const void *data, size_t len, void *text)
-{
-    free(text);
-}
-
-void reply_send(struct evhttp_request *request, const char *type, const void *data, size_t size,
-                char *owned)
+void reply_send(struct evhttp_request *request, const char *type, const void *data, size_t size)
 {
     char length[24];
     struct evbuffer *out = reply_is_head(request) ? NULL : evbuffer_new();
     snprintf(length, sizeof length, "%zu", size);
     reply_add_header(request, "Content-Type", type);
     reply_add_header(request, "Content-Length", length);
-    if (!out || evbuffer_add_reference(out, data, size, owned ? reply_free_text : NULL, owned) != 0)
-        free(owned);
+    if (out)
+        evbuffer_add(out, data, size);
     evhttp_send_reply(request, HTTP_OK, "OK", out);
     if (out)
         evbuffer_free(out);

@@ -84,9 +84,10 @@ static void server_send_status(struct server *server, struct evhttp_request *req
     char *text =
         status_text(&server->source.picture, &server->source.contact, clock_now_ns(), &len);
     if (text)
-        reply_send(request, "application/json", text, len, text);
+        reply_send(request, "application/json", text, len);
     else
         reply_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "no memory");
+    free(text);
 }
 
 static void server_on_status(struct server *server, struct conn *conn,
@@ -110,16 +111,13 @@ static bool server_has_metrics(const struct server *server)
 
 static void server_send_metrics(struct server *server, struct evhttp_request *request)
 {
+    const struct asker_metrics *metrics = &server->metrics;
     bool is_new = server_has_metrics(server);
-    const char *text = is_new ? server->metrics.text : NULL;
-    char *copy = text ? strdup(text) : NULL;
-    if (copy)
-        reply_send(request, METRICS_TYPE, copy, strlen(copy), copy);
-    else if (is_new)
-        reply_lack(request, "metrics", text ? "pchrun-web has no memory" : server->metrics.why);
+    if (is_new && metrics->text)
+        reply_send(request, METRICS_TYPE, metrics->text, strlen(metrics->text));
     else
-        reply_lack(request, "metrics", "pchrun does not answer; is it stopped?");
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): reply_send() frees the copy */
+        reply_lack(request, "metrics",
+                   is_new ? metrics->why : "pchrun does not answer; is it stopped?");
 }
 
 static void server_on_metrics(struct server *server, struct conn *conn,
@@ -141,7 +139,7 @@ static void server_on_events(struct server *server, struct conn *conn,
     const char *last =
         evhttp_find_header(evhttp_request_get_input_headers(request), "Last-Event-ID");
     if (reply_is_head(request))
-        reply_send(request, STREAM_TYPE, NULL, 0, NULL);
+        reply_send(request, STREAM_TYPE, NULL, 0);
     else if (!streams_begin(&server->streams, conn, request, last))
         reply_refuse(request, HTTP_SERVUNAVAIL, "Service Unavailable", "too many readers");
     server_want(server);
@@ -175,12 +173,10 @@ static const char *server_history_lacks(const struct server *server)
 static void server_send_history(struct server *server, struct evhttp_request *request)
 {
     const struct past *past = &server->past;
-    char *copy = past->text ? strndup(past->text, past->len) : NULL;
-    if (copy)
-        reply_send(request, "application/json", copy, past->len, copy);
+    if (past->text)
+        reply_send(request, "application/json", past->text, past->len);
     else
         reply_lack(request, "history", server_history_lacks(server));
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): reply_send() frees the copy */
 }
 
 /* Without a state directory there is nothing to wait for, unless the first picture is still to
@@ -209,7 +205,7 @@ static bool server_send_file(struct evhttp_request *request, const char *path)
 {
     for (const struct page_file *file = page_files; file->path; file++)
         if (str_is(path, file->path)) {
-            reply_send(request, file->type, file->data, file->size, NULL);
+            reply_send(request, file->type, file->data, file->size);
             return true;
         }
     return false;
@@ -268,7 +264,7 @@ static void server_on_request(struct evhttp_request *request, void *arg)
                      "this name is not known here; use localhost, the address of --listen, or the "
                      "name of the machine");
     } else if (str_is(path, "/healthz")) {
-        reply_send(request, "text/plain; charset=utf-8", alive, sizeof alive - 1, NULL);
+        reply_send(request, "text/plain; charset=utf-8", alive, sizeof alive - 1);
     } else if (!server_send_file(request, path)) {
         server_call_api(server, conn, request, path);
     }
