@@ -257,7 +257,7 @@ def test_a_failure_is_shown_before_a_quick_end(world, web):
     """The other rank ends after half a second. The page keeps the cause, and what the process printed last."""
     go = world.root / "go"
     options = ["--job", "run7", "-n", "2", "--logs-dir", world.root / "logs"]
-    failing = world.launch(*options, "--", "sh", "-c", f"""trap 'sleep 0.5; exit 0' TERM
+    failing = world.launch(*options, "--", "sh", "-c", f"""trap 'trap "" TERM; sleep 0.5; exit 0' TERM
         until [ -e {go} ]; do sleep 0.05; done
         [ $RANK = 1 ] && echo 'ValueError: no such shard' >&2 && exit 3
         while :; do sleep 0.05; done""")

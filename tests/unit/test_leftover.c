@@ -38,21 +38,24 @@ static bool move(pid_t pid, const char *group)
     return fclose(procs) == 0;
 }
 
-/* A process with this mark and these variables in its environment; NULL: no mark, our group. */
+/* A process with this mark and these variables in its environment; NULL: no mark, our group. It
+ * waits for a line that never comes: while it became another program, it would have no environment.
+ */
 static pid_t start_marked(const char *mark, const char *more, const char *group)
 {
     char entry[128], byte;
-    int ends[2];
-    cr_assert(pipe(ends) == 0);
+    int ends[2], never[2];
+    cr_assert(pipe(ends) == 0 && pipe(never) == 0);
     snprintf(entry, sizeof entry, "%s=%s", LEFTOVER_VARIABLE, mark ? mark : "");
     char *env[] = {(char *)more, mark ? entry : NULL, NULL};
-    char *argv[] = {"sh", "-c", "echo; exec sleep 1000", NULL};
+    char *argv[] = {"sh", "-c", "echo; read line", NULL};
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* if an assertion ends the test */
         if (group && !move(getpid(), group))
             _exit(98);
         dup2(ends[1], STDOUT_FILENO);
+        dup2(never[0], STDIN_FILENO); /* never[1] stays open in it */
         close(ends[0]);
         close(ends[1]);
         execve("/bin/sh", argv, env);
@@ -61,6 +64,8 @@ static pid_t start_marked(const char *mark, const char *more, const char *group)
     cr_assert_eq(read(ends[0], &byte, 1), 1);
     close(ends[0]);
     close(ends[1]);
+    close(never[0]);
+    close(never[1]);
     return pid;
 }
 
