@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, SANITIZER_OPTIONS, Events, Job, Terminal,
-                     become_subreaper, children_of, describe, entering, kill_quietly, live_apart, marked,
+from harness import (MARK, MEMCHECK_OPTIONS, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
+                     checker_reports, children_of, describe, entering, kill_quietly, live_apart, marked,
                      needs_namespace, reap_adopted, start_from_defaults, wait_until)
 from training import Training
 
@@ -253,9 +253,7 @@ def open_fds():
 
 def sanitizer_reports(world):
     """gcc's UBSan writes to standard error, whatever its log_path says."""
-    files = [path.read_text(errors="replace") for path in world.sanitizer.iterdir()]
-    files = [text for text in files if not MEMCHECK_WARNINGS.fullmatch(text)]
-    return files + [job.err for job in world.jobs if "runtime error:" in job.err]
+    return checker_reports(world.sanitizer) + [job.err for job in world.jobs if "runtime error:" in job.err]
 
 
 @pytest.fixture

@@ -107,3 +107,12 @@ def test_the_tests_start_from_defaults():
     """The signals do not depend on the runner. Python itself ignores these two, and restores them in its children."""
     assert signal_set(os.getpid(), "SigIgn") <= {signal.SIGPIPE, signal.SIGXFSZ}
     assert not signal_set(os.getpid(), "SigBlk")
+
+
+def test_only_a_checkers_own_warnings_are_no_report(tmp_path):
+    warning = "==2==Unable to get registers from thread 3.\n"
+    leak = warning + "==2==ERROR: LeakSanitizer: detected memory leaks\n"
+    (tmp_path / "asan.2").write_text(warning)
+    assert harness.checker_reports(tmp_path) == []
+    (tmp_path / "asan.4").write_text(leak)
+    assert harness.checker_reports(tmp_path) == [leak]

@@ -6,6 +6,7 @@ reports, records, checkpoints, and the weights of the training. A broken promise
 import json
 import struct
 
+import harness
 from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
 
 KILLED = -9
@@ -210,7 +211,7 @@ def check_nothing_left(place, attempts):
 
 
 def check_sanitizers(place, attempt):
-    reports = [path.read_text(errors="replace") for path in place.sanitizer.iterdir()]
+    reports = harness.checker_reports(place.sanitizer)
     reports += [job.err for job in attempt.jobs.values() if "runtime error:" in job.err]
     check(not reports, "\n".join(reports))
 
