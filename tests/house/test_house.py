@@ -256,6 +256,15 @@ def test_no_conflict_of_a_merge_is_left():
     assert [name for name, text in english.tree(english.ROOT) if re.search("^([<>])\\1{6} ", text, re.M)] == []
 
 
+@pytest.mark.parametrize(("name", "head"), [("peer", b"CP"), ("proc", b"PP")])
+def test_kept_frames_are_of_the_present_version(name, head):
+    """A frame of another version is refused at its head, so the fuzzer would begin with nothing."""
+    source = documents.ROOT / f"src/wire/{name}msg.h"
+    version = int(re.search(rf"#define {name.upper()}MSG_VERSION +(\d+)", source.read_text())[1])
+    kept = {path.name: path.read_bytes()[:3] for path in (documents.ROOT / "tests/fuzz/corpus" / name).iterdir()}
+    assert kept and {other for other, data in kept.items() if data != head + bytes([version])} == set()
+
+
 def test_shared_names_are_found(tmp_path):
     """A name that one file has twice, for two systems, is not shared; nor is main(), nor what tests define."""
     badtrees.build(tmp_path, {
