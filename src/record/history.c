@@ -120,14 +120,23 @@ static bool read_count(const struct json *root, const char *key, int64_t *ret)
     return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
 }
 
+/* A record without an epoch is of the first node 0 of its attempt. */
+static bool read_epoch(const struct json *root, int64_t *ret)
+{
+    *ret = 0;
+    return read_optional(root, "epoch", UINT32_MAX, ret);
+}
+
 static bool read_commits(struct history *history, const char *path, const struct json *root,
                          struct err *err)
 {
     const struct json *list = json_find(root, "commits");
-    int64_t attempt;
+    int64_t attempt, epoch;
     if (!read_count(root, "attempt", &attempt) ||
         !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
         return not_a_record(path, "it has no valid number of attempts", err);
+    if (!read_epoch(root, &epoch))
+        return not_a_record(path, "epoch is not a number of node 0", err);
     if (!read_optional(root, "attempts_without_step", INT_MAX - 1, &history->attempts_without_step))
         return not_a_record(path, "attempts_without_step is not a number of attempts", err);
     if (!read_optional(root, "save_ns", INT64_MAX, &history->save_ns))
@@ -232,6 +241,12 @@ static void history_begin(const struct history *history, struct writer *w)
     writer_text(w, "job", history->job);
 }
 
+static void write_attempt(const struct history *history, struct writer *w)
+{
+    writer_int(w, "attempt", history->attempt);
+    writer_int(w, "epoch", history->epoch);
+}
+
 static void write_owner(const struct history *history, struct writer *w)
 {
     writer_object(w, "owner");
@@ -246,7 +261,7 @@ void history_write_ranks(const struct history *history, const struct saves *save
 {
     history_begin(history, w);
     writer_int(w, "node_rank", node_rank);
-    writer_int(w, "attempt", history->attempt);
+    write_attempt(history, w);
     write_owner(history, w);
     saves_write(saves, history->dir, w, newest);
     writer_end(w);
@@ -259,7 +274,7 @@ void history_write_commits(const struct history *history, enum history_end end, 
         end == HISTORY_COMMITTED ? 0 : history->attempts_without_commit + (end == HISTORY_BEGUN);
     int64_t without_step = end == HISTORY_WITHOUT_STEP ? history->attempts_without_step + 1 : 0;
     history_begin(history, w);
-    writer_int(w, "attempt", history->attempt);
+    write_attempt(history, w);
     writer_int(w, "attempts_without_commit", without_commit);
     writer_int(w, "attempts_without_step", without_step);
     writer_int(w, "save_ns", history->save_ns);
@@ -343,17 +358,20 @@ int64_t history_attempt_in(const struct history *history, const char *path)
 
 /* Without locks, two attempts that begin at the same instant have the same number: compare their
  * ids. */
-static bool history_is_ours(const struct history *history, int64_t attempt,
+static bool history_is_ours(const struct history *history, int64_t attempt, int64_t epoch,
                             const struct history_owner *owner)
 {
-    return attempt < history->attempt ||
-           (attempt == history->attempt && (!owner->id[0] || str_is(owner->id, history->owner.id)));
+    if (attempt != history->attempt)
+        return attempt < history->attempt;
+    if (epoch != history->epoch)
+        return epoch < history->epoch;
+    return !owner->id[0] || str_is(owner->id, history->owner.id);
 }
 
 bool history_check(const struct history *history, const char *path, struct err *err)
 {
     struct history_owner owner;
-    int64_t attempt = 0;
+    int64_t attempt = 0, epoch = 0;
     JSON_CLEANUP struct json *root = history_read_file(history, path, err);
     /* A missing file has no other owner. If its directory is bad, the write that follows reports
      * that. */
@@ -361,15 +379,20 @@ bool history_check(const struct history *history, const char *path, struct err *
         *err = (struct err){0};
         return true;
     }
-    if (!root || !read_count(root, "attempt", &attempt))
+    if (!root || !read_count(root, "attempt", &attempt) || !read_epoch(root, &epoch))
         return err_set(err, ERR_SYSTEM, err->sys_errno,
                        "cannot tell whether another attempt has taken over, from '%s'", path);
     read_owner(root, &owner);
-    if (history_is_ours(history, attempt, &owner))
+    if (history_is_ours(history, attempt, epoch, &owner))
         return true;
     char who[128] = "";
     if (owner.pid)
         str_addf(who, sizeof who, " (process %" PRId64 " on %s)", owner.pid, owner.host);
+    if (attempt == history->attempt && epoch != history->epoch)
+        return err_set(err, ERR_REPLACED, 0,
+                       "another node 0%s, of epoch %" PRId64 ", has taken over the job; this one, "
+                       "of epoch %" PRId64 ", records nothing more and ends",
+                       who, epoch, history->epoch);
     return err_set(err, ERR_REPLACED, 0,
                    "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
                    ", records nothing more and ends",

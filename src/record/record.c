@@ -586,6 +586,7 @@ bool record_open(struct record *record, struct loop *loop, const struct core_par
         return true;
     str_copy(record->history.owner.host, sizeof record->history.owner.host, params->host);
     record->history.owner.pid = getpid();
+    record->history.epoch = params->epoch;
     history_make_id(params->incarnation, record->history.owner.id);
     record_file_open(&record->commits, loop->base);
     record_file_open(&record->ranks, loop->base);

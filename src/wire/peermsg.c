@@ -18,6 +18,11 @@
 
 static const struct bytes_field stamp_fields[] = {
     NUMBER(stamp.attempt), NUMBER(stamp.generation), NUMBER(stamp.round),
+    NUMBER(stamp.ballot),  NUMBER(stamp.seq),        NUMBER(stamp.epoch),
+};
+
+static const struct bytes_field refused_stamp_fields[] = {
+    NUMBER(stamp.attempt), NUMBER(stamp.generation), NUMBER(stamp.epoch),
     NUMBER(stamp.ballot),  NUMBER(stamp.seq),
 };
 
@@ -236,7 +241,10 @@ const char *peermsg_name(unsigned type)
  * check of the length. */
 static void walk_message(struct bytes *bytes, struct peermsg *m)
 {
-    bytes_fields(bytes, m, FIELDS(stamp_fields));
+    if (m->type == PEERMSG_REFUSED)
+        bytes_fields(bytes, m, FIELDS(refused_stamp_fields));
+    else
+        bytes_fields(bytes, m, FIELDS(stamp_fields));
     bytes_fields(bytes, m, types[m->type].fields, types[m->type].n);
     if (types[m->type].has_cause)
         bytes_fields(bytes, m, cause_fields, 1);

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 9
+#define PEERMSG_VERSION 10
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -37,11 +37,16 @@ enum peermsg_type {
 
 /* In every frame. A message with another attempt or generation is old (in HELLO, 0 means not known
  * yet). Exception: for a node that is gone and waits for a restart, the first ORDER of the next
- * generation begins that generation. */
+ * generation begins that generation. A message of another epoch is of another node 0, and changes
+ * nothing. */
 struct peer_stamp {
     uint32_t attempt, generation;
     uint32_t round, ballot;
     uint64_t seq; /* rises with every STATUS of a node; with every change of the chief's ORDER */
+    /* Counts the node 0s of this attempt. Always 0: no other node can take node 0's place yet.
+     * REFUSED must have the same layout in all versions, so there `round`, which it does not need,
+     * has the epoch on the wire. */
+    uint32_t epoch;
 };
 
 struct peer_hello {

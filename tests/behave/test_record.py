@@ -789,6 +789,18 @@ def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_save
     assert [save["step"] for save in records.saves()] == [*steps, 30]
 
 
+def test_the_record_refuses_a_node_0_of_an_older_epoch(records):
+    """Another node 0 of the same attempt owns the record. So nothing of the old one may replace it."""
+    old = records.begun(*IMPATIENT, count=1)
+    old.all("saved 10 at:///a")
+    assert records.commit()["epoch"] == 0
+    records.write("commit.json", {**records.commit(), "epoch": 1})
+    old.clients[0].tell("saved 15 at:///old")
+    assert old.job.finish() == 125
+    assert "another node 0" in old.job.err_lines[-1] and "of epoch 1, has taken over the job" in old.job.err_lines[-1]
+    assert (records.steps(), records.commit()["epoch"]) == ([10], 1)
+
+
 # --- damage ---------------------------------------------------------------------------------------
 
 # One of each kind: tests/unit/test_record.c has the other ways in which a record is damaged.

@@ -27,6 +27,27 @@ Test(core_join, a_node_of_another_version_is_refused)
     assert_said(&walks[0], "the job still waits for its nodes");
 }
 
+/* The node follows another node 0 of this attempt, which is the newer one. */
+Test(core_join, a_node_that_follows_another_node_0_is_refused)
+{
+    struct core_params p = params_of(0, WALK_NODES, 1);
+    struct peermsg hello = {.type = PEERMSG_HELLO,
+                            .stamp = {.attempt = p.attempt, .epoch = 2},
+                            .hello = {.incarnation = 7, .node_rank = 1, .nnodes = WALK_NODES}};
+    str_copy(hello.hello.job, sizeof hello.hello.job, p.identity);
+    str_copy(hello.hello.settings, sizeof hello.hello.settings, p.settings);
+    walk_begin(&p);
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &hello}});
+    assert_said(&walks[0], "follows a node 0 of epoch 2, this one is of epoch 0; stop this pchrun");
+    hello.stamp.epoch = 0;
+    walks[0].log[0] = '\0';
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &hello}});
+    assert_not_said(&walks[0], "refused");
+    lose_letters();
+}
+
 static void begin_with_dir(const char *dir)
 {
     lose_letters();

@@ -286,6 +286,31 @@ Test(core_nodes, absurd_numbers_of_a_peer)
     cr_assert_leq(core_wake_at(walks[0].core), now + 367 * 24 * 3600 * S);
 }
 
+/* Messages of another node 0 of the same attempt, and of a node that follows it, change nothing. */
+Test(core_nodes, another_epoch_changes_nothing)
+{
+    static const uint8_t to_node[] = {PEERMSG_WELCOME, PEERMSG_REFUSED, PEERMSG_ORDER, PEERMSG_BYE};
+    static const uint8_t to_chief[] = {PEERMSG_STATUS, PEERMSG_BYE};
+    begin_two();
+    for (size_t i = 0; i < sizeof to_node + sizeof to_chief; i++) {
+        bool is_to_node = i < sizeof to_node;
+        struct walk *w = &walks[is_to_node];
+        struct peermsg msg = {
+            .type = is_to_node ? to_node[i] : to_chief[i - sizeof to_node],
+            .stamp = {.attempt = 1, .seq = 1000, .epoch = 1},
+        };
+        if (msg.type == PEERMSG_WELCOME)
+            msg.welcome.incarnation = 99;
+        if (msg.type == PEERMSG_ORDER)
+            msg.order = (struct peer_order){.start = true, .end = END_LEAVE};
+        if (msg.type == PEERMSG_STATUS)
+            msg.status.life = LIFE_FAILED;
+        hears(w, &msg);
+        deliver();
+        assert_acts(w, "");
+    }
+}
+
 /* A node gets the orders to start and to stop at once. The signals wait for the start of the
  * commands. */
 Test(core_nodes, who_is_being_started_is_not_missed)

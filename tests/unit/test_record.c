@@ -39,6 +39,9 @@ TestSuite(record, .init = begin, .fini = end);
 #define COMMIT(step, attempt) "{\"step\": " step ", \"attempt\": " attempt ", \"at_ns\": 5}"
 #define RANKS(attempt, list) \
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt ", \"saves\": [" list "]}"
+#define OF_EPOCH(epoch)                                                   \
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": 5, \"epoch\": " epoch \
+    ", \"attempts_without_commit\": 1, \"commits\": []}"
 #define SAVE(step, list) "{\"step\": " step ", \"ranks\": [" list "]}"
 #define OF_WORLD(step, world, list) \
     "{\"step\": " step ", \"world\": " world ", \"ranks\": [" list "]}"
@@ -237,6 +240,8 @@ static const char *const commits_bad[] = {
     COMMITS("1", "-1", ""),
     COMMITS("1", "99999999999", ""),
     COMMITS("1", "0", "") "x",
+    OF_EPOCH("-1"),
+    OF_EPOCH("true"),
 };
 
 Test(record, a_damaged_record_of_commits_is_refused)
@@ -459,6 +464,31 @@ Test(record, a_later_attempt_has_taken_over)
     expect_owner("ranks.0.json", RANKS("6", ""), "attempt 6 has taken over");
     cr_assert_eq(unlink(record.commits.file.path), 0);
     cr_expect(record.commits.file.check(&record, &err), "moved away: %s", err.text);
+}
+
+/* Within an attempt the newest node 0 owns the record. A file without an epoch is of the first. */
+Test(record, another_node_0_has_taken_over)
+{
+    folder_put("commit.json", COMMITS("4", "0", ""));
+    start();
+    expect_owner("commit.json", OF_EPOCH("0"), NULL);
+    expect_owner("commit.json", OF_EPOCH("3"), "another node 0, of epoch 3, has taken over");
+    expect_owner("commit.json", OF_EPOCH("-1"), "cannot tell whether another attempt");
+    record.history.epoch = 3;
+    expect_owner("commit.json", COMMITS("5", "0", ""), NULL);
+    expect_owner("commit.json", OF_EPOCH("2"), NULL);
+    expect_owner("commit.json", OF_EPOCH("3"), NULL);
+    expect_owner("commit.json", OF_EPOCH("4"), "of epoch 4");
+    expect_owner("commit.json", COMMITS("6", "0", ""), "attempt 6 has taken over");
+}
+
+/* The scheduler's start of an attempt makes its node 0, whatever the last attempt came to. */
+Test(record, a_new_attempt_begins_at_the_first_epoch)
+{
+    folder_put("commit.json", OF_EPOCH("3"));
+    start();
+    cr_expect_eq(record.history.attempt, 6);
+    cr_expect_eq(record.history.epoch, 0);
 }
 
 /* --- what was removed under a running job --- */

@@ -168,7 +168,7 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
         return;
     }
     struct peer *peer = chief_of_conn(chief, conn);
-    if (!peer)
+    if (!peer || msg->stamp.epoch != chief->params->epoch)
         return;
     if (msg->type == PEERMSG_STATUS)
         on_status(chief, peer, msg);

@@ -25,9 +25,7 @@ static char *caller_text(const struct caller *caller, char *text, size_t size)
 PRINTF_LIKE(3, 4)
 static void refuse_caller(struct chief *chief, int conn, const char *fmt, ...)
 {
-    struct peermsg msg = {
-        .type = PEERMSG_REFUSED,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation}};
+    struct peermsg msg = {.type = PEERMSG_REFUSED, .stamp = chief_stamp(chief)};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
@@ -42,11 +40,10 @@ static void refuse_caller(struct chief *chief, int conn, const char *fmt, ...)
 
 static void welcome_caller(struct chief *chief, int conn)
 {
-    struct peermsg msg = {
-        .type = PEERMSG_WELCOME,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
-        .welcome = {.incarnation = chief->params->incarnation,
-                    .resume_step = chief->order.commit_step}};
+    struct peermsg msg = {.type = PEERMSG_WELCOME,
+                          .stamp = chief_stamp(chief),
+                          .welcome = {.incarnation = chief->params->incarnation,
+                                      .resume_step = chief->order.commit_step}};
     out_send(chief->out, conn, &msg);
 }
 
@@ -126,9 +123,7 @@ void chief_tell_duplicate(struct chief *chief, struct peer *peer)
 void chief_hold_duplicates(struct chief *chief)
 {
     struct peermsg msg = {
-        .type = PEERMSG_ORDER,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
-        .order = {.end_left_ms = -1}};
+        .type = PEERMSG_ORDER, .stamp = chief_stamp(chief), .order = {.end_left_ms = -1}};
     for (int i = 1; i < chief->params->nnodes; i++)
         if (chief->peers[i].duplicate.conn != CONN_NONE)
             out_send(chief->out, chief->peers[i].duplicate.conn, &msg);
@@ -236,6 +231,11 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     else if (msg->stamp.attempt && msg->stamp.attempt != p->attempt)
         refuse_caller(chief, conn, "node %u (%s) is of attempt %u; this is attempt %u",
                       h->node_rank, who, msg->stamp.attempt, p->attempt);
+    else if (msg->stamp.epoch != p->epoch)
+        refuse_caller(chief, conn,
+                      "node %u (%s) follows a node 0 of epoch %u, this one is of epoch %u; stop "
+                      "this pchrun if another node has taken node 0's place",
+                      h->node_rank, who, msg->stamp.epoch, p->epoch);
     else
         return true;
     return false;

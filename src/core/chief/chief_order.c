@@ -23,13 +23,11 @@ static int32_t left_ms(const struct chief *chief, int64_t deadline)
 
 void chief_send_order(struct chief *chief, int conn, uint64_t echo)
 {
-    struct peermsg msg = {.type = PEERMSG_ORDER,
-                          .stamp = {.attempt = chief->params->attempt,
-                                    .generation = chief->generation,
-                                    .round = chief->gen.round,
-                                    .ballot = chief->gen.ballot,
-                                    .seq = chief->order_seq},
-                          .order = chief->order};
+    struct peermsg msg = {
+        .type = PEERMSG_ORDER, .stamp = chief_stamp(chief), .order = chief->order};
+    msg.stamp.round = chief->gen.round;
+    msg.stamp.ballot = chief->gen.ballot;
+    msg.stamp.seq = chief->order_seq;
     if (chief->order.end != END_NONE)
         msg.cause = chief->gen.cause;
     const struct peer *peer = chief_of_conn(chief, conn);

@@ -76,6 +76,13 @@ int64_t chief_period_until(const struct chief *chief);
 
 /* --- chief_order.c: the order, the end of a round, the end of the job --- */
 
+/* The stamp of a message that belongs to no round. */
+static inline struct peer_stamp chief_stamp(const struct chief *chief)
+{
+    return (struct peer_stamp){.attempt = chief->params->attempt,
+                               .generation = chief->generation,
+                               .epoch = chief->params->epoch};
+}
 /* Sends the present order; `echo`: the STATUS that it answers, 0: none. */
 void chief_send_order(struct chief *chief, int conn, uint64_t echo);
 /* The save step of the open round is decided: ranks may have saved it. */

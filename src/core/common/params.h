@@ -57,6 +57,7 @@ struct core_params {
     int expected_procs;   /* processes that will attach to this node; -1: as the first process
                            * tells, else 1 */
     uint32_t attempt;     /* known to the chief; members learn it at the join */
+    uint32_t epoch;       /* of node 0, see struct peer_stamp; always 0 */
     uint64_t resume_step; /* last commit in the state directory, 0: none */
     int saved_world;      /* how many ranks saved it, 0: unknown */
     int least_world;      /* this many ranks are needed to load all its parts; 0: any number */

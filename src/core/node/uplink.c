@@ -86,13 +86,14 @@ void uplink_init(struct uplink *u, struct out *out)
 static void say_hello(struct uplink *u)
 {
     const struct core_params *p = u->out->params;
-    struct peermsg msg = {.type = PEERMSG_HELLO,
-                          .stamp = {.attempt = u->attempt, .generation = u->generation},
-                          .hello = {.incarnation = p->incarnation,
-                                    .node_rank = (uint32_t)p->node_rank,
-                                    .nnodes = (uint32_t)p->nnodes,
-                                    .commit_step = p->resume_step,
-                                    .pid = (uint32_t)p->pid}};
+    struct peermsg msg = {
+        .type = PEERMSG_HELLO,
+        .stamp = {.attempt = u->attempt, .generation = u->generation, .epoch = p->epoch},
+        .hello = {.incarnation = p->incarnation,
+                  .node_rank = (uint32_t)p->node_rank,
+                  .nnodes = (uint32_t)p->nnodes,
+                  .commit_step = p->resume_step,
+                  .pid = (uint32_t)p->pid}};
     str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
     str_copy(msg.hello.job, sizeof msg.hello.job, p->identity);
     str_copy(msg.hello.settings, sizeof msg.hello.settings, p->settings);
@@ -191,7 +192,7 @@ static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
 
 enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
 {
-    if (u->is_given_up)
+    if (u->is_given_up || msg->stamp.epoch != u->out->params->epoch)
         return UPLINK_NOTHING;
     switch (msg->type) {
     case PEERMSG_WELCOME:
@@ -332,6 +333,7 @@ void uplink_send_status(struct uplink *u, struct peermsg *msg)
         return;
     msg->stamp.attempt = u->attempt;
     msg->stamp.generation = u->generation;
+    msg->stamp.epoch = u->out->params->epoch;
     msg->stamp.seq = ++u->seq;
     msg->status.seen = u->seen;
     msg->status.rtt_ns = (uint64_t)twice_shown(&u->rtt);
@@ -349,6 +351,8 @@ void uplink_bye(struct uplink *u)
     if (u->conn != CONN_CHIEF)
         return;
     struct peermsg msg = {.type = PEERMSG_BYE,
-                          .stamp = {.attempt = u->attempt, .generation = u->generation}};
+                          .stamp = {.attempt = u->attempt,
+                                    .generation = u->generation,
+                                    .epoch = u->out->params->epoch}};
     out_send(u->out, u->conn, &msg);
 }
