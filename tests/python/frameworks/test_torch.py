@@ -186,6 +186,39 @@ def test_a_scheduler_that_is_forgotten(program, whole):
     assert one.job.out.splitlines() == ["epoch 0 4", "epoch 1 4", "over"]
 
 
+WRONG_LOOPS = """
+import pch, torch
+from pch.integrations.torch import Checkpoint
+from torch.utils.data import DataLoader
+with pch.attach() as job:
+    loader = DataLoader(torch.arange(10.0), batch_size=3)
+    checkpoint = Checkpoint(job, model=torch.nn.Linear(2, 1))
+    checkpoint.load()
+    LOOP
+    print("steps", job.finished, flush=True)
+"""
+
+BY_RANGE = "for epoch in range(2): trained = list(checkpoint.epoch(loader, epoch))"
+BY_LOADER = "for epoch in checkpoint.epochs(2, loader): trained = list(loader)"
+RIGHT = "for epoch in checkpoint.epochs(2, loader): trained = list(checkpoint.epoch(loader, epoch))"
+ONE_EPOCH = "trained = list(checkpoint.epoch(loader, 0))"
+
+
+@pytest.mark.parametrize("loop, steps, warning", [
+    (BY_RANGE, 8, "checkpoint.epoch() is not in a loop over checkpoint.epochs(). After a resume range(N) begins at 0 again"),
+    (BY_LOADER, 0, "epoch 0, counted from 0, has counted 0 of its 4 steps. Take its batches from checkpoint.epoch(loader, epoch)"),
+    (RIGHT, 8, ""), (ONE_EPOCH, 4, "")], ids=["range", "loader", "right", "one epoch"])
+def test_half_of_the_loops(program, loop, steps, warning):
+    """A program that has changed only one of its two loops is told at its first start, once, at its own line."""
+    one = program(WRONG_LOOPS.replace("LOOP", loop))
+    one.start(n=2, TORCHINDUCTOR_CACHE_DIR=str(one.checkpoints))
+    assert one.result()[:2] == (0, "completed"), one.job.err
+    assert one.job.out.splitlines() == [f"steps {steps}"] * 2
+    warned = [line for line in one.job.err.splitlines() if "RuntimeWarning" in line]
+    assert len(warned) == (2 if warning else 0), one.job.err  # without a process group each process is its own rank 0
+    assert all(line.startswith(f"{one.path}:9: RuntimeWarning: {warning}") for line in warned), one.job.err
+
+
 LOADS = """
 import pch
 from told import say, wait_for

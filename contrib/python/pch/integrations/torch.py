@@ -43,6 +43,8 @@ class _Epochs:
     """The loop over epochs of a checkpoint with save()."""
 
     _job: Job
+    _is_in_epochs = False  # the program's loop is over epochs()
+    _has_warned = False  # of a program that has only one of the two loops
 
     def save(self, step: int) -> str:
         raise NotImplementedError
@@ -61,7 +63,14 @@ class _Epochs:
         if job.finished and job.finished % of_epoch == 0 and not self._is_over():
             first -= 1
             self._warn_of_no_batch(first)
-        yield from range(first, count)
+        for number in range(first, count):
+            self._is_in_epochs = True
+            yield number
+            if job.finished < (number + 1) * of_epoch:
+                self._warn_of_loops(f"epoch {number}, counted from 0, has counted {max(job.finished - number * of_epoch, 0)} of "
+                                    f"its {of_epoch} steps. Take its batches from checkpoint.epoch(loader, epoch), to the last "
+                                    "one: a loop over the loader itself counts no step, so pchrun cannot ask for a save")
+        self._is_in_epochs = False
         if job.supervised and job.finished == count * of_epoch and not self._is_over():
             self._end()
 
@@ -85,14 +94,24 @@ class _Epochs:
                           "runs, and no batch. A variable that only a batch sets, such as a loss, is not there: give it a "
                           "value before the loop", RuntimeWarning, stacklevel=3)
 
+    def _warn_of_loops(self, what: str) -> None:
+        """Once: a program that trains without pchrun loses nothing by its loops. Called from epoch() or epochs()."""
+        if self._job.supervised and not self._has_warned and _place()[0] == 0:
+            self._has_warned = True
+            warnings.warn(what, RuntimeWarning, stacklevel=3)
+
     def epoch(self, loader: "DataLoader[Any]", number: int, seed: int = 0) -> Iterator[Any]:
         """The batches of that epoch, counted from 0, that the job has not yet trained. Each is one step of the job.
 
-        For a loop over epochs in which every step has one batch, and every epoch the same loader. Calls save() at the
+        For a loop over epochs() in which every step has one batch, and every epoch the same loader. Calls save() at the
         agreed steps. A sampler with set_epoch gets the epoch. See batches() for the random numbers, and for how a
         resume within an epoch loads.
         """
         count = len(loader)
+        if number > 0 and not self._is_in_epochs:
+            self._warn_of_loops("checkpoint.epoch() is not in a loop over checkpoint.epochs(). After a resume range(N) begins at "
+                                "0 again: the code behind the batches of each epoch that is over runs again, without a batch. "
+                                "Write `for epoch in checkpoint.epochs(N, loader)`")
         trained = max(self._job.finished - number * count, 0)
         if trained < count:
             rest = itertools.islice(_epoch(loader, number, seed), trained, None)
