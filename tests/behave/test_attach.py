@@ -522,7 +522,8 @@ def test_the_save_takes_too_long(training):
     assert job.report()["commit"] is None
     assert job.report()["why"] == (
         "the save was not committed in time: not all ranks saved: node 0 (1 of 2 ranks)")
-    assert (f" save: rank 1 had not reported a save of step {step}; every rank has to call pch_saved (in Python: saved)"
+    assert (f" save: rank 1 had not reported a save of step {step}; every rank has to call pch_saved (in Python: job.saved), "
+            "without a path if it writes nothing; if rank 0 writes all, all can attach with PCH_NEEDS_RANK0 (needs='rank0')\n"
             ) in job.job.err
 
 

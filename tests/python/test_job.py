@@ -2,6 +2,7 @@
 """The package under a real pchrun, with several ranks."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -130,6 +131,38 @@ def test_nobody_looks_at_should_save(program, world):
     assert one.result() == (PREEMPTED, "preempted_unsaved", None)
     assert "RuntimeWarning: pchrun has asked for a save in an iteration that did not look" in one.job.err
     assert "the program has not looked at should_save" in one.report["why"]
+
+
+FORGETS = """
+job = pch.attach(needs=NEEDS)
+state = 0
+for step in job.steps(TOTAL): # the loop
+    train()
+    if job.should_save:
+        save(job.finished, state)
+job.done()
+"""
+
+
+@pytest.mark.parametrize("needs", ["all", "rank0"])
+def test_a_save_that_is_not_reported(program, needs):
+    """The next step tells a rank whose report is needed, once, at a line of the program; at the end the log says why
+    nothing is committed."""
+    one = program(BEGIN + FORGETS.replace("NEEDS", f"'{needs}'"))
+    one.start("--signals", "USR1=checkpoint", n=2, ready="training")
+    one.job.send(signal.SIGUSR1)
+    one.agreed()
+    code, outcome, step = one.result()
+    assert (code, outcome, step) == (0, "completed", None)
+    warned = [line for line in one.job.err.splitlines() if "RuntimeWarning" in line]
+    line = next(number for number, line in enumerate(one.path.read_text().splitlines(), 1) if "# the loop" in line)
+    assert len(warned) == (2 if needs == "all" else 1), one.job.err
+    for text in warned:
+        assert re.fullmatch(rf"{one.path}:{line}: RuntimeWarning: all ranks save step \d+, and this rank goes on without a "
+                            r"report of its save: call job.saved\(path\) when the save is on disk, or job.saved\(None\) if "
+                            r"this rank writes nothing. A save in the background is reported by job.durable\(step, path\)",
+                            text)
+    assert "nothing is committed: no rank reported its save; every rank has to call pch_saved" in one.job.err
 
 
 SAVE_RAISES = {

@@ -223,6 +223,18 @@ Test(core_nodes, a_long_wait_for_a_commit_is_told)
                    "rank 1 is missing");
 }
 
+/* Ranks attach in any order, and are listed in theirs. */
+Test(core_nodes, ranks_are_listed_in_order)
+{
+    struct core_params p = params_of(0, 1, 4);
+    struct walk *w = begin_started(&p);
+    for (int i = 0; i < 4; i++)
+        attaches(w, i, 3 - i, 4);
+    saves_and_waits(w, 3, 10, 0);
+    passes(w, 10 * S);
+    assert_said(w, "the save of rank 1, 2, 3 is missing; every rank has to call pch_saved");
+}
+
 /* An event between two readings of the steps says nothing about the pace. */
 Test(core_nodes, the_save_step_is_near)
 {

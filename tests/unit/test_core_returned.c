@@ -161,6 +161,35 @@ Test(core_returned, done_without_the_last_save)
     assert_did(w, "exit 0 completed");
 }
 
+/* Both ranks come to the save step, and train on to their end: the program saves, and reports no
+ * save. A training that ends before the step is another fault. */
+Test(core_returned, done_without_a_report)
+{
+    for (uint64_t last = 4; last <= 9; last += 5) {
+        struct walk *w = begin_attached(2);
+        steps[0] = steps[1] = 4;
+        terminated(w);
+        steps_are_read(w);
+        assert_said(w, "every rank saves step 5");
+        for (int i = 0; i < 2; i++) {
+            if (last > 5)
+                serves(w, i, 5, 1);
+            steps[i] = last;
+            says(w, i, (struct procmsg){.type = PROCMSG_DONE, .step = last});
+            closes(w, i);
+            exited(w, i, 0);
+        }
+        tree_empty(w);
+        if (last > 5)
+            assert_said(w, "step 5 is not saved, nothing is committed: no rank reported its save; "
+                           "every rank has to call pch_saved (in Python: job.saved), without a "
+                           "path if it writes nothing");
+        else
+            assert_said(w, "the training ended before the save step");
+        assert_did(w, "exit 0 completed");
+    }
+}
+
 /* Processes that the command has left take their time to end. The deadline has nothing to end any
  * more. */
 Test(core_returned, a_deadline_after_the_training)

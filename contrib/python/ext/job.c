@@ -158,6 +158,8 @@ static PyObject *job_durable(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&|O:durable", step_from, &step, &object) ||
         !path_from(object, &path))
         return NULL;
+    training.is_owed = false;
+    training.has_told_owed = true;
     training_leave(false);
     pch_durable(training.job, step, path_text(path));
     bool ok = training_return(false);
@@ -302,7 +304,7 @@ DOC(done, "($self, /)",
 
 static bool say_done(void)
 {
-    if (training_end_iteration() < 0)
+    if (training_end_iteration() < 0 || !training_tell_owed())
         return false;
     training_leave(false);
     pch_done(training.job);

@@ -113,7 +113,7 @@ static PyObject *steps_next(PyObject *object)
             return NULL;
     } else if (!training_is_mine()) {
         return NULL; /* a new iteration would drop the other thread's iteration unreported */
-    } else if (!training_look()) {
+    } else if (!training_tell_owed() || !training_look()) {
         return NULL;
     }
     if (training.should_exit) {

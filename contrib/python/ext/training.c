@@ -26,7 +26,7 @@ static bool wait_is_over(void)
 static void on_fork_child(void)
 {
     training.is_attached = training.is_busy = false;
-    training.should_save = training.should_exit = false;
+    training.should_save = training.should_exit = training.is_owed = false;
     training.thread = 0;
     away = NULL;
 }
@@ -83,7 +83,7 @@ bool training_attach(const struct pch_options *options)
     training.is_shielded = !(options->flags & (PCH_NO_SAVE | PCH_NO_SHIELD));
     training.needs = options->flags & (PCH_NEEDS_RANK0 | PCH_NEEDS_ANY);
     training.thread = 0;
-    training.should_save = training.should_exit = false;
+    training.should_save = training.should_exit = training.is_owed = false;
     training.iteration = NULL;
     training.stride = options->stride ? options->stride : 1;
     bool resumes = !(options->flags & PCH_NO_SAVE) && options->first_step == 0;
@@ -99,7 +99,7 @@ bool training_close(void)
     pch_close(training.job);
     training.is_attached = false;
     training.thread = 0;
-    training.should_save = false;
+    training.should_save = training.is_owed = false;
     return training_return(true);
 }
 
@@ -150,6 +150,25 @@ bool training_take_over(void)
     return true;
 }
 
+/* With needs="rank0" no commit waits for the reports of the other ranks. A program that saves in
+ * the background may get this warning, too: nothing shows before its first report that it does so.
+ */
+bool training_tell_owed(void)
+{
+    bool is_needed = !(training.needs & PCH_NEEDS_RANK0) || training.job->rank == 0;
+    bool tells = training.is_owed && is_needed && !training.has_told_owed;
+    training.is_owed = false;
+    if (!tells)
+        return true;
+    training.has_told_owed = true;
+    return PyErr_WarnFormat(
+               PyExc_RuntimeWarning, 1,
+               "all ranks save step %llu, and this rank goes on without a report of its save: "
+               "call job.saved(path) when the save is on disk, or job.saved(None) if this rank "
+               "writes nothing. A save in the background is reported by job.durable(step, path)",
+               (unsigned long long)training.finished) == 0;
+}
+
 bool training_look(void)
 {
     PyObject *seen = training.look && training.is_attached ? PyObject_CallNoArgs(training.look)
@@ -160,14 +179,14 @@ bool training_look(void)
 
 int training_step_slowly(uint64_t finished)
 {
-    if (!training_leave(true))
+    if (!training_tell_owed() || !training_leave(true))
         return -1;
     enum pch_action action = pch_step(training.job, finished);
     if (!training_return(true))
         return -1;
     training.finished = finished;
     training.iteration = NULL;
-    training.should_save = action == PCH_SAVE;
+    training.should_save = training.is_owed = action == PCH_SAVE;
     training.should_exit = action == PCH_EXIT;
     return training_look() ? training.should_save : -1;
 }
@@ -184,7 +203,7 @@ bool training_saved(const char *path)
     enum pch_action action = pch_saved(training.job, training.finished, path);
     if (!training_return(true))
         return false;
-    training.should_save = false;
+    training.should_save = training.is_owed = false;
     training.should_exit = training.should_exit || action == PCH_EXIT;
     return true;
 }
@@ -193,6 +212,7 @@ bool training_save_failed(uint64_t step, const char *why)
 {
     training_leave(false);
     pch_save_failed(training.job, step, why);
+    training.is_owed = false;
     if (step == training.finished)
         training.should_save = false;
     return training_return(false);

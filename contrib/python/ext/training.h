@@ -28,7 +28,9 @@ struct training {
     bool is_shielded; /* libpch may replace default actions by its handlers */
     unsigned needs;   /* PCH_NEEDS_RANK0, PCH_NEEDS_ANY or 0, as attach() got it */
     bool should_save, should_exit;
-    pthread_t thread; /* makes the steps; 0: none yet */
+    bool is_owed; /* all ranks save the step `finished`, and the program has not reported it */
+    bool has_told_owed; /* the program was told of that, or it reports saves in the background */
+    pthread_t thread;   /* makes the steps; 0: none yet */
     uint64_t finished, stride;
     PyObject *
         look; /* a function to call at the first steps, and at the first after a save; NULL: none */
@@ -53,6 +55,8 @@ bool training_return(bool is_training_call);
  * runs.
  */
 bool training_take_over(void);
+/* The program goes on: warns, once, if it owes the report of a save. False: an exception. */
+bool training_tell_owed(void);
 /* Calls training.look. False: an exception. */
 bool training_look(void);
 /* Calls pch_step when that may wait. 1: save; 0: go on (or leave: should_exit); -1: an exception.

@@ -3,6 +3,7 @@
  * chief_parts.h.
  */
 #include "core/chief/chief_parts.h"
+#include "core/common/ranks.h"
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -240,14 +241,17 @@ static void write_commit(struct chief *chief, enum chief_writing what, uint64_t 
                              .failures = chief->params->failures + chief->failures + !is_last});
 }
 
-/* A rank ended before the save step, and all other ranks have saved or ended. */
+/* A rank has ended without a save, and all other ranks have saved or ended. */
 static void settle_ended(struct chief *chief)
 {
     const struct peer *peer = chief_first(chief, FACT_SOME_ENDED);
     char text[96];
     if (!any_is(chief, FACT_SOME_SAVED)) {
+        bool has_come = chief->highest >= chief->order.save_step;
         chief->gen.wants_to_end = false; /* the training is over: its processes tell the outcome */
-        chief_close_round(chief, PHASE_FAILED, "the training ended before the save step");
+        chief_close_round(chief, PHASE_FAILED,
+                          has_come ? "no rank reported its save; " RANKS_HOW_TO_REPORT
+                                   : "the training ended before the save step");
         return;
     }
     snprintf(text, sizeof text, "node %d: a rank ended without saving the step",

@@ -47,6 +47,16 @@ struct member *ranks_of_rank(const struct ranks *ranks, int rank)
     return NULL;
 }
 
+struct member *ranks_after(const struct ranks *ranks, const struct member *member)
+{
+    int rank = member ? member->rank : -1;
+    const struct member *next = NULL;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].rank > rank && (!next || ranks->members[i].rank < next->rank))
+            next = &ranks->members[i];
+    return next ? ranks_at(ranks, (int)(next - ranks->members)) : NULL;
+}
+
 struct member *ranks_of_pid(const struct ranks *ranks, int pid, bool is_counter)
 {
     struct member *m;
@@ -400,26 +410,16 @@ uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above)
     return oldest;
 }
 
-/* The lowest rank above `rank`; -1: there is none. */
-static int next_rank(const struct ranks *ranks, int rank)
-{
-    int next = -1;
-    for (int i = 0; i < ranks->n; i++)
-        if (ranks->members[i].rank > rank && (next < 0 || ranks->members[i].rank < next))
-            next = ranks->members[i].rank;
-    return next;
-}
-
-/* Looks at all ranks for each rank: slow, but a node has few ranks, and does this rarely. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
 {
     bool fits = true;
+    const struct member *from = ranks_after(ranks, NULL), *next;
     text[0] = '\0';
-    for (int to, from = next_rank(ranks, -1); from >= 0 && fits; from = next_rank(ranks, to)) {
-        to = from;
-        while (next_rank(ranks, to) == to + 1)
-            to++;
-        fits = str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from, to);
+    for (const struct member *to = from; from && fits; to = from = next) {
+        while ((next = ranks_after(ranks, to)) && next->rank == to->rank + 1)
+            to = next;
+        fits = str_addf(text, size, to != from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from->rank,
+                        to->rank);
     }
     return fits;
 }

@@ -112,6 +112,9 @@ struct member *ranks_at(const struct ranks *ranks, int number);
 struct member *ranks_of_slot(const struct ranks *ranks, int slot);
 /* The member of a rank; NULL: it has not attached. */
 struct member *ranks_of_rank(const struct ranks *ranks, int rank);
+/* The member with the next rank, NULL: there is none. After NULL comes the first one. It looks at
+ * all members: only for texts, which list ranks in their order. */
+struct member *ranks_after(const struct ranks *ranks, const struct member *member);
 /* The member or the counter of a process; NULL: there is none, or the pid is 0, for unknown. */
 struct member *ranks_of_pid(const struct ranks *ranks, int pid, bool is_counter);
 /* The connection is closed, and the page last showed `step`; the rank counts as ended. */
@@ -135,3 +138,8 @@ bool ranks_has_own(const struct member *member, uint64_t step);
 bool ranks_gave_up(const struct ranks *ranks);
 /* "0-3,8". False if it does not fit. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size);
+
+/* The remedy for a save that a program has made and not reported. */
+#define RANKS_HOW_TO_REPORT                                                                 \
+    "every rank has to call pch_saved (in Python: job.saved), without a path if it writes " \
+    "nothing; if rank 0 writes all, all can attach with PCH_NEEDS_RANK0 (needs='rank0')"

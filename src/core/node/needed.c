@@ -111,8 +111,9 @@ static void needed_add_rank(const struct member *m, char *text, size_t size)
 
 static void needed_name_missing(const struct round *round, struct peer_status *status)
 {
-    for (int i = 0; i < round->ranks->n && round->needs != NEEDS_ALL; i++) {
-        const struct member *m = &round->ranks->members[i];
+    if (round->needs == NEEDS_ALL)
+        return;
+    for (const struct member *m = NULL; (m = ranks_after(round->ranks, m));) {
         if (needed_has_failed(round, m))
             needed_add_rank(m, status->need.unsaved, sizeof status->need.unsaved);
         else if (needed_is_gone(round, m))

@@ -12,16 +12,14 @@
 void round_say_wait(struct out *out, const struct ranks *ranks, const struct member *m)
 {
     char missing[64] = "";
-    for (int i = 0; i < ranks->n; i++)
-        if (!ranks_has_own(&ranks->members[i], m->wait_step))
-            str_addf(missing, sizeof missing, "%s%d", missing[0] ? ", " : "of rank ",
-                     ranks->members[i].rank);
-    out_log(
-        out, LOG_WARN, "save",
-        "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is missing; "
-        "every rank has to call pch_saved (in Python: saved)",
-        m->rank, (int)(ROUND_TOLD_NS / NS_PER_S), ull(m->wait_step),
-        missing[0] ? missing : "of another node");
+    for (const struct member *one = NULL; (one = ranks_after(ranks, one));)
+        if (!ranks_has_own(one, m->wait_step))
+            str_addf(missing, sizeof missing, "%s%d", missing[0] ? ", " : "of rank ", one->rank);
+    out_log(out, LOG_WARN, "save",
+            "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is "
+            "missing; " RANKS_HOW_TO_REPORT,
+            m->rank, (int)(ROUND_TOLD_NS / NS_PER_S), ull(m->wait_step),
+            missing[0] ? missing : "of another node");
 }
 
 void round_say_past(struct out *out, const struct member *m, uint64_t step)
@@ -67,14 +65,12 @@ static void add_rank(const struct member *m, struct unsaved *list)
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step)
 {
     struct unsaved there = {.n = 0}, behind = {.n = 0};
-    for (int i = 0; i < ranks->n; i++)
-        if (is_unsaved(&ranks->members[i], round))
-            add_rank(&ranks->members[i],
-                     has_come(&ranks->members[i], round, step) ? &there : &behind);
+    for (const struct member *m = NULL; (m = ranks_after(ranks, m));)
+        if (is_unsaved(m, round))
+            add_rank(m, has_come(m, round, step) ? &there : &behind);
     if (there.n > 0)
         out_log(out, LOG_NOTICE, "save",
-                "rank%s %s had not reported a save of step %llu; every rank has to call pch_saved "
-                "(in Python: saved)",
+                "rank%s %s had not reported a save of step %llu; " RANKS_HOW_TO_REPORT,
                 there.n == 1 ? "" : "s", there.text, ull(step));
     if (behind.n > 0)
         out_log(out, LOG_NOTICE, "save",
