@@ -49,7 +49,9 @@ void tally_take(const struct json *answer, struct tally *ret)
         ret->ranks++;
         ret->at_top = step > ret->top ? 1 : ret->at_top + (step == ret->top);
         ret->top = step > ret->top ? step : ret->top;
-        ret->saved += json_int_at(rank, "saved_step", 0) >= save_step;
+        bool has_saved = json_int_at(rank, "saved_step", 0) >= save_step;
+        ret->saved += has_saved;
+        ret->come += has_saved || step >= save_step;
         if (json_bool_at(rank, "done"))
             ret->done++;
         else if (json_bool_at(rank, "attached"))

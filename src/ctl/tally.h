@@ -14,7 +14,8 @@ enum tally_phase { TALLY_START, TALLY_TRAIN, TALLY_EVAL, TALLY_COMPILE, TALLY_SA
 struct tally {
     int ranks, attached, done; /* a rank that is done is not counted as attached */
     int starting;              /* its process runs, and it has not attached so far */
-    int saved;                 /* ranks that have saved the step of the current round */
+    int come;                  /* ranks that are at the step of the current round, or above it */
+    int saved;                 /* ranks that have saved it */
     int in_phase[TALLY__PHASES];
     int64_t top;     /* the highest finished step; 0: none */
     int at_top;      /* ranks that have finished it */

@@ -15,6 +15,8 @@
 /* The same for a job in which no rank is behind. */
 #define STILL_S     10.0
 #define STILL_STEPS 10.0
+/* A node is silent after this number of heartbeats, and after LATE_S. */
+#define SILENT_BEATS 3
 
 struct search {
     const struct json *answer;
@@ -50,29 +52,54 @@ static struct wait *waits_add(struct waits *waits)
     return wait;
 }
 
-static void waits_for_node(struct search *search, const struct json *node)
+/* Its connection stands, and it sends no heartbeat: it is stopped, or its machine or the network
+ * is. */
+static bool is_silent(const struct json *answer, const struct json *node)
+{
+    static const char *const leaving[] = {"missing", "gone", "done", "lost"};
+    double beat_s = json_real_at(answer, "heartbeat_ms", 0) / 1000;
+    double least = beat_s * SILENT_BEATS > LATE_S ? beat_s * SILENT_BEATS : LATE_S;
+    for (size_t i = 0; i < ARRAY_LEN(leaving); i++)
+        if (json_is_at(node, "state", leaving[i]))
+            return false;
+    return beat_s > 0 && json_real_at(node, "heard_age", -1) >= least;
+}
+
+bool waits_has_node(const struct json *answer, const struct json *node)
+{
+    return json_is_at(node, "state", "missing") || tally_is_cut(node) || is_silent(answer, node);
+}
+
+static void describe_node(const struct json *answer, const struct json *node, char *text,
+                          size_t size)
 {
     char about[24];
+    double heard = json_real_at(node, "heard_age", -1);
+    int64_t waited = tally_between(answer, "since", "now");
+    if (json_is_at(node, "state", "missing")) {
+        str_addf(text, size, "it has not joined");
+        if (waited >= 0)
+            str_addf(text, size, " for %s", str_about(waited, about, sizeof about));
+    } else if (tally_is_cut(node)) {
+        str_addf(text, size, "it has no connection");
+        if (heard >= 0)
+            str_addf(text, size, "; last heard %s ago", about_s(heard, about));
+    } else {
+        str_addf(text, size, "no message from it for %s", about_s(heard, about));
+    }
+}
+
+static void waits_for_node(struct search *search, const struct json *node)
+{
     const char *host = json_text_at(node, "host");
     host = *host ? host : json_text_at(node, "name");
-    bool is_missing = json_is_at(node, "state", "missing");
-    bool is_cut = tally_is_cut(node);
-    struct wait *wait = is_missing || is_cut ? waits_add(search->found) : NULL;
+    struct wait *wait = waits_has_node(search->answer, node) ? waits_add(search->found) : NULL;
     if (!wait)
         return;
-    double heard = json_real_at(node, "heard_age", -1);
-    int64_t waited = tally_between(search->answer, "since", "now");
     wait->node = json_int_at(node, "node_rank", -1);
-    str_addf(wait->text, sizeof wait->text, "node %" PRId64 "%s%s%s", wait->node, *host ? " (" : "",
-             host, *host ? ")" : "");
-    if (is_missing)
-        str_addf(wait->text, sizeof wait->text, " has not joined");
-    else
-        str_addf(wait->text, sizeof wait->text, " has no connection");
-    if (is_cut && heard >= 0)
-        str_addf(wait->text, sizeof wait->text, "; last heard %s ago", about_s(heard, about));
-    if (is_missing && waited >= 0)
-        str_addf(wait->text, sizeof wait->text, " for %s", str_about(waited, about, sizeof about));
+    str_addf(wait->text, sizeof wait->text, "node %" PRId64 "%s%s%s: ", wait->node,
+             *host ? " (" : "", host, *host ? ")" : "");
+    describe_node(search->answer, node, wait->text, sizeof wait->text);
 }
 
 /* The ranks are sorted by node. A rank that has attached once is listed. */
@@ -103,16 +130,20 @@ static bool is_training(const struct json *rank)
     return json_bool_at(rank, "attached") && !json_bool_at(rank, "done");
 }
 
+/* In a normal save no rank has saved at first, and then one after the other has. So a rank is named
+ * only once at least half of the others are further: at the step, or done with the save. */
 static bool reason_unsaved(const struct search *search, const struct json *rank, char *text,
                            size_t size)
 {
     char at[TALLY_NUMBER_SIZE], wanted[TALLY_NUMBER_SIZE];
+    const struct tally *tally = search->tally;
     int64_t save_step = json_int_at(search->answer, "report.round.save_step", 0);
-    if (!is_training(rank) || json_bool_at(rank, "counts_only") ||
-        json_int_at(rank, "saved_step", 0) >= save_step)
+    int further = tally_step(rank) < save_step ? tally->come : tally->saved;
+    if (!is_training(rank) || json_bool_at(rank, "counts_only") || further == 0 ||
+        2 * further < tally->ranks - 1 || json_int_at(rank, "saved_step", 0) >= save_step)
         return false;
     if (text)
-        str_addf(text, size, "has not saved step %s; it is at step %s, %s",
+        str_addf(text, size, "it has not saved step %s; it is at step %s, %s",
                  tally_number(save_step, wanted), tally_number(tally_step(rank), at),
                  words_rank(rank));
     return true;
@@ -125,7 +156,7 @@ static bool reason_unattached(const struct search *search, const struct json *ra
         (!json_is_at(rank, "state", "not attached") && !json_is_at(rank, "state", "starting")))
         return false;
     if (text)
-        str_addf(text, size, "has not attached");
+        str_addf(text, size, "it has not attached");
     return true;
 }
 
@@ -177,7 +208,7 @@ static bool reason_slow(const struct search *search, const struct json *rank, ch
     if (slow <= 0 || !is_training(rank))
         return false;
     if (text)
-        str_addf(text, size, "is slow: its own part of a step takes %.3g x the median", slow);
+        str_addf(text, size, "it is slow, its own part of a step takes %.3g x the median", slow);
     return true;
 }
 
@@ -199,9 +230,8 @@ static void waits_describe(const struct search *search, const struct json *rank,
                          .step = tally_step(rank)};
     const char *host = tally_host(search->answer, ret->node);
     reason(search, rank, why, sizeof why);
-    str_addf(ret->text, sizeof ret->text, "rank %" PRId64 "%s%s%s%s", ret->rank,
-             *host ? " on " : "", host,
-             reason == reason_behind || reason == reason_alone ? ": " : " ", why);
+    str_addf(ret->text, sizeof ret->text, "rank %" PRId64 "%s%s: %s", ret->rank,
+             *host ? " on " : "", host, why);
 }
 
 /* Keeps the worst ranks, sorted, in the places that are left. */
@@ -238,14 +268,9 @@ static bool waits_for_all(struct search *search)
     }
     struct wait *wait = is_still ? waits_add(search->found) : NULL;
     if (wait)
-        str_addf(wait->text, sizeof wait->text, "no rank has finished a step for %s",
+        str_addf(wait->text, sizeof wait->text, "all ranks: none has finished a step for %s",
                  about_s(tally->youngest, about));
     return wait;
-}
-
-bool waits_has_node(const struct json *node)
-{
-    return json_is_at(node, "state", "missing") || tally_is_cut(node);
 }
 
 bool waits_has_rank(const struct json *answer, const struct tally *tally, const struct json *rank)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * waits: finds what a job waits for: nodes that are missing or cut off, ranks that have not
- * attached, ranks that have not saved, ranks that are behind, slow ranks. Pure; any thread.
+ * waits: finds what a job waits for: nodes that are missing, cut off or silent, ranks that have not
+ * attached, ranks that are behind, in training or in a save, slow ranks. Pure; any thread.
  */
 #pragma once
 
@@ -22,6 +22,6 @@ struct waits {
 };
 
 /* True if the job waits for this node, or for this rank. */
-bool waits_has_node(const struct json *node);
+bool waits_has_node(const struct json *answer, const struct json *node);
 bool waits_has_rank(const struct json *answer, const struct tally *tally, const struct json *rank);
 void waits_find(const struct json *answer, const struct tally *tally, struct waits *ret);

@@ -87,6 +87,8 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_text(w, "since", clock_iso8601(answer->since_ns, since, sizeof since));
     add_command(w, answer->command);
     writer_text(w, "chief", chief->host[0] ? address_text(chief, at) : NULL);
+    writer_int_if(w, "heartbeat_ms", answer->params->heartbeat_interval_ns / NS_PER_MS,
+                  answer->params->nnodes > 1);
     writer_text(w, "state_dir", answer->report->record->dir);
     writer_text(w, "events_file", answer->journal->file.out.file.path);
     writer_text(w, "now", clock_iso8601(clock_real_ns(), now, sizeof now));

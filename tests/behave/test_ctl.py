@@ -211,7 +211,7 @@ def test_status_of_a_job_that_waits_for_its_nodes(world, ctl):
     assert [(n["state"], n["host"] is None, n["ranks_expected"]) for n in told["nodes"]] == [
         ("waiting", False, None), ("missing", True, None)]
     port = told["nodes"][1]["name"].rpartition(":")[2]
-    assert re.fullmatch(rf"node 1 \(127\.0\.0\.2:{port}\) has not joined for [\d.]+ m?s", waited_for(ctl)[0])
+    assert re.fullmatch(rf"node 1 \(127\.0\.0\.2:{port}\): it has not joined for [\d.]+ m?s", waited_for(ctl)[0])
     assert ctl("status").stdout.startswith("job cwd: starting: 1 of 2 nodes have joined\n")
     told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
     assert [event.get("state", event.get("phase")) for event in told] == ["starting", "waiting", "waiting"]

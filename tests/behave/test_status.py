@@ -95,8 +95,11 @@ def test_a_node_that_does_not_answer(world, ctl):  # noqa: F811
         assert not told["nodes"][2]["ranks_known"] and told["nodes"][2]["highest_step"] > 0
     text = ctl("status", "--run-dir", chief).stdout
     assert text.endswith("\nnode 2: no answer for 2 s\n")
+    host = told["nodes"][2]["host"]
+    assert re.search(rf"^waits for node 2 \({re.escape(host)}\): no message from it for [\d.]+ s$", text, re.M), text
     job.jobs[2].send(signal.SIGCONT)
     assert len(ctl.status("--node", 0)["ranks"]) == 6
+    wait_until(lambda: not waited_for(ctl, "--run-dir", chief), "node 2 to be heard")
     leave(job)
 
 
@@ -140,10 +143,11 @@ def test_the_ranks_that_have_not_saved(training, ctl):  # noqa: F811
     host = ctl.status()["host"]
     ctl("checkpoint", "--wait", 0)
     step = run.agreed()
+    assert waited_for(ctl) == []
     run.clients[0].reach(step)
     run.clients[0].tell(f"saved {step} {run.path(step, 0)}")
     wait_until(lambda: ctl.status()["ranks"][0]["saved_step"] == step, "the save of rank 0")
-    assert waited_for(ctl) == [f"rank {rank} on {host} has not saved step {step}; it is at step 3, training" for rank in (1, 2)]
+    assert waited_for(ctl) == [f"rank {rank} on {host}: it has not saved step {step}; it is at step 3, training" for rank in (1, 2)]
     assert ctl("status").stdout.startswith(f"job cwd: saving step {step}: 1 of 3 ranks have saved\n")
     for rank in (1, 2):
         run.clients[rank].reach(step)

@@ -20,6 +20,12 @@
     "{\"node_rank\":" n ",\"host\":\"h" n "\",\"state\":\"" state "\",\"connected\":" connected \
     ",\"notice\":false,\"ranks_attached\":2,\"ranks_expected\":2,\"lowest_step\":48209,"        \
     "\"heard_age\":12.3}"
+#define SAVING(ranks)                                                                           \
+    "{\"report\":{\"state\":\"saving\",\"round\":{\"phase\":\"decided\",\"save_step\":48211}}," \
+    "\"ranks\":[" ranks "]}"
+#define SAVER(n, step, saved)                                                                     \
+    "{\"rank\":" n ",\"state\":\"attached\",\"attached\":true,\"phase\":\"train\",\"step\":" step \
+    ",\"saved_step\":" saved "}"
 #define BOTH_NODES "\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "true") "]"
 
 /* --- the sentence --- */
@@ -138,33 +144,50 @@ static const struct {
      "rank 1 on h1: at step 48,209 for 12 s, all others at 48,210\n", 0},
     {"{" RUNNING "," BOTH_NODES ",\"ranks\":[{\"rank\":7,\"node_rank\":1,\"attached\":true,"
      "\"phase\":\"train\",\"step\":9,\"steps_per_second\":2,\"step_age\":0.1,\"slow\":1.42}]}",
-     "rank 7 on h1 is slow: its own part of a step takes 1.42 x the median\n", 0},
+     "rank 7 on h1: it is slow, its own part of a step takes 1.42 x the median\n", 0},
     {"{" RUNNING ",\"ranks\":[{\"rank\":0,\"attached\":true,\"phase\":\"train\",\"step\":9,"
      "\"step_age\":31}]}",
      "rank 0: at step 9 for 31 s\n", 0},
     {"{" NOW ",\"since\":\"2026-11-29T06:09:20.000Z\"," RUNNING
      ",\"nodes\":[{\"node_rank\":1,\"host\":null,\"name\":\"b:14242\",\"state\":\"missing\"}]}",
-     "node 1 (b:14242) has not joined for 40 s\n", 0},
+     "node 1 (b:14242): it has not joined for 40 s\n", 0},
     {"{" RUNNING ",\"nodes\":[{\"node_rank\":0,\"host\":\"a\",\"state\":\"running\",\"connected\":"
      "true,\"ranks_known\":true,\"ranks_expected\":2},{\"node_rank\":1,\"host\":\"b\",\"state\":"
      "\"running\",\"connected\":true,\"ranks_known\":true,\"ranks_expected\":2}],\"ranks\":["
      "{\"node_rank\":0},{\"node_rank\":0},{\"node_rank\":1}]}",
      "node 1 (b): 1 of 2 ranks have attached\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "false") "]}",
-     "node 1 (h1) has no connection; last heard 12.3 s ago\n", 0},
+     "node 1 (h1): it has no connection; last heard 12.3 s ago\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
-     "node 1 (h1) has not joined\n", 0},
+     "node 1 (h1): it has not joined\n", 0},
     {"{" RUNNING "," BOTH_NODES ",\"ranks\":[" RANK("0", "attached", train, "9", "0.1") "," RANK(
          "1", "not attached", none, "0", "null") "," RANK("2", "gone", none, "0", "null") "]}",
-     "rank 1 on h1 has not attached\n", 0},
-    {"{\"report\":{\"state\":\"saving\",\"round\":{\"phase\":\"decided\",\"save_step\":48211}},"
-     "\"ranks\":[" RANK("0", "attached", train, "48211", "0.1") "," RANK("1", "not attached", none,
-                                                                         "0", "null") "]}",
-     "rank 0 has not saved step 48,211; it is at step 48,211, training\n", 0},
+     "rank 1 on h1: it has not attached\n", 0},
+    /* A save in which nothing is amiss: no rank is behind the others. */
+    {SAVING(SAVER("0", "48211", "48000") "," SAVER("1", "48211", "48000") "," SAVER("2", "48210",
+                                                                                    "48000")),
+     "rank 2: it has not saved step 48,211; it is at step 48,210, training\n", 0},
+    {SAVING(SAVER("0", "48211", "48000") "," SAVER("1", "48210", "48000") "," SAVER(
+         "2", "48210", "48000") "," SAVER("3", "48210", "48000")),
+     "", 0},
+    {SAVING(SAVER("0", "48211", "48211") "," SAVER("1", "48211", "48000")),
+     "rank 1: it has not saved step 48,211; it is at step 48,211, training\n", 0},
+    {SAVING(SAVER("0", "48211", "48211") "," SAVER("1", "48211", "48000") "," SAVER(
+         "2", "48211", "48000") "," SAVER("3", "48211", "48000")),
+     "", 0},
+    {SAVING(SAVER("0", "48211", "48000")), "", 0},
+    /* The last heartbeat is older than three intervals, and than two seconds. */
+    {"{\"heartbeat_ms\":1000," RUNNING ",\"nodes\":[" NODE("0", "running", "true") "]}",
+     "node 0 (h0): no message from it for 12.3 s\n", 0},
+    {"{\"heartbeat_ms\":4100," RUNNING ",\"nodes\":[" NODE("0", "running", "true") "]}",
+     "node 0 (h0): no message from it for 12.3 s\n", 0},
+    {"{\"heartbeat_ms\":4101," RUNNING ",\"nodes\":[" NODE("0", "running", "true") "]}", "", 0},
+    {"{\"heartbeat_ms\":1000," RUNNING ",\"nodes\":[" NODE("0", "gone", "true") "]}", "", 0},
+    {"{" RUNNING ",\"nodes\":[" NODE("0", "running", "true") "]}", "", 0},
     {"{" RUNNING ",\"ranks\":[{\"rank\":0,\"attached\":true,\"phase\":\"train\",\"step\":9,"
      "\"step_age\":31},{\"rank\":1,\"attached\":true,\"phase\":\"train\",\"step\":9,"
      "\"step_age\":30}]}",
-     "no rank has finished a step for 30 s\n", 0},
+     "all ranks: none has finished a step for 30 s\n", 0},
 };
 
 static void waits_text(const struct waits *waits, char *text, size_t size)

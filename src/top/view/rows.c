@@ -172,7 +172,7 @@ static void rows_take_nodes(struct rows *rows, const struct json *answer, const 
         struct row row = {.item = node,
                           .number = json_int_at(node, "node_rank", 0),
                           .host = json_text_at(node, "host"),
-                          .is_waited = waits_has_node(node)};
+                          .is_waited = waits_has_node(answer, node)};
         row_set_step(&row, json_int_at(node, "lowest_step", 0), tally);
         row_set_keys(&row, orders[TABLE_NODES][wish->order].order);
         rows_add(rows, &row, wish->filter, json_text_at(node, "state"));
