@@ -191,6 +191,8 @@ MUST_CHECK bool timeline_show(const struct ctl_options *options, struct err *err
 /* Opens a regular file: a FIFO or a device would be read for ever. The caller closes it. NULL with
  * errno set; EINVAL: it is another kind of file. */
 FILE *openfile_text(const char *path);
+/* Sets *err: this user may not look for the file, such as a "report", there. Returns false. */
+bool openfile_denied(const char *what, const char *place, struct err *err);
 
 /* --- ctl.c --- */
 

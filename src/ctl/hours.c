@@ -68,13 +68,18 @@ static bool hours_find(struct hours *hours, struct err *err)
     static const char *const below[] = {"/.pchrun/" MARK_FILE, "/" MARK_FILE, ""};
     const char *place = ended_place(hours->options);
     struct stat st;
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        bool is_there =
+            snprintf(hours->path, sizeof hours->path, "%s%s", place, below[i]) < PATH_MAX &&
+            stat(hours->path, &st) == 0;
+        if (is_there && S_ISREG(st.st_mode))
+            return true;
+        if (!is_there && errno == EACCES)
+            return openfile_denied("ledger", place, err);
+    }
     if (stat(place, &st) != 0)
         return err_set(err, errno == ENOENT ? ERR_USAGE : ERR_SYSTEM, errno,
                        "cannot look for a ledger in %s", place);
-    for (size_t i = 0; i < ARRAY_LEN(below); i++)
-        if (snprintf(hours->path, sizeof hours->path, "%s%s", place, below[i]) < PATH_MAX &&
-            stat(hours->path, &st) == 0 && S_ISREG(st.st_mode))
-            return true;
     return err_set(err, ERR_USAGE, 0,
                    "no ledger is in %s; give the job's checkpoint.dir or state_dir: pchctl %s DIR "
                    "(a job without these directories has none)",

@@ -20,13 +20,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SCHEMA "pchrun.report"
-
 enum { FILE_BYTES_MAX = 16 * 1024 * 1024, TAIL_BYTES = 64 * 1024 };
 
 struct offline_report {
-    struct json *root;
-    char name[32];
+    struct json *root; /* NULL: it cannot be read */
+    char name[32], why[320];
+    int64_t node, attempt;
     int64_t written_ns; /* CLOCK_REALTIME; 0: unknown */
 };
 
@@ -34,8 +33,9 @@ struct offline {
     const struct ctl_options *options;
     char dir[PATH_MAX];             /* where the reports are */
     char path[PATH_MAX];            /* the only one, if its file is named, else "" */
-    struct offline_report *reports; /* of the last attempt, by node; the first one has the job */
+    struct offline_report *reports; /* of one attempt, by node; then those that cannot be read */
     size_t n, room;
+    const struct offline_report *job; /* stands for the job */
     struct {
         int64_t at_ms; /* 0: the attempt has no line */
         enum mark_kind kind;
@@ -45,30 +45,59 @@ struct offline {
 
 /* --- the reports --- */
 
-static bool offline_keep(struct offline *offline, const char *name, const char *path,
-                         struct err *err)
+/* The end of an error of the syntax advises people who write such a file by hand. */
+static void say_damaged(struct err *err)
+{
+    char *advice = str_starts(err->text, "cannot ") ? NULL : strrchr(err->text, ';');
+    if (!advice)
+        return;
+    *advice = '\0';
+    str_addf(err->text, sizeof err->text,
+             "; the file is damaged; a running pchrun replaces it at the next change of state");
+}
+
+/* NULL: *err. */
+static struct json *offline_read(const char *path, struct err *err)
 {
     struct json *root = json_read_file(path, FILE_BYTES_MAX, err);
+    int64_t version = json_int_at(root, "version", REPORT_VERSION);
     if (!root)
-        return false;
-    if (!json_is_at(root, "schema", SCHEMA)) {
-        json_free(root);
-        return err_set(err, ERR_USAGE, 0, "%s is not a report of pchrun", path);
-    }
+        say_damaged(err);
+    else if (!json_is_at(root, "schema", REPORT_SCHEMA))
+        err_set(err, ERR_USAGE, 0, "%s is not a report of pchrun", path);
+    else if (version != REPORT_VERSION)
+        err_set(err, ERR_USAGE, 0,
+                "%s is a report of version %" PRId64 ", and this pchctl reads only version %d; use "
+                "the pchctl of that pchrun",
+                path, version, REPORT_VERSION);
+    else
+        return root;
+    json_free(root);
+    return NULL;
+}
+
+/* Keeps also why a report cannot be read. False: no memory. */
+static bool offline_keep(struct offline *offline, const char *name, const char *path, int64_t node,
+                         struct err *err)
+{
     if (offline->n == offline->room) {
         size_t room = offline->room ? 2 * offline->room : 16;
         void *more = reallocarray(offline->reports, room, sizeof *offline->reports);
-        if (!more) {
-            json_free(root);
+        if (!more)
             return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %s", path);
-        }
         offline->reports = more;
         offline->room = room;
     }
     struct offline_report *report = &offline->reports[offline->n++];
-    *report = (struct offline_report){.root = root};
+    *report = (struct offline_report){.root = offline_read(path, err), .node = node};
     str_copy(report->name, sizeof report->name, name);
-    if (!date_parse(json_text_at(root, "written"), &report->written_ns))
+    if (!report->root) {
+        str_fit(report->why, sizeof report->why, err->text);
+        return true;
+    }
+    report->node = json_int_at(report->root, "node_rank", 0);
+    report->attempt = json_int_at(report->root, "attempt", 0);
+    if (!date_parse(json_text_at(report->root, "written"), &report->written_ns))
         report->written_ns = 0;
     return true;
 }
@@ -84,7 +113,7 @@ static int64_t node_of(const char *name)
     return str_to_i64(number, 0, INT32_MAX, &node) ? node : -1;
 }
 
-/* False: a report is there, and cannot be read. */
+/* False: the directory cannot be read. */
 static bool offline_look_in(struct offline *offline, const char *dir, struct err *err)
 {
     char path[PATH_MAX];
@@ -92,13 +121,11 @@ static bool offline_look_in(struct offline *offline, const char *dir, struct err
     struct dirent *entry;
     DIR *stream = opendir(dir);
     if (!stream && errno == EACCES)
-        return err_set(err, ERR_SYSTEM, errno, "cannot look for a report in %s", dir);
+        return openfile_denied("report", dir, err);
     while (ok && stream && (entry = readdir(stream))) {
         int64_t node = node_of(entry->d_name);
-        bool is_wanted =
-            node >= 0 && (offline->options->node < 0 || node == offline->options->node);
-        if (is_wanted && snprintf(path, sizeof path, "%s/%s", dir, entry->d_name) < PATH_MAX)
-            ok = offline_keep(offline, entry->d_name, path, err);
+        if (node >= 0 && snprintf(path, sizeof path, "%s/%s", dir, entry->d_name) < PATH_MAX)
+            ok = offline_keep(offline, entry->d_name, path, node, err);
     }
     if (stream)
         closedir(stream);
@@ -110,13 +137,15 @@ static bool offline_look_in(struct offline *offline, const char *dir, struct err
 static bool offline_find(struct offline *offline, const char *place, struct err *err)
 {
     char dir[PATH_MAX];
-    struct stat st;
-    if (stat(place, &st) == 0 && S_ISREG(st.st_mode)) {
+    struct stat st = {0};
+    if (stat(place, &st) != 0 && errno == EACCES)
+        return openfile_denied("report", place, err);
+    if (S_ISREG(st.st_mode)) {
         const char *slash = strrchr(place, '/');
         snprintf(offline->dir, sizeof offline->dir, "%.*s", slash ? (int)(slash - place) : 1,
                  slash ? place : ".");
         str_copy(offline->path, sizeof offline->path, place);
-        return offline_keep(offline, "", place, err);
+        return offline_keep(offline, "", place, 0, err);
     }
     return snprintf(dir, sizeof dir, "%s/.pchrun", place) >= PATH_MAX ||
            (offline_look_in(offline, dir, err) &&
@@ -126,33 +155,47 @@ static bool offline_find(struct offline *offline, const char *place, struct err 
 static int compare_reports(const void *a, const void *b)
 {
     const struct offline_report *x = a, *y = b;
-    int64_t later = json_int_at(y->root, "attempt", 0) - json_int_at(x->root, "attempt", 0);
-    int64_t higher = json_int_at(x->root, "node_rank", 0) - json_int_at(y->root, "node_rank", 0);
-    int64_t order = later ? later : higher;
-    return (order > 0) - (order < 0);
+    if (!x->root != !y->root)
+        return x->root ? -1 : 1;
+    if (x->attempt != y->attempt)
+        return x->attempt > y->attempt ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static bool offline_is_over(const struct offline_report *report)
+{
+    return json_is_at(report->root, "state", "done");
+}
+
+/* NULL: none of this node can be read. The node -1: of the lowest one. */
+static struct offline_report *offline_find_node(const struct offline *offline, int node)
+{
+    for (size_t i = 0; i < offline->n; i++)
+        if (offline->reports[i].root && (node < 0 || offline->reports[i].node == node))
+            return &offline->reports[i];
+    return NULL;
 }
 
 /* A disk of one node may have older reports, from when the node had another number. */
-static void keep_last_attempt(struct offline *offline)
+static void keep_one_attempt(struct offline *offline, int64_t attempt)
 {
-    qsort(offline->reports, offline->n, sizeof *offline->reports, compare_reports);
     size_t n = 0;
-    while (n < offline->n && json_int_at(offline->reports[n].root, "attempt", 0) ==
-                                 json_int_at(offline->reports[0].root, "attempt", 0))
-        n++;
-    while (offline->n > n)
-        json_free(offline->reports[--offline->n].root);
-    if (!offline->path[0] && !str_addf(offline->path, sizeof offline->path, "%s/%s", offline->dir,
-                                       offline->reports[0].name))
-        offline->path[0] = '\0';
+    for (size_t i = 0; i < offline->n; i++)
+        if (!offline->reports[i].root || offline->reports[i].attempt == attempt)
+            offline->reports[n++] = offline->reports[i];
+        else
+            json_free(offline->reports[i].root);
+    offline->n = n;
 }
 
-static bool offline_has_report(const struct offline *offline, const char *place, struct err *err)
+static bool offline_has_none(const struct offline *offline, const char *place, struct err *err)
 {
     char node[32] = "";
     struct stat st;
-    if (offline->n > 0)
-        return true;
+    for (size_t i = 0; i < offline->n; i++)
+        if (!offline->reports[i].root &&
+            (offline->options->node < 0 || offline->options->node == offline->reports[i].node))
+            return err_set(err, ERR_USAGE, 0, "%s", offline->reports[i].why);
     if (offline->options->node >= 0)
         str_addf(node, sizeof node, " of node %d", offline->options->node);
     return err_set(err, ERR_USAGE, 0,
@@ -162,21 +205,53 @@ static bool offline_has_report(const struct offline *offline, const char *place,
                    stat(place, &st) == 0 ? "" : "; or choose a running job by --job NAME");
 }
 
+/* False: no report stands for the job. */
+static bool offline_choose(struct offline *offline, const char *place, struct err *err)
+{
+    qsort(offline->reports, offline->n, sizeof *offline->reports, compare_reports);
+    const struct offline_report *found = offline_find_node(offline, offline->options->node);
+    if (!found)
+        return offline_has_none(offline, place, err);
+    int64_t node = found->node;
+    keep_one_attempt(offline, found->attempt);
+    offline->job = offline_find_node(offline, (int)node);
+    return true;
+}
+
+/* If node 0 was killed, its report tells no end, but that of another node may. */
+static void offline_take_end(struct offline *offline)
+{
+    int64_t since = offline->ledger.at_ms * NS_PER_MS;
+    since = offline->job->written_ns > since ? offline->job->written_ns : since;
+    for (size_t i = 0; i < offline->n && !offline_is_over(offline->job); i++)
+        if (offline_is_over(&offline->reports[i]) && offline->reports[i].written_ns > since)
+            offline->job = &offline->reports[i];
+}
+
+/* The file of the report that stands for the job. */
+static void offline_name_file(struct offline *offline)
+{
+    if (offline->path[0])
+        return;
+    if (!str_addf(offline->path, sizeof offline->path, "%s/%s", offline->dir, offline->job->name))
+        offline->path[0] = '\0';
+}
+
 static bool offline_is_meant(const struct offline *offline, struct err *err)
 {
     const char *job = offline->options->job;
-    return !job || json_is_at(offline->reports[0].root, "job", job) ||
+    return !job || json_is_at(offline->job->root, "job", job) ||
            err_set(err, ERR_USAGE, 0, "%s is the report of job %s, not of job %s", offline->path,
-                   json_text_at(offline->reports[0].root, "job"), job);
+                   json_text_at(offline->job->root, "job"), job);
 }
 
 /* --- the ledger --- */
 
 static void offline_take_mark(struct offline *offline, const struct mark *mark)
 {
-    const struct json *report = offline->reports[0].root;
+    const struct json *report = offline->job->root;
     bool begins = mark->kind != MARK_TICK && mark->kind != MARK_COMMIT && mark->kind != MARK_NONE;
-    if (mark->attempt != json_int_at(report, "attempt", 0))
+    if (mark->attempt != offline->job->attempt)
         return;
     offline->ledger.at_ms = mark->at_ms;
     if (begins)
@@ -214,11 +289,6 @@ static void read_ledger_tail(struct offline *offline)
 }
 
 /* --- the answer --- */
-
-static bool offline_is_over(const struct offline *offline)
-{
-    return json_is_at(offline->reports[0].root, "state", "done");
-}
 
 static int64_t offline_as_of(const struct offline *offline)
 {
@@ -267,8 +337,11 @@ static void offline_add_ranks(struct writer *w, const struct offline *offline)
     writer_end(w);
 }
 
-static void offline_add_node(struct writer *w, const struct json *report)
+/* A node that tells no end of a job that has ended was killed, or its machine was. */
+static void offline_add_node(struct writer *w, const struct offline *offline,
+                             const struct offline_report *of)
 {
+    const struct json *report = of->root;
     const char *state = json_text_at(report, "state");
     int64_t attached = 0, low = INT64_MAX, high = 0;
     const struct json *rank = json_items_at(report, "ranks");
@@ -279,24 +352,29 @@ static void offline_add_node(struct writer *w, const struct json *report)
         high = step > high ? step : high;
     }
     bool runs = str_is(state, "running") || str_is(state, "saving");
+    bool is_gone = report && offline_is_over(offline->job) && !offline_is_over(of);
     writer_object(w, NULL);
-    writer_int(w, "node_rank", json_int_at(report, "node_rank", 0));
+    writer_int(w, "node_rank", of->node);
     writer_text(w, "host", json_text_at(report, "host"));
-    writer_text(w, "state", runs ? "running" : str_is(state, "waiting") ? state : NULL);
+    writer_text(w, "state",
+                is_gone                    ? "gone"
+                : runs                     ? "running"
+                : str_is(state, "waiting") ? state
+                                           : NULL);
     writer_int(w, "ranks_attached", attached);
     int64_t expected = json_int_at(report, "ranks_expected", -1);
     writer_int_if(w, "ranks_expected", expected, expected >= 0);
     writer_int(w, "lowest_step", low < INT64_MAX ? low : 0);
     writer_int(w, "highest_step", high);
-    writer_bool(w, "ranks_known", true);
-    writer_null(w, "ranks_unknown_why");
+    writer_bool(w, "ranks_known", report);
+    writer_text(w, "ranks_unknown_why", report ? NULL : of->why);
     writer_end(w);
 }
 
 /* The ledger says what the job does if it is newer than the reports. */
 static void offline_add_ledger(struct writer *w, const struct offline *offline)
 {
-    bool is_newer = offline->ledger.at_ms * NS_PER_MS > offline->reports[0].written_ns;
+    bool is_newer = offline->ledger.at_ms * NS_PER_MS > offline->job->written_ns;
     if (!writer_object_if(w, "ledger", offline->ledger.at_ms))
         return;
     writer_text(w, "phase", is_newer ? mark_name(offline->ledger.kind) : NULL);
@@ -312,19 +390,21 @@ static void offline_add_all(struct writer *w, const struct offline *offline)
     writer_object(w, NULL);
     writer_int(w, "version", CONTROL_VERSION);
     writer_bool(w, "ok", true);
-    writer_text(w, "host", json_text_at(offline->reports[0].root, "host"));
+    writer_text(w, "host", json_text_at(offline->job->root, "host"));
     writer_text(w, "now", clock_iso8601(now, text, sizeof text));
     writer_text(w, "as_of", as_of > 0 ? clock_iso8601(as_of, text, sizeof text) : NULL);
     writer_text(w, "dir", offline->dir);
-    writer_bool(w, "gone", is_silent && !offline_is_over(offline));
+    writer_bool(w, "gone", is_silent && !offline_is_over(offline->job));
     int64_t step = resume_step(offline);
-    writer_int_if(w, "resume_step", step, step > 0 && (is_silent || offline_is_over(offline)));
+    writer_int_if(w, "resume_step", step, step > 0 && (is_silent || offline_is_over(offline->job)));
     offline_add_ledger(w, offline);
     writer_text(w, "ranks_of", "files");
     offline_add_ranks(w, offline);
     writer_list(w, "nodes");
+    int64_t nnodes = json_int_at(offline->job->root, "nnodes", INT64_MAX);
     for (size_t i = 0; i < offline->n; i++)
-        offline_add_node(w, offline->reports[i].root);
+        if (offline->reports[i].root || offline->reports[i].node < nnodes)
+            offline_add_node(w, offline, &offline->reports[i]);
     writer_end(w);
     writer_end(w);
 }
@@ -368,7 +448,7 @@ static bool offline_compose(const struct offline *offline, struct answer *ret, s
 static bool offline_print(const struct offline *offline, struct err *err)
 {
     struct answer answer = {0};
-    const struct json *report = offline->reports[0].root;
+    const struct json *report = offline->job->root;
     bool ok = offline_compose(offline, &answer, err);
     /* In an answer, '?' stands for the ends of these lines. */
     char *said = strdup(json_text_at(report, "first_cause.stderr"));
@@ -387,15 +467,14 @@ bool offline_show(const struct ctl_options *options, bool *ret_is_over, struct e
 {
     struct offline offline = {.options = options};
     const char *place = ended_place(options);
-    bool ok = offline_find(&offline, place, err) && offline_has_report(&offline, place, err);
-    if (ok) {
-        keep_last_attempt(&offline);
-        ok = offline_is_meant(&offline, err);
-    }
+    bool ok = offline_find(&offline, place, err) && offline_choose(&offline, place, err);
     if (ok) {
         read_ledger_tail(&offline);
-        *ret_is_over = offline_is_over(&offline);
-        ok = offline_print(&offline, err);
+        if (options->node < 0)
+            offline_take_end(&offline);
+        offline_name_file(&offline);
+        ok = offline_is_meant(&offline, err) && offline_print(&offline, err);
+        *ret_is_over = offline_is_over(offline.job);
     }
     for (size_t i = 0; i < offline.n; i++)
         json_free(offline.reports[i].root);

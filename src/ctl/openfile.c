@@ -22,3 +22,11 @@ FILE *openfile_text(const char *path)
     errno = fault;
     return file;
 }
+
+bool openfile_denied(const char *what, const char *place, struct err *err)
+{
+    return err_set(err, ERR_SYSTEM, 0,
+                   "cannot look for a %s in %s: Permission denied; run pchctl as the user of the "
+                   "job, or as root",
+                   what, place);
+}

@@ -11,6 +11,7 @@
 #include "core/common/verdict.h"
 #include "status/journal.h"
 #include "status/status.h"
+#include "wire/control.h"
 #include "json/writer.h"
 
 #include <errno.h>
@@ -19,8 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REPORT_VERSION 1
-#define REPORT_MAX     (8 * 1024 * 1024)
+#define REPORT_MAX (8 * 1024 * 1024)
 
 /* --- the contents --- */
 
@@ -198,7 +198,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     report_read(report, &r);
     bool is_known = r.outcome != OUTCOME_UNKNOWN;
     writer_object(w, key);
-    writer_text(w, "schema", "pchrun.report");
+    writer_text(w, "schema", REPORT_SCHEMA);
     writer_int(w, "version", REPORT_VERSION);
     writer_text(w, "written", clock_iso8601(clock_real_ns(), now, sizeof now));
     writer_text(w, "job", report->params->job);

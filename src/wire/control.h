@@ -17,6 +17,10 @@
 #define CONTROL_TEXT_MAX    95                 /* bytes of a notice's text */
 #define CONTROL_SOURCE      "pchctl"           /* the source of its notices */
 
+/* Of the file with the state of a job. */
+#define REPORT_SCHEMA  "pchrun.report"
+#define REPORT_VERSION 1
+
 enum control_verb {
     CONTROL_STATUS,
     CONTROL_SAVE,   /* save and go on */

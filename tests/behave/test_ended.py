@@ -5,14 +5,15 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import time
 
 import pytest
 
 from harness import PREEMPTED, STOPPED, Late, marked, wait_until
-from nodes import Nodes
-from pchctl import ctl  # noqa: F401
+from nodes import LOST_SOON, Nodes
+from pchctl import PCHCTL, ctl  # noqa: F401
 
 DONE, FAILED, USAGE = 0, 1, 2
 
@@ -141,7 +142,7 @@ def test_the_lowest_node_of_the_last_attempt(job, ctl):  # noqa: F811
 
 
 @pytest.mark.parametrize("content, why", [
-    ("x", "report.0.json:1:1: "), ("{}", "is not a report of pchrun"), ("[" * 99999, "report.0.json:1:"),
+    ("x", "report.0.json:1:1: '[' or '{' expected near 'x'; the file is damaged; a running "), ("{}", "is not a report of pchrun"), ("[" * 99999, "report.0.json:1:"),
     (None, "give the job's checkpoint.dir or state_dir, or the file of --report: pchctl status DIR")],
     ids=["text", "other", "deep", "none"])
 def test_what_is_no_report(job, ctl, content, why):  # noqa: F811
@@ -163,6 +164,97 @@ def test_a_report_that_says_little(job, ctl, report):  # noqa: F811
     text = shown(ctl, job.root / "run")
     assert text.startswith("job ") and "\x1b" not in text
     assert text.partition("\nATTEMPT ")[2].splitlines()[1:] == [f"{'none':51} {-1:<5} {0:<9} "]
+
+
+# --- several reports -----------------------------------------------------------------------------
+
+def report_of(node, **more):
+    return {"schema": "pchrun.report", "version": 1, "job": "run7", "node_rank": node, "nnodes": 2, "host": f"h{node}", "attempt": 2,
+            "state": "running", "outcome": "unknown", "ranks": [], **more}
+
+
+def write_reports(folder, *reports):
+    folder.mkdir(parents=True, exist_ok=True)
+    for report in reports:
+        (folder / f"report.{report['node_rank']}.json").write_text(json.dumps(report))
+
+
+@pytest.mark.killed
+def test_node_0_was_killed_and_another_node_tells_the_end(job, ctl):  # noqa: F811
+    """The files of both are in one state directory. Those of node 0 tell of no end."""
+    two = Refused(job, 2, ["--job", "run7", *LOST_SOON])
+    two.start_all("wait")
+    state = job.root / "run/.pchrun"
+    wait_until(lambda: all(path.exists() and '"running"' in path.read_text()
+                           for path in (state / "report.0.json", state / "report.1.json")), "the reports")
+    two.jobs[0].kill()
+    assert two.jobs[1].finish() == PREEMPTED
+    wait_until(lambda: not marked(job.mark), "the end of all")
+    text = shown(ctl, job.root / "run")
+    assert text.startswith("job run7: ended: node_lost, exit code 42: "), text
+    assert "\nattempt   1, generation 0, node 1 of 2\n" in text
+    assert re.search(r"^0 +\S+ +gone +.*\n1 ", text, re.M), text
+    assert attempts(text) == [("1", "node_lost", "42", "0")]
+    watch = ctl("status", "-w", job.root / "run", everywhere=True)
+    assert watch.returncode == DONE and watch.stdout.count("job run7: ended") == 1
+    assert shown(ctl, "--node", 0, job.root / "run").startswith("job run7: ") and "ended" not in shown(ctl, "--node", 0, job.root / "run")
+
+
+@pytest.mark.parametrize("newer, says", [(False, "ended: failed"), (True, "training at step 9")])
+def test_an_end_that_is_older_than_what_node_0_tells(job, ctl, newer, says):  # noqa: F811
+    """Node 0 may go on without a node that has left, until a new one takes its place."""
+    state = job.root / "run/.pchrun"
+    now = time.time()
+    at = [datetime.datetime.fromtimestamp(now - ago, datetime.timezone.utc).isoformat() for ago in (20, 10)]
+    write_reports(state, report_of(0, written=at[0]), report_of(1, written=at[1], state="done", outcome="failed", exit_code=7))
+    (state / "ledger").write_text(older(json.dumps({
+        "at_ms": int(now * 1000) - (5000 if newer else 15000), "mono_ms": 1, "attempt": 2, "generation": 0, "mark": "training",
+        "step": 9}), 0))
+    assert shown(ctl, job.root / "run").startswith(f"job run7: {says}")
+
+
+def test_the_report_of_one_node_hides_no_other(job, ctl):  # noqa: F811
+    """--node says which of them stands for the job. The others are not missing."""
+    write_reports(job.root / "run", report_of(0), report_of(1, attempt=2))
+    text = shown(ctl, "--node", 1, job.root / "run")
+    assert ", node 1 of 2\n" in text and "other nodes" not in text
+    assert re.search(r"^0 +h0 .*\n1 +h1 ", text, re.M), text
+
+
+@pytest.mark.parametrize("content, why", [
+    ("x", r":1:1: '\[' or '\{' expected near 'x'; the file is damaged; a running pchrun replaces it at the next change of state"),
+    ("", r":1:1: .*; the file is damaged; .*"), ("{}", " is not a report of pchrun"),
+    ('{"schema": "pchrun.report", "version": 2}',
+     " is a report of version 2, and this pchctl reads only version 1; use the pchctl of that pchrun")],
+    ids=["text", "empty", "other", "version"])
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_report_that_cannot_be_read_hides_no_other(job, ctl, node, content, why):  # noqa: F811
+    write_reports(job.root / "run", report_of(0), report_of(1))
+    path = job.root / f"run/report.{node}.json"
+    path.write_text(content)
+    (job.root / "run/report.2.json").write_text("of an older attempt, with more nodes")
+    text = shown(ctl, job.root / "run")
+    assert f", node {1 - node} of 2\n" in text and "other nodes" not in text
+    assert re.search(rf"\nnode {node}: {re.escape(str(path))}{why}\n\nATTEMPT ", text), text
+    done = ctl("status", "--node", node, job.root / "run", everywhere=True)
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert re.fullmatch(rf"pchctl: {re.escape(str(path))}{why}\n", done.stderr)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+@pytest.mark.parametrize("place", [".", ".pchrun", ".pchrun/report.0.json", ".pchrun/ledger"])
+@pytest.mark.parametrize("word", ["status", "goodput", "timeline"])
+def test_a_directory_that_this_user_may_not_read(ctl, open_folder, word, place):  # noqa: F811
+    folder = open_folder / "job"
+    write_reports(folder / ".pchrun", report_of(0))
+    (folder / ".pchrun/ledger").write_text("")
+    (folder / ".pchrun").chmod(0o700)
+    pchctl = shutil.copy(PCHCTL, open_folder)
+    done = ctl(word, folder / place, everywhere=True, executable=pchctl, user=65534, group=65534, extra_groups=[], cwd="/")
+    assert done.returncode == FAILED
+    what = "report" if word == "status" else "ledger"
+    assert re.fullmatch(rf"pchctl: cannot look for a {what} in {folder}\S*: Permission denied; run pchctl as the user of the job, "
+                        "or as root\n", done.stderr), done.stderr
 
 
 def test_a_name_of_a_job_is_no_directory(ctl):  # noqa: F811
@@ -245,6 +337,7 @@ def test_the_files_agree_with_the_running_job(training, world, ctl):  # noqa: F8
 
     wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")), "the socket")
     wait_until((run.dir / ".pchrun/report.0.json").exists, "the report")
+    wait_until(lambda: len(ctl.status()["ranks"]) == 2, "the processes")
     both()
     assert shown(ctl, run.dir).startswith("job run7: starting: 0 of 2 ranks have attached\n")
     assert lines_of(shown(ctl, run.dir)) == lines_of(ctl("status").stdout)
