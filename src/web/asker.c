@@ -150,6 +150,7 @@ static void asker_learn(struct asker *asker, const struct json *answer)
 {
     const char *slash = strrchr(asker->dir, '/');
     identity_take(answer, &asker->job);
+    asker->node = json_int_at(answer, "report.node_rank", -1);
     if (!slash)
         return;
     str_fit(asker->parent, sizeof asker->parent, asker->dir);
@@ -172,12 +173,27 @@ static void asker_look_first(struct asker *asker)
 static void asker_look(struct asker *asker)
 {
     char why[NEXT_WHY_MAX];
+    asker->is_searched = true;
     asker->look_at = clock_now_ns() + LOOK_NS;
     if (!asker->job.name[0])
         asker_look_first(asker);
     else if (!next_find(&asker->job, asker->which.node, asker->parent, asker->dir, why))
         asker_tell_ended(asker, why);
     asker->ask_at = clock_now_ns();
+}
+
+/* Node 0 knows every rank, and may be found only after another node of the job. A node that the
+ * user named stays. */
+static void asker_prefer_node_0(struct asker *asker)
+{
+    char dir[FIND_DIR_MAX], why[NEXT_WHY_MAX];
+    if (!asker->is_searched || asker->which.node >= 0 || asker->node <= 0 ||
+        !next_find(&asker->job, 0, asker->parent, dir, why))
+        return;
+    talk_close(&asker->events);
+    asker->events.fd = -1;
+    str_copy(asker->dir, sizeof asker->dir, dir);
+    asker->look_at = asker->ask_at = clock_now_ns();
 }
 
 /* --- asking --- */
@@ -260,6 +276,7 @@ static void asker_ask(struct asker *asker)
     answer_free(&answer);
     if (ok && picture.layout && picture.state && picture.state_dir) {
         asker_tell_picture(asker, &picture);
+        asker_prefer_node_0(asker);
         return;
     }
     picture_free(&picture);

@@ -3,7 +3,8 @@
  * asker: a thread that talks to the supervisor, so that a supervisor that does not answer blocks
  * only this thread. It follows the events of the job. While there are readers it also asks for the
  * state, once a second, and it asks for the metrics when the owner wants them. When the supervisor
- * has ended, it looks for the next attempt of the job.
+ * has ended, it looks for the next attempt of the job. Node 0 takes the place of another node that
+ * was found before it.
  *
  * The thread hands its news over: texts that it never touches again. The owner calls all functions
  * from one thread, the main thread. Owns the thread, two descriptors and the news.
@@ -62,6 +63,8 @@ struct asker {
     struct talk events;
     struct asker_contact contact;
     struct identity job;
+    int64_t node;     /* that told the last picture; -1: unknown */
+    bool is_searched; /* the pchrun was looked for, so the user did not name it */
     char parent[FIND_DIR_MAX];
     int64_t ask_at, look_at; /* the next picture; the next search, or try to follow the events */
     int64_t followed_at;     /* when the events were asked for */

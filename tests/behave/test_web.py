@@ -219,7 +219,7 @@ def test_the_stream_follows_a_preemption(world, job, web):
     job.jobs = again.jobs
     assert stream.until("layout", lambda layout: layout["attempt"] == 2)["job"] == "run7"
     assert stream.until("contact", lambda contact: contact["lost_ms"] is None)["picture_age_ms"] is not None
-    assert stream.line("started", attempt=2)["resume_step"] == saved
+    assert stream.line("started", attempt=2, node=0)["resume_step"] == saved
     ids = [event[1] for event in stream.lines()]
     assert len(ids) == len(set(ids))
     again.say(0, "all 4 ranks on 2 nodes have attached")
@@ -245,12 +245,38 @@ def test_another_job_of_the_same_name_is_not_followed(world, job, web):
     again = Nodes(world, 2, ["--job", "run7", "-n", "2", "--checkpoint-dir", world.root])
     again.launch_all(*world.client(f"open\ntrain {saved} 1000000 2 at://ckpt\n"))
     assert stream.until("layout", lambda layout: layout["attempt"] == 2)["rank"] == [0, 1, 2, 3]
-    stream.line("started", attempt=2)
-    assert [line["attempt"] for _, _, line in stream.lines() if line["event"] == "started"] == [1, 2]
+    stream.line("started", attempt=2, node=0)
+    assert [line["attempt"] for _, _, line in stream.lines()
+            if (line["event"], line["node"]) == ("started", 0)] == [1, 2]
     for nodes in (other, again):
         nodes.say(0, "have attached")
         nodes.jobs[0].send(signal.SIGTERM)
         assert nodes.finish() == PREEMPTED
+
+
+def test_node_0_is_shown_once_it_is_there(world, job, web):
+    """Node 1 of the next attempt may be found first, and it knows only its own ranks. A reader that asks for node 1
+    stays there. A pchrun-web that waits for a job by its state directory finds it in this order, too."""
+    stream, of_node_1 = Stream(web()), Stream(web("--node", "1"))
+    stream.until("layout")
+    job.jobs[1].send(signal.SIGTERM)
+    saved = stream.line("exit")["last_step"]
+    assert job.finish() == PREEMPTED
+    waiting = Stream(web("--state-dir", world.root))
+    again = Nodes(world, 2, ["--job", "run7", "-n", "2", "--checkpoint-dir", world.root])
+    command = world.client(f"open\ntrain {saved} 1000000 2 at://ckpt\n")
+    again.jobs[1] = again.launch(1, *command)
+    for each in (stream, waiting):
+        assert each.until("layout", lambda layout: layout["node"] == 1)["ranks_of"] == "node"
+    again.jobs[0] = again.launch(0, *command)
+    for each in (stream, waiting):
+        assert each.until("layout", lambda layout: layout["rank"] == [0, 1, 2, 3])["node"] == 0
+        each.line("started", node=0)
+    of_node_1.until("state", lambda state: state["top"] > saved + 1000)
+    assert {data["node"] for name, _, data in of_node_1.events if name == "layout"} == {1}
+    again.say(0, "have attached")
+    again.jobs[0].send(signal.SIGTERM)
+    assert again.finish() == PREEMPTED
 
 
 def test_a_failure_is_shown_before_a_quick_end(world, web):
