@@ -75,6 +75,7 @@ struct core_report {
         int64_t save_every_ns; /* the time between two saves without a notice; 0: not by time */
         int64_t end_ns; /* how long the processes took to end after the last save; 0: unknown */
         bool end_cut;   /* they would have taken longer, but the deadline came */
+        struct core_hang hang;
     } job;
     /* The first cause of the job; until that is known, of this node. Only its wall_ns is a valid
      * time. */

@@ -51,55 +51,48 @@ static void moment_of_notice(const struct json *event, struct timeline_moment *r
         str_addf(ret->text, sizeof ret->text, ": %s", text);
 }
 
-/* "SIGSEGV", "exit code 1", or else the text, from which the process is left out. */
-static void name_cause(int64_t code, const char *text, char *ret, size_t size)
+/* "SIGSEGV", "exit code 1"; the text of a kind that has no short name. */
+static void name_cause(const struct json *event, char *ret, size_t size)
 {
-    const char *after = strstr(text, " ended with ");
-    const char *how = after ? after + strlen(" ended with ") : text;
-    if (after && str_starts(how, "signal ") && code > 128 && code < 256)
+    static const struct {
+        const char *kind, *name;
+    } names[] = {{"lost", "lost"},
+                 {"hang", "behind, the job stood still"},
+                 {"gave_up", "gave up its wait"},
+                 {"silent", "ended without pch_done()"},
+                 {"start", "could not start"}};
+    int64_t code = json_int_at(event, "code", 0);
+    if (json_is_at(event, "kind", "signal") && code > 128 && code < 256)
         str_copy(ret, size, SIGTEXT((int)code - 128));
+    else if (json_is_at(event, "kind", "exit"))
+        str_addf(ret, size, "exit code %" PRId64, code);
     else
-        str_copy(ret, size, how);
+        str_copy(ret, size, json_text_at(event, "text"));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (json_is_at(event, "kind", names[i].kind))
+            str_copy(ret, size, names[i].name);
 }
 
 /* "rank 3 on node 1: SIGSEGV" */
 static void moment_of_cause(const struct json *event, struct timeline_moment *ret)
 {
-    char cause[48];
+    char cause[48] = "";
     int64_t rank = json_int_at(event, "rank", -1);
-    const char *text = json_text_at(event, "text");
-    name_cause(json_int_at(event, "code", 0), text, cause, sizeof cause);
+    name_cause(event, cause, sizeof cause);
     if (rank >= 0)
         str_addf(ret->label, sizeof ret->label, "rank %" PRId64 " on ", rank);
     str_addf(ret->label, sizeof ret->label, "node %" PRId64, json_int_at(event, "of_node", -1));
-    str_addf(ret->text, sizeof ret->text, "first failure: %s: %s", ret->label, text);
+    str_addf(ret->text, sizeof ret->text, "first failure: %s: %s", ret->label,
+             json_text_at(event, "text"));
     str_addf(ret->label, sizeof ret->label, ": %s", cause);
 }
 
-/* "rank 3 on node 1: SIGSEGV", from the words of a log line; else its begin. */
-static void shorten(const char *text, char *ret, size_t size)
-{
-    int rank, node, number;
-    ret[0] = '\0';
-    if (sscanf(text, "node %d: rank %d, process %*d ended with signal %d", &node, &rank, &number) ==
-        3)
-        str_addf(ret, size, "rank %d on node %d: %s", rank, node, SIGTEXT(number));
-    else if (sscanf(text, "node %d: rank %d, process %*d ended with exit code %d", &node, &rank,
-                    &number) == 3)
-        str_addf(ret, size, "rank %d on node %d: exit code %d", rank, node, number);
-    else if (sscanf(text, "rank %d (process %*d on node %d", &rank, &node) == 2)
-        str_addf(ret, size, "rank %d on node %d is behind", rank, node);
-    else
-        str_addf(ret, size, "%.*s", (int)str_fitting(text, 56), text);
-}
-
-/* A restart or an end says why, also where no line tells the failure. */
+/* An end may have no process, node or rank that failed: "no_progress". */
 static void moment_of_reason(const struct json *event, struct timeline_moment *ret)
 {
-    const char *text = json_text_at(event, "text");
     ret->told_by = NO_NODE;
-    shorten(text, ret->label, sizeof ret->label);
-    str_addf(ret->text, sizeof ret->text, "first failure: %s", text);
+    str_copy(ret->label, sizeof ret->label, json_text_at(event, "outcome"));
+    str_addf(ret->text, sizeof ret->text, "first failure: %s", json_text_at(event, "text"));
 }
 
 static bool is_always(const struct json *event)
@@ -107,10 +100,10 @@ static bool is_always(const struct json *event)
     return true;
 }
 
-/* Other lines of restarts tell how it goes on. */
-static bool is_reason(const struct json *event)
+/* A user who stops the job is no failure. */
+static bool is_cause(const struct json *event)
 {
-    return json_is_at(event, "level", "warning");
+    return !json_is_at(event, "kind", "stopped");
 }
 
 static bool is_failure(const struct json *event)
@@ -135,8 +128,7 @@ static const struct teller {
     void (*tell)(const struct json *event, struct timeline_moment *ret);
 } tellers[] = {
     {"notice", TIMELINE_NOTICE, is_always, moment_of_notice},
-    {"failed", TIMELINE_CAUSE, is_always, moment_of_cause},
-    {"restart", TIMELINE_CAUSE, is_reason, moment_of_reason},
+    {"failed", TIMELINE_CAUSE, is_cause, moment_of_cause},
     {"exit", TIMELINE_CAUSE, is_failure, moment_of_reason},
     {"exit", TIMELINE_END, is_always, moment_of_end},
 };

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "core/common/cause.h"
 #include "core/common/verdict.h"
 #include "goodput/mark.h"
 #include "json/writer.h"
@@ -208,12 +209,34 @@ static void tell_cause(struct journal *journal, const struct core_report *r)
         return;
     journal->last_cause = r->first_cause;
     journal_begin(journal, &w, "failed");
+    writer_text(&w, "kind", cause_kind(r->first_cause.fault));
     writer_int(&w, "of_node", r->first_cause.node);
     writer_int(&w, "rank", r->first_cause.rank);
     writer_int(&w, "pid", r->first_cause.pid);
     writer_int(&w, "code", r->first_cause.code);
     writer_int(&w, "last_step", (int64_t)r->last_step);
     writer_text(&w, "text", r->first_cause.text);
+    journal_end(journal, &w);
+}
+
+/* Node 0 finds a hang. The rank that is behind has not failed, so the report names no cause. */
+static void tell_hang(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    const struct core_hang *hang = &r->job.hang;
+    if (str_is(journal->seen.job.hang.text, hang->text))
+        return;
+    journal->seen.job.hang = *hang;
+    if (!hang->text[0])
+        return;
+    journal_begin(journal, &w, "failed");
+    writer_text(&w, "kind", "hang");
+    writer_int(&w, "of_node", hang->node);
+    writer_int(&w, "rank", hang->rank);
+    writer_int(&w, "pid", hang->pid);
+    writer_int(&w, "code", journal->params->exit.hang);
+    writer_int(&w, "last_step", (int64_t)r->job.last_step);
+    writer_text(&w, "text", hang->text);
     journal_end(journal, &w);
 }
 
@@ -243,6 +266,7 @@ void journal_take(struct journal *journal, const struct action *action)
         struct core_report report;
         core_report(journal->core, &report);
         tell_cause(journal, &report);
+        tell_hang(journal, &report);
     }
 }
 
@@ -255,6 +279,7 @@ void journal_settle(struct journal *journal)
     core_report(journal->core, &report);
     counts_take(&journal->counts, &report);
     tell_cause(journal, &report);
+    tell_hang(journal, &report);
     journal_tell_notice(journal, &report);
     tell_round(journal, &report);
     tell_given_up(journal, &report);

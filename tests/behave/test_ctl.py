@@ -519,6 +519,45 @@ def test_events_are_followed_and_kept(training, ctl):
         assert [event[key] for event in events if event["event"] == name] == [value], name
 
 
+def test_node_0_tells_the_first_failure_of_another_node(world):
+    nodes = Nodes(world, 2, ["--state-dir", world.root / "state", "--restart-max", "1", "--restart-startup", "0"])
+    nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 0 ] && exec sleep 1000; [ $PCH_GENERATION = 0 ] && exit 7; kill $$")
+    assert nodes.finish() == 143
+    told = [json.loads(line) for line in (world.root / "state/events.0.jsonl").read_text().splitlines()]
+    assert [(e["generation"], e["kind"], e["of_node"], e["rank"], e["code"]) for e in told if e["event"] == "failed"] == [
+        (0, "exit", 1, -1, 7), (1, "signal", 1, -1, 143)]
+
+
+def test_a_restart_at_once_still_tells_its_failure(world):
+    """On a single node the failure and the end of the generation are one event of the core."""
+    world.launch("--state-dir", world.root / "state", "--restart-max", "3", "--restart-startup", "0", "--restart-backoff",
+                 "20ms", "--", "sh", "-c", "exit 9", code=9)
+    told = [json.loads(line) for line in (world.root / "state/events.0.jsonl").read_text().splitlines()]
+    assert [(e["generation"], e["kind"], e["code"]) for e in told if e["event"] == "failed"] == [
+        (generation, "exit", 9) for generation in range(4)]
+
+
+@pytest.mark.parametrize("options, generations", [([], [0]), (["--restart-max", "1"], [0, 1])])
+def test_a_hang_is_a_failure_with_a_rank(training, options, generations):
+    """The report names no cause, since no process has failed. Until then only lines of the log named the rank."""
+    run = training("--watchdog-train", "1s", *options)
+    for generation in generations:
+        if generation:
+            run.said(r"generation 1 begins")
+        run.open()
+        run.train(4)
+    assert run.job.finish() == PREEMPTED
+    run.close()
+    events = [json.loads(line) for line in (run.dir / ".pchrun/events.0.jsonl").read_text().splitlines()]
+    told = [e for e in events if e["event"] == "failed"]
+    assert [(e["generation"], e["kind"], e["of_node"], e["last_step"], e["code"]) for e in told] == [
+        (generation, "hang", 0, 4, PREEMPTED) for generation in generations]
+    for e in told:
+        named = re.match(r"rank (\d+) \(process (\d+) on node 0, ", e["text"])
+        assert [int(number) for number in named.groups()] == [e["rank"], e["pid"]]
+    assert json.loads(run.report_path.read_text())["first_cause"] is None
+
+
 def test_events_without_a_file(world, ctl):
     """pchctl still shows the newest events."""
     job = waiting(world)

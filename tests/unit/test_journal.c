@@ -146,6 +146,7 @@ Test(journal, a_failure_and_the_end)
 {
     feed((struct event){.type = EV_CHILD_EXITED, .child = {.status = 7 << 8}});
     assert_told("failed", 1, "process 1000 ended with exit code 7");
+    assert_told("failed", 1, "\"kind\": \"exit\", \"of_node\": 0");
     assert_told("failed", 1, "\"last_step\": 0");
     journal_exit(&journal, OUTCOME_FAILED, 7, "why");
     assert_told("exit", 1, "\"exit_code\": 7, \"last_step\": 0");

@@ -28,6 +28,8 @@ int64_t chief_wake_at(const struct chief *chief);
 int64_t chief_took_to_end(const struct chief *chief, bool *ret_cut);
 /* The time between two saves without a notice, as it is now; 0: they are not by time. */
 int64_t chief_saves_every(const struct chief *chief);
+/* The hang that ends this generation. */
+const struct core_hang *chief_hang(const struct chief *chief);
 /* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */
 uint64_t chief_uncommitted(const struct chief *chief);
 /* The highest step that any node has reported. */

@@ -5,6 +5,7 @@
  * rank moves or is within its time limit, the others may be waiting for it. The message names the
  * rank at the lowest step: the ranks that wait for it are at that step or further.
  */
+#include "core/chief/chief.h"
 #include "core/chief/chief_parts.h"
 
 #include "base/str.h"
@@ -187,20 +188,35 @@ static void examine(struct chief *chief)
     chief_examine(chief);
 }
 
+/* The journal names the rank. If ranks have not attached, or only print, no rank is known. */
+static void hang_note_end(struct chief *chief, const char *why)
+{
+    const struct peer *last = furthest_behind(chief);
+    const struct peer_watch *s = &last->status.watch;
+    bool is_known = s->motion != MOTION_SILENT && !s->absent;
+    struct core_hang *end = &chief->gen.hang.end;
+    *end = (struct core_hang){.node = chief_rank_of(chief, last),
+                              .rank = is_known ? s->behind_rank : -1,
+                              .pid = is_known ? s->behind_pid : 0};
+    str_copy(end->text, sizeof end->text, why);
+}
+
 static void conclude(struct chief *chief)
 {
     char why[sizeof chief->order.why];
     chief->gen.hang.is_examined = false;
     chief->gen.hang.is_told = true;
     tell(chief, why, sizeof why);
-    if (chief->params->watchdog.mode == WATCHDOG_ON)
+    if (chief->params->watchdog.mode == WATCHDOG_ON) {
+        hang_note_end(chief, why);
         chief_restart_or_end(chief, &(struct chief_end){.outcome = OUTCOME_HANG,
                                                         .code = chief->params->exit.hang,
                                                         .manner = MANNER_STOP,
                                                         .why = why});
-    else
+    } else {
         out_log(chief->out, LOG_ERROR, "watchdog",
                 "hang: %s; the job is left as it is (watchdog.mode is log)", why);
+    }
 }
 
 /* --- ranks that give up --- */
@@ -240,6 +256,11 @@ bool chief_has_looked(struct chief *chief)
 const char *chief_who_is_behind(const struct chief *chief)
 {
     return chief->gen.hang.who;
+}
+
+const struct core_hang *chief_hang(const struct chief *chief)
+{
+    return &chief->gen.hang.end;
 }
 
 /* --- the decision --- */

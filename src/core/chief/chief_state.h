@@ -8,6 +8,7 @@
 #include "core/chief/restart.h"
 #include "core/common/cause.h"
 #include "core/common/out.h"
+#include "core/common/peerreport.h"
 #include "core/common/reminder.h"
 #include "core/common/stride.h"
 #include "core/common/twice.h"
@@ -169,6 +170,7 @@ struct chief_generation {
         uint64_t step;
         uint8_t phase;
         bool is_news;
+        struct core_hang end; /* for the report */
     } hang;
     struct twice lag;     /* of the ranks that are behind */
     int64_t lag_at;       /* when it was seen last */

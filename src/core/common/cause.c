@@ -24,6 +24,16 @@ static bool is_crash(unsigned fault, int code)
     return false;
 }
 
+const char *cause_kind(unsigned fault)
+{
+    static const char *const kinds[] = {
+        [FAULT_NONE] = "none",         [FAULT_EXIT] = "exit",      [FAULT_SIGNAL] = "signal",
+        [FAULT_START] = "start",       [FAULT_RANKS] = "ranks",    [FAULT_SILENT] = "silent",
+        [FAULT_REPLACED] = "replaced", [FAULT_LOST] = "lost",      [FAULT_STOPPED] = "stopped",
+        [FAULT_BROKEN] = "broken",     [FAULT_GAVE_UP] = "gave_up"};
+    return fault < ARRAY_LEN(kinds) ? kinds[fault] : "unknown";
+}
+
 int64_t cause_counts_from(unsigned fault, int code, int64_t at)
 {
     return is_crash(fault, code) ? at - CRASH_LAG_NS : at;

@@ -30,6 +30,8 @@ static inline bool cause_is_final(unsigned fault)
     return fault == FAULT_REPLACED || fault == FAULT_STOPPED;
 }
 
+/* "exit", "signal", ...: of an enum peer_fault_kind, for the journal. */
+const char *cause_kind(unsigned fault);
 /* From when a failure counts in the order of failures, if it was seen `at`. A crash counts as a
  * little earlier, because its consequences may be seen first. Fault and code as in a peer_cause. */
 int64_t cause_counts_from(unsigned fault, int code, int64_t at);

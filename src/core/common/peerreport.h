@@ -37,6 +37,12 @@ struct core_notice {
     int64_t deadline; /* CLOCK_MONOTONIC; CLOCK_NEVER in a node that knows no notice */
 };
 
+/* The hang that ended a generation. */
+struct core_hang {
+    int32_t node, rank, pid; /* what is behind; rank -1: unknown, pid 0: not known */
+    char text[256];          /* "": no hang has ended it */
+};
+
 /* A node, from its newest STATUS. */
 struct core_peer_report {
     int node_rank;
