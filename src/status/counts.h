@@ -3,9 +3,9 @@
  * counts: what has happened to this node since pchrun started: steps, restarts, saves, notices. For
  * the metrics.
  *
- * It compares each report of the core with the one before. A round or a restart that begins and
- * ends between two reports is not counted: the core reports each change. Steps that an earlier
- * attempt lost are not known here. Plain data, pure.
+ * It compares each report of the core with the one before. A round that begins and ends between two
+ * reports is not counted: the core reports each change. Steps that an earlier attempt lost are not
+ * known here. Plain data, pure.
  */
 #pragma once
 

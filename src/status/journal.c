@@ -265,6 +265,7 @@ void journal_take(struct journal *journal, const struct action *action)
     if (action->type == ACT_STATE) {
         struct core_report report;
         core_report(journal->core, &report);
+        counts_take(&journal->counts, &report);
         tell_cause(journal, &report);
         tell_hang(journal, &report);
     }

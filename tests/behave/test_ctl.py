@@ -530,11 +530,14 @@ def test_node_0_tells_the_first_failure_of_another_node(world):
 
 def test_a_restart_at_once_still_tells_its_failure(world):
     """On a single node the failure and the end of the generation are one event of the core."""
-    world.launch("--state-dir", world.root / "state", "--restart-max", "3", "--restart-startup", "0", "--restart-backoff",
-                 "20ms", "--", "sh", "-c", "exit 9", code=9)
+    world.launch("--job", "run7", "--state-dir", world.root / "state", "--restart-max", "3", "--restart-startup", "0",
+                 "--restart-backoff", "20ms", "--metrics-file", world.root / "metrics", "--", "sh", "-c", "exit 9", code=9)
     told = [json.loads(line) for line in (world.root / "state/events.0.jsonl").read_text().splitlines()]
     assert [(e["generation"], e["kind"], e["code"]) for e in told if e["event"] == "failed"] == [
         (generation, "exit", 9) for generation in range(4)]
+    restarts = {key[1]: value for key, value in metrics(world.root / "metrics").items()
+                if key[0] == "pchrun_restarts_total"}
+    assert restarts == {"failed": 3, "node_lost": 0, "hang": 0}
 
 
 @pytest.mark.parametrize("options, generations", [([], [0]), (["--restart-max", "1"], [0, 1])])
