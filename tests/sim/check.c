@@ -316,6 +316,8 @@ static void check_alone(struct world *w)
         limit += (10 + 10 + 5 + 1) * S; /* the node may leave yet, and would be started again */
     if (any_is(w, may_stay_attached) && w->s.draws_needs)
         limit += 10 * S; /* a round waits for a process that seems to live */
+    if (w->s.hung_gives_up)
+        limit += SIM_OTHERS_NS; /* as far as node 0 knows, another rank may give up, too */
     limit += w->s.restart.backoff_max_ns + (w->s.restart.after_notice ? w->s.most_grace : 0);
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
@@ -485,6 +487,21 @@ static int64_t hang_limit(const struct world *w)
     return limit + limit / 4 + (10 + 5 + 25 + 10) * S + 2 * standstill(w);
 }
 
+/* No rank is behind if every rank that still trained has given up. Its failure is to follow, so it
+ * has the limit of a step. */
+static void check_none_behind(struct world *w, const struct host *host)
+{
+    int64_t ended_at = w->hosts[0].told_leave_at, stood = ended_at - w->went_on_at;
+    if (stood > 0 && stood < SIM_STAND_NS)
+        fail(w, "the ranks have stood for only %lld s: %s", (long long)(stood / S), host->why);
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *p = &w->procs[i];
+        bool is_over = p->is_done || p->has_left || p->ended_well || p->gave_up_at;
+        if ((p->is_attached || p->is_counting) && !is_over)
+            fail(w, "process %d has not given up its wait: %s", i, host->why);
+    }
+}
+
 /* A hang may be reported only if there is one. The named rank is behind, or has not attached. */
 static void check_hang(struct world *w, const struct host *host)
 {
@@ -500,7 +517,9 @@ static void check_hang(struct world *w, const struct host *host)
         return; /* all others had ended by then */
     if (sscanf(host->why, "rank %d (process %*d on node %*d, ) is behind: it has stood at step %d",
                &rank, &step) != 2) {
-        if (!strstr(host->why, "not attached within"))
+        if (strstr(host->why, "no rank is known to be behind"))
+            check_none_behind(w, host);
+        else if (!strstr(host->why, "not attached within"))
             fail(w, "the hang does not name a rank: %s", host->why);
         return;
     }
@@ -510,7 +529,7 @@ static void check_hang(struct world *w, const struct host *host)
      * process go on, and a failed restart ends the job much later. */
     for (int i = 0; i < w->nall; i++) {
         const struct proc *p = &w->procs[i];
-        if (p->hung_at && p->is_attached && p->left_step < (uint64_t)step)
+        if (p->hung_at && !p->had_given_up && p->is_attached && p->left_step < (uint64_t)step)
             fail(w, "process %d hangs at step %llu, and the one named is: %s", i, ull(p->left_step),
                  host->why);
     }

@@ -288,6 +288,14 @@ static void say_patience(struct world *w, struct proc *p)
         say(w, p, &(struct procmsg){.type = PROCMSG_TIMEOUT, .number = w->s.patience / MS});
 }
 
+/* It never ends by itself, though it has given up. Drawn apart, so that the rest stays
+ * the same: in half of the schedules none ends. */
+static bool stays(const struct world *w, const struct proc *p)
+{
+    struct rng r = {w->s.seed * 32 + (uint64_t)p->index};
+    return w->s.hung_gives_up && (w->s.seed % 2 || rng_chance(&r, 500));
+}
+
 /* It has waited for the others for too long. */
 static void give_up(struct world *w, struct proc *p)
 {
@@ -296,7 +304,10 @@ static void give_up(struct world *w, struct proc *p)
     if (p->is_connected && w->s.says_so)
         say(w, p, &(struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = SIM_GAVE_UP});
     p->dies_with = w->s.says_so ? 1 << 8 : SIGABRT;
-    plan(w, p, PROC_ENDING, rng_time(&w->rng, 0, S));
+    if (stays(w, p))
+        plan(w, p, PROC_HUNG, -1);
+    else
+        plan(w, p, PROC_ENDING, rng_time(&w->rng, 0, S));
 }
 
 void proc_miss(struct world *w, struct proc *p)
@@ -680,13 +691,15 @@ void proc_told(struct world *w, const struct happening *h)
     }
 }
 
-/* The process makes no further progress, in any state. */
+/* The process makes no further progress, in any state. While it trains, it may wait for a rank that
+ * waits for it: then it gives up, as that rank does. */
 void proc_hang(struct world *w, struct proc *p)
 {
     if (!proc_is_alive(p) || p->state == PROC_ENDING)
         return;
+    bool may_wait = p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE;
     p->hung_at = w->now;
-    plan(w, p, PROC_HUNG, -1);
+    plan(w, p, PROC_HUNG, w->s.hung_gives_up && may_wait ? w->s.patience : -1);
 }
 
 void proc_move(struct world *w, const struct happening *h)
@@ -695,7 +708,8 @@ void proc_move(struct world *w, const struct happening *h)
     if (h->epoch != p->epoch)
         return;
     bool ends = p->state == PROC_ENDING && p->dies_with;
-    bool goes_on = p->state != PROC_COLLECTIVE && !ends, was_attached = p->is_attached;
+    bool gives_up = p->state == PROC_COLLECTIVE || p->state == PROC_HUNG;
+    bool goes_on = !gives_up && !ends, was_attached = p->is_attached;
     w->moved_at = w->now;
     switch (p->state) {
     case PROC_BOOTING:
@@ -705,6 +719,7 @@ void proc_move(struct world *w, const struct happening *h)
         finish_step(w, p);
         break;
     case PROC_COLLECTIVE:
+    case PROC_HUNG:
         give_up(w, p);
         break;
     case PROC_LOOKING:

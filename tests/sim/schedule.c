@@ -776,6 +776,7 @@ static void draw_patience(struct schedule *s)
         return;
     s->patience = least + rng_time(&r, 0, 2 * SIM_STAND_NS);
     s->says_so = rng_chance(&r, 600);
+    s->hung_gives_up = s->says_so && rng_chance(&r, 300);
 }
 
 /* Drawn apart, too. After a notice that is over, such a rank counts as trained to its end. */

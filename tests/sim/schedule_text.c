@@ -67,8 +67,9 @@ void schedule_print(const struct schedule *s, FILE *out)
         fprintf(out, "  earlier starts took %.1f s, saves %.1f s\n", (double)s->known_start / S,
                 (double)s->known_save / S);
     if (s->patience)
-        fprintf(out, "  a process waits %.1f s for the others, and then fails%s\n",
-                (double)s->patience / S, s->says_so ? "" : " in silence");
+        fprintf(out, "  a process waits %.1f s for the others, and then fails%s%s\n",
+                (double)s->patience / S, s->says_so ? "" : " in silence",
+                s->hung_gives_up ? ", also the one that hangs; some stay" : "");
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         fprintf(out,
                 "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "

@@ -33,6 +33,8 @@
 #define SIM_BUG         "; bad batch "
 /* The text of a process that gives up its wait for the others. */
 #define SIM_GAVE_UP "Timed out waiting 5000ms for recv operation to complete"
+/* How long node 0 waits for other ranks to give up, after the newest that has. */
+#define SIM_OTHERS_NS (3 * NS_PER_S)
 /* How much later than its death the end of a killed process may be seen. */
 #define SIM_SEEN_LATE_NS (40 * NS_PER_MS)
 /* How often a supervisor without other nodes reads the steps, to find a hang. */
@@ -147,6 +149,8 @@ struct schedule {
     /* How long a process waits for the others of a step before it fails; 0: for ever. */
     int64_t patience;
     bool says_so; /* it says why; else it only dies of SIGABRT */
+    /* The process that hangs waits, too, for longer than its patience. Some that give up stay. */
+    bool hung_gives_up;
     /* From this step on each step takes `slow_by` times as long; 0: the pace never drops. It rises
      * again at `slow_until`, if that is not 0. */
     uint64_t slow_from, slow_until;

@@ -110,6 +110,50 @@ Test(core_gaveup, and_nothing_else_happens)
     cr_assert_leq(now, since + 11 * S);
 }
 
+/* Ranks that wait for each other all give up. If none of them ends, the limit of a step ends the
+ * job, and no rank is called behind. */
+Test(core_gaveup, all_of_them_and_none_ends)
+{
+    struct walk *w = begin_training(watched(2));
+    int64_t since = now;
+    stands_for(w, 61 * S);
+    complains(w, 0, GAVE_UP);
+    complains(w, 1, GAVE_UP);
+    examined(w, 1);
+    while (!strstr(w->acts, "SIGTERM") && now < since + 3600 * S)
+        steps_are_read(w), wake(w);
+    cr_assert(now >= since + 1800 * S && now <= since + 1801 * S, "after %d s",
+              (int)((now - since) / S));
+    assert_said(
+        w, "ending: hang: ranks gave up their wait for other ranks and have not ended; no rank");
+}
+
+/* A user has set no limit for a step. */
+Test(core_gaveup, all_of_them_without_a_limit)
+{
+    struct core_params p = watched(2);
+    p.watchdog.limit_ns[PAGE_TRAIN] = 0;
+    struct walk *w = begin_training(p);
+    complains(w, 0, GAVE_UP);
+    complains(w, 1, GAVE_UP);
+    examined(w, 1);
+    stands_for(w, 3600 * S);
+    assert_did_not(w, "SIGTERM");
+}
+
+/* They go on after all. */
+Test(core_gaveup, all_of_them_for_a_while)
+{
+    struct walk *w = begin_training(watched(2));
+    complains(w, 0, GAVE_UP);
+    complains(w, 1, GAVE_UP);
+    examined(w, 1);
+    stands_for(w, 1700 * S);
+    steps[0] = steps[1] = 4;
+    stands_for(w, 1700 * S);
+    assert_did_not(w, "SIGTERM");
+}
+
 /* NCCL's watchdog aborts the process, which says so only on standard error. */
 Test(core_gaveup, by_an_abort_after_its_time)
 {

@@ -53,7 +53,7 @@ static bool has_no_line(const struct peer *peer)
     return peer->status.watch.motion == MOTION_SILENT && peer->status.watch.limit_ns == 0;
 }
 
-/* Only if at least one node may be behind. */
+/* If no node may be behind, any node. */
 static const struct peer *furthest_behind(const struct chief *chief)
 {
     const struct peer *last = &chief->peers[0];
@@ -112,6 +112,13 @@ static void tell(const struct chief *chief, char *text, size_t size)
     int node = chief_rank_of(chief, last);
     int64_t unit = ago < NS_PER_S ? NS_PER_MS : NS_PER_S;
     str_duration(ago / unit * unit, since, sizeof since);
+    if (!may_be_behind(chief, last)) {
+        str_copy(
+            text, size,
+            "ranks gave up their wait for other ranks and have not ended; no rank is known to be "
+            "behind");
+        return;
+    }
     if (s->motion == MOTION_SILENT) {
         snprintf(text, size, "node %d (%.40s): its commands have printed no%s for %s", node,
                  last->at.host, has_no_line(last) ? " step (watchdog.log)" : "thing", since);
@@ -276,11 +283,24 @@ int64_t chief_moved_at(const struct chief *chief)
     return moved_at;
 }
 
-/* The hang is due when no rank of the job has moved for the longest limit of any stuck node.
+/* No limit runs for a rank that has given up, since its failure is to follow. If no failure
+ * follows, and no other rank is left, the job has hung. */
+static bool only_wait_to_fail(const struct chief *chief)
+{
+    return any_is(chief, FACT_GAVE_UP) && !any_is(chief, FACT_MOVES) && !any_is(chief, FACT_STANDS);
+}
+
+/* The hang is due when no rank of the job has moved for the longest limit of any stuck node. Ranks
+ * that have given up get the limit of a step; CLOCK_NEVER: there is none.
  * *ret_patience: when the last rank that waits for others would have given up; 0: unknown. */
 static int64_t due_at(const struct chief *chief, int64_t *ret_patience)
 {
     int64_t moved_at = chief_moved_at(chief), limit = 0, patience = 0;
+    *ret_patience = 0;
+    if (only_wait_to_fail(chief)) {
+        limit = chief->params->watchdog.limit_ns[PAGE_TRAIN];
+        return limit ? moved_at + limit : CLOCK_NEVER;
+    }
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         const struct peer_watch *s = &peer->status.watch;
@@ -324,7 +344,7 @@ void chief_note_lines(struct chief *chief, const struct peer *peer)
 static bool hangs(struct chief *chief)
 {
     bool stands = !any_is(chief, FACT_MOVES) && any_is(chief, FACT_STANDS) && any_stands(chief);
-    if (!stands || chief_notice_is_near(chief)) {
+    if (!(stands || only_wait_to_fail(chief)) || chief_notice_is_near(chief)) {
         chief->gen.hang.look_at = CLOCK_NEVER;
         return false;
     }
