@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "config/values.h"
 #include "run/shell_parts.h"
 
 #include <inttypes.h>
@@ -69,6 +70,8 @@ static void say_job(struct shell *shell)
 {
     char text[LINE_SIZE] = "";
     unsigned long ranks = ranks_of_job(shell);
+    if (shell->config->is_unnamed)
+        str_addf(text, sizeof text, " (%s; --job sets another)", origin_text(shell->config, "job"));
     add_count(text, sizeof text, (unsigned long)shell->params.nnodes, "node");
     if (ranks)
         add_count(text, sizeof text, ranks, "rank");
@@ -87,8 +90,9 @@ static void say_job(struct shell *shell)
 
 /* --- how it saves --- */
 
-static void add_saves(const struct config *config, char *text, size_t size)
+static void add_saves(const struct shell *shell, char *text, size_t size)
 {
+    const struct config *config = shell->config;
     const struct config_every *every = &config->checkpoint.every;
     int64_t grace = config_least_grace(config);
     bool is_guess = grace == config->grace_ns && config_is_guess(config, 0);
@@ -109,6 +113,9 @@ static void add_saves(const struct config *config, char *text, size_t size)
         str_addf(text, size, "; without one, every %s", str_about(every->ns, time, sizeof time));
     else if (every->steps)
         str_addf(text, size, "; without one, every %" PRId64 " steps", every->steps);
+    if (!shell->attach.has_rank)
+        str_addf(text, size,
+                 "; a program that never attaches (in Python: pch.attach) saves nothing");
 }
 
 /* pchctl looks only in these directories, as the shell in which it is typed has them. */
@@ -145,7 +152,7 @@ static void say_saves(struct shell *shell)
                  places);
         return;
     }
-    add_saves(shell->config, text, sizeof text);
+    add_saves(shell, text, sizeof text);
     log_info("start", "%s%s", text, places);
 }
 

@@ -140,7 +140,7 @@ def test_the_next_start_resumes_at_the_last_commit(records):
 
 def begins(said):
     """Where the attempt begins, as the log has it."""
-    return re.findall(r" start: job \S+, 1 node, 2 ranks: (.*)$", said, re.M)
+    return re.findall(r" start: job .*?, 1 node, 2 ranks: (.*)$", said, re.M)
 
 
 def test_a_start_says_where_it_resumes_and_how_to_begin_anew(records):

@@ -179,7 +179,8 @@ def test_a_start_of_one_rank(training, ctl, name, typed):  # noqa: F811
     job.said("start: the only rank has attached")
     job_line, saves, attached = first_lines(job.job)
     assert job_line == f"job {name}, 1 node, 1 rank: attempt 1 begins at step 0"
-    assert re.fullmatch(r"on a notice every rank that attaches saves one step, within 60 s; "
+    assert re.fullmatch(r"on a notice every rank that attaches saves one step, within 60 s; a program that never attaches \(in "
+                        r"Python: pch\.attach\) saves nothing; "
                         rf"status: pchctl --job {re.escape(typed)} \S+ \S+ status", saves)
     assert re.fullmatch(r"the only rank has attached after \S+ m?s", attached)
     assert type_it(saves, ctl)["report"]["job"] == name
@@ -197,7 +198,8 @@ def test_a_start_of_many_ranks_on_two_nodes(world, ctl):  # noqa: F811
     job_line, saves, _ = first_lines(job.jobs[0])
     assert job_line == "job run7, 2 nodes, 16 ranks: attempt 1 begins at step 0"
     assert re.fullmatch(
-        r"on a notice every rank that attaches saves one step, within 2 s; without one, every 10 min; "
+        r"on a notice every rank that attaches saves one step, within 2 s; without one, every 10 min; a program that never "
+        r"attaches \(in Python: pch\.attach\) saves nothing; "
         rf"output in {logs}; status on \S+: pchctl --job run7 --node 0 \S+ \S+ status", saves)
     assert type_it(saves, ctl)["report"]["node_rank"] == 0
     assert not first_lines(job.jobs[1]) and " is process " not in job.jobs[0].err + job.jobs[1].err
@@ -216,6 +218,34 @@ def test_a_start_without_a_directory(world, ctl):  # noqa: F811
     assert type_it(saves, ctl)["report"]["job"] == "run7"
     job.send(signal.SIGTERM)
     job.finish()
+
+
+def named(job):
+    return re.match(r"job (.*), 1 node", first_lines(job)[0])[1]
+
+
+def test_a_job_without_a_name(world, training):
+    """A user wonders where the name comes from, and how to change it."""
+    job = training("--preset", "none", train=1)
+    assert named(job.job) == f"cwd (the name of {os.path.realpath(world.cwd)}; --job sets another)"
+    job.complete()
+    job = training(train=1, env={"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "large"})
+    assert named(job.job) == "large (SLURM_JOB_NAME is large; --job sets another)"
+    job.complete()
+
+
+@pytest.mark.parametrize("quiet, lines", [((), 1), (("-q",), 0)], ids=["", "quiet"])
+def test_the_end_of_a_single_node(world, quiet, lines):
+    """The last line of a completed job says its state, its code and its last commit."""
+    directory = world.root / "ckpt"
+    commands = f"open\nstep 1\nsaved 1 {world.file('saved', '')}\ndone\n"
+    for end in ("step 1 is committed", "step 1 is committed", "nothing is committed"):
+        client = world.client(commands if "nothing" not in end else "done\n")
+        options = ["--checkpoint-dir", directory if "nothing" not in end else world.root / "other"]
+        job = world.launch(*quiet, *options, "--", *client)
+        assert job.finish() == 0
+        assert [line.split(" end: ")[1] for line in job.err_lines if " end: " in line] == (
+            [f"completed, exit code 0: every process has ended with success; {end}"] * lines)
 
 
 def test_a_program_that_is_no_training_job(world):
