@@ -392,5 +392,16 @@ def test_a_program_is_done_before_its_teardown():
     assert not [(name, early_teardowns(text)) for name, text in both if early_teardowns(text)]
 
 
+def test_pages_agree_on_whose_saves_are_needed():
+    """Rank 0 alone writes a Checkpoint's whole state. Of a ShardedCheckpoint every rank writes a part."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs/python").glob("*.md"))]
+    needs = {(path.name, kind, attach) for path in pages
+             for text in re.findall(r"^```(?:python|diff)\n(.*?)^```", path.read_text(), re.S | re.M)
+             for kind in re.findall(r"pch\.integrations\.torch import (\w+)", text)
+             for attach in re.findall(r"pch\.attach\((.*?)\)", text)}
+    assert needs == {("README.md", "Checkpoint", 'needs="rank0"'), ("ddp.md", "Checkpoint", 'needs="rank0"'),
+                     ("fsdp.md", "ShardedCheckpoint", "")}
+
+
 def test_an_early_teardown_is_found():
     assert early_teardowns(" dist.destroy_process_group()\n+job.done()\n") == ["destroy_process_group("]

@@ -78,7 +78,15 @@ def test_readme_s_caption_is_true(hours):
     lost = [attempt["lost_steps"] for attempt in hours["attempts"]]
     assert [attempt["end"] for attempt in hours["attempts"]] == ["preempted", "preempted", "completed"]
     assert lost == [0, int(re.search(r"0 steps are lost at the preemptions, (\d+) at the crash", readme)[1]), 0]
-    assert f"{lost[1]} steps are trained again" in re.sub(r"\s+", " ", readme)
+    flat = re.sub(r"\s+", " ", readme)
+    assert f"{lost[1]} steps are trained again" in flat
+    told = re.search(r"which counts, here (\d+) %\. The rest of these (\d+) seconds: (\d+) % starts, and pauses until the scheduler "
+                     r"starts the job again; (\d+) % what the crash lost; (\d+) % saves\.", flat)
+    assert told, "the caption says why the goodput is not 100 %"
+    parts = {"kept": ("training_kept",), "starts": ("starting", "queued", "waiting", "restarting", "stopping"),
+             "lost": ("training_lost",), "saves": ("saving",)}
+    shares = [round(100 * sum(hours["ms"][kind] for kind in kinds) / hours["wall_ms"]) for kinds in parts.values()]
+    assert [int(share) for share in told.groups()] == [shares[0], round(hours["wall_ms"] / 1000), *shares[1:]]
     assert {span["generation"] for span in hours["spans"] if span["kind"] == "training_lost"} == {0}
     assert [attempt["generations"] for attempt in hours["attempts"]] == [1, 2, 1]
 
