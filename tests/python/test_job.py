@@ -244,6 +244,32 @@ def test_an_exception_is_the_cause(program):
     assert "Traceback (most recent call last):" in printed and "ValueError: no such step\n" in printed
 
 
+RAISED = {
+    "the package": ("pch.Saver(job, None)  # here", "TypeError: save must be a function, not None", "main"),
+    "the standard library": ("json.loads('x')  # here", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "main"),
+    "a function that the package calls": ("pch.Saver(job, print).run(train)", "KeyError: 'lr'", "train"),
+}
+
+
+@pytest.mark.parametrize("where", RAISED)
+def test_a_cause_names_the_line_of_the_program(program, where):
+    """A user looks for the fault there first, also if a library has raised the exception: the traceback has its frames."""
+    call, text, function = RAISED[where]
+    one = program(f"""
+import json, pch
+def train():
+    {{}}["lr"]  # there
+def main():
+    with pch.attach() as job:
+        {call}
+main()
+""")
+    assert one.start().result() == (1, "failed", None)
+    line = {"main": 7, "train": 4}[function]
+    text = text.replace("JSONDecodeError", "json.decoder.JSONDecodeError")
+    assert one.report["first_cause"]["text"].endswith(f"exit code 1: {text} (program0.py:{line}, in {function})")
+
+
 @pytest.mark.parametrize("error, text", [
     ('OSError(28, "No space left")', "OSError: [Errno 28] No space left"), ("KeyError()", "KeyError"),
     ('type("Mute", (Exception,), {"__str__": None})()', "Mute")])

@@ -14,6 +14,8 @@ from . import _collectives, _pch, _torchrun
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
 
+_LIBRARIES = (os.path.dirname(__file__) + "/", os.path.dirname(os.__file__) + "/", "<frozen ")
+
 # Has the program ever called attach()? before_attach is called first; False: the call is not the program's own.
 has_program_attached = False
 before_attach: Optional[Callable[[], bool]] = None
@@ -98,13 +100,23 @@ class _Report:
 
 
 def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> str:
-    """ "ValueError: no such step (train.py:12, in save)" """
+    """ "ValueError: no such step (train.py:12, in save)": the last line that is the program's own, if there is one."""
     text = "".join(traceback.format_exception_only(kind, value)).strip()
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    if not trace:
+    own = last = trace
+    while last and last.tb_next:
+        last = last.tb_next
+        own = own if _is_of_library(last) else last
+    if not own or _is_of_library(own):
+        own = last
+    if not own:
         return text
     # For the text, traceback's own functions would read the source and import a module. Since Python 3.13 that module
     # makes Python forget to end by SIGINT after a KeyboardInterrupt.
-    code = trace.tb_frame.f_code
-    return f"{text} ({os.path.basename(code.co_filename)}:{trace.tb_lineno}, in {code.co_name})"
+    code = own.tb_frame.f_code
+    return f"{text} ({os.path.basename(code.co_filename)}:{own.tb_lineno}, in {code.co_name})"
+
+
+def _is_of_library(trace: TracebackType) -> bool:
+    """The line is of this package, of Python, or of an installed package."""
+    path = trace.tb_frame.f_code.co_filename
+    return path.startswith(_LIBRARIES) or "/site-packages/" in path or "/dist-packages/" in path
