@@ -79,10 +79,11 @@ static bool hours_find(struct hours *hours, struct err *err)
     }
     if (stat(place, &st) != 0)
         return err_set(err, errno == ENOENT ? ERR_USAGE : ERR_SYSTEM, errno,
-                       "cannot look for a ledger in %s", place);
+                       "cannot look for the record of a job's time in %s", place);
     return err_set(err, ERR_USAGE, 0,
-                   "no ledger is in %s; give the job's checkpoint.dir or state_dir: pchctl %s DIR "
-                   "(a job without these directories has none)",
+                   "%s has no record of a job's time (the file ledger); give the job's "
+                   "checkpoint.dir or state_dir: pchctl %s DIR (a job without these directories "
+                   "keeps no record)",
                    place, hours->options->command);
 }
 

@@ -98,7 +98,7 @@ static void show_runs(const struct goodput *g, const struct goodput_sums *all)
 {
     char number[GOODPUT_WORD];
     choose_columns(all);
-    printf("\n%-8s %12s", "ATTEMPT", "TIME");
+    printf("\nin %% of the time of each attempt:\n%-8s %12s", "ATTEMPT", "TIME");
     for (size_t i = 0; i < ARRAY_LEN(columns); i++)
         if (has_column[i])
             printf(" %5s", columns[i].name);
@@ -146,7 +146,7 @@ static void show_exclusions(const struct hours *hours)
     char text[GOODPUT_WORD], from[GOODPUT_WORD], to[GOODPUT_WORD], reason[GOODPUT_WORD * 2];
     const struct ctl_options *o = hours->options;
     if (o->nexclusions)
-        printf("\nnot counted:\n");
+        printf("\nnot counted (dates in UTC):\n");
     for (int i = 0; i < o->nexclusions; i++) {
         const struct ctl_exclusion *e = &o->exclusions[i];
         str_copy(reason, sizeof reason, e->reason);

@@ -202,8 +202,8 @@ def test_the_table(training, ctl):  # noqa: F811
     assert re.match(r"job cwd, \d{4}-\d\d-\d\d [\d:]{5} to .* UTC\ngoodput \d+\.\d %: \d+\.\d s of ", text), text
     assert re.search(r"^training, kept +\d+\.\d s +\d+\.\d$", text, re.M), text
     assert "training, lost" not in text and "note:" not in text
-    assert re.search(r"^ATTEMPT +TIME  KEPT .* END\n1 +\d+\.\d s .*  preempted\nall +\d+\.\d s [ \d.<-]+\n\Z", text,
-                     re.M), text
+    assert re.search(r"\n\nin % of the time of each attempt:\nATTEMPT +TIME  KEPT .* END\n1 +\d+\.\d s .*  preempted\n"
+                     r"all +\d+\.\d s [ \d.<-]+\n\Z", text), text
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -281,9 +281,9 @@ def test_a_damaged_ledger(training, ctl):  # noqa: F811
 
 
 @pytest.mark.parametrize("make, says", [
-    (lambda path: None, "cannot look for a ledger in {}: No such file or directory"),
-    (lambda path: path.mkdir(), "no ledger is in {}; give the job's checkpoint.dir or state_dir: pchctl goodput DIR "
-     "(a job without these directories has none)"),
+    (lambda path: None, "cannot look for the record of a job's time in {}: No such file or directory"),
+    (lambda path: path.mkdir(), "{} has no record of a job's time (the file ledger); give the job's checkpoint.dir or state_dir: "
+     "pchctl goodput DIR (a job without these directories keeps no record)"),
     (lambda path: path.write_text("some\nother\nfile\n"),
      "{} is not a ledger of pchrun, or is damaged: none of its lines can be read"),
     (lambda path: path.write_text(""), "{} has no attempt yet"),
@@ -317,7 +317,7 @@ def test_a_part_of_the_time(training, ctl):  # noqa: F811
     got = figures(ctl, where, *out)
     assert got["wall_ms"] == later["wall_ms"] and got["ms"]["excluded"] == whole["spans"][0]["ms"]
     assert [(e["reason"], e["ms"]) for e in got["excluded"]] == [("the disk was full", whole["spans"][0]["ms"])]
-    assert re.search(r"^not counted:\nthe disk was full  +\d\.\d s  2000-01-01 00:00 to ",
+    assert re.search(r"^not counted \(dates in UTC\):\nthe disk was full  +\d\.\d s  2000-01-01 00:00 to ",
                      shown(ctl, where, *out), re.M)
 
 

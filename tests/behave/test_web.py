@@ -455,7 +455,8 @@ def test_a_job_is_named_by_its_state_directory(world, job, web):
     stream = Stream(one)
     why = f"the pchrun here, process {job.jobs[0].pid}, has another state directory: {world.root}/.pchrun"
     stream.until("contact", lambda contact: contact["lost_why"] == why[:255])
-    assert one.ask("/api/v1/history")[2].decode().startswith(f"no history: no ledger is in {world.root}/other; ")
+    assert one.ask("/api/v1/history")[2].decode().startswith(
+        f"no history: {world.root}/other has no record of a job's time (the file ledger); ")
     mine = Stream(web("--state-dir", world.root))
     assert mine.until("layout")["job"] == "run7"
     job.jobs[1].send(signal.SIGTERM)
