@@ -189,6 +189,7 @@ static void report_job(const struct core *core, struct core_report *ret)
         return;
     uint64_t told = chief_last_step(&core->chief);
     ret->job.last_step = told > ret->last_step ? told : ret->last_step;
+    ret->job.final_step = chief_final_step(&core->chief);
     ret->job.has_ranks = chief_has_ranks(&core->chief);
     ret->job.save_every_ns = chief_saves_every(&core->chief);
     ret->job.end_ns = chief_took_to_end(&core->chief, &ret->job.end_cut);

@@ -67,11 +67,11 @@ struct core_report {
     bool tells_next;           /* on node 0: the job has ended, and may be started again */
     int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
     char without[192]; /* on node 0: the ranks that the last commit did without, with reasons */
-    uint64_t resumed_step, last_step; /* last_step: the highest that this node knows */
-    int ranks_expected;               /* on this node; -1: not known yet */
-    struct {                          /* on node 0, of all nodes */
-        uint64_t last_step;
-        bool has_ranks;        /* a process has attached */
+    uint64_t resumed_step, last_step;   /* last_step: the highest that this node knows */
+    int ranks_expected;                 /* on this node; -1: not known yet */
+    struct {                            /* on node 0, of all nodes */
+        uint64_t last_step, final_step; /* final_step: the training ends there; 0: unknown */
+        bool has_ranks;                 /* a process has attached */
         int64_t save_every_ns; /* the time between two saves without a notice; 0: not by time */
         int64_t end_ns; /* how long the processes took to end after the last save; 0: unknown */
         bool end_cut;   /* they would have taken longer, but the deadline came */

@@ -133,8 +133,11 @@ static void words_add_progress(const struct json *answer, const struct tally *ta
                                char text[WORDS_MAX])
 {
     char step[TALLY_NUMBER_SIZE];
+    int64_t final = json_int_at(answer, "report.steps.final", 0);
     if (tally->top > 0)
         str_addf(text, WORDS_MAX, " at step %s", tally_number(tally->top, step));
+    if (tally->top > 0 && final > 0)
+        str_addf(text, WORDS_MAX, " of %s", tally_number(final, step));
     if (tally->pace > 0)
         str_addf(text, WORDS_MAX, ", %.3g steps/s", tally->pace);
     words_add_commit(answer, text);

@@ -81,6 +81,8 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
     writer_object(w, "steps");
     writer_int(w, "resumed", (int64_t)r->resumed_step);
     writer_int(w, "last", (int64_t)r->last_step);
+    if (r->job.final_step)
+        writer_int(w, "final", (int64_t)r->job.final_step);
     /* A completed job loses no step. */
     bool is_lost = r->last_step > kept && r->outcome != OUTCOME_COMPLETED;
     writer_int(w, "lost", is_lost ? (int64_t)(r->last_step - kept) : 0);

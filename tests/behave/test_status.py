@@ -158,6 +158,19 @@ def test_the_ranks_that_have_not_saved(training, ctl):  # noqa: F811
     run.complete(step)
 
 
+def test_the_step_at_which_the_training_ends(training, ctl):  # noqa: F811
+    """A user sees how much is left, if the program declares its last step."""
+    run = training()
+    run.clients[0].open("last=40")
+    run.train(3)
+    assert ctl("status").stdout.startswith("job cwd: training at step 3 of 40, ")
+    assert json.loads(ctl("status", "--json").stdout)["report"]["steps"]["final"] == 40
+    run.complete()
+    run = training(train=3)
+    assert ctl("status").stdout.startswith("job cwd: training at step 3, ")
+    run.complete()
+
+
 # --- the first lines of a start -------------------------------------------------------------------
 
 def first_lines(job):

@@ -33,7 +33,7 @@ def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_
     rank, local_rank, world_size, local_world_size: -1 takes the value from the environment (PCH_RANK, RANK, ...).
     first_step: the number of finished steps; 0 means resume_step.
     stride: the steps that one iteration of the loop makes.
-    last_step: the training ends after this step; 0 means unknown.
+    last_step: the training ends after this step, and `pchctl status` shows it; 0 means unknown.
     shield: a SIGTERM does not end the process: pchrun takes it for a notice. A handler of the program stays as it is.
     saves: with False the watchdog counts the steps of this process. It is asked for no save, and the job treats it as
     a process that is not attached.

@@ -34,6 +34,8 @@ const struct core_hang *chief_hang(const struct chief *chief);
 uint64_t chief_uncommitted(const struct chief *chief);
 /* The highest step that any node has reported. */
 uint64_t chief_last_step(const struct chief *chief);
+/* The training ends after this step, as its ranks declare; 0: none has. */
+uint64_t chief_final_step(const struct chief *chief);
 /* A process has attached on some node. */
 bool chief_has_ranks(const struct chief *chief);
 void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);

@@ -2,6 +2,7 @@
  * The chief's part in the agreement: propose, count votes, decide, commit or fail. See
  * chief_parts.h.
  */
+#include "core/chief/chief.h"
 #include "core/chief/chief_parts.h"
 #include "core/common/ranks.h"
 
@@ -12,7 +13,7 @@
 
 /* --- the save step --- */
 
-static uint64_t last_step(const struct chief *chief)
+uint64_t chief_final_step(const struct chief *chief)
 {
     uint64_t last = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
@@ -32,7 +33,7 @@ static void propose(struct chief *chief)
     uint64_t highest = chief->highest;
     uint64_t least = highest < chief->gen.least_step ? chief->gen.least_step : highest + 1;
     uint64_t step = stride_up(chief->gen.stride, least);
-    uint64_t last = last_step(chief);
+    uint64_t last = chief_final_step(chief);
     if (last && step > last)
         step = last;
     uint64_t period = chief->gen.stride.period;
@@ -60,7 +61,7 @@ bool chief_can_open(const struct chief *chief)
                !chief_has_round(chief) && is_over && !any_is(chief, FACT_LOST);
     if (!can) /* the common case: avoids the loop over all nodes */
         return false;
-    uint64_t last = last_step(chief);
+    uint64_t last = chief_final_step(chief);
     return !last || chief->highest < last;
 }
 
@@ -151,7 +152,7 @@ static void decide_proposed(struct chief *chief)
         decide(chief);
         return;
     }
-    uint64_t last = last_step(chief);
+    uint64_t last = chief_final_step(chief);
     if (last && chief->highest >= last)
         chief_close_round(chief, PHASE_ABORTED, "the training has reached its last step");
     else
