@@ -8,6 +8,7 @@
 #include "json/writer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,16 +154,62 @@ bool answer_read(struct answer *ret, const char *line, size_t len, struct err *e
     return answer_take(ret, line, len, err) && json_make_printable(ret->root, err);
 }
 
-static bool await_answer(struct talk *talk, bool is_raw, struct answer *ret, struct err *err)
+static bool await_answer(struct talk *talk, bool is_raw, int64_t until, struct answer *ret,
+                         struct err *err)
 {
     char *line;
     size_t len;
-    enum talk_result result = talk_read(talk, clock_now_ns() + ANSWER_WAIT_NS, &line, &len, err);
+    enum talk_result result = talk_read(talk, until, &line, &len, err);
     if (result == TALK_END) {
         err_set(err, ERR_PEER, 0, "pchrun has closed the connection; has it ended?");
         err->sys_errno = ECONNRESET;
     }
-    return result == TALK_LINE && (is_raw ? answer_take : answer_read)(ret, line, len, err);
+    if (result != TALK_LINE || !(is_raw ? answer_take : answer_read)(ret, line, len, err))
+        return false;
+    return json_bool_at(ret->root, "ok") ||
+           err_set(err, ERR_PEER, 0, "%s", json_text_at(ret->root, "error"));
+}
+
+/* Waits until each has begun its answer. Returns when the time is over, too. */
+static void await_begins(const struct talk *talks, int n, int64_t until)
+{
+    struct pollfd polled[FIND_JOBS_MAX];
+    int left = n;
+    for (int i = 0; i < n; i++)
+        polled[i] = (struct pollfd){.fd = talks[i].fd, .events = POLLIN};
+    while (left > 0 && clock_now_ns() < until) {
+        int64_t wait_ms = (until - clock_now_ns()) / NS_PER_MS + 1;
+        if (poll(polled, (nfds_t)n, (int)wait_ms) < 0 && errno != EINTR)
+            return;
+        left = 0;
+        for (int i = 0; i < n; i++) {
+            if (polled[i].revents)
+                polled[i].fd = -1; /* not polled again */
+            left += polled[i].fd >= 0;
+        }
+    }
+}
+
+void ask_each(struct asked *list, int n, enum control_verb verb, const struct ctl_options *options,
+              int64_t wait_ns)
+{
+    struct talk talks[FIND_JOBS_MAX];
+    int64_t until = clock_now_ns() + wait_ns;
+    for (int i = 0; i < n; i++) {
+        list[i].answer = (struct answer){0};
+        if (!talk_open(list[i].dir, verb, options, &talks[i], &list[i].err))
+            talk_close(&talks[i]);
+    }
+    await_begins(talks, n, until);
+    for (int i = 0; i < n; i++) {
+        /* If it has begun, its answer may be long. */
+        bool has_begun = talks[i].fd >= 0 && fd_wait(talks[i].fd, -1, 0) >= 0;
+        int64_t end = has_begun ? clock_now_ns() + ANSWER_WAIT_NS : 0;
+        if (talks[i].fd < 0 || !await_answer(&talks[i], options && options->is_raw, end,
+                                             &list[i].answer, &list[i].err))
+            answer_free(&list[i].answer);
+        talk_close(&talks[i]);
+    }
 }
 
 bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
@@ -170,12 +217,11 @@ bool ask(const char *dir, enum control_verb verb, const struct ctl_options *opti
 {
     struct talk talk;
     *ret = (struct answer){0};
-    bool ok = talk_open(dir, verb, options, &talk, err) &&
-              await_answer(&talk, options && options->is_raw, ret, err);
+    bool ok =
+        talk_open(dir, verb, options, &talk, err) &&
+        await_answer(&talk, options && options->is_raw, clock_now_ns() + ANSWER_WAIT_NS, ret, err);
     talk_close(&talk);
-    if (!ok || json_bool_at(ret->root, "ok"))
-        return ok;
-    return err_set(err, ERR_PEER, 0, "%s", json_text_at(ret->root, "error"));
+    return ok;
 }
 
 bool ask_found_nobody(const struct err *err)

@@ -49,6 +49,10 @@ struct ctl_options {
 
 /* --- ask.c --- */
 
+#define FIND_DIR_MAX 108 /* bytes of a Unix socket's path */
+
+enum { FIND_JOBS_MAX = 64 };
+
 /* A connection: owns its descriptor and memory. */
 struct talk {
     int fd; /* -1: none */
@@ -84,6 +88,18 @@ struct answer {
  * malformed one, or a refusal; see *err. Free the answer with answer_free(). */
 MUST_CHECK bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
                     struct answer *ret, struct err *err);
+/* A supervisor that is asked beside others. */
+struct asked {
+    char dir[FIND_DIR_MAX];
+    struct answer answer; /* root NULL: none; err has the reason */
+    struct err err;
+};
+
+/* Does the same for at most FIND_JOBS_MAX supervisors at once. wait_ns is the time for all of them
+ * to begin their answers, so some that are stopped delay the others no longer than one. Free each
+ * answer. */
+void ask_each(struct asked *list, int n, enum control_verb verb, const struct ctl_options *options,
+              int64_t wait_ns);
 /* True if ask() failed because no pchrun runs there any more. */
 bool ask_found_nobody(const struct err *err);
 /* Parses a received line and keeps it. False: it is malformed. Free the answer in either case. */
@@ -94,14 +110,16 @@ void ask_pause(int64_t ns);
 
 /* --- find.c --- */
 
-#define FIND_DIR_MAX 108 /* bytes of a Unix socket's path */
-
-enum { FIND_JOBS_MAX = 64 };
+/* A pchrun that does not answer. */
+struct find_silent {
+    char dir[FIND_DIR_MAX], why[256];
+};
 
 struct find_jobs {
     char dirs[FIND_JOBS_MAX][FIND_DIR_MAX]; /* sorted by the jobs' names */
     int n;
-    char silent[512]; /* pchruns that do not answer, and why; "": there are none */
+    struct find_silent silent[FIND_JOBS_MAX];
+    int nsilent;
 };
 
 /* Finds the directory of the supervisor that fits the options: among private directories of this
@@ -113,7 +131,7 @@ MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MA
                          struct err *err);
 
 /* The same for a look, for which no choice is needed: all jobs that fit, each with its lowest node.
- * False: no pchrun that fits answers. */
+ * False: no pchrun that fits answers; *ret then has those that do not answer. */
 MUST_CHECK bool find_jobs(const struct ctl_options *options, struct find_jobs *ret,
                           struct err *err);
 
@@ -124,9 +142,9 @@ void find_each(const char *base, find_fn *fn, void *ctx);
 
 /* --- look.c --- */
 
-/* Prints the state of each job; with several jobs a line for each. False: none answers. */
+/* Prints the state of each job; with several pchruns a line for each. False: none answers. */
 ctl_fn look_show;
-/* Repeats that until the jobs have ended. */
+/* Repeats that until no pchrun is left. */
 ctl_fn look_watch;
 
 /* --- show.c --- */
@@ -136,6 +154,8 @@ ctl_fn look_watch;
 void show_status(const struct json *answer, char *said);
 /* Prints one line about a job of several. `answer` NULL: the head of the list. */
 void show_job(const struct json *answer, const char *run_dir);
+/* The same of a pchrun that does not answer. `is_list`: it is one of several. */
+void show_silent(const struct find_silent *silent, bool is_list);
 /* Prints one line about the end of an attempt, from that event of the journal. `attempt` is for an
  * attempt without a recorded end: then `event` is NULL. With both 0 it prints the head. */
 void show_attempt(const struct json *event, int64_t attempt);
@@ -179,6 +199,8 @@ typedef void events_fn(void *ctx, char *line, size_t len);
 /* Calls fn for each line of the node's journal in the state directory `dir`, in order. Skips lines
  * that are too long. False: the node has no journal there that can be read. */
 bool events_each(const char *dir, int64_t node, events_fn *fn, void *ctx);
+/* The same for a journal by the path of its file. */
+bool events_of(const char *path, events_fn *fn, void *ctx);
 
 /* --- timeline.c --- */
 

@@ -31,14 +31,17 @@ static bool events_read(const char *path, events_fn *fn, void *ctx)
 }
 
 /* A full journal is renamed, so its older half comes first. */
+bool events_of(const char *path, events_fn *fn, void *ctx)
+{
+    char older[PATH_MAX];
+    bool ret =
+        snprintf(older, sizeof older, "%s.1", path) < PATH_MAX && events_read(older, fn, ctx);
+    return events_read(path, fn, ctx) || ret;
+}
+
 bool events_each(const char *dir, int64_t node, events_fn *fn, void *ctx)
 {
-    static const char *const halves[] = {".1", ""};
     char path[PATH_MAX];
-    bool ret = false;
-    for (size_t i = 0; i < ARRAY_LEN(halves); i++)
-        if (snprintf(path, sizeof path, "%s/events.%" PRId64 ".jsonl%s", dir, node, halves[i]) <
-            PATH_MAX)
-            ret = events_read(path, fn, ctx) || ret;
-    return ret;
+    return snprintf(path, sizeof path, "%s/events.%" PRId64 ".jsonl", dir, node) < PATH_MAX &&
+           events_of(path, fn, ctx);
 }

@@ -3,6 +3,7 @@
  */
 #include "ctl/ctl.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 
@@ -20,18 +21,21 @@
 
 enum { BASES_MAX = 6 };
 
-struct found {
-    char dir[FIND_DIR_MAX];
-    struct answer answer;
-};
+/* Time for pchruns to say which job they have: a look goes on without those that are stopped. A
+ * command waits longer, since it must not take one of two jobs for the only one. */
+#define LOOK_WAIT_NS   (2 * NS_PER_S)
+#define CHOOSE_WAIT_NS (5 * NS_PER_S)
 
 struct search {
     const struct ctl_options *options;
-    struct found found[FIND_JOBS_MAX];
-    int n;
+    int64_t wait_ns;
+    struct asked found[FIND_JOBS_MAX]; /* first those that have answered, and fit */
+    int n, nasked;
+    struct find_silent silent[FIND_JOBS_MAX];
+    int nsilent;
     struct stat bases[BASES_MAX]; /* already searched */
     int nbases;
-    char looked[256], silent[512];
+    char looked[256];
 };
 
 /* Does not check the directory's lock: if a pchrun runs there, its socket answers. */
@@ -44,23 +48,47 @@ static bool is_candidate(int base, const char *name)
            S_ISSOCK(socket.st_mode);
 }
 
+static void find_add_silent(struct search *search, const char *dir, const struct err *err)
+{
+    if (search->nsilent == FIND_JOBS_MAX)
+        return;
+    struct find_silent *silent = &search->silent[search->nsilent++];
+    str_fit(silent->dir, sizeof silent->dir, dir);
+    str_fit(silent->why, sizeof silent->why, err->text);
+}
+
+static bool find_fits(const struct ctl_options *options, const struct json *answer)
+{
+    return (!options->job || json_is_at(answer, "report.job", options->job)) &&
+           (options->node < 0 || options->node == json_int_at(answer, "report.node_rank", -1));
+}
+
+/* Asks those that were found since the last call. */
+static void find_ask(struct search *search)
+{
+    int begin = search->nasked, n = search->n;
+    search->n = begin;
+    ask_each(search->found + begin, n - begin, CONTROL_STATUS, NULL, search->wait_ns);
+    for (int i = begin; i < n; i++) {
+        struct asked *asked = &search->found[i];
+        if (!asked->answer.root && !ask_found_nobody(&asked->err))
+            find_add_silent(search, asked->dir, &asked->err);
+        if (asked->answer.root && find_fits(search->options, asked->answer.root))
+            search->found[search->n++] = *asked;
+        else
+            answer_free(&asked->answer);
+    }
+    search->nasked = search->n;
+}
+
 static void find_take(void *ctx, const char *dir)
 {
     struct search *search = ctx;
-    struct found *f = &search->found[search->n];
-    struct err err;
-    if (search->n == FIND_JOBS_MAX || !str_copy(f->dir, sizeof f->dir, dir))
-        return;
-    const struct ctl_options *o = search->options;
-    bool ok = ask(dir, CONTROL_STATUS, NULL, &f->answer, &err);
-    if (!ok && !ask_found_nobody(&err))
-        str_addf(search->silent, sizeof search->silent, "%s%s: %s", search->silent[0] ? "; " : "",
-                 dir, err.text);
-    if (ok && (!o->job || json_is_at(f->answer.root, "report.job", o->job)) &&
-        (o->node < 0 || o->node == json_int_at(f->answer.root, "report.node_rank", -1)))
+    /* Killed pchruns may have left many directories. */
+    if (search->n == FIND_JOBS_MAX)
+        find_ask(search);
+    if (search->n < FIND_JOBS_MAX && str_copy(search->found[search->n].dir, FIND_DIR_MAX, dir))
         search->n++;
-    else
-        answer_free(&f->answer);
 }
 
 /* TMPDIR and /tmp may be the same. */
@@ -106,7 +134,7 @@ static void find_look_at(struct search *search, const char *dir)
     struct err err;
     if (fd < 0 && errno == EACCES) {
         talk_denied(dir, &err);
-        str_copy(search->silent, sizeof search->silent, err.text);
+        find_add_silent(search, dir, &err);
     } else if (fd >= 0 && is_candidate(fd, ".")) {
         str_copy(search->looked, sizeof search->looked, dir);
         find_take(search, dir);
@@ -157,9 +185,9 @@ static bool is_same_job(const struct json *a, const struct json *b)
 
 /* The lowest node of a job answers for all: node 0 knows every rank. NULL: the pchruns that were
  * found are of several jobs, or two of them are the lowest node. */
-static const struct found *find_lowest(const struct search *search)
+static const struct asked *find_lowest(const struct search *search)
 {
-    const struct found *lowest = &search->found[0];
+    const struct asked *lowest = &search->found[0];
     bool is_twice = false;
     for (int i = 1; i < search->n; i++) {
         const struct json *node = search->found[i].answer.root;
@@ -195,38 +223,55 @@ static bool say_none(const struct search *search, struct err *err)
                    geteuid() == 0 ? "" : " of this user", search->looked, find_advice(o));
 }
 
+/* "/tmp/pchrun.x: pchrun does not answer; is it stopped?; ..." Returns text. */
+static const char *find_say_silent(const struct search *search, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < search->nsilent; i++) {
+        const struct find_silent *silent = &search->silent[i];
+        /* The reason may name the directory. */
+        bool is_named = strstr(silent->why, silent->dir);
+        str_addf(text, size, "%s%s%s%s", i > 0 ? "; " : "", is_named ? "" : silent->dir,
+                 is_named ? "" : ": ", silent->why);
+    }
+    return text;
+}
+
 static bool find_choose(const struct search *search, char ret[FIND_DIR_MAX], struct err *err)
 {
+    char silent[512];
     const struct ctl_options *options = search->options;
-    const struct found *found = find_lowest(search);
+    const struct asked *found = find_lowest(search);
+    find_say_silent(search, silent, sizeof silent);
     if (search->n > 1 && !found) {
         print_list(search);
         return err_set(err, ERR_USAGE, 0,
                        "which of these %d? choose one by --job, --node or --run-dir", search->n);
     }
-    if (search->n == 0 && search->silent[0])
-        return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search->silent);
+    if (search->n == 0 && silent[0])
+        return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", silent);
     if (search->n == 0)
         return say_none(search, err);
-    if (search->silent[0] && !options->job && options->node < 0) {
+    if (silent[0] && !options->job && options->node < 0) {
         print_list(search);
         return err_set(err, ERR_USAGE, 0,
                        "one pchrun answers, but %s; choose one by --job, --node or --run-dir",
-                       search->silent);
+                       silent);
     }
     str_copy(ret, FIND_DIR_MAX, found->dir);
     return true;
 }
 
 /* The caller frees it with search_free(). */
-static struct search *find_search(const struct ctl_options *options)
+static struct search *find_search(const struct ctl_options *options, int64_t wait_ns)
 {
     static struct search search; /* too large for a stack */
-    search = (struct search){.options = options};
+    search = (struct search){.options = options, .wait_ns = wait_ns};
     if (options->run_dir)
         find_look_at(&search, options->run_dir);
     else
         look_everywhere(&search);
+    find_ask(&search);
     return &search;
 }
 
@@ -240,7 +285,7 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
 {
     if (find_is_within(options, ret))
         return true;
-    struct search *search = find_search(options);
+    struct search *search = find_search(options, CHOOSE_WAIT_NS);
     bool ok = find_choose(search, ret, err);
     search_free(search);
     return ok;
@@ -251,13 +296,13 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], struct 
 /* By job. Jobs of one name have a fixed order, too: a list that is repeated must not jump. */
 static int found_compare(const void *a, const void *b)
 {
-    const struct found *x = a, *y = b;
+    const struct asked *x = a, *y = b;
     int order = strcmp(json_text_at(x->answer.root, "report.job"),
                        json_text_at(y->answer.root, "report.job"));
     return order ? order : strcmp(x->dir, y->dir);
 }
 
-static bool find_is_lowest(const struct search *search, const struct found *found)
+static bool find_is_lowest(const struct search *search, const struct asked *found)
 {
     int64_t node = json_int_at(found->answer.root, "report.node_rank", -1);
     for (int i = 0; i < search->n; i++) {
@@ -276,13 +321,13 @@ bool find_jobs(const struct ctl_options *options, struct find_jobs *ret, struct 
         ret->n = 1;
         return true;
     }
-    struct search *search = find_search(options);
+    struct search *search = find_search(options, LOOK_WAIT_NS);
     qsort(search->found, (size_t)search->n, sizeof search->found[0], found_compare);
     for (int i = 0; i < search->n; i++)
         if (find_is_lowest(search, &search->found[i]))
             str_copy(ret->dirs[ret->n++], FIND_DIR_MAX, search->found[i].dir);
-    if (!options->job && options->node < 0)
-        str_copy(ret->silent, sizeof ret->silent, search->silent);
+    for (int i = 0; i < search->nsilent && !options->job && options->node < 0; i++)
+        ret->silent[ret->nsilent++] = search->silent[i];
     bool ok = ret->n > 0 || find_choose(search, ret->dirs[0], err);
     search_free(search);
     return ok;

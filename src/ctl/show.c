@@ -198,14 +198,25 @@ static char *notice_left(const struct json *answer, char text[CELL])
     return text;
 }
 
+/* The columns of the list, which is wide. */
+#define JOB_TEXTS "%-16s %-12s %-7s %-11s %-8s %-12s %-12s %-26s %s\n"
+
+void show_silent(const struct find_silent *silent, bool is_list)
+{
+    if (is_list)
+        printf(JOB_TEXTS, "-", "silent", "-", "-", "-", "-", "-", silent->dir, silent->why);
+    else
+        printf("%s: silent: %s\n", silent->dir, silent->why);
+}
+
 void show_job(const struct json *answer, const char *run_dir)
 {
     char commit[CELL], notice[CELL], speed[CELL];
     struct tally tally;
     struct waits waits;
     if (!answer) {
-        printf("%-16s %-12s %-7s %-11s %-8s %-12s %-12s %-26s %s\n", "JOB", "STATE", "ATTEMPT",
-               "STEP", "STEPS/S", "COMMIT", "NOTICE", "RUN-DIR", "WAITS FOR");
+        printf(JOB_TEXTS, "JOB", "STATE", "ATTEMPT", "STEP", "STEPS/S", "COMMIT", "NOTICE",
+               "RUN-DIR", "WAITS FOR");
         return;
     }
     tally_take(answer, &tally);

@@ -54,7 +54,7 @@ static struct wait *waits_add(struct waits *waits)
 
 /* Its connection stands, and it sends no heartbeat: it is stopped, or its machine or the network
  * is. */
-static bool is_silent(const struct json *answer, const struct json *node)
+static bool node_is_silent(const struct json *answer, const struct json *node)
 {
     static const char *const leaving[] = {"missing", "gone", "done", "lost"};
     double beat_s = json_real_at(answer, "heartbeat_ms", 0) / 1000;
@@ -67,7 +67,8 @@ static bool is_silent(const struct json *answer, const struct json *node)
 
 bool waits_has_node(const struct json *answer, const struct json *node)
 {
-    return json_is_at(node, "state", "missing") || tally_is_cut(node) || is_silent(answer, node);
+    return json_is_at(node, "state", "missing") || tally_is_cut(node) ||
+           node_is_silent(answer, node);
 }
 
 static void describe_node(const struct json *answer, const struct json *node, char *text,

@@ -10,11 +10,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from harness import CHARLM, DEADLINE, PREEMPTED, STOPPED, is_alive, wait_until
+from harness import CHARLM, DEADLINE, PREEMPTED, SLACK, STOPPED, is_alive, wait_until
 from nodes import Nodes
 from pchctl import PCHCTL, ctl, waited_for  # noqa: F401
 from training import CHILD
@@ -146,7 +147,7 @@ def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
     """pchctl is connected, and the connection closes without an answer."""
     answers = [b'{"ok": true}\n', b'{"ok": true}\n', b""]
     code, watch = answered(world, ctl, answers, "status", "--watch", "--json", "--interval", "50ms")
-    assert (code, watch.err) == (DONE, "pchctl: the job has ended\n")
+    assert code == DONE and watch.err.startswith("pchctl: pchrun is gone; without its journal it is unknown whether ")
 
 
 @pytest.mark.parametrize("answer", [
@@ -806,7 +807,69 @@ def test_the_watch_of_several_jobs(training, world, ctl):
     assert watch.out.splitlines()[-1].startswith("run2 ")
     runs[1].complete()
     assert watch.finish() == DONE
-    assert watch.err == "pchctl: the jobs have ended\n"
+    assert watch.err == "pchctl: no pchrun is left\n"
+
+
+def test_jobs_that_do_not_answer_hide_no_other(world, ctl):
+    """Each is a line of its own, and they take no more time than one. Once one goes on, the watch shows it again."""
+    jobs = [world.act(f"say up{i} wait", options=["--job", f"run{i}"], ready=f"up{i}") for i in range(4)]
+    for job in jobs[:3]:
+        os.kill(job.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    done = ctl("status")
+    assert 2 <= time.monotonic() - began < 3.5 + SLACK
+    assert (done.returncode, done.stderr) == (DONE, "")
+    rows = done.stdout.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["run3", "-", "-", "-"]
+    assert all(re.fullmatch(r"-  .* silent  .* \S+/pchrun\.\S+ +pchrun does not answer; is it stopped\?", row) for row in rows[1:])
+    told = [json.loads(line) for line in ctl("status", "--json").stdout.splitlines()]
+    assert [(one["version"], one["ok"]) for one in told] == [(1, True), *3 * [(1, False)]]
+    assert {one["error"] for one in told[1:]} == {"pchrun does not answer; is it stopped?"}
+    assert {one["run_dir"] for one in told[1:]} < {str(path.parent) for path in world.tmp.glob("pchrun.*/ctl")}
+
+    watch = ctl.start("status", "-w", "--interval", "50ms")
+    wait_until(lambda: watch.out.count("silent") >= 6, "two looks")
+    for job in jobs[:3]:
+        os.kill(job.pid, signal.SIGCONT)
+    wait_until(lambda: all(f"\nrun{i} " in watch.out for i in range(4)), "all jobs")
+    for job in jobs:
+        end(job)
+    assert watch.finish() == DONE
+    assert watch.err == "pchctl: no pchrun is left\n"
+
+
+def test_the_watch_of_a_job_that_does_not_answer(world, ctl):
+    """It may have been stopped for a moment. The watch says so, and goes on."""
+    job = waiting(world)
+    watch = ctl.start("status", "-w", "--interval", "50ms")
+    wait_until(lambda: "job cwd: " in watch.out, "a look")
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_until(lambda: "silent" in watch.out, "the line")
+    assert re.search(r"^\S+/pchrun\.\S+: silent: pchrun does not answer; is it stopped\?$", watch.out, re.M)
+    seen = len(watch.out)
+    os.kill(job.pid, signal.SIGCONT)
+    wait_until(lambda: "job cwd: " in watch.out[seen:], "the next look")
+    end(job)
+    assert watch.finish() == DONE
+
+
+@pytest.mark.killed
+@pytest.mark.parametrize("options, said", [
+    (["--checkpoint-dir", "{root}"], r"pchrun was killed: {root}/\.pchrun/events\.0\.jsonl tells no end of the job"),
+    ([], "pchrun is gone; without its journal it is unknown whether the job has ended or pchrun was killed")],
+    ids=["journal", "none"])
+def test_the_watch_of_a_job_that_is_killed(world, ctl, options, said):
+    """An earlier attempt of it has ended."""
+    options = [option.format(root=world.root) for option in options]
+    world.act("exit 0", options=options, code=0)
+    job = waiting(world, *options)
+    child = job.child()
+    watch = ctl.start("status", "-w", "--interval", "50ms")
+    wait_until(lambda: "job cwd: " in watch.out, "a look")
+    job.kill()
+    assert watch.finish() == DONE
+    assert re.fullmatch(f"pchctl: {said.format(root=re.escape(str(world.root)))}\n", watch.err), watch.err
+    wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
 
 
 @pytest.mark.parametrize("port_in", ["the list", "cluster.port"])
@@ -843,6 +906,19 @@ def test_a_killed_pchrun_is_no_job(world, ctl):
     wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
 
 
+def test_directories_that_were_left_hide_no_job(world, ctl):
+    """More than pchctl asks at once."""
+    for i in range(300):
+        (world.tmp / f"pchrun.left{i}").mkdir(mode=0o700)
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(world.tmp / f"pchrun.left{i}/ctl"))
+    job = world.act("say ready wait")
+    wait_until(lambda: ctl("status").returncode == DONE, "the job to be found")
+    end(job)
+    for left in world.tmp.glob("pchrun.left*"):
+        shutil.rmtree(left)
+
+
 def test_a_stopped_pchrun_does_not_answer(world, ctl):
     job = waiting(world)
     os.kill(job.pid, signal.SIGSTOP)
@@ -862,8 +938,8 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     look = ctl("status")
     os.kill(stuck.pid, signal.SIGCONT)
     assert done.returncode == USAGE and re.search(r"^other ", done.stdout + done.stderr, re.M)
-    assert look.returncode == DONE and look.stdout.startswith("job other: ")
-    assert re.fullmatch(r"pchctl: not shown: \S+: pchrun does not answer; is it stopped\?\n", look.stderr)
+    assert (look.returncode, look.stderr) == (DONE, "")
+    assert [row.split()[:2] for row in look.stdout.splitlines()] == [["JOB", "STATE"], ["other", "not"], ["-", "silent"]]
     assert re.search(r"one pchrun answers, but .*pchrun does not answer; is it stopped\?; choose ", done.stderr)
     end(other)
     end(stuck)
