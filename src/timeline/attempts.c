@@ -10,13 +10,7 @@
 
 enum { ROW = 36, HOOK = 7, APART = 2, PADDING = 10, NONE = -1 };
 
-struct bracket {
-    int first, last; /* runs */
-    double from, to;
-};
-
-/* The next bracket from this run on. Attempts that would be too narrow share one. False: none. */
-static bool next_bracket(const struct drawing *d, int run, struct bracket *ret)
+bool attempts_next(const struct drawing *d, int run, struct bracket *ret)
 {
     int64_t from, to;
     *ret = (struct bracket){.first = NONE};
@@ -42,8 +36,7 @@ static void attempts_ending(const struct drawing *d, int run, char *text, size_t
         *c = ' ';
 }
 
-/* The text of the moment that ended the attempt; "": unknown. */
-static const char *words_of_end(const struct drawing *d, int run)
+const char *attempts_end(const struct drawing *d, int run)
 {
     for (size_t i = 0; i < d->in->nmoments; i++) {
         const struct timeline_moment *moment = &d->in->moments[i];
@@ -66,7 +59,7 @@ static void attempts_describe(const struct drawing *d, const struct bracket *b, 
         return;
     }
     attempts_ending(d, b->first, ending, sizeof ending);
-    const char *words = words_of_end(d, b->first);
+    const char *words = attempts_end(d, b->first);
     str_addf(text, size, "attempt %" PRId64 ", %s: %s%s%s", first->attempt,
              goodput_lasting(sums.wall_ms - sums.ms[GOODPUT_QUEUED], time), ending,
              *words ? ", " : "", words);
@@ -108,8 +101,8 @@ double attempts_draw(const struct drawing *d, double y)
 {
     struct bracket b, next;
     double left = DRAW_LEFT;
-    for (bool is_there = next_bracket(d, 0, &b); is_there;) {
-        is_there = next_bracket(d, b.last + 1, &next);
+    for (bool is_there = attempts_next(d, 0, &b); is_there;) {
+        is_there = attempts_next(d, b.last + 1, &next);
         double right = is_there ? (b.to + next.from) / 2 : DRAW_RIGHT;
         double middle = (b.from + b.to) / 2;
         draw_bracket(d, &b, y);

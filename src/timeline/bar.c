@@ -20,11 +20,11 @@ static void bar_describe(const struct drawing *d, const struct piece *piece, cha
         str_addf(text, size, "%zu spans", piece->n);
         for (int kind = 0; kind < GOODPUT__COUNT; kind++)
             if (piece->of_kind[kind])
-                str_addf(text, size, ", %s: %s", legend_name((enum goodput_kind)kind),
+                str_addf(text, size, ", %s: %s", legend_look((enum goodput_kind)kind)->name,
                          goodput_lasting(piece->of_kind[kind], time));
         return;
     }
-    str_addf(text, size, "%s: %s, attempt %" PRId64, legend_name(span->kind),
+    str_addf(text, size, "%s: %s, attempt %" PRId64, legend_look(span->kind)->name,
              goodput_lasting(span->ms, time), d->of->runs[span->run].attempt);
     if (span->to_step > span->from_step)
         str_addf(text, size, ", steps %llu to %llu", ull(span->from_step), ull(span->to_step));
@@ -43,33 +43,43 @@ static void draw_piece(const struct drawing *d, const struct piece *piece, doubl
     fprintf(d->out,
             "<rect class=\"%s\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%d\" data-kind=\"%s\" "
             "data-ms=\"%" PRId64 "\" data-spans=\"%zu\">",
-            legend_class(kind), from, y, svg_round(to - from), BAR, goodput_name(kind), piece->ms,
-            piece->n);
+            legend_look(kind)->class, from, y, svg_round(to - from), BAR, goodput_name(kind),
+            piece->ms, piece->n);
     svg_title(d->out, text);
     fputs("</rect>\n", d->out);
-    if (to - from >= LETTER_WIDTH && *legend_letter(kind))
+    if (to - from >= LETTER_WIDTH && *legend_look(kind)->letter)
         svg_text(d->out, "letter", (struct svg_at){(from + to) / 2, y + BAR / 2.0 + 7, SVG_MIDDLE},
-                 legend_letter(kind));
+                 legend_look(kind)->letter);
 }
 
-/* Of ticks that would touch each other only the first is drawn. */
+const struct goodput_commit *bar_next_commit(const struct drawing *d, size_t *i, double *last,
+                                             int64_t *ret_ms)
+{
+    while (*i < d->of->ncommits) {
+        const struct goodput_commit *commit = &d->of->commits[(*i)++];
+        if (!place_in_run(d, commit->run, commit->at_ms, ret_ms))
+            continue;
+        double x = place_x(d, *ret_ms);
+        bool touches = *last > 0 && x - *last < TICK_APART;
+        if (touches)
+            continue;
+        *last = x;
+        return commit;
+    }
+    return NULL;
+}
+
 static void draw_commits(const struct drawing *d, double y)
 {
-    double last = 0;
-    for (size_t i = 0; i < d->of->ncommits; i++) {
-        const struct goodput_commit *commit = &d->of->commits[i];
-        int64_t ms;
-        if (!place_in_run(d, commit->run, commit->at_ms, &ms))
-            continue;
-        double x = place_x(d, ms);
-        if (x < last + TICK_APART && last > 0)
-            continue;
+    const struct goodput_commit *commit;
+    size_t i = 0;
+    double x = 0;
+    int64_t ms;
+    while ((commit = bar_next_commit(d, &i, &x, &ms)))
         fprintf(
             d->out,
             "<path class=\"commit\" d=\"M%g %gv%d\"><title>commit of step %llu</title></path>\n",
             svg_round(x), y, TICK, ull(commit->step));
-        last = x;
-    }
 }
 
 double bar_draw(const struct drawing *d, double y)

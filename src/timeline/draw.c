@@ -19,13 +19,6 @@ static const char style[] =
     ".over{stroke:#fff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\n"
     ".notice-text{fill:#7a4d00}.cause-text{fill:#b42318}\n"
     ".paper{fill:#fff;stroke:#d9dde3}.edge{fill:none;stroke:#57606d;stroke-width:1.5}\n"
-    ".kept,.p-kept{fill:#24806b}.p-lost{fill:#f9dcd8}.p-saving{fill:#2f5fb3}.p-hung{fill:#ecdcf5}"
-    ".p-starting{fill:#fbe7c2}.p-restarting{fill:#f6cf95}.p-waiting{fill:#dbe7fb}"
-    ".p-unattached,.p-stopping{fill:#d5d9de}.p-queued{fill:#f5f6f8}.p-excluded{fill:#fff}\n"
-    ".l-lost{stroke:#cf3f3f}.l-saving{stroke:#cfe0ff}.l-hung{stroke:#7b2fa8}"
-    ".l-restarting{stroke:#7a4d00}.l-waiting{stroke:#2f5fb3}.l-stopping{stroke:#57606d}"
-    ".l-queued{stroke:#a9b1bb}.l-excluded{stroke:#57606d}.d-starting{fill:#a8690a}"
-    ".d-unattached{fill:#57606d}\n"
     ".grid{stroke:#e4e7eb;stroke-width:1.5}.axis{stroke:#858e9b;stroke-width:1.5}"
     ".bracket{fill:none;stroke:#57606d;stroke-width:1.5}.commit{stroke:#1a1f27;stroke-width:2}\n"
     ".pole{stroke:#57606d;stroke-width:1.5}.notice{fill:#d98a00;stroke:#7a4d00}"
@@ -33,62 +26,59 @@ static const char style[] =
     ".climb,.climb-lost,.idle,.back{fill:none;stroke-width:3.5;stroke-linecap:round}"
     ".climb{stroke:#24806b}.climb-lost{stroke:#cf3f3f}"
     ".idle{stroke:#a9b1bb;stroke-width:2}"
-    ".back{stroke:#cf3f3f;stroke-width:2;stroke-dasharray:2 5}\n"
-    "@media(prefers-color-scheme:dark){\n"
+    ".back{stroke:#cf3f3f;stroke-width:2;stroke-dasharray:2 5}\n";
+
+static const char dark_style[] =
     "text{fill:#e8ecf1}.muted{fill:#a3aebc}.letter{stroke:#1a2029}\n"
     ".over{stroke:#11151b}.notice-text{fill:#e6b04a}.cause-text{fill:#ff9d95}\n"
     ".paper{fill:#11151b;stroke:#313a46}.edge{stroke:#a3aebc}\n"
-    ".kept,.p-kept{fill:#2f9c83}.p-lost{fill:#4a1f20}.p-saving{fill:#6f9fe8}.p-hung{fill:#3a2348}"
-    ".p-starting{fill:#4a3714}.p-restarting{fill:#6b4a12}.p-waiting{fill:#1f3354}"
-    ".p-unattached,.p-stopping{fill:#3b4450}.p-queued{fill:#1a2029}.p-excluded{fill:#11151b}\n"
-    ".l-lost{stroke:#f0716b}.l-saving{stroke:#173a75}.l-hung{stroke:#c68be6}"
-    ".l-restarting{stroke:#f0c36a}.l-waiting{stroke:#8db4f5}.l-stopping{stroke:#a3aebc}"
-    ".l-queued{stroke:#5d6875}.l-excluded{stroke:#a3aebc}.d-starting{fill:#e6b04a}"
-    ".d-unattached{fill:#a3aebc}\n"
     ".grid{stroke:#28303a}.axis{stroke:#657080}.bracket{stroke:#a3aebc}.commit{stroke:#e8ecf1}"
     ".pole{stroke:#a3aebc}.notice{fill:#e6b04a;stroke:#ffe3a8}.cause{fill:#f0716b;stroke:#ffb4ab}"
     ".cross{stroke:#11151b}\n"
-    ".climb{stroke:#3fae95}.climb-lost,.back{stroke:#f0716b}.idle{stroke:#5d6875}\n"
-    "}\n";
-
-/* Each kind has a pattern of its own, so that it is known without its colour. */
-static const struct pattern {
-    const char *name;
-    int size, turn; /* degrees */
-    const char *class, *shape;
-} patterns[] = {
-    {"lost", 9, 45, "l-lost", "M0 4.5H9"},
-    {"saving", 6, 0, "l-saving", "M0 3H6"},
-    {"hung", 9, 45, "l-hung", "M0 4.5H9M4.5 0V9"},
-    {"starting", 8, 0, "d-starting", "M2 2h2.6v2.6h-2.6z"},
-    {"unattached", 12, 45, "d-unattached", "M3 3h3v3h-3z"},
-    {"restarting", 8, -45, "l-restarting", "M0 4H8"},
-    {"waiting", 12, 0, "l-waiting", "M6 0V12"},
-    {"stopping", 12, 0, "l-stopping", "M0 6H6"},
-    {"queued", 14, -45, "l-queued", "M0 7H14"},
-    {"excluded", 14, 0, "l-excluded", "M4 4l6 6m0 -6l-6 6"},
-};
+    ".climb{stroke:#3fae95}.climb-lost,.back{stroke:#f0716b}.idle{stroke:#5d6875}\n";
 
 static void draw_patterns(FILE *out)
 {
     fputs("<defs>\n", out);
-    for (size_t i = 0; i < ARRAY_LEN(patterns); i++) {
-        const struct pattern *p = &patterns[i];
-        fprintf(out,
-                "<pattern id=\"%s\" width=\"%d\" height=\"%d\" patternUnits=\"userSpaceOnUse\" "
-                "patternTransform=\"rotate(%d)\"><rect class=\"p-%s\" width=\"%d\" height=\"%d\"/>"
-                "<path class=\"%s\" stroke-width=\"2\" d=\"%s\"/></pattern>\n",
-                p->name, p->size, p->size, p->turn, p->name, p->size, p->size, p->class, p->shape);
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++) {
+        const struct look *look = legend_look((enum goodput_kind)kind);
+        if (*look->shape)
+            fprintf(out,
+                    "<pattern id=\"%s\" width=\"%d\" height=\"%d\" patternUnits=\"userSpaceOnUse\" "
+                    "patternTransform=\"rotate(%d)\">"
+                    "<rect class=\"p-%s\" width=\"%d\" height=\"%d\"/>"
+                    "<path class=\"l-%s\" stroke-width=\"2\" d=\"%s\"/></pattern>\n",
+                    look->class, look->size, look->size, look->turn, look->class, look->size,
+                    look->size, look->class, look->shape);
     }
     fputs("</defs>\n", out);
+}
+
+static void draw_colours(FILE *out, bool is_dark)
+{
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++) {
+        const struct look *look = legend_look((enum goodput_kind)kind);
+        const struct look_colours *colours = is_dark ? &look->dark : &look->light;
+        fprintf(out, ".%s%s{fill:%s}", *look->shape ? "p-" : "", look->class, colours->fill);
+        if (*look->shape)
+            fprintf(out, ".l-%s{%s:%s}", look->class, look->is_filled ? "fill" : "stroke",
+                    colours->ink);
+    }
+    fputc('\n', out);
 }
 
 static void draw_style(FILE *out)
 {
     fprintf(out, "<style>\n%s", style);
-    for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
-        fprintf(out, ".%s{fill:url(#%s)}", patterns[i].name, patterns[i].name);
-    fputs("\n</style>\n", out);
+    draw_colours(out, false);
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++) {
+        const struct look *look = legend_look((enum goodput_kind)kind);
+        if (*look->shape)
+            fprintf(out, ".%s{fill:url(#%s)}", look->class, look->class);
+    }
+    fprintf(out, "\n@media(prefers-color-scheme:dark){\n%s", dark_style);
+    draw_colours(out, true);
+    fputs("}\n</style>\n", out);
 }
 
 /* --- the head --- */
@@ -99,22 +89,13 @@ static void draw_count(char *text, size_t size, int64_t n, const char *one)
         str_addf(text, size, "%s%" PRId64 " %s%s", *text ? ", " : "", n, one, n == 1 ? "" : "s");
 }
 
-static int count_runs(const struct drawing *d)
-{
-    int64_t from, to;
-    int n = 0;
-    for (int run = 0; run < d->of->nruns; run++)
-        n += place_of_run(d, run, &from, &to);
-    return n;
-}
-
 static void compose_counts(const struct drawing *d, const struct flags *flags, char *text,
                            size_t size)
 {
     char time[GOODPUT_WORD];
     struct goodput_sums sums = goodput_sum(d->of, -1);
     text[0] = '\0';
-    draw_count(text, size, count_runs(d), "attempt");
+    draw_count(text, size, place_count_runs(d), "attempt");
     draw_count(text, size, (int64_t)flags_count(flags, TIMELINE_NOTICE), "notice");
     draw_count(text, size, (int64_t)flags_count(flags, TIMELINE_CAUSE), "failure");
     if (place_has_steps(d))

@@ -8,35 +8,96 @@
 
 enum { ROW = 30, COLUMNS = 2, GAP = 36, SWATCH = 34, NAME_AT = 44, SHARE = 98 };
 
-static const struct look {
-    const char *class, *name, *letter;
-} looks[GOODPUT__COUNT] = {
-    [GOODPUT_KEPT] = {"kept", "training, kept", ""},
-    [GOODPUT_LOST] = {"lost", "training, lost", "L"},
-    [GOODPUT_SAVING] = {"saving", "saving", "V"},
-    [GOODPUT_HUNG] = {"hung", "hung", "H"},
-    [GOODPUT_STARTING] = {"starting", "starting", "S"},
-    [GOODPUT_UNATTACHED] = {"unattached", "not attached", "U"},
-    [GOODPUT_RESTARTING] = {"restarting", "restarting in place", "R"},
-    [GOODPUT_WAITING] = {"waiting", "waiting for nodes", "W"},
-    [GOODPUT_STOPPING] = {"stopping", "stopping", "E"},
-    [GOODPUT_QUEUED] = {"queued", "queued", "Q"},
-    [GOODPUT_EXCLUDED] = {"excluded", "excluded", "X"},
+/* Each kind has a pattern of its own, so that it is known without its colour. */
+static const struct look looks[GOODPUT__COUNT] = {
+    [GOODPUT_KEPT] = {"kept", "training, kept", "", {"#24806b", ""}, {"#2f9c83", ""}, .shape = ""},
+    [GOODPUT_LOST] = {"lost",
+                      "training, lost",
+                      "L",
+                      {"#f9dcd8", "#cf3f3f"},
+                      {"#4a1f20", "#f0716b"},
+                      9,
+                      45,
+                      .shape = "M0 4.5H9"},
+    [GOODPUT_SAVING] = {"saving",
+                        "saving",
+                        "V",
+                        {"#2f5fb3", "#cfe0ff"},
+                        {"#6f9fe8", "#173a75"},
+                        6,
+                        0,
+                        .shape = "M0 3H6"},
+    [GOODPUT_HUNG] = {"hung",
+                      "hung",
+                      "H",
+                      {"#ecdcf5", "#7b2fa8"},
+                      {"#3a2348", "#c68be6"},
+                      9,
+                      45,
+                      .shape = "M0 4.5H9M4.5 0V9"},
+    [GOODPUT_STARTING] = {"starting",
+                          "starting",
+                          "S",
+                          {"#fbe7c2", "#a8690a"},
+                          {"#4a3714", "#e6b04a"},
+                          8,
+                          0,
+                          true,
+                          "M2 2h2.6v2.6h-2.6z"},
+    [GOODPUT_UNATTACHED] = {"unattached",
+                            "not attached",
+                            "U",
+                            {"#d5d9de", "#57606d"},
+                            {"#3b4450", "#a3aebc"},
+                            12,
+                            45,
+                            true,
+                            "M3 3h3v3h-3z"},
+    [GOODPUT_RESTARTING] = {"restarting",
+                            "restarting in place",
+                            "R",
+                            {"#f6cf95", "#7a4d00"},
+                            {"#6b4a12", "#f0c36a"},
+                            8,
+                            -45,
+                            .shape = "M0 4H8"},
+    [GOODPUT_WAITING] = {"waiting",
+                         "waiting for nodes",
+                         "W",
+                         {"#dbe7fb", "#2f5fb3"},
+                         {"#1f3354", "#8db4f5"},
+                         12,
+                         0,
+                         .shape = "M6 0V12"},
+    [GOODPUT_STOPPING] = {"stopping",
+                          "stopping",
+                          "E",
+                          {"#d5d9de", "#57606d"},
+                          {"#3b4450", "#a3aebc"},
+                          12,
+                          0,
+                          .shape = "M0 6H6"},
+    [GOODPUT_QUEUED] = {"queued",
+                        "queued",
+                        "Q",
+                        {"#f5f6f8", "#a9b1bb"},
+                        {"#1a2029", "#5d6875"},
+                        14,
+                        -45,
+                        .shape = "M0 7H14"},
+    [GOODPUT_EXCLUDED] = {"excluded",
+                          "excluded",
+                          "X",
+                          {"#ffffff", "#57606d"},
+                          {"#11151b", "#a3aebc"},
+                          14,
+                          0,
+                          .shape = "M4 4l6 6m0 -6l-6 6"},
 };
 
-const char *legend_class(enum goodput_kind kind)
+const struct look *legend_look(enum goodput_kind kind)
 {
-    return looks[kind].class;
-}
-
-const char *legend_name(enum goodput_kind kind)
-{
-    return looks[kind].name;
-}
-
-const char *legend_letter(enum goodput_kind kind)
-{
-    return looks[kind].letter;
+    return &looks[kind];
 }
 
 static void draw_row(const struct drawing *d, enum goodput_kind kind,

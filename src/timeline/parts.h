@@ -49,6 +49,8 @@ void place_end(struct drawing *d);
 double place_x(const struct drawing *d, int64_t ms);
 /* When a run began and ended, since the begin of the picture. False: it is not in the picture. */
 bool place_of_run(const struct drawing *d, int run, int64_t *ret_from_ms, int64_t *ret_to_ms);
+/* How many runs are in the picture. */
+int place_count_runs(const struct drawing *d);
 /* The time since the begin of the picture of a moment of the wall clock in this run. False: it was
  * before the picture. */
 bool place_in_run(const struct drawing *d, int run, int64_t at_ms, int64_t *ret);
@@ -103,11 +105,41 @@ void flags_mark(FILE *out, enum timeline_kind kind, double x, double y);
 /* How many notices or failures there are in the picture. */
 size_t flags_count(const struct flags *flags, enum timeline_kind kind);
 
+/* --- attempts.c --- */
+
+/* A run, or several that would be too narrow alone. */
+struct bracket {
+    int first, last; /* runs */
+    double from, to;
+};
+
+/* The next one from this run on. False: there is none. */
+bool attempts_next(const struct drawing *d, int run, struct bracket *ret);
+/* The text of the moment that ended the attempt of a run; "": unknown. */
+const char *attempts_end(const struct drawing *d, int run);
+
+/* --- bar.c --- */
+
+/* The next commit to draw from number *i on, and its time since the begin of the picture. Of ticks
+ * that would touch each other only the first is drawn. *last is the x of the one before; 0: none.
+ * NULL: there is no more. */
+const struct goodput_commit *bar_next_commit(const struct drawing *d, size_t *i, double *last,
+                                             int64_t *ret_ms);
+
 /* --- legend.c --- */
 
-/* "lost": the class of the spans of a kind. */
-const char *legend_class(enum goodput_kind kind);
-/* "training, lost" */
-const char *legend_name(enum goodput_kind kind);
-/* A letter for the inside of a span; "": none. */
-const char *legend_letter(enum goodput_kind kind);
+struct look_colours {
+    const char *fill, *ink; /* "#rrggbb"; ink, of the pattern, may be "" */
+};
+
+/* How the spans of a kind look. */
+struct look {
+    const char *class, *name; /* "lost", "training, lost" */
+    const char *letter;       /* for the inside of a span; "": none */
+    struct look_colours light, dark;
+    int size, turn;    /* of the pattern's square; degrees */
+    bool is_filled;    /* the pattern's shape is filled; else it is a line of two units */
+    const char *shape; /* as in the d of a path; "": no pattern */
+};
+
+const struct look *legend_look(enum goodput_kind kind);

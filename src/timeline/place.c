@@ -114,6 +114,15 @@ bool place_of_run(const struct drawing *d, int run, int64_t *ret_from_ms, int64_
     return end > d->begins[run];
 }
 
+int place_count_runs(const struct drawing *d)
+{
+    int64_t from, to;
+    int n = 0;
+    for (int run = 0; run < d->of->nruns; run++)
+        n += place_of_run(d, run, &from, &to);
+    return n;
+}
+
 bool place_in_run(const struct drawing *d, int run, int64_t at_ms, int64_t *ret)
 {
     const struct goodput_span *spans = d->of->spans;
