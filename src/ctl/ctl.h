@@ -207,6 +207,9 @@ bool events_of(const char *path, events_fn *fn, void *ctx);
 /* Draws the timeline of a job to the file of --output, or to the standard output. False: there is
  * no ledger, or the file cannot be written. */
 MUST_CHECK bool timeline_show(const struct ctl_options *options, struct err *err);
+/* Prints the data of the picture as a line of JSON, for a page that draws it: "views" has the whole
+ * job, and its last hours if it is older; see timeline_tell(). False: there is no ledger. */
+MUST_CHECK bool timeline_print_data(const struct ctl_options *options, struct err *err);
 
 /* --- openfile.c --- */
 

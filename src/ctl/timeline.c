@@ -2,9 +2,11 @@
  * See ctl.h. The timeline of a job as a file: from its ledger and its journals, by the room
  * timeline. The file is replaced as a whole, or not at all.
  */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctl/hours.h"
+#include "json/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct timeline timeline_of(const struct hours *hours, const struct moments *moments)
+{
+    return (struct timeline){.of = &hours->of,
+                             .moments = moments->list,
+                             .nmoments = moments->n,
+                             .notes = moments->notes,
+                             .nnotes = moments->nnotes};
+}
+
 /* The picture as a text; the caller frees it. NULL: *err. */
 static char *compose(const struct hours *hours, const struct moments *moments, size_t *ret_len,
                      struct err *err)
@@ -21,15 +32,11 @@ static char *compose(const struct hours *hours, const struct moments *moments, s
     char *text = NULL;
     const char *reasons[CTL_EXCLUSIONS_MAX];
     const struct ctl_options *options = hours->options;
+    struct timeline timeline = timeline_of(hours, moments);
     for (int i = 0; i < options->nexclusions; i++)
         reasons[i] = options->exclusions[i].reason;
-    struct timeline timeline = {.of = &hours->of,
-                                .moments = moments->list,
-                                .nmoments = moments->n,
-                                .reasons = reasons,
-                                .nreasons = options->nexclusions,
-                                .notes = moments->notes,
-                                .nnotes = moments->nnotes};
+    timeline.reasons = reasons;
+    timeline.nreasons = options->nexclusions;
     FILE *out = open_memstream(&text, ret_len);
     bool ok = out && timeline_draw(&timeline, out);
     ok = out && fclose(out) == 0 && ok;
@@ -105,6 +112,83 @@ bool timeline_show(const struct ctl_options *options, struct err *err)
     if (ok && !has_file)
         fwrite(text, 1, len, stdout);
     free(text);
+    moments_free(&moments);
+    hours_free(&hours);
+    return ok;
+}
+
+/* --- the data of the picture --- */
+
+enum { DATA_MAX = 4 * 1024 * 1024 };
+
+/* 0: the whole job. */
+static const int view_hours[] = {0, 24, 6, 1};
+
+/* False: the job is not older than that. */
+static bool cut_view(struct goodput *g, int hours)
+{
+    const struct goodput_span *last = &g->spans[g->nspans - 1];
+    int64_t from_ms = last->at_ms + last->ms - hours * INT64_C(3600) * 1000;
+    if (hours == 0)
+        return true;
+    bool is_older = g->spans[0].at_ms < from_ms;
+    if (is_older)
+        goodput_since(g, from_ms);
+    return is_older && g->nspans > 0;
+}
+
+/* From the longest view to the shortest, since each cuts off what the next one lacks, too. */
+static bool tell_views(struct hours *hours, const struct moments *moments, struct writer *w)
+{
+    bool ok = true;
+    const struct timeline timeline = timeline_of(hours, moments);
+    writer_list(w, "views");
+    for (size_t i = 0; ok && i < ARRAY_LEN(view_hours); i++) {
+        if (hours->of.nspans == 0 || !cut_view(&hours->of, view_hours[i]))
+            continue;
+        writer_object(w, NULL);
+        writer_int(w, "hours", view_hours[i]);
+        ok = timeline_tell(&timeline, w);
+        writer_end(w);
+    }
+    writer_end(w);
+    return ok;
+}
+
+static void tell_notes(const struct hours *hours, const struct moments *moments, struct writer *w)
+{
+    struct goodput_notes notes = goodput_find_notes(&hours->of);
+    writer_list(w, "notes");
+    for (int i = 0; i < notes.n; i++)
+        writer_text(w, NULL, notes.text[i]);
+    for (int i = 0; i < moments->nnotes; i++)
+        writer_text(w, NULL, moments->notes[i]);
+    writer_end(w);
+}
+
+static bool print_data(struct hours *hours, const struct moments *moments, struct err *err)
+{
+    struct writer w;
+    writer_init(&w, DATA_MAX, WRITER_LINE);
+    writer_object(&w, NULL);
+    writer_bool(&w, "running", hours->of.is_running);
+    timeline_tell_looks(&w, "kinds");
+    tell_notes(hours, moments, &w);
+    bool ok = tell_views(hours, moments, &w);
+    writer_end(&w);
+    const char *text = ok ? writer_done(&w, NULL) : NULL;
+    if (text)
+        fputs(text, stdout);
+    writer_free(&w);
+    return text || err_set(err, ERR_SYSTEM, ENOMEM, "cannot draw the timeline of %s", hours->path);
+}
+
+bool timeline_print_data(const struct ctl_options *options, struct err *err)
+{
+    static struct hours hours;
+    struct moments moments = {.n = 0};
+    bool ok = hours_read(options, &hours, err) && moments_read(&hours, &moments, err) &&
+              print_data(&hours, &moments, err);
     moments_free(&moments);
     hours_free(&hours);
     return ok;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "goodput/goodput.h"
+#include "json/writer.h"
 
 #include <stdio.h>
 
@@ -44,3 +45,13 @@ struct timeline {
 
 /* Writes the picture. Errors of `out` are the caller's to find. False: out of memory. */
 MUST_CHECK bool timeline_draw(const struct timeline *timeline, FILE *out);
+
+/* --- tell.c: the data of the picture, for a page that draws it itself --- */
+
+/* Writes a list: for each kind of goodput.h its names, its letter, its colours and its pattern. */
+void timeline_tell_looks(struct writer *w, const char *key);
+/* Writes members of the open object. All "ms" are since the begin of the picture, "at_ms" is that
+ * by the wall clock. "pieces" are spans, or several narrow ones: kind, begin, length, count of
+ * spans, attempt, first step, highest step, last step. "commits": time, step. "sums": by kind.
+ * Spans that are too narrow to be seen in a width of 1000 are together. False: out of memory. */
+MUST_CHECK bool timeline_tell(const struct timeline *timeline, struct writer *w);

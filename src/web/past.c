@@ -20,9 +20,10 @@ enum { TEXT_MAX = 64 * 1024 * 1024 };
 static void past_print(const void *arg, int answer)
 {
     struct err err;
+    const struct past *past = arg;
     if (dup2(answer, STDOUT_FILENO) < 0)
         return;
-    if (!hours_show(arg, &err))
+    if (!past->print(&past->options, &err))
         printf("%s", err.text);
     fflush(stdout); /* a text that is cut has no newline */
 }
@@ -73,17 +74,16 @@ static void past_on_over(void *ctx, bool is_late)
 
 void past_open(struct past *past)
 {
-    reap_begin(&past->reap);
-    past->options =
-        (struct ctl_options){.is_json = true, .node = -1, .path = past->dir, .command = "goodput"};
+    past->options = (struct ctl_options){
+        .is_json = true, .node = -1, .path = past->dir, .command = past->command};
     past->inquiry = (struct inquiry){.fn = past_print,
-                                     .arg = &past->options,
+                                     .arg = past,
                                      .base = past->base,
                                      .wait_ns = READ_NS,
                                      .max = TEXT_MAX,
                                      .on_over = past_on_over,
                                      .ctx = past,
-                                     .helper = {.reap = &past->reap, .keeps_dir = true}};
+                                     .helper = {.reap = past->reap, .keeps_dir = true}};
 }
 
 void past_free(struct past *past)
@@ -91,7 +91,6 @@ void past_free(struct past *past)
     if (!past->inquiry.fn)
         return;
     inquiry_free(&past->inquiry);
-    reap_end(&past->reap);
     free(past->text);
     past->text = NULL;
 }
@@ -99,16 +98,12 @@ void past_free(struct past *past)
 void past_read(struct past *past, const char *dir)
 {
     struct err err;
-    reap_all(&past->reap);
+    reap_all(past->reap);
     if (past->inquiry.deadline.is_open)
         return;
+    past->begun = clock_now_ns();
     if (!str_copy(past->dir, sizeof past->dir, dir))
         past_finish(past, "the path of the state directory is too long");
     else if (!inquiry_start(&past->inquiry, &err))
         past_finish(past, err.text);
-}
-
-void past_tick(struct past *past)
-{
-    reap_all(&past->reap);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * past: where the hours of the job went, from its ledger: the JSON of pchctl goodput. A helper
- * process reads the ledger, since its disk may hang, and a ledger of months takes a while. Owns its
- * memory and its helper: past_free(). Main thread.
+ * past: where the hours of the job went, from its ledger, as JSON that a function of ctl prints. A
+ * helper process reads the ledger, since its disk may hang, and a ledger of months takes a while.
+ * Owns its memory and its helper: past_free(). Main thread.
  */
 #pragma once
 
@@ -12,15 +12,19 @@
 #include <limits.h>
 
 struct past {
-    struct event_base *base; /* set before past_open(), as the next two */
+    struct event_base *base; /* set before past_open(), as the next five */
+    struct reap *reap;       /* after reap_begin(); call reap_all() once a second */
+    /* prints a line of JSON, an object */
+    bool (*print)(const struct ctl_options *options, struct err *err);
+    const char *command; /* the command of pchctl for the same */
     void (*on_over)(void *ctx);
     void *ctx;
     char *text; /* with its newline; NULL: there is none */
     size_t len;
     char why[400]; /* there is none */
     int64_t at;    /* when it was read, CLOCK_MONOTONIC; 0: never */
+    int64_t begun; /* when reading it began */
     /* private from here on */
-    struct reap reap;
     struct inquiry inquiry;
     struct ctl_options options;
     char dir[PATH_MAX];
@@ -31,5 +35,3 @@ void past_free(struct past *past);
 /* Begins to read the ledger in this state directory, or checkpoint directory. Does nothing while a
  * ledger is being read. on_over() follows, also within this call. */
 void past_read(struct past *past, const char *dir);
-/* Collects the helper. Call once a second. */
-void past_tick(struct past *past);

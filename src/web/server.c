@@ -199,6 +199,40 @@ static void server_on_history(struct server *server, struct conn *conn,
         past_read(&server->past, dir);
 }
 
+/* --- the timeline, for the readers of events --- */
+
+/* When nothing is told about the job, the timeline is still read so often. A ledger gets a line
+ * each minute. */
+#define TIMELINE_OLD_NS (15 * NS_PER_S)
+/* Otherwise so often at most, and less often if that would take more than a hundredth of the time.
+ */
+#define TIMELINE_FRESH_NS (3 * NS_PER_S)
+
+static void server_want_timeline(struct server *server)
+{
+    int64_t at = server->timeline_at + (server->has_new_lines ? 0 : TIMELINE_OLD_NS);
+    const char *dir = server_state_dir(server);
+    bool is_first = !server->source.timeline.text;
+    if (!streams_are_read(&server->streams) || (!is_first && clock_now_ns() < at))
+        return;
+    if (dir) {
+        server->has_new_lines = false;
+        past_read(&server->timeline, dir);
+    } else if (server_is_without_history(server)) {
+        streams_take_timeline(&server->source, NULL, server_history_lacks(server));
+    }
+}
+
+static void server_on_timeline(void *ctx)
+{
+    struct server *server = ctx;
+    struct past *timeline = &server->timeline;
+    int64_t pause = 100 * (timeline->at - timeline->begun);
+    server->timeline_at = timeline->at + (pause > TIMELINE_FRESH_NS ? pause : TIMELINE_FRESH_NS);
+    streams_take_timeline(&server->source, timeline->text, timeline->why);
+    streams_feed(&server->streams);
+}
+
 /* --- requests --- */
 
 static bool server_send_file(struct evhttp_request *request, const char *path)
@@ -334,6 +368,7 @@ static void server_on_news(evutil_socket_t fd, short what, void *arg)
         server->metrics = news.metrics;
     }
     server->source.contact = news.contact;
+    server->has_new_lines = server->has_new_lines || buf_len(&news.lines) > 0;
     server_take_lines(&server->source.lines, &news.lines);
     const bool has_news[SERVER__TOPICS] = {
         [SERVER_STATUS] = has_picture || news.contact.is_lost,
@@ -344,6 +379,7 @@ static void server_on_news(evutil_socket_t fd, short what, void *arg)
     const char *dir = server_state_dir(server);
     if (dir && server_awaits(server, SERVER_HISTORY))
         past_read(&server->past, dir);
+    server_want_timeline(server);
     streams_feed(&server->streams);
     server_want(server);
 }
@@ -353,7 +389,8 @@ static void server_on_tick(evutil_socket_t fd, short what, void *arg)
     static const bool no_news[SERVER__TOPICS] = {false};
     struct server *server = arg;
     conns_sweep(&server->conns);
-    past_tick(&server->past);
+    reap_all(&server->reap);
+    server_want_timeline(server);
     server_answer_waiting(server, no_news);
     streams_feed(&server->streams);
     server_want(server);
@@ -451,8 +488,21 @@ bool server_open(struct server *server, struct err *err)
         !server_make_events(server))
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot make the event loop");
     server_configure(server);
-    server->past = (struct past){.base = server->base, .on_over = server_on_past, .ctx = server};
+    server->past = (struct past){.base = server->base,
+                                 .reap = &server->reap,
+                                 .print = hours_show,
+                                 .command = "goodput",
+                                 .on_over = server_on_past,
+                                 .ctx = server};
+    server->timeline = (struct past){.base = server->base,
+                                     .reap = &server->reap,
+                                     .print = timeline_print_data,
+                                     .command = "timeline",
+                                     .on_over = server_on_timeline,
+                                     .ctx = server};
+    reap_begin(&server->reap);
     past_open(&server->past);
+    past_open(&server->timeline);
     return server_listen(server, err);
 }
 
@@ -468,6 +518,8 @@ bool server_run(struct server *server, struct err *err)
 void server_free(struct server *server)
 {
     past_free(&server->past);
+    past_free(&server->timeline);
+    reap_end(&server->reap);
     struct event *events[] = {server->tick, server->news, server->term, server->interrupt};
     conns_end(&server->conns);
     if (server->http)
@@ -481,4 +533,5 @@ void server_free(struct server *server)
     picture_free(&server->source.picture);
     free(server->metrics.text);
     kept_free(&server->source.lines);
+    free(server->source.timeline.text);
 }

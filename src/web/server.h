@@ -36,7 +36,10 @@ struct server {
     struct streams streams;
     struct stream_source source;
     struct asker_metrics metrics; /* the newest */
-    struct past past;
+    struct reap reap;             /* of the helpers of the next two */
+    struct past past, timeline;
+    int64_t timeline_at; /* the timeline may be read again then, CLOCK_MONOTONIC */
+    bool has_new_lines;  /* since it was read last */
     struct server_waiting waiting[SERVER_WAITING_MAX];
 };
 

@@ -13,3 +13,5 @@ char *status_contact(const struct asker_picture *picture, const struct asker_con
 /* The same with "version", and as "status" the answer of the supervisor. */
 char *status_text(const struct asker_picture *picture, const struct asker_contact *contact,
                   int64_t now, size_t *ret_len);
+/* {"why": …}: of what there is not. The caller frees it. NULL: no memory. */
+char *status_why(const char *why);

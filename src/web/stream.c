@@ -4,12 +4,14 @@
 #include "web/stream.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "web/status.h"
 
 #include <event2/buffer.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How long a reader may take no byte. */
 enum { WRITE_TIMEOUT_S = 20 };
@@ -37,6 +39,14 @@ static void stream_add_picture(const struct stream_source *source, struct stream
     evbuffer_add_printf(out, "event: state\ndata: %s\n\n", picture->state);
     stream->layout = source->layout;
     stream->picture_at = picture->at;
+}
+
+static void stream_add_timeline(const struct stream_source *source, struct stream *stream,
+                                struct evbuffer *out)
+{
+    if (source->timeline.number != stream->timeline)
+        evbuffer_add_printf(out, "event: timeline\ndata: %s\n\n", source->timeline.text);
+    stream->timeline = source->timeline.number;
 }
 
 static void stream_add_lines(const struct stream_source *source, struct stream *stream,
@@ -71,6 +81,7 @@ static void stream_feed(const struct stream_source *source, struct stream *strea
     if (!out)
         return;
     stream_add_picture(source, stream, out);
+    stream_add_timeline(source, stream, out);
     stream_add_lines(source, stream, out);
     stream_add_contact(source, stream, clock_now_ns(), out);
     if (evbuffer_get_length(out) > 0)
@@ -83,6 +94,20 @@ void streams_feed(struct streams *streams)
     for (int i = 0; i < STREAMS_MAX; i++)
         if (streams->list[i].request)
             stream_feed(streams->source, &streams->list[i]);
+}
+
+void streams_take_timeline(struct stream_source *source, const char *text, const char *why)
+{
+    struct stream_timeline *timeline = &source->timeline;
+    size_t len = text ? strlen(text) - 1 : 0; /* without its newline */
+    char *new = text ? strndup(text, len) : status_why(why);
+    if (!new || (timeline->text && str_is(timeline->text, new))) {
+        free(new);
+        return;
+    }
+    free(timeline->text);
+    timeline->text = new;
+    timeline->number++;
 }
 
 /* --- begin and end --- */

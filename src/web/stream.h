@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stream: the readers of /api/v1/events. Each gets the newest picture and every line of the
- * journal, as server-sent events: "layout", "state", "contact", and "line" with an id. A reader
- * that is slow misses pictures, but no line that is still kept. A reader that takes no byte for a
- * while is cut off. One event loop; main thread.
+ * stream: the readers of /api/v1/events. Each gets the newest picture, the newest timeline and
+ * every line of the journal, as server-sent events: "layout", "state", "timeline", "contact", and
+ * "line" with an id. A reader that is slow misses pictures, but no line that is still kept. A
+ * reader that takes no byte for a while is cut off. One event loop; main thread.
  */
 #pragma once
 
@@ -20,12 +20,16 @@ struct stream_source {
     uint64_t layout; /* changes with the layout of the picture */
     struct asker_contact contact;
     struct kept lines;
+    struct stream_timeline {
+        char *text;      /* NULL: none so far; without a newline */
+        uint64_t number; /* changes with the text */
+    } timeline;
 };
 
 struct stream {
     struct evhttp_request *request; /* NULL: there is no reader */
     uint64_t line;                  /* the next line to send */
-    uint64_t layout;                /* that it has; 0: none */
+    uint64_t layout, timeline;      /* that it has; 0: none */
     int64_t picture_at, contact_at; /* of what was sent last */
 };
 
@@ -41,3 +45,6 @@ bool streams_begin(struct streams *streams, struct conn *conn, struct evhttp_req
 bool streams_are_read(const struct streams *streams);
 /* Sends what is new to all readers. Call once a second, and when there is news. */
 void streams_feed(struct streams *streams);
+/* Takes a copy of the new timeline, a line of JSON; NULL: there is none, and why[] says the reason.
+ */
+void streams_take_timeline(struct stream_source *source, const char *text, const char *why);

@@ -2,7 +2,6 @@
 """pchctl timeline: the timeline of a job as SVG, from its ledger and its journal. Its spans are those of pchctl
 goodput. Whatever the files say, the picture is well-formed, and no text of a job is markup in it."""
 
-import json
 import os
 import re
 import resource
@@ -15,6 +14,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from harness import PREEMPTED, wait_until
+from ledger import Ledger
 from pchctl import PCHCTL, ctl  # noqa: F401
 from test_goodput import figures, preempted
 
@@ -199,52 +199,6 @@ def no_large_files():
 
 
 # --- files that no pchrun has written ---
-
-def fnv(text):
-    found = 0xcbf29ce484222325
-    for byte in text.encode():
-        found = (found ^ byte) * 0x100000001b3 % 2**64
-    return found
-
-
-class Ledger:
-    """A state directory as node 0 writes it. Times are in seconds."""
-
-    def __init__(self, folder, job):
-        self.folder = folder
-        self.job, self.at, self.attempt = job, 1_800_000_000, 0
-        self.marks, self.journal = [], []
-
-    def mark(self, kind, step, **more):
-        members = {"at_ms": 1000 * self.at, "mono_ms": 1000 * self.at, "attempt": self.attempt, "generation": 0,
-                   "mark": kind, "step": step, **more}
-        text = json.dumps(members, ensure_ascii=False)[:-1]
-        self.marks.append(f'{text}, "sum": "{fnv(text):016x}"}}\n')
-
-    def event(self, event, /, node=0, **more):
-        self.journal.append((node, {"ts": f"2027-01-15T{8 + (self.at - 1_800_000_000) // 3600:02}:"
-                                          f"{self.at // 60 % 60:02}:{self.at % 60:02}Z", "node": node,
-                                    "attempt": self.attempt, "generation": 0, "event": event, **more}))
-
-    def begin(self, step):
-        self.attempt += 1
-        self.mark("starting", step, job=self.job)
-        self.at += 10
-        self.mark("training", step)
-
-    def end(self, outcome, step):
-        self.mark("stopping", step)
-        self.at += 2
-        self.mark("ended", step, outcome=outcome)
-
-    def write(self):
-        self.folder.mkdir(exist_ok=True)
-        (self.folder / "ledger").write_text("".join(self.marks))
-        for node, event in self.journal:
-            with (self.folder / f"events.{node}.jsonl").open("a") as file:
-                file.write(json.dumps(event) + "\n")
-        return self.folder
-
 
 HOSTILE = "<script>alert(1)</script>&amp;\"' ]]> \u202e \u0085 \ufffe \u2603"
 

@@ -143,7 +143,7 @@ def test_the_page(job, web):
     assert not {"Set-Cookie", "Access-Control-Allow-Origin"} & set(headers)
     # The policy forbids inline code, and the page has none; all that it names is there.
     assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=|javascript:|https?://", page)
-    for name, kind in (("app.css", "text/css"), ("app.js", "text/javascript")):
+    for name, kind in (("app.css", "text/css"), ("app.js", "text/javascript"), ("timeline.js", "text/javascript")):
         assert re.search(rb'(href|src)="' + name.encode() + b'"', page)
         code, headers, body = one.ask(f"/{name}")
         assert (code, headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
@@ -169,7 +169,7 @@ def test_the_page_is_readable_in_light_and_dark(job, web):
                    for part in re.findall(r":root \{(.*?)\}", css, re.S))
     for colours in (light, light | dark):
         low = [(a, b) for a, b, wanted in [
-            *((text, back, 4.5) for text in ("text", "muted", "alarm", "accent") for back in ("page", "card")),
+            *((text, back, 4.5) for text in ("text", "muted", "alarm", "warn", "accent") for back in ("page", "card")),
             ("alarm", "alarm-page", 4.5), ("card", "step", 4.5),
             *(("card", cell, 3) for cell in ("behind", "silent", "other", "empty"))]
             if contrast(colours[a], colours[b]) < wanted]
@@ -448,6 +448,22 @@ def test_the_history_is_that_of_pchctl(world, job, web, ctl):
         assert history(web("--state-dir", place)) == json.loads(after)
 
 
+def test_the_timeline_follows_the_job(world, job, web, ctl):  # noqa: F811
+    """Its sums are those of pchctl goodput. It has the notice and the end soon after the journal."""
+    stream = Stream(web())
+    whole = stream.until("timeline")["views"][0]
+    assert whole["hours"] == 0 and whole["attempt_count"] == 1 and whole["notices"] == 0
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    told = stream.until("timeline", lambda told: not told["running"])
+    view = told["views"][0]
+    assert view["notices"] == 1 and view["attempts"][0]["end"] == "preempted"
+    after = json.loads(ctl("goodput", "--json", world.root, everywhere=True).stdout)
+    assert {kind["kind"]: ms for kind, ms in zip(told["kinds"], view["sums"], strict=True)} == after["ms"]
+    assert sum(piece[2] for piece in view["pieces"]) == view["ms"] == view["wall_ms"] == after["wall_ms"]
+    assert max(piece[6] for piece in view["pieces"]) == after["attempts"][0]["last_step"]
+
+
 def test_a_job_is_named_by_its_state_directory(world, job, web):
     """It need not run yet. A pchrun with another state directory is not taken for it."""
     (world.root / "other").mkdir()
@@ -477,6 +493,7 @@ def test_a_job_without_a_state_directory(world, web):
     one.status()
     assert one.ask("/api/v1/history")[::2] == (
         503, b"no history: the job has no state directory, so it has no ledger\n")
+    assert Stream(one).until("timeline") == {"why": "the job has no state directory, so it has no ledger"}
     nodes.jobs[0].send(signal.SIGTERM)
     nodes.finish()
 
@@ -486,6 +503,7 @@ def test_a_disk_that_hangs_stops_nothing(dead, web):
     one = web("--state-dir", dead.path)
     code, _, body = one.ask("/api/v1/history")
     assert (code, body) == (503, b"no history: the ledger is still being read\n") and dead.asked.is_set()
+    Stream(one).until("contact")
     assert one.ask("/healthz")[0] == 200 and one.status()["status"] is None
     one.end()
 

@@ -120,6 +120,7 @@ def test_the_page_follows_a_job(world, browser, web):
     page.shows("completed", "#says", "^End(ed|ing): completed, exit code 0", "exit", since=lost, outcome="completed")
     browser.shows("#says", "^Ended: completed, exit code 0")
     browser.hides("#cause")
+    browser.shows("#timeline-says", r" 2 attempts, 1 notice, 1 failure, [\d,]+ steps lost\.$")
     browser.shot("completed")
     second.ends(0)
     assert browser.run("return window.mark") == "not reloaded"

@@ -217,9 +217,9 @@ def test_hostile_texts(browser, page, text):
     assert set(made) <= {"html", "head", "meta", "title", "link", "script", "body", "a", "header", "p", "h1", "h2", "span",
                          "form", "code", "label", "div", "input", "button", "main", "section", "small", "ul", "ol", "li",
                          "canvas", "pre", "table", "thead", "tbody", "tr", "th", "td", "select", "option", "time", "b",
-                         "wbr", "noscript"}, made
+                         "wbr", "noscript", "svg", "details", "summary"}, made
     assert browser.run("return document.querySelectorAll('*').length") - before == 4 * 4 + 4  # lines, and their kinds
-    assert browser.run("return window.hacked === undefined && document.scripts.length === 1")
+    assert browser.run("return window.hacked === undefined && document.scripts.length === 2")
     shown = browser.run("return document.body.textContent")
     assert not set(shown) & {chr(i) for i in (*range(9), 27, 0x202e, 0x2066)}
     for width in (390, 1440):

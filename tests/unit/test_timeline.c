@@ -445,6 +445,78 @@ Test(timeline, the_axis_has_the_unit_that_fits)
     }
 }
 
+/* --- the data --- */
+
+/* The same as JSON, which the caller frees. */
+static struct json *tell(size_t *ret_len)
+{
+    struct writer w;
+    struct err err;
+    writer_init(&w, 4 << 20, WRITER_LINE);
+    writer_object(&w, NULL);
+    timeline_tell_looks(&w, "kinds");
+    cr_assert(timeline_tell(&in, &w));
+    writer_end(&w);
+    const char *text = writer_done(&w, ret_len);
+    cr_assert(text);
+    struct json *ret = json_read("data", text, *ret_len, &err);
+    cr_assert(ret);
+    writer_free(&w);
+    return ret;
+}
+
+static int64_t number_of(const struct json *list, int i)
+{
+    int64_t ret = -1;
+    const struct json *item = json_first(list);
+    while (i-- > 0)
+        item = json_next(item);
+    cr_assert(json_int(item, &ret));
+    return ret;
+}
+
+Test(timeline, the_data_are_those_of_the_picture)
+{
+    size_t len;
+    int64_t ms = 0, kinds = 0;
+    small_job();
+    moment(TIMELINE_NOTICE, 1, 1700000000000 + 40 * S, "SIGTERM");
+    JSON_CLEANUP struct json *data = tell(&len);
+    draw();
+    for (const struct json *kind = json_items_at(data, "kinds"); kind; kind = json_next(kind)) {
+        const char *fill = json_text_at(kind, "dark.fill");
+        cr_assert_eq(fill[0], '#');
+        has(fill);
+        kinds++;
+    }
+    cr_assert_eq(kinds, GOODPUT__COUNT);
+    for (const struct json *piece = json_items_at(data, "pieces"); piece;
+         piece = json_next(piece)) {
+        cr_assert_eq(number_of(piece, 1), ms);
+        ms += number_of(piece, 2);
+    }
+    cr_assert_eq(ms, json_int_at(data, "ms", 0));
+    cr_assert_eq(json_int_at(data, "lost_steps", 0), 66);
+    cr_assert_eq(json_int_at(data, "attempt_count", 0), 2);
+    cr_assert_eq(json_int_at(data, "notices", 0), 1);
+    cr_assert_str_eq(json_text_at(json_items_at(data, "flags"), "label"), "SIGTERM");
+}
+
+Test(timeline, the_data_of_a_job_of_many_attempts_are_bounded)
+{
+    size_t len;
+    for (int i = 0; i < 5000; i++) {
+        run("failed");
+        span_of(GOODPUT_STARTING, 3 * S, 5, 5);
+        span_of(GOODPUT_KEPT, 60 * S, 5, 9);
+        commit(wall_end(), 9);
+        if (i < MOMENTS)
+            moment(TIMELINE_CAUSE, i + 1, wall_end(), "rank 9: SIGSEGV");
+    }
+    json_free(tell(&len));
+    cr_assert(len < 128 * 1024, "%zu bytes", len);
+}
+
 Test(timeline, a_running_job_says_so)
 {
     run("");

@@ -95,6 +95,7 @@ function drawHead(now) {
   const old = isEnded() || lost ? ", as last seen" : "";
   setText("ranks-title", `Ranks${old}`);
   setText("nodes-title", `Nodes${old}`);
+  setText("timeline-title", `Timeline${isAlone(now) ? old : ""}`);
   setText("contact-text", text);
   setText("says", says[0].toUpperCase() + says.slice(1));
   const layout = job.layout;
@@ -551,6 +552,7 @@ const TAKE = {
     drawClock();
   },
   line: addLine,
+  timeline: takeTimeline,
 };
 
 // --- the stream ---
@@ -656,6 +658,7 @@ function onAddress() {
 
 function start() {
   startGrid();
+  startTimeline();
   $("kind").addEventListener("change", drawLines);
   $("filter").addEventListener("input", drawLines);
   $("nodes-all").addEventListener("click", () => { showsAllNodes = !showsAllNodes; drawNodes(); });

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline on the page of pchrun-web in a real browser, from ledgers that the tests write, and from real jobs."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+from ledger import Ledger
+from selenium.webdriver.common.keys import Keys
+from supervisor import job
+
+PCHCTL = os.environ["PCHCTL"]
+MINUTE, HOUR = 60, 3600
+HOSTILE = "<img src=x onerror=\"window.hacked=1\"><b>bold</b>&lt;'\"`</script>\u202egnp.exe"
+
+
+class Past(Ledger):
+    """A job that began so many hours ago, trains at 3 steps a second, and saves every ten minutes."""
+
+    def __init__(self, folder, hours):
+        super().__init__(folder, "llama-7b-run12", int(time.time()) - int(hours * HOUR))
+        self.step = self.generation = 0
+
+    def mark(self, kind, step, **more):
+        super().mark(kind, step, generation=self.generation, **more)
+
+    def event(self, kind, node=0, **more):
+        super().event(kind, node, **{"generation": self.generation, **more})
+
+    def wait(self, kind, seconds):
+        self.mark(kind, self.step)
+        self.at += seconds
+
+    def train(self, seconds):
+        """Training with its saves; the last part is not saved."""
+        while seconds > 0:
+            part = min(10 * MINUTE, seconds)
+            self.mark("training", self.step)
+            self.at += part
+            self.step += 3 * part
+            seconds -= part
+            if seconds > 0:
+                self.save()
+
+    def save(self):
+        self.wait("saving", 9)
+        self.mark("commit", self.step)
+        self.committed = self.step
+
+    def preempt(self, queued, text="Spot capacity is reclaimed"):
+        self.event("notice", source="gce", of_node=1, left_ms=25000, text=text)
+        self.at += 20
+        self.save()
+        self.stop("preempted", 42, f"saved and committed at step {self.step}")
+        self.at += queued
+        self.start()
+
+    def crash(self, rank=5, text="rank 5: process 4711 ended with signal 11 (Segmentation fault)"):
+        """A restart in place."""
+        self.event("failed", of_node=1, rank=rank, code=139, text=text)
+        self.wait("restarting", 40)
+        self.generation += 1
+        self.step = self.committed
+        self.wait("starting", 80)
+
+    def start(self):
+        self.attempt += 1
+        self.generation = 0
+        self.event("started", commands=8)
+        self.mark("starting", self.step, job=self.job)
+        self.at += 3 * MINUTE
+
+    def stop(self, outcome, code, text):
+        self.wait("stopping", 12)
+        self.mark("ended", self.step, outcome=outcome)
+        self.event("exit", outcome=outcome, exit_code=code, text=text)
+
+    def until_now(self):
+        self.mark("training", self.step)
+        self.step += 3 * (int(time.time()) - self.at)
+        self.at = int(time.time())
+        self.mark("tick", self.step)
+        return self.write()
+
+
+def long_past(folder):
+    """Thirty hours with all kinds of spans, of a job that has ended: its figures do not change."""
+    past = Past(folder, 30)
+    past.start()
+    past.wait("waiting", 20 * MINUTE)
+    past.train(7 * HOUR)
+    past.preempt(90 * MINUTE)
+    past.train(6 * HOUR + 500)
+    past.crash()
+    past.train(4 * HOUR)
+    past.wait("hung", 25 * MINUTE)
+    past.step = past.committed
+    past.stop("hang", 42, "no rank moves")
+    past.at += 10 * MINUTE
+    past.start()
+    past.wait("unattached", 4 * MINUTE)
+    past.train(5 * HOUR)
+    past.preempt(12 * MINUTE)
+    past.train(2 * HOUR + 300)
+    past.crash(rank=2)
+    past.train(50 * MINUTE)
+    past.preempt(5 * MINUTE)
+    past.train(50 * MINUTE)
+    past.stop("completed", 0, "all ranks are done")
+    return past.write()
+
+
+def short_past(folder):
+    """Half an hour of a job that still runs."""
+    past = Past(folder, 0.5)
+    past.start()
+    past.train(700)
+    past.crash(text=HOSTILE)
+    past.train(300)
+    past.preempt(120, text=HOSTILE)
+    return past.until_now()
+
+
+@pytest.fixture
+def past(world, page):
+    """past(make) opens the page of a job with this past."""
+    def start(make=long_past):
+        told = job()
+        told["state_dir"] = str(make(world.root / "state"))
+        return page(told)
+    return start
+
+
+def goodput(world):
+    done = subprocess.run([PCHCTL, "goodput", "--json", world.root / "state"], capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def options(browser):
+    return browser.run("return [...document.querySelectorAll('#view option')].map((one) => one.text)")
+
+
+def rects(browser):
+    """The spans of the picture, as (kind, left, right)."""
+    return browser.run("return [...document.querySelectorAll('#chart rect[data-kind]')].map((one) => {"
+                       "const x = Number(one.getAttribute('x'));"
+                       "return [Number(one.dataset.kind), x, x + Number(one.getAttribute('width'))]; })")
+
+
+def test_it_tells_where_the_hours_went(world, browser, past):
+    """The figures are those of pchctl goodput; the bar has no gap; the last hours are a part of the whole."""
+    past()
+    browser.shows("#timeline-says", "^Goodput")
+    assert options(browser)[1:] == ["last 24 hours", "last 6 hours", "last hour"]
+    assert browser.run("return document.getElementById('view').value") == "6"
+    browser.shot("timeline-6-hours")
+    browser.run("const view = document.getElementById('view'); view.value = '0'; view.dispatchEvent(new Event('change'))")
+    browser.shot("timeline-all")
+    told = goodput(world)
+    kinds = [*told["ms"]]
+    share = f"{100 * told['goodput']:.1f}"
+    assert browser.text("#timeline-says") == (
+        f"Goodput {share} %: {told['ms']['training_kept'] / HOUR / 1000:.1f} h of {told['wall_ms'] / HOUR / 1000:.1f} h were "
+        f"training that was kept. 5 attempts, 3 notices, 3 failures, {told['lost_steps']:,} steps lost.")
+    sums = browser.text("#sums")
+    for name in ("training, kept", "training, lost", "saving", "hung", "starting", "not attached", "restarting in place",
+                 "waiting for nodes", "stopping", "queued"):
+        assert name in sums
+    bar = rects(browser)
+    assert {kinds.index(name) for name in ("training_kept", "training_lost", "hung", "starting", "queued")} <= {
+        kind for kind, _, _ in bar}
+    assert all(abs(right - left) < 0.6 for (_, _, right), (_, left, _) in zip(bar, bar[1:], strict=False)), bar
+    assert browser.run("return document.querySelectorAll('#chart .failure').length") == 3
+
+
+def test_the_keyboard_and_a_screen_reader(browser, past):
+    past(short_past)
+    browser.shows("#timeline-says", "^Goodput")
+    browser.shot("timeline-short")
+    assert options(browser) == ["all 30 min"] and not browser.run(
+        "return document.getElementById('view').checkVisibility()")
+    assert browser.run("return document.getElementById('chart').getAttribute('aria-label')").startswith(
+        "Timeline. Goodput ")
+    for _ in range(2):  # the link that skips, the timeline
+        browser.press(Keys.TAB)
+    at = browser.probe("focused")
+    assert at["name"] == "chart" and at["isFocusVisible"] and at["ring"] >= 2 and at["isInView"]
+    browser.shows("#span", r"^training, kept: .* from \d\d:\d\d:\d\d, attempt 2, steps 2,700 to ")
+    browser.press(Keys.HOME)
+    browser.shows("#span", "^starting: 180 s from .*, attempt 1$|^starting: 3 min from .*, attempt 1$")
+    browser.first("#spoken", "^starting: ")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.shows("#span", "^training, kept: 10 min from .*, attempt 1, steps 0 to 1,800$")
+    browser.shot("timeline-chosen")
+    browser.press(Keys.ESCAPE)
+    browser.shows("#span", "^Point at the timeline")
+    browser.press(Keys.TAB, Keys.SPACE)
+    browser.shows("#story", r"attempt 1, preempted, exit code 42: saved and committed at step 2,?700")
+    texts = browser.text("#story").splitlines()
+    assert len(texts) == 4 and sum("first failure: node" in text or "first failure: rank" in text for text in texts) == 1
+
+
+@pytest.mark.parametrize("browser", [{}, {"font": 32}], indirect=True, ids=["usual", "twice-the-size"])
+def test_it_has_room_and_contrast(browser, past):
+    """At each width and scheme; letters and marks beside the colours; no text of the job is markup."""
+    past(short_past)
+    browser.shows("#timeline-says", "^Goodput")
+    browser.run("document.querySelector('details').open = true")
+    is_usual = browser.run("return getComputedStyle(document.documentElement).fontSize") == "16px"
+    for scheme in ("light", "dark"):
+        for width in ((320, 390, 1440) if is_usual else (390, 1440)):
+            browser.look(width, scheme)
+            assert browser.probe("cut", True) == [] and browser.probe("low", 4.5) == [], (scheme, width)
+    assert "<b>bold</b>" in browser.text("#story") and browser.run(
+        "return window.hacked === undefined && document.querySelector('img, #timeline b') === null")
+    assert "\u202e" not in browser.text("#story")
+
+
+def test_a_pattern_for_each_kind_that_is_not_kept_training(browser, past):
+    """So a kind is known without its colour. The names and colours are those of pchctl timeline."""
+    past()
+    browser.shows("#timeline-says", "^Goodput")
+    shapes = browser.run("return [...document.querySelectorAll('#chart pattern path')].map((one) => one.getAttribute('d')"
+                         " + one.parentElement.getAttribute('patternTransform'))")
+    assert len(shapes) == len(set(shapes)) == 10
+    picture = subprocess.run([PCHCTL, "timeline", "-o", "-", browser.world.root / "state"], capture_output=True, text=True,
+                             check=True).stdout
+    for scheme in ("light", "dark"):
+        browser.look(1440, scheme)
+        fills = browser.run("return [...document.querySelectorAll('#chart pattern rect')].map((one) => one.getAttribute('fill'))")
+        part = picture.split("@media")[scheme == "dark"]
+        assert fills and all(f"fill:{fill}" in part for fill in fills)
+
+
+def test_it_follows_the_ledger(world, browser, past):
+    """A crash is on the timeline without a reload, soon after the journal tells of it."""
+    supervisor = past(short_past)
+    browser.shows("#timeline-says", "1 failure,")
+    again = Past(world.root / "state", 0)
+    again.attempt = 2
+    again.event("failed", of_node=0, rank=1, code=1, text="rank 1: process 4712 ended with exit code 1")
+    for node, event in again.journal:
+        with (world.root / "state" / f"events.{node}.jsonl").open("a") as file:
+            file.write(json.dumps(event) + "\n")
+    supervisor.line("failed", of_node=0, rank=1, text="process 4712 ended with exit code 1")
+    browser.shows("#timeline-says", "2 failures,")
+
+
+def test_a_job_without_a_ledger_says_so(browser, page):
+    page()
+    browser.shows("#timeline-none", "^There is no timeline: the job has no state directory, so it has no ledger.$")
+    browser.shot("timeline-none")
