@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the model of the agreement (agreement.pml) with spin.
+"""Checks the models of the agreement (agreement.pml) and of the lease (lease.pml) with spin.
 
 There are three kinds of run. A proof must find no error in any interleaving. A mutant leaves out
 one rule, and the property that needs the rule must catch it. A witness asserts that something
@@ -23,10 +23,10 @@ import tempfile
 import time
 from pathlib import Path
 
-MODEL = Path(__file__).resolve().parent / "agreement.pml"
+MODELS = Path(__file__).resolve().parent
 SKIPPED = 77
 
-# The property that an assertion of the model belongs to, by a piece of its expanded text.
+# The property that an assertion of a model belongs to, by a piece of its expanded text.
 PROPERTIES = [
     ("wrong commit", "durable["),
     ("abort after a save", "aborted&"),
@@ -38,6 +38,7 @@ PROPERTIES = [
     ("not at one step", "step[0]<=begun["),
     ("witness", "witness"),
     ("saves twice", "begun["),
+    ("two incarnations train", "new_run&&old_run"),
 ]
 
 
@@ -49,6 +50,11 @@ class Run:
     live: bool = False  # check the ltl formula, under weak fairness
     cycles: bool = False  # check that nothing repeats itself
     long: bool = False
+    model: str = "agreement"
+
+
+def lease(name, flags="", expect=""):
+    return Run(name, flags, expect, model="lease")
 
 
 PROOFS = [
@@ -86,9 +92,11 @@ PROOFS = [
     Run("one node, two breaks", "ONE_NODE LAST=2 BREAKS=2", long=True),
     Run("one node, loss, three steps", "ONE_NODE LAST=3 LOSS", long=True),
     Run("liveness: two nodes, one break", "LAST=2 BREAKS=1 CALM", live=True, long=True),
+    lease("a node, node 0, and a clock that loses a tick"),
 ]
 
 ONE_STEP, HELD, WRONG = "not at one step", "a process is held", "wrong commit"
+BOTH = "two incarnations train"
 MUTANTS = [
     Run("ACK at <=", "ACK_LE", ONE_STEP),
     Run("steps read before the gate is stored", "READ_FIRST", ONE_STEP),
@@ -117,6 +125,13 @@ MUTANTS = [
     Run("a durable that names no save", "ASYNC LOCKSTEP UNTAGGED", WRONG),
     Run("a rank in its last save trains on", "ASYNC LOCKSTEP LAST=3 EXIT_LATER",
         "left at different steps"),
+    lease("a late answer renews the lease from its arrival", "FROM_ARRIVAL", BOTH),
+    lease("node 0 answers a node that it has given up", "ANSWERS_GIVEN_UP", BOTH),
+    lease("the lease never ends", "NEVER_ENDS", BOTH),
+    lease("node 0 counts from an older answer than its last", "FROM_OLDER_ANSWER", BOTH),
+    lease("no time for killing", "NO_KILL_TIME", BOTH),
+    lease("no margin for the clocks", "NO_MARGIN", BOTH),
+    lease("goodbye before the ranks have ended", "GOODBYE_FIRST", BOTH),
 ]
 WITNESSES = [
     Run("both rounds commit", "CALM WITNESS=1", "witness"),
@@ -126,11 +141,18 @@ WITNESSES = [
     Run("an old order comes after a newer one", "BREAKS=1 WITNESS=5", "witness"),
     Run("a node is lost after its ranks have saved, and the round commits",
         "LOSS CALM WITNESS=6", "witness"),
+    lease("an answer comes when the lease is over", "WITNESS=1", "witness"),
+    lease("an answer comes too late to renew the lease", "WITNESS=2", "witness"),
+    lease("new ranks start without a goodbye", "WITNESS=3", "witness"),
+    lease("a goodbye starts new ranks earlier", "WITNESS=4", "witness"),
 ]
-SMALL = "LAST=2 ONE_NODE"  # for mutants and witnesses, where they do not say otherwise
+# For mutants and witnesses of the agreement, where they do not say otherwise.
+SMALL = "LAST=2 ONE_NODE"
 
 
 def small(run):
+    if run.model != "agreement":
+        return run
     flags = run.flags.split()
     named = {flag.split("=")[0] for flag in flags}
     flags += [flag for flag in SMALL.split() if flag.split("=")[0] not in named]
@@ -210,7 +232,7 @@ def check(run, scratch, limit):
     flags = ["-D" + flag for flag in run.flags.split()] + (["-DLIVENESS"] if run.live else [])
     started = time.monotonic()
     try:
-        for argv in (["spin", *flags, "-a", str(MODEL)], pan_build(run), pan_arguments(run)):
+        for argv in (["spin", *flags, "-a", str(MODELS / f"{run.model}.pml")], pan_build(run), pan_arguments(run)):
             code, output = tool(*argv)
             if code != 0 or re.search(r"\bError\b", output):
                 result.error = f"{' '.join(argv)}: exit {code}\n{output[-2000:]}"
@@ -226,19 +248,20 @@ def check(run, scratch, limit):
     result.found = violated(output)
     if result.found != run.expect:
         result.error = (f"expected {run.expect or 'no error'}, found {result.found or 'no error'}; "
-                        f"see it: spin {' '.join(flags)} -a {MODEL.name}\n{output[-2000:]}")
+                        f"see it: spin {' '.join(flags)} -a {run.model}.pml\n{output[-2000:]}")
     return result
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(
-        description="Check the model of the agreement with spin: proofs, mutants that must be "
-                    "caught, witnesses of what must be possible. Prints a line per run.",
+        description="Check the models of the agreement and of the lease with spin: proofs, mutants "
+                    "that must be caught, witnesses of what must be possible. Prints a line per run.",
         epilog="Exit status: 0 as expected, 1 not, 77 spin or a C compiler is missing.")
     parser.add_argument("--long", action="store_true",
                         help="the larger configurations, too: about 15 minutes and 6 GB of memory")
     parser.add_argument("--only", metavar="TEXT", default="",
                         help="only the runs with TEXT in their name or flags")
+    parser.add_argument("--model", choices=("agreement", "lease"), help="only this model")
     parser.add_argument("--list", action="store_true",
                         help="print the runs and their flags, run nothing")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="runs side by side (default: 2)")
@@ -252,10 +275,11 @@ def main(argv):
     groups = [("proof", PROOFS), ("mutant", [small(run) for run in MUTANTS]),
               ("witness", [small(run) for run in WITNESSES])]
     runs = [(kind, run) for kind, group in groups for run in group
-            if (options.long or not run.long) and options.only in f"{run.name} {run.flags}"]
+            if (options.long or not run.long) and options.only in f"{run.name} {run.flags}"
+            and options.model in (None, run.model)]
     if options.list:
         for kind, run in runs:
-            print(f"{kind:8} {run.name}: {run.flags}{' LIVENESS' if run.live else ''}")
+            print(f"{run.model} {kind:8} {run.name}: {run.flags}{' LIVENESS' if run.live else ''}")
         return 0
     if not runs:
         print(f"check.py: no run has '{options.only}' in its name or flags; see --list",
@@ -278,7 +302,7 @@ def run_all(runs, options):
             result = job.result()
             word = "not ok" if result.error else "ok"
             found = f", caught: {result.found}" if result.found and not result.error else ""
-            print(f"{word} {jobs[job]}: {result.run.name} "
+            print(f"{word} {result.run.model} {jobs[job]}: {result.run.name} "
                   f"({result.states:,} states, {result.seconds:.1f} s{found})", flush=True)
             if result.error:
                 failed += 1
