@@ -4,9 +4,7 @@
 #include "commands/evidence.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
-#include "base/sigtext.h"
 #include "base/str.h"
 #include "config/text.h"
 #include "core/common/watchdog.h"
@@ -14,8 +12,6 @@
 #include "os/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,9 +25,8 @@ enum {
     READ_MAX = 3 * 1024 * 1024, /* the part of TEXT_MAX for the states of the threads */
     LOG_LINES = 200,            /* without a file */
     DIGEST_LINES = 16,
-    ARG_MAX_BYTES = 4096,        /* of the user's program */
-    PROBE_TEXT_MAX = 256 * 1024, /* the output of one run */
-    READ_BYTES = 16384
+    ARG_MAX_BYTES = 4096,       /* of the user's program */
+    PROBE_TEXT_MAX = 256 * 1024 /* the output of one run */
 };
 
 /* Also other Python processes below it. It does not stop them: the job may yet go on. */
@@ -205,141 +200,54 @@ static void evidence_on_read(void *ctx, bool is_late)
 
 /* --- the user's program --- */
 
-static char *probe_fill_in(const char *arg, const struct probe *probe)
+static char *fill_in_arg(const char *arg, const struct diagnosis *diagnosis)
 {
     char text[ARG_MAX_BYTES] = "", pid[16], rank[16];
-    snprintf(pid, sizeof pid, "%d", probe->pid);
-    snprintf(rank, sizeof rank, "%d", probe->rank);
+    snprintf(pid, sizeof pid, "%d", diagnosis->pid);
+    snprintf(rank, sizeof rank, "%d", diagnosis->rank);
     (void)str_fill_in(text, sizeof text, arg,
                       (struct str_part[]){{"{pid}", pid}, {"{rank}", rank}, {NULL, NULL}});
     return strdup(text);
 }
 
-static bool make_args(struct probe *probe, struct err *err)
+static bool make_args(struct diagnosis *diagnosis, struct err *err)
 {
-    char **args = probe->evidence->args;
+    char **args = diagnosis->evidence->args;
     size_t n = str_count(args);
-    probe->argv = calloc(n + 1, sizeof *probe->argv);
-    bool ok = probe->argv != NULL;
+    diagnosis->argv = calloc(n + 1, sizeof *diagnosis->argv);
+    bool ok = diagnosis->argv != NULL;
     for (size_t i = 0; ok && i < n; i++) {
-        probe->argv[i] = i ? probe_fill_in(args[i], probe) : strdup(args[i]);
-        ok = probe->argv[i] != NULL;
+        diagnosis->argv[i] = i ? fill_in_arg(args[i], diagnosis) : strdup(args[i]);
+        ok = diagnosis->argv[i] != NULL;
     }
     return ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", args[0]);
 }
 
-static void probe_keep(struct probe *probe, const char *data, size_t n)
-{
-    size_t room = probe->text.max - buf_len(&probe->text);
-    size_t kept = n < room ? n : room;
-    if (!buf_add(&probe->text, data, kept))
-        kept = 0;
-    probe->dropped += n - kept;
-}
-
-/* False: no more output for now, or the output has ended. */
-static bool probe_take_some(struct probe *probe)
-{
-    char data[READ_BYTES];
-    ssize_t n = read(probe->out, data, sizeof data);
-    if (n > 0)
-        probe_keep(probe, data, (size_t)n);
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        watch_end(&probe->out_watch);
-        fd_close(&probe->out);
-    }
-    return n > 0;
-}
-
-/* Reads only once: endless output must not delay other events. */
-static void on_output(void *ctx)
-{
-    probe_take_some(ctx);
-}
-
-static void close_all(struct probe *probe)
-{
-    watch_end(&probe->out_watch);
-    fd_close(&probe->out);
-    fd_close(&probe->report);
-    command_clear(&probe->argv);
-}
-
-/* The program has ended but is not reaped yet, so its pid still names its group. */
-static void probe_on_change(void *ctx, enum reap_what what, int status)
-{
-    struct probe *probe = ctx;
-    struct err err;
-    if (what != REAP_EXITED)
-        return;
-    proc_kill_group(probe->watch.pid, SIGKILL);
-    while (probe->out >= 0 && probe_take_some(probe))
-        ;
-    if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED)
-        str_copy(probe->how, sizeof probe->how, err.text);
-    else if (!probe->how[0])
-        sigtext_of_status(status, probe->how, sizeof probe->how);
-    close_all(probe);
-    /* Go on later: until this call returns, the list of reap still has this probe. */
-    watch_at(&probe->evidence->soon, clock_now_ns());
-}
-
-/* Returns the end that the program writes to; -1: *err. */
-static int probe_open_pipe(struct probe *probe, struct err *err)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        err_set(err, ERR_SYSTEM, errno, "no pipe to it");
-        return -1;
-    }
-    FD_CLEANUP int writer = ends[1];
-    probe->out = ends[0];
-    watch_init(&probe->out_watch, probe->evidence->children->loop->base, on_output, probe);
-    bool ok = fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, probe->out, err);
-    return ok ? fd_take(&writer) : -1;
-}
-
-static bool probe_spawn(struct probe *probe, struct err *err)
-{
-    FD_CLEANUP int writer = probe_open_pipe(probe, err);
-    struct spawn_request request = {.argv = probe->argv,
-                                    .env = environ,
-                                    .streams = {SPAWN_NULL, writer, writer},
-                                    .tty = -1,
-                                    .is_apart = true};
-    probe->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
-    probe->watch.pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, err);
-    if (probe->watch.pid)
-        reap_watch(probe->evidence->children->reap, &probe->watch);
-    return probe->watch.pid;
-}
-
-static bool probe_runs(const struct probe *probe)
-{
-    return probe->watch.pid;
-}
-
 /* Frees all. A program that still runs is killed. */
-static void probe_free(struct probe *probe)
+static void diagnosis_free(struct diagnosis *diagnosis)
 {
-    if (probe_runs(probe)) {
-        proc_kill_group(probe->watch.pid, SIGKILL);
-        reap_forget(probe->evidence->children->reap, &probe->watch);
-        close_all(probe);
-    }
-    buf_free(&probe->text);
-    probe->is_used = false;
+    probe_free(&diagnosis->probe);
+    command_clear(&diagnosis->argv);
+    diagnosis->is_used = false;
 }
 
-static void take_probe(struct evidence *evidence, struct probe *probe)
+/* Go on later: a probe must not be freed in this call. */
+static void on_diagnosed(void *ctx)
 {
-    evidence_add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], probe->pid,
+    struct diagnosis *diagnosis = ctx;
+    watch_at(&diagnosis->evidence->soon, clock_now_ns());
+}
+
+static void take_diagnosis(struct evidence *evidence, struct diagnosis *diagnosis)
+{
+    const struct probe *probe = &diagnosis->probe;
+    evidence_add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], diagnosis->pid,
                  probe->how);
     if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
         evidence_add(evidence, "(no room for what it printed)\n");
     if (probe->dropped)
         evidence_add(evidence, "\n(%zu bytes more were dropped)\n", probe->dropped);
-    probe_free(probe);
+    diagnosis_free(diagnosis);
 }
 
 /* py-spy is needed only for a Python that has not shown its stacks. */
@@ -350,47 +258,44 @@ static bool is_probed(const struct evidence *evidence, const struct core_rank_re
             !stacks_are_in(buf_bytes(&evidence->text), buf_len(&evidence->text), target->pid));
 }
 
-static void start_probe(struct evidence *evidence, struct probe *probe,
-                        const struct core_rank_report *target)
+static void diagnose(struct evidence *evidence, struct diagnosis *diagnosis,
+                     const struct core_rank_report *target)
 {
     struct err err;
-    *probe = (struct probe){.evidence = evidence,
-                            .is_used = true,
-                            .pid = target->pid,
-                            .rank = target->rank,
-                            .report = -1,
-                            .out = -1};
-    buf_init(&probe->text, PROBE_TEXT_MAX);
-    if (make_args(probe, &err) && probe_spawn(probe, &err))
+    struct probe *probe = &diagnosis->probe;
+    *diagnosis = (struct diagnosis){.evidence = evidence,
+                                    .is_used = true,
+                                    .pid = target->pid,
+                                    .rank = target->rank,
+                                    .probe = {.base = evidence->children->loop->base,
+                                              .reap = evidence->children->reap,
+                                              .max = PROBE_TEXT_MAX,
+                                              .with_errors = true,
+                                              .on_over = on_diagnosed,
+                                              .ctx = diagnosis}};
+    bool is_made = make_args(diagnosis, &err);
+    probe->argv = diagnosis->argv;
+    if (is_made && probe_start(probe))
         return;
-    str_fit(probe->how, sizeof probe->how, err.text);
-    close_all(probe);
-    take_probe(evidence, probe);
+    if (!is_made)
+        str_fit(probe->how, sizeof probe->how, err.text);
+    take_diagnosis(evidence, diagnosis);
 }
 
-/* The end of the program is reported when reap has collected the program. */
-static void probe_kill(struct probe *probe)
-{
-    if (!probe_runs(probe))
-        return;
-    str_copy(probe->how, sizeof probe->how, "killed, since its time was over");
-    proc_kill_group(probe->watch.pid, SIGKILL);
-}
-
-/* Runs up to EVIDENCE_PROBES programs at a time; returns how many run. */
-static int drive_probes(struct evidence *evidence)
+/* Runs up to EVIDENCE_PROGRAMS programs at a time; returns how many run. */
+static int drive_diagnoses(struct evidence *evidence)
 {
     int running = 0;
-    for (int i = 0; evidence->args && i < EVIDENCE_PROBES; i++) {
-        struct probe *probe = &evidence->probes[i];
-        if (probe->is_used && !probe_runs(probe))
-            take_probe(evidence, probe);
-        while (!probe->is_used && evidence->next_target < evidence->ntargets) {
+    for (int i = 0; evidence->args && i < EVIDENCE_PROGRAMS; i++) {
+        struct diagnosis *diagnosis = &evidence->diagnoses[i];
+        if (diagnosis->is_used && !probe_runs(&diagnosis->probe))
+            take_diagnosis(evidence, diagnosis);
+        while (!diagnosis->is_used && evidence->next_target < evidence->ntargets) {
             const struct core_rank_report *target = &evidence->targets[evidence->next_target++];
             if (is_probed(evidence, target))
-                start_probe(evidence, probe, target);
+                diagnose(evidence, diagnosis, target);
         }
-        running += probe->is_used;
+        running += diagnosis->is_used;
     }
     return running;
 }
@@ -489,7 +394,7 @@ static void next(void *ctx)
             watch_at(&evidence->deadline,
                      clock_now_ns() + evidence->children->config->watchdog.diagnose_wait_ns);
     }
-    if (evidence->phase == EVIDENCE_PROBING && drive_probes(evidence) == 0)
+    if (evidence->phase == EVIDENCE_PROBING && drive_diagnoses(evidence) == 0)
         evidence_write_out(evidence);
 }
 
@@ -501,8 +406,8 @@ static void evidence_on_deadline(void *ctx)
         return;
     }
     evidence->next_target = evidence->ntargets;
-    for (int i = 0; i < EVIDENCE_PROBES; i++)
-        probe_kill(&evidence->probes[i]);
+    for (int i = 0; i < EVIDENCE_PROGRAMS; i++)
+        probe_kill(&evidence->diagnoses[i].probe, "its time was over");
 }
 
 void evidence_stop(struct evidence *evidence)
@@ -510,9 +415,9 @@ void evidence_stop(struct evidence *evidence)
     if (evidence->phase == EVIDENCE_IDLE || evidence->phase == EVIDENCE_WRITING)
         return;
     inquiry_stop(&evidence->reader);
-    for (int i = 0; i < EVIDENCE_PROBES; i++)
-        if (evidence->probes[i].is_used)
-            probe_free(&evidence->probes[i]);
+    for (int i = 0; i < EVIDENCE_PROGRAMS; i++)
+        if (evidence->diagnoses[i].is_used)
+            diagnosis_free(&evidence->diagnoses[i]);
     watch_at(&evidence->deadline, CLOCK_NEVER);
     evidence->phase = EVIDENCE_IDLE;
 }
@@ -551,7 +456,7 @@ void evidence_take(struct evidence *evidence, uint32_t number)
 bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                    struct err *err)
 {
-    char **diagnose = evidence->children->config->watchdog.diagnose;
+    char **program = evidence->children->config->watchdog.diagnose;
     struct event_base *base = evidence->children->loop->base;
     evidence->reader = (struct inquiry){.fn = read_threads,
                                         .arg = evidence,
@@ -568,10 +473,10 @@ bool evidence_open(struct evidence *evidence, const char *state_dir, const char 
     if (evidence->dir)
         evidence->dir_len =
             (int)(state_dir ? strlen(state_dir) : (size_t)(strrchr(report, '/') - report));
-    evidence->is_spy = !diagnose;
+    evidence->is_spy = !program;
     /* Find the program at the start: the user sees an error early, and relative paths are valid. */
     evidence->args =
-        program_args(diagnose ? diagnose : (char *const *)(uintptr_t)py_spy, getenv("PATH"), err);
+        program_args(program ? program : (char *const *)(uintptr_t)py_spy, getenv("PATH"), err);
     return evidence->args || evidence->is_spy || err_wrap(err, "watchdog.diagnose");
 }
 

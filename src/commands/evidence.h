@@ -19,23 +19,18 @@
 #include "core/core.h"
 #include "loop/inquiry.h"
 #include "loop/loop.h"
+#include "loop/probe.h"
 #include "os/statefile.h"
 
-enum { EVIDENCE_TARGETS = 64, EVIDENCE_PROBES = 8 };
+enum { EVIDENCE_TARGETS = 64, EVIDENCE_PROGRAMS = 8 };
 
-/* One run of the user's program. The program leads its own process group, inherits no descriptor
- * but the pipe for its output, and does not outlive pchrun. */
-struct probe {
+/* One run of the user's program. */
+struct diagnosis {
     struct evidence *evidence;
     bool is_used;
     int pid, rank; /* for {pid} and {rank} in all arguments but the first, a path */
     char **argv;
-    struct reap_watch watch; /* pid 0: the program does not run */
-    int report, out;
-    struct watch out_watch;
-    struct buf text; /* the output of the program */
-    size_t dropped;  /* how many more bytes it has printed */
-    char how[300];   /* how the program ended, or why it was not started; "": not yet */
+    struct probe probe;
 };
 
 enum evidence_phase { EVIDENCE_IDLE, EVIDENCE_READING, EVIDENCE_PROBING, EVIDENCE_WRITING };
@@ -60,7 +55,7 @@ struct evidence {
     struct stacks stacks;
     struct inquiry reader;
     struct watch deadline, soon;
-    struct probe probes[EVIDENCE_PROBES];
+    struct diagnosis diagnoses[EVIDENCE_PROGRAMS];
     struct statefile file;
     char *path; /* of the last evidence file; NULL: none */
 };

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See probe.h.
+ */
+#include "loop/probe.h"
+
+#include "base/fd.h"
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "os/proc.h"
+#include "os/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 16384 };
+
+static void probe_keep(struct probe *probe, const char *data, size_t n)
+{
+    size_t room = probe->text.max - buf_len(&probe->text);
+    size_t kept = n < room ? n : room;
+    if (!buf_add(&probe->text, data, kept))
+        kept = 0;
+    probe->dropped += n - kept;
+}
+
+/* False: no more output for now, or the output has ended. */
+static bool probe_take_some(struct probe *probe)
+{
+    char data[READ_BYTES];
+    ssize_t n = read(probe->out, data, sizeof data);
+    if (n > 0)
+        probe_keep(probe, data, (size_t)n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        watch_end(&probe->out_watch);
+        fd_close(&probe->out);
+    }
+    return n > 0;
+}
+
+/* Reads only once: endless output must not delay other events. */
+static void probe_on_output(void *ctx)
+{
+    probe_take_some(ctx);
+}
+
+static void probe_close(struct probe *probe)
+{
+    watch_end(&probe->out_watch);
+    fd_close(&probe->out);
+    fd_close(&probe->report);
+}
+
+/* The program has ended but is not reaped yet, so its pid still names its group. */
+static void probe_on_change(void *ctx, enum reap_what what, int status)
+{
+    struct probe *probe = ctx;
+    struct err err;
+    if (what != REAP_EXITED)
+        return;
+    proc_kill_group(probe->watch.pid, SIGKILL);
+    while (probe->out >= 0 && probe_take_some(probe))
+        ;
+    if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED) {
+        str_copy(probe->how, sizeof probe->how, err.text);
+    } else if (!probe->how[0]) {
+        probe->status = status;
+        sigtext_of_status(status, probe->how, sizeof probe->how);
+    }
+    probe_close(probe);
+    probe->on_over(probe->ctx);
+}
+
+/* Returns the end that the program writes to; -1: *err. */
+static int probe_open_pipe(struct probe *probe, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+        return -1;
+    }
+    FD_CLEANUP int writer = ends[1];
+    probe->out = ends[0];
+    watch_init(&probe->out_watch, probe->base, probe_on_output, probe);
+    bool ok = fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, probe->out, err);
+    return ok ? fd_take(&writer) : -1;
+}
+
+bool probe_start(struct probe *probe)
+{
+    struct err err;
+    probe->report = probe->out = probe->status = -1;
+    probe->how[0] = '\0';
+    probe->dropped = 0;
+    buf_free(&probe->text);
+    buf_init(&probe->text, probe->max);
+    FD_CLEANUP int writer = probe_open_pipe(probe, &err);
+    struct spawn_request request = {
+        .argv = probe->argv,
+        .env = environ,
+        .streams = {SPAWN_NULL, writer, probe->with_errors ? writer : 0},
+        .tty = -1,
+        .is_apart = true};
+    probe->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
+    probe->watch.pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, &err);
+    if (probe->watch.pid) {
+        reap_watch(probe->reap, &probe->watch);
+        return true;
+    }
+    str_fit(probe->how, sizeof probe->how, err.text);
+    probe_close(probe);
+    return false;
+}
+
+bool probe_runs(const struct probe *probe)
+{
+    return probe->watch.pid;
+}
+
+void probe_kill(struct probe *probe, const char *why)
+{
+    if (!probe_runs(probe))
+        return;
+    snprintf(probe->how, sizeof probe->how, "killed, since %s", why);
+    proc_kill_group(probe->watch.pid, SIGKILL);
+}
+
+void probe_free(struct probe *probe)
+{
+    if (probe_runs(probe)) {
+        proc_kill_group(probe->watch.pid, SIGKILL);
+        reap_forget(probe->reap, &probe->watch);
+        probe_close(probe);
+    }
+    buf_free(&probe->text);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probe: a program that is run to learn something: it ends, and what it has printed is its answer.
+ *
+ * The program leads its own process group, inherits no descriptor but its output, and does not
+ * outlive pchrun. Its owner sets the deadline, and calls probe_kill(). Main thread.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "loop/watch.h"
+#include "os/reap.h"
+
+/* Must not move in memory while the program runs. */
+struct probe {
+    char **argv; /* the path first; borrowed until it is over */
+    struct event_base *base;
+    struct reap *reap;
+    size_t max;       /* bytes of its output to keep; the rest is read and dropped */
+    bool with_errors; /* keep its standard error, too; otherwise it goes to pchrun's */
+    /* The program has ended, or could not be executed: see `how`. Do not free the probe here, but
+     * later: the list of reap still has it. */
+    void (*on_over)(void *ctx);
+    void *ctx;
+    /* to read, once it is over */
+    struct buf text; /* what it has printed */
+    size_t dropped;  /* how many more bytes it has printed */
+    int status;      /* as of wait(2); -1: unknown, it was killed or could not be executed */
+    char how[300];   /* "exit code 1", "killed, since its time was over", or why it did not run */
+    /* private from here on */
+    struct reap_watch watch; /* pid 0: the program does not run */
+    int report, out;
+    struct watch out_watch;
+};
+
+/* Set the first fields. False: nothing was started, and on_over() is not called; `how` has the
+ * reason. A probe that is over may be started again. */
+MUST_CHECK bool probe_start(struct probe *probe);
+bool probe_runs(const struct probe *probe);
+/* Kills the program and its group; on_over() follows when reap has collected the program. `why` is
+ * for people: "its time was over". Does nothing if none runs. */
+void probe_kill(struct probe *probe, const char *why);
+/* A program that still runs is killed, and on_over() is not called. */
+void probe_free(struct probe *probe);
