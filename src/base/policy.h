@@ -60,6 +60,7 @@ enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
 /* The exit codes that the user may set; enum outcome has all the ways in which a job can end. */
 struct exit_codes {
     int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
+    int unhealthy;   /* of the node itself; the other nodes end with node_lost */
     int done_killed; /* the only code that may be 0 */
 };
 

@@ -160,6 +160,11 @@ struct config {
         enum leftovers leftovers;
         enum config_cgroup cgroup;
     } stop;
+    struct {
+        char **check; /* a program and its arguments, ended by NULL; NULL: none */
+        int64_t timeout_ns;
+        bool strict;
+    } health;
     struct restart_policy restart; /* without is_fatal */
     char **fatal_codes;            /* restart.fatal_codes, as in base/value.h */
     struct {

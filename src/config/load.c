@@ -170,7 +170,7 @@ const struct args flags_args = {
     .right = 47,
     .row = flags_row,
     .title = title_above,
-    .foreign = option_of_torchrun,
+    .foreign = nodeoptions_of_torchrun,
     .take = flags_take,
 };
 

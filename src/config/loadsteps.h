@@ -29,3 +29,7 @@ extern const char *const show_added[];
 
 /* Checks and settings that need several options. */
 MUST_CHECK bool config_validate(struct config *config, struct err *err);
+
+/* The advice for a flag of torchrun that pchrun has under another name, or does not have; NULL: it
+ * is no such flag. */
+const char *nodeoptions_of_torchrun(const char *name);

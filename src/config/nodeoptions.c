@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See loadsteps.h: the discovery of the nodes, and the checks of options that must fit together.
+ * See loadsteps.h: the discovery of the nodes, the checks of options that must fit together, and
+ * the flags of torchrun that pchrun has under other names.
  */
 #include "config/loadsteps.h"
 
@@ -473,4 +474,25 @@ bool config_validate(struct config *config, struct err *err)
            settle_node_rank(config, err) && validate_check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
            check_one(config, "cluster.bind", config->cluster.bind, err) && check_logs(config, err);
+}
+
+/* --- flags of torchrun --- */
+
+const char *nodeoptions_of_torchrun(const char *name)
+{
+    static const struct {
+        const char *name, *here;
+    } list[] = {
+        {"max-restarts", "torchrun's --max-restarts is --restart-max here"},
+        {"rdzv-endpoint", "torchrun's --rdzv-endpoint is --cluster-chief here"},
+        {"master-addr", "torchrun's --master-addr is --cluster-chief here"},
+        {"master-port", "pchrun -n chooses MASTER_PORT; leave the flag out"},
+        {"rdzv-backend", "pchrun needs no rendezvous; leave the flag out"},
+        {"rdzv-id", "torchrun's --rdzv-id is --job here"},
+        {"standalone", "one node is the default; leave the flag out"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(list); i++)
+        if (str_is(list[i].name, name))
+            return list[i].here;
+    return NULL;
 }

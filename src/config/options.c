@@ -299,6 +299,18 @@ const struct option options[] = {
             "is known",
 },
 {
+    COMMAND(health.check),
+    .help = "a program that says whether this node may train, before each start",
+},
+{
+    DURATION(health.timeout, "30s", NS_PER_MS, HOUR),
+    .help = "time for one health check",
+},
+{
+    BOOL(health.strict, "false"),
+    .help = "a check that fails or gives no answer counts as not healthy",
+},
+{
     INT(restart.max, "0", 0, RESTARTS_MAX),
     .is_usual = true,
     .is_binding = true,
@@ -447,6 +459,10 @@ const struct option options[] = {
     .help = "how many attempts are too many, 0: no limit",
 },
 {
+    EXIT_CODE(unhealthy, "45"),
+    .help = "this node is not healthy (health.check)",
+},
+{
     EXIT_CODE(stopped, "44"),
     .help = "a user stopped the job (pchctl stop)",
 },
@@ -532,6 +548,7 @@ const struct option_group option_groups[] = {
     {"checkpoint", "Checkpoints"},
     {"record", "Record"},
     {"save", "Saving"},
+    {"health", "Health"},
     {"restart", "Restarts in place"},
     {"watchdog", "Hangs"},
     {"stop", "Stopping"},
@@ -567,24 +584,5 @@ const struct option *option_by_key(const char *key)
     for (size_t i = 0; i < options_count; i++)
         if (str_is(options[i].key, key))
             return &options[i];
-    return NULL;
-}
-
-const char *option_of_torchrun(const char *name)
-{
-    static const struct {
-        const char *name, *here;
-    } list[] = {
-        {"max-restarts", "torchrun's --max-restarts is --restart-max here"},
-        {"rdzv-endpoint", "torchrun's --rdzv-endpoint is --cluster-chief here"},
-        {"master-addr", "torchrun's --master-addr is --cluster-chief here"},
-        {"master-port", "pchrun -n chooses MASTER_PORT; leave the flag out"},
-        {"rdzv-backend", "pchrun needs no rendezvous; leave the flag out"},
-        {"rdzv-id", "torchrun's --rdzv-id is --job here"},
-        {"standalone", "one node is the default; leave the flag out"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(list); i++)
-        if (str_is(list[i].name, name))
-            return list[i].here;
     return NULL;
 }

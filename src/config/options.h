@@ -64,10 +64,6 @@ extern const struct option_group option_groups[];
 extern const size_t option_groups_count;
 const struct option_group *option_group(const struct option *option);
 
-/* The advice for a flag of torchrun that pchrun has under another name, or does not have; NULL: it
- * is no such flag. */
-const char *option_of_torchrun(const char *name);
-
 /* The flags that are not options. */
 enum special {
     SPECIAL_CONFIG,

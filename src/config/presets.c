@@ -139,7 +139,7 @@ void platform_cloud(const char *root, struct platform *ret)
     "SIGTERM"
 #define RESTART_CODES(code)                                                                        \
     {"exit.preempted", code}, {"exit.preempted_unsaved", code}, {"exit.node_lost", code},          \
-    {"exit.hang", code}
+    {"exit.hang", code}, {"exit.unhealthy", code}
 /* clang-format on */
 
 const struct preset_row presets[PRESET__COUNT] = {

@@ -8,6 +8,7 @@
 #include "base/value.h"
 #include "commands/evidence.h"
 #include "config/values.h"
+#include "health/health.h"
 #include "peers/brief.h"
 #include "peers/cluster.h"
 
@@ -119,6 +120,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
                      .reads_steps = config->watchdog.log,
                      .evidence_ns = evidence_time(config)},
         .exit = config->exit.codes,
+        .checks_health = health_is_wanted(config),
         .no_progress_limit = config->exit.no_progress_after,
     };
     for (int number = 0; number < CONFIG_SIGNALS; number++)

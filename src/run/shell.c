@@ -268,6 +268,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     shell->outcome = action->exit.outcome;
     shell->loop.is_over = true;
     evidence_stop(&shell->evidence);
+    health_stop(&shell->health);
     samedir_stop(&shell->samedir);
     follow_notice(shell, &report, action->exit.outcome);
     cluster_finish(&shell->cluster);
@@ -320,6 +321,9 @@ static void perform(struct shell *shell, const struct action *action)
         break;
     case ACT_SEEK_DIR:
         samedir_seek(&shell->samedir, action->chief);
+        break;
+    case ACT_CHECK:
+        health_check(&shell->health);
         break;
     case ACT_CONNECT:
         peers_connect(shell->cluster.peers, &shell->cluster.chief);
@@ -452,12 +456,13 @@ static bool run_loop(struct shell *shell, struct err *err)
     return true;
 }
 
-/* The job's own processes have ended. A source or the hook may have left behind processes in a
- * session of their own. pchrun kills those that still run, and does not wait for their end. */
+/* The job's own processes have ended. A source, the hook or a health check may have left behind
+ * processes in a session of their own. pchrun kills those that still run, and does not wait for
+ * their end. */
 static void shell_sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
-    bool may_have_left = shell->inbox.count > 0 || shell->hook.has_run;
+    bool may_have_left = shell->inbox.count > 0 || shell->hook.has_run || shell->health.has_run;
     if (may_have_left && shell->params.leftovers == LEFTOVERS_KILL && !reap_is_empty(&shell->reap))
         children_signal(&shell->children, &kill);
 }

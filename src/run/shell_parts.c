@@ -95,6 +95,7 @@ static bool open_report(struct shell *shell, struct err *err)
                                     .record = &shell->record,
                                     .inbox = &shell->inbox,
                                     .hook = &shell->hook,
+                                    .health = &shell->health,
                                     .logs = &shell->logs,
                                     .evidence = &shell->evidence,
                                     .journal = &shell->journal,
@@ -130,6 +131,13 @@ static bool open_hook(struct shell *shell, struct err *err)
                                 .reap = &shell->reap,
                                 .loop = &shell->loop};
     return hook_open(&shell->hook, err);
+}
+
+static bool open_health(struct shell *shell, struct err *err)
+{
+    shell->health =
+        (struct health){.config = shell->config, .reap = &shell->reap, .loop = &shell->loop};
+    return health_open(&shell->health, err);
 }
 
 static bool hook_holds(const struct shell *shell)
@@ -333,6 +341,7 @@ FREE(loop)
 FREE(inbox)
 FREE(report)
 FREE(hook)
+FREE(health)
 FREE(logs)
 FREE(evidence)
 FREE(jobs)
@@ -360,6 +369,7 @@ static const struct part {
     {open_report, files_hold, free_report},
     {open_children, NULL, free_children},
     {open_hook, hook_holds, free_hook},
+    {open_health, NULL, free_health},
     {open_logs, logs_holds, free_logs},
     {open_evidence, evidence_holds, free_evidence},
     {open_jobs, NULL, free_jobs},

@@ -11,6 +11,7 @@
 #include "commands/hook.h"
 #include "commands/jobs.h"
 #include "commands/sweep.h"
+#include "health/health.h"
 #include "logs/logs.h"
 #include "loop/loop.h"
 #include "notices/inbox.h"
@@ -57,6 +58,7 @@ struct shell {
     struct inbox inbox;
     struct evidence evidence;
     struct hook hook;
+    struct health health;
     struct logs logs;
     struct watch starting; /* starts the commands after the current event */
     struct action to_start;

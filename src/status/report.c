@@ -225,6 +225,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     writer_int_if(w, "ranks_expected", r.ranks_expected, r.ranks_expected >= 0);
     report_add_ranks(w, report);
     hook_write(report->hook, w, "exit_hook");
+    health_write(report->health, w, "health");
     logs_write(report->logs, is_known, w, "logs");
     writer_text(w, "evidence", report->evidence->path);
     writer_end(w);

@@ -8,6 +8,7 @@
 
 #include "commands/hook.h"
 #include "core/core.h"
+#include "health/health.h"
 #include "logs/logs.h"
 #include "loop/outfile.h"
 #include "notices/inbox.h"
@@ -24,6 +25,7 @@ struct report {
     const struct record *record;     /* knows the path of the commit */
     const struct inbox *inbox;       /* knows the sources */
     const struct hook *hook;         /* knows how the hook ended */
+    const struct health *health;     /* knows the last health check */
     const struct logs *logs;         /* has the last lines that the commands printed */
     const struct evidence *evidence; /* knows the file of a hang */
     const struct journal *journal;   /* knows the last failure, also of an earlier generation */

@@ -117,6 +117,7 @@ static const struct bytes_field status_fields[] = {
     WITHIN(status.watch.patience_ns, 0, INT64_MAX),
     FLAG(status.watch.gave_up),
     WITHIN(status.dir, 0, DIR_OTHER),
+    FLAG(status.checking),
     WITHIN(status.paths, 0, PATHS_OTHER),
     NUMBER(status.need.declares[NEEDS_ALL]),
     NUMBER(status.need.declares[NEEDS_RANK0]),
@@ -191,7 +192,7 @@ static const struct bytes_field rank_fields[] = {
 
 /* The fields of a failure; without a failure only the first field is sent. */
 static const struct bytes_field cause_fields[] = {
-    WITHIN(cause.fault, 0, FAULT_GAVE_UP),
+    WITHIN(cause.fault, 0, FAULT_UNFIT),
     NUMBER(cause.node),
     NUMBER(cause.rank),
     NUMBER(cause.pid),

@@ -95,6 +95,7 @@ enum peer_fault_kind {
     FAULT_STOPPED,  /* no process failed: a user stopped the job */
     FAULT_BROKEN,   /* no process failed: pchrun broke a promise of its design */
     FAULT_GAVE_UP,  /* a process gave up its wait for other ranks: the job has hung */
+    FAULT_UNFIT,    /* no process failed: the health check says that the node is not healthy */
 };
 
 /* A failure. On the wire it takes one byte if nothing has failed. */
@@ -224,8 +225,9 @@ struct peer_status {
     char save_error[128]; /* why a save failed, "": no save has failed */
     struct peer_watch watch;
     struct peer_own own;
-    uint8_t dir;   /* enum peer_dir */
-    uint8_t paths; /* enum peer_paths */
+    uint8_t dir;      /* enum peer_dir */
+    uint8_t checking; /* a health check of the node is under way: no generation begins */
+    uint8_t paths;    /* enum peer_paths */
     struct peer_need need;
 };
 

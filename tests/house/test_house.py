@@ -213,7 +213,7 @@ def test_exit_codes_that_differ_are_found():
     readme = (documents.ROOT / "README.md").read_text()
     manual = (documents.ROOT / "man/pchrun.1").read_text()
     defaults = {"preempted": 42, "preempted_unsaved": 42, "node_lost": 42, "hang": 42, "no_progress": 43,
-                "stopped": 44, "done_killed": 0}
+                "stopped": 44, "unhealthy": 45, "done_killed": 0}
 
     def faults(readme, manual, **other):
         codes = {name: {"default": code} for name, code in {**defaults, **other}.items()}

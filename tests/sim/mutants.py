@@ -378,6 +378,13 @@ MUTANTS = [
      "at < node_counts_from(known) ||"),
     ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
      "chief->order.commit_whole = chief->writing_whole;", ""),
+    ("start-before-the-health-is-known", "chief/chief_start.c", "chief_decide_start", "!any_is(chief, FACT_CHECKS) &&", ""),
+    ("next-generation-before-the-health-is-known", "chief/chief_restart.c", "may_renew",
+     "&& !any_is(chief, FACT_CHECKS)", ""),
+    ("unhealthy-node-trains", "node/node_end.c", "node_on_checked", "node_record_fault(node, &fault);", ""),
+    ("unhealthy-node-has-the-code-of-the-others", "node/node_end.c", "node_own_code", "node->is_unfit", "false"),
+    ("healthy-node-has-the-code-of-the-unhealthy", "node/node_end.c", "node_own_code", "OUTCOME_UNHEALTHY && node->is_unfit",
+     "OUTCOME_UNHEALTHY"),
 ]
 
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.

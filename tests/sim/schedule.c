@@ -974,4 +974,5 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_direct = s->delay_max <= 100 * MS && rng_chance(&r, 700);
     s->marks_waits = rng_chance(&r, 300);
     needs_draw(s);
+    health_draw(s);
 }

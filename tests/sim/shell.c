@@ -61,6 +61,7 @@ static void act_start(struct world *w, int node, const struct action *a)
 {
     w->hosts[node].is_started = true;
     check_port(w, node, a->start.port);
+    health_check_start(w, node, a->start.generation);
     if (node >= w->s.nnodes) {
         fail(w, "a second supervisor of a node starts processes");
         return;
@@ -167,6 +168,11 @@ static void act_seek_dir(struct world *w, int node, const struct action *a)
                                    .node = node,
                                    .arg = is_drawn ? w->s.has_other_dir[node]
                                                    : (w->s.seed / 8 + (uint64_t)node) % 3 == 0});
+}
+
+static void act_check(struct world *w, int node, const struct action *a)
+{
+    health_check(w, node);
 }
 
 static void act_proc_send(struct world *w, int node, const struct action *a)
@@ -291,6 +297,7 @@ static void act_exit(struct world *w, int node, const struct action *a)
           a->exit.text);
     if (node == 0)
         check_last_mark(w);
+    health_check_exit(w, node);
     if (node < w->s.nnodes)
         check_exit(w, node);
     else
@@ -331,6 +338,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_SEEK_DIR] = act_seek_dir,   [ACT_EXAMINE] = act_examine,
     [ACT_PORT] = act_port,           [ACT_UNCOUNT] = act_uncount,
     [ACT_NOTE_END] = act_note_end,   [ACT_MARK] = act_mark,
+    [ACT_CHECK] = act_check,
 };
 
 void shell_perform(void *shell, const struct action *action)

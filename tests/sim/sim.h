@@ -188,6 +188,12 @@ struct schedule {
     bool kills_node, kills_begun;     /* begun: when every process has begun its save */
     int kill_who;
     int64_t kill_after;
+    /* health.c */
+    bool checks_health;
+    bool has_unfit;          /* a check may say that its node must not train */
+    bool is_unfit_alone;     /* and nothing else goes wrong */
+    int unfit_at[MAX_NODES]; /* before this generation the check says so; -1: never */
+    int64_t check_time[MAX_NODES];
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 /* The longest of the times of all processes; at least 0. */
@@ -306,6 +312,9 @@ struct host {
     int64_t end_deadline; /* the earliest deadline when node 0 ended the job */
     uint64_t committed;   /* the step in the last ACT_COMMITTED */
     uint64_t held[2];     /* the steps that its record keeps, whatever else is saved */
+    bool is_checking;     /* its health is being checked */
+    uint32_t checked_for; /* the generation that follows */
+    bool is_unfit;        /* a check has said that it must not train */
     int nwriting;         /* how many writes of its record are under way */
     bool knows_replaced;  /* learned that it was replaced, while its processes trained */
     bool has_other_dir;   /* it has seen that its directory is not node 0's */
@@ -411,6 +420,7 @@ enum what {
     H_STEPS,
     H_EXAMINED,
     H_DIR_SEEN,
+    H_CHECKED,
     H_PREPARED,
     H_COMMITTED,
     H_CONNECTED,
@@ -560,6 +570,16 @@ uint32_t needs_whole(const struct world *w, uint64_t step);
 void needs_note_commit(struct world *w, uint64_t step, uint32_t whole);
 void needs_check_commit(struct world *w, uint64_t step, uint32_t whole);
 void needs_check_end(struct world *w);
+/* health.c */
+void health_draw(struct schedule *schedule);
+void health_print(const struct schedule *schedule, FILE *out);
+/* A node has its health checked. */
+void health_check(struct world *w, int node);
+void health_checked(struct world *w, const struct happening *h);
+/* Called when a node starts its processes. */
+void health_check_start(struct world *w, int node, uint32_t generation);
+/* Called when a node exits. */
+void health_check_exit(struct world *w, int node);
 /* check_cause.c */
 void check_first(struct world *w);
 void check_all_told(struct world *w);

@@ -656,8 +656,9 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     for (int i = 0; i < PAGE_PHASES; i++)
         p->watchdog.limit_ns[i] = i == PAGE_EVAL ? SIM_EVAL_NS : SIM_STAND_NS;
     p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
-    p->exit = (struct exit_codes){42, 42, 42, 42, 43, 44, 0};
+    p->exit = (struct exit_codes){42, 42, 42, 42, 43, 44, 45, 0};
     p->restart = s->restart;
+    p->checks_health = s->checks_health;
 }
 
 static void make_host(struct world *w, int host, const struct core_params *params)
@@ -706,6 +707,7 @@ static const struct {
     [H_STEPS] = {on_steps},
     [H_EXAMINED] = {on_examined},
     [H_DIR_SEEN] = {on_dir_seen},
+    [H_CHECKED] = {health_checked},
     [H_PREPARED] = {on_written},
     [H_COMMITTED] = {on_written},
     [H_CONNECTED] = {net_connected, true},

@@ -44,6 +44,22 @@ Test(cause, the_earliest_is_the_first)
 }
 
 /* A thousand nodes fail at once, and report it in the worst order. */
+/* A scheduler may start a job again without an unhealthy node, but not a job that was stopped. So a
+ * stop is not lost, however many nodes are unhealthy. */
+Test(cause, a_stop_before_unhealthy_nodes)
+{
+    for (int i = 0; i < 2 * CAUSES_MAX; i++) {
+        struct peer_cause unfit = failure(i, NOW - 100 + i, 0, "unfit");
+        unfit.fault = FAULT_UNFIT;
+        take(NOW, unfit);
+    }
+    cr_assert_eq(causes_first(&causes)->node, 0);
+    struct peer_cause stopped = failure(99, NOW, 0, "stopped");
+    stopped.fault = FAULT_STOPPED;
+    take(NOW, stopped);
+    cr_assert_eq(causes_first(&causes)->node, 99);
+}
+
 Test(cause, of_many_the_first_is_kept)
 {
     for (int node = 1000; node > 0; node--)

@@ -25,7 +25,8 @@ static const struct exit_codes codes = {.preempted = 42,
                                         .node_lost = 45,
                                         .hang = 46,
                                         .no_progress = 43,
-                                        .stopped = 47};
+                                        .stopped = 47,
+                                        .unhealthy = 48};
 
 Test(core_verdict, each_outcome_has_its_code)
 {
@@ -47,6 +48,7 @@ Test(core_verdict, each_outcome_has_its_code)
         {OUTCOME_NOT_STARTED, 127, 127, false, false, "not_started"},
         {OUTCOME_STOPPED, 7, 47, false, false, "stopped"},
         {OUTCOME_INTERRUPTED, 130, 130, false, false, "interrupted"},
+        {OUTCOME_UNHEALTHY, 48, 45, true, true, "unhealthy"},
     };
     cr_assert_eq(ARRAY_LEN(rows), OUTCOME__COUNT);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -27,7 +27,7 @@ static struct core_params params = {.node_rank = 0,
                                     .reconnect_ns = 2 * NS_PER_S,
                                     .term_wait_ns = NS_PER_S,
                                     .kill_wait_ns = NS_PER_S,
-                                    .exit = {42, 42, 42, 42, 43, 44}};
+                                    .exit = {42, 42, 42, 42, 43, 44, 45, 0}};
 static struct reap reap;
 static struct core *core;
 static struct journal journal;

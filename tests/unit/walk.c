@@ -101,6 +101,7 @@ static void perform(void *shell, const struct action *a)
     static const char *const plain[ACT__COUNT] = {[ACT_START] = "start",
                                                   [ACT_READ_STEPS] = "read",
                                                   [ACT_CONNECT] = "connect",
+                                                  [ACT_CHECK] = "check",
                                                   [ACT_EXAMINE] = "examine"};
     static const char *const with_step[ACT__COUNT] = {
         [ACT_PREPARE] = "prepare", [ACT_COMMIT] = "commit", [ACT_COMMITTED] = "committed"};
@@ -198,7 +199,7 @@ struct core_params params_of(int node, int nnodes, int children)
                             .term_wait_ns = 10 * S,
                             .kill_wait_ns = 5 * S,
                             .commit_wait_ns = 30 * S,
-                            .exit = {42, 42, 42, 42, 43, 44}};
+                            .exit = {42, 42, 42, 42, 43, 44, 45, 0}};
     p.signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, 25 * S};
     p.signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
     return p;

@@ -226,7 +226,7 @@ void chief_event(struct chief *chief, const struct event *event)
  * while, unless it is told to end. CLOCK_NEVER: it does not stay. */
 static int64_t tells_until(const struct chief *chief)
 {
-    bool has_failed = chief->order.outcome == OUTCOME_NOT_STARTED;
+    bool has_failed = chief_cannot_start(chief);
     bool is_told = chief->notice.is_live || any_is(chief, FACT_INTERRUPTED);
     if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
         (has_failed && is_told))

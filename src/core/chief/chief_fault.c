@@ -124,6 +124,8 @@ static enum outcome outcome_of(const struct chief *chief)
         return OUTCOME_NOT_STARTED;
     if (fault == FAULT_STOPPED)
         return OUTCOME_STOPPED;
+    if (fault == FAULT_UNFIT)
+        return OUTCOME_UNHEALTHY;
     bool is_preempted =
         chief->gen.was_preempted && fault != FAULT_REPLACED && fault != FAULT_BROKEN;
     if (is_preempted)
@@ -211,14 +213,16 @@ static void end_as(struct chief *chief, const struct peer_cause *final)
     tell(chief, is_told ? chief_tell_end : chief_end);
 }
 
-/* A job that would begin again ends for good if it was replaced or stopped. Otherwise an earlier
+/* A job that would begin again ends for good if it was replaced or stopped, or if a node must not
+ * train. Otherwise an earlier
  * failure, or a loss, becomes the cause. */
 void chief_tell_fault(struct chief *chief)
 {
     const struct peer_cause *final =
         may_begin_again(chief) ? causes_first(&chief->gen.finals) : NULL;
     if (final) {
-        end_as(chief, final);
+        if (!cause_is_same(final, &chief->gen.cause))
+            end_as(chief, final);
         return;
     }
     const struct peer_cause *first = first_cause(chief);

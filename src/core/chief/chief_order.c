@@ -187,7 +187,7 @@ static bool reads_as_restart(const struct chief *chief)
     int code = chief->order.exit_code;
     return chief->order.outcome == OUTCOME_FAILED &&
            (code == codes->preempted || code == codes->preempted_unsaved ||
-            code == codes->node_lost || code == codes->hang);
+            code == codes->node_lost || code == codes->hang || code == codes->unhealthy);
 }
 
 /* The next order says how the job ends. A node is gone only after it has acted on that order. A

@@ -336,6 +336,8 @@ bool chief_check_parts(struct chief *chief);
 int64_t chief_first_read_at(const struct chief *chief);
 /* A node that has not joined by this time ends the job. */
 int64_t chief_join_until(const struct chief *chief);
+/* A node has said before the start that it cannot start, or must not train. */
+bool chief_cannot_start(const struct chief *chief);
 /* Notes whether a rank has finished a step, and whether the training then began at its start. */
 void chief_note_beginning(struct chief *chief);
 /* Once in a generation the log says that no process has attached. CLOCK_NEVER: a process has

@@ -179,6 +179,12 @@ static bool is_due(const struct chief *chief)
     return chief->out->now >= chief->gen.restart_at && !waits;
 }
 
+/* A node without a connection either reconnects or is lost. A health check has its own deadline. */
+static bool may_renew(const struct chief *chief)
+{
+    return all_are(chief, FACT_CONNECTED) && !any_is(chief, FACT_CHECKS);
+}
+
 /* --- the next generation --- */
 
 /* Forgets the node's last generation, but keeps its open requests for a checkpoint. Its notice
@@ -267,8 +273,8 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "the generation did not end in time; not finished: %s",
                  who[0] ? who : "the commit record");
         end_as_failed(chief, because);
-    } else if (is_over(chief) && is_due(chief) && all_are(chief, FACT_CONNECTED)) {
-        renew(chief); /* a node without a connection either reconnects or is lost */
+    } else if (is_over(chief) && is_due(chief) && may_renew(chief)) {
+        renew(chief);
     }
 }
 

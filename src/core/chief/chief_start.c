@@ -156,11 +156,17 @@ static void end_preempted(struct chief *chief)
                "the notice came before the start: nothing was started");
 }
 
+bool chief_cannot_start(const struct chief *chief)
+{
+    uint8_t fault = chief->gen.cause.fault;
+    return !chief->order.start && (fault == FAULT_START || fault == FAULT_UNFIT);
+}
+
 /* A node that cannot start ends the job. The nodes that come a little later must hear why. */
 static void end_failed(struct chief *chief)
 {
     chief_end_by_fault(chief);
-    if (chief->order.outcome == OUTCOME_NOT_STARTED)
+    if (chief_cannot_start(chief))
         chief->tell_until =
             clock_min(chief->out->now + chief->params->tell_ns, chief_join_until(chief));
 }
@@ -174,7 +180,8 @@ void chief_decide_start(struct chief *chief)
     } else if (chief_notice_is_near(chief)) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
-        if (chief_check_parts(chief))
+        /* Each health check has its own deadline. */
+        if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief))
             start(chief);
     } else if (chief->out->now >= chief_join_until(chief)) {
         end_unjoined(chief);

@@ -57,6 +57,7 @@ enum fact {
     FACT_STOPS,       /* it was asked to save and end the job; that was not given up */
     FACT_SAME_DIR,    /* its state directory is node 0's, as far as is known */
     FACT_LOOKS,       /* it still looks whether it is */
+    FACT_CHECKS,      /* a health check of it is under way */
     FACT_GAVE_UP,     /* one of its ranks has given up its wait for other ranks */
     FACT_FAILED,      /* a save failed in the round */
     FACT_CAME,        /* each of its ranks has come to the save step, or is gone */

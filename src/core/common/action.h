@@ -26,6 +26,7 @@ enum action_type {
     ACT_UNCOUNT,    /* record that this attempt does not count as an attempt without a commit */
     ACT_NOTE_END,   /* record how long the processes took to end */
     ACT_SEEK_DIR,   /* is the state directory here that of node 0? EV_DIR_SEEN */
+    ACT_CHECK,      /* check the health of this node: EV_CHECKED */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
     ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */

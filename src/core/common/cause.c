@@ -75,16 +75,25 @@ static struct peer_cause *of_node(struct causes *causes, int32_t node)
     return NULL;
 }
 
-/* A new place, or the place of the latest cause if `cause` is earlier; else NULL. */
+/* A scheduler may start a job again without an unhealthy node, but not a job that was stopped. */
+static bool comes_before(const struct peer_cause *a, const struct peer_cause *b)
+{
+    if (cause_is_final(a->fault) && cause_is_final(b->fault) &&
+        (a->fault == FAULT_UNFIT) != (b->fault == FAULT_UNFIT))
+        return b->fault == FAULT_UNFIT;
+    return a->at_ns < b->at_ns;
+}
+
+/* A new place, or the place of the last cause if `cause` comes before it; else NULL. */
 static struct peer_cause *place_for(struct causes *causes, const struct peer_cause *cause)
 {
-    struct peer_cause *latest = &causes->list[0];
+    struct peer_cause *last = &causes->list[0];
     if (causes->n < CAUSES_MAX)
         return &causes->list[causes->n++];
     for (int i = 1; i < causes->n; i++)
-        if (causes->list[i].at_ns > latest->at_ns)
-            latest = &causes->list[i];
-    return cause->at_ns < latest->at_ns ? latest : NULL;
+        if (comes_before(last, &causes->list[i]))
+            last = &causes->list[i];
+    return comes_before(cause, last) ? last : NULL;
 }
 
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told)
@@ -106,7 +115,7 @@ const struct peer_cause *causes_first(const struct causes *causes)
 {
     const struct peer_cause *first = NULL;
     for (int i = 0; i < causes->n; i++)
-        if (!first || causes->list[i].at_ns < first->at_ns)
+        if (!first || comes_before(&causes->list[i], first))
             first = &causes->list[i];
     return first;
 }

@@ -24,10 +24,11 @@ static inline bool cause_is_process(unsigned fault)
            fault == FAULT_GAVE_UP;
 }
 
-/* The job must not begin again: a later attempt has it, or a user has ended it. */
+/* The job must not begin again in place: a later attempt has it, a user has ended it, or a node
+ * must not train. */
 static inline bool cause_is_final(unsigned fault)
 {
-    return fault == FAULT_REPLACED || fault == FAULT_STOPPED;
+    return fault == FAULT_REPLACED || fault == FAULT_STOPPED || fault == FAULT_UNFIT;
 }
 
 /* "exit", "signal", ...: of an enum peer_fault_kind, for the journal. */
@@ -37,7 +38,8 @@ const char *cause_kind(unsigned fault);
 int64_t cause_counts_from(unsigned fault, int code, int64_t at);
 /* A node has reported its first failure; `now` is node 0's clock. */
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
-/* NULL: nothing has failed. */
+/* The earliest. But a node that must not train comes after the causes that no new start may follow.
+ * NULL: nothing has failed. */
 const struct peer_cause *causes_first(const struct causes *causes);
 /* The same failure with the same text. Times are not compared: each message makes them more exact.
  */

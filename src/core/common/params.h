@@ -29,6 +29,7 @@ enum outcome {
     OUTCOME_NOT_STARTED, /* nodes missing at the join, cannot execute, not found, our own error */
     OUTCOME_STOPPED,     /* a user asked for the end: the job must not start again */
     OUTCOME_INTERRUPTED, /* a forwarded signal, such as of Ctrl-C, ended the processes */
+    OUTCOME_UNHEALTHY,   /* the health check of a node says that it must not train */
     OUTCOME__COUNT
 };
 
@@ -104,6 +105,7 @@ struct core_params {
     struct watchdog_plan watchdog;
 
     struct exit_codes exit;
+    bool checks_health;            /* this node has a health check */
     int no_progress_limit;         /* attempts in a row without a new commit, 0: no limit */
     int attempts_without_commit;   /* earlier attempts in a row without a commit; without a record,
                                     * all earlier attempts that the scheduler has counted */

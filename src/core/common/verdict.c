@@ -22,6 +22,7 @@ static const struct {
     [OUTCOME_NOT_STARTED] = {"not_started", false, false, false},
     [OUTCOME_STOPPED] = {"stopped", false, false, false},
     [OUTCOME_INTERRUPTED] = {"interrupted", false, false, false},
+    [OUTCOME_UNHEALTHY] = {"unhealthy", true, true, true},
 };
 
 const char *verdict_name(enum outcome outcome)
@@ -68,7 +69,8 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
                                     [OUTCOME_NO_PROGRESS] = codes->no_progress,
                                     [OUTCOME_NOT_STARTED] = code,
                                     [OUTCOME_STOPPED] = codes->stopped,
-                                    [OUTCOME_INTERRUPTED] = code};
+                                    [OUTCOME_INTERRUPTED] = code,
+                                    [OUTCOME_UNHEALTHY] = codes->node_lost};
     /* A failure must never return 0, whatever code the fault has. */
     return verdict_of_order(outcome, outcome < OUTCOME__COUNT ? of[outcome] : 0);
 }

@@ -42,6 +42,8 @@ static void chief_lost(struct node *node)
         node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {
         node_stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
+    } else if (node->gen.fault.kind == FAULT_UNFIT) {
+        node_give_up_telling(node);
     } else if (!node->uplink.was_welcome) {
         snprintf(why, sizeof why, "could not join the job: %.280s", node->uplink.why);
         node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
@@ -94,7 +96,8 @@ static struct node_ending ending_of(const struct node *node, const struct peer_o
 {
     struct node_ending ending = {
         .outcome = order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
-        .exit_code = verdict_of_order(order->outcome, order->exit_code),
+        .exit_code = node_own_code(node, (enum outcome)order->outcome,
+                                   verdict_of_order(order->outcome, order->exit_code)),
         .manner = (enum peer_manner)order->manner,
         .deadline =
             order->end_left_ms < 0 ? CLOCK_NEVER : node->out->now + order->end_left_ms * NS_PER_MS,
@@ -191,6 +194,7 @@ void node_message(struct node *node, const struct peermsg *msg)
 
 static void on_start(struct node *node, const struct event *event)
 {
+    node_check_health(node);
     uplink_start(&node->uplink);
 }
 
@@ -259,6 +263,7 @@ static const struct {
     {node_serves_at, node_serve_notices},
     {node_saves_for_repeated_at, node_save_for_repeated},
     {node_watches_at, node_watch},
+    {node_gives_up_telling_at, node_give_up_telling},
     {loses_chief_at, lose_chief},
     {calls_at, call},
     {leave_at, node_leave},
@@ -320,6 +325,7 @@ static const struct {
     [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},
     [EV_COMMITTED] = {node_on_committed, ALIVE, "commit written"},
     [EV_DIR_SEEN] = {on_dir_seen, ANY, "directory seen"},
+    [EV_CHECKED] = {node_on_checked, ANY, "health checked"},
     [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
     [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
 };

@@ -5,9 +5,11 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/common/cause.h"
 #include "core/common/verdict.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 void node_enter(struct node *node, enum node_state state)
@@ -184,6 +186,8 @@ void node_check_gone(struct node *node)
     ladder_stop(&node->gen.ladder);
     note_end(node);
     node_enter(node, NODE_LEAVING);
+    if (node->gen.end.restarts)
+        node_check_health(node);
     if (node->is_alone || node->may_leave)
         node_leave(node);
 }
@@ -275,16 +279,62 @@ void node_stop_for_good(struct node *node, const struct node_ending *ending)
 void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why)
 {
     node->is_alone = true;
-    struct node_ending ending = {.outcome = outcome,
-                                 .exit_code = verdict_code(&node->params->exit, outcome, code),
-                                 .manner = MANNER_STOP,
-                                 .deadline = node->notice.deadline};
+    struct node_ending ending = {
+        .outcome = outcome,
+        .exit_code = node_own_code(node, outcome, verdict_code(&node->params->exit, outcome, code)),
+        .manner = MANNER_STOP,
+        .deadline = node->notice.deadline};
     str_copy(ending.why, sizeof ending.why, why);
     node_stop_for_good(node, &ending);
     if (node->state == NODE_LEAVING)
         node_leave(node);
     else
         node_stop(node, &ending);
+}
+
+/* --- the health of this node --- */
+
+void node_check_health(struct node *node)
+{
+    if (!node->params->checks_health)
+        return;
+    node->is_checking = node->is_dirty = true;
+    out_simple(node->out, ACT_CHECK);
+}
+
+/* The node tells node 0, which ends the job on all nodes. A node that has not joined yet tries for
+ * a while. */
+void node_on_checked(struct node *node, const struct event *event)
+{
+    bool awaits_start = node->state == NODE_WAITING || node->gen.end.restarts;
+    struct node_fault fault = {.kind = FAULT_UNFIT, .rank = -1};
+    node->is_checking = false;
+    node->is_dirty = true;
+    if (!event->illness || !awaits_start || cause_is_final(node->gen.fault.kind))
+        return;
+    node->is_unfit = true;
+    node->tell_until = node->out->now + node->params->tell_ns;
+    fault.code = node->params->exit.unhealthy;
+    snprintf(fault.text, sizeof fault.text,
+             "%s is not healthy: %.300s; start the job without this host, until it is repaired",
+             node->params->host, event->illness);
+    node_record_fault(node, &fault);
+}
+
+int64_t node_gives_up_telling_at(const struct node *node)
+{
+    bool waits = node->gen.fault.kind == FAULT_UNFIT && !node->uplink.was_welcome;
+    return waits && node->state == NODE_WAITING ? node->tell_until : CLOCK_NEVER;
+}
+
+void node_give_up_telling(struct node *node)
+{
+    node_stop_alone(node, OUTCOME_UNHEALTHY, 0, node->gen.fault.text);
+}
+
+int node_own_code(const struct node *node, enum outcome outcome, int code)
+{
+    return outcome == OUTCOME_UNHEALTHY && node->is_unfit ? node->params->exit.unhealthy : code;
 }
 
 /* --- the next generation ---

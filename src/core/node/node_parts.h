@@ -69,6 +69,16 @@ void node_stop_alone(struct node *node, enum outcome outcome, int code, const ch
 
 /* node->gen is all zero: fills in the rest. */
 void node_begin_generation(struct node *node);
+/* Checks the health of this node, if it has a check: before the first generation, and before the
+ * next one. */
+void node_check_health(struct node *node);
+void node_on_checked(struct node *node, const struct event *event);
+/* The exit code of this node, if `code` is that of the job: an unhealthy node has its own. */
+int node_own_code(const struct node *node, enum outcome outcome, int code);
+/* When the node ends although node 0 does not know why; CLOCK_NEVER: never. */
+int64_t node_gives_up_telling_at(const struct node *node);
+void node_give_up_telling(struct node *node);
+
 /* No process of the last generation is left, and the next generation begins. */
 void node_renew(struct node *node);
 

@@ -119,6 +119,9 @@ struct node {
     char replaced_by[256]; /* why a record was refused: a later attempt has the job; "": not so */
     struct core_notice notice; /* the job's notice, as the chief has sent it */
     bool is_notice_near;       /* the chief says that the job's notice is near */
+    bool is_checking;          /* a health check of this node is under way */
+    bool is_unfit;             /* a check says that the node must not train */
+    int64_t tell_until; /* is_unfit: how long it tries to tell node 0, before it has joined */
     bool has_sought_dir;
     enum peer_dir dir; /* our state directory */
     uint64_t commit_step, resumed_step;

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The health check of a node (health.check): an unhealthy node trains nothing, a broken check holds up nothing, and
+all nodes hear which host it is."""
+
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from harness import wait_until
+from nodes import Nodes
+from pchctl import ctl  # noqa: F401
+
+HOST = socket.gethostname()
+UNHEALTHY, LOST = 45, 42
+XID = '{"healthy": false, "component": "gpu3", "text": "Xid 79"}'
+SAYS = f"{HOST} is not healthy: gpu3: Xid 79; start the job without this host, until it is repaired"
+HANGS = "sleep 1000 & wait"
+
+
+@pytest.fixture
+def check(world):
+    """check(script): the options of a node that has this check."""
+    def make(script, *more):
+        number = len(list(world.root.glob("check*")))
+        path = world.file(f"check{number}", f"#!/bin/sh\n{script}\n", 0o755)
+        return ["--health-check", path, *more]
+    return make
+
+
+def launched(world, options, code):
+    """A job of one node, whose command says so when it runs."""
+    return world.launch("--report", world.root / "report.json", *options, "--", world.actor, "say", "trains",
+                        code=code)
+
+
+def report(world):
+    return json.loads((world.root / "report.json").read_text())
+
+
+def test_a_healthy_node(world, check):
+    """A check may print anything."""
+    job = launched(world, check("echo '" + XID + "'; exit 0"), 0)
+    assert world.events.all("trains")
+    assert re.search(r" health: '.*/check0' says, after \d+ms: this node is healthy$", job.err, re.M)
+    assert report(world)["health"]["state"] == "healthy"
+
+
+def test_without_a_check(world):
+    job = launched(world, [], 0)
+    assert " health: " not in job.err and report(world)["health"] is None
+
+
+def test_an_unhealthy_node(world, check):
+    """The last line says which host has what, and what to do."""
+    job = launched(world, check(f"echo probing; echo '{XID}'; echo; exit 1"), UNHEALTHY)
+    assert not world.events.all("trains")
+    assert job.err_lines[-1].endswith(f" end: unhealthy, exit code 45: node 0: {SAYS}")
+    told = report(world)
+    assert told["outcome"] == "unhealthy" and told["exit_code"] == UNHEALTHY and SAYS in told["why"]
+    assert told["first_cause"]["host"] == HOST and SAYS in told["first_cause"]["text"]
+    assert {key: told["health"][key] for key in ("state", "component", "text")} == {
+        "state": "unhealthy", "component": "gpu3", "text": "Xid 79"}
+
+
+def test_the_journal_names_it(world, check):
+    events = world.root / "events.jsonl"
+    launched(world, check(f"echo '{XID}'; exit 1", "--events-file", events), UNHEALTHY)
+    last = json.loads(events.read_text().splitlines()[-1])
+    assert last["outcome"] == "unhealthy" and SAYS in last["text"]
+
+
+def test_the_code_is_the_users(world, check):
+    launched(world, check(f"echo '{XID}'; exit 1", "--exit-unhealthy", "99"), 99)
+
+
+BROKEN = {
+    "crash": ("kill -SEGV $$", "signal 11"),
+    "code": ("exit 3", "exit code 3"),
+    "silence": ("exit 1", 'exit code 1, without a line that says "healthy": false'),
+    "nonsense": ("echo 'Traceback {'; exit 1", 'exit code 1, without a line that says "healthy": false'),
+    "contradiction": ("echo '{\"healthy\": true}'; exit 1", 'exit code 1, without a line'),
+    "time": (HANGS, "killed, since health.timeout is over"),
+    "flood": ("exec 2>&-; yes; exit 1", "killed, since health.timeout is over"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("strict", [False, True], ids=["", "strict"])
+def test_a_broken_check(world, check, broken, strict):
+    """It says nothing about the node. So it holds the node back only if the user says so."""
+    script, because = BROKEN[broken]
+    job = launched(world, check(script, "--health-timeout", "300ms", *["--health-strict"] * strict),
+                   UNHEALTHY if strict else 0)
+    assert bool(world.events.all("trains")) != strict
+    assert because in job.err
+    assert report(world)["health"]["state"] == "unknown"
+    if strict:
+        assert "health.strict" in job.err_lines[-1] and HOST in job.err_lines[-1]
+    else:
+        assert "the health of this node is unknown, and the node takes part" in job.err
+
+
+def test_a_check_that_is_not_there(world):
+    """The user sees it at once."""
+    world.refused("not_started, exit code 125: health.check: cannot execute '/none'",
+                  options=["--health-check", "/none"])
+
+
+def test_what_a_check_leaves_behind(world, check):
+    """Its group ends with it; the daemon of another session ends with the job."""
+    script = f"'{world.actor}' say grouped pause & '{world.actor}' daemon {{ say apart pause }} say made\n"
+    script += "while ! grep -q grouped $ACTOR_LOG || ! grep -q apart $ACTOR_LOG; do sleep 0.01; done; exit 0"
+    launched(world, check(script), 0)
+    for what in ("grouped", "apart"):
+        pid = world.events.wait(what)["pid"]
+        wait_until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), f"the end of {what}")
+
+
+def test_a_notice_during_the_check(world, check):
+    """pchrun answers, ends, and takes the check with it."""
+    job = world.launch("--health-timeout", "1h", *check(f"'{world.actor}' say checks; {HANGS}"), "--", world.actor,
+                       "say", "trains")
+    world.events.wait("checks")
+    job.send(signal.SIGTERM)
+    assert job.finish() == LOST
+    assert "preempted" in job.err_lines[-1] and not world.events.all("trains")
+
+
+def test_status_answers_during_the_check(world, check, ctl):  # noqa: F811
+    """The check does not block the event loop."""
+    job = world.launch("--health-timeout", "1h", "--report", world.root / "report.json",
+                       *check(f"'{world.actor}' say checks; {HANGS}"), "--", world.actor, "say", "trains")
+    world.events.wait("checks")
+    wait_until(lambda: (world.root / "report.json").exists() and report(world)["health"], "the report")
+    assert report(world)["health"]["state"] == "checking"
+    assert "starting" in ctl("status").stdout
+    job.send(signal.SIGTERM)
+    assert job.finish() == LOST
+
+
+# --- several nodes ---
+
+class Checked(Nodes):
+    """The command of each node says trains."""
+
+    def begin(self, rank, options=()):
+        self.jobs[rank] = self.launch(rank, self.world.actor, "say", "trains", options=options)
+        return self.jobs[rank]
+
+    def end(self, *bad):
+        """The code of an unhealthy node is its own. All nodes say which host it is."""
+        for rank, job in self.jobs.items():
+            assert job.finish() == (UNHEALTHY if rank in bad else LOST), job.err
+            code = UNHEALTHY if rank in bad else LOST
+            assert re.search(rf" end: unhealthy, exit code {code}: node ({'|'.join(map(str, bad))}): "
+                             rf"{re.escape(SAYS)}$", job.err_lines[-1]), job.err
+        assert not self.world.events.all("trains")
+
+
+@pytest.fixture
+def checked(world):
+    return lambda count, *options: Checked(world, count, options)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("bad", [0, 1])
+def test_one_of_two_nodes_is_unhealthy(checked, check, bad, first):
+    """Either may come first. Its scheduler starts the job again elsewhere, so the healthy node ends with 42."""
+    two = checked(2)
+    options = {bad: check(f"echo '{XID}'; exit 1"), 1 - bad: check("exit 0")}
+    two.begin(first, options[first])
+    two.say(first, "healthy")
+    two.begin(1 - first, options[1 - first])
+    two.end(bad)
+
+
+def test_the_end_waits_for_no_check(world, checked, check):
+    two = checked(2)
+    two.begin(0, check(f"'{world.actor}' say checks; {HANGS}", "--health-timeout", "1h"))
+    world.events.wait("checks")
+    two.begin(1, check(f"echo '{XID}'; exit 1"))
+    two.end(1)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_third_node_comes_late(checked, check, bad):
+    """The first two end only when it was told."""
+    three = checked(3)
+    for rank in (0, 1):
+        three.begin(rank, check(f"echo '{XID}'; exit 1") if rank == bad else ())
+    three.say(0, f"unhealthy: node {bad}: ")
+    three.begin(2)
+    three.end(bad)
+
+
+def test_node_0_does_not_come(checked, check):
+    """The unhealthy node tries no longer than the join may take."""
+    two = checked(2, "--cluster-join-timeout", "1s")
+    job = two.begin(1, check(f"echo '{XID}'; exit 1"))
+    assert job.finish() == UNHEALTHY
+    assert job.err_lines[-1].endswith(f"end: unhealthy, exit code 45: {SAYS}")
+
+
+def test_the_start_waits_for_the_slowest_check(world, checked, check):
+    two = checked(2)
+    go = world.root / "go"
+    two.begin(0)
+    two.begin(1, check(f"'{world.actor}' say checks; while [ ! -e '{go}' ]; do sleep 0.01; done"))
+    world.events.wait("checks")
+    two.say(1, "joined as node 1")
+    assert not world.events.all("trains")
+    go.touch()
+    assert two.finish() == 0
+    assert len(world.events.all("trains")) == 2
+
+
+def test_three_attempts_end_the_job(world, check):
+    """A scheduler that chooses the same host again and again is stopped, as after each end without progress."""
+    options = check(f"echo '{XID}'; exit 1", "--checkpoint-dir", world.root / "ckpt")
+    (world.root / "ckpt").mkdir()
+    for code in (UNHEALTHY, UNHEALTHY, 43):
+        job = launched(world, options, code)
+    assert "no_progress" in job.err_lines[-1] and SAYS in job.err_lines[-1]
+
+
+# --- a restart in place ---
+
+ONCE = f"[ ! -e bad ] || {{ echo '{XID}'; exit 1; }}"
+
+
+def test_before_the_next_generation(world, check):
+    """The GPU that has failed the ranks fails the check: no rank is started on it again."""
+    bad = world.root / "bad"
+    job = world.launch("--restart-max", "3", "--restart-startup", "0", *check(ONCE.replace("bad", str(bad))), "--",
+                       "sh", "-c", f"echo start; touch '{bad}'; exit 7", code=UNHEALTHY)
+    assert job.out == "start\n"
+    assert job.err_lines[-1].endswith(f" end: unhealthy, exit code 45: node 0: {SAYS}")
+
+
+def test_each_generation_is_checked(world, check):
+    job = world.launch("--restart-max", "3", "--restart-startup", "0", *check("exit 0"), "--", "sh", "-c",
+                       "echo start; [ $PCH_GENERATION = 2 ] || exit 7", code=0)
+    assert job.out == "start\n" * 3
+    assert job.err.count("this node is healthy") == 3
+
+
+def test_before_the_next_generation_of_two(world, checked, check):
+    """The failure is on node 0, and the unhealthy node is node 1."""
+    bad = world.root / "bad"
+    two = checked(2, "--restart-max", "3", "--restart-startup", "0")
+    fails = f"echo start; touch '{bad}'; exit 7"
+    two.jobs[0] = two.launch(0, "sh", "-c", fails)
+    two.jobs[1] = two.launch(1, "sh", "-c", "echo start; sleep 1000", options=check(ONCE.replace("bad", str(bad))))
+    two.end(1)
+    assert two.jobs[0].out == two.jobs[1].out == "start\n"
