@@ -1,14 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# requeue.sh: the exit hook (exit.hook) for a cluster whose slurm.conf has no RequeueExit=42. One node
-# asks Slurm to run the job again; not after too many runs without progress, and not after scancel.
-[ "$PCH_NODE_RANK" = 0 ] && [ "$PCH_OUTCOME" != no_progress ] || exit 0
+# requeue.sh: the exit hook (exit.hook) for a cluster whose slurm.conf has no RequeueExit=42, or for a job with a
+# health check. One node asks Slurm to run the job again; not after too many runs without progress, and not after
+# scancel. An unhealthy node does so itself, and the job avoids its host from then on.
+case $PCH_OUTCOME in
+no_progress) exit 0 ;;
+unhealthy) node=$PCH_CAUSE_NODE ;;
+*) node=0 ;;
+esac
+[ "$PCH_NODE_RANK" = "$node" ] || exit 0
 # The number of the array, which is also the number of one task, means all tasks.
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
+shown=$(scontrol -o show job "$job")
 # Slurm ends a job without a reason only after a user's scancel.
-case $(scontrol -o show job "$job") in
+case $shown in
 *JobState=COMPLETING\ Reason=None\ *PreemptTime=None\ * | *JobState=CANCELLED\ *) exit 0 ;;
 esac
-exec scontrol requeue "$job"
+[ "$PCH_OUTCOME" = unhealthy ] || exec scontrol requeue "$job"
+# Slurm changes this list of a waiting job only, and sends SIGTERM to what still runs of a requeued one.
+trap '' TERM
+avoided=${shown#* ExcNodeList=}
+avoided=${avoided%% *}
+[ "$avoided" != "(null)" ] || avoided=
+scontrol requeue "$job" && exec scontrol update JobId="$job" ExcNodeList="${avoided:+$avoided,}$SLURMD_NODENAME"

@@ -105,6 +105,8 @@ static void env_add_end(FILE *texts, const void *arg)
     add_number(texts, "PCH_EXIT_CODE", facts->exit_code);
     add_step(texts, "PCH_COMMIT_STEP", facts->commit_step);
     add_text(texts, "PCH_COMMIT_PATH", facts->commit_path);
+    if (facts->cause_node >= 0)
+        add_number(texts, "PCH_CAUSE_NODE", facts->cause_node);
     add_text(texts, "PCH_NOTICE_SOURCE", facts->notice_source);
     add_text(texts, "PCH_NOTICE_ID", facts->notice_id);
 }
@@ -115,8 +117,8 @@ static void env_add_end(FILE *texts, const void *arg)
 static bool is_dropped(const char *entry)
 {
     static const char *const beginnings[] = {
-        "PCHRUN_",          "NOTIFY_SOCKET=",  "PCH_SOCKET=",        "PCH_RESUME_PATH=",
-        "PCH_COMMIT_PATH=", "PCH_INSTRUMENT=", "PCH_CHECKPOINT_DIR="};
+        "PCHRUN_",          "NOTIFY_SOCKET=",  "PCH_SOCKET=",     "PCH_RESUME_PATH=",
+        "PCH_COMMIT_PATH=", "PCH_CAUSE_NODE=", "PCH_INSTRUMENT=", "PCH_CHECKPOINT_DIR="};
     for (size_t i = 0; i < ARRAY_LEN(beginnings); i++)
         if (str_starts(entry, beginnings[i]))
             return true;

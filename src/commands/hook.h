@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hook: the user's program that runs after a preemption, as the last thing before the exit
- * (exit.hook). It has its own process group. After exit.hook_wait pchrun kills the group. When the
- * hook ends, pchrun kills the processes that remain in its group. It kills those in other groups
- * when pchrun itself ends (shell.c). The hook's outcome is logged and reported, and changes nothing
- * else. Owns its memory: hook_free(). Main thread.
+ * hook: the user's program that runs after a preemption, or if a node is not healthy, as the last
+ * thing before the exit (exit.hook). It has its own process group. After exit.hook_wait pchrun
+ * kills the group. When the hook ends, pchrun kills the processes that remain in its group. It
+ * kills those in other groups when pchrun itself ends (shell.c). The hook's outcome is logged and
+ * reported, and changes nothing else. Owns its memory: hook_free(). Main thread.
  */
 #pragma once
 

@@ -173,7 +173,8 @@ static int signal_to_repeat(const struct shell *shell, const struct core_report 
     return shell->config->exit.reraise && repeats ? code - EXIT_BY_SIGNAL : 0;
 }
 
-/* Follows a notice that has ended the run: plans the hook and remembers the notice. An outcome of
+/* Follows a notice, or a health check, that has ended the run: plans the hook and remembers the
+ * notice. An outcome of
  * "no progress" with a live notice counts as preempted, too. */
 static void follow_notice(struct shell *shell, const struct core_report *report,
                           enum outcome outcome)
@@ -183,7 +184,7 @@ static void follow_notice(struct shell *shell, const struct core_report *report,
     struct notice by = {.type = NOTICE_TERMINATE};
     str_copy(by.source, sizeof by.source, report->notice.label.source);
     str_copy(by.id, sizeof by.id, report->notice.label.id);
-    shell->wants_hook = was_preempted && shell->config->exit.hook;
+    shell->wants_hook = (was_preempted || outcome == OUTCOME_UNHEALTHY) && shell->config->exit.hook;
     inbox_end(&shell->inbox, was_preempted && report->notice.is_live ? &by : NULL);
 }
 
@@ -413,6 +414,7 @@ static void run_hook(struct shell *shell)
                             .exit_code = shell->end->code,
                             .node_rank = shell->params.node_rank,
                             .nnodes = shell->params.nnodes,
+                            .cause_node = report.first_cause.fault ? report.first_cause.node : -1,
                             .attempt = report.attempt,
                             .commit_step = report.commit_step,
                             .commit_path = record_known_path(&shell->record, report.commit_step),

@@ -81,6 +81,18 @@ def test_not_without_a_preemption(world, hook, verbs, code):
     assert told(world) is None and report(world) is None
 
 
+def test_if_a_node_is_not_healthy(world, hook):
+    """Each node learns which one it is, so that one of them can take its host off the job."""
+    check = world.file("check", "#!/bin/sh\necho '{\"healthy\": false}'\nexit 1\n", 0o755)
+    two = Nodes(world, 2, ["--exit-hook", hook()])
+    two.start(0)
+    two.start(1, options=["--health-check", check])
+    assert [two.jobs[node].finish() for node in (0, 1)] == [PREEMPTED, 45]
+    for node, code in ((0, "42"), (1, "45")):
+        env = told(world, node)
+        assert (env["PCH_OUTCOME"], env["PCH_EXIT_CODE"], env["PCH_CAUSE_NODE"]) == ("unhealthy", code, "1")
+
+
 def test_on_each_node(world, hook):
     """Each node has a disk and a cache of its own to save."""
     two = Nodes(world, 2, ["--exit-hook", hook()])
@@ -89,7 +101,7 @@ def test_on_each_node(world, hook):
     assert two.finish() == PREEMPTED
     for node in (0, 1):
         env = told(world, node)
-        assert env["PCH_NODE_RANK"] == str(node) and env["PCH_NNODES"] == "2"
+        assert env["PCH_NODE_RANK"] == str(node) and env["PCH_NNODES"] == "2" and "PCH_CAUSE_NODE" not in env
 
 
 def test_the_deadline_of_another_nodes_notice(world, hanging):

@@ -159,6 +159,21 @@ def array(cluster, name):
     return training.disturbed("--signal=TERM")
 
 
+def unhealthy(cluster, name):
+    """The first host that checks itself is broken for good. The user excludes hosts, too."""
+    check = cluster.root / "check"
+    check.write_text("""#!/bin/sh
+(set -C; echo $SLURMD_NODENAME >broken) 2>&-
+[ "$(cat broken)" = $SLURMD_NODENAME ] || exit 0
+echo '{"healthy": false, "component": "gpu3", "text": "Xid 79"}'
+exit 1
+""")
+    check.chmod(0o755)
+    training = Training(cluster, "nodes.sbatch", name, "--nodes=2", "--exclude=n[1-3,7-8]",
+                        PCHRUN_HEALTH_CHECK=check, PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
+    return training.requeued()
+
+
 def cancelled_hook(cluster, name):
     return cancelled(cluster, name, **BY_HOOK)
 
@@ -197,7 +212,7 @@ def batch_limit(cluster, name):
 
 # The stories that wait longest come first.
 STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, cancelled_hook,
-           array, other_signal, end_of_time]
+           unhealthy, array, other_signal, end_of_time]
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +255,8 @@ COMPLETED = {
     other_signal: (2, "notice: SIGUSR2, 55 s left", None),
     # The cluster does not requeue on exit code 42, so requeue.sh does.
     hook: (2, "exit code 45", None),
+    # requeue.sh excludes the host that a health check has found broken, and the job trains elsewhere.
+    unhealthy: (2, r"end: unhealthy, exit code 45: node \d: n\d is not healthy: gpu3: Xid 79", 1),
     # No signal comes. pchrun-watch learns from squeue that less than ten minutes are left.
     end_of_time: (1, "the job's time ends at", None),
     # The scripts ask for --signal=USR1@120 to the tasks, or with B: to the batch process.

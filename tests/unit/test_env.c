@@ -130,8 +130,8 @@ Test(env, listen_pid_follows_if_it_named_us)
 /* The exit hook's program gets no variable of a command, and no path of an outer pchrun. */
 Test(env, of_the_program_at_the_end)
 {
-    char *inherited[] = {"A=1", "PCH_COMMIT_PATH=/old", "PCHRUN_EXIT_HOOK=/h", "PCH_SOCKET=/s",
-                         NULL};
+    char *inherited[] = {"A=1",           "PCH_COMMIT_PATH=/old", "PCHRUN_EXIT_HOOK=/h",
+                         "PCH_SOCKET=/s", "PCH_CAUSE_NODE=7",     NULL};
     struct env env;
     struct err err;
     struct env_end facts = {.job = "run7",
@@ -139,6 +139,7 @@ Test(env, of_the_program_at_the_end)
                             .exit_code = 42,
                             .node_rank = 1,
                             .nnodes = 2,
+                            .cause_node = -1,
                             .attempt = 3,
                             .commit_step = UINT64_C(18446744073709551615)};
     const char *all = "A=1\nPCH_JOB=run7\nPCH_NODE_RANK=1\nPCH_NNODES=2\nPCH_ATTEMPT=3\n"
@@ -151,8 +152,9 @@ Test(env, of_the_program_at_the_end)
     memset(path, 'p', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     facts.commit_path = path;
+    facts.cause_node = 0;
     cr_assert(env_build_end(&env, inherited, &facts, &err));
-    snprintf(want, sizeof want, "%sPCH_COMMIT_PATH=%s\n", all, path);
+    snprintf(want, sizeof want, "%sPCH_COMMIT_PATH=%s\nPCH_CAUSE_NODE=0\n", all, path);
     cr_assert_str_eq(joined(&env), want);
     env_free(&env);
 }
