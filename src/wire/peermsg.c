@@ -115,7 +115,7 @@ static const struct bytes_field status_fields[] = {
     NUMBER(status.own.local_rank),
     WITHIN(status.own.rank_ns, 0, PAGE_OWN_MAX),
     WITHIN(status.watch.patience_ns, 0, INT64_MAX),
-    FLAG(status.watch.gave_up),
+    NUMBER(status.watch.gave_up),
     WITHIN(status.dir, 0, DIR_OTHER),
     FLAG(status.checking),
     WITHIN(status.paths, 0, PATHS_OTHER),

@@ -138,7 +138,7 @@ struct peer_watch {
     uint8_t behind_stopped; /* stopped by a signal, not by a debugger */
     uint32_t examined;      /* the newest examination that is over, the steps read once more */
     int64_t patience_ns;    /* how long a rank waits for others before it gives up, 0: unknown */
-    uint8_t gave_up; /* a rank says that it fails, since it gave up its wait for other ranks */
+    uint16_t gave_up;       /* ranks that fail because they gave up their wait for other ranks */
 };
 
 /* How long a step's own part takes the ranks of a node: the part in which they do not wait for

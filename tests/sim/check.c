@@ -509,6 +509,7 @@ static void check_hang(struct world *w, const struct host *host)
     if (w->now > w->moved_at + hang_limit(w))
         fail(w, "the hang was found %lld s after the last action of a process",
              (long long)((w->now - w->moved_at) / S));
+    check_gave_up_last(w);
     if (is_notice_near(w))
         fail(w, "a hang was found while a notice was near: %s", host->why);
     if (!any_is(w, hangs))
@@ -529,7 +530,8 @@ static void check_hang(struct world *w, const struct host *host)
      * process go on, and a failed restart ends the job much later. */
     for (int i = 0; i < w->nall; i++) {
         const struct proc *p = &w->procs[i];
-        if (p->hung_at && !p->had_given_up && p->is_attached && p->left_step < (uint64_t)step)
+        bool gave_up = p->gave_up_at && p->gave_up_at <= w->hosts[0].told_leave_at;
+        if (p->hung_at && !gave_up && p->is_attached && p->left_step < (uint64_t)step)
             fail(w, "process %d hangs at step %llu, and the one named is: %s", i, ull(p->left_step),
                  host->why);
     }

@@ -352,17 +352,43 @@ void check_saved_end(struct world *w)
                  ull(w->procs[i].page_step), ull(w->record));
 }
 
-/* A process that gives up shows that another one hangs. Of a process that has not attached only the
- * signal is known. Without a watchdog, pchrun does not know how long the ranks have stood. */
+/* Of a process that has not attached only the signal is known. Without a watchdog, pchrun does not
+ * know how long the ranks have stood. */
+static bool knows_who_gave_up(const struct world *w)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (!w->procs[i].is_attached && !w->procs[i].is_counting)
+            return false;
+    return w->s.is_watched;
+}
+
+/* A process that gives up shows that another one hangs. */
 void check_gave_up(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
-    bool is_known = w->s.is_watched;
-    for (int i = 0; i < w->nall; i++)
-        is_known = is_known && (w->procs[i].is_attached || w->procs[i].is_counting);
-    if (strstr(host->why, SIM_GAVE_UP) || (is_known && strstr(host->why, "signal 6 ")))
+    if (strstr(host->why, SIM_GAVE_UP) || (knows_who_gave_up(w) && strstr(host->why, "signal 6 ")))
         fail(w, "a process gave up its wait for one that hangs, and node %d says failed: %s", node,
              host->why);
+}
+
+/* A process that gives up has the time to end by itself. Where one gives up alone, none may follow,
+ * and after the longest time node 0 waits no more. */
+void check_gave_up_last(struct world *w)
+{
+    int64_t first = CLOCK_NEVER, newest = 0, at = w->hosts[0].told_leave_at;
+    int n = 0;
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *p = &w->procs[i];
+        if (!p->had_given_up)
+            continue;
+        first = clock_min(first, p->gave_up_at);
+        newest = p->gave_up_at > newest ? p->gave_up_at : newest;
+        n++;
+    }
+    if (knows_who_gave_up(w) && n > 1 && at < newest + SIM_OTHERS_NS &&
+        at < first + SIM_OTHERS_MOST_NS)
+        fail(w, "a process gave up its wait, and node 0 ended the job %lld ms later",
+             (long long)((at - newest) / NS_PER_MS));
 }
 
 /* A scheduler has signalled every process, and commands have died of the signal before their

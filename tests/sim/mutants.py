@@ -345,6 +345,8 @@ MUTANTS = [
     ("who-gives-up-has-moved", "node/node_procs.c", "node_on_proc_message", "&& !m->gave_up", ""),
     ("hang-is-found-before-the-failure-of-who-gave-up", "chief/chief_hang.c", "chief_decide_hang",
      "|| chief->out->now < chief->gen.hang.others_until", ""),
+    ("only-the-first-to-give-up-is-waited-for", "chief/chief_hang.c", "await_others", "ngave_up = n;",
+     "ngave_up = n; return;"),
     ("hang-is-not-found-when-all-gave-up", "chief/chief_hang.c", "only_wait_to_fail", "return any_is",
      "return false && any_is"),
     ("hang-is-found-at-once-when-all-gave-up", "chief/chief_hang.c", "due_at", "moved_at + limit : CLOCK_NEVER",

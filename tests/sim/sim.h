@@ -34,7 +34,8 @@
 /* The text of a process that gives up its wait for the others. */
 #define SIM_GAVE_UP "Timed out waiting 5000ms for recv operation to complete"
 /* How long node 0 waits for other ranks to give up, after the newest that has. */
-#define SIM_OTHERS_NS (3 * NS_PER_S)
+#define SIM_OTHERS_NS      (3 * NS_PER_S)
+#define SIM_OTHERS_MOST_NS (30 * NS_PER_S) /* and after the first */
 /* How much later than its death the end of a killed process may be seen. */
 #define SIM_SEEN_LATE_NS (40 * NS_PER_MS)
 /* How often a supervisor without other nodes reads the steps, to find a hang. */
@@ -607,6 +608,7 @@ void check_noted_end(struct world *w, int64_t end_ns);
 void check_standing(struct world *w);
 /* A node has said that the job failed. */
 void check_gave_up(struct world *w, int node);
+void check_gave_up_last(struct world *w);
 void check_unattached(struct world *w);
 void check_repeated(struct world *w);
 void check_count(struct world *w);

@@ -92,8 +92,32 @@ Test(core_gaveup, one_after_the_other)
     assert_did_not(w, "SIGTERM");
     passes(w, S);
     complains(w, 0, GAVE_UP);
+    assert_did_not(w, "SIGTERM"); /* rank 0 still writes what it keeps of its failure */
+    passes(w, 2900 * NS_PER_MS);
+    steps_are_read(w);
+    assert_did_not(w, "SIGTERM");
+    passes(w, S);
+    steps_are_read(w);
     assert_did(w, "SIGTERM");
     assert_said(w, "ending: hang: rank 1 ");
+}
+
+/* Each of many gives the others more time, but not for ever. */
+Test(core_gaveup, one_after_the_other_for_long)
+{
+    struct walk *w = begin_training(watched(20));
+    stands_for(w, 61 * S);
+    complains(w, 0, GAVE_UP);
+    fails(w, 0, 1 << 8);
+    examined(w, 1);
+    int64_t since = now;
+    for (int slot = 1; !strstr(w->acts, "SIGTERM") && slot < 19; slot++) {
+        complains(w, slot, GAVE_UP);
+        passes(w, 2 * S);
+        steps_are_read(w);
+    }
+    cr_assert(now >= since + 30 * S && now <= since + 32 * S, "after %d s",
+              (int)((now - since) / S));
 }
 
 /* If no other gives up, the end comes all the same; and if the examination does not end. */

@@ -521,7 +521,7 @@ Test(watchdog, a_rank_that_gave_up_is_not_behind)
     struct member *m = ranks_of_rank(&ranks, 0);
     m->gave_up = true;
     struct peer_watch view = look_after(S);
-    cr_assert(view.gave_up && view.behind_rank == 1 && view.behind_count == 1);
+    cr_assert(view.gave_up == 1 && view.behind_rank == 1 && view.behind_count == 1);
     ranks_gone(&ranks, ranks_of_rank(&ranks, 1), 1);
     ranks_of_rank(&ranks, 1)->gone_at = out.now;
     view = look_after(S);

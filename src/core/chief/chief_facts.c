@@ -172,7 +172,7 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_STANDS,
                    has && (s->watch.motion == MOTION_STANDS || s->watch.motion == MOTION_SILENT));
     chief_set_fact(chief, peer, FACT_STOPS, s->stop_asked != peer->stops_given_up);
-    chief_set_fact(chief, peer, FACT_GAVE_UP, has && s->watch.gave_up);
+    chief_set_fact(chief, peer, FACT_GAVE_UP, has && s->watch.gave_up > 0);
     chief_set_fact(chief, peer, FACT_SAME_DIR, has && s->dir == DIR_SAME);
     chief_set_fact(chief, peer, FACT_LOOKS, has && s->dir == DIR_LOOKS);
     chief_set_fact(chief, peer, FACT_CHECKS, has && s->checking);

@@ -13,8 +13,11 @@
 
 #include <stdio.h>
 
-/* Of two ranks that wait for the same rank, one may give up later than the other by this much. */
+/* Of two ranks that wait for the same rank, one may give up later than the other by this much. It
+ * still writes then what it keeps of its failure. */
 #define OTHERS_NS (3 * NS_PER_S)
+/* So much later than the first of them the last may give up. */
+#define OTHERS_MOST_NS (30 * NS_PER_S)
 
 /* --- the rank that is furthest behind --- */
 
@@ -235,11 +238,31 @@ static void look_who_is_behind(struct chief *chief)
         tell(chief, chief->gen.hang.who, sizeof chief->gen.hang.who);
 }
 
-/* Ranks that wait for the same rank give up one after the other. So the others get some time for
- * it, unless only one remains. */
+static int count_gave_up(const struct chief *chief)
+{
+    int n = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        n += chief->peers[i].status.watch.gave_up;
+    return n;
+}
+
+/* Ranks that wait for the same rank give up one after the other. Whenever one has, the others get
+ * some time for it. */
+static void await_others(struct chief *chief)
+{
+    int n = count_gave_up(chief);
+    if (n <= chief->gen.hang.ngave_up)
+        return;
+    chief->gen.hang.ngave_up = n;
+    chief->gen.hang.others_until =
+        clock_min(chief->out->now + OTHERS_NS, chief->gen.hang.gave_up_at + OTHERS_MOST_NS);
+}
+
 static void begin_to_look(struct chief *chief)
 {
     chief->gen.hang.gave_up = true;
+    chief->gen.hang.ngave_up = 0;
+    chief->gen.hang.gave_up_at = chief->out->now;
     chief->gen.hang.others_until = chief->out->now + OTHERS_NS;
     look_who_is_behind(chief);
     out_log(chief->out, LOG_WARN, "watchdog", "a rank gave up its wait for other ranks%s%s",
@@ -254,9 +277,13 @@ bool chief_has_looked(struct chief *chief)
         return true;
     if (!chief->gen.hang.gave_up)
         begin_to_look(chief);
+    await_others(chief);
     look_who_is_behind(chief);
-    bool is_one = count_beside(chief, furthest_behind(chief)) == 1;
-    bool may_more = !is_one && chief->out->now < chief->gen.hang.others_until;
+    /* One rank gave up, and has failed. If only the rank that it waited for is left, none follows.
+     */
+    bool is_pair =
+        chief->gen.hang.ngave_up <= 1 && count_beside(chief, furthest_behind(chief)) == 1;
+    bool may_more = !is_pair && chief->out->now < chief->gen.hang.others_until;
     return !may_more && chief_has_examined(chief);
 }
 

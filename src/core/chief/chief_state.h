@@ -163,6 +163,8 @@ struct chief_generation {
         int64_t until;        /* the end of the wait for the examination */
         bool is_one;          /* only one rank was behind when the hang was found */
         bool gave_up;         /* a rank has given up its wait: the limits no longer matter */
+        int ngave_up;         /* with gave_up: the most ranks that have, at one time */
+        int64_t gave_up_at;   /* when the first of them had */
         int64_t others_until; /* until then other ranks may give up, too */
         char who[256]; /* with gave_up: the rank that is behind, for the message; "": unknown */
         /* the rank that was behind in the last examination, and whether that was news */

@@ -21,13 +21,13 @@ struct member *ranks_at(const struct ranks *ranks, int number)
     return (struct member *)(counter < 0 ? &ranks->members[number] : &ranks->counters[counter]);
 }
 
-bool ranks_gave_up(const struct ranks *ranks)
+int ranks_count_gave_up(const struct ranks *ranks)
 {
     const struct member *m;
+    int n = 0;
     for (int i = 0; (m = ranks_at(ranks, i)); i++)
-        if (m->gave_up)
-            return true;
-    return false;
+        n += m->gave_up;
+    return n;
 }
 
 struct member *ranks_of_slot(const struct ranks *ranks, int slot)

@@ -134,8 +134,8 @@ uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above);
  * oldest is forgotten, too. */
 void ranks_add_own(struct member *member, uint64_t step, uint64_t over);
 bool ranks_has_own(const struct member *member, uint64_t step);
-/* A rank or counter has given up its wait for other ranks. */
-bool ranks_gave_up(const struct ranks *ranks);
+/* How many ranks and counters have given up their wait for other ranks. */
+int ranks_count_gave_up(const struct ranks *ranks);
 /* "0-3,8". False if it does not fit. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size);
 

@@ -399,8 +399,8 @@ struct peer_watch watchdog_view(const struct watchdog *dog, const struct watchdo
 {
     struct peer_watch view = view_of(dog, node);
     view.examined = dog->examined;
-    view.gave_up = ranks_gave_up(dog->ranks);
-    if (view.gave_up && view.behind_rank < 0)
+    view.gave_up = (uint16_t)ranks_count_gave_up(dog->ranks);
+    if (view.gave_up > 0 && view.behind_rank < 0)
         name_last_to_end(dog, &view);
     return view;
 }
