@@ -309,6 +309,7 @@ struct host {
     bool has_failed, had_notice;  /* a process failed; a notice was given before that end */
     bool held_notice, had_signal; /* a notice has held, a signal had come, since before that end */
     int64_t held_notice_at;       /* since when at least one notice holds, 0: none does */
+    int64_t repeated[2];  /* the deadlines of repeated notices that hold here, by id; 0: none */
     int64_t deadlines[3]; /* of the notices that hold here: two sources, and signals; 0: none */
     int64_t end_deadline; /* the earliest deadline when node 0 ended the job */
     uint64_t committed;   /* the step in the last ACT_COMMITTED */

@@ -302,6 +302,29 @@ static void signal_node(struct world *w, int node, int number)
         proc_catch(w, world_proc(w, node, i));
 }
 
+/* A source that gives a repeated notice once more, and leaves no less time, says nothing new. */
+static bool says_again(const struct world *w, const struct fault *f, int64_t left)
+{
+    int64_t until = w->hosts[f->node].repeated[f->id];
+    bool is_notice = f->kind == DO_NOTICE || f->kind == DO_REPEAT;
+    return is_notice && until && (f->length == 0 || w->now + left > until - S);
+}
+
+static void note_notice(struct world *w, const struct fault *f)
+{
+    struct host *host = &w->hosts[f->node];
+    int64_t left = f->length > 0 ? f->length : w->s.grace;
+    if (says_again(w, f, left))
+        return;
+    host->repeated[f->id] = f->kind == DO_REPEAT && !host->deadlines[f->id] ? w->now + left : 0;
+    if (w->first_notice_at == 0 && f->kind == DO_NOTICE)
+        w->first_notice_at = w->now;
+    if (f->kind == DO_NOTICE)
+        hold(w, f->node, f->id, left);
+    else if (f->kind != DO_REPEAT)
+        host->deadlines[f->id] = 0;
+}
+
 static void source_says(struct world *w, const struct fault *f)
 {
     static const enum notice_type types[DO__COUNT] = {[DO_NOTICE] = NOTICE_TERMINATE,
@@ -314,14 +337,9 @@ static void source_says(struct world *w, const struct fault *f)
                             .left_ns = f->length ? f->length : NOTICE_LEFT_UNKNOWN};
     snprintf(notice.id, sizeof notice.id, "event %d", f->id);
     w->moved_at = w->excused_at = w->now;
-    if (w->first_notice_at == 0 && f->kind == DO_NOTICE)
-        w->first_notice_at = w->now;
     if (f->kind == DO_REPEAT && !w->repeated_at)
         w->repeated_at = w->now;
-    if (f->kind == DO_NOTICE)
-        hold(w, f->node, f->id, f->length > 0 ? f->length : w->s.grace);
-    else if (f->kind != DO_REPEAT)
-        w->hosts[f->node].deadlines[f->id] = 0;
+    note_notice(w, f);
     if (!check_holds_notice(&w->hosts[f->node])) {
         w->hosts[f->node].held_notice = false;
         w->hosts[f->node].held_notice_at = 0;
