@@ -43,8 +43,10 @@ static int64_t heard_after(const struct world *w)
     return read_after + 4 * w->s.delay_max + (w->s.drop ? 4 * S : 0) + standstill(w) + S / 2;
 }
 
-/* A hang begins when a process went on last, as far as node 0 can know. It may begin later if the
- * processes were excused, or if a node was cut off. */
+/* A hang begins when a process went on last. The node sees that at its next reading of the steps,
+ * and node 0 in the STATUS after it: `slack` bounds both. So the mark may be late by `slack`. It is
+ * never earlier, unless that STATUS may still be on its way. An excuse, or the end of a cut, counts
+ * like a move, since the core then lets every limit begin anew. */
 static void check_hung(struct world *w, const struct action *a)
 {
     int64_t at = a->mark.at - w->hosts[0].clock, slack = heard_after(w);

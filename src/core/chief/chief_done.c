@@ -23,18 +23,6 @@ static int64_t time_to_end(const struct chief *chief)
     return by_saves > plan->end_ns ? by_saves : plan->end_ns;
 }
 
-/* Since when no process of the job has ended or said anything. */
-static int64_t rests_since(const struct chief *chief)
-{
-    int64_t since = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        int64_t moved_at = peer->status_at - peer->status.watch.still_ns;
-        since = moved_at > since ? moved_at : since;
-    }
-    return since;
-}
-
 static int64_t limit_at(const struct chief *chief)
 {
     const struct watchdog_plan *plan = &chief->params->watchdog;
@@ -42,7 +30,7 @@ static int64_t limit_at(const struct chief *chief)
     if (!has_limit || !chief_is_over(chief) || all_are(chief, FACT_ENDED) ||
         chief_notice_is_near(chief))
         return CLOCK_NEVER;
-    return rests_since(chief) + time_to_end(chief);
+    return chief_moved_at(chief) + time_to_end(chief);
 }
 
 /* A node that is cut off may never say that it has finished. */
@@ -62,7 +50,7 @@ static int64_t tells_at(const struct chief *chief)
 /* When the evidence is kept for a user who waits. A limit that is near brings its own. */
 static int64_t looks_at(const struct chief *chief)
 {
-    int64_t at = rests_since(chief) + LOOK_NS;
+    int64_t at = chief_moved_at(chief) + LOOK_NS;
     bool is_due = chief->gen.done_at && !chief->gen.has_looked_early &&
                   chief->params->watchdog.mode != WATCHDOG_OFF && !chief_notice_is_near(chief);
     return is_due && limit_at(chief) - at > time_to_end(chief) / 2 ? at : CLOCK_NEVER;

@@ -287,7 +287,8 @@ int64_t chief_hang_due_at(const struct chief *chief);
 /* A rank has given up its wait for other ranks, and has failed. The nodes examine their processes
  * before the job ends. False: they still do. */
 bool chief_has_looked(struct chief *chief);
-/* When a rank of the job moved last, as the nodes have told. */
+/* When a rank of the job last attached, moved, sent a message or ended well, as the nodes have
+ * told. A failure is no move, nor is the word of a rank that gives up its wait. */
 int64_t chief_moved_at(const struct chief *chief);
 /* "rank 1 (...) is behind: ..."; "": no rank has given up, or it is not known who is behind. */
 const char *chief_who_is_behind(const struct chief *chief);
