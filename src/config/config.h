@@ -182,6 +182,7 @@ struct config {
     struct {
         char *file; /* as `report` */
         int64_t interval_ns;
+        bool trainjob;
     } metrics;
     char *run_dir;   /* NULL: find one */
     char *state_dir; /* NULL: <checkpoint.dir>/.pchrun, or none */

@@ -501,6 +501,10 @@ const struct option options[] = {
     .help = "how often the metrics are written",
 },
 {
+    BOOL(metrics.trainjob, "false"),
+    .help = "node 0 posts its progress to the TrainJob",
+},
+{
     CHOICE(log.level, "info", log_level_names),
     .help = "how much to log: error, warning, notice, info or debug",
 },

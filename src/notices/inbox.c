@@ -12,15 +12,13 @@
 #include "json/writer.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TOPIC   "source"
-#define WATCHER "pchrun-watch"
+#define TOPIC "source"
 
 /* After this time the commands run their main(), so the sources do not delay them. */
 #define START_AFTER_NS (100 * NS_PER_MS)
@@ -30,23 +28,12 @@ _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "
 
 /* --- the programs --- */
 
-/* The arguments: pchrun-watch, the kind (pchrun-watch uses it as the source's name), then the path,
- * if any. */
-static char **watcher_args(const struct config_notice *notice, struct err *err)
-{
-    char program[PATH_MAX];
-    char *const args[] = {program, (char *)notice_kind_names[notice->kind],
-                          notice->args ? notice->args[0] : NULL, NULL};
-    if (!program_beside(WATCHER, program, sizeof program))
-        str_copy(program, sizeof program, WATCHER);
-    return program_args(args, getenv("PATH"), err);
-}
-
 static bool add_source(struct inbox *inbox, const struct config_notice *notice, struct err *err)
 {
     char **argv = noticelist_is_program(notice->kind)
                       ? program_args(notice->args, getenv("PATH"), err)
-                      : watcher_args(notice, err);
+                      : source_watcher_args(notice_kind_names[notice->kind],
+                                            notice->args ? notice->args[0] : NULL, err);
     if (!argv)
         return err_wrap(err, "the notice source %s", notice->name);
     inbox->sources[inbox->count++] = (struct source){.name = notice->name,
@@ -176,26 +163,6 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }
 
-/* A variable marks the sources' processes. It is unique, even below another pchrun. */
-static bool open_world(struct inbox *inbox, struct err *err)
-{
-    struct source_world *world = &inbox->world;
-    size_t n = str_count(environ);
-    *world = (struct source_world){.loop = inbox->loop,
-                                   .reap = inbox->reap,
-                                   .dir = getcwd(NULL, 0),
-                                   .env = calloc(n + 2, sizeof *world->env),
-                                   .notice = inbox_on_notice,
-                                   .ctx = inbox};
-    if (!world->env)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch the notice sources");
-    snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64 "=1", (int)getpid(),
-             clock_now_ns());
-    memcpy(world->env, environ, n * sizeof *world->env);
-    world->env[n] = world->mark;
-    return true;
-}
-
 bool inbox_open(struct inbox *inbox, struct config *config, const char *state_dir, struct err *err)
 {
     bool has_recalled = inbox->count > 0;
@@ -205,7 +172,9 @@ bool inbox_open(struct inbox *inbox, struct config *config, const char *state_di
     /* The commands run already: a minor error must not end them. */
     if (!has_recalled && !recall_if_needed(inbox, config, state_dir, LOG_DEBUG, err))
         log_warn(TOPIC, "%s", err->text);
-    if (!open_world(inbox, err))
+    inbox->world = (struct source_world){
+        .loop = inbox->loop, .reap = inbox->reap, .notice = inbox_on_notice, .ctx = inbox};
+    if (!source_world_init(&inbox->world, err))
         return false;
     for (size_t i = 0; i < inbox->count; i++)
         source_open(&inbox->sources[i], &inbox->world);
@@ -242,7 +211,6 @@ void inbox_free(struct inbox *inbox)
     for (size_t i = 0; i < inbox->count; i++)
         source_free(&inbox->sources[i]);
     free(inbox->sources);
-    free(inbox->world.env);
-    free(inbox->world.dir);
+    source_world_free(&inbox->world);
     *inbox = (struct inbox){0};
 }

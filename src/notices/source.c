@@ -12,11 +12,19 @@
 #include "os/proc.h"
 #include "os/program.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#define TOPIC "source"
+#define TOPIC   "source"
+#define WATCHER "pchrun-watch"
 
 /* For standard output: far more than a source needs. */
 static const struct feed_options out_limits = {NOTICELINE_MAX, 20, 1024 * 1024};
@@ -160,11 +168,24 @@ static void on_long_word(void *ctx)
 
 /* --- its process --- */
 
-static bool source_spawn(struct source *source, int out, int words, struct err *err)
+/* Returns the end of the program. */
+static bool open_input(struct source *source, int *ret_reader, struct err *err)
+{
+    int ends[2];
+    if (!source->has_input)
+        return true;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe for it");
+    *ret_reader = ends[0];
+    source->input = ends[1];
+    return fd_set_nonblock(source->input, err);
+}
+
+static bool source_spawn(struct source *source, const int streams[3], struct err *err)
 {
     struct spawn_request request = {.argv = source->argv,
                                     .env = source->world->env,
-                                    .streams = {SPAWN_NULL, out, words},
+                                    .streams = {streams[0], streams[1], streams[2]},
                                     .tty = -1,
                                     .is_apart = true,
                                     .dir = source->world->dir};
@@ -178,10 +199,12 @@ static bool source_spawn(struct source *source, int out, int words, struct err *
 static bool start(struct source *source, struct err *err)
 {
     struct event_base *base = source->world->loop->base;
+    FD_CLEANUP int in = -1;
     FD_CLEANUP int out = -1;
     FD_CLEANUP int words = -1;
     return feed_open(&source->out, base, &out, err) && feed_open(&source->err, base, &words, err) &&
-           source_spawn(source, out, words, err);
+           open_input(source, &in, err) &&
+           source_spawn(source, (int[]){in < 0 ? SPAWN_NULL : in, out, words}, err);
 }
 
 static void plan_next(struct source *source, const char *why);
@@ -194,6 +217,7 @@ void source_start(struct source *source)
     if (!start(source, &err)) {
         feed_close(&source->out);
         feed_close(&source->err);
+        fd_close(&source->input);
         plan_next(source, err.text);
         return;
     }
@@ -203,6 +227,12 @@ void source_start(struct source *source)
         source_set_clock(source, source->timeout_ns);
     if (has_changed)
         change(source);
+}
+
+void source_give(const struct source *source, const char *text, size_t len)
+{
+    if (source->input >= 0 && write(source->input, text, len) < 0)
+        log_debug(TOPIC, "%s does not read its standard input", source->name);
 }
 
 /* --- when it is started again --- */
@@ -360,6 +390,7 @@ static void source_on_change(void *ctx, enum reap_what what, int status)
     source_describe(source, status, why, sizeof why);
     bool has_failed = spawn_result(source->report, source->argv[0], &err) == SPAWN_FAILED;
     fd_close(&source->report);
+    fd_close(&source->input);
     if (source->phase == SOURCE_RUNNING && is_poll(source) && !has_failed)
         judge_poll(source, status, why);
     else if (source->phase == SOURCE_RUNNING)
@@ -416,11 +447,40 @@ void source_end(struct source *source)
 
 /* --- all of it --- */
 
+char **source_watcher_args(const char *word, const char *path, struct err *err)
+{
+    char program[PATH_MAX];
+    char *const args[] = {program, (char *)word, (char *)path, NULL};
+    if (!program_beside(WATCHER, program, sizeof program))
+        str_copy(program, sizeof program, WATCHER);
+    return program_args(args, getenv("PATH"), err);
+}
+
+bool source_world_init(struct source_world *world, struct err *err)
+{
+    size_t n = str_count(environ);
+    world->env = calloc(n + 2, sizeof *world->env);
+    if (!world->env)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "no memory for the environment of programs");
+    snprintf(world->mark, sizeof world->mark, "PCH_SOURCE_OF_%d_%" PRId64 "=1", (int)getpid(),
+             clock_now_ns());
+    memcpy(world->env, environ, n * sizeof *world->env);
+    world->env[n] = world->mark;
+    world->dir = getcwd(NULL, 0);
+    return true;
+}
+
+void source_world_free(struct source_world *world)
+{
+    free(world->env);
+    free(world->dir);
+}
+
 void source_open(struct source *source, const struct source_world *world)
 {
     source->world = world;
     source->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = source_on_change, .ctx = source};
-    source->report = source->out.fd = source->err.fd = -1;
+    source->report = source->input = source->out.fd = source->err.fd = -1;
     source->out.options = out_limits;
     source->out.calls = (struct feed_calls){source_on_line, on_too_long, on_flood, source};
     source->err.options = err_limits;
@@ -440,6 +500,7 @@ void source_free(struct source *source)
     feed_close(&source->out);
     feed_close(&source->err);
     fd_close(&source->report);
+    fd_close(&source->input);
     watch_end(&source->clock);
 }
 

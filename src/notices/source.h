@@ -44,11 +44,13 @@ struct source {
     char **argv;         /* from program_args(), owned */
     int64_t interval_ns; /* between two runs of a poll; 0: it runs all the time */
     int64_t timeout_ns;  /* of one run of a poll */
+    bool has_input;      /* its standard input is a pipe, for source_give(); else it is empty */
     /* private from here on, but for phase, restarts, last_line_at and last_error */
     const struct source_world *world; /* NULL: not open */
     enum source_phase phase;
     struct reap_watch watch; /* pid 0: no process */
     int report;              /* descriptor with the result of the start (spawn.h) */
+    int input;               /* with has_input; -1: the program does not run */
     struct feed out, err;
     struct watch clock; /* the next start, a poll's timeout, or the next step of ending */
     int64_t wait_ns;    /* before the last restart; 0: none yet */
@@ -66,10 +68,20 @@ struct source {
     char last_error[160]; /* "": none */
 };
 
+/* The arguments of pchrun-watch with this word and path (NULL: none), which must outlive them.
+ * NULL: it is not installed. */
+MUST_CHECK char **source_watcher_args(const char *word, const char *path, struct err *err);
+/* Makes the environment with a mark of its own, which is unique, even below another pchrun. Set the
+ * other fields before or after it. Free it with source_world_free(). */
+MUST_CHECK bool source_world_init(struct source_world *world, struct err *err);
+void source_world_free(struct source_world *world);
 void source_open(struct source *source, const struct source_world *world);
 /* Kills the program if it still runs. */
 void source_free(struct source *source);
 void source_start(struct source *source);
+/* Writes to its standard input; a text of at most PIPE_BUF bytes is never cut. The text is dropped
+ * if the program does not run, or does not read. Never blocks. */
+void source_give(const struct source *source, const char *text, size_t len);
 /* Ends the source for good: SIGTERM now, SIGKILL after half a second. After two more seconds pchrun
  * no longer waits for it. */
 void source_end(struct source *source);

@@ -258,6 +258,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     answer_end(&shell->answer);
     journal_exit(&shell->journal, action->exit.outcome, shell->end->code, action->exit.text);
     metrics_run(&shell->metrics, false);
+    trainjob_end(&shell->trainjob);
     outfile_touch(&shell->metrics.out);
     outfile_flush(&shell->metrics.out);
     shell->end->signal = signal_to_repeat(shell, &report, action);

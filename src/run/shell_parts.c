@@ -309,6 +309,17 @@ static bool start_sources(struct shell *shell, struct err *err)
     return inbox_open(&shell->inbox, shell->config, shell->state_dir, err);
 }
 
+static bool start_trainjob(struct shell *shell, struct err *err)
+{
+    shell->trainjob = (struct trainjob){.loop = &shell->loop,
+                                        .reap = &shell->reap,
+                                        .attach = &shell->attach,
+                                        .interval_ns = shell->config->metrics.interval_ns};
+    if (shell->config->metrics.trainjob && shell->params.node_rank == 0 && !shell->params.is_drill)
+        trainjob_open(&shell->trainjob);
+    return true;
+}
+
 static bool start_answers(struct shell *shell, struct err *err)
 {
     answer_listen(&shell->answer);
@@ -331,6 +342,7 @@ HOLDS(inbox)
 HOLDS(logs)
 HOLDS(evidence)
 HOLDS(cluster)
+HOLDS(trainjob)
 
 #define FREE(part)                               \
     static void free_##part(struct shell *shell) \
@@ -350,6 +362,7 @@ FREE(journal)
 FREE(metrics)
 FREE(answer)
 FREE(cluster)
+FREE(trainjob)
 
 /* In the order of opening; freed in reverse. The commands need the parts that come before
  * start_job(). The parts after it would only delay their start. The attempt is written when nothing
@@ -384,6 +397,7 @@ static const struct part {
     {start_job, NULL, NULL},
     {open_signals, NULL, free_signals},
     {start_sources, NULL, NULL},
+    {start_trainjob, trainjob_holds, free_trainjob},
     {start_answers, NULL, NULL},
 };
 

@@ -27,6 +27,7 @@
 #include "status/markfile.h"
 #include "status/metrics.h"
 #include "status/report.h"
+#include "status/trainjob.h"
 
 struct shell_end;
 
@@ -54,6 +55,7 @@ struct shell {
     struct journal journal;
     struct markfile marks;
     struct metrics metrics;
+    struct trainjob trainjob;
     struct answer answer;
     struct inbox inbox;
     struct evidence evidence;

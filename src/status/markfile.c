@@ -37,18 +37,10 @@ static void markfile_write(struct markfile *marks, struct mark *mark)
     marks->tick_at = clock_now_ns() + MARK_TICK_MS * NS_PER_MS;
 }
 
-/* The core knows the steps of this node as of its last reading. The pages show them as of now. */
 static uint64_t newest_step(const struct markfile *marks, uint64_t known)
 {
-    static struct status_ranks ranks; /* too large for the stack */
-    struct core_report report;
-    core_report(marks->attach->loop->core, &report);
-    known = report.job.last_step > known ? report.job.last_step : known;
-    status_look(&ranks, marks->attach);
-    for (int i = 0; i < ranks.n; i++)
-        if (!ranks.list[i].is_counting && ranks.list[i].step > known)
-            known = ranks.list[i].step;
-    return known;
+    uint64_t step = status_newest_step(marks->attach);
+    return step > known ? step : known;
 }
 
 /* --- time --- */

@@ -59,6 +59,19 @@ void status_look(struct status_ranks *ret, struct attach *attach)
         ret->rates[i] = steprate_look(&attach->steprate, &ret->list[i], steps[i], ret->now);
 }
 
+uint64_t status_newest_step(struct attach *attach)
+{
+    static struct status_ranks ranks; /* too large for the stack */
+    struct core_report report;
+    core_report(attach->loop->core, &report);
+    uint64_t step = report.job.last_step;
+    status_look_aside(&ranks, attach);
+    for (int i = 0; i < ranks.n; i++)
+        if (!ranks.list[i].is_counting && ranks.list[i].step > step)
+            step = ranks.list[i].step;
+    return step;
+}
+
 void status_look_aside(struct status_ranks *ret, const struct attach *attach)
 {
     uint64_t steps[CORE_SLOTS_MAX];

@@ -19,6 +19,10 @@ void status_look(struct status_ranks *ret, struct attach *attach);
 /* The same without the rates, which a look would change for the next one. */
 void status_look_aside(struct status_ranks *ret, const struct attach *attach);
 
+/* On node 0: the highest step that is known of the job. The core knows the steps of this node as of
+ * its last reading; the pages show them as of now. */
+uint64_t status_newest_step(struct attach *attach);
+
 /* One rank of the snapshot, also in the form for other nodes. */
 struct peer_rank status_rank(const struct status_ranks *ranks, int i);
 /* Writes the members of a rank whose data is `ago_ns` old. */

@@ -5,8 +5,9 @@
 #include "watch/watchrun.h"
 
 static const struct source *const sources[] = {
-    &source_gce,   &source_aws,  &source_azure,      &source_alibaba, &source_tencent,
-    &source_slurm, &source_file, &source_kubernetes, &source_pod,     NULL,
+    &source_gce,     &source_aws,      &source_azure, &source_alibaba,
+    &source_tencent, &source_slurm,    &source_file,  &source_kubernetes,
+    &source_pod,     &source_trainjob, NULL,
 };
 
 static struct args_word source_word(size_t i)

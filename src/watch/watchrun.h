@@ -32,7 +32,7 @@ struct source {
 };
 
 extern const struct source source_gce, source_aws, source_azure, source_alibaba, source_tencent,
-    source_slurm, source_file, source_kubernetes, source_pod;
+    source_slurm, source_file, source_kubernetes, source_pod, source_trainjob;
 
 /* The command line; its texts are borrowed, NULL if not given. */
 struct watch_options {

@@ -537,6 +537,40 @@ class ApiServer(Service):
         return Answer(200, json.dumps(found).encode()) if found else Answer(404, b'{"kind": "Status"}')
 
 
+class TrainJob(ApiServer):
+    """The status server in the controller of Kubeflow Trainer 2.2, as its source describes it. It keeps the newest
+    update alone, and accepts an empty one without keeping it."""
+
+    PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/train/trainjobs/run7/status"
+
+    def __init__(self, account):
+        super().__init__(account)
+        self.posted = []
+        self.env = {"KUBEFLOW_TRAINER_SERVER_URL": f"https://127.0.0.1:{self.port}{self.PATH}",
+                    "KUBEFLOW_TRAINER_SERVER_CA_CERT": str(account / "ca.crt"),
+                    "KUBEFLOW_TRAINER_SERVER_TOKEN": str(account / "token")}
+
+    def metrics(self):
+        """Of the newest update; {}: there is none."""
+        with self.changed:
+            newest = self.posted[-1] if self.posted else {"metrics": []}
+        return {metric["name"]: metric["value"] for metric in newest["metrics"]}
+
+    def answer(self, request):
+        if (request.method, request.path) != ("POST", self.PATH):
+            return Answer(404)
+        if request.headers.get("authorization") != f"Bearer {(self.account / 'token').read_text().strip()}":
+            return Answer(403, b'{"kind": "Status", "status": "Failure", "message": "Forbidden"}')
+        try:
+            update = json.loads(request.body)
+        except ValueError:
+            return Answer(422, b'{"kind": "Status", "status": "Failure", "message": "Invalid payload"}')
+        if "trainerStatus" in update:
+            with self.changed:
+                self.posted.append(update["trainerStatus"])
+        return Answer(200, request.body)
+
+
 # ---- what clouds write ----
 
 def rfc3339(seconds):

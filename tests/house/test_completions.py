@@ -153,7 +153,7 @@ def takers(program, known):
 @pytest.mark.parametrize("program, known", [
     ("pchctl", {"status", "top", "checkpoint", "drain", "stop", "events", "goodput", "timeline"}),
     ("pchrun-watch", {"gce", "aws", "azure", "alibaba", "tencent", "slurm", "file",
-                      "kubernetes", "pod"})])
+                      "kubernetes", "pod", "trainjob"})])
 def test_words_and_the_flags_that_go_with_them(offers, program, known):
     order = sorted(known)
     assert offers(f"{program} ", f"{program} --help ") == [known, known]

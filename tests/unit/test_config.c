@@ -395,7 +395,8 @@ static const char everything_else[] =
     "2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
     "--exit-stopped 7 --exit-done-killed 8 --exit-reraise --events-file e --metrics-file m "
-    "--metrics-interval 5s --termination-log t -vv --log-format=json --logs-dir logs --no-logs-tee "
+    "--metrics-interval 5s --metrics-trainjob --termination-log t -vv --log-format=json --logs-dir "
+    "logs --no-logs-tee "
     "--logs-prefix "
     "--logs-max-size 3M --logs-keep 2 --logs-lines 7";
 
