@@ -293,7 +293,8 @@ static const struct args_row rows[] = {
     {"run-dir", 0, "DIR", "where its socket is: run_dir of pchrun.json(5)", ARGS_TEXT, AT(run_dir)},
     {"json", 0, NULL, "print the answer as JSON", ARGS_FLAG, AT(is_json), true},
     {"watch", 'w', NULL, "repeat the output until the job ends", ARGS_FLAG, AT(watches), true},
-    {"interval", 0, "TIME", "how often [1s]", ARGS_TIME, AT(interval_ns), true, 1, TIME_MAX_NS},
+    {"interval", 0, "TIME", "how often [1s]", ARGS_TIME, AT(interval_ns), true, NS_PER_MS,
+     TIME_MAX_NS},
     {"wait", 0, "TIME", "time to wait, 0: not at all [60s, drain: 0]", ARGS_TIME, AT(wait_ns), true,
      0, TIME_MAX_NS},
     {"in", 0, "TIME", "time until the end [grace of pchrun.json(5)]", ARGS_TIME, AT(in_ns), true, 0,
@@ -395,6 +396,8 @@ int ctl_main(char **argv, const struct ctl_screen *screen)
     bool is_found = end == ARGS_RUN && ctl_find(&ctl, &err);
     if (is_found && options.run(&ctl, &err) && args_flush(stdout, &err))
         return CTL_DONE;
+    if (end == ARGS_RUN)
+        find_explain(&options, &err);
     fprintf(stderr, "pchctl: %s\n", err.text);
     return !is_found && err.code == ERR_USAGE ? CTL_USAGE : CTL_FAILED;
 }

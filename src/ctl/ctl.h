@@ -135,6 +135,9 @@ MUST_CHECK bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MA
 MUST_CHECK bool find_jobs(const struct ctl_options *options, struct find_jobs *ret,
                           struct err *err);
 
+/* If err is that no pchrun runs where PCH_SOCKET says, tells so, and what to do. */
+void find_explain(const struct ctl_options *options, struct err *err);
+
 /* Calls fn for each private directory in `base` that may have a supervisor of this user (root: of
  * any). */
 typedef void find_fn(void *ctx, const char *dir);

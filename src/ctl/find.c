@@ -164,6 +164,18 @@ static bool find_is_within(const struct ctl_options *options, char ret[FIND_DIR_
     return true;
 }
 
+void find_explain(const struct ctl_options *options, struct err *err)
+{
+    char dir[FIND_DIR_MAX];
+    bool is_left = err->sys_errno == ENOENT || err->sys_errno == ECONNREFUSED;
+    if (is_left && options->verb != CONTROL__COUNT && !options->path &&
+        find_is_within(options, dir))
+        err_set(err, err->code, 0,
+                "PCH_SOCKET is set, but no pchrun runs in %s any more; unset it, or choose a "
+                "pchrun by --job, --node or --run-dir",
+                dir);
+}
+
 static void print_list(const struct search *search)
 {
     if (search->options->is_quiet)

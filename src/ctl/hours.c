@@ -23,10 +23,12 @@ bool hours_take_since(struct ctl_options *options, const char *typed, const char
                       struct err *err)
 {
     int64_t ns = 0;
-    struct err ignored;
     if (date_parse(value, &options->since_ns))
         return true;
-    if (!value_duration(value, 0, SINCE_MAX_NS, &ns, &ignored))
+    bool is_time = str_to_duration(value, &ns);
+    if (is_time && !value_duration(value, 0, SINCE_MAX_NS, &ns, err))
+        return err_wrap(err, "%s", typed);
+    if (!is_time)
         return err_set(err, ERR_USAGE, 0,
                        "%s: \"%.80s\" is neither a time, such as 24h, nor a date with its zone, "
                        "such as 2026-11-28T10:00:00Z",

@@ -98,13 +98,12 @@ static void show_restarts(const struct json *answer)
 {
     char about[24];
     int64_t most = json_int_at(answer, "report.restarts.max", 0);
-    int64_t window_ms = json_int_at(answer, "report.restarts.window_ms", 0);
-    bool has_window = window_ms > 0 && window_ms < INT64_MAX / NS_PER_MS;
+    int64_t window = tally_time(answer, "report.restarts.window_ms");
     if (most > 0)
         printf("restarts  %" PRId64 " in place; restart.max allows %" PRId64 " %s%s\n",
                json_int_at(answer, "report.generation", 0), most,
-               has_window ? "within " : "in an attempt",
-               has_window ? str_duration(window_ms * NS_PER_MS, about, sizeof about) : "");
+               window ? "within " : "in an attempt",
+               window ? str_duration(window, about, sizeof about) : "");
     if (json_int_at(answer, "report.first_cause.node_rank", -1) >= 0)
         show_cause(json_at(answer, "report.first_cause"), "");
     else
@@ -136,9 +135,11 @@ static void show_notice(const struct json *answer)
     }
     const char *text = json_text_at(answer, "report.notice.text");
     int64_t left = between(answer, "now", "report.notice.deadline");
-    printf("notice    %s%s%s on node %" PRId64 ", %s left\n",
-           json_text_at(answer, "report.notice.source"), *text ? " " : "", text, node,
-           left < 0 ? "any time" : str_about(left, about, sizeof about));
+    printf("notice    %s%s%s on node %" PRId64, json_text_at(answer, "report.notice.source"),
+           *text ? " " : "", text, node);
+    if (!tally_is_over(answer))
+        printf(", %s left", left < 0 ? "any time" : str_about(left, about, sizeof about));
+    printf("\n");
 }
 
 static void show_saves(const struct json *answer)
@@ -150,10 +151,10 @@ static void show_saves(const struct json *answer)
                json_int_at(answer, "report.round.id", 0),
                json_int_at(answer, "report.round.save_step", 0),
                json_text_at(answer, "report.round.phase"));
-    int64_t every = json_int_at(answer, "report.save_every_ms", 0);
+    int64_t every = tally_time(answer, "report.save_every_ms");
     if (every > 0)
         printf("saves     every %s, if no notice comes%s%s\n",
-               str_about(every * NS_PER_MS, about, sizeof about), next >= 0 ? "; the next in " : "",
+               str_about(every, about, sizeof about), next >= 0 ? "; the next in " : "",
                next >= 0 ? str_about(next, soon, sizeof soon) : "");
     if (step < 0) {
         printf("commit    none\n");

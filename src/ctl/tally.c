@@ -90,6 +90,17 @@ int64_t tally_between(const struct json *answer, const char *from, const char *t
     return to_ns - from_ns;
 }
 
+int64_t tally_time(const struct json *answer, const char *path)
+{
+    int64_t ms = json_int_at(answer, path, 0);
+    return ms > 0 && ms < INT64_MAX / NS_PER_MS ? ms * NS_PER_MS : 0;
+}
+
+bool tally_is_over(const struct json *answer)
+{
+    return json_is_at(answer, "report.state", "done") || json_bool_at(answer, "gone");
+}
+
 const char *tally_host(const struct json *answer, int64_t node)
 {
     for (const struct json *item = json_items_at(answer, "nodes"); item; item = json_next(item))

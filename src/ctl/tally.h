@@ -36,6 +36,11 @@ bool tally_is_saving(const struct json *answer);
 /* The time from one moment of the supervisor's clock to another, such as "report.commit.at" and
  * "now"; below 0 if it is later; INT64_MIN: one is missing. */
 int64_t tally_between(const struct json *answer, const char *from, const char *to);
+/* A time in milliseconds, such as "report.save_every_ms", in nanoseconds; 0: there is none, or none
+ * that is possible. */
+int64_t tally_time(const struct json *answer, const char *path);
+/* The job has ended, or is gone: nothing in the answer goes on. */
+bool tally_is_over(const struct json *answer);
 /* The host of a node; "": unknown. Valid as long as the answer. */
 const char *tally_host(const struct json *answer, int64_t node);
 /* "48,210". Returns text. */

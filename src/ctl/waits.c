@@ -286,7 +286,7 @@ void waits_find(const struct json *answer, const struct tally *tally, struct wai
 {
     struct search search = {.answer = answer, .tally = tally, .found = ret};
     *ret = (struct waits){0};
-    if (json_is_at(answer, "report.state", "done") || json_bool_at(answer, "gone"))
+    if (tally_is_over(answer))
         return;
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
         waits_for_node(&search, node);

@@ -108,9 +108,8 @@ static char *words_about(int64_t ns, char *text, size_t size)
 int64_t words_next_save(const struct json *answer)
 {
     int64_t ago = tally_between(answer, "report.commit.at", "now");
-    int64_t every_ms = json_int_at(answer, "report.save_every_ms", 0);
-    int64_t every = every_ms > 0 && every_ms < INT64_MAX / NS_PER_MS ? every_ms * NS_PER_MS : 0;
-    return ago >= 0 && every > ago ? every - ago : -1;
+    int64_t every = tally_time(answer, "report.save_every_ms");
+    return ago >= 0 && every > ago && !tally_is_over(answer) ? every - ago : -1;
 }
 
 static void words_add_commit(const struct json *answer, char text[WORDS_MAX])

@@ -906,6 +906,21 @@ def test_a_killed_pchrun_is_no_job(world, ctl):
     wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
 
 
+@pytest.mark.parametrize("word", ["status", "stop"])
+@pytest.mark.parametrize("is_there", [False, True], ids=["no directory", "a dead socket"])
+def test_a_variable_of_a_job_that_is_over(ctl, world, word, is_there):
+    """A shell may have it from a job that is over. Another job is not taken instead: it might be stopped."""
+    folder = world.root / "pchrun.gone"
+    if is_there:
+        folder.mkdir()
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(folder / "ctl"))
+    done = ctl(word, everywhere=True, env={"PCH_SOCKET": folder / "socket"})
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert done.stderr == (f"pchctl: PCH_SOCKET is set, but no pchrun runs in {folder} any more; unset it, or choose a pchrun by "
+                           "--job, --node or --run-dir\n")
+
+
 def test_directories_that_were_left_hide_no_job(world, ctl):
     """More than pchctl asks at once."""
     for i in range(300):
@@ -952,7 +967,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     (["drain", "--in", "soon"], "--in: "), (["status", "--watch=yes"], "--watch takes no value"),
     (["drain", "--cancel", "--in", "1s"], "without other options of drain"), (["drain", "--text", "x" * 96], "more than 95 bytes"),
     (["status", "--node", "x"], "--node: x is not a whole number"), (["status", "--job="], "--job: the value is empty"),
-    (["status", "--interval", "0"], '--interval: "0" is out of range'),
+    (["status", "--interval", "0"], '--interval: "0" is out of range (1ms to 365d)'),
 ])
 def test_a_command_line_that_is_none(ctl, words, why):
     done = ctl(*words)

@@ -257,6 +257,38 @@ def test_a_directory_that_this_user_may_not_read(ctl, open_folder, word, place):
                         "or as root\n", done.stderr), done.stderr
 
 
+MOST = 2**63 - 1
+
+
+@pytest.mark.parametrize("state, more", [("done", {}), ("running", {"round": {"id": MOST, "phase": "decided", "save_step": MOST}})])
+def test_the_largest_numbers(job, ctl, state, more):  # noqa: F811
+    """Damaged, or made to harm."""
+    ranks = [{"rank": rank, "node_rank": 0, "attached": True, "state": "attached", "phase": "train", "step": rank, "saved_step": rank,
+              "own_seconds": 1e300, "slow": 1e300} for rank in (MOST, -MOST - 1)]
+    large = dict.fromkeys(("attempt", "generation", "save_every_ms", "ranks_expected", "exit_code"), MOST)
+    write_reports(job.root / "run", report_of(
+        0, **{**large, "state": state, "written": "2262-04-11T23:47:16Z", "commit": {"step": MOST, "at": "1677-09-22T00:00:00Z"},
+              "restarts": {"max": MOST, "window_ms": MOST}, "ranks": ranks, **more}), report_of(1, attempt=-MOST - 1))
+    (job.root / "run/commit.json").write_text(json.dumps({"commits": [{"step": MOST}]}))
+    (job.root / "run/events.0.jsonl").write_text(f'{{"event":"exit","attempt":{MOST},"exit_code":{MOST},"last_step":{MOST}}}\n')
+    text = shown(ctl, job.root / "run")
+    assert " step 9,223,372,036,854,775,807" in text.splitlines()[0] and f"\nattempt   {MOST}, " in text
+    assert re.search(rf"^{MOST} +0 +0 +training +{MOST} ", text, re.M) and "\nsaves " not in text, text
+    assert json.loads(shown(ctl, "--json", job.root / "run"))["report"]["attempt"] == MOST
+
+
+@pytest.mark.parametrize("state, left", [("running", r", \S+ min left"), ("done", "")])
+def test_a_notice_of_a_job_that_has_ended(job, ctl, state, left):  # noqa: F811
+    """Its deadline is of no interest any more, nor is the next save."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    write_reports(job.root / "run", report_of(
+        0, nnodes=1, state=state, written=now.isoformat(), save_every_ms=3600000, commit={"step": 7, "at": now.isoformat()},
+        notice={"source": "signal", "text": "SIGTERM", "node_rank": 0, "deadline": (now + datetime.timedelta(hours=1)).isoformat()}))
+    text = shown(ctl, job.root / "run")
+    assert re.search(f"^notice    signal SIGTERM on node 0{left}$", text, re.M), text
+    assert ("next" in text) == (state == "running")
+
+
 def test_a_name_of_a_job_is_no_directory(ctl):  # noqa: F811
     done = ctl("status", "run7", everywhere=True)
     assert done.returncode == FAILED and done.stderr.endswith("DIR; or choose a running job by --job NAME\n")

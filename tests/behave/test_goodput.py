@@ -322,6 +322,8 @@ def test_a_part_of_the_time(training, ctl):  # noqa: F811
 
 
 @pytest.mark.parametrize("words, says", [
+    (["--since", "99999d"], '--since: "99999d" is out of range (0s to 36500d)'),
+    (["--since", "9999999999d"], '--since: "9999999999d" is out of range '),
     (["--since", "yesterday"], '--since: "yesterday" is neither a time, such as 24h, nor a date with its zone, such as '
      "2026-11-28T10:00:00Z"),
     (["--exclude", "2026-11-28T10:00:00Z"], "FROM..TO=REASON, with FROM before TO"),
