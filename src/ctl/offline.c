@@ -39,7 +39,8 @@ struct offline {
     struct {
         int64_t at_ms; /* 0: the attempt has no line */
         enum mark_kind kind;
-        uint64_t step; /* the highest known; 0: unknown */
+        int64_t generation; /* in which this kind began */
+        uint64_t step;      /* the highest known; 0: unknown */
     } ledger;
 };
 
@@ -254,8 +255,10 @@ static void offline_take_mark(struct offline *offline, const struct mark *mark)
     if (mark->attempt != offline->job->attempt)
         return;
     offline->ledger.at_ms = mark->at_ms;
-    if (begins)
+    if (begins) {
         offline->ledger.kind = mark->kind;
+        offline->ledger.generation = mark->generation;
+    }
     if (mark->generation == json_int_at(report, "generation", 0) &&
         mark->step > offline->ledger.step)
         offline->ledger.step = mark->step;
@@ -371,10 +374,25 @@ static void offline_add_node(struct writer *w, const struct offline *offline,
     writer_end(w);
 }
 
-/* The ledger says what the job does if it is newer than the reports. */
+/* The report has the ranks as they were last read, which may be before their first step. */
+static bool offline_precedes_steps(const struct offline *offline)
+{
+    int starting = 0;
+    const struct json *rank = json_items_at(offline->job->root, "ranks");
+    for (; rank; rank = json_next(rank)) {
+        if (json_bool_at(rank, "attached") && !json_is_at(rank, "phase", "start"))
+            return false;
+        starting += json_bool_at(rank, "attached");
+    }
+    return starting > 0 && offline->ledger.kind == MARK_TRAINING &&
+           offline->ledger.generation == json_int_at(offline->job->root, "generation", 0);
+}
+
+/* The ledger says what the job does if it is newer than the reports, or knows a first step. */
 static void offline_add_ledger(struct writer *w, const struct offline *offline)
 {
-    bool is_newer = offline->ledger.at_ms * NS_PER_MS > offline->job->written_ns;
+    bool is_newer = offline->ledger.at_ms * NS_PER_MS > offline->job->written_ns ||
+                    offline_precedes_steps(offline);
     if (!writer_object_if(w, "ledger", offline->ledger.at_ms))
         return;
     writer_text(w, "phase", is_newer ? mark_name(offline->ledger.kind) : NULL);

@@ -471,6 +471,18 @@ def test_the_ledger_is_newer_than_the_report(job, ctl):  # noqa: F811
     assert text.startswith("job run7: training at step 48,210, no commit so far\nattempt   2, generation 1, node 0 of 1\n")
 
 
+@pytest.mark.parametrize("generation, says", [(0, "training at step 7"), (1, "starting at step 7")])
+def test_a_report_that_is_newer_than_the_ledger(job, ctl, generation, says):  # noqa: F811
+    """It may have been written after the first step, with the ranks as they were read before it."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    write_reports(job.root / "run", report_of(
+        0, nnodes=1, generation=generation, written=now.isoformat(),
+        ranks=[{"rank": 0, "node_rank": 0, "state": "attached", "attached": True, "phase": "start", "step": 7}]))
+    (job.root / "run/ledger").write_text(older(json.dumps({
+        "at_ms": int(now.timestamp() * 1000) - 9, "mono_ms": 1, "attempt": 2, "generation": 0, "mark": "training", "step": 7}), 0))
+    assert shown(ctl, job.root / "run").startswith(f"job run7: {says}, no commit so far\n")
+
+
 def test_the_watch_of_files(training, ctl):  # noqa: F811
     """It ends when the files tell of the end."""
     run = training("--report", "{state_dir}/report.{node_rank}.json", train=3)
