@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/text.h"
-#include "core/common/watchdog.h"
 #include "os/proc.h"
 #include "os/program.h"
 
@@ -144,7 +143,7 @@ static char *evidence_describe(const struct core_rank_report *target, char *text
     else
         str_addf(text, size, " for %s, phase %s",
                  str_about(clock_now_ns() - target->since, ago, sizeof ago),
-                 watchdog_phase_name(target->phase));
+                 page_phase_name(target->phase));
     return text;
 }
 

@@ -16,12 +16,10 @@ int64_t tally_step(const struct json *rank)
     return step > 0 ? step : 0;
 }
 
-bool tally_phase(const struct json *rank, enum tally_phase *ret)
+bool tally_phase(const struct json *rank, enum page_phase *ret)
 {
-    static const char *const names[TALLY__PHASES] = {"start", "train", "eval", "compile", "save"};
-    const char *phase = json_text_at(rank, "phase");
-    for (*ret = TALLY_START; *ret < TALLY__PHASES; (*ret)++)
-        if (str_is(phase, names[*ret]))
+    for (*ret = PAGE_START; *ret < PAGE_PHASES; (*ret)++)
+        if (json_is_at(rank, "phase", page_phase_name(*ret)))
             return true;
     return false;
 }
@@ -29,7 +27,7 @@ bool tally_phase(const struct json *rank, enum tally_phase *ret)
 static void tally_attached(struct tally *tally, const struct json *rank)
 {
     double age = json_real_at(rank, "step_age", -1);
-    enum tally_phase phase;
+    enum page_phase phase;
     tally->attached++;
     if (tally_phase(rank, &phase))
         tally->in_phase[phase]++;

@@ -5,18 +5,17 @@
  */
 #pragma once
 
+#include "wire/page.h"
 #include "json/json.h"
 
 #include <stdint.h>
-
-enum tally_phase { TALLY_START, TALLY_TRAIN, TALLY_EVAL, TALLY_COMPILE, TALLY_SAVE, TALLY__PHASES };
 
 struct tally {
     int ranks, attached, done; /* a rank that is done is not counted as attached */
     int starting;              /* its process runs, and it has not attached so far */
     int come;                  /* ranks that are at the step of the current round, or above it */
     int saved;                 /* ranks that have saved it */
-    int in_phase[TALLY__PHASES];
+    int in_phase[PAGE_PHASES];
     int64_t top;     /* the highest finished step; 0: none */
     int at_top;      /* ranks that have finished it */
     double pace;     /* steps per second, the mean of the ranks; 0: unknown */
@@ -25,7 +24,7 @@ struct tally {
 void tally_take(const struct json *answer, struct tally *ret);
 
 /* False: the rank has no phase that is known. */
-bool tally_phase(const struct json *rank, enum tally_phase *ret);
+bool tally_phase(const struct json *rank, enum page_phase *ret);
 /* The finished steps of a rank, at least 0. */
 int64_t tally_step(const struct json *rank);
 /* The node is in the job, and has no connection. False, too, if the answer does not tell, as that

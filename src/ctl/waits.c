@@ -261,7 +261,7 @@ static bool waits_for_all(struct search *search)
 {
     char about[24];
     const struct tally *tally = search->tally;
-    bool is_still = tally->in_phase[TALLY_TRAIN] > 0 && tally->pace <= 0 &&
+    bool is_still = tally->in_phase[PAGE_TRAIN] > 0 && tally->pace <= 0 &&
                     tally->youngest > limit_s(tally, STILL_S, STILL_STEPS);
     if (is_still && tally->attached == 1) {
         waits_for_ranks(search, reason_alone);

@@ -16,23 +16,23 @@ static bool words_is_over(const struct json *answer)
 }
 
 /* The phase that most of the attached ranks are in. */
-static enum tally_phase words_phase(const struct tally *tally)
+static enum page_phase words_phase(const struct tally *tally)
 {
-    enum tally_phase most = TALLY_START;
-    for (enum tally_phase i = TALLY_START; i < TALLY__PHASES; i++)
+    enum page_phase most = PAGE_START;
+    for (enum page_phase i = PAGE_START; i < PAGE_PHASES; i++)
         if (tally->in_phase[i] > tally->in_phase[most])
             most = i;
     return most;
 }
 
-static const char *const words_phases[TALLY__PHASES] = {
-    [TALLY_START] = "starting",    [TALLY_TRAIN] = "training", [TALLY_EVAL] = "evaluating",
-    [TALLY_COMPILE] = "compiling", [TALLY_SAVE] = "saving",
+static const char *const words_phases[PAGE_PHASES] = {
+    [PAGE_START] = "starting",    [PAGE_TRAIN] = "training", [PAGE_EVAL] = "evaluating",
+    [PAGE_COMPILE] = "compiling", [PAGE_SAVE] = "saving",
 };
 
 const char *words_rank(const struct json *rank)
 {
-    enum tally_phase phase;
+    enum page_phase phase;
     if (!json_is_at(rank, "state", "attached"))
         return json_text_at(rank, "state");
     return tally_phase(rank, &phase) ? words_phases[phase] : "";

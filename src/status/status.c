@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "core/common/ranks.h"
-#include "core/common/watchdog.h"
 #include "os/proc.h"
+#include "wire/page.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -157,7 +157,7 @@ void status_add_rank(struct writer *w, int node_rank, const struct peer_rank *ra
     status_add_steprate(w, (double)rank->pace / 1e6);
     status_add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
     writer_bool(w, "step_age_is_least", rank->is_least);
-    writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
+    writer_text(w, "phase", rank->attached ? page_phase_name(rank->phase) : NULL);
     writer_int(w, "saved_step", (int64_t)rank->saved_step);
     writer_bool(w, "counts_only", rank->counts);
     writer_real(w, "own_seconds", rank->own_ns ? (double)rank->own_ns / 1e9 : NAN);

@@ -40,6 +40,12 @@ struct page_supervisor {
 
 /* The same as enum pch_phase. */
 enum page_phase { PAGE_START, PAGE_TRAIN, PAGE_EVAL, PAGE_COMPILE, PAGE_SAVE, PAGE_PHASES };
+/* "train"; "?": no phase has this number. */
+static inline const char *page_phase_name(unsigned phase)
+{
+    static const char *const names[PAGE_PHASES] = {"start", "train", "eval", "compile", "save"};
+    return phase < PAGE_PHASES ? names[phase] : "?";
+}
 
 /* The threads that hold a mutex as long as they live: the attaching thread, and the training thread
  * if it is another. */

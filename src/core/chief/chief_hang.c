@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "core/common/watchdog.h"
+#include "wire/page.h"
 
 #include <stdio.h>
 
@@ -139,7 +140,7 @@ static void tell(const struct chief *chief, char *text, size_t size)
              "rank %d (process %d on node %d, %.40s) is behind: it has stood at step %llu for %s, "
              "phase %s",
              s->behind_rank, s->behind_pid, node, last->at.host, ull(s->behind_step), since,
-             watchdog_phase_name(s->behind_phase));
+             page_phase_name(s->behind_phase));
     if (s->behind_stopped)
         str_addf(text, size, "; a signal has stopped it, and no debugger is attached");
     else

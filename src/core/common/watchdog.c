@@ -20,16 +20,6 @@ static const struct watchdog_plan *plan_of(const struct watchdog *dog)
     return &dog->out->params->watchdog;
 }
 
-const char *watchdog_phase_name(unsigned phase)
-{
-    static const char *const names[PAGE_PHASES] = {[PAGE_START] = "start",
-                                                   [PAGE_TRAIN] = "train",
-                                                   [PAGE_EVAL] = "eval",
-                                                   [PAGE_COMPILE] = "compile",
-                                                   [PAGE_SAVE] = "save"};
-    return phase < PAGE_PHASES ? names[phase] : "?";
-}
-
 void watchdog_init(struct watchdog *dog, struct ranks *ranks, struct out *out)
 {
     dog->ranks = ranks;

@@ -44,9 +44,6 @@ struct watchdog_node {
     uint32_t round;  /* the open round, 0: none */
 };
 
-/* "train", …: for messages and the report. */
-const char *watchdog_phase_name(unsigned phase);
-
 void watchdog_init(struct watchdog *dog, struct ranks *ranks, struct out *out);
 /* The commands of a generation are being started. */
 void watchdog_begin(struct watchdog *dog);

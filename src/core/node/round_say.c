@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/common/watchdog.h"
+#include "wire/page.h"
 
 #include <string.h>
 
@@ -77,7 +77,7 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
                 "rank%s %s had not come to step %llu, which every rank saves: rank %d stood at "
                 "step %llu, phase %s",
                 behind.n == 1 ? "" : "s", behind.text, ull(step), behind.first->rank,
-                ull(behind.first->step), watchdog_phase_name(behind.first->stand.phase));
+                ull(behind.first->step), page_phase_name(behind.first->stand.phase));
 }
 
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step)
