@@ -17,8 +17,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Between two pictures, and between two searches for the next attempt. */
-#define ASK_NS  NS_PER_S
+/* Between two pictures. With thousands of ranks it is longer, up to the maximum, so that reading
+ * the answers takes a hundredth of a processor's time. */
+#define ASK_NS      NS_PER_S
+#define ASK_MAX_NS  (2 * NS_PER_S)
+#define ASK_PER_CPU 100
+/* Between two searches for the next attempt. */
 #define LOOK_NS NS_PER_S
 /* How long asker_stop() waits. */
 #define STOP_NS NS_PER_S
@@ -256,13 +260,20 @@ static bool asker_has_ended(struct asker *asker, const struct err *err)
     return ask_found_nobody(err) && !(err->sys_errno == ENOENT && asker_is_followed(asker));
 }
 
-static void asker_ask(struct asker *asker)
+/* The processor's time that this thread has used. */
+static int64_t asker_used_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return used.tv_sec * NS_PER_S + used.tv_nsec;
+}
+
+static void asker_take_picture(struct asker *asker)
 {
     struct answer answer;
     struct err err;
     const struct ctl_options all = {.is_raw = true};
     bool ok = ask(asker->dir, CONTROL_STATUS, &all, &answer, &err);
-    asker->ask_at = clock_now_ns() + ASK_NS;
     struct asker_picture picture = {.at = clock_now_ns()};
     if (ok) {
         asker_learn(asker, answer.root);
@@ -286,6 +297,16 @@ static void asker_ask(struct asker *asker)
         asker_leave(asker);
     else
         asker_tell_lost(asker, err.text);
+}
+
+/* The answer may have set ask_at, too: then the next picture is wanted at once. */
+static void asker_ask(struct asker *asker)
+{
+    int64_t used = asker_used_ns();
+    asker->ask_at = CLOCK_NEVER;
+    asker_take_picture(asker);
+    int64_t pause = clock_min(ASK_PER_CPU * (asker_used_ns() - used), ASK_MAX_NS);
+    asker->ask_at = clock_min(asker->ask_at, clock_now_ns() + (pause > ASK_NS ? pause : ASK_NS));
 }
 
 static void asker_ask_metrics(struct asker *asker)

@@ -2,9 +2,9 @@
  *
  * asker: a thread that talks to the supervisor, so that a supervisor that does not answer blocks
  * only this thread. It follows the events of the job. While there are readers it also asks for the
- * state, once a second, and it asks for the metrics when the owner wants them. When the supervisor
- * has ended, it looks for the next attempt of the job. Node 0 takes the place of another node that
- * was found before it.
+ * state, once a second, or with thousands of ranks every two, and it asks for the metrics when the
+ * owner wants them. When the supervisor has ended, it looks for the next attempt of the job. Node 0
+ * takes the place of another node that was found before it.
  *
  * The thread hands its news over: texts that it never touches again. The owner calls all functions
  * from one thread, the main thread. Owns the thread, two descriptors and the news.

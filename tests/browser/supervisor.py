@@ -5,7 +5,7 @@ It owns a private directory with a control socket. `told` is the next answer to 
 journal. test_job.py compares the members of its answers with those of a real pchrun.
 """
 
-import copy
+import contextlib
 import json
 import socket
 import threading
@@ -77,6 +77,7 @@ class Supervisor:
         self.told = told
         self.lines = []
         self.readers = []
+        self.asked = []  # when each answer was asked for, in seconds
         self.lock = threading.Lock()
         self.folder = tmp / "pchrun.fake"
         self.folder.mkdir(mode=0o700)
@@ -100,9 +101,10 @@ class Supervisor:
                     asked.sendall(b"".join(self.lines))
                     self.readers.append(asked)
                     continue
-                told = {**copy.deepcopy(self.told), "now": at()}
-            asked.sendall(json.dumps(told).encode() + b"\n")
-            asked.close()
+                self.asked.append(time.monotonic())
+                text = json.dumps({**self.told, "now": at()}).encode() + b"\n"
+            with asked, contextlib.suppress(OSError):  # pchrun-web may end before it has read all
+                asked.sendall(text)
 
     def line(self, event, **members):
         """A line of the journal."""

@@ -2,8 +2,10 @@
 """The page of pchrun-web in a real browser: keyboard, names, contrast, room for texts, hostile texts, many ranks."""
 
 import itertools
+import socket
 
 import pytest
+from harness import wait_until
 from selenium.webdriver.common.keys import Keys
 from supervisor import every_kind, job, node, rank, with_cause, with_notice
 
@@ -286,3 +288,16 @@ def test_the_token_of_an_address(browser, world, fake, web):
     browser.open(f"{address}#token=0123456789abcdef-token")
     browser.shows("#says", "^Training at step")
     assert browser.driver.current_url == address
+
+
+# --- what it costs -------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("count, least", [(8, 0.9), (8192, 1.9)])
+def test_a_job_of_thousands_of_ranks_is_asked_less_often(fake, web, count, least):
+    """Reading such an answer takes more than the fiftieth part of a second of a processor's time."""
+    supervisor = fake(job(count))
+    with socket.create_connection(("127.0.0.1", web().port)) as reader:
+        reader.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_until(lambda: len(supervisor.asked) > 6, "pictures")
+        asked = supervisor.asked[3:7]  # the first ones are those of the search and of the start
+        assert all(after - before > least for before, after in itertools.pairwise(asked)), asked
