@@ -30,6 +30,7 @@ import frameworks
 import grace
 import several
 import wasted
+import watched
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, free_port, key_options, paired, running, spread_of,
                      told_options)
 
@@ -320,7 +321,7 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES, *wasted.FIGURES)}
+            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES, *wasted.FIGURES, *watched.FIGURES)}
 
 
 # --- the table ---

@@ -21,6 +21,7 @@
 #include "bench/bench.h"
 #include "config/config.h"
 #include "net/tls.h"
+#include "wire/page.h"
 #include "wire/peermsg.h"
 
 #include <arpa/inet.h>
@@ -150,6 +151,24 @@ static void on_welcome(struct node *node, const struct peermsg *msg)
     tell_status(node, &(struct peer_status){.life = LIFE_WAITING, .expected = PEERMSG_UNKNOWN});
 }
 
+/* A user looks at the ranks. */
+static void on_look(struct node *node, const struct peermsg *msg)
+{
+    struct peermsg answer = {.type = PEERMSG_RANKS};
+    answer.ranks = (struct peer_ranks){.number = msg->look.number,
+                                       .node_rank = (uint32_t)rank_of(node) + 1,
+                                       .total = 1,
+                                       .count = 1};
+    answer.ranks.list[0] = (struct peer_rank){.step = HIGHEST,
+                                              .pace = 3100000,
+                                              .age_ns = 300000000,
+                                              .rank = rank_of(node),
+                                              .pid = 1000,
+                                              .phase = PAGE_TRAIN,
+                                              .attached = node->is_attached};
+    tell(node, &answer);
+}
+
 static void on_frame(struct node *node, const struct frame *frame)
 {
     static struct peermsg msg;
@@ -161,6 +180,8 @@ static void on_frame(struct node *node, const struct frame *frame)
         on_welcome(node, &msg);
     else if (msg.type == PEERMSG_ORDER)
         on_order(node, &msg);
+    else if (msg.type == PEERMSG_LOOK)
+        on_look(node, &msg);
 }
 
 /* Goes on with the handshake; after it, sends a HELLO. */
