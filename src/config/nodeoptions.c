@@ -468,12 +468,22 @@ static bool check_logs(const struct config *config, struct err *err)
     return true;
 }
 
+static bool check_health_disk(const struct config *config, struct err *err)
+{
+    return !config->health.disk || config->checkpoint.dir ||
+           err_set(err, ERR_USAGE, 0,
+                   "health.disk is set (%s), but checkpoint.dir is not, so there is no directory "
+                   "to check; set checkpoint.dir",
+                   origin_text(config, "health.disk"));
+}
+
 bool config_validate(struct config *config, struct err *err)
 {
     return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
            settle_node_rank(config, err) && validate_check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
-           check_one(config, "cluster.bind", config->cluster.bind, err) && check_logs(config, err);
+           check_one(config, "cluster.bind", config->cluster.bind, err) &&
+           check_logs(config, err) && check_health_disk(config, err);
 }
 
 /* --- flags of torchrun --- */

@@ -299,6 +299,10 @@ const struct option options[] = {
             "is known",
 },
 {
+    BOOL(health.disk, "false"),
+    .help = "check the checkpoint directory, too",
+},
+{
     COMMAND(health.check),
     .help = "a program that says whether this node may train, before each start",
 },

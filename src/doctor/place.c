@@ -9,12 +9,12 @@
 #include "discover/discover.h"
 #include "doctor/doctor.h"
 #include "os/cgroup.h"
+#include "os/diskprobe.h"
 #include "peers/cluster.h"
 #include "procs/rundir.h"
 #include "record/samedir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,34 +28,7 @@
 
 #define REACH_WAIT_NS (5 * NS_PER_S)
 
-enum { PROBE_BYTES = 64 * 1024 };
-
 /* --- directories --- */
-
-/* Makes a file without a name, or, if that is impossible, a named one that it removes at once. */
-static int open_probe(const char *dir)
-{
-    char path[PATH_MAX];
-    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-        return fd;
-    if (snprintf(path, sizeof path, "%s/.pchrun-doctor.XXXXXX", dir) >= (int)sizeof path)
-        return errno = ENAMETOOLONG, -1;
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
-static bool can_write(const char *dir, struct err *err)
-{
-    static const char zeros[PROBE_BYTES];
-    FD_CLEANUP int fd = open_probe(dir);
-    if (fd < 0)
-        return err_set(err, ERR_SYSTEM, errno, "no file can be made in %.300s", dir);
-    return (fd_write_all(fd, zeros, sizeof zeros) && fsync(fd) == 0) ||
-           err_set(err, ERR_SYSTEM, errno, "a file in %.300s cannot be written", dir);
-}
 
 /* A missing directory is made at the start, so check its parent. */
 static void place_find_dir(const char *dir, char ret[PATH_MAX])
@@ -71,10 +44,11 @@ static void place_check_dir(const char *dir, int64_t wanted_bytes, struct findin
     char there[PATH_MAX], room[32];
     struct statvfs fs;
     struct err err;
+    int64_t took;
     if (!dir)
         return;
     place_find_dir(dir, there);
-    if (!can_write(there, &err)) {
+    if (!diskprobe(there, &took, &err)) {
         bool is_it = str_is(there, dir);
         finding_set(ret, FINDING_BAD, "%.300s%s%s", is_it ? "" : dir, is_it ? "" : ": ", err.text);
         finding_advise(ret, err.sys_errno == ENOENT

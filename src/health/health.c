@@ -6,83 +6,106 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "health/healthdisk.h"
 #include "os/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TEXT_MAX = 64 * 1024, ILLNESS_MAX = 400 };
 
 bool health_is_wanted(const struct config *config)
 {
-    return config->health.check;
+    return config->health.disk || config->health.check;
 }
 
-/* "150ms" */
-static char *took_text(const struct health *health, char *text, size_t size)
+static bool health_wants(const struct health *health, enum health_kind kind)
 {
-    return str_duration(health->took_ns / NS_PER_MS * NS_PER_MS, text, size);
+    return kind == HEALTH_DISK ? health->config->health.disk : health->config->health.check != NULL;
 }
 
-/* The reason why the node must not train. "": it may. */
-static void health_judge(const struct health *health, char *illness, size_t size)
+/* The name of the check, for people. */
+static const char *health_name(const struct health *health, enum health_kind kind)
 {
-    const struct health_answer *answer = &health->answer;
+    return kind == HEALTH_DISK ? "health.disk" : health->argv[0];
+}
+
+/* The answer of one check. Returns true if the node must not train, and the reason. */
+static bool health_judge(const struct health *health, const struct health_answer *answer,
+                         char *illness, size_t size)
+{
+    const char *name = health_name(health, health->kind);
     char why[ILLNESS_MAX], took[32];
     healthline_describe(answer, why, sizeof why);
-    took_text(health, took, sizeof took);
-    illness[0] = '\0';
+    str_duration(health->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took);
     if (answer->verdict == HEALTH_GOOD) {
-        log_info("health", "'%s' says, after %s: this node is healthy", health->argv[0], took);
+        log_info("health", "'%s' says, after %s: this node is healthy", name, took);
     } else if (answer->verdict == HEALTH_BAD) {
-        snprintf(illness, size, "%s", why);
-        log_error("health", "'%s' says, after %s: this node is not healthy: %s", health->argv[0],
-                  took, why);
+        str_fit(illness, size, why);
+        log_error("health", "'%s' says, after %s: this node is not healthy: %s", name, took, why);
     } else if (health->config->health.strict) {
-        snprintf(illness, size, "'%.100s' gives no answer (%.200s), and health.strict is set",
-                 health->argv[0], why);
+        snprintf(illness, size, "'%.100s' gives no answer (%.200s), and health.strict is set", name,
+                 why);
         log_error("health", "%s", illness);
     } else {
         log_warn("health",
                  "'%s' gives no answer: %s; so the health of this node is unknown, and the node "
                  "takes part (health.strict would hold it back)",
-                 health->argv[0], why);
+                 name, why);
     }
+    return illness[0];
 }
 
-static void health_tell(struct health *health)
+/* All checks are over, or one has said that the node must not train. */
+static void health_tell(struct health *health, const char *illness)
 {
-    char illness[ILLNESS_MAX];
-    health->took_ns = clock_now_ns() - health->started_at;
     health->phase = HEALTH_IDLE;
     health->is_over = true;
     watch_at(&health->clock, CLOCK_NEVER);
-    health_judge(health, illness, sizeof illness);
     health->loop->has_changed = true;
-    loop_post(health->loop,
-              &(struct event){.type = EV_CHECKED, .illness = illness[0] ? illness : NULL});
+    loop_post(health->loop, &(struct event){.type = EV_CHECKED, .illness = illness});
+}
+
+/* "unknown" counts more than "healthy". */
+static void health_take(struct health *health, const struct health_answer *answer)
+{
+    char illness[ILLNESS_MAX] = "";
+    health->took_ns = clock_now_ns() - health->started_at;
+    if (answer->verdict != HEALTH_GOOD || health->answer.verdict == HEALTH_GOOD) {
+        health->answer = *answer;
+        health->told_by = health->kind;
+    }
+    if (health_judge(health, answer, illness, sizeof illness)) {
+        health_tell(health, illness);
+        return;
+    }
+    health->kind++;
+    health->phase = HEALTH_NEXT;
+    watch_at(&health->clock, clock_now_ns());
 }
 
 static void health_give_up(struct health *health, const char *why)
 {
-    health->answer = (struct health_answer){.verdict = HEALTH_UNKNOWN};
-    str_fit(health->answer.text, sizeof health->answer.text, why);
-    health_tell(health);
+    struct health_answer answer = {.verdict = HEALTH_UNKNOWN};
+    str_fit(answer.text, sizeof answer.text, why);
+    health_take(health, &answer);
 }
+
+/* --- the user's program --- */
 
 /* Goes on by the clock: within this call the probe is still in use. */
 static void health_on_answer(void *ctx)
 {
     struct health *health = ctx;
-    if (health->phase == HEALTH_IDLE) /* it was given up, and has ended at last */
-        return;
+    if (health->kind != HEALTH_PROGRAM || health->phase < HEALTH_RUNS)
+        return; /* it was given up, and has ended at last */
     health->phase = HEALTH_ANSWERED;
     watch_at(&health->clock, clock_now_ns());
 }
 
-static void begin_check(struct health *health)
+static void begin_program(struct health *health)
 {
-    char within[32];
     if (probe_runs(&health->probe)) {
         health_give_up(health, "an earlier run of it cannot be killed");
         return;
@@ -92,20 +115,66 @@ static void begin_check(struct health *health)
         return;
     }
     health->has_run = true;
-    health->phase = HEALTH_RUNS;
-    health->loop->has_changed = true;
     watch_at(&health->clock, clock_now_ns() + health->config->health.timeout_ns);
-    log_info("health", "'%s' checks this node, for %s at most", health->argv[0],
+}
+
+/* --- the checkpoint directory --- */
+
+/* A directory that does not answer is not healthy: no rank could load or save there. */
+static void on_disk_checked(void *ctx, bool is_late)
+{
+    struct health *health = ctx;
+    struct health_answer answer = {.verdict = HEALTH_BAD, .component = "disk"};
+    const struct buf *told = &health->disk.text;
+    if (is_late)
+        snprintf(answer.text, sizeof answer.text, "%.150s does not answer within health.timeout",
+                 health->config->checkpoint.dir);
+    else if (buf_len(told) == sizeof answer)
+        memcpy(&answer, buf_bytes(told), sizeof answer);
+    else
+        answer = (struct health_answer){.text = "its process has died"};
+    health_take(health, &answer);
+}
+
+static void begin_disk(struct health *health)
+{
+    struct err err;
+    if (!inquiry_start(&health->disk, &err))
+        health_give_up(health, err.text);
+}
+
+/* --- the sequence --- */
+
+static void begin_next(struct health *health)
+{
+    char within[32];
+    while (health->kind < HEALTH__COUNT && !health_wants(health, health->kind))
+        health->kind++;
+    if (health->kind == HEALTH__COUNT) {
+        health_tell(health, NULL);
+        return;
+    }
+    health->phase = HEALTH_RUNS;
+    health->started_at = clock_now_ns();
+    health->loop->has_changed = true;
+    log_info("health", "'%s' checks this node, for %s at most", health_name(health, health->kind),
              str_duration(health->config->health.timeout_ns, within, sizeof within));
+    if (health->kind == HEALTH_DISK)
+        begin_disk(health);
+    else
+        begin_program(health);
 }
 
 static void health_on_clock(void *ctx)
 {
     struct health *health = ctx;
     const struct probe *probe = &health->probe;
+    struct health_answer answer;
     switch (health->phase) {
     case HEALTH_IDLE:
-        begin_check(health);
+        break;
+    case HEALTH_NEXT:
+        begin_next(health);
         break;
     case HEALTH_RUNS:
         health->phase = HEALTH_KILLED;
@@ -117,8 +186,8 @@ static void health_on_clock(void *ctx)
         break;
     case HEALTH_ANSWERED:
         healthline_read(probe->status, probe->how, buf_bytes(&probe->text), buf_len(&probe->text),
-                        &health->answer);
-        health_tell(health);
+                        &answer);
+        health_take(health, &answer);
         break;
     }
 }
@@ -126,7 +195,15 @@ static void health_on_clock(void *ctx)
 bool health_open(struct health *health, struct err *err)
 {
     watch_init(&health->clock, health->loop->base, health_on_clock, health);
-    if (!health_is_wanted(health->config))
+    health->disk = (struct inquiry){.fn = healthdisk_check,
+                                    .arg = health->config->checkpoint.dir,
+                                    .base = health->loop->base,
+                                    .wait_ns = health->config->health.timeout_ns,
+                                    .max = sizeof(struct health_answer),
+                                    .on_over = on_disk_checked,
+                                    .ctx = health,
+                                    .helper.reap = health->reap};
+    if (!health->config->health.check)
         return true;
     /* Find the program at the start: the user sees an error early, and relative paths are valid. */
     health->argv = program_args(health->config->health.check, getenv("PATH"), err);
@@ -141,14 +218,18 @@ bool health_open(struct health *health, struct err *err)
 
 void health_check(struct health *health)
 {
-    health->started_at = clock_now_ns();
-    watch_at(&health->clock, health->started_at);
+    health->answer = (struct health_answer){.verdict = HEALTH_GOOD};
+    health->kind = 0;
+    health->phase = HEALTH_NEXT;
+    watch_at(&health->clock, clock_now_ns());
 }
 
 void health_stop(struct health *health)
 {
-    if (health->phase != HEALTH_IDLE)
-        probe_kill(&health->probe, "the job ends");
+    if (health->phase == HEALTH_IDLE)
+        return;
+    probe_kill(&health->probe, "the job ends");
+    inquiry_stop(&health->disk);
     health->phase = HEALTH_IDLE;
     watch_at(&health->clock, CLOCK_NEVER);
 }
@@ -156,6 +237,7 @@ void health_stop(struct health *health)
 void health_free(struct health *health)
 {
     probe_free(&health->probe);
+    inquiry_free(&health->disk);
     watch_end(&health->clock);
     program_args_free(health->argv);
 }
@@ -169,7 +251,7 @@ void health_write(const struct health *health, struct writer *w, const char *key
     if (!writer_object_if(w, key, is_running || health->is_over))
         return;
     writer_text(w, "state", is_running ? "checking" : names[answer->verdict]);
-    writer_text(w, "check", health->argv[0]);
+    writer_text(w, "check", health_name(health, is_running ? health->kind : health->told_by));
     writer_text(w, "component", answer->component);
     writer_text(w, "text", answer->text);
     writer_int(w, "took_ms", health->took_ns / NS_PER_MS);

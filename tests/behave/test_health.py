@@ -10,7 +10,8 @@ import socket
 
 import pytest
 
-from harness import wait_until
+from deadfs import dead  # noqa: F401
+from harness import needs_namespace, wait_until
 from nodes import Nodes
 from pchctl import ctl  # noqa: F401
 
@@ -140,6 +141,49 @@ def test_status_answers_during_the_check(world, check, ctl):  # noqa: F811
     assert "starting" in ctl("status").stdout
     job.send(signal.SIGTERM)
     assert job.finish() == LOST
+
+
+# --- the checkpoint directory ---
+
+def test_a_healthy_disk(world, check):
+    """It is checked before the program is run, and nothing is left there."""
+    folder = world.root / "ckpt"
+    folder.mkdir()
+    job = launched(world, ["--health-disk", "--checkpoint-dir", folder, "--state-dir", world.root / "state",
+                           *check("exit 0")], 0)
+    assert re.findall(r"'([^']*)' says", job.err) == ["health.disk", str(world.root / "check0")]
+    assert not list(folder.iterdir())
+
+
+def test_a_disk_that_cannot_be_written(world, check):
+    """No further check is run."""
+    job = launched(world, ["--health-disk", "--checkpoint-dir", "/proc", "--state-dir", world.root / "state",
+                           *check("exit 0")], UNHEALTHY)
+    assert f"{HOST} is not healthy: disk: no file can be made in /proc: " in job.err_lines[-1]
+    assert "check0" not in job.err and report(world)["health"]["check"] == "health.disk"
+
+
+def test_a_full_disk(world):
+    needs_namespace("--mount")
+    folder = world.root / "ckpt"
+    folder.mkdir()
+    job = world.start("unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=32m none '{folder}' && exec \"$@\"",
+                      "sh", world.pchrun, "--health-disk", "--checkpoint-dir", folder, "--", "true", code=UNHEALTHY)
+    assert re.search(r"is not healthy: disk: .*/ckpt has 3\d MiB free; ", job.err_lines[-1])
+
+
+def test_a_dead_disk(world, dead):  # noqa: F811
+    """The server of the directory is gone when the job is restarted in place. The process that waits for it cannot be
+    killed, and pchrun ends in time."""
+    folder = world.root / "ckpt"
+    (world.root / "live").mkdir()
+    folder.symlink_to(world.root / "live")
+    (world.root / "next").symlink_to(dead.path / "x")
+    job = world.launch("--health-disk", "--health-timeout", "500ms", "--checkpoint-dir", folder, "--state-dir",
+                       world.root / "state", "--restart-max", "3", "--restart-startup", "0", "--", "sh", "-c",
+                       f"echo start; mv -T '{world.root}/next' '{folder}'; exit 7", code=UNHEALTHY)
+    assert dead.asked.is_set() and job.out == "start\n"
+    assert "disk: " in job.err_lines[-1] and "/ckpt does not answer within health.timeout; " in job.err_lines[-1]
 
 
 # --- several nodes ---

@@ -389,7 +389,7 @@ static const char everything_else[] =
     "--watchdog-compile "
     "3h --watchdog-save 4h --watchdog-end 5m --watchdog-factor 9 --watchdog-silence 5m "
     "--watchdog-log ([0-9]+) --watchdog-log-failure nan "
-    "--health-check ./h --health-timeout 9s --health-strict --exit-unhealthy 9 "
+    "--health-disk --health-check ./h --health-timeout 9s --health-strict --exit-unhealthy 9 "
     "--watchdog-diagnose ./d "
     "--watchdog-diagnose-wait 2m --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost "
     "2 --exit-hang 3 "

@@ -401,6 +401,9 @@ static const struct bad flags[] = {
     {"--logs-prefix x",
      "logs.prefix is set (flag --logs-prefix), but logs.dir is not, so nothing is "
      "passed on by pchrun; set logs.dir"},
+    {"--health-disk x",
+     "health.disk is set (flag --health-disk), but checkpoint.dir is not, so there is no "
+     "directory to check; set checkpoint.dir"},
     {"--log-level loud x",
      "--log-level: \"loud\" is not one of error, warning, notice, info, debug"},
     {"--cluster-nodes 127.0.0.1,,127.0.0.2 x",
