@@ -80,6 +80,8 @@ check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, c
     check_cgroup, check_files, check_core, check_nodes, check_names, check_peers;
 /* sourcecheck.c */
 check_fn check_sources;
+/* healthcheck.c */
+check_fn check_health;
 
 /* --- runprogram.c: runs a program and reads what it prints --- */
 

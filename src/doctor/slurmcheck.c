@@ -561,6 +561,8 @@ void check_requeue(const struct patient *patient, struct finding *ret)
     if (!patient_is_in_slurm(patient) || patient->config->exit.hook ||
         !ask_setting("RequeueExit", value, &err))
         return;
+    if (lists_code(value, code) && patient->config->health.check)
+        code = patient->config->exit.codes.unhealthy;
     bool is_listed = lists_code(value, code);
     finding_set(ret, is_listed ? FINDING_OK : FINDING_WARN,
                 "Slurm %s a batch job that ends with %d (RequeueExit is %.60s)",

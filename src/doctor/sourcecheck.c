@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See doctor.h: do the notice sources answer? pchrun-watch asks them as in a run, but once
  * (--check), and answers in one line: "verdict: what". The doctor does not start the user's own
- * programs.
+ * sources.
  */
 #include "base/clock.h"
 #include "base/str.h"

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from checkup import INIT, IN_NAMESPACE, cannot_enter_a_namespace, doctor, trained, verdicts
-from harness import PREEMPTED, needs_disk, needs_namespace, wait_until
+from harness import PREEMPTED, marked, needs_disk, needs_namespace, wait_until
 from metadata import Aws, Gce
 from nodes import free_port
 
@@ -35,6 +35,23 @@ def test_what_is_missing(world):
     assert "'no-such-command': it is in no directory of PATH" in found["command"][1]
     assert found["checkpoints"][1:] == (f"{world.root}/a/b: no file can be made in {world.root}/a: No such file or directory",
                                         "make that directory, or mount its file system")
+
+
+@pytest.mark.parametrize("script, verdict, says", [
+    ("echo fine; exit 0", "ok", "says that this node is healthy"),
+    ("echo '{\"healthy\": false, \"component\": \"gpu3\", \"text\": \"Xid 79\"}'; exit 1", "bad",
+     "says that this node is not healthy: gpu3: Xid 79"),
+    ("exit 1", "warn", "gives no answer: exit code 1, without a line that says \"healthy\": false"),
+    ("echo 0; exit 3", "warn", "gives no answer: exit code 3"),
+    ("kill -9 $$", "warn", "gives no answer: exit code 137"),
+    ("sleep 1000", "unknown", "gives no answer within 6 s"),
+], ids=["healthy", "unhealthy", "silent", "code", "crash", "hanging"])
+def test_the_health_check(world, script, verdict, says):
+    path = world.file("check", f"#!/bin/sh\n{script}\n", 0o755)
+    found = doctor(world, "--health-check", path, wanted=int(verdict == "bad"))
+    assert found["health"][0] == verdict
+    assert found["health"][1] == f"'{path}' {says}"
+    assert not marked(world.mark)
 
 
 def test_directories_that_are_only_missing_themselves(world):

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See doctor.h: what does the health check of this node say? It is the one program of the user that
+ * the doctor runs, because it is made to look, and because a wrong answer would stop the job.
+ */
+#include "base/clock.h"
+#include "base/sigtext.h"
+#include "doctor/doctor.h"
+#include "health/healthline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK_WAIT_NS (6 * NS_PER_S)
+
+enum { ARGS_MAX = 64, TEXT_MAX = 64 * 1024 };
+
+/* The shell adds the exit code as the last line. */
+static char script[] = "\"$@\"; code=$?; echo; echo $code";
+
+static bool run_health_check(char *const *check, char *text, size_t size, struct err *err)
+{
+    static char shell[] = "/bin/sh", option[] = "-c";
+    char *argv[ARGS_MAX + 5] = {shell, option, script, shell};
+    for (size_t i = 0; i < ARGS_MAX && check[i]; i++)
+        argv[4 + i] = check[i];
+    return ask(argv, CHECK_WAIT_NS, text, size, err);
+}
+
+/* Takes the line of the exit code off the text. Returns a status as of wait(2). */
+static int take_exit_code(char *text)
+{
+    size_t len = strlen(text);
+    while (len > 0 && text[len - 1] == '\n')
+        text[--len] = '\0';
+    char *line = strrchr(text, '\n');
+    int code = atoi(line ? line + 1 : text);
+    if (line)
+        *line = '\0';
+    return code << 8;
+}
+
+void check_health(const struct patient *patient, struct finding *ret)
+{
+    static char text[TEXT_MAX];
+    char how[SIGTEXT_MAX + 32], why[400];
+    struct health_answer answer;
+    struct err err;
+    char *const *check = patient->config->health.check;
+    if (!check)
+        return;
+    if (!run_health_check(check, text, sizeof text, &err)) {
+        finding_set(ret, FINDING_UNKNOWN, "'%.200s' gives no answer within 6 s", check[0]);
+        return;
+    }
+    int status = take_exit_code(text);
+    sigtext_of_status(status, how, sizeof how);
+    healthline_read(status, how, text, strlen(text), &answer);
+    healthline_describe(&answer, why, sizeof why);
+    if (answer.verdict == HEALTH_GOOD) {
+        finding_set(ret, FINDING_OK, "'%.200s' says that this node is healthy", check[0]);
+    } else if (answer.verdict == HEALTH_BAD) {
+        finding_set(ret, FINDING_BAD, "'%.200s' says that this node is not healthy: %.250s",
+                    check[0], why);
+        finding_advise(ret, "repair it, or run the job without this host");
+    } else {
+        finding_set(ret, FINDING_WARN, "'%.200s' gives no answer: %.250s", check[0], why);
+        finding_advise(ret, "run it yourself to see why; HEALTH CHECKS in pchrun(1) has the rules");
+    }
+}
