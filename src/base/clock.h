@@ -36,6 +36,11 @@ static inline int64_t clock_min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static inline int64_t clock_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* "2026-11-21T12:03:04.123Z" (24 characters and the NUL). Returns text. */
 char *clock_iso8601(int64_t real_ns, char *text, size_t size);
 

@@ -45,6 +45,7 @@ static const struct bytes_field refused_fields[] = {
 static const struct bytes_field status_fields[] = {
     NUMBER(status.seen),
     FLAG(status.wants_reply),
+    WITHIN(status.sent_ns, 0, INT64_MAX),
     WITHIN(status.life, 0, LIFE_DONE),
     WITHIN(status.vote, 0, VOTE_NACK),
     FLAG(status.closed),
@@ -134,7 +135,7 @@ static const struct bytes_field order_fields[] = {
     NUMBER(order.commit_step),
     NUMBER(order.own_closed),
     WITHIN(order.bell, 0, GATE_STEP_MAX),
-    NUMBER(order.echo),
+    WITHIN(order.echo_ns, 0, INT64_MAX),
     WITHIN(order.clock_ns, 0, INT64_MAX),
     WITHIN(order.end, 0, END_LEAVE),
     FLAG(order.restart),

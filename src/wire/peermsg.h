@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 10
+#define PEERMSG_VERSION 11
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -183,6 +183,7 @@ struct peer_need {
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
     uint8_t wants_reply; /* a heartbeat: the chief answers with its ORDER */
+    int64_t sent_ns;     /* the node's CLOCK_MONOTONIC at the moment of sending a heartbeat */
     uint8_t life;        /* enum peer_life */
     uint8_t vote;        /* enum peer_vote, on the ballot in the stamp */
     uint8_t closed; /* it knows that the round in the stamp has ended, and has opened its gate */
@@ -262,7 +263,7 @@ struct peer_order {
     uint64_t commit_step; /* last committed, 0: none */
     uint64_t own_closed;  /* own saves up to this step are answered, committed or not */
     uint64_t bell;        /* report when a rank has finished this step, 0: none */
-    uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
+    int64_t echo_ns;      /* sent_ns of the heartbeat that it answers, 0: none */
     int64_t clock_ns;     /* node 0's CLOCK_MONOTONIC at the moment of sending */
     uint8_t end;          /* enum peer_end */
     uint8_t restart;      /* with END_STOP: the next generation starts when all are gone */

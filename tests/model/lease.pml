@@ -12,7 +12,9 @@
  * either direction, or come any time later. The node's clock may lose a tick against node 0's.
  * Checked: the old ranks and the new ones never run at once.
  *
- * The core cannot replace a node yet: this is the rule for it.
+ * In the core today: the node's half (src/core/node/uplink.h), and that node 0 answers nothing to a
+ * node that it has given up. No other node can take the place yet. KILL is stop.term_wait and
+ * stop.kill_wait together.
  *
  * Not in the model: a machine that is suspended and wakes, and ranks that cannot be killed. Time is
  * short: up to END, which is longer than two leases.

@@ -76,7 +76,7 @@ static bool knows_times(const struct world *w)
 static bool all_could_tell(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].cut_until)
+        if (w->hosts[i].cut_until || w->hosts[i].way_until)
             return false;
     return true;
 }

@@ -36,6 +36,7 @@ void net_connected(struct world *w, const struct happening *h)
     }
     host->conn = w->next_conn++;
     host->is_up = true;
+    host->hello_at = w->now;
     world_event(w, h->node, (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
 }
 
@@ -71,6 +72,8 @@ static void carry(struct world *w, int line, bool is_up, const struct peermsg *m
     struct host *host = &w->hosts[line];
     int64_t at = w->now + delay(w);
     int64_t *fifo = is_up ? &host->fifo_up : &host->fifo_down;
+    if (host->way.is_up == is_up && w->now < host->way_until)
+        at += (w->now - host->way_since) * host->way.late_tenth / 10;
     if (!rng_chance(&w->rng, w->s.reorder) && at <= *fifo)
         at = *fifo + 1;
     if (w->s.is_stalled && at < host->cut_until) /* TCP keeps it until the line works again */
@@ -92,6 +95,11 @@ void net_send(struct world *w, int node, const struct action *action)
     int line = line_of(w, node, action->peer.conn);
     if (line < 0 || !w->hosts[line].is_up)
         return;
+    if (node == 0 && msg->type == PEERMSG_ORDER && msg->order.echo_ns)
+        lease_answer(w, line);
+    const struct host *host = &w->hosts[line];
+    if (w->now < host->way_until && host->way.is_up == (node != 0) && !host->way.late_tenth)
+        return;
     /* The first message of a connection is not lost: without HELLO there is no connection. */
     bool is_first =
         msg->type == PEERMSG_HELLO || msg->type == PEERMSG_WELCOME || msg->type == PEERMSG_REFUSED;
@@ -112,6 +120,8 @@ void net_arrive(struct world *w, const struct happening *h)
     if (h->what == H_TO_CHIEF)
         check_told(w, h->node, h->data);
     int to = h->what == H_TO_CHIEF ? 0 : h->node;
+    if (to != 0)
+        lease_heard(w, to, h->data);
     w->hosts[to].heard_at = w->now;
     struct event event = {.type = EV_PEER_MESSAGE,
                           .peer = {.conn = to == 0 ? (int)h->arg : CONN_CHIEF, .msg = h->data}};
@@ -170,6 +180,18 @@ void net_close(struct world *w, int node, int conn)
     tell_down(w, node == 0 ? H_DOWN_NODE : H_DOWN_CHIEF, line, (uint64_t)host->conn, at);
     if (node != 0 || at <= w->now)
         host->is_up = false;
+}
+
+void net_fail(struct world *w, const struct fault *f)
+{
+    struct host *host = &w->hosts[f->node];
+    if (f->kind == DO_PARTITION) {
+        host->cut_until = w->now + f->length;
+        return;
+    }
+    host->way = f->way;
+    host->way_since = w->now;
+    host->way_until = w->now + f->length;
 }
 
 bool net_is_cut(const struct world *w, int node)

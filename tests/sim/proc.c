@@ -580,6 +580,7 @@ static void finish_step(struct world *w, struct proc *p)
         note_first_step(w, p);
     check_step(w, p);
     check_period(w, p);
+    lease_check(w, p);
     plan(w, p, PROC_LOOKING, rng_time(&w->rng, 0, MS / 10));
     wake_collective(w);
 }

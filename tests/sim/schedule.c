@@ -937,6 +937,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_signals(s);
     draw_ends(s);
     draw_long_saves(s);
+    lease_draw(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);

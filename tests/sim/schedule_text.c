@@ -26,6 +26,7 @@ const char *fault_text(const struct fault *f, char text[FAULT_TEXT])
                                                  "is asked for the end of the job",
                                                  "is asked for a save and the end of the job",
                                                  "its source repeats a notice",
+                                                 "one way of its line fails",
                                                  "its source gives a notice",
                                                  "its source withdraws the notice",
                                                  "its source advises to save"};

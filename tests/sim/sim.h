@@ -74,9 +74,10 @@ enum fault_kind {
     DO_END,        /* a user asks a node for the end of the job */
     DO_SAVE_END,   /* a user asks a node for a save, and then the end of the job */
     DO_REPEAT,     /* a repeated notice: save within `length`, and train on */
-    DO_NOTICE,     /* a source: the node will be ended in `length` (0: time unknown) */
-    DO_CANCEL,     /* the source withdraws its notice */
-    DO_ADVICE,     /* the source advises a save; the training goes on */
+    DO_ONE_WAY, /* one way of a line: messages are lost, or come later and later, up to minutes */
+    DO_NOTICE,  /* a source: the node will be ended in `length` (0: time unknown) */
+    DO_CANCEL,  /* the source withdraws its notice */
+    DO_ADVICE,  /* the source advises a save; the training goes on */
     DO__COUNT
 };
 struct fault {
@@ -85,6 +86,10 @@ struct fault {
     int node, proc;
     int id;         /* the notice's, of DO_NOTICE, DO_CANCEL, DO_ADVICE */
     bool is_traced; /* of DO_STOP: a debugger stops the process */
+    struct one_way {
+        bool is_up;          /* to node 0; else from it */
+        unsigned late_tenth; /* a message is this much later than the one before; 0: all are lost */
+    } way;                   /* of DO_ONE_WAY */
 };
 
 /* How the processes that a node's commands leave behind can be ended. */
@@ -330,6 +335,10 @@ struct host {
     uint64_t line_epoch;
     int64_t cut_until;
     int64_t fifo_up, fifo_down;
+    struct one_way way; /* of its line, from `way_since` to `way_until` */
+    int64_t way_since, way_until;
+    int64_t hello_at, lease_from; /* see src/core/node/uplink.h, in true time */
+    bool was_welcome;
     int64_t heard_at; /* when the last message from another node came */
 };
 
@@ -478,6 +487,8 @@ void net_arrive(struct world *world, const struct happening *h);
 void net_down(struct world *world, const struct happening *h);
 void net_break(struct world *world, int node);
 void net_host_died(struct world *world, int node);
+/* The node's line fails for a while: both ways with DO_PARTITION, else one. */
+void net_fail(struct world *world, const struct fault *fault);
 /* True if a partition cuts the node off. */
 bool net_is_cut(const struct world *world, int node);
 
@@ -591,6 +602,14 @@ void check_same_cause(struct world *w);
 void check_mark(struct world *w, const struct action *a);
 /* Called when node 0 exits. */
 void check_last_mark(struct world *w);
+/* lease.c */
+void lease_draw(struct schedule *schedule);
+/* Called when a message comes to a node. */
+void lease_heard(struct world *w, int node, const struct peermsg *msg);
+/* Called when node 0 sends an answer over this node's line. */
+void lease_answer(struct world *w, int node);
+/* Called at each finished step. A node trains no longer than its lease and the killing allow. */
+void lease_check(struct world *w, const struct proc *p);
 /* check_done.c */
 void check_done(struct world *w);
 /* check_standing.c */

@@ -398,6 +398,12 @@ static void start_extra(struct world *w, const struct fault *f)
     world_at(w, (struct happening){.at = at, .what = H_EXTRA, .arg = (uint64_t)f->node});
 }
 
+static void stop_proc(struct world *w, const struct fault *f)
+{
+    w->procs[f->proc].stopped_until = w->now + f->length;
+    w->procs[f->proc].is_traced = f->is_traced;
+}
+
 static void on_fault(struct world *w, const struct happening *h)
 {
     const struct fault *f = &w->s.faults[h->arg];
@@ -430,8 +436,7 @@ static void on_fault(struct world *w, const struct happening *h)
         proc_hang(w, &w->procs[f->proc]);
         break;
     case DO_STOP:
-        w->procs[f->proc].stopped_until = w->now + f->length;
-        w->procs[f->proc].is_traced = f->is_traced;
+        stop_proc(w, f);
         break;
     case DO_LAG:
         w->procs[f->proc].lags_until = w->now + f->length;
@@ -443,7 +448,8 @@ static void on_fault(struct world *w, const struct happening *h)
         net_break(w, f->node);
         break;
     case DO_PARTITION:
-        host->cut_until = w->now + f->length;
+    case DO_ONE_WAY:
+        net_fail(w, f);
         break;
     case DO_PAUSE:
         pause_host(w, f->node, w->now + f->length);

@@ -8,7 +8,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const struct core_params params = {.node_rank = 1, .nnodes = 2, .attempt = 1};
+#define TIMEOUT (15 * NS_PER_S)
+
+static const struct core_params params = {
+    .node_rank = 1, .nnodes = 2, .attempt = 1, .heartbeat_timeout_ns = TIMEOUT};
 static struct out out;
 static struct uplink uplink;
 static struct peermsg sent; /* the last message */
@@ -70,6 +73,67 @@ Test(uplink, a_later_generation_begins_with_its_order)
     cr_expect_eq(generation_of_status(), 0);
     cr_assert_eq(hear(PEERMSG_ORDER, 1, 2), UPLINK_ORDER);
     cr_expect_eq(generation_of_status(), 1);
+}
+
+static int64_t beats(void)
+{
+    struct peermsg msg = {.type = PEERMSG_STATUS};
+    uplink.beat = BEAT_READY;
+    uplink_send_status(&uplink, &msg);
+    cr_assert_eq(sent.status.sent_ns, out.now);
+    return out.now;
+}
+
+static void answers(int64_t sent_ns)
+{
+    uplink_message(&uplink, &(struct peermsg){.type = PEERMSG_ORDER,
+                                              .stamp = {.attempt = 1},
+                                              .order = {.echo_ns = sent_ns}});
+}
+
+/* The lease runs from the sending of the heartbeat, in whatever order the answers come. */
+Test(uplink, a_late_answer_does_not_renew_the_lease)
+{
+    uplink_up(&uplink);
+    cr_assert_eq(hear(PEERMSG_WELCOME, 0, 0), UPLINK_WELCOME);
+    cr_expect_eq(uplink_lost_at(&uplink), out.now + TIMEOUT);
+    int64_t first = beats();
+    out.now += NS_PER_S;
+    int64_t second = beats();
+    out.now += 10 * NS_PER_S;
+    answers(second);
+    cr_expect_eq(uplink_lost_at(&uplink), second + TIMEOUT);
+    answers(first);
+    answers(out.now + 1); /* it was never sent */
+    cr_expect_eq(uplink_lost_at(&uplink), second + TIMEOUT);
+    cr_expect_eq(hear(PEERMSG_ORDER, 0, 1), UPLINK_ORDER);
+    cr_expect_eq(uplink_lost_at(&uplink), second + TIMEOUT, "an order that answers nothing");
+}
+
+/* A WELCOME after a reconnect answers the HELLO. */
+Test(uplink, a_late_welcome_does_not_renew_the_lease)
+{
+    uplink_up(&uplink);
+    cr_assert_eq(hear(PEERMSG_WELCOME, 0, 0), UPLINK_WELCOME);
+    out.now += NS_PER_S;
+    uplink_down(&uplink, "cut", false);
+    uplink_up(&uplink);
+    int64_t hello = out.now;
+    out.now += NS_PER_S;
+    cr_assert_eq(hear(PEERMSG_WELCOME, 0, 0), UPLINK_WELCOME);
+    cr_expect_eq(uplink_lost_at(&uplink), hello + TIMEOUT);
+}
+
+Test(uplink, a_lease_that_ends_while_messages_come_is_said_so)
+{
+    uplink_up(&uplink);
+    cr_assert_eq(hear(PEERMSG_WELCOME, 0, 0), UPLINK_WELCOME);
+    out.now += TIMEOUT;
+    cr_assert_eq(hear(PEERMSG_ORDER, 0, 1), UPLINK_ORDER);
+    uplink_lose(&uplink);
+    cr_expect(strstr(uplink.why,
+                     "its messages come, but answer nothing that this node sent in the last 15s"),
+              "%s", uplink.why);
 }
 
 /* Node 0 may need time before it can say whether it admits us. */

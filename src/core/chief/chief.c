@@ -119,8 +119,10 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
 {
     if (msg->stamp.attempt != chief->params->attempt || msg->stamp.generation != chief->generation)
         return;
-    if (msg->status.wants_reply) /* also to a heartbeat that a later message has overtaken */
-        chief_send_order(chief, peer->at.conn, msg->stamp.seq);
+    /* Also to a heartbeat that a later message has overtaken. An answer renews the node's lease, so
+     * a lost node gets only the order. */
+    if (msg->status.wants_reply)
+        chief_send_order(chief, peer->at.conn, peer_is(peer, FACT_LOST) ? 0 : msg->status.sent_ns);
     if (msg->stamp.seq <= peer->stamp.seq)
         return;
     struct peer_status *s = &peer->status;

@@ -21,7 +21,7 @@ static int32_t left_ms(const struct chief *chief, int64_t deadline)
     return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
 }
 
-void chief_send_order(struct chief *chief, int conn, uint64_t echo)
+void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
 {
     struct peermsg msg = {
         .type = PEERMSG_ORDER, .stamp = chief_stamp(chief), .order = chief->order};
@@ -32,7 +32,7 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
         msg.cause = chief->gen.cause;
     const struct peer *peer = chief_of_conn(chief, conn);
     msg.order.stop_answered = peer ? peer->stops_given_up : 0;
-    msg.order.echo = echo;
+    msg.order.echo_ns = echo_ns;
     msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->gen.end_deadline);
     msg.order.save_ns = chief->save_ns;

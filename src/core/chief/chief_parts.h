@@ -83,8 +83,8 @@ static inline struct peer_stamp chief_stamp(const struct chief *chief)
                                .generation = chief->generation,
                                .epoch = chief->params->epoch};
 }
-/* Sends the present order; `echo`: the STATUS that it answers, 0: none. */
-void chief_send_order(struct chief *chief, int conn, uint64_t echo);
+/* Sends the present order; `echo_ns`: of the heartbeat that it answers, 0: none. */
+void chief_send_order(struct chief *chief, int conn, int64_t echo_ns);
 /* The save step of the open round is decided: ranks may have saved it. */
 static inline bool chief_is_deciding(const struct chief *chief)
 {

@@ -86,6 +86,7 @@ void uplink_init(struct uplink *u, struct out *out)
 static void say_hello(struct uplink *u)
 {
     const struct core_params *p = u->out->params;
+    u->hello_at = u->out->now;
     struct peermsg msg = {
         .type = PEERMSG_HELLO,
         .stamp = {.attempt = u->attempt, .generation = u->generation, .epoch = p->epoch},
@@ -158,6 +159,8 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
      * order brings the node into the next one. */
     if (!u->was_welcome)
         u->generation = msg->stamp.generation;
+    /* A first WELCOME may come long after its HELLO, and then nothing runs yet. */
+    u->lease_from = u->was_welcome ? clock_max(u->lease_from, u->hello_at) : u->out->now;
     u->is_welcome = u->was_welcome = true;
     u->down_at = u->join.at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;
@@ -166,6 +169,20 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
     if (u->out->params->nnodes > 1)
         u->heartbeat_at = u->out->now;
     return UPLINK_WELCOME;
+}
+
+/* Only the first answer to the newest heartbeat measures the way. */
+static void take_answer(struct uplink *u, const struct peermsg *msg)
+{
+    int64_t sent = msg->order.echo_ns, now = u->out->now;
+    if (sent > now) /* we have not sent that */
+        return;
+    u->lease_from = clock_max(u->lease_from, sent);
+    if (sent != u->beat_sent_at)
+        return;
+    twice_note(&u->rtt, now - sent);
+    clockoff_take(&u->clock, sent, now, msg->order.clock_ns);
+    u->beat_sent_at = 0;
 }
 
 static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
@@ -179,11 +196,8 @@ static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
     if (is_next)
         u->may_renew = false, u->generation++;
     u->last_heard = u->out->now;
-    if (msg->order.echo && msg->order.echo == u->beat_seq) {
-        twice_note(&u->rtt, u->out->now - u->beat_sent_at);
-        clockoff_take(&u->clock, u->beat_sent_at, u->out->now, msg->order.clock_ns);
-        u->beat_seq = 0;
-    }
+    if (msg->order.echo_ns)
+        take_answer(u, msg);
     if (msg->stamp.seq <= u->seen)
         return UPLINK_NOTHING;
     u->seen = msg->stamp.seq;
@@ -219,8 +233,8 @@ int64_t uplink_lost_at(const struct uplink *u)
         return u->started_at + p->join_timeout_ns;
     if (u->has_ended)
         return u->down_at;
-    int64_t silent = u->last_heard + p->heartbeat_timeout_ns;
-    return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
+    int64_t over = u->lease_from + p->heartbeat_timeout_ns;
+    return u->down_at == CLOCK_NEVER ? over : clock_min(over, u->down_at + p->reconnect_ns);
 }
 
 /* "Mute" means that the chief has not answered two heartbeats. */
@@ -230,11 +244,12 @@ int64_t uplink_mute_at(const struct uplink *u)
     return is_there ? u->last_heard + 2 * u->out->params->heartbeat_interval_ns : CLOCK_NEVER;
 }
 
-/* The connection is open, but no message arrives. */
+/* The connection is open, but no message arrives, or only late ones. */
 static void say_silence(struct uplink *u)
 {
     char text[64];
     const struct core_params *p = u->out->params;
+    int64_t silence = u->out->now - u->last_heard;
     if (!u->was_welcome)
         snprintf(u->why, sizeof u->why,
                  "node 0's address was reached, but nothing there accepted this node within %s; "
@@ -243,9 +258,13 @@ static void say_silence(struct uplink *u)
     else if (u->out->now < uplink_lost_at(u))
         snprintf(u->why, sizeof u->why,
                  "no message from it for %s, and the notice leaves no time to wait longer",
-                 str_about(u->out->now - u->last_heard, text, sizeof text));
+                 str_about(silence, text, sizeof text));
     else
-        snprintf(u->why, sizeof u->why, "no message from it for %s",
+        snprintf(u->why, sizeof u->why,
+                 silence < p->heartbeat_timeout_ns / 2
+                     ? "its messages come, but answer nothing that this node sent in the last %s; "
+                       "is the network slow?"
+                     : "no message from it for %s",
                  str_duration(p->heartbeat_timeout_ns, text, sizeof text));
 }
 
@@ -310,7 +329,7 @@ void uplink_beat_alone(struct uplink *u, bool is_noticed)
 
 void uplink_forgive(struct uplink *u)
 {
-    u->last_heard = u->out->now;
+    u->last_heard = u->lease_from = u->out->now;
     if (u->down_at != CLOCK_NEVER)
         u->down_at = u->out->now;
 }
@@ -340,8 +359,7 @@ void uplink_send_status(struct uplink *u, struct peermsg *msg)
     if (u->beat == BEAT_READY) {
         msg->status.wants_reply = true;
         u->beat = BEAT_NONE;
-        u->beat_seq = u->seq;
-        u->beat_sent_at = u->out->now;
+        msg->status.sent_ns = u->beat_sent_at = u->out->now;
     }
     out_send(u->out, u->conn, msg);
 }

@@ -2,6 +2,14 @@
  *
  * uplink: a node's connection to the chief: HELLO, heartbeats, reconnection, and the loss of the
  * chief. On node 0 the chief is in the same process (CONN_SELF), so its messages take no time.
+ *
+ * A node trains only while it has a lease: heartbeat_timeout from the moment at which it sent the
+ * newest message that node 0 has answered. The arrival of an answer would not do, since the answer
+ * may be minutes old. Node 0 gives no answer to a node that it has given up. So a node begins to
+ * stop at a time that node 0 knows, whatever the network does (tests/model/lease.pml). Two times do
+ * not count: while the machine is suspended CLOCK_MONOTONIC stands still, and after a standstill of
+ * pchrun see uplink_forgive().
+ *
  * Owned by node; pure.
  */
 #pragma once
@@ -39,13 +47,14 @@ struct uplink {
     uint64_t seq;   /* of our last STATUS */
     uint64_t seen;  /* of the newest ORDER that we acted upon */
     int64_t started_at, last_heard, down_at, backoff;
+    int64_t hello_at; /* on this connection */
+    int64_t lease_from;
     int64_t retry_at, heartbeat_at; /* CLOCK_NEVER: not set */
     struct reminder join;           /* the log says again that node 0 is missing */
     /* A heartbeat goes out with the steps that are read for it. */
     enum { BEAT_NONE, BEAT_AWAITS_STEPS, BEAT_READY } beat;
-    uint64_t beat_seq;
-    int64_t beat_sent_at;
-    struct twice rtt; /* from a heartbeat to its answer */
+    int64_t beat_sent_at; /* of the newest heartbeat, while it has no answer; 0: it has one */
+    struct twice rtt;     /* from a heartbeat to its answer */
     struct clockoff clock;
     char why[PEERMSG_WHY_SIZE]; /* the last failure */
 };
@@ -73,7 +82,7 @@ void uplink_up(struct uplink *uplink);
 /* `has_ended`: node 0's supervisor ended, and will not come back. */
 void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
-/* When the chief counts as lost, if it sends nothing until then. */
+/* When the chief counts as lost, if it answers nothing until then: the lease ends. */
 int64_t uplink_lost_at(const struct uplink *uplink);
 /* When the chief has left two heartbeats unanswered: a node with a notice cannot wait longer. */
 int64_t uplink_mute_at(const struct uplink *uplink);
@@ -87,7 +96,8 @@ int64_t uplink_calls_at(const struct uplink *uplink);
 bool uplink_steps_read(struct uplink *uplink);
 /* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
-/* This machine stood still: the time since the chief's last message counts from now. */
+/* This machine stood still: the lease, and the time since the chief's last message, count from now.
+ * That is safe only because no other node can take this node's place yet. */
 void uplink_forgive(struct uplink *uplink);
 /* Converts our time `ours` to node 0's clock, with its error; *ret_error -1: unknown. */
 void uplink_clock(const struct uplink *uplink, int64_t ours, int64_t *ret_theirs,
