@@ -813,6 +813,7 @@ def test_the_watch_of_several_jobs(training, world, ctl):
 def test_jobs_that_do_not_answer_hide_no_other(world, ctl):
     """Each is a line of its own, and they take no more time than one. Once one goes on, the watch shows it again."""
     jobs = [world.act(f"say up{i} wait", options=["--job", f"run{i}"], ready=f"up{i}") for i in range(4)]
+    wait_until(lambda: ctl("status").stdout.count("\nrun") == 4, "all to answer")
     for job in jobs[:3]:
         os.kill(job.pid, signal.SIGSTOP)
     began = time.monotonic()
