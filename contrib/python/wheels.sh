@@ -120,6 +120,8 @@ for processor in "${processors[@]}"; do
     folder=$work/$processor
     quietly contrib/python/sysroot.sh "$folder/sysroot" bullseye "${debian[$processor]}" libevent-dev libjansson-dev libncurses-dev \
         libssl-dev libcurl4-openssl-dev libc6
+    # Debian's files of ncurses name no folder, so the build would take the library of this machine.
+    sed -i 's|^Libs: *-l|Libs: -L${libdir} -l|' "$folder/sysroot/usr/lib/$processor-linux-gnu/pkgconfig"/{ncursesw,tinfo}.pc
     make_compiler "$processor" "$folder"
     build=("$python" -m build -n "-Csetup-args=--cross-file=$folder/cross.ini" "-Cbuild-dir=$folder/build")
     rm -rf "$folder"/{tree,build,dist}
@@ -128,5 +130,10 @@ for processor in "${processors[@]}"; do
     mkdir "$folder/tree"
     tar -xzf "$out"/pchrun-*.tar.gz --strip-components=1 -C "$folder/tree"
     _PYTHON_HOST_PLATFORM=linux-$processor quietly "${build[@]}" --wheel -o "$folder/dist" "$folder/tree"
+    # libdl and libm belong to glibc, which Zig brings.
+    if grep -oE ' /usr/lib[^ ]*\.a' "$folder/build/build.ninja" | sort -u | grep -vE '/lib(dl|m)\.a$'; then
+        echo "wheels.sh: the build has taken these libraries of this machine, not of Debian 11" >&2
+        exit 1
+    fi
     finish_wheel "$folder/dist" "manylinux_${glibc/./_}_$processor"
 done
