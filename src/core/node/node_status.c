@@ -15,10 +15,12 @@ static bool notice_waits(const struct node *node)
 }
 
 /* A failure is reported after the steps, and after a notice that waits for them. While the job
- * stops it does not wait: the chief may leave once this node is gone. */
+ * stops it does not wait: the chief may leave once this node is gone. A node that is not healthy
+ * has no steps, and the chief must not start without knowing of it. */
 static bool fault_waits(const struct node *node)
 {
-    return (node->gen.fault_wants_steps && node->state <= NODE_RUNNING) || notice_waits(node);
+    bool wants_steps = node->gen.fault_wants_steps && node->state <= NODE_RUNNING;
+    return (wants_steps || notice_waits(node)) && node->gen.fault.kind != FAULT_UNFIT;
 }
 
 static enum peer_life life_of(const struct node *node)
