@@ -256,8 +256,10 @@ MUTANTS = [
     ("goes-on-before-the-notice-is-over", "chief/chief_restart.c", "is_due",
      "chief->gen.waits_for_notice && chief->notice.is_live", "false"),
     ("what-repeats-is-restarted", "chief/restart.c", "restart_is_final", "f->repeats[0]", "false"),
-    ("what-repeats-and-is-heard-late-is-restarted", "chief/chief_restart.c", "chief_decide_restart",
-     "is_final_after_all(chief, because, sizeof because)", "false"),
+    ("steps-while-it-ends-make-a-start-good", "chief/chief_restart.c", "find_what_repeats",
+     "chief->order.restart ? chief->gen.had_stepped : chief->has_stepped", "chief->has_stepped"),
+    ("final-before-all-are-gone", "chief/chief_restart.c", "chief_decide_restart",
+     "is_over(chief) || is_ended_by_notice(chief);", "true;"),
     ("same-failure-is-restarted", "chief/restart.c", "came_before", "is_in_training(f)", "false"),
     ("same-failure-by-its-numbers", "chief/restart.c", "is_same_text", "b = after_number(b);", ""),
     ("same-failure-is-forgotten", "chief/chief_restart.c", "renew", "restart_note(&chief->restart, &failure);", ""),
@@ -396,6 +398,8 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "steps-while-it-ends-make-a-start-good": 830000010900,
+    "final-before-all-are-gone": 815000055800,
     "failure-waits-for-steps-while-it-stops": 735000467200,
     "hang-is-found-before-the-failure-of-who-gave-up": 745000188900,
     "failure-behind-a-final-cause-is-forgotten": 705000120500,

@@ -303,9 +303,8 @@ Test(core_known, after_a_commit_it_may_be_chance)
     assert_said(w, "restarting in place from step 2");
 }
 
-/* Rank 1 misses rank 0, and its failure is heard first. The job is to restart, until rank 0's own
- * failure is heard. */
-static void fail_heard_late(const char *why)
+/* Rank 1 misses rank 0, and its failure is heard first. */
+static void hear_of_rank_1(const char *why)
 {
     says_why(&walks[0], why);
     now += 10 * MS;
@@ -313,11 +312,22 @@ static void fail_heard_late(const char *why)
     exited(&walks[1], 0, 1 << 8);
     steps_are_read(&walks[1]);
     deliver();
-    assert_said(&walks[0], "restarting in place");
+}
+
+static void hear_of_rank_0(void)
+{
     gone(&walks[0], 0);
     exits(&walks[0], 9 << 8);
     tree_empty(&walks[1]);
     deliver();
+}
+
+/* The job is to restart, until rank 0's own failure is heard. */
+static void fail_heard_late(const char *why)
+{
+    hear_of_rank_1(why);
+    assert_said(&walks[0], "restarting in place");
+    hear_of_rank_0();
 }
 
 static void hear_of_the_victim_first(const char *why, int fatal_code)
@@ -347,6 +357,32 @@ Test(core_known, any_other_that_is_heard_late)
     hear_of_the_victim_first("bad loss", 255);
     assert_not_said(&walks[0], "not restarted");
     assert_both_did("start");
+}
+
+/* Rank 1's failure alone would end the job, but it came of rank 0's, which a restart may mend. */
+Test(core_known, a_victims_failure_is_not_final)
+{
+    struct restart_policy finals = policy;
+    finals.is_fatal[1] = true;
+    begin_two_with(&finals);
+    hear_of_rank_1("bad loss");
+    assert_said(&walks[0], "no restart follows, unless another failure came first: 1 is one of "
+                           "restart.fatal_codes");
+    hear_of_rank_0();
+    assert_not_said(&walks[0], "not restarted");
+    assert_both_did("start");
+}
+
+/* A scheduler starts a preempted job again, which must not happen after a fatal code. */
+Test(core_known, a_notice_does_not_hide_a_final_failure)
+{
+    struct restart_policy finals = policy;
+    finals.is_fatal[1] = true;
+    begin_two_with(&finals);
+    hear_of_rank_1("bad loss");
+    noticed(&walks[0], "cloud", 2 * S);
+    deliver();
+    assert_said(&walks[0], "not restarted: 1 is one of restart.fatal_codes");
 }
 
 Test(core_known, the_same_failure_that_is_heard_late)

@@ -3,6 +3,7 @@
  * simulator's.
  */
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/chief/restart.h"
 
 #include <criterion/criterion.h>
@@ -32,8 +33,13 @@ static double fail_at(int64_t at, struct restart_failure failure)
 {
     int64_t pause = 0;
     failure.now = at * S;
-    bool ok = restart_allows(&budget, &failure, &pause, text, sizeof text);
-    return ok ? (double)pause / S : -1;
+    if (!restart_allows(&budget, &failure, &pause, text, sizeof text))
+        return -1;
+    char because[sizeof text];
+    if (!restart_is_final(&budget, &failure, because, sizeof because))
+        return (double)pause / S;
+    str_copy(text, sizeof text, because);
+    return -1;
 }
 
 static const struct peer_cause no_cause;

@@ -28,13 +28,14 @@ static bool is_start_failure(const struct chief *chief)
 }
 
 /* A failure repeats only if it ends the start. After a finished step the program and its settings
- * are known to work; a later failure may come from a slow file system. For a program that does not
- * attach, only the time shows how far it is. */
+ * are known to work; a later failure may come from a slow file system. Ranks may step on while they
+ * end. For a program that does not attach, only the time shows how far it is. */
 static void find_what_repeats(const struct chief *chief, char *what, size_t size)
 {
     bool has_attached = any_is(chief, FACT_ATTACHED);
     what[0] = '\0';
-    if (!chief->has_stepped && (has_attached || is_start_failure(chief)))
+    bool has_stepped = chief->order.restart ? chief->gen.had_stepped : chief->has_stepped;
+    if (!has_stepped && (has_attached || is_start_failure(chief)))
         known_repeats(&chief->gen.cause, has_attached, what, size);
 }
 
@@ -68,24 +69,41 @@ static void add_plan(const struct chief *chief, int64_t pause, char *text, size_
                  str_about(pause / unit * unit, in, sizeof in));
 }
 
+/* True: no restart follows the first failure that is known, and `text` says why. */
+static bool is_final(const struct chief *chief, int code, char *text, size_t size)
+{
+    char repeats[WHY_NOT_SIZE / 2];
+    struct restart_failure failure = describe_failure(chief, code, repeats, sizeof repeats);
+    return !chief->gen.waits_for_notice && restart_is_final(&chief->restart, &failure, text, size);
+}
+
+/* Whether the failure is final, chief_decide_restart() decides: it may not be the first. */
 void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
 {
     char text[WHY_NOT_SIZE], repeats[WHY_NOT_SIZE / 2], why[PEERMSG_WHY_SIZE];
+    char because[WHY_NOT_SIZE];
     struct restart_failure failure = describe_failure(chief, end->code, repeats, sizeof repeats);
+    bool is_final_now = is_final(chief, end->code, because, sizeof because);
     int64_t pause;
     str_copy(why, sizeof why, end->why);
     struct chief_end this_end = *end;
     this_end.restarts = restart_allows(&chief->restart, &failure, &pause, text, sizeof text);
     if (!this_end.restarts) {
         if (text[0])
-            str_addf(why, sizeof why, "; not restarted: %s", text);
+            str_addf(why, sizeof why, "; not restarted: %s", is_final_now ? because : text);
         this_end.why = why;
         chief_end(chief, &this_end);
         return;
     }
     chief->gen.restart_at = chief->out->now + pause;
+    chief->gen.had_stepped = chief->has_stepped;
     chief->failures += any_is(chief, FACT_STEPPED);
     chief_end(chief, &this_end);
+    if (is_final_now) {
+        out_log(chief->out, LOG_WARN, "restart",
+                "%s; no restart follows, unless another failure came first: %s", why, because);
+        return;
+    }
     str_addf(why, sizeof why, "; restarting in place");
     add_plan(chief, pause, why, sizeof why);
     out_log(chief->out, LOG_WARN, "restart", "%s (%s)", why, text);
@@ -161,17 +179,6 @@ static bool is_ended_by_notice(const struct chief *chief)
     return chief_notice_is_near(chief);
 }
 
-/* The cause may have changed since the restart was ordered: node 0 often hears of a victim's
- * failure first, and a text may come late. */
-static bool is_final_after_all(const struct chief *chief, char *text, size_t size)
-{
-    char repeats[WHY_NOT_SIZE / 2];
-    struct restart_failure failure =
-        describe_failure(chief, chief->gen.cause.code, repeats, sizeof repeats);
-    return chief->gen.cause.fault != FAULT_NONE &&
-           restart_is_final(&chief->restart, &failure, text, size);
-}
-
 /* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
 static bool is_due(const struct chief *chief)
 {
@@ -232,7 +239,7 @@ static void renew(struct chief *chief)
 {
     char repeats[WHY_NOT_SIZE / 2];
     struct restart_failure failure =
-        describe_failure(chief, chief->gen.cause.code, repeats, sizeof repeats);
+        describe_failure(chief, chief->order.exit_code, repeats, sizeof repeats);
     if (!PROMISE(6, chief->out, chief_all_say(chief, says_gone)))
         return;
     restart_note(&chief->restart, &failure);
@@ -251,19 +258,23 @@ static void renew(struct chief *chief)
             chief->params->nnodes > 1 ? " on all nodes" : "");
 }
 
+/* Node 0 often hears of a victim's failure first, and a text may come late. So a failure is final
+ * only when all nodes are gone: then each has told its own. A notice must not wait for that, and
+ * must not make a job start again that has failed for good. */
 void chief_decide_restart(struct chief *chief)
 {
     char who[96], because[WHY_NOT_SIZE];
     if (!chief_is_restarting(chief))
         return;
+    bool is_known = is_over(chief) || is_ended_by_notice(chief);
     if (any_is(chief, FACT_LOST)) {
         chief_end_by_loss(chief);
+    } else if (is_known && is_final(chief, chief->order.exit_code, because, sizeof because)) {
+        end_as_failed(chief, because);
     } else if (is_ended_by_notice(chief)) {
         end_preempted(chief);
     } else if (any_is(chief, FACT_INTERRUPTED)) {
         end_as_failed(chief, "a signal has told the job to end");
-    } else if (is_final_after_all(chief, because, sizeof because)) {
-        end_as_failed(chief, because);
     } else if (any_is(chief, FACT_LEFT)) {
         snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
                  chief_rank_of(chief, chief_first(chief, FACT_LEFT)));

@@ -186,6 +186,7 @@ struct chief_generation {
     bool was_preempted;             /* a notice was near when the job failed */
     int64_t stopped_at, end_deadline, leave_deadline;
     uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
+    bool had_stepped;      /* with order.restart: has_stepped when it was ordered */
     int64_t restart_at;    /* with order.restart: when the next generation begins, if all nodes are
                             * gone */
     bool waits_for_notice; /* the next generation also waits until no notice is live */

@@ -108,8 +108,6 @@ static bool is_forbidden(const struct restart *r, const struct restart_failure *
                          size_t size)
 {
     const struct restart_policy *p = r->policy;
-    if (restart_is_final(r, f, text, size))
-        return true;
     if (p->no_progress > 0 && f->has_ranks && r->stale >= p->no_progress)
         str_addf(text, size,
                  "%d generations in a row brought no commit (restart.no_progress_after)", r->stale);

@@ -37,13 +37,15 @@ struct restart_failure {
     uint64_t step, commit_step; /* the highest step of the job, and its last commit */
 };
 
-/* True if the failure forbids a restart whatever budget remains; `text` then says why. */
+/* True if the failure forbids a restart whatever budget remains; `text` then says why. Ask when it
+ * is sure that no other failure came first. */
 bool restart_is_final(const struct restart *restart, const struct restart_failure *failure,
                       char *text, size_t size);
 /* The next generation begins: the same failure must not end it, too. */
 void restart_note(struct restart *restart, const struct restart_failure *failure);
 
-/* Counts the failure. True: the next generation may begin after `*ret_pause`; `text` gives its
- * number. False: `text` says what forbids it; "" if restarts are off. */
+/* Counts the failure. True: there is a budget, and the next generation may begin after
+ * `*ret_pause` if the failure is not final; `text` gives its number. False: `text` says what
+ * forbids it; "" if restarts are off. */
 bool restart_allows(struct restart *restart, const struct restart_failure *failure,
                     int64_t *ret_pause, char *text, size_t size);
