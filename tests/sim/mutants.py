@@ -247,7 +247,7 @@ MUTANTS = [
      "struct round last = node->gen.round; memset(&node->gen, 0, sizeof node->gen); node_begin_generation(node);"
      " node->gen.round = last"),
     ("restart-behind-a-closed-gate", "node/node_end.c", "node_renew", "gate = GATE_OPEN", "gate = gate_leave()"),
-    ("status-of-the-last-generation", "chief/chief.c", "on_status", "|| msg->stamp.generation != chief->generation",
+    ("status-of-the-last-generation", "chief/chief.c", "on_status", "msg->stamp.generation != chief->generation ||",
      ""),
     ("gone-before-it-hears-of-the-end", "chief/chief_order.c", "chief_tell_end", "await_all(chief);", ""),
     ("restart-over-what-is-left", "chief/chief_restart.c", "chief_decide_restart", "any_is(chief, FACT_LEFT)",

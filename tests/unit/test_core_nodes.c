@@ -726,3 +726,36 @@ Test(core_nodes, a_wait_for_a_vote_is_no_step)
     assert_not_said(&walks[0], "then leaves");
     lose_letters();
 }
+
+/* A heartbeat is under way when node 0 begins the next generation, and counts as any other. With
+ * the shortest time-out that the settings allow, no node can do without its answer. */
+Test(core_nodes, a_restart_in_place_costs_no_heartbeat)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.restart = (struct restart_policy){.max = 3, .start_max = 3};
+        p.heartbeat_timeout_ns = 2 * p.heartbeat_interval_ns;
+        walk_begin(&p);
+    }
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        steps_are_read(&walks[i]);
+        walks[i].acts[0] = '\0';
+    }
+    deliver();
+    ends(&walks[0], 1 << 8);
+    steps_are_read(&walks[0]);
+    deliver();
+    assert_did(&walks[1], "SIGTERM to tree");
+    ends(&walks[1], SIGTERM);
+    passes(&walks[1], S);
+    steps_are_read(&walks[1]);
+    assert_did_not(&walks[0], "start");
+    walks[1].acts[0] = '\0';
+    deliver();
+    passes(&walks[1], S);
+    assert_did_not(&walks[1], "gate leave");
+    assert_did(&walks[1], "read");
+}

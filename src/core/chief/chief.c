@@ -117,13 +117,13 @@ static void hold_within(struct peer_status *s)
 
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
 {
-    if (msg->stamp.attempt != chief->params->attempt || msg->stamp.generation != chief->generation)
+    if (msg->stamp.attempt != chief->params->attempt)
         return;
-    /* Also to a heartbeat that a later message has overtaken. An answer renews the node's lease, so
-     * a lost node gets only the order. */
+    /* Also to a heartbeat that a later message, or the next generation, has overtaken. An answer
+     * renews the node's lease, so a lost node gets only the order. */
     if (msg->status.wants_reply)
         chief_send_order(chief, peer->at.conn, peer_is(peer, FACT_LOST) ? 0 : msg->status.sent_ns);
-    if (msg->stamp.seq <= peer->stamp.seq)
+    if (msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->stamp.seq)
         return;
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
