@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 16384 };
+/* LAST_READS: for all that a pipe holds, at its largest. */
+enum { READ_BYTES = 16384, LAST_READS = 1048576 / READ_BYTES };
 
 static void probe_keep(struct probe *probe, const char *data, size_t n)
 {
@@ -53,6 +54,14 @@ static void probe_close(struct probe *probe)
     fd_close(&probe->report);
 }
 
+/* The last output of the program is in the pipe. A process that has left the group may hold the
+ * pipe, too, and print without end. */
+static void probe_take_last(struct probe *probe)
+{
+    for (int i = 0; i < LAST_READS && probe->out >= 0 && probe_take_some(probe); i++)
+        ;
+}
+
 /* The program has ended but is not reaped yet, so its pid still names its group. */
 static void probe_on_change(void *ctx, enum reap_what what, int status)
 {
@@ -61,8 +70,7 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
     if (what != REAP_EXITED)
         return;
     proc_kill_group(probe->watch.pid, SIGKILL);
-    while (probe->out >= 0 && probe_take_some(probe))
-        ;
+    probe_take_last(probe);
     if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED) {
         str_copy(probe->how, sizeof probe->how, err.text);
     } else if (!probe->how[0]) {

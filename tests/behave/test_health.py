@@ -121,6 +121,13 @@ def test_what_a_check_leaves_behind(world, check):
         wait_until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), f"the end of {what}")
 
 
+def test_a_daemon_that_prints_without_end(world, check):
+    """It holds the pipe when the check has ended. The job starts, and does not wait for the daemon's end."""
+    script = "for i in 1 2 3; do setsid dd if=/dev/zero bs=4M & done\nexit 0"
+    launched(world, check(script), 0)
+    assert world.events.all("trains") and report(world)["health"]["state"] == "healthy"
+
+
 def test_a_notice_during_the_check(world, check):
     """pchrun answers, ends, and takes the check with it."""
     job = world.launch("--health-timeout", "1h", *check(f"'{world.actor}' say checks; {HANGS}"), "--", world.actor,
