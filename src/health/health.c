@@ -211,6 +211,7 @@ bool health_open(struct health *health, struct err *err)
                                    .base = health->loop->base,
                                    .reap = health->reap,
                                    .max = TEXT_MAX,
+                                   .keeps_last = true,
                                    .on_over = health_on_answer,
                                    .ctx = health};
     return health->argv || err_wrap(err, "health.check");

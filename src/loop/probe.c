@@ -21,6 +21,11 @@ enum { READ_BYTES = 16384, LAST_READS = 1048576 / READ_BYTES };
 static void probe_keep(struct probe *probe, const char *data, size_t n)
 {
     size_t room = probe->text.max - buf_len(&probe->text);
+    if (probe->keeps_last && n > room) {
+        buf_drop(&probe->text, n - room);
+        probe->dropped += n - room;
+        room = n;
+    }
     size_t kept = n < room ? n : room;
     if (!buf_add(&probe->text, data, kept))
         kept = 0;

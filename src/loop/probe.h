@@ -17,6 +17,7 @@ struct probe {
     struct event_base *base;
     struct reap *reap;
     size_t max;       /* bytes of its output to keep; the rest is read and dropped */
+    bool keeps_last;  /* keep the last bytes, not the first; `max` is 64 KiB or more */
     bool with_errors; /* keep its standard error, too; otherwise it goes to pchrun's */
     /* The program has ended, or could not be executed: see `how`. Do not free the probe here, but
      * later: the list of reap still has it. */

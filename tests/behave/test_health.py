@@ -67,6 +67,12 @@ def test_an_unhealthy_node(world, check):
         "state": "unhealthy", "component": "gpu3", "text": "Xid 79"}
 
 
+def test_the_last_line_counts_after_much_output(world, check):
+    """A diagnosis with all its details is longer than pchrun keeps, and may hold any bytes."""
+    job = launched(world, check(f"head -c 300000 /dev/zero; echo; echo '{XID}'; exit 1"), UNHEALTHY)
+    assert job.err_lines[-1].endswith(f"node 0: {SAYS}")
+
+
 def test_the_journal_names_it(world, check):
     events = world.root / "events.jsonl"
     launched(world, check(f"echo '{XID}'; exit 1", "--events-file", events), UNHEALTHY)
