@@ -398,6 +398,7 @@ int ctl_main(char **argv, const struct ctl_screen *screen)
         return CTL_DONE;
     if (end == ARGS_RUN)
         find_explain(&options, &err);
-    fprintf(stderr, "pchctl: %s\n", err.text);
+    /* It may have a text of a file, or of the pchrun of another user. */
+    fprintf(stderr, "pchctl: %s\n", str_printable(err.text));
     return !is_found && err.code == ERR_USAGE ? CTL_USAGE : CTL_FAILED;
 }

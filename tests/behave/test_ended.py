@@ -241,6 +241,13 @@ def test_a_report_that_cannot_be_read_hides_no_other(job, ctl, node, content, wh
     assert re.fullmatch(rf"pchctl: {re.escape(str(path))}{why}\n", done.stderr)
 
 
+def test_the_terminal_obeys_no_text_of_a_report_in_an_error(job, ctl):  # noqa: F811
+    write_reports(job.root / "run", report_of(0, job="run\x1b]0;x\x07\x1b[31m\n7"))
+    done = ctl("status", "--job", "run8", job.root / "run", everywhere=True)
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    assert done.stderr == (f"pchctl: {job.root}/run/report.0.json is the report of job run?]0;x??[31m?7, not of job run8\n")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
 @pytest.mark.parametrize("place", [".", ".pchrun", ".pchrun/report.0.json", ".pchrun/ledger"])
 @pytest.mark.parametrize("word", ["status", "goodput", "timeline"])
