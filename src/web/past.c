@@ -95,15 +95,16 @@ void past_free(struct past *past)
     past->text = NULL;
 }
 
-void past_read(struct past *past, const char *dir)
+bool past_read(struct past *past, const char *dir)
 {
     struct err err;
     reap_all(past->reap);
     if (past->inquiry.deadline.is_open)
-        return;
+        return false;
     past->begun = clock_now_ns();
     if (!str_copy(past->dir, sizeof past->dir, dir))
         past_finish(past, "the path of the state directory is too long");
     else if (!inquiry_start(&past->inquiry, &err))
         past_finish(past, err.text);
+    return true;
 }

@@ -32,6 +32,6 @@ struct past {
 
 void past_open(struct past *past);
 void past_free(struct past *past);
-/* Begins to read the ledger in this state directory, or checkpoint directory. Does nothing while a
- * ledger is being read. on_over() follows, also within this call. */
-void past_read(struct past *past, const char *dir);
+/* Begins to read the ledger in this state directory, or checkpoint directory. False: a ledger is
+ * being read, so nothing is begun. Else on_over() follows, also within this call. */
+bool past_read(struct past *past, const char *dir);

@@ -216,8 +216,9 @@ static void server_want_timeline(struct server *server)
     if (!streams_are_read(&server->streams) || (!is_first && clock_now_ns() < at))
         return;
     if (dir) {
-        server->has_new_lines = false;
-        past_read(&server->timeline, dir);
+        /* A line that comes while it is read asks for another reading. */
+        if (past_read(&server->timeline, dir))
+            server->has_new_lines = false;
     } else if (server_is_without_history(server)) {
         streams_take_timeline(&server->source, NULL, server_history_lacks(server));
     }
@@ -227,7 +228,8 @@ static void server_on_timeline(void *ctx)
 {
     struct server *server = ctx;
     struct past *timeline = &server->timeline;
-    int64_t pause = 100 * (timeline->at - timeline->begun);
+    /* If a disk has hung, the reading took no time of a processor. */
+    int64_t pause = timeline->text ? 100 * (timeline->at - timeline->begun) : 0;
     server->timeline_at = timeline->at + (pause > TIMELINE_FRESH_NS ? pause : TIMELINE_FRESH_NS);
     streams_take_timeline(&server->source, timeline->text, timeline->why);
     streams_feed(&server->streams);

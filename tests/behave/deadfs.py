@@ -67,7 +67,9 @@ class DeadFolder:
                 self._answer(unique, error=errno.ENOSYS)
 
     def end(self):
-        """Ends the file system: all processes that wait in it get an error."""
+        """Ends the file system: all processes that wait in it get an error. The folder then is an empty one."""
+        if not self.server.is_alive():
+            return
         call(LIBC.umount2(bytes(self.path), FORCE | DETACH))
         self.server.join()
         os.close(self.fd)

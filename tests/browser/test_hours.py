@@ -7,6 +7,8 @@ import subprocess
 import time
 
 import pytest
+from deadfs import dead  # noqa: F401
+from harness import DEADLINE
 from ledger import Ledger
 from selenium.webdriver.common.keys import Keys
 from supervisor import job
@@ -246,6 +248,33 @@ def test_it_follows_the_ledger(world, browser, past):
             file.write(json.dumps(event) + "\n")
     supervisor.line("failed", of_node=0, rank=1, text="process 4712 ended with exit code 1")
     browser.shows("#timeline-says", "2 failures,")
+
+
+def test_a_disk_that_hung_is_read_again_soon(dead, browser, page):  # noqa: F811
+    """A line of the journal that came while it hung is not forgotten."""
+    told = job()
+    told["state_dir"] = str(dead.path)
+    supervisor = page(told)
+    assert dead.asked.wait(DEADLINE)
+    supervisor.line("notice", source="gce", of_node=1, left_ms=25000, text="")
+    browser.shows("#lines", "gce")
+    dead.end()
+    browser.shows("#timeline-none", "^There is no timeline: ")
+    since = time.monotonic()
+    short_past(dead.path)
+    browser.shows("#timeline-says", "^Goodput")
+    assert time.monotonic() - since < 12
+
+
+def test_the_state_directory_may_go(world, browser, past):
+    supervisor = past(short_past)
+    browser.shows("#timeline-says", "^Goodput")
+    (world.root / "state").rename(world.root / "gone")
+    supervisor.line("notice", source="gce", of_node=1, left_ms=25000, text="")
+    browser.shows("#timeline-none", "^There is no timeline: .*state")
+    (world.root / "gone").rename(world.root / "state")
+    supervisor.line("notice", source="gce", of_node=1, left_ms=25000, text="")
+    browser.shows("#timeline-says", "^Goodput")
 
 
 def test_a_job_without_a_ledger_says_so(browser, page):
