@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -248,6 +249,24 @@ def test_it_follows_the_ledger(world, browser, past):
             file.write(json.dumps(event) + "\n")
     supervisor.line("failed", of_node=0, rank=1, text="process 4712 ended with exit code 1")
     browser.shows("#timeline-says", "2 failures,")
+
+
+def test_what_is_chosen_stays_chosen(world, browser, past):
+    """Also if a node tells later of something that was before it."""
+    supervisor = past(short_past)
+    browser.shows("#timeline-says", "1 notice,")
+    browser.run("document.getElementById('chart').focus()")
+    browser.press(Keys.HOME, Keys.ARROW_RIGHT)
+    chosen = "^training, kept: 10 min from .*, attempt 1, steps 0 to 1,800$"
+    browser.shows("#span", chosen)
+    late = Past(world.root / "state", 0.5)
+    late.attempt, late.at = 1, late.at + MINUTE
+    late.event("notice", source="slurm", of_node=0, left_ms=60000, text="")
+    with (world.root / "state/events.0.jsonl").open("a") as file:
+        file.write(json.dumps(late.journal[0][1]) + "\n")
+    supervisor.line("notice", source="slurm", of_node=0, left_ms=60000, text="")
+    browser.shows("#timeline-says", "2 notices,")
+    assert re.fullmatch(chosen, browser.text("#span"))
 
 
 def test_a_disk_that_hung_is_read_again_soon(dead, browser, page):  # noqa: F811

@@ -4,7 +4,7 @@
 // reader's size of texts. app.js has the helpers that this file uses.
 "use strict";
 
-const timeline = { data: null, view: null, chosen: null, items: [], at: -1, hover: -1, x: null, scale: null };
+const timeline = { data: null, view: null, chosen: null, items: [], begin: 0, at: -1, hover: -1, pointer: null, scale: null };
 // The numbers of a piece, as src/timeline/timeline.h lists them.
 const [KIND, FROM, LASTING, COUNT, ATTEMPT, STEP_FROM, STEP_TOP, STEP_TO] = [0, 1, 2, 3, 4, 5, 6, 7];
 const SECOND_MS = 1000, MINUTE_MS = 60 * SECOND_MS, HOUR_MS = 60 * MINUTE_MS, DAY_MS = 24 * HOUR_MS;
@@ -259,13 +259,28 @@ function drawSteps() {
 
 // --- what is chosen ---
 
+function isFlag(item) {
+  return item.from === item.to;
+}
+
+// The item that was chosen has another number when the past in front of it has changed, or has left the view.
+function findAgain(item, begin) {
+  const ms = begin - timeline.view.at_ms + (item.from + item.to) / 2;
+  const far = (one) => (isFlag(one) === isFlag(item) ? Math.max(one.from - ms, ms - one.to, 0) : Infinity);
+  const least = Math.min(...timeline.items.map(far));
+  return least <= SECOND_MS ? timeline.items.findIndex((one) => far(one) === least) : -1;
+}
+
 // In the order of time: a flag stands before the piece that it is in.
 function listItems() {
-  const { view } = timeline;
+  const { view } = timeline, chosen = timeline.items[timeline.at], begin = timeline.begin;
   timeline.items = [
     ...view.pieces.map((piece) => ({ from: piece[FROM], to: piece[FROM] + piece[LASTING], text: () => pieceText(piece) })),
     ...view.flags.map((flag) => ({ from: flag.ms, to: flag.ms, text: () => flagText(flag) })),
   ].sort((a, b) => a.from - b.from || a.to - b.to);
+  timeline.begin = view.at_ms;
+  timeline.at = chosen ? findAgain(chosen, begin) : -1;
+  timeline.hover = timeline.pointer ? itemUnder(timeline.pointer) : -1;
 }
 
 function drawChoice() {
@@ -284,7 +299,7 @@ function itemUnder(event) {
   const { u, left, right, bar } = timeline.scale, box = $("chart").getBoundingClientRect();
   const x = event.clientX - box.left, isAbove = event.clientY - box.top < bar;
   const ms = timeline.view.ms * (x - left) / (right - left);
-  const near = timeline.items.findIndex((item) => item.from === item.to && Math.abs(xOf(item.from) - x) < 11 * u);
+  const near = timeline.items.findIndex((item) => isFlag(item) && Math.abs(xOf(item.from) - x) < 11 * u);
   if (isAbove && near >= 0) return near;
   return timeline.items.findIndex((item) => item.from <= ms && ms < item.to);
 }
@@ -377,8 +392,8 @@ function takeTimeline(data) {
 
 function startTimeline() {
   const chart = $("chart");
-  chart.addEventListener("pointermove", (event) => { timeline.hover = itemUnder(event); drawChoice(); });
-  chart.addEventListener("pointerleave", () => { timeline.hover = -1; drawChoice(); });
+  chart.addEventListener("pointermove", (event) => { timeline.pointer = event; timeline.hover = itemUnder(event); drawChoice(); });
+  chart.addEventListener("pointerleave", () => { timeline.pointer = null; timeline.hover = -1; drawChoice(); });
   chart.addEventListener("click", (event) => chooseSpan(itemUnder(event)));
   chart.addEventListener("focus", () => { if (timeline.at < 0) goTo(timeline.items.length - 1); });
   chart.addEventListener("keydown", (event) => {
