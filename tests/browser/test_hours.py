@@ -178,6 +178,17 @@ def test_it_tells_where_the_hours_went(world, browser, past):
     assert browser.run("return document.querySelectorAll('#chart .failure').length") == 3
 
 
+def test_many_short_saves_do_not_hide_the_training(world, browser, past):
+    """On a phone each of 150 saves is far narrower than a pixel."""
+    past()
+    browser.shows("#timeline-says", "^Goodput")
+    browser.look(390)
+    browser.run("const view = document.getElementById('view'); view.value = '0'; view.dispatchEvent(new Event('change'))")
+    told, bar = goodput(world), rects(browser)
+    saving = sum(right - left for kind, left, right in bar if kind == [*told["ms"]].index("saving"))
+    assert saving < (bar[-1][2] - bar[0][1]) * (told["ms"]["saving"] / told["wall_ms"] + 0.02)
+
+
 def test_the_keyboard_and_a_screen_reader(browser, past):
     past(short_past)
     browser.shows("#timeline-says", "^Goodput")

@@ -109,15 +109,16 @@ function widthOf(text) {
   return 7 * timeline.scale.u * text.length;
 }
 
-// A span that is too narrow to be seen beside a wide one is left to it: a fine pattern would look like noise.
+// A span that is too narrow to be seen beside a wider one is left to it: a fine pattern would look like noise.
 function visiblePieces() {
   const shown = [];
-  let hidden = 0; // the width of the narrow spans since the last wide one
+  let left = 0; // the width of the spans that were left to the last one
   for (const piece of timeline.view.pieces) {
     const from = xOf(piece[FROM]), to = xOf(piece[FROM] + piece[LASTING]), last = shown.at(-1);
-    const isNarrow = to - from < 0.6;
-    hidden = isNarrow ? hidden + to - from : 0;
-    if (last && (last.kind === piece[KIND] || (isNarrow && hidden < 1 && last.to - last.from > 3))) last.to = to;
+    const isSame = last && last.kind === piece[KIND], more = left + to - from;
+    const isLeft = last && to - from < 0.6 && more < 1 && last.to - last.from > 4 * more;
+    left = isLeft && !isSame ? more : 0;
+    if (isSame || isLeft) last.to = to;
     else shown.push({ kind: piece[KIND], from, to });
   }
   return shown;
