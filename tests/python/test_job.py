@@ -244,6 +244,36 @@ def test_an_exception_is_the_cause(program):
     assert "Traceback (most recent call last):" in printed and "ValueError: no such step\n" in printed
 
 
+IN_BACKGROUND = """
+import threading
+job, state, passed, writers = pch.attach(), 0, threading.Event(), []
+def write(at):
+    passed.wait()
+    job.durable(at, save(at, 0))
+for step in job.steps(TOTAL):
+    train()
+    if writers:
+        passed.set()
+    if job.should_save:
+        say("saved", step=job.finished)
+        writers.append(threading.Thread(target=write, args=(job.finished,)))
+        writers[-1].start()
+    elif writers:
+        writers[0].join()
+job.done()
+"""
+
+
+def test_a_first_save_in_the_background_is_not_warned_of(program):
+    """It is reported some steps later. Until then a thread that writes it holds the end of the program."""
+    one = program(BEGIN + IN_BACKGROUND)
+    one.start("--signals", "USR1=checkpoint", n=2, ready="training")
+    one.job.send(signal.SIGUSR1)
+    one.agreed()
+    assert one.result()[:2] == (0, "completed"), one.job.err
+    assert "Warning" not in one.job.err and "is durable on every rank" in one.job.err, one.job.err
+
+
 RAISED = {
     "the package": ("pch.Saver(job, None)  # here", "TypeError: save must be a function, not None", "main"),
     "the standard library": ("json.loads('x')  # here", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "main"),

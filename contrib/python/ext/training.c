@@ -150,15 +150,38 @@ bool training_take_over(void)
     return true;
 }
 
-/* With needs="rank0" no commit waits for the reports of the other ranks. A program that saves in
- * the background may get this warning, too: nothing shows before its first report that it does so.
- */
+/* A thread for which Python waits at its end, besides the main thread and this one. It may be the
+ * one that writes a save in the background, and reports it. */
+static bool has_writer(void)
+{
+    unsigned others = 0;
+    PyObject *module = PyImport_ImportModule("threading");
+    PyObject *first = module ? PyObject_CallMethod(module, "main_thread", NULL) : NULL;
+    PyObject *own = first ? PyObject_CallMethod(module, "current_thread", NULL) : NULL;
+    PyObject *all = own ? PyObject_CallMethod(module, "enumerate", NULL) : NULL;
+    Py_ssize_t size = all ? PyList_Size(all) : 0;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        PyObject *one = PyList_GetItem(all, i);
+        PyObject *is_daemon = PyObject_GetAttrString(one, "daemon");
+        others += one != first && one != own && is_daemon == Py_False;
+        Py_XDECREF(is_daemon);
+    }
+    Py_XDECREF(all);
+    Py_XDECREF(own);
+    Py_XDECREF(first);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return others > 0;
+}
+
+/* With needs="rank0" no commit waits for the reports of the other ranks. Nothing shows before its
+ * first report that a program saves in the background, so a thread that may do it is believed. */
 bool training_tell_owed(void)
 {
     bool is_needed = !(training.needs & PCH_NEEDS_RANK0) || training.job->rank == 0;
     bool tells = training.is_owed && is_needed && !training.has_told_owed;
     training.is_owed = false;
-    if (!tells)
+    if (!tells || has_writer())
         return true;
     training.has_told_owed = true;
     return PyErr_WarnFormat(
