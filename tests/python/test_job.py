@@ -277,6 +277,7 @@ def test_a_first_save_in_the_background_is_not_warned_of(program):
 RAISED = {
     "the package": ("pch.Saver(job, None)  # here", "TypeError: save must be a function, not None", "main"),
     "the standard library": ("json.loads('x')  # here", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "main"),
+    "generated code": ("exec(compile('{}[1]', '<eval_with_key>.0', 'exec'))  # here", "KeyError: 1", "main"),
     "a function that the package calls": ("pch.Saver(job, print).run(train)", "KeyError: 'lr'", "train"),
 }
 

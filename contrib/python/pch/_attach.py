@@ -14,7 +14,8 @@ from . import _collectives, _pch, _torchrun
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
 
-_LIBRARIES = (os.path.dirname(__file__) + "/", os.path.dirname(os.__file__) + "/", "<frozen ")
+_LIBRARIES = (os.path.dirname(__file__) + "/", os.path.dirname(os.__file__) + "/")
+_TYPED = ("<string>", "<stdin>", "<ipython-input-")  # the names of code that is in no file, but the program's own
 
 # Has the program ever called attach()? before_attach is called first; False: the call is not the program's own.
 has_program_attached = False
@@ -117,6 +118,7 @@ def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[T
 
 
 def _is_of_library(trace: TracebackType) -> bool:
-    """The line is of this package, of Python, or of an installed package."""
+    """The line is of this package, of Python, of an installed package, or of code that a package has made."""
     path = trace.tb_frame.f_code.co_filename
-    return path.startswith(_LIBRARIES) or "/site-packages/" in path or "/dist-packages/" in path
+    is_made = path.startswith("<") and not path.startswith(_TYPED)
+    return is_made or path.startswith(_LIBRARIES) or "/site-packages/" in path or "/dist-packages/" in path
