@@ -190,7 +190,7 @@ WRONG_LOOPS = """
 import pch, torch
 from pch.integrations.torch import Checkpoint
 from torch.utils.data import DataLoader
-with pch.attach() as job:
+with pch.attach(first_step=FIRST) as job:
     loader = DataLoader(torch.arange(10.0), batch_size=3)
     checkpoint = Checkpoint(job, model=torch.nn.Linear(2, 1))
     checkpoint.load()
@@ -199,18 +199,21 @@ with pch.attach() as job:
 """
 
 BY_RANGE = "for epoch in range(2): trained = list(checkpoint.epoch(loader, epoch))"
+BY_START = "for epoch in range(job.finished // 4, 2): trained = list(checkpoint.epoch(loader, epoch))"
 BY_LOADER = "for epoch in checkpoint.epochs(2, loader): trained = list(loader)"
 RIGHT = "for epoch in checkpoint.epochs(2, loader): trained = list(checkpoint.epoch(loader, epoch))"
-ONE_EPOCH = "trained = list(checkpoint.epoch(loader, 0))"
 
 
-@pytest.mark.parametrize("loop, steps, warning", [
-    (BY_RANGE, 8, "checkpoint.epoch() is not in a loop over checkpoint.epochs(). After a resume range(N) begins at 0 again"),
-    (BY_LOADER, 0, "epoch 0, counted from 0, has counted 0 of its 4 steps. Take its batches from checkpoint.epoch(loader, epoch)"),
-    (RIGHT, 8, ""), (ONE_EPOCH, 4, "")], ids=["range", "loader", "right", "one epoch"])
-def test_half_of_the_loops(program, loop, steps, warning):
-    """A program that has changed only one of its two loops is told at its first start, once, at its own line."""
-    one = program(WRONG_LOOPS.replace("LOOP", loop))
+@pytest.mark.parametrize("first, loop, steps, warning", [
+    (4, BY_RANGE, 8, "epoch 0, counted from 0, is over, and no batch of it remains, but the code behind its batches runs again"),
+    (0, BY_LOADER, 0,
+     "epoch 0, counted from 0, has counted 0 of its 4 steps. Take its batches from checkpoint.epoch(loader, epoch)"),
+    (0, RIGHT, 8, ""), (4, BY_START, 8, ""), (0, BY_START, 8, "")],
+    ids=["range", "loader", "right", "own start", "own start at 0"])
+def test_half_of_the_loops(program, first, loop, steps, warning):
+    """A program that has changed only one of its two loops is told once, at its own line. A loop that begins by itself at
+    the right epoch is told nothing."""
+    one = program(WRONG_LOOPS.replace("LOOP", loop).replace("FIRST", str(first)))
     one.start(n=2, TORCHINDUCTOR_CACHE_DIR=str(one.checkpoints))
     assert one.result()[:2] == (0, "completed"), one.job.err
     assert one.job.out.splitlines() == [f"steps {steps}"] * 2

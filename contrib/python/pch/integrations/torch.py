@@ -44,7 +44,7 @@ class _Epochs:
 
     _job: Job
     _is_in_epochs = False  # the program's loop is over epochs()
-    _has_warned = False  # of a program that has only one of the two loops
+    _has_warned = False  # of such a program, or of one that has not the other loop
 
     def save(self, step: int) -> str:
         raise NotImplementedError
@@ -108,11 +108,11 @@ class _Epochs:
         resume within an epoch loads.
         """
         count = len(loader)
-        if number > 0 and not self._is_in_epochs:
-            self._warn_of_loops("checkpoint.epoch() is not in a loop over checkpoint.epochs(). After a resume range(N) begins at "
-                                "0 again: the code behind the batches of each epoch that is over runs again, without a batch. "
-                                "Write `for epoch in checkpoint.epochs(N, loader)`")
         trained = max(self._job.finished - number * count, 0)
+        if trained >= count and not self._is_in_epochs:
+            self._warn_of_loops(f"epoch {number}, counted from 0, is over, and no batch of it remains, but the code behind its "
+                                "batches runs again: the loop is not over checkpoint.epochs(). Write "
+                                "`for epoch in checkpoint.epochs(N, loader)`")
         if trained < count:
             rest = itertools.islice(_epoch(loader, number, seed), trained, None)
             for _, batch in zip(self._job.steps((number + 1) * count, save=self.save), rest):
