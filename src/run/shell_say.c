@@ -115,7 +115,8 @@ static void add_saves(const struct shell *shell, char *text, size_t size)
         str_addf(text, size, "; without one, every %" PRId64 " steps", every->steps);
     if (!shell->attach.has_rank)
         str_addf(text, size,
-                 "; a program that never attaches (in Python: pch.attach) saves nothing");
+                 "; a program that never attaches (in Python: pch.attach%s) saves nothing",
+                 config->instrument ? ", or Trainer, Lightning or Keras" : "");
 }
 
 /* pchctl looks only in these directories, as the shell in which it is typed has them. */

@@ -185,15 +185,16 @@ def type_it(line, ctl):  # noqa: F811
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name, typed", [("run7", "run7"), ("my run's; 7", r"'my run'\''s; 7'")])
-def test_a_start_of_one_rank(training, ctl, name, typed):  # noqa: F811
+@pytest.mark.parametrize("name, typed, more, others", [
+    ("run7", "run7", (), ""), ("my run's; 7", r"'my run'\''s; 7'", ("--instrument",), ", or Trainer, Lightning or Keras")])
+def test_a_start_of_one_rank(training, ctl, name, typed, more, others):  # noqa: F811
     """A user sees which job this is, where it begins, how it saves, and what to type: nothing of each rank."""
-    job = training("--job", name, "--grace", "60s", train=1)
+    job = training("--job", name, "--grace", "60s", *more, train=1)
     job.said("start: the only rank has attached")
     job_line, saves, attached = first_lines(job.job)
     assert job_line == f"job {name}, 1 node, 1 rank: attempt 1 begins at step 0"
     assert re.fullmatch(r"on a notice every rank that attaches saves one step, within 60 s; a program that never attaches \(in "
-                        r"Python: pch\.attach\) saves nothing; "
+                        rf"Python: pch\.attach{others}\) saves nothing; "
                         rf"status: pchctl --job {re.escape(typed)} \S+ \S+ status", saves)
     assert re.fullmatch(r"the only rank has attached after \S+ m?s", attached)
     assert type_it(saves, ctl)["report"]["job"] == name
