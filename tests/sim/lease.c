@@ -16,7 +16,7 @@
  * silence shows it. Ranks that do not wait for each other train on. */
 void lease_draw(struct schedule *s)
 {
-    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1357};
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1359};
     if (s->nnodes == 1 || !rng_chance(&r, 20) || s->is_slowed || s->is_far || s->is_stalled ||
         s->patience || s->is_long_saved)
         return;
