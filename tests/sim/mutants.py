@@ -381,7 +381,7 @@ MUTANTS = [
     ("hurt-round-has-no-deadline", "chief/chief_needs.c", "chief_outlives", "is_in_time &&", ""),
     ("takeover-is-unheard-in-a-round", "node/node_cause.c", "counts", "|| is_outlived ||", "||"),
     ("failure-waits-for-steps-while-it-stops", "node/node_status.c", "fault_waits",
-     "(node->gen.fault_wants_steps && node->state <= NODE_RUNNING)", "node->gen.fault_wants_steps"),
+     "node->gen.fault_wants_steps && node->state <= NODE_RUNNING", "node->gen.fault_wants_steps"),
     ("failure-behind-a-final-cause-is-forgotten", "node/node_cause.c", "is_first", "at < node->gen.failed_at ||",
      "at < node_counts_from(known) ||"),
     ("whose-save-it-is-is-not-told", "chief/chief_round.c", "chief_committed",
