@@ -25,7 +25,9 @@ void health_draw(struct schedule *s)
     s->checks_health = true;
     s->has_unfit = !has_rule && rng_chance(&r, 600);
     s->is_unfit_alone = s->has_unfit && s->nfaults == 0 && !s->has_loss && !s->is_replaced;
-    for (int i = 0; i < s->nnodes * s->nprocs; i++) /* what is left forbids any new start */
+    /* A fatal code, and what is left, forbid any new start. */
+    s->is_unfit_alone = s->is_unfit_alone && !s->restart.is_fatal[137];
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
         s->is_unfit_alone = s->is_unfit_alone && !s->is_unkillable[i] && !s->stays_attached[i];
     for (int i = 0; i < s->nnodes; i++) {
         bool is_slow = s->has_unfit && s->nnodes > 1 && rng_chance(&r, 300);
