@@ -317,7 +317,7 @@ static void check_alone(struct world *w)
     if (any_is(w, may_stay_attached) && w->s.draws_needs)
         limit += 10 * S; /* a round waits for a process that seems to live */
     if (w->s.hung_gives_up)
-        limit += SIM_OTHERS_NS; /* as far as node 0 knows, another rank may give up, too */
+        limit += SIM_OTHERS_NS + (10 + 5) * S; /* it is examined, and others may give up, too */
     limit += w->s.restart.backoff_max_ns + (w->s.restart.after_notice ? w->s.most_grace : 0);
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
