@@ -23,7 +23,7 @@ enum { BASES_MAX = 6 };
 
 /* Time for pchruns to say which job they have: a look goes on without those that are stopped. A
  * command waits longer, since it must not take one of two jobs for the only one. */
-#define LOOK_WAIT_NS   (2 * NS_PER_S)
+#define LIST_WAIT_NS   (2 * NS_PER_S)
 #define CHOOSE_WAIT_NS (5 * NS_PER_S)
 
 struct search {
@@ -333,7 +333,7 @@ bool find_jobs(const struct ctl_options *options, struct find_jobs *ret, struct 
         ret->n = 1;
         return true;
     }
-    struct search *search = find_search(options, LOOK_WAIT_NS);
+    struct search *search = find_search(options, LIST_WAIT_NS);
     qsort(search->found, (size_t)search->n, sizeof search->found[0], found_compare);
     for (int i = 0; i < search->n; i++)
         if (find_is_lowest(search, &search->found[i]))

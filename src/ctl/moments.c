@@ -60,7 +60,8 @@ static void name_cause(const struct json *event, char *ret, size_t size)
                  {"hang", "behind, the job stood still"},
                  {"gave_up", "gave up its wait"},
                  {"silent", "ended without pch_done()"},
-                 {"start", "could not start"}};
+                 {"start", "could not start"},
+                 {"unhealthy", "not healthy"}};
     int64_t code = json_int_at(event, "code", 0);
     if (json_is_at(event, "kind", "signal") && code > 128 && code < 256)
         str_copy(ret, size, SIGTEXT((int)code - 128));

@@ -76,8 +76,9 @@ def test_the_last_line_counts_after_much_output(world, check):
 def test_the_journal_names_it(world, check):
     events = world.root / "events.jsonl"
     launched(world, check(f"echo '{XID}'; exit 1", "--events-file", events), UNHEALTHY)
-    last = json.loads(events.read_text().splitlines()[-1])
-    assert last["outcome"] == "unhealthy" and SAYS in last["text"]
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    assert told[-1]["outcome"] == "unhealthy" and SAYS in told[-1]["text"]
+    assert [event["kind"] for event in told if event["event"] == "failed"] == ["unhealthy"]
 
 
 def test_the_code_is_the_users(world, check):

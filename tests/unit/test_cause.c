@@ -28,6 +28,13 @@ static void take(int64_t now, struct peer_cause cause)
     causes_take(&causes, now, &cause);
 }
 
+Test(cause, each_kind_has_a_name)
+{
+    for (unsigned fault = FAULT_NONE; fault <= FAULT_UNFIT; fault++)
+        cr_expect(cause_kind(fault) && !str_is(cause_kind(fault), "unknown"), "%u", fault);
+    cr_expect_str_eq(cause_kind(FAULT_UNFIT + 1), "unknown");
+}
+
 Test(cause, none)
 {
     cr_assert_null(causes_first(&causes));

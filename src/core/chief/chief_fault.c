@@ -214,8 +214,7 @@ static void end_as(struct chief *chief, const struct peer_cause *final)
 }
 
 /* A job that would begin again ends for good if it was replaced or stopped, or if a node must not
- * train. Otherwise an earlier
- * failure, or a loss, becomes the cause. */
+ * train. Otherwise an earlier failure, or a loss, becomes the cause. */
 void chief_tell_fault(struct chief *chief)
 {
     const struct peer_cause *final =

@@ -27,10 +27,10 @@ static bool is_crash(unsigned fault, int code)
 const char *cause_kind(unsigned fault)
 {
     static const char *const kinds[] = {
-        [FAULT_NONE] = "none",         [FAULT_EXIT] = "exit",      [FAULT_SIGNAL] = "signal",
-        [FAULT_START] = "start",       [FAULT_RANKS] = "ranks",    [FAULT_SILENT] = "silent",
-        [FAULT_REPLACED] = "replaced", [FAULT_LOST] = "lost",      [FAULT_STOPPED] = "stopped",
-        [FAULT_BROKEN] = "broken",     [FAULT_GAVE_UP] = "gave_up"};
+        [FAULT_NONE] = "none",         [FAULT_EXIT] = "exit",       [FAULT_SIGNAL] = "signal",
+        [FAULT_START] = "start",       [FAULT_RANKS] = "ranks",     [FAULT_SILENT] = "silent",
+        [FAULT_REPLACED] = "replaced", [FAULT_LOST] = "lost",       [FAULT_STOPPED] = "stopped",
+        [FAULT_BROKEN] = "broken",     [FAULT_GAVE_UP] = "gave_up", [FAULT_UNFIT] = "unhealthy"};
     return fault < ARRAY_LEN(kinds) ? kinds[fault] : "unknown";
 }
 
