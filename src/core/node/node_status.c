@@ -8,19 +8,18 @@
 
 #define INTERRUPTED_NS (60 * NS_PER_S)
 
-/* While the job stops, the steps no longer matter to the notice. */
+/* Before the start there are no steps, and while the job stops they no longer matter to the notice.
+ */
 static bool notice_waits(const struct node *node)
 {
-    return node->gen.notice_wants_steps && node->state <= NODE_RUNNING;
+    return node->gen.notice_wants_steps && node->state == NODE_RUNNING;
 }
 
 /* A failure is reported after the steps, and after a notice that waits for them. While the job
- * stops it does not wait: the chief may leave once this node is gone. A node that is not healthy
- * has no steps, and the chief must not start without knowing of it. */
+ * stops it does not wait: the chief may leave once this node is gone. */
 static bool fault_waits(const struct node *node)
 {
-    bool wants_steps = node->gen.fault_wants_steps && node->state <= NODE_RUNNING;
-    return (wants_steps || notice_waits(node)) && node->gen.fault.kind != FAULT_UNFIT;
+    return (node->gen.fault_wants_steps && node->state <= NODE_RUNNING) || notice_waits(node);
 }
 
 static enum peer_life life_of(const struct node *node)
