@@ -209,7 +209,8 @@ static bool offline_has_none(const struct offline *offline, const char *place, s
 /* False: no report stands for the job. */
 static bool offline_choose(struct offline *offline, const char *place, struct err *err)
 {
-    qsort(offline->reports, offline->n, sizeof *offline->reports, compare_reports);
+    if (offline->n)
+        qsort(offline->reports, offline->n, sizeof *offline->reports, compare_reports);
     const struct offline_report *found = offline_find_node(offline, offline->options->node);
     if (!found)
         return offline_has_none(offline, place, err);
