@@ -569,21 +569,32 @@ def test_nonsense_in_the_page_at_full_speed(world, who, notice):
     check_end(job, json.loads(report.read_text()), checkpoints, False)
 
 
+STAMPED = 36  # the length of header and stamp; behind them HELLO has the incarnation and the rank of its node
+
+
+def hello_of_node_0(there, incarnation=None):
+    """The HELLO that node 1 sent, but from node 0."""
+    hello = there[0][1]
+    assert hello[STAMPED + 8:STAMPED + 12] == struct.pack("<I", 1)
+    return hello[:STAMPED] + (incarnation or hello[STAMPED:STAMPED + 8]) + bytes(4) + hello[STAMPED + 12:]
+
+
 def test_somebody_says_that_he_is_node_0(world, recorded):
     """With the number of the true node 0, which every member knows."""
     two, there, back = recorded
-    hello, welcome = there[0][1], next(data for kind, data in back if kind == PEER_WELCOME)
-    own = welcome[32:40]  # behind header and stamp: the chief's incarnation
+    welcome = next(data for kind, data in back if kind == PEER_WELCOME)
+    own = welcome[STAMPED:STAMPED + 8]  # the chief's incarnation
     for incarnation in (own, bytes(8), b"\1" * 8):
-        false = hello[:32] + incarnation + struct.pack("<I", 0) + hello[44:]
+        false = hello_of_node_0(there, incarnation)
         assert PEER_WELCOME not in [kind for kind, _ in frames_of(shout(two.port, false))]
+    two.say(0, "says that it is node 0", 3)
     expect_unharmed(world, two)
 
 
 def test_refused_and_does_not_go(world, recorded, flood):
     """A stranger sends HELLO, is refused, and keeps the connection: the connection counts as one that sends nothing."""
     two, there, _ = recorded
-    false = there[0][1][:40] + struct.pack("<I", 0) + there[0][1][44:]
+    false = hello_of_node_0(there)
     chief = two.jobs[0]
     fds = descriptors(chief)
     attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))

@@ -680,7 +680,7 @@ def test_a_reader_that_vanished_frees_its_place(job, web):
         vanished.connect(("127.0.0.1", one.port))
         vanished.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert vanished.recv(4096, socket.MSG_PEEK).startswith(b"HTTP/1.1 200 ")
-        assert sockets_of(one.job.pid) == idle + 1
+        wait_until(lambda: sockets_of(one.job.pid) == idle + 1, "the reader to be the only one")
         wait_until(lambda: sockets_of(one.job.pid) == idle, "its place to be free", deadline=60)
 
 
