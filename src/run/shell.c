@@ -208,22 +208,17 @@ static void word_commit(const struct shell *shell, const struct core_report *rep
 }
 
 /* Of several nodes, node 0 and the node with the failure log the end loudly: the reader looks
- * there. A single node whose first lines were not logged runs a program that is no training job.
- * Its success is logged at debug level only. shell_finish() writes the line, after all other lines.
- */
+ * there. shell_finish() writes the line, after all other lines. */
 static void keep_end(struct shell *shell, const struct core_report *report,
                      const struct action *action)
 {
-    bool is_alone = shell->params.nnodes == 1, is_chief = shell->params.node_rank == 0;
-    bool is_silent = is_alone && !shell->has_said_job, is_loud = is_chief || report->is_cause_here;
+    bool is_loud = shell->params.node_rank == 0 || report->is_cause_here;
     bool has_completed = action->exit.outcome == OUTCOME_COMPLETED;
     word_end(shell->end, action->exit.outcome, action->exit.text);
     if (has_completed)
         word_commit(shell, report);
-    if (has_completed && !report->uncommitted_step)
-        shell->end->level = is_silent ? LOG_DEBUG : LOG_INFO;
-    else
-        shell->end->level = is_loud ? LOG_NOTICE : LOG_INFO;
+    bool is_good = has_completed && !report->uncommitted_step;
+    shell->end->level = is_good || !is_loud ? LOG_INFO : LOG_NOTICE;
 }
 
 /* This node does not know when another node's notice arrived: count from now. */

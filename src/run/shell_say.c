@@ -90,6 +90,15 @@ static void say_job(struct shell *shell)
 
 /* --- how it saves --- */
 
+/* Nothing shows before a rank attaches that one will. */
+static void add_warning(const struct shell *shell, char *text, size_t size)
+{
+    if (!shell->attach.has_rank)
+        str_addf(text, size,
+                 "; a program that never attaches (in Python: pch.attach%s) saves nothing",
+                 shell->config->instrument ? ", or Trainer, Lightning or Keras" : "");
+}
+
 static void add_saves(const struct shell *shell, char *text, size_t size)
 {
     const struct config *config = shell->config;
@@ -113,10 +122,7 @@ static void add_saves(const struct shell *shell, char *text, size_t size)
         str_addf(text, size, "; without one, every %s", str_about(every->ns, time, sizeof time));
     else if (every->steps)
         str_addf(text, size, "; without one, every %" PRId64 " steps", every->steps);
-    if (!shell->attach.has_rank)
-        str_addf(text, size,
-                 "; a program that never attaches (in Python: pch.attach%s) saves nothing",
-                 config->instrument ? ", or Trainer, Lightning or Keras" : "");
+    add_warning(shell, text, size);
 }
 
 /* pchctl looks only in these directories, as the shell in which it is typed has them. */
@@ -147,10 +153,11 @@ static void say_saves(struct shell *shell)
     char text[LINE_SIZE] = "", places[2 * PATH_MAX] = "";
     add_places(shell, places, sizeof places);
     if (!shell->record.dir && shell->config->save.mode == SAVE_ATTACH) {
+        add_warning(shell, text, sizeof text);
         log_warn("start",
                  "no checkpoint.dir is set, so no save is recorded: after a preemption the next "
-                 "start begins at step 0; --checkpoint-dir DIRECTORY prevents that%s",
-                 places);
+                 "start begins at step 0; --checkpoint-dir DIRECTORY prevents that%s%s",
+                 text, places);
         return;
     }
     add_saves(shell, text, sizeof text);
@@ -159,8 +166,8 @@ static void say_saves(struct shell *shell)
 
 void shell_say_start(struct shell *shell)
 {
-    bool saves =
-        shell->record.dir || shell->attach.has_rank || shell->config->save.mode != SAVE_ATTACH;
+    bool saves = shell->record.dir || shell->attach.has_rank ||
+                 shell->config->save.mode != SAVE_ATTACH || log_level() >= LOG_INFO;
     if (shell->params.node_rank > 0)
         return;
     if (!shell->has_said_job && (saves || shell->params.nnodes > 1)) {

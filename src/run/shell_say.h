@@ -7,6 +7,7 @@
 
 struct shell;
 
-/* On node 0, logs each line once, as soon as pchrun is sure that the command is a training job.
- * Without a state directory and other nodes, only an attached process proves that. */
+/* On node 0, logs each line once: at the start, before the command can print. With --quiet, as soon
+ * as pchrun is sure that the command is a training job: without a state directory and other nodes,
+ * only an attached process proves that. */
 void shell_say_start(struct shell *shell);

@@ -196,7 +196,7 @@ def test_what_stands_between_a_scheduler_and_pchrun(world, script, shell, pipe):
         return job
     job = run(IN_SLURM)
     assert (SHELL_WARNING in job.err, PIPE_WARNING in job.err) == (shell, pipe), job.err
-    assert not run({}).err
+    assert not run({}, "-q").err
     run({}, "--doctor")
     log = world.cwd / "log"
     if pipe:

@@ -228,7 +228,8 @@ def test_a_start_without_a_directory(world, ctl):  # noqa: F811
     job_line, saves, _ = first_lines(job)
     assert job_line.startswith("job run7, 1 node") and job_line.endswith(": begins at step 0")
     assert saves.startswith("no checkpoint.dir is set, so no save is recorded: after a preemption the next start begins at step 0; "
-                            "--checkpoint-dir DIRECTORY prevents that; status: pchctl ")
+                            "--checkpoint-dir DIRECTORY prevents that; a program that never attaches (in Python: pch.attach) saves "
+                            "nothing; status: pchctl ")
     assert type_it(saves, ctl)["report"]["job"] == "run7"
     job.send(signal.SIGTERM)
     job.finish()
@@ -262,8 +263,19 @@ def test_the_end_of_a_single_node(world, quiet, lines):
             [f"completed, exit code 0: every process has ended with success; {end}"] * lines)
 
 
-def test_a_program_that_is_no_training_job(world):
-    """pchrun adds no line to what the program prints."""
+def test_a_program_that_never_attaches(world):
+    """The first lines come before the program's own. A user has thought that a preemption costs nothing."""
     job = world.launch("--", "sh", "-c", "echo said >&2")
+    assert job.finish() == 0
+    *start, said, end = job.err_lines
+    job_line, saves = first_lines(job)
+    assert len(start) == 2 and job_line.endswith(", 1 node: begins at step 0") and said == "said"
+    assert "the next start begins at step 0; --checkpoint-dir DIRECTORY prevents that; a program that never attaches" in saves
+    assert end.endswith(" end: completed, exit code 0: every process has ended with success")
+
+
+def test_a_quiet_start_of_a_program_that_never_attaches(world):
+    """pchrun adds no line to what the program prints."""
+    job = world.launch("-q", "--", "sh", "-c", "echo said >&2")
     assert job.finish() == 0
     assert job.err == "said\n"
