@@ -264,14 +264,17 @@ job.done()
 """
 
 
-def test_a_first_save_in_the_background_is_not_warned_of(program):
-    """It is reported some steps later. Until then a thread that writes it holds the end of the program."""
-    one = program(BEGIN + IN_BACKGROUND)
+@pytest.mark.parametrize("is_daemon", [False, True])
+def test_a_first_save_in_the_background(program, is_daemon):
+    """It is reported some steps later. Until then a thread that writes it holds the end of the program. A daemon thread may
+    be that of a data loader, so the program is warned, once, although it is right."""
+    one = program(BEGIN + IN_BACKGROUND.replace("(job.finished,)", f"(job.finished,), daemon={is_daemon}"))
     one.start("--signals", "USR1=checkpoint", n=2, ready="training")
     one.job.send(signal.SIGUSR1)
     one.agreed()
     assert one.result()[:2] == (0, "completed"), one.job.err
-    assert "Warning" not in one.job.err and "is durable on every rank" in one.job.err, one.job.err
+    assert one.job.err.count("RuntimeWarning: all ranks save step") == 2 * is_daemon, one.job.err
+    assert "is durable on every rank" in one.job.err, one.job.err
 
 
 RAISED = {
@@ -317,6 +320,33 @@ def test_an_exception_that_the_program_tells(program, error, text):
     assert one.start().result() == (7, "failed", None)
     assert one.report["first_cause"]["text"].endswith(f"exit code 7: {text}")
     assert f"rank 0 could not save step 1: {text}\n" in one.job.err
+
+
+TOLD = """
+import json, pch, sys
+def save(step):
+    json.loads("x")
+with pch.attach() as job:
+    try:
+        for step in job.steps(1 << 40, save=save):
+            pass
+    except ValueError as error:
+        job.error(error, 7)
+        job.save_failed(error)
+        sys.exit(7)
+"""
+
+
+def test_an_exception_that_is_caught_and_told_names_its_line(program):
+    """A program that catches the exception itself, to end tidily, told less than a program that did not."""
+    one = program(TOLD)
+    one.start("--signals", "USR1=checkpoint")
+    wait_until(lambda: "the only rank has attached" in one.job.err, "the rank to attach")
+    one.job.send(signal.SIGUSR1)
+    assert one.result() == (7, "failed", None)
+    text = "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (program0.py:4, in save)"
+    assert one.report["first_cause"]["text"].endswith(f"exit code 7: {text}")
+    assert f": {text}\n" in one.job.err and "could not save step" in one.job.err
 
 
 def test_an_exception_that_is_caught_is_no_cause(program):

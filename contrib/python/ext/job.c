@@ -3,6 +3,7 @@
  * job: the type pch.Job, a handle of the process's one job. The docstrings of its methods are the
  * reference; libpch(3) says more.
  */
+#include "reason.h"
 #include "types.h"
 
 #include <string.h>
@@ -43,38 +44,6 @@ static PyObject *none_if(bool ok, PyObject *held)
 static const char *path_text(PyObject *path)
 {
     return path ? PyBytes_AsString(path) : NULL;
-}
-
-/* The last line of its traceback, or the name alone if the exception has no text. */
-static PyObject *text_of_exception(PyObject *exception)
-{
-    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__name__");
-    PyObject *said = PyObject_Str(exception), *text = NULL;
-    if (!said)
-        PyErr_Clear();
-    if (name && said && PyUnicode_GetLength(said) > 0)
-        text = PyUnicode_FromFormat("%U: %U", name, said);
-    else if (name)
-        text = Py_NewRef(name);
-    Py_XDECREF(said);
-    Py_XDECREF(name);
-    return text;
-}
-
-/* The text of a report, from a str or an exception, as UTF-8. Characters that UTF-8 does not have
- * are escaped, so that the report of a failure does not fail itself. */
-static PyObject *text_from(PyObject *why)
-{
-    PyObject *text = NULL;
-    if (PyUnicode_Check(why))
-        text = Py_NewRef(why);
-    else if (PyExceptionInstance_Check(why))
-        text = text_of_exception(why);
-    else
-        PyErr_SetString(PyExc_TypeError, "a str or an exception is needed to say why");
-    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
-    Py_XDECREF(text);
-    return bytes;
 }
 
 /* The training loop */
@@ -176,7 +145,7 @@ static PyObject *job_save_failed(PyObject *self, PyObject *args)
     uint64_t step = 0;
     if (!PyArg_ParseTuple(args, "O|O:save_failed", &why, &object))
         return NULL;
-    PyObject *bytes = text_from(why);
+    PyObject *bytes = reason_text(why);
     bool ok = bytes;
     if (object != Py_None) /* a save in the background must not end the iteration */
         ok = ok && step_from(object, &step);
@@ -279,7 +248,8 @@ static PyObject *job_notice(PyObject *self, PyObject *unused)
 
 DOC(error, "($self, text, code=1, /)",
     "Reports why this process is about to fail (a text, or the exception): pchrun shows it as the\n"
-    "cause. Ends nothing. An uncaught exception is reported without this call.");
+    "cause, with the program's line that has raised the exception. Ends nothing. An uncaught\n"
+    "exception is reported without this call.");
 
 static PyObject *job_error(PyObject *self, PyObject *args)
 {
@@ -287,7 +257,7 @@ static PyObject *job_error(PyObject *self, PyObject *args)
     int code = 1;
     if (!PyArg_ParseTuple(args, "O|i:error", &text, &code))
         return NULL;
-    PyObject *bytes = text_from(text);
+    PyObject *bytes = reason_text(text);
     if (!bytes)
         return NULL;
     training_leave(false);

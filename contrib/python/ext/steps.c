@@ -4,6 +4,7 @@
  * step is reported when the iteration ends: the program asks should_save, reports a save, or begins
  * the next iteration.
  */
+#include "reason.h"
 #include "types.h"
 
 #include <stddef.h>
@@ -51,19 +52,20 @@ static void steps_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* The exception that is set, as "ValueError: no such file". It stays set. NULL: no text. */
-static PyObject *text_of_exception(void)
+/* The save of that step has failed by the exception that is set. It stays set. */
+static void report_exception(uint64_t step)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *name = PyObject_GetAttrString(type, "__name__");
-    PyObject *text = name ? PyUnicode_FromFormat("%U: %S", name, value) : NULL;
-    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
-    Py_XDECREF(name);
-    Py_XDECREF(text);
-    PyErr_Restore(type, value, trace); /* replaces any error of this function */
-    return bytes;
+    if (trace)
+        PyException_SetTraceback(value, trace);
+    PyObject *why = reason_text(value);
+    PyErr_Clear();
+    training_save_failed(step, why ? PyBytes_AsString(why) : NULL);
+    PyErr_Clear();
+    Py_XDECREF(why);
+    PyErr_Restore(type, value, trace);
 }
 
 /* Calls the function that was given to steps(). The function returns the path, or None. */
@@ -77,13 +79,7 @@ static bool call_save(struct steps *self)
         /* The function may have reported the save by itself. */
         ok = !training.should_save || training_saved(path ? PyBytes_AsString(path) : NULL);
     } else {
-        PyObject *why = text_of_exception();
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        training_save_failed(step, why ? PyBytes_AsString(why) : NULL);
-        PyErr_Clear();
-        PyErr_Restore(type, value, trace);
-        Py_XDECREF(why);
+        report_exception(step);
     }
     Py_XDECREF(path);
     Py_XDECREF(saved);

@@ -95,14 +95,19 @@ class _Report:
     def __call__(self, kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> None:
         # Report first: printing may fail or block. A closed job, and a fork, report nothing.
         try:
-            self._job.error(_describe(kind, value, trace))
+            text = "".join(traceback.format_exception_only(kind, value)).strip()
+            self._job.error(text + _place_in(trace))
         finally:
             self._previous(kind, value, trace)
 
 
-def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> str:
-    """ "ValueError: no such step (train.py:12, in save)": the last line that is the program's own, if there is one."""
-    text = "".join(traceback.format_exception_only(kind, value)).strip()
+def place_of(exception: BaseException) -> str:
+    """_pch calls this for an exception that the program reports."""
+    return _place_in(exception.__traceback__)
+
+
+def _place_in(trace: Optional[TracebackType]) -> str:
+    """ " (train.py:12, in save)": the last line that is the program's own, if there is one. Without a traceback ""."""
     own = last = trace
     while last and last.tb_next:
         last = last.tb_next
@@ -110,11 +115,11 @@ def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[T
     if not own or _is_of_library(own):
         own = last
     if not own:
-        return text
-    # For the text, traceback's own functions would read the source and import a module. Since Python 3.13 that module
+        return ""
+    # For this text, traceback's own functions would read the source and import a module. Since Python 3.13 that module
     # makes Python forget to end by SIGINT after a KeyboardInterrupt.
     code = own.tb_frame.f_code
-    return f"{text} ({os.path.basename(code.co_filename)}:{own.tb_lineno}, in {code.co_name})"
+    return f" ({os.path.basename(code.co_filename)}:{own.tb_lineno}, in {code.co_name})"
 
 
 def _is_of_library(trace: TracebackType) -> bool:

@@ -3,6 +3,7 @@
 preempted one after the other, an error in a step, the grace period, and every argument of a TerminationConfig."""
 
 import os
+import re
 import signal
 import socket
 
@@ -147,6 +148,7 @@ def test_an_error_in_a_step_reaches_all(program, world):
     assert finish(one) == (3, "failed", None)
     cause = one.report["first_cause"]
     assert cause["rank"] == 1 and "ResourceExhaustedError" in cause["text"] and "no room for it" in cause["text"]
+    assert re.search(r" \(program0\.py:\d+, in \w+\)$", cause["text"]), cause
 
 
 # The loop of a program that has two handlers goes on with the one that is left.

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple, TypeVar, Unio
 import keras
 import tensorflow as tf
 
-from .._attach import attach
+from .._attach import attach, place_of
 from .._pch import Exit, _take_sigterm
 from ._files import sync_prefix
 from ._needs import check_needs
@@ -170,7 +170,7 @@ class PreemptionCheckpointHandler:
         self._told = error
         text = describe(error)
         if not isinstance(error, tf.errors.OutOfRangeError):
-            self._job.error(text)
+            self._job.error(text + place_of(error))
         if self._is_cluster:
             report_to_cluster(error, text)
 
