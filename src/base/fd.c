@@ -183,6 +183,17 @@ bool fd_set_nonblock(int fd, struct err *err)
     return true;
 }
 
+bool fd_pipe(int ends[2], int ours, struct err *err)
+{
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe");
+    if (fd_set_nonblock(ends[ours], err))
+        return true;
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+    return false;
+}
+
 ssize_t fd_read_all(int fd, void *data, size_t size)
 {
     size_t len = 0;

@@ -50,6 +50,10 @@ void fd_range(int first, enum fd_range_what what, const int *keep, size_t n);
  * rank share their open file descriptions, and so the flag. */
 MUST_CHECK bool fd_set_nonblock(int fd, struct err *err);
 
+/* Makes a pipe with close-on-exec: ends[0] to read from, ends[1] to write to. `ours`: the end that
+ * pchrun keeps, which is non-blocking. False: neither is open. */
+MUST_CHECK bool fd_pipe(int ends[2], int ours, struct err *err);
+
 /* Reads until the end, or `size` bytes, through EINTR and short reads. Returns the number of bytes;
  * -1 with errno set. */
 ssize_t fd_read_all(int fd, void *data, size_t size);

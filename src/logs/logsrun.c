@@ -307,11 +307,11 @@ static bool word_stream(struct logs_run *run, size_t i, uint32_t attempt, uint32
 static bool logs_run_open_stream(struct logs_run *run, size_t i, struct err *err)
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "no pipe for the commands' output (logs.dir)");
+    if (!fd_pipe(ends, 0, err))
+        return err_wrap(err, "for the commands' output (logs.dir)");
     run->tee.streams[i].fd = ends[0];
     run->tee.streams[i].writer = ends[1];
-    return fd_set_nonblock(ends[0], err);
+    return true;
 }
 
 static bool open_control(struct logs_run *run, struct err *err)

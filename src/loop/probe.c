@@ -10,7 +10,6 @@
 #include "os/spawn.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -90,15 +89,12 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
 static int probe_open_pipe(struct probe *probe, struct err *err)
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+    if (!fd_pipe(ends, 0, err))
         return -1;
-    }
     FD_CLEANUP int writer = ends[1];
     probe->out = ends[0];
     watch_init(&probe->out_watch, probe->base, probe_on_output, probe);
-    bool ok = fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, probe->out, err);
-    return ok ? fd_take(&writer) : -1;
+    return watch_fd(&probe->out_watch, probe->out, err) ? fd_take(&writer) : -1;
 }
 
 bool probe_start(struct probe *probe)

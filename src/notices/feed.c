@@ -7,7 +7,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 enum { CHUNK = 16 * 1024 };
@@ -103,15 +102,15 @@ static void on_resume(void *ctx)
 bool feed_open(struct feed *feed, struct event_base *base, int *ret_writer, struct err *err)
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe for it");
+    if (!fd_pipe(ends, 0, err))
+        return false;
     feed->fd = ends[0];
     *ret_writer = ends[1];
     watch_init(&feed->readable, base, feed_on_readable, feed);
     watch_init(&feed->resume, base, on_resume, feed);
     lines_init(&feed->lines, feed->options.line_max, CHUNK);
     begin_second(feed);
-    if (fd_set_nonblock(feed->fd, err) && watch_fd(&feed->readable, feed->fd, err))
+    if (watch_fd(&feed->readable, feed->fd, err))
         return true;
     feed_close(feed);
     fd_close(ret_writer);

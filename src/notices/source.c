@@ -13,7 +13,6 @@
 #include "os/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -174,11 +173,11 @@ static bool open_input(struct source *source, int *ret_reader, struct err *err)
     int ends[2];
     if (!source->has_input)
         return true;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe for it");
+    if (!fd_pipe(ends, 1, err))
+        return false;
     *ret_reader = ends[0];
     source->input = ends[1];
-    return fd_set_nonblock(source->input, err);
+    return true;
 }
 
 static bool source_spawn(struct source *source, const int streams[3], struct err *err)

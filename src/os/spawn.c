@@ -208,14 +208,10 @@ pid_t spawn_start(const struct spawn_request *request, int *ret_report, struct e
 {
     const char *name = request->argv[0];
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        err_set(err, ERR_SYSTEM, errno, "cannot start '%s': no pipe to watch its start", name);
-        return 0;
-    }
+    if (!fd_pipe(ends, 0, err))
+        return err_wrap(err, "cannot start '%s'", name);
     FD_CLEANUP int report = ends[0];
     FD_CLEANUP int child_end = ends[1];
-    if (!fd_set_nonblock(report, err))
-        return 0;
     struct start start = {.request = request, .parent = getpid(), .child_end = child_end};
     start.parent_pidfd = (int)syscall(SYS_pidfd_open, start.parent, 0);
     pid_t pid = start_child(&start);
