@@ -310,8 +310,9 @@ def test_before_the_next_generation_of_two(world, checked, check):
     """The failure is on node 0, and the unhealthy node is node 1."""
     bad = world.root / "bad"
     two = checked(2, "--restart-max", "3", "--restart-startup", "0")
-    fails = f"echo start; touch '{bad}'; exit 7"
+    up = world.root / "up"
+    fails = f"echo start; until [ -e '{up}' ]; do sleep 0.05; done; touch '{bad}'; exit 7"
     two.jobs[0] = two.launch(0, "sh", "-c", fails)
-    two.jobs[1] = two.launch(1, "sh", "-c", "echo start; sleep 1000", options=check(ONCE.replace("bad", str(bad))))
+    two.jobs[1] = two.launch(1, "sh", "-c", f"echo start; touch '{up}'; sleep 1000", options=check(ONCE.replace("bad", str(bad))))
     two.end(1)
     assert two.jobs[0].out == two.jobs[1].out == "start\n"
