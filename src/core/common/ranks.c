@@ -410,6 +410,15 @@ uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above)
     return oldest;
 }
 
+void ranks_add_name(const struct member *member, char *text, size_t size)
+{
+    static const char more[] = ", ...";
+    if (strlen(text) + sizeof ", 2147483647" + sizeof more < size)
+        str_addf(text, size, "%s%d", text[0] ? ", " : "", member->rank);
+    else if (!strstr(text, more))
+        str_addf(text, size, "%s", more);
+}
+
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
 {
     bool fits = true;

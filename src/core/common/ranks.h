@@ -136,6 +136,8 @@ void ranks_add_own(struct member *member, uint64_t step, uint64_t over);
 bool ranks_has_own(const struct member *member, uint64_t step);
 /* How many ranks and counters have given up their wait for other ranks. */
 int ranks_count_gave_up(const struct ranks *ranks);
+/* Adds the rank to a list such as "3, 5"; without room for it, ", ..." once. */
+void ranks_add_name(const struct member *member, char *text, size_t size);
 /* "0-3,8". False if it does not fit. */
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size);
 

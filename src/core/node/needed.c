@@ -3,10 +3,6 @@
  */
 #include "core/node/needed.h"
 
-#include "base/str.h"
-
-#include <string.h>
-
 static bool has_saved(const struct round *round, const struct member *m)
 {
     return round->id > 0 && m->saved_round == round->id;
@@ -100,24 +96,15 @@ bool needed_may_record(const struct round *round, int saved)
     return needed_whole(round) && count_come(round) == round->ranks->n;
 }
 
-/* "3, 5, ..." */
-static void needed_add_rank(const struct member *m, char *text, size_t size)
-{
-    if (strlen(text) + 14 < size)
-        str_addf(text, size, "%s%d", text[0] ? ", " : "", m->rank);
-    else if (!strstr(text, "..."))
-        str_addf(text, size, ", ...");
-}
-
 static void needed_name_missing(const struct round *round, struct peer_status *status)
 {
     if (round->needs == NEEDS_ALL)
         return;
     for (const struct member *m = NULL; (m = ranks_after(round->ranks, m));) {
         if (needed_has_failed(round, m))
-            needed_add_rank(m, status->need.unsaved, sizeof status->need.unsaved);
+            ranks_add_name(m, status->need.unsaved, sizeof status->need.unsaved);
         else if (needed_is_gone(round, m))
-            needed_add_rank(m, status->need.gone, sizeof status->need.gone);
+            ranks_add_name(m, status->need.gone, sizeof status->need.gone);
     }
 }
 

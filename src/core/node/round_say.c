@@ -7,19 +7,17 @@
 #include "base/str.h"
 #include "wire/page.h"
 
-#include <string.h>
-
 void round_say_wait(struct out *out, const struct ranks *ranks, const struct member *m)
 {
     char missing[64] = "";
     for (const struct member *one = NULL; (one = ranks_after(ranks, one));)
         if (!ranks_has_own(one, m->wait_step))
-            str_addf(missing, sizeof missing, "%s%d", missing[0] ? ", " : "of rank ", one->rank);
+            ranks_add_name(one, missing, sizeof missing);
     out_log(out, LOG_WARN, "save",
-            "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is "
-            "missing; " RANKS_HOW_TO_REPORT,
+            "rank %d has waited %d s in pch_saved for the commit of step %llu; the save of %s%s "
+            "is missing; " RANKS_HOW_TO_REPORT,
             m->rank, (int)(ROUND_TOLD_NS / NS_PER_S), ull(m->wait_step),
-            missing[0] ? missing : "of another node");
+            missing[0] ? "rank " : "another node", missing);
 }
 
 void round_say_past(struct out *out, const struct member *m, uint64_t step)
@@ -34,7 +32,6 @@ void round_say_past(struct out *out, const struct member *m, uint64_t step)
 struct unsaved {
     int n;
     const struct member *first;
-    bool is_cut;
     char text[96];
 };
 
@@ -48,18 +45,11 @@ static bool has_come(const struct member *m, uint32_t round, uint64_t step)
     return m->step >= step || m->served_round == round;
 }
 
-/* "3, 5, ..." */
-static void add_rank(const struct member *m, struct unsaved *list)
+static void add_unsaved(const struct member *m, struct unsaved *list)
 {
     if (list->n++ == 0)
         list->first = m;
-    if (list->is_cut)
-        return;
-    list->is_cut = strlen(list->text) + 20 >= sizeof list->text;
-    if (list->is_cut)
-        str_addf(list->text, sizeof list->text, ", ...");
-    else
-        str_addf(list->text, sizeof list->text, "%s%d", list->n > 1 ? ", " : "", m->rank);
+    ranks_add_name(m, list->text, sizeof list->text);
 }
 
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step)
@@ -67,7 +57,7 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
     struct unsaved there = {.n = 0}, behind = {.n = 0};
     for (const struct member *m = NULL; (m = ranks_after(ranks, m));)
         if (is_unsaved(m, round))
-            add_rank(m, has_come(m, round, step) ? &there : &behind);
+            add_unsaved(m, has_come(m, round, step) ? &there : &behind);
     if (there.n > 0)
         out_log(out, LOG_NOTICE, "save",
                 "rank%s %s had not reported a save of step %llu; " RANKS_HOW_TO_REPORT,
