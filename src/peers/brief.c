@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/common/verdict.h"
 #include "loop/watch.h"
 #include "peers/cluster.h"
 
@@ -21,8 +22,6 @@
 #define RETRY_NS (200 * NS_PER_MS)
 /* Room for connections that belong to no node. */
 enum { GUESTS_MORE = 256 };
-
-enum { EXIT_CANNOT_START = 125 };
 
 struct brief {
     const struct config *config;
@@ -208,7 +207,7 @@ static void say_failure(struct brief *brief, int conn, uint8_t life, const struc
                           .cause = {.fault = FAULT_START,
                                     .node = brief->config->cluster.node_rank,
                                     .rank = -1,
-                                    .code = EXIT_CANNOT_START,
+                                    .code = EXIT_OWN_ERROR,
                                     .error_ns = -1,
                                     .wall_ns = brief->wall}};
     msg.stamp.seq = ++brief->seq;
