@@ -222,7 +222,7 @@ static void take_stop(const struct events *events)
 
 /* ---- answers ---- */
 
-/* The key is missing or empty. One such answer does not count yet (ledger.h), so the next request
+/* The key is missing or empty. One such answer does not count yet (tracker.h), so the next request
  * comes soon. */
 static void take_absence(struct asker *asker, unsigned topic)
 {
@@ -238,7 +238,7 @@ static void take_absence(struct asker *asker, unsigned topic)
 
 static void gce_take_value(unsigned topic, struct events *events)
 {
-    watch.ledger.absences[topic] = 0; /* a stop is reported later */
+    watch.tracker.absences[topic] = 0; /* a stop is reported later */
     events_bind(events, watch.boot_id);
     if (topic == KEY_STOP)
         take_stop(events);

@@ -20,7 +20,7 @@
 #define TOKEN_RETRY_NS (60 * NS_PER_S)
 #define SLOWLY         12 /* slow rows are requested in every 12th poll */
 
-#define IMDS_PATHS_MAX LEDGER_TOPICS_MAX
+#define IMDS_PATHS_MAX TRACKER_TOPICS_MAX
 
 struct imds_cloud {
     struct endpoint_rule rule;

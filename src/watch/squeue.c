@@ -90,7 +90,7 @@ static void slurm_go_on(void)
         int64_t until_near = slurm.end_ns - clock_real_ns() - EARLY_NS - options->lead_ns;
         is_near = until_near <= 0;
         wait = is_near ? wait : until_near;
-        if (is_near || watch.ledger.count > 0)
+        if (is_near || watch.tracker.count > 0)
             slurm_tell();
         else
             watch_answered(0);

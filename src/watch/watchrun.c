@@ -40,9 +40,9 @@ struct watch watch;
 
 /* ---- for sources ---- */
 
-static struct ledger_now now(void)
+static struct tracker_now now(void)
 {
-    return (struct ledger_now){.real_ns = clock_real_ns(), .mono_ns = clock_now_ns()};
+    return (struct tracker_now){.real_ns = clock_real_ns(), .mono_ns = clock_now_ns()};
 }
 
 /* Logs an unreadable part of an answer once, and again if it changes. */
@@ -68,13 +68,13 @@ void watch_tell(unsigned topic, const struct events *events)
 {
     watch_answered(topic);
     say_remark(topic, events->remark);
-    ledger_update(&watch.ledger, topic, events, now());
+    tracker_update(&watch.tracker, topic, events, now());
 }
 
 bool watch_absent(unsigned topic)
 {
     watch_answered(topic);
-    return ledger_absent(&watch.ledger, topic, now());
+    return tracker_absent(&watch.tracker, topic, now());
 }
 
 void watch_failed(struct trouble *trouble, const char *what, const struct err *err)
@@ -174,7 +174,7 @@ enum { FD_SIGNALS, FD_OUT, FD_SOURCE, FD__COUNT };
  * reader of standard output has closed it. */
 static bool watch_wait(int64_t until)
 {
-    bool wants_out = watch.ledger.news_count > 0 && !watch.options.is_check;
+    bool wants_out = watch.tracker.news_count > 0 && !watch.options.is_check;
     struct pollfd fds[FD__COUNT] = {
         [FD_SIGNALS] = {.fd = watch.signals, .events = POLLIN},
         [FD_OUT] = {.fd = STDOUT_FILENO, .events = wants_out ? POLLOUT : 0},
@@ -238,17 +238,17 @@ static bool say_can_write(void)
 
 /* Writes the news without blocking. False: the reader has closed standard output (EPIPE), or a
  * write failed: *err. */
-static bool say_flush(struct ledger *ledger, struct err *err)
+static bool say_flush(struct tracker *tracker, struct err *err)
 {
-    while (ledger->news_count > 0 && say_can_write()) {
+    while (tracker->news_count > 0 && say_can_write()) {
         char text[SAY_LINE_MAX];
-        size_t len = say_format(&ledger->news[0], clock_now_ns(), text);
+        size_t len = say_format(&tracker->news[0], clock_now_ns(), text);
         ssize_t n = write(STDOUT_FILENO, text, len);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return true;
         if (n < 0)
             return err_set(err, ERR_SYSTEM, errno, "cannot write to standard output");
-        ledger_drop(ledger, 0);
+        tracker_drop(tracker, 0);
     }
     return true;
 }
@@ -259,15 +259,15 @@ static int turn_until_end(void)
 {
     struct err err;
     while (!watch.is_done) {
-        if (!say_flush(&watch.ledger, &err)) {
+        if (!say_flush(&watch.tracker, &err)) {
             if (err.sys_errno == EPIPE)
                 return EXIT_SUCCESS;
             log_error(NULL, "%s", err.text);
             return EXIT_FAILURE;
         }
-        if (!watch_wait(ledger_next(&watch.ledger)))
+        if (!watch_wait(tracker_next(&watch.tracker)))
             return EXIT_SUCCESS;
-        ledger_tick(&watch.ledger, now());
+        tracker_tick(&watch.tracker, now());
     }
     return watch.code;
 }
@@ -330,9 +330,9 @@ static bool watch_begin(const struct watch_options *options, struct err *err)
     watch.fd = -1;
     if (options->is_check)
         watch.options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
-    watch.ledger.rules = (struct ledger_rules){.lead_ns = options->lead_ns,
-                                               .mild = (enum notice_type)options->mild,
-                                               .keeps_earliest = source->keeps_earliest};
+    watch.tracker.rules = (struct tracker_rules){.lead_ns = options->lead_ns,
+                                                 .mild = (enum notice_type)options->mild,
+                                                 .keeps_earliest = source->keeps_earliest};
     (void)fd_read_line(BOOT_ID, watch.boot_id, sizeof watch.boot_id);
     return take_signals(err) && (!source->rule || find_service(source->rule, err)) &&
            source->start(err);

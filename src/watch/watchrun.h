@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "watch/endpoint.h"
 #include "watch/http.h"
-#include "watch/ledger.h"
+#include "watch/tracker.h"
 
 struct source {
     struct args_word word; /* its name, its help text and its options */
@@ -25,7 +25,7 @@ struct source {
     const struct endpoint_rule
         *rule; /* where the source's metadata service is; NULL: the source asks none */
     const struct imds_cloud *cloud; /* for imds.c */
-    bool keeps_earliest;            /* struct ledger_rules */
+    bool keeps_earliest;            /* struct tracker_rules */
     unsigned topics;                /* number of topics; they count from 0 */
     const char *late;               /* why the first answer may be late; NULL: never late */
     bool (*start)(struct err *err);
@@ -62,12 +62,12 @@ struct watch {
     struct watch_options options;
     char server[ENDPOINT_MAX]; /* of the source's rule */
     char boot_id[64];          /* of this machine; "": unknown */
-    struct ledger ledger;
+    struct tracker tracker;
     struct watch_timer *timers;
     int signals; /* a signalfd */
     int fd;      /* a source's descriptor to read; -1: none */
     void (*on_fd)(void);
-    char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
+    char remarks[TRACKER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
     struct log_limit remark_limit;
     unsigned answered;      /* bits: topics with an answer */
     char last_failure[480]; /* the last failure, logged or not; "": none */

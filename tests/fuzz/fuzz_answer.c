@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as an answer of a metadata service, or as a file that is a notice: the first byte says
- * of which. An accepted answer is made of whole values. The ledger reports the answer as new only
+ * of which. An accepted answer is made of whole values. The tracker reports the answer as new only
  * once. Its lines are JSON, and fit. A refused answer has an error.
  */
 #include "fuzz.h"
@@ -110,7 +110,7 @@ static body_fn *const readers[] = {
     read_pod_and_node,
 };
 
-static struct ledger ledger;
+static struct tracker tracker;
 
 /* Returns how many news there were since the last call. */
 static unsigned take_news(void)
@@ -118,8 +118,8 @@ static unsigned take_news(void)
     struct err err;
     char line[SAY_LINE_MAX];
     unsigned n = 0;
-    for (; ledger.news_count > 0; ledger_drop(&ledger, 0), n++) {
-        size_t len = say_format(&ledger.news[0], 1, line);
+    for (; tracker.news_count > 0; tracker_drop(&tracker, 0), n++) {
+        size_t len = say_format(&tracker.news[0], 1, line);
         FUZZ_MUST(len > 0 && len <= SAY_LINE_MAX && line[len - 1] == '\n');
         FUZZ_MUST(!memchr(line, '\n', len - 1));
         struct json *root = json_read("line", line, len, &err);
@@ -143,16 +143,16 @@ static unsigned count_ids(const struct events *events)
 
 static void tell(const struct events *events)
 {
-    struct ledger_rules rules = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
-    struct ledger_now now = {.real_ns = 1775946418 * NS_PER_S, .mono_ns = 1};
-    ledger = (struct ledger){.rules = rules};
-    ledger_update(&ledger, 0, events, now);
+    struct tracker_rules rules = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
+    struct tracker_now now = {.real_ns = 1775946418 * NS_PER_S, .mono_ns = 1};
+    tracker = (struct tracker){.rules = rules};
+    tracker_update(&tracker, 0, events, now);
     unsigned ids = count_ids(events);
-    FUZZ_MUST(take_news() == ids && ledger.count == events->count);
-    ledger_tick(&ledger, now);
+    FUZZ_MUST(take_news() == ids && tracker.count == events->count);
+    tracker_tick(&tracker, now);
     FUZZ_MUST(take_news() == 0);
-    ledger_update(&ledger, 0, &(struct events){0}, now);
-    FUZZ_MUST(take_news() == ids && ledger.count == 0);
+    tracker_update(&tracker, 0, &(struct events){0}, now);
+    FUZZ_MUST(take_news() == ids && tracker.count == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

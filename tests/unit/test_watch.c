@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watch: dates, the readers of answers, the ledger of events, and the lines that are printed; all
+ * watch: dates, the readers of answers, the tracker of events, and the lines that are printed; all
  * of it without a service, a clock or a file but those of a test.
  */
 #include "base/clock.h"
@@ -546,17 +546,17 @@ Test(body, node_that_goes)
     forget_pod();
 }
 
-/* ---- the ledger ---- */
+/* ---- the tracker ---- */
 
-static struct ledger ledger;
+static struct tracker tracker;
 
 /* Takes the news since the last call. */
 static const char *told(void)
 {
     static char text[2048];
     text[0] = '\0';
-    for (; ledger.news_count > 0; ledger_drop(&ledger, 0)) {
-        const struct event *news = &ledger.news[0];
+    for (; tracker.news_count > 0; tracker_drop(&tracker, 0)) {
+        const struct event *news = &tracker.news[0];
         str_addf(text, sizeof text, "%s%s %s", text[0] ? "; " : "", notice_type_name(news->type),
                  news->id);
         if (news->at_ns != EVENT_AT_UNKNOWN)
@@ -565,27 +565,27 @@ static const char *told(void)
     return text;
 }
 
-static void begin(struct ledger_rules rules)
+static void begin(struct tracker_rules rules)
 {
-    ledger = (struct ledger){.rules = rules};
+    tracker = (struct tracker){.rules = rules};
 }
 
-static const struct ledger_rules usual = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
+static const struct tracker_rules usual = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
 
 static void begin_usual(void)
 {
     begin(usual);
 }
 
-TestSuite(ledger, .init = begin_usual);
+TestSuite(tracker, .init = begin_usual);
 
-static struct ledger_now now_of(int64_t real_s, int64_t mono_s)
+static struct tracker_now now_of(int64_t real_s, int64_t mono_s)
 {
-    return (struct ledger_now){.real_ns = real_s * NS_PER_S, .mono_ns = mono_s * NS_PER_S};
+    return (struct tracker_now){.real_ns = real_s * NS_PER_S, .mono_ns = mono_s * NS_PER_S};
 }
 
-/* Returns what the ledger tells of one event, or of none (NULL). */
-static const char *update(unsigned topic, const char *key, int64_t at_s, struct ledger_now now)
+/* Returns what the tracker tells of one event, or of none (NULL). */
+static const char *update(unsigned topic, const char *key, int64_t at_s, struct tracker_now now)
 {
     struct events events = {0};
     (void)told();
@@ -593,13 +593,13 @@ static const char *update(unsigned topic, const char *key, int64_t at_s, struct 
         struct event *event = events_add(&events, NOTICE_TERMINATE, key);
         event->at_ns = at_s < 0 ? EVENT_AT_UNKNOWN : at_s * NS_PER_S;
     }
-    ledger_update(&ledger, topic, &events, now);
+    tracker_update(&tracker, topic, &events, now);
     return told();
 }
 
-Test(ledger, event_comes_and_goes)
+Test(tracker, event_comes_and_goes)
 {
-    struct ledger_now now = now_of(10000, 50);
+    struct tracker_now now = now_of(10000, 50);
     cr_expect_str_eq(update(0, NULL, 0, now), "");
     cr_expect_str_eq(update(0, "a", 10030, now), "terminate a@80");
     cr_expect_str_eq(update(0, "a", 10030, now), "");
@@ -611,15 +611,15 @@ Test(ledger, event_comes_and_goes)
     cr_expect_str_eq(update(0, "a", -1, now), "terminate a", "it has come again");
 }
 
-Test(ledger, small_moves_add_up)
+Test(tracker, small_moves_add_up)
 {
-    struct ledger_now now = now_of(10000, 50);
+    struct tracker_now now = now_of(10000, 50);
     update(0, "a", 10030, now);
     cr_expect_str_eq(update(0, "a", 10029, now), "");
     cr_expect_str_eq(update(0, "a", 10028, now), "terminate a@78");
 }
 
-Test(ledger, clock_that_steps_moves_nothing)
+Test(tracker, clock_that_steps_moves_nothing)
 {
     update(0, "a", 10030, now_of(10000, 50));
     cr_expect_str_eq(update(0, "a", 10030, now_of(99999, 51)), "");
@@ -627,83 +627,83 @@ Test(ledger, clock_that_steps_moves_nothing)
     cr_expect_str_eq(update(0, NULL, 0, now_of(1, 53)), "cancel a@80");
 }
 
-Test(ledger, two_topics_of_one_event)
+Test(tracker, two_topics_of_one_event)
 {
-    struct ledger_now now = now_of(0, 0);
+    struct tracker_now now = now_of(0, 0);
     cr_expect_str_eq(update(1, "a", -1, now), "terminate a");
     cr_expect_str_eq(update(2, "a", -1, now), "");
     cr_expect_str_eq(update(1, NULL, 0, now), "");
     cr_expect_str_eq(update(2, NULL, 0, now), "cancel a");
 }
 
-Test(ledger, absence_is_believed_the_second_time_in_a_row)
+Test(tracker, absence_is_believed_the_second_time_in_a_row)
 {
-    struct ledger_now now = now_of(0, 0);
+    struct tracker_now now = now_of(0, 0);
     update(0, "a", -1, now);
-    ledger_absent(&ledger, 0, now);
+    tracker_absent(&tracker, 0, now);
     update(0, "a", -1, now);
-    ledger_absent(&ledger, 0, now);
+    tracker_absent(&tracker, 0, now);
     cr_expect_str_eq(told(), "");
-    ledger_absent(&ledger, 1, now); /* another topic's */
+    tracker_absent(&tracker, 1, now); /* another topic's */
     cr_expect_str_eq(told(), "");
-    ledger_absent(&ledger, 0, now);
+    tracker_absent(&tracker, 0, now);
     cr_expect_str_eq(told(), "cancel a");
 }
 
-Test(ledger, far_events_are_for_the_record)
+Test(tracker, far_events_are_for_the_record)
 {
     cr_expect_str_eq(update(0, "a", 20000, now_of(10000, 0)), "log a@10000");
-    cr_expect_eq(ledger_next(&ledger), (10000 - 3600) * NS_PER_S);
-    ledger_tick(&ledger, now_of(16399, 6399));
+    cr_expect_eq(tracker_next(&tracker), (10000 - 3600) * NS_PER_S);
+    tracker_tick(&tracker, now_of(16399, 6399));
     cr_expect_str_eq(told(), "");
-    ledger_tick(&ledger, now_of(16400, 6400));
+    tracker_tick(&tracker, now_of(16400, 6400));
     cr_expect_str_eq(told(), "terminate a@10000");
-    cr_expect_eq(ledger_next(&ledger), CLOCK_NEVER);
+    cr_expect_eq(tracker_next(&tracker), CLOCK_NEVER);
     cr_expect_str_eq(update(0, "a", 40000, now_of(16400, 6400)), "log a@30000", "moved away");
 }
 
-Test(ledger, deadlines_at_the_ends_of_time)
+Test(tracker, deadlines_at_the_ends_of_time)
 {
-    struct ledger_now now = now_of(1775946418, INT64_MAX / NS_PER_S / 2);
+    struct tracker_now now = now_of(1775946418, INT64_MAX / NS_PER_S / 2);
     struct events events = {0};
     events_add(&events, NOTICE_TERMINATE, "first")->at_ns = 0;
     events_add(&events, NOTICE_TERMINATE, "last")->at_ns = INT64_MAX;
-    ledger_update(&ledger, 0, &events, now);
+    tracker_update(&tracker, 0, &events, now);
     const char *text = told();
     cr_expect(strstr(text, "terminate first@"), "%s", text);
     cr_expect(strstr(text, "log last@9223372036"), "%s", text);
 }
 
-Test(ledger, mild_events_ask_for_what_the_user_says)
+Test(tracker, mild_events_ask_for_what_the_user_says)
 {
     struct events events = {0};
     events_add(&events, NOTICE_LOG, "m")->is_mild = true;
-    struct ledger_rules rules = usual;
+    struct tracker_rules rules = usual;
     for (int i = 0; i < 2; i++) {
         rules.mild = i ? NOTICE_CHECKPOINT : NOTICE_CANCEL;
         begin(rules);
-        ledger_update(&ledger, 0, &events, now_of(0, 0));
+        tracker_update(&tracker, 0, &events, now_of(0, 0));
         cr_expect_str_eq(told(), i ? "checkpoint m" : "log m");
     }
 }
 
-Test(ledger, earliest_deadline_is_kept_where_asked)
+Test(tracker, earliest_deadline_is_kept_where_asked)
 {
-    struct ledger_rules rules = usual;
+    struct tracker_rules rules = usual;
     rules.keeps_earliest = true;
     begin(rules);
-    struct ledger_now now = now_of(1000, 0);
+    struct tracker_now now = now_of(1000, 0);
     cr_expect_str_eq(update(0, "a", 1120, now), "terminate a@120");
     cr_expect_str_eq(update(0, "a", 1130, now), "");
     cr_expect_str_eq(update(0, "a", -1, now), "");
     cr_expect_str_eq(update(0, "a", 1060, now), "terminate a@60");
 }
 
-Test(ledger, answer_that_is_not_whole_ends_nothing)
+Test(tracker, answer_that_is_not_whole_ends_nothing)
 {
     struct events events = {.is_partial = true};
     update(0, "a", -1, now_of(0, 0));
-    ledger_update(&ledger, 0, &events, now_of(0, 0));
+    tracker_update(&tracker, 0, &events, now_of(0, 0));
     cr_expect_str_eq(told(), "");
 }
 
@@ -716,7 +716,7 @@ Test(event, one_of_each_key)
     cr_expect(events.count == 2 && events.list[0].type == NOTICE_LOG);
 }
 
-Test(ledger, more_than_fit)
+Test(tracker, more_than_fit)
 {
     for (unsigned topic = 0; topic < 4; topic++) {
         struct events events = {0};
@@ -726,9 +726,9 @@ Test(ledger, more_than_fit)
             events_add(&events, NOTICE_LOG, key);
         }
         cr_expect(events.is_partial && events.count == EVENTS_MAX);
-        ledger_update(&ledger, topic, &events, now_of(0, 0));
+        tracker_update(&tracker, topic, &events, now_of(0, 0));
     }
-    cr_expect_eq(ledger.count, LEDGER_LIVE_MAX);
+    cr_expect_eq(tracker.count, TRACKER_LIVE_MAX);
 }
 
 /* ---- ids ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ledger: the live events of a source, and the news about them: new, changed deadline or type,
+ * tracker: the live events of a source, and the news about them: new, changed deadline or type,
  * vanished.
  *
  * A source may have several topics, for example paths of a metadata service. An answer replaces the
@@ -18,30 +18,30 @@
 #include "base/log.h"
 #include "watch/answers/event.h"
 
-#define LEDGER_TOPICS_MAX 8
-#define LEDGER_LIVE_MAX   64
+#define TRACKER_TOPICS_MAX 8
+#define TRACKER_LIVE_MAX   64
 /* Room for news of each live event, and for as many vanished events. */
-#define LEDGER_NEWS_MAX (2 * LEDGER_LIVE_MAX)
+#define TRACKER_NEWS_MAX (2 * TRACKER_LIVE_MAX)
 
 /* While a service is down, a proxy may answer that a path does not exist. So an event ends only
  * when two answers in a row say this. */
-#define LEDGER_ABSENT_WANTED 2
+#define TRACKER_ABSENT_WANTED 2
 
 /* A smaller change of a deadline is not reported; metadata services count in seconds. */
-#define LEDGER_MATERIAL_NS (2 * NS_PER_S)
+#define TRACKER_MATERIAL_NS (2 * NS_PER_S)
 
-struct ledger_now {
+struct tracker_now {
     int64_t real_ns, mono_ns;
 };
 
-struct ledger_rules {
+struct tracker_rules {
     int64_t lead_ns;
     enum notice_type mild; /* the type to report mild events with; NOTICE_CANCEL: the type that the
                             * source gives */
     bool keeps_earliest;   /* ignore a deadline that moves later */
 };
 
-struct ledger_live {
+struct tracker_live {
     struct event event;
     unsigned topics; /* bits: the topics that name it */
     int64_t deadline_ns;
@@ -50,25 +50,25 @@ struct ledger_live {
 };
 
 /* Set rules first; else zeroed. */
-struct ledger {
-    struct ledger_rules rules;
-    struct ledger_live live[LEDGER_LIVE_MAX];
+struct tracker {
+    struct tracker_rules rules;
+    struct tracker_live live[TRACKER_LIVE_MAX];
     unsigned count;
     /* Not written yet, oldest first; at_ns is by the monotonic clock. */
-    struct event news[LEDGER_NEWS_MAX];
+    struct event news[TRACKER_NEWS_MAX];
     unsigned news_count;
-    unsigned absences[LEDGER_TOPICS_MAX];
+    unsigned absences[TRACKER_TOPICS_MAX];
     struct log_limit limit; /* limits the log lines about events that did not fit */
 };
 
 /* A valid answer: exactly these events. New events are reported first, vanished events last. */
-void ledger_update(struct ledger *ledger, unsigned topic, const struct events *events,
-                   struct ledger_now now);
+void tracker_update(struct tracker *tracker, unsigned topic, const struct events *events,
+                    struct tracker_now now);
 /* Call if the answer is that this topic does not exist. True: this is believed. */
-bool ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now);
+bool tracker_absent(struct tracker *tracker, unsigned topic, struct tracker_now now);
 /* Reports events that have come within `lead`. */
-void ledger_tick(struct ledger *ledger, struct ledger_now now);
-/* When to call ledger_tick() next, by the monotonic clock; CLOCK_NEVER: not needed. */
-int64_t ledger_next(const struct ledger *ledger);
+void tracker_tick(struct tracker *tracker, struct tracker_now now);
+/* When to call tracker_tick() next, by the monotonic clock; CLOCK_NEVER: not needed. */
+int64_t tracker_next(const struct tracker *tracker);
 /* Removes one entry of the news. */
-void ledger_drop(struct ledger *ledger, unsigned i);
+void tracker_drop(struct tracker *tracker, unsigned i);
