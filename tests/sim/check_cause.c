@@ -44,7 +44,10 @@ void check_told(struct world *w, int node, const struct peermsg *msg)
         fail(w, "node %d is wrong by %lld us about when it failed, and says %lld us at most", node,
              (long long)(off / 1000), (long long)(error / 1000));
     if (!host->told.is_known || c->wall_ns <= host->told.wall)
-        host->told = (struct told){.is_known = true, .wall = c->wall_ns, .error = error};
+        host->told = (struct told){.is_known = true,
+                                   .is_guess = c->error_ns<0, .is_crash = lag> 0,
+                                   .wall = c->wall_ns,
+                                   .error = error};
 }
 
 /* NULL: a shell, or no process of this job. */
@@ -53,22 +56,31 @@ static const struct proc *named_proc(const struct world *w, const struct peer_ca
     return cause->pid >= 1000 ? &w->procs[cause->pid - 1000] : NULL;
 }
 
-/* How much later than another failure the first cause may have been seen. A process that said why
- * it fails gave the time, however it ended later. */
-static int64_t seen_late(const struct world *w, const struct core_report *report)
+/* How much later than the failure of another node the first cause may have been seen. A process
+ * that said why it fails gave the time, however it ended later. A crash is named if the two times
+ * may be in this order. Each time is wrong by its error at most, and so is the other end of what it
+ * may be. */
+static int64_t most_behind(const struct world *w, const struct told *told)
 {
-    const struct peer_cause *c = &report->first_cause;
+    const struct peer_cause *c = &w->hosts[0].report.first_cause;
     const struct proc *p = named_proc(w, c);
-    return p && p->confessed_at ? 0 : crash_lag(c->fault, c->code);
+    int64_t error = told->error + w->hosts[c->node].told.error, lag = crash_lag(c->fault, c->code);
+    return (lag ? 2 * error : error) + (p && p->confessed_at ? 0 : lag);
 }
 
 /* True if the times are exact enough to compare a crash with the end of a process that misses the
- * crashed one. */
+ * crashed one. If the crash was told, it comes first whatever the errors are, but they must be
+ * known. Another failure may have ended the job before. */
 static bool knows_times(const struct world *w)
 {
+    bool has_crash = false;
     for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].told.is_known && w->hosts[i].told.error > 5 * NS_PER_MS)
+        has_crash = has_crash || w->hosts[i].told.is_crash;
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct told *told = &w->hosts[i].told;
+        if (told->is_known && (has_crash ? told->is_guess : told->error > 5 * NS_PER_MS))
             return false;
+    }
     return true;
 }
 
@@ -107,8 +119,7 @@ void check_first(struct world *w)
              r->first_cause.pid - 1000);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct told *told = &w->hosts[i].told;
-        int64_t error = told->error + named->told.error + seen_late(w, r);
-        if (told->is_known && r->first_cause.wall_ns > told->wall + error)
+        if (told->is_known && r->first_cause.wall_ns > told->wall + most_behind(w, told))
             fail(w, "node 0 names the failure of node %d, and that of node %d was %lld us before",
                  node, i, (long long)((r->first_cause.wall_ns - told->wall) / 1000));
     }
@@ -124,9 +135,8 @@ void check_all_told(struct world *w)
         return;
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
-        int64_t error =
-            host->told.error + w->hosts[r->first_cause.node].told.error + seen_late(w, r);
-        if (host->failed.is_known && r->first_cause.wall_ns > host->failed.wall + error)
+        int64_t most = most_behind(w, &host->told);
+        if (host->failed.is_known && r->first_cause.wall_ns > host->failed.wall + most)
             fail(w, "node %d had failed %lld us before what node 0 names", i,
                  (long long)((r->first_cause.wall_ns - host->failed.wall) / 1000));
     }

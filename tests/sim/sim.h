@@ -277,6 +277,8 @@ struct proc {
 /* The first failure that a node has reported. */
 struct told {
     bool is_known;
+    bool is_guess; /* it was told without an error */
+    bool is_crash;
     int64_t wall; /* when it happened, in true time */
     int64_t error;
 };

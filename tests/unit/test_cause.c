@@ -50,7 +50,6 @@ Test(cause, the_earliest_is_the_first)
     cr_assert_str_eq(causes_first(&causes)->text, "a");
 }
 
-/* A thousand nodes fail at once, and report it in the worst order. */
 /* A scheduler may start a job again without an unhealthy node, but not a job that was stopped. So a
  * stop is not lost, however many nodes are unhealthy. */
 Test(cause, a_stop_before_unhealthy_nodes)
@@ -67,6 +66,7 @@ Test(cause, a_stop_before_unhealthy_nodes)
     cr_assert_eq(causes_first(&causes)->node, 99);
 }
 
+/* A thousand nodes fail at once, and report it in the worst order. */
 Test(cause, of_many_the_first_is_kept)
 {
     for (int node = 1000; node > 0; node--)
@@ -107,6 +107,79 @@ Test(cause, of_crashes_the_earliest)
     take(NOW, death(2, NOW - 6, SIGBUS));
     take(NOW, death(3, NOW - 4, SIGFPE));
     cr_assert_eq(causes_first(&causes)->node, 2);
+}
+
+static int first_of(struct peer_cause exit, struct peer_cause crash)
+{
+    causes = (struct causes){0};
+    take(NOW, exit);
+    take(NOW, crash);
+    int first = causes_first(&causes)->node;
+    causes = (struct causes){0};
+    take(NOW, crash);
+    take(NOW, exit);
+    cr_expect_eq(causes_first(&causes)->node, first, "the order of the reports does not count");
+    return first;
+}
+
+/* The clocks do not show which of the two was earlier: a crash makes other processes exit. */
+Test(cause, a_crash_before_exits_if_the_clocks_allow_it)
+{
+    struct peer_cause exit = failure(1, NOW - 100, 10, "I miss it"), crash = death(2, 0, SIGKILL);
+    crash.at_ns = NOW - 80;
+    crash.error_ns = 10;
+    cr_expect_eq(first_of(exit, crash), 2);
+    crash.error_ns = 9;
+    cr_expect_eq(first_of(exit, crash), 1, "it was later");
+    exit.error_ns = crash.error_ns = 10;
+    crash.code = 128 + SIGABRT;
+    cr_expect_eq(first_of(exit, crash), 1, "an abort may be a victim's");
+    crash.code = 128 + SIGKILL;
+    exit.fault = FAULT_START;
+    cr_expect_eq(first_of(exit, crash), 1, "no crash keeps a process from its start");
+    struct peer_cause other = crash;
+    other.node = 3;
+    other.at_ns--;
+    other.error_ns = 100;
+    cr_expect_eq(first_of(other, crash), 3, "of two crashes the earlier");
+}
+
+/* Without an error the time of a failure is the latest that is possible. */
+Test(cause, a_crash_without_a_clock)
+{
+    struct peer_cause exit = failure(1, NOW - 100, 0, "I miss it"), crash = death(2, 0, SIGKILL);
+    crash.error_ns = -1;
+    crash.ago_ns = 80;
+    cr_expect_eq(first_of(exit, crash), 1);
+    crash.ago_ns = 100;
+    cr_expect_eq(first_of(exit, crash), 2);
+    exit.error_ns = -1;
+    exit.ago_ns = 100;
+    crash = death(2, NOW - 90, SIGKILL);
+    crash.error_ns = 10;
+    cr_expect_eq(first_of(exit, crash), 2);
+    crash.error_ns = 9;
+    cr_expect_eq(first_of(exit, crash), 1);
+}
+
+/* The processes of many nodes seem to have ended before the crash that they follow from. */
+Test(cause, a_crash_among_many_exits)
+{
+    for (int node = 1; node <= 100; node++)
+        take(NOW, failure(node, NOW - 1000 + node, 0, "I miss it"));
+    struct peer_cause crash = death(0, NOW - 500, SIGSEGV);
+    crash.error_ns = 499;
+    take(NOW, crash);
+    cr_assert_eq(causes_first(&causes)->node, 0);
+    for (int node = 101; node <= 200; node++)
+        take(NOW, failure(node, NOW - 1100 + node, 0, "I miss it"));
+    cr_assert_eq(causes_first(&causes)->node, 0);
+    for (int node = 201; node <= 300; node++)
+        take(NOW, death(node, NOW - 400, SIGSEGV));
+    cr_assert_eq(causes_first(&causes)->node, 0);
+    take(NOW, failure(301, NOW - 1001, 0, "before it"));
+    cr_assert_eq(causes_first(&causes)->node, 301, "and its clock is exact");
+    cr_assert_leq(causes.n, 2 * CAUSES_MAX);
 }
 
 /* Programs that abort or are ended when they miss another are no crash. */

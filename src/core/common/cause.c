@@ -14,6 +14,9 @@
  * pchrun may see those exits earlier than the crash, by up to this time. */
 #define CRASH_LAG_NS (50 * NS_PER_MS)
 
+/* A clock whose error is larger is compared as if it had this error. */
+#define ERROR_MOST_NS NS_PER_S
+
 /* SIGABRT and SIGTERM are no crash: many programs die of them because another process failed. */
 static bool is_crash(unsigned fault, int code)
 {
@@ -84,16 +87,29 @@ static bool comes_before(const struct peer_cause *a, const struct peer_cause *b)
     return a->at_ns < b->at_ns;
 }
 
-/* A new place, or the place of the last cause if `cause` comes before it; else NULL. */
+static bool is_of_crash(const struct peer_cause *cause)
+{
+    return is_crash(cause->fault, cause->code);
+}
+
+/* A new place, or the place of the last cause of its kind if `cause` comes before it; else NULL.
+ * Crashes have places of their own, because causes_first() may choose one that is not the earliest.
+ */
 static struct peer_cause *place_for(struct causes *causes, const struct peer_cause *cause)
 {
-    struct peer_cause *last = &causes->list[0];
-    if (causes->n < CAUSES_MAX)
+    struct peer_cause *last = NULL;
+    int n = 0;
+    for (int i = 0; i < causes->n; i++) {
+        struct peer_cause *other = &causes->list[i];
+        if (is_of_crash(other) != is_of_crash(cause))
+            continue;
+        n++;
+        if (!last || comes_before(last, other))
+            last = other;
+    }
+    if (n < CAUSES_MAX && causes->n < (int)ARRAY_LEN(causes->list))
         return &causes->list[causes->n++];
-    for (int i = 1; i < causes->n; i++)
-        if (comes_before(last, &causes->list[i]))
-            last = &causes->list[i];
-    return comes_before(cause, last) ? last : NULL;
+    return last && comes_before(cause, last) ? last : NULL;
 }
 
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told)
@@ -111,11 +127,28 @@ void causes_take(struct causes *causes, int64_t now, const struct peer_cause *to
         *known = cause;
 }
 
+/* An unknown error counts as none: at_ns then is the latest possible time. */
+static int64_t error_of(const struct peer_cause *cause)
+{
+    return cause->error_ns > 0 ? clock_min(cause->error_ns, ERROR_MOST_NS) : 0;
+}
+
+/* The clocks allow that the crash was before the other failure. */
+static bool may_be_before(const struct peer_cause *crash, const struct peer_cause *other)
+{
+    return is_of_crash(crash) && cause_is_process(other->fault) &&
+           crash->at_ns - error_of(crash) <= other->at_ns + error_of(other);
+}
+
 const struct peer_cause *causes_first(const struct causes *causes)
 {
-    const struct peer_cause *first = NULL;
+    const struct peer_cause *earliest = NULL, *crash = NULL;
     for (int i = 0; i < causes->n; i++)
-        if (!first || comes_before(&causes->list[i], first))
-            first = &causes->list[i];
-    return first;
+        if (!earliest || comes_before(&causes->list[i], earliest))
+            earliest = &causes->list[i];
+    for (int i = 0; i < causes->n; i++)
+        if (may_be_before(&causes->list[i], earliest) &&
+            (!crash || comes_before(&causes->list[i], crash)))
+            crash = &causes->list[i];
+    return crash ? crash : earliest;
 }

@@ -3,8 +3,8 @@
  * cause: finds the first of the failures that the nodes report.
  *
  * Nodes report their failures repeatedly, in any order, and at any time. Only the CAUSES_MAX
- * earliest failures are kept, because a later one cannot become the first. So a thousand nodes that
- * fail at once cost no more than a few. Owned by chief; pure.
+ * earliest crashes and as many other failures are kept, because a later one cannot become the
+ * first. So a thousand nodes that fail at once cost no more than a few. Owned by chief; pure.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 enum { CAUSES_MAX = 8 };
 
 struct causes {
-    struct peer_cause list[CAUSES_MAX]; /* one per node; at_ns: the best known time */
+    struct peer_cause list[2 * CAUSES_MAX]; /* one per node; at_ns: the best known time */
     int n;
 };
 
@@ -39,7 +39,8 @@ int64_t cause_counts_from(unsigned fault, int code, int64_t at);
 /* A node has reported its first failure; `now` is node 0's clock. */
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
 /* The earliest. But a node that must not train comes after the causes that no new start may follow.
- * NULL: nothing has failed. */
+ * A crash comes before the exits of processes if the errors of the clocks allow that it was before
+ * the earliest: most such exits follow from a crash. NULL: nothing has failed. */
 const struct peer_cause *causes_first(const struct causes *causes);
 /* The same failure with the same text. Times are not compared: each message makes them more exact.
  */
