@@ -312,6 +312,47 @@ Test(core_needs, the_first_of_two_deaths_is_the_cause)
     assert_not_said(w, "the cause has changed");
 }
 
+/* The stop that a user asks for is told in place of rank 1's death. The exit of rank 1 comes later,
+ * and tells more about the same death. */
+Test(core_needs, the_first_death_is_told_in_full_after_a_stop)
+{
+    struct death found = {.note = "the kernel killed it"};
+    struct walk *w = &walks[0];
+    begin_one(NEEDS_ANY, 2);
+    gone(w, 1);
+    dying(w, 1, SIGKILL);
+    passes(w, S);
+    feed(w, (struct event){.type = EV_STOP_ASKED, .stop.why = "stopped by hand"});
+    assert_said(w, "ending: failed: node 0: rank 1, ");
+    passes(w, S);
+    feed(w, (struct event){.type = EV_CHILD_EXITED,
+                           .child = {.index = 1, .status = SIGKILL, .death = &found}});
+    exits(w, SIGTERM);
+    tree_empty(w);
+    cr_expect_eq(report_of(w).first_cause.rank, 1);
+    cr_expect(strstr(report_of(w).first_cause.text, found.note), "%s",
+              report_of(w).first_cause.text);
+}
+
+/* Two ranks die at the same moment, and rank 1 is seen first. The exit of rank 2 is seen last. */
+Test(core_needs, the_first_of_two_deaths_at_once_is_the_cause)
+{
+    struct walk *w = &walks[0];
+    begin_one(NEEDS_ANY, 3);
+    gone(w, 1);
+    dying(w, 1, SIGKILL);
+    gone(w, 2);
+    dying(w, 2, SIGKILL);
+    feed(w, (struct event){.type = EV_STOP_ASKED, .stop.why = "stopped by hand"});
+    passes(w, S);
+    exited(w, 1, SIGKILL);
+    exited(w, 2, SIGKILL);
+    exits(w, SIGTERM);
+    tree_empty(w);
+    cr_expect_eq(report_of(w).first_cause.rank, 1);
+    assert_not_said(w, "the cause has changed");
+}
+
 Test(core_needs, rank_0_is_dead)
 {
     begin_one(NEEDS_RANK0, 2);

@@ -17,12 +17,14 @@ int64_t node_counts_from(const struct node_fault *fault)
 }
 
 /* The first failure of this node counts, even if the chief is told a final cause in its place. The
- * exit of the process that failed first then still gives more details. */
-static bool is_first(const struct node *node, int64_t at)
+ * exit of the process that failed first then still gives more details. No other process takes its
+ * place: the processes whose deaths one look finds have all died at the same time. */
+static bool is_first(const struct node *node, const struct node_fault *fault, int64_t at)
 {
     const struct node_fault *known = &node->gen.fault;
+    bool is_its_exit = at == node->gen.failed_at && fault->pid == node->gen.failed_pid;
     return known->kind == FAULT_NONE || at < node->gen.failed_at ||
-           (cause_is_final(known->kind) && at == node->gen.failed_at);
+           (cause_is_final(known->kind) && is_its_exit);
 }
 
 /* A process that we end may die in many ways; none of them is a failure. Two processes failed
@@ -40,7 +42,7 @@ static bool counts(const struct node *node, const struct node_fault *fault)
     int64_t at = node_counts_from(fault);
     bool is_before_end = node->state <= NODE_RUNNING ||
                          ((fault->is_told || fault->was_dead) && at < node->gen.stopped_at);
-    return is_first(node, at) && is_before_end;
+    return is_first(node, fault, at) && is_before_end;
 }
 
 /* The node has known of this fault since the death of the process. The exit of the process now
@@ -52,8 +54,10 @@ static bool completes(const struct node *node, const struct node_fault *fault)
 
 static void take_fault(struct node *node, const struct node_fault *fault)
 {
-    if (!cause_is_final(fault->kind) || node->gen.fault.kind == FAULT_NONE)
+    if (!cause_is_final(fault->kind) || node->gen.fault.kind == FAULT_NONE) {
         node->gen.failed_at = node_counts_from(fault);
+        node->gen.failed_pid = fault->pid;
+    }
     node->gen.fault = *fault;
     node->is_dirty = true;
 }

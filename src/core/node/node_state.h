@@ -86,6 +86,7 @@ struct node_generation {
     uint64_t to_forward;     /* for commands that are being started; bit n - 1: signal n */
     struct node_fault fault; /* as the chief is told it */
     int64_t failed_at;       /* from when the first failure counts; `fault` may be a later one */
+    int failed_pid;          /* of that failure; 0: it was no process */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
     struct peer_cause cause; /* the job's cause, as the chief told it */
     /* the end */
