@@ -322,10 +322,11 @@ static void check_alone(struct world *w)
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
-    /* The last of several starts in a row that brought no progress may have hung, too. */
-    bool has_hung = host->outcome == OUTCOME_HANG ||
-                    (host->outcome == OUTCOME_NO_PROGRESS && host->told_leave_at &&
-                     host->told_leave_at <= host->ended_at);
+    /* A start that hung ends when it is told to. It may be the last of several in a row that
+     * brought no progress, or the node may be found unhealthy then. */
+    bool was_told = host->told_leave_at && host->told_leave_at <= host->ended_at;
+    bool may_follow = host->outcome == OUTCOME_NO_PROGRESS || host->outcome == OUTCOME_UNHEALTHY;
+    bool has_hung = host->outcome == OUTCOME_HANG || (may_follow && was_told);
     if (has_ended_well && !host->had_notice && !w->s.is_replaced && !w->was_stopped && !has_hung &&
         host->outcome != OUTCOME_COMPLETED)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
