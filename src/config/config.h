@@ -100,10 +100,11 @@ struct config_notice {
 
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
-    char *job;       /* if the user gave none: see discover_job_name() */
-    int restarts;    /* discover_restarts(); 0 below another pchrun, whose job that is */
-    bool instrument; /* Python programs attach without a change */
-    unsigned preset; /* a bit for each enum preset that is named */
+    char *job;           /* if the user gave none: see discover_job_name() */
+    int restarts;        /* discover_restarts(); 0 below another pchrun, whose job that is */
+    int64_t job_start_s; /* discover_job_start(); 0 below another pchrun */
+    bool instrument;     /* Python programs attach without a change */
+    unsigned preset;     /* a bit for each enum preset that is named */
     struct {
         int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */

@@ -179,6 +179,7 @@ bool discovered_apply(struct config *config, char **env, struct err *err)
     int from = is_asked(config) ? config->cluster.discovery : DISCOVER_UNASKED;
     const char *why = why_not(config, env);
     config->restarts = discover_outer(env) ? 0 : discover_restarts(env);
+    config->job_start_s = discover_outer(env) ? 0 : discover_job_start(env);
     config->found = (struct discovery){.node_rank = -1};
     str_copy(config->found.why, sizeof config->found.why, why);
     if (why)

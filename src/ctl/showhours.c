@@ -37,6 +37,7 @@ static const struct column {
     {GOODPUT_RESTARTING, "AGAIN", "restarting in place"},
     {GOODPUT_WAITING, "NODES", "waiting for nodes"},
     {GOODPUT_STOPPING, "STOP", "stopping"},
+    {GOODPUT_PREPARING, "PREP", "preparing: before pchrun"},
     {GOODPUT_QUEUED, "QUEUE", "queued between attempts"},
 };
 

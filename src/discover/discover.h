@@ -13,6 +13,8 @@
 #include "base/address.h"
 #include "base/err.h"
 
+#include <stdint.h>
+
 /* From the third on, these are the sources, in the order of the search. */
 enum discover_from {
     DISCOVER_NONE, /* do not look */
@@ -77,6 +79,10 @@ void discover_job_name(char **env, const char *folder, const char *host, struct 
 /* How often the scheduler has started this job again, as it counts; 0: never, or it does not count.
  * Pure. */
 int discover_restarts(char **env);
+
+/* When the scheduler started this job, in seconds since 1970, by its own clock; 0: it does not say.
+ * Pure. */
+int64_t discover_job_start(char **env);
 
 /* The socket of the outer pchrun, if this pchrun runs below another; else NULL. The variables may
  * then belong to the outer pchrun. If the socket is missing, the outer pchrun has ended, and this

@@ -230,6 +230,15 @@ int discover_restarts(char **env)
     return counts && str_to_i64(text, 0, RESTARTS_MAX, &n) ? (int)n : 0;
 }
 
+/* Slurm 22.05 does not set it. A job that is requeued has a new start. */
+int64_t discover_job_start(char **env)
+{
+    struct place place = {.env = env, .root = ""};
+    const char *text = vars_get(&place, "SLURM_JOB_START_TIME");
+    int64_t s;
+    return text && vars_get(&place, JOB) && str_to_i64(text, 0, UINT32_MAX, &s) ? s : 0;
+}
+
 bool find_slurm(const struct place *place, struct discovery *ret, struct err *err)
 {
     if (!vars_take_nodes(place, TASKS, "SLURM_PROCID", ret, err))

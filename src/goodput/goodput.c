@@ -15,10 +15,15 @@ const char *goodput_name(enum goodput_kind kind)
         [GOODPUT_SAVING] = "saving",         [GOODPUT_HUNG] = "hung",
         [GOODPUT_STARTING] = "starting",     [GOODPUT_UNATTACHED] = "unattached",
         [GOODPUT_RESTARTING] = "restarting", [GOODPUT_WAITING] = "waiting",
-        [GOODPUT_STOPPING] = "stopping",     [GOODPUT_QUEUED] = "queued",
-        [GOODPUT_EXCLUDED] = "excluded",
+        [GOODPUT_STOPPING] = "stopping",     [GOODPUT_PREPARING] = "preparing",
+        [GOODPUT_QUEUED] = "queued",         [GOODPUT_EXCLUDED] = "excluded",
     };
     return names[kind];
+}
+
+bool goodput_is_before(enum goodput_kind kind)
+{
+    return kind == GOODPUT_QUEUED || kind == GOODPUT_PREPARING;
 }
 
 /* --- spans --- */
@@ -102,12 +107,23 @@ static void raise_step(struct goodput *g, uint64_t step)
 
 /* --- runs --- */
 
-static void push_queue(struct goodput *g, int64_t from_ms, int64_t to_ms)
+static void push_before(struct goodput *g, enum goodput_kind kind, int64_t from_ms, int64_t to_ms)
 {
     struct goodput_span *span = to_ms > from_ms ? goodput_insert(g, g->nspans) : NULL;
     if (span)
         *span = (struct goodput_span){
-            .kind = GOODPUT_QUEUED, .run = g->nruns - 1, .at_ms = from_ms, .ms = to_ms - from_ms};
+            .kind = kind, .run = g->nruns - 1, .at_ms = from_ms, .ms = to_ms - from_ms};
+}
+
+/* The scheduler's clock may differ from that of node 0, and a job may start pchrun several times.
+ */
+static int64_t job_start_of(const struct goodput *g, const struct mark *mark)
+{
+    int64_t start = mark->job_start_ms;
+    int64_t least = g->nruns > 0 ? this_run(g)->last_at_ms : 0;
+    if (start == 0 || start > mark->at_ms)
+        return mark->at_ms;
+    return start > least ? start : least;
 }
 
 static struct goodput_run *add_run(struct goodput *g)
@@ -127,7 +143,8 @@ static struct goodput_run *add_run(struct goodput *g)
 
 static bool begin_run(struct goodput *g, const struct mark *mark)
 {
-    int64_t from_ms = g->nruns > 0 ? this_run(g)->last_at_ms : mark->at_ms;
+    int64_t start_ms = job_start_of(g, mark);
+    int64_t from_ms = g->nruns > 0 ? this_run(g)->last_at_ms : start_ms;
     if (g->nruns > 0) /* it may have been killed */
         close_span(g, MARK_NONE, this_run(g)->last_mono_ms);
     struct goodput_run *run = add_run(g);
@@ -142,7 +159,8 @@ static bool begin_run(struct goodput *g, const struct mark *mark)
                                 .generations = 1};
     if (mark->job[0])
         str_copy(g->job, sizeof g->job, mark->job);
-    push_queue(g, from_ms, mark->at_ms);
+    push_before(g, GOODPUT_QUEUED, from_ms, start_ms);
+    push_before(g, GOODPUT_PREPARING, start_ms, mark->at_ms);
     memset(&g->open, 0, sizeof g->open);
     g->open.since = mark->mono_ms;
     return true;

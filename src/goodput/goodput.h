@@ -23,14 +23,15 @@ enum goodput_kind {
     GOODPUT_RESTARTING,
     GOODPUT_WAITING, /* for a node */
     GOODPUT_STOPPING,
-    GOODPUT_QUEUED,   /* from the end of a run to the start of the next */
-    GOODPUT_EXCLUDED, /* goodput_exclude() */
+    GOODPUT_PREPARING, /* from the scheduler's start of the job to that of pchrun */
+    GOODPUT_QUEUED,    /* from the end of a run to the next start of the job, or else of pchrun */
+    GOODPUT_EXCLUDED,  /* goodput_exclude() */
     GOODPUT__COUNT
 };
 
 struct goodput_span {
     enum goodput_kind kind;
-    int run; /* the number of its run; a queue is of the run that follows */
+    int run; /* the number of its run; what was before it is of the run that follows */
     int64_t generation;
     int64_t at_ms, ms;           /* the begin by the wall clock; how long */
     uint64_t from_step, to_step; /* of training, else equal */
@@ -104,6 +105,8 @@ void goodput_since(struct goodput *g, int64_t from_ms);
 void goodput_exclude(struct goodput *g, int64_t from_ms, int64_t to_ms, int exclusion);
 /* Sums the spans of a run; -1: of all runs. */
 struct goodput_sums goodput_sum(const struct goodput *g, int run);
+/* True for queued and preparing: no pchrun runs then. */
+bool goodput_is_before(enum goodput_kind kind);
 /* "training_kept" */
 const char *goodput_name(enum goodput_kind kind);
 

@@ -27,9 +27,10 @@ struct mark {
     int64_t at_ms;       /* CLOCK_REALTIME */
     int64_t mono_ms;     /* CLOCK_MONOTONIC, comparable within one run */
     int64_t attempt, generation;
-    uint64_t step;    /* as in struct action (core/common/action.h) */
-    char outcome[32]; /* with MARK_ENDED, else "" */
-    char job[128];    /* of the first mark of a run of pchrun, else "" */
+    uint64_t step;        /* as in struct action (core/common/action.h) */
+    char outcome[32];     /* with MARK_ENDED, else "" */
+    char job[128];        /* of the first mark of a run of pchrun, else "" */
+    int64_t job_start_ms; /* the same: when the scheduler started the job; 0: unknown */
     int64_t dropped;
 };
 

@@ -200,7 +200,9 @@ static bool open_journal(struct shell *shell, struct err *err)
 
 static bool open_marks(struct shell *shell, struct err *err)
 {
-    shell->marks = (struct markfile){.params = &shell->params, .attach = &shell->attach};
+    shell->marks = (struct markfile){.params = &shell->params,
+                                     .attach = &shell->attach,
+                                     .job_start_ms = shell->config->job_start_s * 1000};
     return markfile_open(&shell->marks, shell->state_dir, &shell->reap, shell->loop.base, err);
 }
 

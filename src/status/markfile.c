@@ -29,8 +29,10 @@ static struct mark mark_at(const struct markfile *marks, enum mark_kind kind, in
 static void markfile_write(struct markfile *marks, struct mark *mark)
 {
     char line[MARK_LINE_MAX];
-    if (!marks->has_begun)
+    if (!marks->has_begun) {
         str_copy(mark->job, sizeof mark->job, marks->params->job);
+        mark->job_start_ms = marks->job_start_ms;
+    }
     marks->has_begun = true;
     size_t len = mark_compose(mark, line);
     linefile_add(&marks->file, line, len);

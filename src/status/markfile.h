@@ -17,6 +17,7 @@
 struct markfile {
     const struct core_params *params;
     struct attach *attach;
+    int64_t job_start_ms; /* when the scheduler started the job, by the wall clock; 0: unknown */
     /* private from here on */
     struct linefile file;
     struct watch timer;

@@ -52,6 +52,7 @@ static void attempts_describe(const struct drawing *d, const struct bracket *b, 
     char ending[GOODPUT_WORD], time[GOODPUT_WORD];
     const struct goodput_run *first = &d->of->runs[b->first];
     struct goodput_sums sums = goodput_sum(d->of, b->first);
+    int64_t before_ms = sums.ms[GOODPUT_QUEUED] + sums.ms[GOODPUT_PREPARING];
     text[0] = '\0';
     if (b->last > b->first) {
         str_addf(text, size, "attempts %" PRId64 " to %" PRId64, first->attempt,
@@ -61,8 +62,7 @@ static void attempts_describe(const struct drawing *d, const struct bracket *b, 
     attempts_ending(d, b->first, ending, sizeof ending);
     const char *words = attempts_end(d, b->first);
     str_addf(text, size, "attempt %" PRId64 ", %s: %s%s%s", first->attempt,
-             goodput_lasting(sums.wall_ms - sums.ms[GOODPUT_QUEUED], time), ending,
-             *words ? ", " : "", words);
+             goodput_lasting(sums.wall_ms - before_ms, time), ending, *words ? ", " : "", words);
 }
 
 /* The longest label that fits. */

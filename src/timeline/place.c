@@ -17,18 +17,18 @@ static void find_runs(struct drawing *d)
     size_t i = 0;
     for (int run = 0; run < g->nruns; run++) {
         while (i < g->nspans && (g->spans[i].run < run ||
-                                 (g->spans[i].run == run && g->spans[i].kind == GOODPUT_QUEUED)))
+                                 (g->spans[i].run == run && goodput_is_before(g->spans[i].kind))))
             i++;
         d->begins[run] = i;
     }
     d->begins[g->nruns] = g->nspans;
 }
 
-/* A queue has no steps, and neither has one that is excluded. */
+/* The time before a run has no steps, even if it is excluded. */
 static bool has_steps(const struct goodput_span *span)
 {
     bool is_nought = span->from_step == 0 && span->to_step == 0;
-    return span->kind != GOODPUT_QUEUED && !(span->kind == GOODPUT_EXCLUDED && is_nought);
+    return !goodput_is_before(span->kind) && !(span->kind == GOODPUT_EXCLUDED && is_nought);
 }
 
 static uint64_t first_level(const struct goodput *g)

@@ -219,6 +219,25 @@ def test_twelve_attempts(world, ctl):  # noqa: F811
     assert len(got["attempts"]) == 12 and kinds(got) <= {"starting", "stopping", "queued"}
 
 
+def test_the_scheduler_s_start_splits_the_queue(world, ctl):  # noqa: F811
+    """Slurm says when it started the job. Until then the job was queued; from then on its machines were held."""
+    options = ["--preset", "none", "--checkpoint-dir", world.root, "--exit-no-progress-after", "0"]
+    start = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) - datetime.timedelta(seconds=10)
+    for more in (0, 1000):
+        slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_START_TIME": f"{start.timestamp() - more:.0f}"}
+        world.act("exit 3", options=options, code=3, env=slurm)
+    first, second = (json.loads(line) for line in (world.root / ".pchrun/ledger").read_text().splitlines()
+                     if '"job_start_ms"' in line)
+    assert first["job_start_ms"] == 1000 * start.timestamp()
+    got = figures(ctl, world.root)
+    assert got["spans"][0]["kind"] == "preparing" and got["spans"][0]["from"] == start.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert got["attempts"][0]["ms"]["preparing"] == first["at_ms"] - first["job_start_ms"] >= 10000
+    # The second pchrun is of the same start of the job, so its machines were held all the time.
+    assert got["attempts"][1]["ms"]["preparing"] > 0 == got["ms"]["queued"]
+    assert second["at_ms"] > first["at_ms"]
+    assert re.search(r"^preparing: before pchrun +\d+\.\d s +\d", shown(ctl, world.root), re.M)
+
+
 def test_while_the_job_runs(training, ctl):  # noqa: F811
     run = training()
     run.open()

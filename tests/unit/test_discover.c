@@ -396,6 +396,24 @@ Test(discover, how_often_the_job_was_started_again)
         cr_expect_eq(discover_restarts(cut(rows[i].env)), rows[i].restarts, "%s", rows[i].env);
 }
 
+Test(discover, when_the_scheduler_started_the_job)
+{
+    static const struct {
+        const char *env;
+        int64_t start;
+    } rows[] = {
+        {"HOME=/root", 0},
+        {"SLURM_JOB_ID=9", 0}, /* as in Slurm 22.05 */
+        {"SLURM_JOB_ID=9 SLURM_JOB_START_TIME=1764396000", 1764396000},
+        {"SLURM_JOB_START_TIME=1764396000", 0},
+        {"SLURM_JOB_ID=9 SLURM_JOB_START_TIME=Unknown", 0},
+        {"SLURM_JOB_ID=9 SLURM_JOB_START_TIME=-1", 0},
+        {"SLURM_JOB_ID=9 SLURM_JOB_START_TIME=9223372036854775807", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        cr_expect_eq(discover_job_start(cut(rows[i].env)), rows[i].start, "%s", rows[i].env);
+}
+
 /* --- the pod's own name --- */
 
 Test(discover, where_pod_0_is, .init = folder_make, .fini = folder_remove)

@@ -45,17 +45,24 @@ static struct mark mark_of(enum mark_kind kind, double at, uint64_t step)
 static void mark(enum mark_kind kind, double at, uint64_t step)
 {
     struct mark m = mark_of(kind, at, step);
-    if (kind == MARK_STARTING && generation == 0 && at == 0)
-        snprintf(m.job, sizeof m.job, "run7");
+    goodput_mark(&g, &m);
+}
+
+/* `job_start`: when the scheduler started the job; 0: it does not say. */
+static void begin_job_run(double job_start, double wall, uint64_t resumes)
+{
+    run_at = (int64_t)(wall * S);
+    attempt++;
+    generation = 0;
+    struct mark m = mark_of(MARK_STARTING, 0, resumes);
+    m.job_start_ms = (int64_t)(job_start * S);
+    snprintf(m.job, sizeof m.job, "run7");
     goodput_mark(&g, &m);
 }
 
 static void begin_run(double wall, uint64_t resumes)
 {
-    run_at = (int64_t)(wall * S);
-    attempt++;
-    generation = 0;
-    mark(MARK_STARTING, 0, resumes);
+    begin_job_run(0, wall, resumes);
 }
 
 static void end_run(const char *outcome, double at, uint64_t step)
@@ -420,6 +427,41 @@ Test(goodput, a_wall_clock_that_went_back_between_two_runs_makes_no_negative_que
     expect(-1, "starting 20");
 }
 
+/* --- what is before a run --- */
+
+Test(goodput, the_queue_ends_where_the_scheduler_starts_the_job)
+{
+    begin_job_run(4970, 5000, 0);
+    end_run("preempted", 10, 0);
+    begin_job_run(5090, 5110, 0);
+    end_run("preempted", 10, 0);
+    finish();
+    expect(0, "starting 10 preparing 30");
+    expect(1, "starting 10 preparing 20 queued 80");
+    cr_assert_eq(g.spans[0].at_ms, 4970 * S);
+    cr_assert_eq(g.runs[0].at_ms, 5000 * S);
+}
+
+Test(goodput, a_script_that_starts_pchrun_again_queues_for_nothing)
+{
+    begin_job_run(5000, 5000, 0);
+    end_run("failed", 10, 0);
+    begin_job_run(5000, 5015, 0);
+    end_run("failed", 10, 0);
+    finish();
+    expect(-1, "starting 20 preparing 5");
+}
+
+Test(goodput, a_start_of_the_job_that_is_later_than_that_of_pchrun_does_not_count)
+{
+    begin_job_run(5001, 5000, 0);
+    end_run("failed", 10, 0);
+    begin_job_run(6000, 5100, 0);
+    end_run("failed", 10, 0);
+    finish();
+    expect(-1, "starting 20 queued 90");
+}
+
 /* --- any marks --- */
 
 static uint64_t drawn = 1;
@@ -456,7 +498,8 @@ Test(goodput, any_marks_add_up)
         begin();
         int64_t wall = 5000, spent = 0;
         for (int n = 1 + draw(4); n > 0; n--) {
-            begin_run((double)wall, (uint64_t)draw(100));
+            begin_job_run(spent ? draw(2) * (double)(wall - draw(200)) : 0, (double)wall,
+                          (uint64_t)draw(100));
             int lasted = any_run(), queued = n > 1 ? draw(100) : 0;
             wall += lasted + queued;
             spent += lasted + queued;
@@ -496,7 +539,8 @@ Test(goodput, a_line_comes_back_as_it_was)
                           .generation = 2,
                           .step = 48210,
                           .outcome = "preempted",
-                          .job = "a \"job\" \xc3\xa4"};
+                          .job = "a \"job\" \xc3\xa4",
+                          .job_start_ms = INT64_C(1764396000000)};
     bool is_damaged;
     size_t len = mark_compose(&m, text);
     text[len - 1] = '\0';
@@ -505,6 +549,7 @@ Test(goodput, a_line_comes_back_as_it_was)
               got.generation == 2 && got.step == 48210);
     cr_assert_str_eq(got.outcome, m.outcome);
     cr_assert_str_eq(got.job, m.job);
+    cr_assert_eq(got.job_start_ms, m.job_start_ms);
 }
 
 Test(goodput, every_kind_has_a_name_of_its_own)
