@@ -124,6 +124,19 @@ def test_watch_ends_with_the_job(training, ctl):
     assert watch.err == "pchctl: the job has ended\n"
 
 
+def test_watch_ends_with_a_job_whose_clock_was_set_back(training, world, ctl):
+    """By its time of day the job then ended before it began."""
+    clock = world.root / "clock"
+    run = training(env=world.shim("clock", SHIM_CLOCK=clock), train=3)
+    watch = ctl.start("status", "--watch", "--interval", "50ms")
+    wait_until(lambda: "job cwd" in watch.out, "a look")
+    clock.write_text("-7200")
+    run.preempt()
+    assert run.finish() == PREEMPTED
+    assert watch.finish() == DONE
+    assert watch.err == "pchctl: the job has ended\n"
+
+
 def answered(world, ctl, answers, *words):
     """A pchctl that gets these answers from a process that is not pchrun."""
     folder = world.tmp / "pchrun.ends"
