@@ -9,6 +9,10 @@
 
 enum { BAR = 48, TICK = 12, TICK_APART = 2, LETTER_WIDTH = 24 };
 
+struct bar_box {
+    double x, y, width;
+};
+
 /* Describes the span, or gives the sums of the kinds of several spans. */
 static void bar_describe(const struct drawing *d, const struct piece *piece, char *text,
                          size_t size)
@@ -32,24 +36,43 @@ static void bar_describe(const struct drawing *d, const struct piece *piece, cha
         str_addf(text, size, ": %s", d->in->reasons[span->exclusion]);
 }
 
+/* Each kind has the height of its share, so that its area is its time; the first one is at the
+ * foot. */
+static void draw_shares(const struct drawing *d, const struct piece *piece, struct bar_box box)
+{
+    int64_t below_ms = 0;
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++) {
+        if (!piece->of_kind[kind])
+            continue;
+        double foot = svg_round(BAR * (1 - (double)below_ms / (double)piece->ms));
+        below_ms += piece->of_kind[kind];
+        double top = svg_round(BAR * (1 - (double)below_ms / (double)piece->ms));
+        fprintf(d->out,
+                "<rect class=\"%s\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" data-kind=\"%s\" "
+                "data-ms=\"%" PRId64 "\"/>",
+                legend_look((enum goodput_kind)kind)->class, box.x, svg_round(box.y + top),
+                box.width, svg_round(foot - top), goodput_name((enum goodput_kind)kind),
+                piece->of_kind[kind]);
+    }
+}
+
 /* Edges are rounded, not widths, so that the bar has neither gaps nor overlaps. */
 static void draw_piece(const struct drawing *d, const struct piece *piece, double y)
 {
     char text[600];
     enum goodput_kind kind = place_kind(piece);
+    const struct look *look = legend_look(kind);
     double from = svg_round(place_x(d, piece->from_ms));
     double to = svg_round(place_x(d, piece->from_ms + piece->ms));
+    struct bar_box box = {from, y, svg_round(to - from)};
     bar_describe(d, piece, text, sizeof text);
-    fprintf(d->out,
-            "<rect class=\"%s\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%d\" data-kind=\"%s\" "
-            "data-ms=\"%" PRId64 "\" data-spans=\"%zu\">",
-            legend_look(kind)->class, from, y, svg_round(to - from), BAR, goodput_name(kind),
-            piece->ms, piece->n);
+    fprintf(d->out, "<g data-spans=\"%zu\">", piece->n);
     svg_title(d->out, text);
-    fputs("</rect>\n", d->out);
-    if (to - from >= LETTER_WIDTH && *legend_look(kind)->letter)
+    draw_shares(d, piece, box);
+    fputs("</g>\n", d->out);
+    if (!place_is_mixed(piece) && to - from >= LETTER_WIDTH && *look->letter)
         svg_text(d->out, "letter", (struct svg_at){(from + to) / 2, y + BAR / 2.0 + 7, SVG_MIDDLE},
-                 legend_look(kind)->letter);
+                 look->letter);
 }
 
 const struct goodput_commit *bar_next_commit(const struct drawing *d, size_t *i, double *last,

@@ -16,8 +16,10 @@ enum { DRAW_HEAD = 28, DRAW_HEAD_LEAST = 20, DRAW_USUAL = 20, DRAW_SMALL = 18 };
 
 /* The least width of what is drawn alone. */
 #define DRAW_PIXEL 1.0
+/* The width to which spans that are narrower are drawn together. */
+#define DRAW_TOGETHER 4.0
 
-/* One span, or several that are narrower than a pixel. */
+/* One span, or several of any kinds that are narrower than a pixel. */
 struct piece {
     size_t n;            /* of spans */
     int64_t from_ms, ms; /* since the begin of the picture */
@@ -58,6 +60,8 @@ bool place_in_run(const struct drawing *d, int run, int64_t at_ms, int64_t *ret)
 int place_run_of(const struct drawing *d, int64_t attempt, int64_t at_ms);
 /* The kind with the largest share of a piece. */
 enum goodput_kind place_kind(const struct piece *piece);
+/* True if a piece has spans of several kinds. */
+bool place_is_mixed(const struct piece *piece);
 /* True if the job has finished a step. */
 bool place_has_steps(const struct drawing *d);
 

@@ -39,15 +39,17 @@ static uint64_t first_level(const struct goodput *g)
     return 0;
 }
 
-static bool is_narrow(const struct drawing *d, int64_t ms)
+static bool is_narrower(const struct drawing *d, int64_t ms, double width)
 {
-    return (double)ms * DRAW_SPAN < DRAW_PIXEL * (double)d->total_ms;
+    return (double)ms * DRAW_SPAN < width * (double)d->total_ms;
 }
 
 /* True if the span is drawn together with the last piece. */
 static bool joins_last(const struct drawing *d, const struct goodput_span *span)
 {
-    return d->npieces > 0 && is_narrow(d, span->ms) && is_narrow(d, d->pieces[d->npieces - 1].ms);
+    const struct piece *last = d->npieces > 0 ? &d->pieces[d->npieces - 1] : NULL;
+    return last && is_narrower(d, span->ms, DRAW_PIXEL) &&
+           is_narrower(d, last->ms, last->n > 1 ? DRAW_TOGETHER : DRAW_PIXEL);
 }
 
 static void cut_pieces(struct drawing *d)
@@ -159,6 +161,11 @@ enum goodput_kind place_kind(const struct piece *piece)
         if (piece->of_kind[kind] > piece->of_kind[ret])
             ret = kind;
     return (enum goodput_kind)ret;
+}
+
+bool place_is_mixed(const struct piece *piece)
+{
+    return piece->of_kind[place_kind(piece)] < piece->ms;
 }
 
 bool place_has_steps(const struct drawing *d)

@@ -37,10 +37,15 @@ void timeline_tell_looks(struct writer *w, const char *key)
 
 static void tell_numbers(struct writer *w, const int64_t *numbers, size_t n)
 {
-    writer_list(w, NULL);
     for (size_t i = 0; i < n; i++)
         writer_int(w, NULL, numbers[i]);
-    writer_end(w);
+}
+
+static void tell_shares(struct writer *w, const struct piece *piece)
+{
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++)
+        if (piece->of_kind[kind])
+            tell_numbers(w, (int64_t[]){kind, piece->of_kind[kind]}, 2);
 }
 
 static void tell_pieces(struct writer *w, const struct drawing *d)
@@ -56,7 +61,11 @@ static void tell_pieces(struct writer *w, const struct drawing *d)
                                    (int64_t)piece->from_step,
                                    (int64_t)piece->top_step,
                                    (int64_t)piece->to_step};
+        writer_list(w, NULL);
         tell_numbers(w, numbers, ARRAY_LEN(numbers));
+        if (place_is_mixed(piece))
+            tell_shares(w, piece);
+        writer_end(w);
     }
     writer_end(w);
 }
@@ -69,8 +78,9 @@ static void tell_commits(struct writer *w, const struct drawing *d)
     int64_t ms;
     writer_list(w, "commits");
     while ((commit = bar_next_commit(d, &i, &x, &ms))) {
-        const int64_t numbers[] = {ms, (int64_t)commit->step};
-        tell_numbers(w, numbers, ARRAY_LEN(numbers));
+        writer_list(w, NULL);
+        tell_numbers(w, (int64_t[]){ms, (int64_t)commit->step}, 2);
+        writer_end(w);
     }
     writer_end(w);
 }

@@ -5,7 +5,8 @@
  * From the top: the goodput in words; notices and first failures as flags; one bar with all spans,
  * and ticks for the commits; the attempts; the steps over the time; a legend with the sums. The
  * picture needs no script and no font of its own, and its size is bounded: spans that are narrower
- * than a pixel are drawn together. It is 1000 wide; its height follows from its contents.
+ * than a pixel are drawn together, each kind with the height of its share. It is 1000 wide; its
+ * height follows from its contents.
  *
  * Texts may have any bytes: svg.h makes them harmless. No file is opened and no clock is read here.
  * One thread at a time.
@@ -52,6 +53,7 @@ MUST_CHECK bool timeline_draw(const struct timeline *timeline, FILE *out);
 void timeline_tell_looks(struct writer *w, const char *key);
 /* Writes members of the open object. All "ms" are since the begin of the picture, "at_ms" is that
  * by the wall clock. "pieces" are spans, or several narrow ones: kind, begin, length, count of
- * spans, attempt, first step, highest step, last step. "commits": time, step. "sums": by kind.
- * Spans that are too narrow to be seen in a width of 1000 are together. False: out of memory. */
+ * spans, attempt, first step, highest step, last step; then, if they are of several kinds, each
+ * kind with its time. "commits": time, step. "sums": by kind. Spans that are too narrow to be seen
+ * in a width of 1000 are together. False: out of memory. */
 MUST_CHECK bool timeline_tell(const struct timeline *timeline, struct writer *w);

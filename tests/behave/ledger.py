@@ -21,7 +21,7 @@ class Ledger:
         self.marks, self.journal = [], []
 
     def mark(self, kind, step, **more):
-        members = {"at_ms": 1000 * self.at, "mono_ms": 1000 * self.at, "attempt": self.attempt, "generation": 0,
+        members = {"at_ms": round(1000 * self.at), "mono_ms": round(1000 * self.at), "attempt": self.attempt, "generation": 0,
                    "mark": kind, "step": step, **more}
         text = json.dumps(members, ensure_ascii=False)[:-1]
         self.marks.append(f'{text}, "sum": "{fnv(text):016x}"}}\n')

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The timeline on the page of pchrun-web in a real browser, from ledgers that the tests write, and from real jobs."""
 
+import collections
+import itertools
 import json
 import os
 import re
@@ -115,6 +117,24 @@ def long_past(folder):
     return past.write()
 
 
+def restless_past(folder):
+    """Two hours of a job that crashes each second."""
+    past = Past(folder, 2)
+    past.start()
+    past.train(5 * MINUTE)
+    past.save()
+    for _ in range(6000):
+        past.wait("training", 0.45)
+        past.step += 1
+        past.wait("restarting", 0.15)
+        past.generation += 1
+        past.step = past.committed
+        past.wait("starting", 0.4)
+    past.train(5 * MINUTE)
+    past.stop("completed", 0, "all ranks are done")
+    return past.write()
+
+
 def short_past(folder):
     """Half an hour of a job that still runs."""
     past = Past(folder, 0.5)
@@ -146,10 +166,18 @@ def options(browser):
 
 
 def rects(browser):
-    """The spans of the picture, as (kind, left, right)."""
-    return browser.run("return [...document.querySelectorAll('#chart rect[data-kind]')].map((one) => {"
-                       "const x = Number(one.getAttribute('x'));"
-                       "return [Number(one.dataset.kind), x, x + Number(one.getAttribute('width'))]; })")
+    """The spans of the picture, as (kind, left, right, its part of the height)."""
+    return browser.run("const thick = Number(document.querySelector('#chart rect.edge').getAttribute('height'));"
+                       "return [...document.querySelectorAll('#chart rect[data-kind]')].map((one) => {"
+                       "const [x, width, height] = ['x', 'width', 'height'].map((name) => Number(one.getAttribute(name)));"
+                       "return [Number(one.dataset.kind), x, x + width, height / thick]; })")
+
+
+def shares(world, bar):
+    """Of each kind, its part of the bar's area, and of the job's time."""
+    told, width = goodput(world), bar[-1][2] - bar[0][1]
+    return {name: (sum((right - left) * part for kind, left, right, part in bar if kind == i) / width, ms / told["wall_ms"])
+            for i, (name, ms) in enumerate(told["ms"].items()) if ms}
 
 
 def test_it_tells_where_the_hours_went(world, browser, past):
@@ -173,8 +201,12 @@ def test_it_tells_where_the_hours_went(world, browser, past):
         assert name in sums
     bar = rects(browser)
     assert {kinds.index(name) for name in ("training_kept", "training_lost", "hung", "starting", "queued")} <= {
-        kind for kind, _, _ in bar}
-    assert all(abs(right - left) < 0.6 for (_, _, right), (_, left, _) in zip(bar, bar[1:], strict=False)), bar
+        kind for kind, *_ in bar}
+    columns = collections.Counter()
+    for _, left, right, part in bar:
+        columns[left, right] += part
+    assert all(abs(part - 1) < 0.01 for part in columns.values()), columns
+    assert all(abs(right - left) < 0.6 for (_, right), (left, _) in itertools.pairwise(columns)), columns
     assert browser.run("return document.querySelectorAll('#chart .failure').length") == 3
 
 
@@ -184,9 +216,25 @@ def test_many_short_saves_do_not_hide_the_training(world, browser, past):
     browser.shows("#timeline-says", "^Goodput")
     browser.look(390)
     browser.run("const view = document.getElementById('view'); view.value = '0'; view.dispatchEvent(new Event('change'))")
-    told, bar = goodput(world), rects(browser)
-    saving = sum(right - left for kind, left, right in bar if kind == [*told["ms"]].index("saving"))
-    assert saving < (bar[-1][2] - bar[0][1]) * (told["ms"]["saving"] / told["wall_ms"] + 0.02)
+    drawn, true = shares(world, rects(browser))["saving"]
+    assert drawn < true + 0.02
+
+
+def test_a_job_that_restarts_each_second(world, browser, past):
+    """Its spans are far narrower than a pixel. Each kind has the area of its time, on a phone as on a desk."""
+    past(restless_past)
+    browser.shows("#timeline-says", "^Goodput")
+    browser.shot("timeline-restless")
+    for width in (390, 1440):
+        browser.look(width)
+        areas = shares(world, rects(browser))
+        assert {"training_lost", "starting", "restarting"} <= set(areas)
+        assert all(abs(drawn - true) < 0.01 for drawn, true in areas.values()), (width, areas)
+    browser.run("document.getElementById('chart').focus()")
+    browser.press(Keys.HOME)
+    for _ in range(9):
+        browser.press(Keys.ARROW_RIGHT)
+    browser.shows("#span", r"^\d+ short spans \(training, lost 4\d\.\d %, starting [34]\d\.\d %, restarting in place 1\d\.\d %\): ")
 
 
 def test_the_keyboard_and_a_screen_reader(browser, past):
@@ -238,7 +286,7 @@ def test_a_pattern_for_each_kind_that_is_not_kept_training(browser, past):
     browser.shows("#timeline-says", "^Goodput")
     shapes = browser.run("return [...document.querySelectorAll('#chart pattern path')].map((one) => one.getAttribute('d')"
                          " + one.parentElement.getAttribute('patternTransform'))")
-    assert len(shapes) == len(set(shapes)) == 10
+    assert len(shapes) == len(set(shapes)) == 11
     picture = subprocess.run([PCHCTL, "timeline", "-o", "-", browser.world.root / "state"], capture_output=True, text=True,
                              check=True).stdout
     for scheme in ("light", "dark"):

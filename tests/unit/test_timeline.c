@@ -137,43 +137,70 @@ static void lacks(const char *part)
 
 struct rect {
     char class[20], kind[24];
-    double x, y, width;
+    double x, y, width, height;
     int64_t ms;
-    size_t spans;
 };
 
-/* The next span of the bar. */
+/* The next part of the bar. Parts of one x stand upon each other. */
 static bool next_rect(const char **at, struct rect *ret)
 {
     while ((*at = strstr(*at, "<rect class=")))
         if (sscanf((*at)++,
-                   "<rect class=\"%19[^\"]\" x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"48\" "
-                   "data-kind=\"%23[^\"]\" data-ms=\"%" SCNd64 "\" data-spans=\"%zu\"",
-                   ret->class, &ret->x, &ret->y, &ret->width, ret->kind, &ret->ms,
-                   &ret->spans) == 7)
+                   "<rect class=\"%19[^\"]\" x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\" "
+                   "data-kind=\"%23[^\"]\" data-ms=\"%" SCNd64 "\"",
+                   ret->class, &ret->x, &ret->y, &ret->width, &ret->height, ret->kind,
+                   &ret->ms) == 7)
             return true;
     return false;
 }
 
-/* The bar has no gap, no overlap, and all spans. Returns how many parts it has. */
+static size_t count_spans(void)
+{
+    size_t all = 0, one;
+    for (const char *at = picture; (at = strstr(at, "<g data-spans=\"")); at++)
+        if (sscanf(at, "<g data-spans=\"%zu\">", &one) == 1)
+            all += one;
+    return all;
+}
+
+static void check_kinds(const double areas[GOODPUT__COUNT], const int64_t sums[GOODPUT__COUNT])
+{
+    struct goodput_sums wanted = goodput_sum(&g, -1);
+    int64_t all = 0;
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++)
+        all += wanted.ms[kind];
+    for (int kind = 0; kind < GOODPUT__COUNT; kind++) {
+        cr_assert_eq(sums[kind], wanted.ms[kind], "%s", goodput_name((enum goodput_kind)kind));
+        cr_assert_float_eq(areas[kind] / (48.0 * (RIGHT - LEFT)),
+                           (double)wanted.ms[kind] / (double)all, 0.001, "%s: %g",
+                           goodput_name((enum goodput_kind)kind), areas[kind]);
+    }
+}
+
+/* The bar has no gap, no overlap, and all spans. Each kind has its time, in numbers and as an area.
+ * Returns how many parts it has. */
 static int check_bar(void)
 {
     struct rect rect;
-    double x = LEFT;
-    int64_t ms = 0, all = 0;
-    size_t spans = 0;
+    double x = LEFT, foot = 0, areas[GOODPUT__COUNT] = {0};
+    int64_t sums[GOODPUT__COUNT] = {0};
     int n = 0;
     for (const char *at = picture; next_rect(&at, &rect); n++) {
-        cr_assert_float_eq(rect.x, x, 0.006, "part %d begins at %g, not at %g", n, rect.x, x);
+        bool is_upon = n > 0 && foot > 0.006;
+        if (!is_upon)
+            cr_assert_float_eq(rect.x, x, 0.006, "part %d begins at %g, not at %g", n, rect.x, x);
+        foot = (is_upon ? foot : 48) - rect.height;
         x = rect.x + rect.width;
-        ms += rect.ms;
-        spans += rect.spans;
+        for (int kind = 0; kind < GOODPUT__COUNT; kind++)
+            if (str_is(goodput_name((enum goodput_kind)kind), rect.kind)) {
+                sums[kind] += rect.ms;
+                areas[kind] += rect.width * rect.height;
+            }
     }
-    for (size_t i = 0; i < g.nspans; i++)
-        all += g.spans[i].ms;
     cr_assert_float_eq(x, RIGHT, 0.006);
-    cr_assert_eq(ms, all);
-    cr_assert_eq(spans, g.nspans);
+    cr_assert_float_eq(foot, 0, 0.006);
+    check_kinds(areas, sums);
+    cr_assert_eq(count_spans(), g.nspans);
     return n;
 }
 
@@ -277,21 +304,27 @@ Test(timeline, the_legend_has_each_kind_once)
     has(">58.5 %</text>");
 }
 
-Test(timeline, narrow_spans_are_drawn_as_the_kind_with_the_largest_share)
+/* As of a job that restarts each second. */
+Test(timeline, narrow_spans_are_drawn_together_each_kind_with_its_share)
 {
     struct rect rect;
     run("completed");
     for (int i = 0; i < 50000; i++) {
-        span_of(GOODPUT_SAVING, 1, 9, 9);
-        span_of(GOODPUT_KEPT, 9, 9, 10);
+        span_of(GOODPUT_STARTING, 400, 9, 9);
+        span_of(GOODPUT_LOST, 450, 9, 10);
+        span_of(GOODPUT_RESTARTING, 150, 10, 10);
     }
     draw();
     int parts = check_bar();
-    cr_assert(parts <= 2 * (RIGHT - LEFT) + 1, "%d parts", parts);
+    cr_assert(parts <= 3 * (RIGHT - LEFT) / 4 + 3, "%d parts", parts);
     for (const char *at = picture; next_rect(&at, &rect);)
-        cr_assert_str_eq(rect.class, "kept");
-    cr_assert(picture_len < 600 * 1024, "%zu bytes", picture_len);
-    has("spans, training, kept: ");
+        cr_assert_float_eq(rect.height / 48,
+                           str_is(rect.kind, "starting")        ? 0.4
+                           : str_is(rect.kind, "training_lost") ? 0.45
+                                                                : 0.15,
+                           0.01);
+    cr_assert(picture_len < 200 * 1024, "%zu bytes", picture_len);
+    has("spans, training, lost: ");
 }
 
 Test(timeline, a_wide_span_between_narrow_ones_stays_as_it_is)
@@ -307,7 +340,7 @@ Test(timeline, a_wide_span_between_narrow_ones_stays_as_it_is)
     draw();
     check_bar();
     for (const char *at = picture; next_rect(&at, &rect);)
-        wide += str_is(rect.class, "hung") && rect.ms == 977 && rect.spans == 1;
+        wide += str_is(rect.class, "hung") && rect.ms == 977 && rect.height == 48;
     cr_assert_eq(wide, 1);
 }
 
@@ -447,7 +480,7 @@ Test(timeline, the_axis_has_the_unit_that_fits)
 
 /* --- the data --- */
 
-/* The same as JSON, which the caller frees. */
+/* The same as JSON, which the caller frees; *ret_len, if not NULL: its bytes. */
 static struct json *tell(size_t *ret_len)
 {
     struct writer w;
@@ -457,12 +490,23 @@ static struct json *tell(size_t *ret_len)
     timeline_tell_looks(&w, "kinds");
     cr_assert(timeline_tell(&in, &w));
     writer_end(&w);
-    const char *text = writer_done(&w, ret_len);
+    size_t len;
+    const char *text = writer_done(&w, &len);
     cr_assert(text);
-    struct json *ret = json_read("data", text, *ret_len, &err);
+    struct json *ret = json_read("data", text, len, &err);
     cr_assert(ret);
     writer_free(&w);
+    if (ret_len)
+        *ret_len = len;
     return ret;
+}
+
+static int json_items(const struct json *list)
+{
+    int n = 0;
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        n++;
+    return n;
 }
 
 static int64_t number_of(const struct json *list, int i)
@@ -494,12 +538,33 @@ Test(timeline, the_data_are_those_of_the_picture)
          piece = json_next(piece)) {
         cr_assert_eq(number_of(piece, 1), ms);
         ms += number_of(piece, 2);
+        cr_assert_eq(json_items(piece), 8);
     }
     cr_assert_eq(ms, json_int_at(data, "ms", 0));
     cr_assert_eq(json_int_at(data, "lost_steps", 0), 66);
     cr_assert_eq(json_int_at(data, "attempt_count", 0), 2);
     cr_assert_eq(json_int_at(data, "notices", 0), 1);
     cr_assert_str_eq(json_text_at(json_items_at(data, "flags"), "label"), "SIGTERM");
+}
+
+Test(timeline, the_data_of_narrow_spans_have_the_time_of_each_kind)
+{
+    int64_t sums[GOODPUT__COUNT] = {0};
+    run("completed");
+    for (int i = 0; i < 5000; i++) {
+        span_of(GOODPUT_SAVING, 100, 9, 9);
+        span_of(GOODPUT_KEPT, 900, 9, 10);
+    }
+    JSON_CLEANUP struct json *data = tell(NULL);
+    for (const struct json *piece = json_items_at(data, "pieces"); piece;
+         piece = json_next(piece)) {
+        cr_assert_eq(json_items(piece), 12);
+        cr_assert_eq(number_of(piece, 9) + number_of(piece, 11), number_of(piece, 2));
+        for (int i = 8; i < 12; i += 2)
+            sums[number_of(piece, i)] += number_of(piece, i + 1);
+    }
+    cr_assert_eq(sums[GOODPUT_SAVING], 500 * S);
+    cr_assert_eq(sums[GOODPUT_KEPT], 4500 * S);
 }
 
 Test(timeline, the_data_of_a_job_of_many_attempts_are_bounded)

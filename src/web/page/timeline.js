@@ -5,8 +5,8 @@
 "use strict";
 
 const timeline = { data: null, view: null, chosen: null, items: [], begin: 0, at: -1, hover: -1, pointer: null, scale: null };
-// The numbers of a piece, as src/timeline/timeline.h lists them.
-const [KIND, FROM, LASTING, COUNT, ATTEMPT, STEP_FROM, STEP_TOP, STEP_TO] = [0, 1, 2, 3, 4, 5, 6, 7];
+// The numbers of a piece, as src/timeline/timeline.h lists them. Behind them are the kinds of a piece that has several.
+const [KIND, FROM, LASTING, COUNT, ATTEMPT, STEP_FROM, STEP_TOP, STEP_TO, SHARES] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 const SECOND_MS = 1000, MINUTE_MS = 60 * SECOND_MS, HOUR_MS = 60 * MINUTE_MS, DAY_MS = 24 * HOUR_MS;
 const TICKS = [...[0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30].map((n) => n * SECOND_MS), ...[1, 2, 5, 10, 20, 30].map((n) => n * MINUTE_MS),
   ...[1, 2, 3, 6, 12].map((n) => n * HOUR_MS), ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((n) => n * DAY_MS)];
@@ -54,9 +54,17 @@ function moment(ms) {
   return timeline.view.ms < DAY_MS ? time : `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${time}`;
 }
 
+// The time of each kind in a piece, as a list of [kind, ms].
+function sharesOf(piece) {
+  if (piece.length === SHARES) return [[piece[KIND], piece[LASTING]]];
+  const pairs = piece.slice(SHARES);
+  return pairs.filter((_, i) => i % 2 === 0).map((kind, i) => [kind, pairs[2 * i + 1]]);
+}
+
 function pieceText(piece) {
   const { kinds } = timeline.data;
-  const what = piece[COUNT] > 1 ? `${number.format(piece[COUNT])} short spans, most of it ${kinds[piece[KIND]].name}` : kinds[piece[KIND]].name;
+  const shares = sharesOf(piece).sort((a, b) => b[1] - a[1]).map(([kind, ms]) => `${kinds[kind].name} ${percent(ms, piece[LASTING])}`);
+  const what = piece[COUNT] > 1 ? `${number.format(piece[COUNT])} short spans (${shares.join(", ")})` : kinds[piece[KIND]].name;
   const parts = [`${what}: ${about(piece[LASTING])} from ${moment(piece[FROM])}`, `attempt ${piece[ATTEMPT]}`];
   if (piece[STEP_TOP] > piece[STEP_FROM])
     parts.push(`steps ${number.format(piece[STEP_FROM])} to ${number.format(piece[STEP_TOP])}`);
@@ -109,27 +117,43 @@ function widthOf(text) {
   return 7 * timeline.scale.u * text.length;
 }
 
-// A span that is too narrow to be seen beside a wider one is left to it: a fine pattern would look like noise.
+// A span that is too narrow to be seen beside a wider one is left to it: a fine pattern would look like noise. Many of
+// them in a row are together, with the time of each kind.
 function visiblePieces() {
-  const shown = [];
+  const { u } = timeline.scale, shown = [];
   let left = 0; // the width of the spans that were left to the last one
   for (const piece of timeline.view.pieces) {
-    const from = xOf(piece[FROM]), to = xOf(piece[FROM] + piece[LASTING]), last = shown.at(-1);
-    const isSame = last && last.kind === piece[KIND], more = left + to - from;
-    const isLeft = last && to - from < 0.6 && more < 1 && last.to - last.from > 4 * more;
-    left = isLeft && !isSame ? more : 0;
-    if (isSame || isLeft) last.to = to;
-    else shown.push({ kind: piece[KIND], from, to });
+    const shares = new Map(sharesOf(piece)), from = xOf(piece[FROM]), to = xOf(piece[FROM] + piece[LASTING]), last = shown.at(-1);
+    const isMixed = shares.size > 1, wide = last ? last.to - last.from : 0, more = left + to - from;
+    const isSame = last && !isMixed && last.shares.size === 1 && last.shares.has(piece[KIND]);
+    const isLeft = last && to - from < 0.6 && more < 1 && wide > 4 * more;
+    const joins = last && (isMixed || to - from < 1) && (last.shares.size > 1 ? wide < 4 * u : wide < 1);
+    left = isLeft && !isSame && !joins ? more : 0;
+    if (isSame || joins) shares.forEach((ms, kind) => last.shares.set(kind, (last.shares.get(kind) || 0) + ms));
+    if (isSame || joins || isLeft) last.to = to;
+    else shown.push({ shares, from, to });
   }
   return shown;
+}
+
+// Each kind has the height of its share, so that its area is its time; the first one is at the foot.
+function drawShares({ shares, from, to }) {
+  const { bar, thick } = timeline.scale, all = [...shares.values()].reduce((sum, ms) => sum + ms, 0);
+  let y = bar + thick;
+  return [...shares].sort(([a], [b]) => a - b).map(([kind, ms]) => {
+    const height = thick * ms / all;
+    y -= height;
+    return draw("rect", { x: from, y, width: Math.max(0.5, to - from), height, fill: fillOf(kind), "data-kind": kind });
+  });
 }
 
 function drawBar() {
   const { bar, thick, u, left, right } = timeline.scale;
   const rects = [], letters = [];
-  for (const { kind, from, to } of visiblePieces()) {
-    rects.push(draw("rect", { x: from, y: bar, width: Math.max(0.5, to - from), height: thick, fill: fillOf(kind), "data-kind": kind }));
-    if (to - from > 22 * u) letters.push(letterOf(kind, (from + to) / 2, bar + thick / 2 + 5 * u));
+  for (const visible of visiblePieces()) {
+    const { shares, from, to } = visible;
+    rects.push(...drawShares(visible));
+    if (shares.size === 1 && to - from > 22 * u) letters.push(letterOf([...shares.keys()][0], (from + to) / 2, bar + thick / 2 + 5 * u));
   }
   return [...rects, draw("rect", { class: "edge", x: left, y: bar, width: right - left, height: thick }), ...letters];
 }
