@@ -90,8 +90,8 @@ class Past(Ledger):
         return self.write()
 
 
-def long_past(folder):
-    """Thirty hours with all kinds of spans, of a job that has ended: its figures do not change."""
+def long_past(folder, ends=True):
+    """Thirty hours with all kinds of spans. If the job has ended, its figures do not change."""
     past = Past(folder, 30)
     past.start()
     past.wait("waiting", 20 * MINUTE)
@@ -113,6 +113,8 @@ def long_past(folder):
     past.train(50 * MINUTE)
     past.preempt(5 * MINUTE)
     past.train(50 * MINUTE)
+    if not ends:
+        return past.until_now()
     past.stop("completed", 0, "all ranks are done")
     return past.write()
 
@@ -241,7 +243,7 @@ def test_the_keyboard_and_a_screen_reader(browser, past):
     past(short_past)
     browser.shows("#timeline-says", "^Goodput")
     browser.shot("timeline-short")
-    assert options(browser) == ["all 30 min"] and not browser.run(
+    assert options(browser) == ["whole job"] and not browser.run(
         "return document.getElementById('view').checkVisibility()")
     assert browser.run("return document.getElementById('chart').getAttribute('aria-label')").startswith(
         "Timeline. Goodput ")
@@ -342,6 +344,24 @@ def test_a_disk_that_hung_is_read_again_soon(dead, browser, page):  # noqa: F811
     short_past(dead.path)
     browser.shows("#timeline-says", "^Goodput")
     assert time.monotonic() - since < 12
+
+
+def test_the_choice_of_the_time_stays_as_it_is(world, browser, past):
+    """The job goes on, and the reader is in the list: no name changes, and the list is not made anew."""
+    supervisor = past(lambda folder: long_past(folder, ends=False))
+    browser.shows("#timeline-says", "^Goodput")
+    browser.run("window.seen = [...document.querySelectorAll('#view option')]; document.getElementById('view').focus()")
+    before, says = options(browser), browser.text("#timeline-says")
+    assert before == ["whole job", "last 24 hours", "last 6 hours", "last hour"]
+    more = Past(world.root / "state", 0)
+    more.attempt, more.step, more.at = 5, 200000, int(time.time()) + 2 * HOUR
+    more.mark("ended", more.step, outcome="completed")
+    with (world.root / "state/ledger").open("a") as file:
+        file.write(more.marks[0])
+    supervisor.line("phase", phase="training", step=1)
+    browser.until("return document.getElementById('timeline-says').innerText !== arguments[0]", "the time to go on", says)
+    assert options(browser) == before
+    assert browser.run("return window.seen.every((one) => one.isConnected) && document.activeElement.id") == "view"
 
 
 def test_the_state_directory_may_go(world, browser, past):

@@ -363,8 +363,9 @@ function drawStory() {
   $("story").replaceChildren(...texts.map((text) => make("li", text)));
 }
 
-function viewName({ hours, ms }) {
-  if (hours === 0) return `all ${about(ms)}`;
+// A name that changed with the time would close the list under the reader's hand.
+function viewName({ hours }) {
+  if (hours === 0) return "whole job";
   return hours === 1 ? "last hour" : `last ${hours} hours`;
 }
 
