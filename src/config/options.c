@@ -303,6 +303,10 @@ const struct option options[] = {
     .help = "check the checkpoint directory, too",
 },
 {
+    BOOL(health.gpu, "false"),
+    .help = "check NVIDIA's GPUs by NVML and the kernel log, too",
+},
+{
     COMMAND(health.check),
     .help = "a program that says whether this node may train, before each start",
 },

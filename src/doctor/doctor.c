@@ -36,7 +36,7 @@ static const struct doctor_check {
     {"nodes", check_nodes},         {"names", check_names},
     {"peers", check_peers},         {"control group", check_cgroup},
     {"open files", check_files},    {"core dumps", check_core},
-    {"health", check_health},
+    {"health", check_health},       {"GPUs", check_health_gpu},
 };
 enum { CHECKS = ARRAY_LEN(checks) };
 

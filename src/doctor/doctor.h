@@ -81,7 +81,7 @@ check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, c
 /* sourcecheck.c */
 check_fn check_sources;
 /* healthcheck.c */
-check_fn check_health;
+check_fn check_health, check_health_gpu;
 
 /* --- runprogram.c: runs a program and reads what it prints --- */
 

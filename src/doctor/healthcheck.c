@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See doctor.h: what does the health check of this node say? It is the one program of the user that
- * the doctor runs, because it is made to look, and because a wrong answer would stop the job.
+ * See doctor.h: what do the health checks of this node say? health.check is the one program of the
+ * user that the doctor runs, because it is made to look, and because a wrong answer would stop the
+ * job.
  */
 #include "base/clock.h"
 #include "base/sigtext.h"
 #include "doctor/doctor.h"
+#include "health/healthgpu.h"
 #include "health/healthline.h"
 
 #include <stdlib.h>
@@ -65,5 +67,31 @@ void check_health(const struct patient *patient, struct finding *ret)
     } else {
         finding_set(ret, FINDING_WARN, "'%.200s' gives no answer: %.250s", check[0], why);
         finding_advise(ret, "run it yourself to see why; HEALTH CHECKS in pchrun(1) has the rules");
+    }
+}
+
+void check_health_gpu(const struct patient *patient, struct finding *ret)
+{
+    struct healthgpu_answer answer;
+    char why[400];
+    if (!patient->config->health.gpu)
+        return;
+    healthgpu_ask(&(struct healthgpu_past){0}, &answer);
+    healthline_describe(&answer.health, why, sizeof why);
+    switch (answer.health.verdict) {
+    case HEALTH_GOOD:
+        finding_set(ret, FINDING_OK, "%u healthy%s%s", answer.past.gpus, why[0] ? "; " : "", why);
+        break;
+    case HEALTH_BAD:
+        finding_set(ret, FINDING_BAD, "not healthy: %s", why);
+        finding_advise(ret, "repair it, or run the job without this host");
+        break;
+    case HEALTH_UNKNOWN:
+        finding_set(ret, FINDING_WARN, "no answer: %s", why);
+        finding_advise(ret, "nvidia-smi may say more");
+        break;
+    case HEALTH_SKIPPED:
+        finding_set(ret, FINDING_UNKNOWN, "%s", why);
+        break;
     }
 }

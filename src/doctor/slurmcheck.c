@@ -10,6 +10,7 @@
 #include "config/noticelist.h"
 #include "config/rules.h"
 #include "doctor/doctor.h"
+#include "health/health.h"
 #include "os/program.h"
 
 #include <limits.h>
@@ -561,7 +562,7 @@ void check_requeue(const struct patient *patient, struct finding *ret)
     if (!patient_is_in_slurm(patient) || patient->config->exit.hook ||
         !ask_setting("RequeueExit", value, &err))
         return;
-    if (lists_code(value, code) && patient->config->health.check)
+    if (lists_code(value, code) && health_is_wanted(patient->config))
         code = patient->config->exit.codes.unhealthy;
     bool is_listed = lists_code(value, code);
     finding_set(ret, is_listed ? FINDING_OK : FINDING_WARN,

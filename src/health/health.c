@@ -17,30 +17,40 @@ enum { TEXT_MAX = 64 * 1024, ILLNESS_MAX = 400 };
 
 bool health_is_wanted(const struct config *config)
 {
-    return config->health.disk || config->health.check;
+    return config->health.disk || config->health.gpu || config->health.check;
 }
 
 static bool health_wants(const struct health *health, enum health_kind kind)
 {
-    return kind == HEALTH_DISK ? health->config->health.disk : health->config->health.check != NULL;
+    const bool wanted[] = {[HEALTH_DISK] = health->config->health.disk,
+                           [HEALTH_GPU] = health->config->health.gpu,
+                           [HEALTH_PROGRAM] = health->config->health.check != NULL};
+    return wanted[kind];
 }
 
 /* The name of the check, for people. */
 static const char *health_name(const struct health *health, enum health_kind kind)
 {
-    return kind == HEALTH_DISK ? "health.disk" : health->argv[0];
+    return kind == HEALTH_DISK  ? "health.disk"
+           : kind == HEALTH_GPU ? "health.gpu"
+                                : health->argv[0];
 }
 
 /* The answer of one check. Returns true if the node must not train, and the reason. */
-static bool health_judge(const struct health *health, const struct health_answer *answer,
-                         char *illness, size_t size)
+static bool health_judge(struct health *health, const struct health_answer *answer, char *illness,
+                         size_t size)
 {
     const char *name = health_name(health, health->kind);
     char why[ILLNESS_MAX], took[32];
     healthline_describe(answer, why, sizeof why);
     str_duration(health->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took);
-    if (answer->verdict == HEALTH_GOOD) {
-        log_info("health", "'%s' says, after %s: this node is healthy", name, took);
+    if (answer->verdict == HEALTH_SKIPPED) {
+        log_line(health->was_skipped ? LOG_DEBUG : LOG_INFO, "health", "'%s' is skipped: %s", name,
+                 why);
+        health->was_skipped = true;
+    } else if (answer->verdict == HEALTH_GOOD) {
+        log_info("health", "'%s' says, after %s: this node is healthy%s%s", name, took,
+                 why[0] ? "; " : "", why);
     } else if (answer->verdict == HEALTH_BAD) {
         str_fit(illness, size, why);
         log_error("health", "'%s' says, after %s: this node is not healthy: %s", name, took, why);
@@ -67,12 +77,11 @@ static void health_tell(struct health *health, const char *illness)
     loop_post(health->loop, &(struct event){.type = EV_CHECKED, .illness = illness});
 }
 
-/* "unknown" counts more than "healthy". */
 static void health_take(struct health *health, const struct health_answer *answer)
 {
     char illness[ILLNESS_MAX] = "";
     health->took_ns = clock_now_ns() - health->started_at;
-    if (answer->verdict != HEALTH_GOOD || health->answer.verdict == HEALTH_GOOD) {
+    if (answer->verdict >= health->answer.verdict) {
         health->answer = *answer;
         health->told_by = health->kind;
     }
@@ -132,14 +141,33 @@ static void on_disk_checked(void *ctx, bool is_late)
     else if (buf_len(told) == sizeof answer)
         memcpy(&answer, buf_bytes(told), sizeof answer);
     else
-        answer = (struct health_answer){.text = "its process has died"};
+        answer = (struct health_answer){HEALTH_UNKNOWN, .text = "its process has died"};
     health_take(health, &answer);
 }
 
-static void begin_disk(struct health *health)
+/* --- the GPUs --- */
+
+/* An NVML that does not answer says nothing certain about the node, as a program that does not. */
+static void on_gpu_checked(void *ctx, bool is_late)
+{
+    struct health *health = ctx;
+    struct healthgpu_answer answer;
+    const struct buf *told = &health->gpu.text;
+    if (is_late) {
+        health_give_up(health, "NVML does not answer within health.timeout");
+    } else if (buf_len(told) != sizeof answer) {
+        health_give_up(health, "its process has died");
+    } else {
+        memcpy(&answer, buf_bytes(told), sizeof answer);
+        health->gpu_past = answer.past;
+        health_take(health, &answer.health);
+    }
+}
+
+static void begin_inquiry(struct health *health, struct inquiry *inquiry)
 {
     struct err err;
-    if (!inquiry_start(&health->disk, &err))
+    if (!inquiry_start(inquiry, &err))
         health_give_up(health, err.text);
 }
 
@@ -160,7 +188,9 @@ static void begin_next(struct health *health)
     log_info("health", "'%s' checks this node, for %s at most", health_name(health, health->kind),
              str_duration(health->config->health.timeout_ns, within, sizeof within));
     if (health->kind == HEALTH_DISK)
-        begin_disk(health);
+        begin_inquiry(health, &health->disk);
+    else if (health->kind == HEALTH_GPU)
+        begin_inquiry(health, &health->gpu);
     else
         begin_program(health);
 }
@@ -203,6 +233,14 @@ bool health_open(struct health *health, struct err *err)
                                     .on_over = on_disk_checked,
                                     .ctx = health,
                                     .helper.reap = health->reap};
+    health->gpu = (struct inquiry){.fn = healthgpu_check,
+                                   .arg = &health->gpu_past,
+                                   .base = health->loop->base,
+                                   .wait_ns = health->config->health.timeout_ns,
+                                   .max = sizeof(struct healthgpu_answer),
+                                   .on_over = on_gpu_checked,
+                                   .ctx = health,
+                                   .helper.reap = health->reap};
     if (!health->config->health.check)
         return true;
     /* Find the program at the start: the user sees an error early, and relative paths are valid. */
@@ -219,7 +257,7 @@ bool health_open(struct health *health, struct err *err)
 
 void health_check(struct health *health)
 {
-    health->answer = (struct health_answer){.verdict = HEALTH_GOOD};
+    health->answer = (struct health_answer){.verdict = HEALTH_SKIPPED};
     health->kind = 0;
     health->phase = HEALTH_NEXT;
     watch_at(&health->clock, clock_now_ns());
@@ -231,6 +269,7 @@ void health_stop(struct health *health)
         return;
     probe_kill(&health->probe, "the job ends");
     inquiry_stop(&health->disk);
+    inquiry_stop(&health->gpu);
     health->phase = HEALTH_IDLE;
     watch_at(&health->clock, CLOCK_NEVER);
 }
@@ -239,14 +278,17 @@ void health_free(struct health *health)
 {
     probe_free(&health->probe);
     inquiry_free(&health->disk);
+    inquiry_free(&health->gpu);
     watch_end(&health->clock);
     program_args_free(health->argv);
 }
 
 void health_write(const struct health *health, struct writer *w, const char *key)
 {
-    static const char *const names[] = {
-        [HEALTH_UNKNOWN] = "unknown", [HEALTH_GOOD] = "healthy", [HEALTH_BAD] = "unhealthy"};
+    static const char *const names[] = {[HEALTH_SKIPPED] = "skipped",
+                                        [HEALTH_GOOD] = "healthy",
+                                        [HEALTH_UNKNOWN] = "unknown",
+                                        [HEALTH_BAD] = "unhealthy"};
     const struct health_answer *answer = &health->answer;
     bool is_running = health->phase != HEALTH_IDLE;
     if (!writer_object_if(w, key, is_running || health->is_over))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * health: the health checks of this node, before the job's start and before each generation in
- * place: that of the checkpoint directory (health.disk), then the user's program (health.check).
+ * place: that of the checkpoint directory (health.disk), that of the GPUs (health.gpu), then the
+ * user's program (health.check).
  *
  * Each check runs in a process with a deadline (loop/inquiry.h, loop/probe.h). The program cannot
  * harm the job: without an answer the verdict is "unknown", which is logged, and counts as "not
@@ -11,13 +12,14 @@
 #pragma once
 
 #include "config/config.h"
+#include "health/healthgpu.h"
 #include "health/healthline.h"
 #include "loop/inquiry.h"
 #include "loop/loop.h"
 #include "loop/probe.h"
 #include "json/writer.h"
 
-enum health_kind { HEALTH_DISK, HEALTH_PROGRAM, HEALTH__COUNT };
+enum health_kind { HEALTH_DISK, HEALTH_GPU, HEALTH_PROGRAM, HEALTH__COUNT };
 
 /* Of the check that is under way. */
 enum health_phase {
@@ -36,7 +38,9 @@ struct health {
     /* private from here on */
     char **argv; /* of health.check, the path first; NULL: none */
     struct probe probe;
-    struct inquiry disk;
+    struct inquiry disk, gpu;
+    struct healthgpu_past gpu_past;
+    bool was_skipped;   /* people know that this machine has no NVML */
     struct watch clock; /* the begin of a check, its deadline, or its end */
     enum health_kind kind;
     enum health_phase phase;

@@ -12,12 +12,14 @@
 
 #include <stddef.h>
 
-enum health_verdict { HEALTH_UNKNOWN, HEALTH_GOOD, HEALTH_BAD };
+/* The greater one of two counts. HEALTH_SKIPPED: there is nothing to check on this machine. */
+enum health_verdict { HEALTH_SKIPPED, HEALTH_GOOD, HEALTH_UNKNOWN, HEALTH_BAD };
 
 struct health_answer {
     enum health_verdict verdict;
     char component[64]; /* with HEALTH_BAD: "gpu3"; "": not named */
-    char text[256];     /* with HEALTH_BAD: what is wrong; with HEALTH_UNKNOWN: with the check */
+    char text[256];     /* what is wrong; with HEALTH_UNKNOWN: with the check; with HEALTH_SKIPPED:
+                           why; with HEALTH_GOOD: what else people should know, or "" */
 };
 
 /* `status`: as of wait(2); -1: unknown. `how`: how the program ended, for people. `text`: what it

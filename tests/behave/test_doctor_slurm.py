@@ -297,8 +297,9 @@ def test_a_code_that_does_not_put_the_job_back(site, listed, code):
 def test_the_code_of_an_unhealthy_node(site, listed, verdict, code):
     """srun ends with the largest code of its tasks."""
     site.is_real(requeue=listed)
-    found = site.doctor("--health-check", "/bin/true")["requeue"]
-    assert found[0] == verdict and f"a batch job that ends with {code} " in found[1]
+    for check in (["--health-check", "/bin/true"], ["--health-gpu"]):
+        found = site.doctor(*check)["requeue"]
+        assert found[0] == verdict and f"a batch job that ends with {code} " in found[1]
 
 
 def test_srun_is_the_command(site):
