@@ -92,7 +92,7 @@ def test_nothing_is_looked_at_if_told_so(world):
     # Half of the variables are set; no option asks for them.
     got = shown(world, *none, env={"RANK": "3"})
     assert "RANK is set (3), but WORLD_SIZE is not" in got["$cluster"]["auto"]["why"]
-    job = world.launch(*none, "--", "sh", "-c", "echo $PCH_NNODES", env=slurm(1))
+    job = world.launch("-q", *none, "--", "sh", "-c", "echo $PCH_NNODES", env=slurm(1))
     assert job.finish() == 0 and job.out == "1\n" and not job.err
 
 
@@ -110,7 +110,7 @@ def test_below_another_pchrun_its_variables_are_not_taken(world):
 def test_a_socket_that_is_left_over_is_told(world):
     """sbatch passes on the variables of the job that calls it. Unnoticed, each node of the new job would run alone."""
     gone = {"PCH_SOCKET": f"{world.root}/gone"}
-    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={**slurm(1), **gone})
+    job = world.launch("-q", "--", "sh", "-c", "echo $PCH_NNODES", env={**slurm(1), **gone})
     assert job.finish() == 0 and job.out == "1\n"
     assert len(job.err_lines) == 1 and "If PCH_SOCKET is left over" in job.err
     for env in (gone, {**slurm(0, tasks=1, hosts="n7"), **gone}, {**slurm(1), "PCH_SOCKET": str(world.root)}):
@@ -128,17 +128,17 @@ def test_a_rank_by_address_is_not_replaced_unasked(world):
 def test_a_pod_that_may_have_others_is_warned(world):
     """An indexed Job may be many jobs of one node, so without the option there is no error, but one warning."""
     pod = {"JOB_COMPLETION_INDEX": "2"}
-    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env=pod)
+    job = world.launch("-q", "--", "sh", "-c", "echo $PCH_NNODES", env=pod)
     assert job.finish() == 0 and job.out == "1\n"
     assert len(job.err_lines) == 1 and "JOB_COMPLETION_INDEX is 2" in job.err and "set cluster.nnodes" in job.err
     assert "set cluster.nnodes" in shown(world, env=pod)["$cluster"]["warning"]
     for options in (["--cluster-discovery", "none"], ["--nnodes", 1], ["--log-level", "error"]):
-        assert not world.launch(*options, "--", "true", env=pod, code=0).err
+        assert not world.launch("-q", *options, "--", "true", env=pod, code=0).err
 
 
 def test_a_variable_of_a_common_name_ends_nothing(world):
     """RANK=16 may be the setting of an adapter. No option names nodes, so the job runs with a warning."""
-    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={"RANK": "16"})
+    job = world.launch("-q", "--", "sh", "-c", "echo $PCH_NNODES", env={"RANK": "16"})
     assert job.finish() == 0 and job.out == "1\n"
     assert len(job.err_lines) == 1, job.err
     assert "nodes: torchrun: RANK is set (16), but WORLD_SIZE is not, so this source is ignored" in job.err
@@ -152,7 +152,7 @@ def test_on_one_node_nothing_changes(world):
     for env in ({}, slurm(0, tasks=1, hosts="n7"), {"TF_CONFIG": "{}"},
                 {"RANK": "0", "WORLD_SIZE": "1"}, {"TPU_WORKER_ID": "0", "TPU_WORKER_HOSTNAMES": "localhost"}):
         for options in (AUTO, []):
-            job = world.launch(*options, "--", "sh", "-c", "echo $PCH_NODE_RANK/$PCH_NNODES", env=env)
+            job = world.launch("-q", *options, "--", "sh", "-c", "echo $PCH_NODE_RANK/$PCH_NNODES", env=env)
             assert job.finish() == 0 and job.out == "0/1\n", job.err
             assert not job.err
 
