@@ -610,9 +610,10 @@ def test_a_journal_that_cannot_be_written(world, ctl):
 
 
 def test_what_a_full_disk_has_not_taken_is_counted(world, ctl):
-    """A full disk leaves no part of a line. The test limits the size of the file instead of filling a disk."""
+    """A full disk leaves no part of a line. The test limits the size of every file, also of the log, instead
+    of filling a disk."""
     path = world.root / "events"
-    job = waiting(world, "--events-file", path)
+    job = waiting(world, "-q", "--events-file", path)
     wait_until(lambda: path.exists() and path.read_text().count("\n") >= 2, "the first events")
     before = path.read_text()
     resource.prlimit(job.pid, resource.RLIMIT_FSIZE, (len(before) + 30, resource.RLIM_INFINITY))
