@@ -58,9 +58,9 @@ static struct shell_end run(struct config *config, unsigned closed)
 /* For a user who tries "pchrun" alone. */
 static const char what_to_type[] =
     "pchrun runs a training command so that it survives preemption. Type:\n"
-    "  pchrun -- python train.py               start a program; -n 8 starts 8 ranks\n"
-    "  pchrun --drill 30s -- python train.py   try a preemption\n"
-    "  pchrun --help                           options; man pchrun has more\n";
+    "  pchrun --checkpoint-dir run7 -n 8 -- python train.py         start 8 ranks\n"
+    "  pchrun --checkpoint-dir run7 --drill 30s -- python train.py  try a preemption\n"
+    "  pchrun --help                            options; man pchrun has more\n";
 
 static struct shell_end load_and_run(char **argv)
 {
