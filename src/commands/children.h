@@ -14,7 +14,6 @@
 #include "logs/logs.h"
 #include "loop/loop.h"
 #include "os/cgroup.h"
-#include "os/leftover.h"
 #include "os/reap.h"
 #include "os/spawn.h"
 #include "os/tree.h"
@@ -39,11 +38,10 @@ struct children {
     char *python_path; /* PYTHONPATH; NULL: pchrun does not set it */
     struct deaths deaths;
     struct attach *attach;
-    struct record *record;         /* has the path to resume from */
-    struct logs *logs;             /* keeps the commands' output, if configured */
-    struct cgroup cgroup;          /* of the commands and their descendants, if one can be made */
-    char mark[LEFTOVER_MARK_SIZE]; /* of the commands, see leftover.h; "": none */
-    bool is_empty;                 /* EV_TREE_EMPTY was posted, or nothing was started */
+    struct record *record; /* has the path to resume from */
+    struct logs *logs;     /* keeps the commands' output, if configured */
+    struct cgroup cgroup;  /* of the commands and their descendants, if one can be made */
+    bool is_empty;         /* EV_TREE_EMPTY was posted, or nothing was started */
     /* on_stop: a signal has stopped a command. on_end: the leader of a group has ended. */
     void (*on_stop)(void *ctx, pid_t group, int number);
     void (*on_end)(void *ctx, pid_t group, int status);

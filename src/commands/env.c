@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "os/leftover.h"
 #include "os/program.h"
 
 #include <errno.h>
@@ -74,7 +73,6 @@ static void env_add_ours(FILE *texts, const void *arg)
     add_step(texts, "PCH_RESUME_STEP", facts->start->start.resume_step);
     add_text(texts, "PCH_RESUME_PATH", facts->resume_path);
     add_text(texts, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir);
-    add_text(texts, LEFTOVER_VARIABLE, facts->supervisor);
     add_text(texts, "TORCHELASTIC_ERROR_FILE", facts->error_file);
     add_text(texts, "PYTHONPATH", facts->python_path);
     add_text(texts, "PCH_INSTRUMENT", facts->python_path ? "1" : NULL);

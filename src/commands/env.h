@@ -29,9 +29,8 @@ struct env_facts {
     const char *master_addr;
     uint16_t master_port;
     const char
-        *traces; /* where PyTorch's flight recorder puts its files; NULL: no output is kept */
-    const char *supervisor; /* the value of LEFTOVER_VARIABLE; NULL: none */
-    int shutdown_s;         /* the value of ENV_SHUTDOWN; 0: the user has set it */
+        *traces;    /* where PyTorch's flight recorder puts its files; NULL: no output is kept */
+    int shutdown_s; /* the value of ENV_SHUTDOWN; 0: the user has set it */
 };
 
 /* For the program of exit.hook. */

@@ -78,15 +78,15 @@ void sweep_begin(struct sweep *sweep)
     struct err err;
     watch_init(&sweep->look, sweep->base, sweep_look, sweep);
     sweep->search.fn = leftover_kill;
-    sweep->search.arg = sweep->mark;
+    sweep->search.arg = sweep->marks;
     sweep->search.base = sweep->base;
     sweep->search.wait_ns = SEARCH_WAIT_NS;
     sweep->search.max = sizeof sweep->left;
     sweep->search.on_over = on_searched;
     sweep->search.ctx = sweep;
-    if (sweep->mark[0] && inquiry_start(&sweep->search, &err))
+    if (sweep->marks->ours[0] && inquiry_start(&sweep->search, &err))
         return;
-    if (sweep->mark[0])
+    if (sweep->marks->ours[0])
         log_debug("start", "no search for processes of a dead pchrun: %s", err.text);
     sweep_look(sweep);
 }

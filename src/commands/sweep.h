@@ -16,7 +16,7 @@
 struct sweep {
     struct event_base *base;
     const struct cgroup *cgroup; /* groups beside it are swept, if there is one */
-    const char *mark;            /* of this pchrun, see leftover.h; "": none */
+    const struct leftover_marks *marks;
     int64_t kill_wait_ns;
     void (*on_swept)(void *ctx); /* the commands may start */
     void *ctx;

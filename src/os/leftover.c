@@ -115,6 +115,15 @@ void leftover_mark(const char *state_dir, char ret[LEFTOVER_MARK_SIZE])
                  origin, str_hash(place));
 }
 
+void leftover_begin(const char *state_dir, struct leftover_marks *ret)
+{
+    const char *above = getenv(LEFTOVER_VARIABLE);
+    str_fit(ret->above, sizeof ret->above, above ? above : "");
+    leftover_mark(state_dir, ret->ours);
+    if (ret->ours[0] && setenv(LEFTOVER_VARIABLE, ret->ours, 1) != 0)
+        ret->ours[0] = '\0';
+}
+
 /* In doubt a supervisor lives. */
 static bool supervisor_is_dead(const struct mark *mark)
 {
@@ -128,6 +137,7 @@ static bool supervisor_is_dead(const struct mark *mark)
 
 struct search {
     struct mark ours;
+    const char *spared;     /* the mark of the pchrun below which we run */
     pid_t above[ABOVE_MAX]; /* this helper, the supervisor, and the processes above it */
     size_t nabove;
 };
@@ -156,11 +166,10 @@ static bool is_leftover(const struct search *search, pid_t pid, struct proc *pro
 {
     char text[LEFTOVER_MARK_SIZE];
     struct mark mark;
-    const char *inherited = getenv(LEFTOVER_VARIABLE);
     return pid > 1 && proc_has_env(pid, LEFTOVER_VARIABLE) && !is_above(search, pid) &&
            proc_read(pid, proc) && !proc_is_dead(proc) &&
            proc_read_env(pid, LEFTOVER_VARIABLE, text, sizeof text) && mark_read(text, &mark) &&
-           str_is(mark.place, search->ours.place) && !(inherited && str_is(text, inherited)) &&
+           str_is(mark.place, search->ours.place) && !str_is(text, search->spared) &&
            supervisor_is_dead(&mark) && has_origin(pid, mark.origin);
 }
 
@@ -195,8 +204,9 @@ static bool leftover_round(const struct search *search, struct leftover_list *le
 void leftover_kill(const void *arg, int answer)
 {
     struct leftover_list left = {.n = 0};
-    struct search search = {.nabove = 0};
-    bool is_known = mark_read(arg, &search.ours);
+    const struct leftover_marks *marks = arg;
+    struct search search = {.spared = marks->above};
+    bool is_known = mark_read(marks->ours, &search.ours);
     find_above(&search);
     for (int round = 0; is_known && round < ROUNDS_MAX && leftover_round(&search, &left); round++)
         ;

@@ -23,14 +23,21 @@ enum { LEFTOVER_MARK_SIZE = 80, LEFTOVERS_MAX = 128 };
 /* The value for the processes of this supervisor; "": there is none, as /proc is not ours. */
 void leftover_mark(const char *state_dir, char ret[LEFTOVER_MARK_SIZE]);
 
+struct leftover_marks {
+    char ours[LEFTOVER_MARK_SIZE];  /* "": none */
+    char above[LEFTOVER_MARK_SIZE]; /* of the pchrun below which we run; "": none */
+};
+/* Puts our mark into our environment: every program that we start from now on has it. */
+void leftover_begin(const char *state_dir, struct leftover_marks *ret);
+
 /* The answer of leftover_kill(). */
 struct leftover_list {
     int n; /* those in the list; more were killed, too, but are not listed */
     struct proc list[LEFTOVERS_MAX];
 };
-/* A helper_fn (helper.h); arg: our own mark. Sends SIGKILL to the processes that dead supervisors
- * with our mark's place have left. Spares the processes above us, and those of the pchrun below
- * which we run. Does not wait for their end. */
+/* A helper_fn (helper.h); arg: struct leftover_marks. Sends SIGKILL to the processes that dead
+ * supervisors with our mark's place have left. Spares the processes above us, and those of the
+ * pchrun below which we run. Does not wait for their end. */
 void leftover_kill(const void *arg, int answer);
 
 /* Forgets those that have ended. */

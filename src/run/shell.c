@@ -88,7 +88,7 @@ static void start_swept(struct shell *shell)
 {
     shell->sweep = (struct sweep){.base = shell->loop.base,
                                   .cgroup = &shell->children.cgroup,
-                                  .mark = shell->children.mark,
+                                  .marks = &shell->supervisor,
                                   .kill_wait_ns = shell->params.kill_wait_ns,
                                   .on_swept = on_swept,
                                   .ctx = shell,

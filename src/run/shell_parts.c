@@ -57,6 +57,8 @@ static bool open_record(struct shell *shell, struct err *err)
     if (!takeover_begin(&shell->takeover, &shell->state_dir, &shell->reap, err) ||
         !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
         return false;
+    if (shell->state_dir && params->leftovers == LEFTOVERS_KILL)
+        leftover_begin(shell->state_dir, &shell->supervisor);
     params_of_history(params, &shell->record.history);
     shell->samedir =
         (struct samedir){.loop = &shell->loop, .reap = &shell->reap, .dir = shell->state_dir};
@@ -113,8 +115,6 @@ static bool open_children(struct shell *shell, struct err *err)
                                         .logs = &shell->logs};
     if (!tree_adopt(&orphans))
         log_warn("start", "%s", orphans.text);
-    if (shell->state_dir && shell->params.leftovers == LEFTOVERS_KILL)
-        leftover_mark(shell->state_dir, shell->children.mark);
     return children_init(&shell->children, shell->config, &shell->params, shell->closed, err);
 }
 

@@ -37,9 +37,10 @@ struct shell {
     struct config *config;
     unsigned closed; /* standard descriptors that pchrun was started without */
     struct core_params params;
-    char *state_dir;   /* NULL: none */
-    char *report_path; /* the same */
-    struct loop loop;  /* the callbacks are set before the loop is opened */
+    char *state_dir;                  /* NULL: none */
+    struct leftover_marks supervisor; /* zeroed: none */
+    char *report_path;                /* the same */
+    struct loop loop;                 /* the callbacks are set before the loop is opened */
     struct reap reap;
     struct children children;
     struct jobs jobs;

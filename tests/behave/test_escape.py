@@ -111,6 +111,23 @@ def test_what_a_killed_pchrun_has_left_ends_before_the_next_start(world, job_dir
 
 
 @pytest.mark.killed
+@pytest.mark.parametrize("option", ["--health-check=%s", "--notices=command:%s"])
+def test_what_other_programs_of_a_killed_pchrun_have_left(world, job_dir, option):
+    """Only the commands carried the mark by which the next start finds them."""
+    program = world.file("program")
+    program.write_text(f"#!/bin/sh\nexec '{world.actor}' daemon {{ say left pause }} say ready pause\n")
+    program.chmod(0o755)
+    job = world.launch(*job_dir, option % program, "--", "sleep", "1000")
+    left = world.events.wait("left")["pid"]
+    program = world.events.wait("ready")["pid"]
+    job.kill()
+    wait_until(lambda: not is_alive(program), "the program to end with its pchrun")
+    assert is_alive(left)
+    job = world.launch(*job_dir, "--", *has_ended(left))
+    assert job.finish() == 0 and f"{left} (actor)" in told(job)[0]
+
+
+@pytest.mark.killed
 def test_the_processes_of_a_living_pchrun_of_the_job_stay(world, job_dir):
     """As those of another node on this host, which has the same state directory. It has a pchrun below it, too."""
     shim = world.shim("nolocks", SHIM_NO_LOCKS=world.root / "state")

@@ -99,10 +99,9 @@ Test(env, keeps_back_what_was_meant_for_us)
     f.socket = "/run/s";
     f.resume_path = "/ckpt/7";
     f.checkpoint_dir = "/ckpt";
-    f.supervisor = "4711.1.2";
     char expected[1024];
     snprintf(expected, sizeof expected, "PCHRUN=1\nNOTIFY_SOCKETS=2\nPCH_SOCKET=/run/s\n%s%s", OURS,
-             "PCH_RESUME_PATH=/ckpt/7\nPCH_CHECKPOINT_DIR=/ckpt\nPCH_SUPERVISOR=4711.1.2\n");
+             "PCH_RESUME_PATH=/ckpt/7\nPCH_CHECKPOINT_DIR=/ckpt\n");
     assert_env(inherited, &f, expected);
 }
 

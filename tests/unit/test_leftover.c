@@ -73,14 +73,14 @@ static pid_t start_marked(const char *mark, const char *more, const char *group)
 static bool is_killed_there(const char *mark, const char *more, const char *group,
                             struct leftover_list *ret)
 {
-    static char ours[LEFTOVER_MARK_SIZE];
+    static struct leftover_marks marks;
     int ends[2], status;
-    leftover_mark(own_dir(), ours);
-    cr_assert(ours[0] && pipe(ends) == 0);
+    leftover_begin(own_dir(), &marks);
+    cr_assert(marks.ours[0] && pipe(ends) == 0);
     pid_t pid = start_marked(mark, more, group);
     pid_t helper = fork();
     if (helper == 0) {
-        leftover_kill(ours, ends[1]);
+        leftover_kill(&marks, ends[1]);
         _exit(0);
     }
     cr_assert_eq(read(ends[0], ret, sizeof *ret), (ssize_t)sizeof *ret);
