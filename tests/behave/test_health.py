@@ -285,6 +285,20 @@ def test_three_attempts_end_the_job(world, check):
     assert "no_progress" in job.err_lines[-1] and SAYS in job.err_lines[-1]
 
 
+@pytest.mark.killed
+def test_a_pchrun_is_killed_during_its_check(world, checked, check):
+    """Its node is not there yet: node 0 says so, and the job starts when the node has come again."""
+    two = checked(2)
+    two.begin(0)
+    killed = two.begin(1, check(f"exec '{world.actor}' say checks pause", "--health-timeout", "1h"))
+    world.events.wait("checks")
+    two.say(1, "joined as node 1")
+    killed.kill()
+    two.say(0, "; node 0 waits until it joins again")
+    two.begin(1)
+    assert two.finish() == 0
+
+
 # --- a restart in place ---
 
 ONCE = f"[ ! -e bad ] || {{ echo '{XID}'; exit 1; }}"

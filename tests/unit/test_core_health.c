@@ -74,6 +74,33 @@ Test(core_health, one_of_two)
         }
 }
 
+/* Node 0 names the node whose check the start waits for. If the supervisor of that node is killed,
+ * the node is not there yet. */
+Test(core_health, the_node_that_checks_is_named)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = checked(i, WALK_NODES);
+        p.join_timeout_ns = 600 * S;
+        walk_begin(&p);
+    }
+    meet();
+    passes(&walks[0], 5 * S);
+    assert_not_said(&walks[0], "checks its health");
+    passes(&walks[0], 5 * S);
+    assert_said(&walks[0], "node 0 (hosta) and one other node check their health, 10 s so far; ");
+    answers(&walks[0], NULL);
+    deliver();
+    passes(&walks[0], 20 * S);
+    assert_said(&walks[0], "node 1 (hostb) checks its health, 30 s so far");
+    line_closes(&walks[0], true);
+    assert_said(&walks[0], "node 1 (hostb): the connection is closed: ");
+    assert_said(&walks[0], "; node 0 waits until it joins again");
+    passes(&walks[0], 40 * S);
+    assert_said(&walks[0], "still waiting for node 1 of 2, 70 s so far");
+    assert_did_not(&walks[0], "start");
+}
+
 /* It cannot tell node 0, and does not wait for it for as long as a join may take. */
 Test(core_health, without_node_0)
 {

@@ -185,11 +185,13 @@ static void on_down(struct chief *chief, const struct event *event)
         chief_forget_duplicate(chief, event->peer.conn);
         return;
     }
+    bool joins = !chief->order.start && chief->order.end == END_NONE;
     chief_set_conn(chief, peer, CONN_NONE);
     peer->down_at = peer->went_at = chief->out->now;
     if (chief_is_awaited(chief, peer))
-        out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
-                chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "");
+        out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s%s",
+                chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "",
+                joins ? "; node 0 waits until it joins again" : "");
     chief->next_loss_at =
         clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
     if (!chief->order.start)

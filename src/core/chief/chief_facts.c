@@ -175,6 +175,8 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_GAVE_UP, has && s->watch.gave_up > 0);
     chief_set_fact(chief, peer, FACT_SAME_DIR, has && s->dir == DIR_SAME);
     chief_set_fact(chief, peer, FACT_LOOKS, has && s->dir == DIR_LOOKS);
+    if (!peer_is(peer, FACT_CHECKS))
+        peer->checks_since = chief->out->now;
     chief_set_fact(chief, peer, FACT_CHECKS, has && s->checking);
     note_own(chief, peer);
     note_round(chief, peer);

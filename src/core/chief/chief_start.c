@@ -62,6 +62,22 @@ static void say_who_is_missing(struct chief *chief)
     reminder_next(&chief->join, chief->out->now);
 }
 
+/* A health check may take long: health.timeout is the user's. */
+static void say_who_checks(struct chief *chief)
+{
+    char so_far[32], others[32] = "";
+    int more = chief->count[FACT_CHECKS] - 1;
+    const struct peer *peer = chief_first(chief, FACT_CHECKS);
+    if (more > 0)
+        snprintf(others, sizeof others, more == 1 ? " and one other node" : " and %d other nodes",
+                 more);
+    str_about(chief->out->now - peer->checks_since, so_far, sizeof so_far);
+    out_log(chief->out, LOG_NOTICE, "join",
+            "node %d (%s)%s check%s, %s so far; then the job starts", chief_rank_of(chief, peer),
+            peer->at.host, others, more > 0 ? " their health" : "s its health", so_far);
+    reminder_next(&chief->join, chief->out->now);
+}
+
 /* How many ranks a node whose ranks train says that there are; 0: none trains. */
 static uint32_t trained_world(const struct chief *chief)
 {
@@ -181,7 +197,9 @@ void chief_decide_start(struct chief *chief)
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
         /* Each health check has its own deadline. */
-        if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief))
+        if (any_is(chief, FACT_CHECKS) && chief->out->now >= chief->join.at)
+            say_who_checks(chief);
+        else if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief))
             start(chief);
     } else if (chief->out->now >= chief_join_until(chief)) {
         end_unjoined(chief);

@@ -100,6 +100,7 @@ struct peer {
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t interrupted_at; /* since when it says status.interrupted_by; CLOCK_NEVER: it does not */
     int64_t read_at;        /* when its steps were last read for a heartbeat */
+    int64_t checks_since;   /* with FACT_CHECKS */
     int64_t notice_deadline; /* CLOCK_NEVER: none */
     int64_t notice_lead;
     bool notice_is_guess; /* of the deadline */
