@@ -517,6 +517,8 @@ BEGIN_AT = {
 #   stands-still-before-the-steps-are-read: few schedules stop a node in such an instant; a unit test does
 #   late-commit-ends-the-job: one schedule in 100,000 freezes while the commit is written; a unit test does
 #   steps-of-different-moments: it brings a last save forward by less than a second; a unit test does
+#   step-when-all-are-gone: the ranks of a schedule seldom train on while they end for such a failure; a unit
+#       test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

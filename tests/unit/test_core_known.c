@@ -289,6 +289,57 @@ Test(core_known, the_same_failure_twice_ends_the_job)
     assert_said(w, "not restarted: the same failure came twice at step 3, with no commit between");
 }
 
+/* Rank 0 fails at a step. Rank 1, which does not wait for it, comes to another one while it ends.
+ */
+static void one_fails_at(struct walk *w, uint64_t step, uint64_t other_ends_at)
+{
+    w->log[0] = w->acts[0] = '\0';
+    steps[0] = steps[1] = step;
+    says_why(w, "ValueError: bad batch 7");
+    gone(w, 0);
+    exited(w, 0, 1 << 8);
+    steps_are_read(w);
+    steps[1] = other_ends_at;
+    passes(w, 2 * S);
+    steps_are_read(w);
+    gone(w, 1);
+    exited(w, 1, SIGTERM);
+    tree_empty(w);
+}
+
+static void both_begin_again(struct walk *w)
+{
+    steps[0] = steps[1] = 0;
+    for (int i = 0; i < 2; i++) {
+        started(w, i);
+        attaches(w, i, i, 2);
+    }
+}
+
+/* The training of other ranks while they end has no part in the failure. */
+Test(core_known, the_same_failure_while_another_rank_trains_on)
+{
+    struct core_params p = params_of(0, 1, 2);
+    p.restart = policy;
+    struct walk *w = begin_ranks(&p);
+    one_fails_at(w, 3, 7);
+    both_begin_again(w);
+    one_fails_at(w, 3, 9);
+    assert_said(w, "not restarted: the same failure came twice at step 3, with no commit between");
+}
+
+Test(core_known, two_failures_while_another_rank_trains_to_its_end)
+{
+    struct core_params p = params_of(0, 1, 2);
+    p.restart = policy;
+    struct walk *w = begin_ranks(&p);
+    one_fails_at(w, 3, 9);
+    both_begin_again(w);
+    one_fails_at(w, 5, 9);
+    assert_not_said(w, "not restarted");
+    assert_did(w, "; start");
+}
+
 Test(core_known, after_a_commit_it_may_be_chance)
 {
     struct core_params p = params_of(0, 1, 1);

@@ -230,6 +230,7 @@ void chief_reset(struct chief *chief, struct peer *peer)
     peer->stamp = (struct peer_stamp){0};
     peer->stops_given_up = 0;
     peer->interrupted_at = CLOCK_NEVER;
+    peer->has_failed = false;
 }
 
 uint32_t chief_world(const struct chief *chief)

@@ -19,11 +19,15 @@
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
 
 /* Node 0 knows the sender, so it ignores the node in the message. A node reports one failure at a
- * time. A cause that forbids a restart is kept beside the node's earlier failure. */
-void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
+ * time. A cause that forbids a restart is kept beside the node's earlier failure. The first report
+ * comes with freshly read steps; later the other ranks may train on while they end. */
+void chief_note_fault(struct chief *chief, struct peer *peer, const struct peer_cause *told)
 {
     if (told->fault == FAULT_NONE || told->fault == FAULT_LOST)
         return;
+    if (!peer->has_failed)
+        peer->failed_step = peer->status.highest;
+    peer->has_failed = true;
     struct peer_cause cause = *told;
     cause.node = chief_rank_of(chief, peer);
     cause.ago_ns = grace_clamp(told->ago_ns);

@@ -316,7 +316,7 @@ void chief_note_slow(const struct chief *chief, const struct peer *peer,
 /* --- chief_fault.c: failures, and which of them was the first --- */
 
 /* A node has reported its own failure. */
-void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told);
+void chief_note_fault(struct chief *chief, struct peer *peer, const struct peer_cause *told);
 /* Something has failed, and the job ends because of it. */
 bool chief_fault_counts(const struct chief *chief);
 /* When the first failure counts, even if a save is decided; CLOCK_NEVER: nothing has failed. */

@@ -52,7 +52,7 @@ static struct restart_failure describe_failure(const struct chief *chief, int co
                                     .has_commit = chief->order.commit_step > chief->gen.first_step,
                                     .repeats = repeats,
                                     .cause = &chief->gen.cause,
-                                    .step = chief->highest,
+                                    .step = chief->peers[chief->gen.cause.node].failed_step,
                                     .commit_step = is_writing ? chief->writing_step
                                                               : chief->order.commit_step};
 }

@@ -101,6 +101,8 @@ struct peer {
     int64_t interrupted_at; /* since when it says status.interrupted_by; CLOCK_NEVER: it does not */
     int64_t read_at;        /* when its steps were last read for a heartbeat */
     int64_t checks_since;   /* with FACT_CHECKS */
+    bool has_failed;        /* it has reported a failure of this generation */
+    uint64_t failed_step;   /* the highest step of its ranks then */
     int64_t notice_deadline; /* CLOCK_NEVER: none */
     int64_t notice_lead;
     bool notice_is_guess; /* of the deadline */
