@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import time
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from deadfs import dead  # noqa: F401
@@ -344,6 +346,51 @@ def test_a_disk_that_hung_is_read_again_soon(dead, browser, page):  # noqa: F811
     short_past(dead.path)
     browser.shows("#timeline-says", "^Goodput")
     assert time.monotonic() - since < 12
+
+
+def ticks(browser):
+    """The labels of the axis of time, as (milliseconds since the begin, text)."""
+    return browser.run("const edge = document.querySelector('#chart rect.edge'), number = (one, name) => Number(one.getAttribute(name));"
+                       "return [...document.querySelectorAll('#chart text.time')].map((one) => [Math.round(timeline.view.ms"
+                       " * (number(one, 'x') - number(edge, 'x')) / number(edge, 'width')), one.textContent])")
+
+
+@pytest.mark.parametrize("begin, hours, wanted", [
+    ("2026-03-29T00:00", 12, ["01:00", "03:00 CEST", "04:00"]),
+    ("2026-10-25T00:00", 12, ["01:00", "02:00", "02:00 CET", "03:00", "04:00"]),
+    ("2026-03-28T06:00", 60, ["29 Mar", "06:00 CEST", "12:00", "18:00", "30 Mar"]),
+    ("2026-10-24T06:00", 60, ["25 Oct", "06:00 CET", "12:00", "18:00", "26 Oct"]),
+    ("2026-03-20T06:00", 24 * 25, ["28 Mar", "30 Mar"]),
+    ("2026-10-20T06:00", 24 * 25, ["24 Oct", "26 Oct"])])
+def test_the_ticks_of_a_day_whose_clock_is_changed(browser, past, begin, hours, wanted):
+    """A day may have 23 or 25 hours. Each label is right where it stands; `wanted` are some that follow each other."""
+    zone = ZoneInfo("Europe/Berlin")
+    start = datetime.fromisoformat(begin).replace(tzinfo=zone)
+
+    def made(folder):
+        job = Past(folder, 0)
+        job.at = int(start.timestamp())
+        job.start()
+        job.train(hours * HOUR - 3 * MINUTE)
+        job.stop("completed", 0, "all ranks are done")
+        return job.write()
+
+    browser.command("Emulation.setTimezoneOverride", timezoneId=zone.key)
+    past(made)
+    browser.shows("#timeline-says", "^Goodput")
+    browser.run("const view = document.getElementById('view'); view.value = '0'; view.dispatchEvent(new Event('change'))")
+    for width in (390, 1440):
+        browser.look(width)
+        found = ticks(browser)
+        assert len(found) >= 2
+        for ms, text in found:
+            # A label is drawn to a part of a pixel, and all ticks are at whole hours.
+            there = (start.astimezone(timezone.utc) + timedelta(hours=round(ms / HOUR / 1000))).astimezone(zone)
+            forms = [f"{there.day} {there:%b}"] if there.hour == 0 else [f"{there:%H:%M}", f"{there:%H:%M} {there.tzname()}"]
+            assert text in forms, (ms, text, forms)
+    texts = [text for _, text in found]
+    assert any(texts[i:i + len(wanted)] == wanted for i in range(len(texts))), texts
+    assert browser.probe("cut", True) == []
 
 
 def test_the_choice_of_the_time_stays_as_it_is(world, browser, past):

@@ -201,23 +201,56 @@ function drawAttempts() {
   });
 }
 
-// Ticks are at whole minutes, hours or days of the reader's clock.
+// How far the reader's clock is from UTC then; it may change within the view.
+function zoneAt(ms) {
+  return -new Date(ms).getTimezoneOffset() * MINUTE_MS;
+}
+
+// The midnights of every so many days. Days may have 23 or 25 hours.
+function dayTicks(from, to, tick) {
+  const first = new Date(from), ticks = [];
+  let day = Math.ceil(Date.UTC(first.getFullYear(), first.getMonth(), first.getDate()) / tick) * tick;
+  for (let at = 0; at <= to; day += tick) {
+    const utc = new Date(day);
+    at = new Date(utc.getUTCFullYear(), utc.getUTCMonth(), utc.getUTCDate()).getTime();
+    if (at >= from && at <= to) ticks.push(at);
+  }
+  return ticks;
+}
+
+// Ticks are at whole minutes, hours or days of the reader's clock. Zones change by multiples of ten minutes.
+function timeTicks(from, to, tick) {
+  if (tick >= DAY_MS) return dayTicks(from, to, tick);
+  const grain = Math.min(tick, 10 * MINUTE_MS), zone = zoneAt(from), ticks = [];
+  for (let at = Math.ceil((from + zone) / grain) * grain - zone; at <= to; at += grain)
+    if ((at + zoneAt(at)) % tick === 0) ticks.push(at);
+  return ticks;
+}
+
+// The first tick of a day has the date. The first one after a change of the zone, as of daylight-saving time, names it:
+// an hour may come twice.
+function nameTick(at, before, tick) {
+  const date = new Date(at), changes = before !== undefined && zoneAt(before) !== zoneAt(at) && tick < DAY_MS;
+  if ((at + zoneAt(at)) % DAY_MS === 0 || tick >= DAY_MS) return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  if (tick < SECOND_MS) return date.toLocaleTimeString("en-GB", { second: "2-digit", fractionalSecondDigits: 1 });
+  return date.toLocaleTimeString("en-GB", {
+    hour: "2-digit", minute: "2-digit", ...(tick < MINUTE_MS && { second: "2-digit" }), ...(changes && { timeZoneName: "short" }),
+  });
+}
+
 function drawTimes() {
   const { view } = timeline, { left, right, brackets, base, u } = timeline.scale;
   const room = Math.max(2, Math.floor((right - left) / (62 * u)));
   const tick = TICKS.find((ms) => view.ms / ms <= room) || TICKS.at(-1);
-  const zone = -new Date(view.at_ms).getTimezoneOffset() * MINUTE_MS;
   const made = [draw("path", { class: "axis", d: `M${left} ${base}H${right}` })];
-  for (let at = Math.ceil((view.at_ms + zone) / tick) * tick - zone; at <= view.at_ms + view.ms; at += tick) {
-    const x = xOf(at - view.at_ms), date = new Date(at), isDay = (at + zone) % DAY_MS === 0;
-    const style = tick < SECOND_MS ? { second: "2-digit", fractionalSecondDigits: 1 }
-      : { hour: "2-digit", minute: "2-digit", ...(tick < MINUTE_MS && { second: "2-digit" }) };
-    const text = isDay ? date.toLocaleDateString("en-GB", { day: "numeric", month: "short" }) : date.toLocaleTimeString("en-GB", style);
+  let taken = 0; // the right end of the last label
+  timeTicks(view.at_ms, view.at_ms + view.ms, tick).forEach((at, i, ticks) => {
+    const x = xOf(at - view.at_ms), text = nameTick(at, ticks[i - 1], tick), half = widthOf(text) / 2;
     made.push(draw("path", { class: "grid", d: `M${x} ${view.hasSteps ? brackets + 28 * u : base - 4}V${base + 5}` }));
-    const half = widthOf(text) / 2;
-    if (x - half >= 0 && x + half <= right + 2)
-      made.push(draw("text", { class: "muted", x, y: base + 19 * u, "text-anchor": "middle" }, text));
-  }
+    if (x - half < taken || x + half > right + 2) return;
+    taken = x + half;
+    made.push(draw("text", { class: "muted time", x, y: base + 19 * u, "text-anchor": "middle" }, text));
+  });
   return made;
 }
 
