@@ -21,6 +21,7 @@ import time
 MUTANTS = [
     ("dead-node-waited-for", "chief/chief.c", "on_down", "event->peer.has_ended", "false"),
     ("broken-line-is-a-death", "chief/chief.c", "on_down", "event->peer.has_ended &&", ""),
+    ("state-not-told", "node/node_status.c", "node_flush", "out_simple(node->out, ACT_STATE);", ""),
     ("directories-told-again", "chief/chief_join.c", "chief_tell_dirs", "chief->has_told_dirs = true;", ""),
     ("directories-told-early", "chief/chief_join.c", "chief_tell_dirs", "any_is(chief, FACT_LOOKS)", "false"),
     ("ack-at-or-below", "node/round.c", "round_steps_read", "highest < round->save_step",

@@ -341,9 +341,16 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_CHECK] = act_check,
 };
 
+/* The actions with which the shell writes the state anew, for people. */
+static bool tells_state(enum action_type type)
+{
+    return type == ACT_STATE || type == ACT_GATE || type == ACT_COMMITTED;
+}
+
 void shell_perform(void *shell, const struct action *action)
 {
     struct host *host = shell;
+    host->tells_state = host->tells_state || tells_state(action->type);
     if (acts[action->type])
         acts[action->type](host->world, host->number, action);
 }

@@ -296,13 +296,15 @@ struct host {
     int64_t exit_at, died_at; /* 0: not */
     bool died_heard;          /* node 0 learns of its death behind its last messages */
     char why[192];
-    struct told told;          /* as node 0 knows it */
-    struct core_report report; /* the last report */
-    struct told failed;        /* its first failure, or the time at which that was announced */
-    int64_t signalled_at;      /* when all its processes got a signal, 0: never */
-    int64_t killed_at;         /* when all its processes got SIGKILL, 0: never */
-    int64_t stopped_at;        /* since when it knows that the job ends, 0: not yet */
-    int64_t told_leave_at;     /* when the gate told its processes to leave */
+    struct told told;           /* as node 0 knows it */
+    struct core_report report;  /* the last report */
+    struct told failed;         /* its first failure, or the time at which that was announced */
+    int64_t signalled_at;       /* when all its processes got a signal, 0: never */
+    int64_t killed_at;          /* when all its processes got SIGKILL, 0: never */
+    enum node_state seen_state; /* its state, as people see it */
+    bool tells_state;           /* it was told in this event */
+    int64_t stopped_at;         /* since when it knows that the job ends, 0: not yet */
+    int64_t told_leave_at;      /* when the gate told its processes to leave */
     uint64_t gate;
     int64_t timer_at;
     uint64_t timer_epoch;

@@ -78,6 +78,18 @@ static void set_timer(struct world *w, int node)
                                        .epoch = host->timer_epoch});
 }
 
+/* A state that is not told stays for ever in what people see. */
+static void check_state_is_told(struct world *w, struct host *host)
+{
+    struct core_report report;
+    core_report(host->core, &report);
+    if (!host->tells_state && report.state != host->seen_state)
+        fail(w, "node %d is \"%s\", and has told last that it is \"%s\"", host->number,
+             node_state_name(report.state), node_state_name(host->seen_state));
+    host->seen_state = report.state;
+    host->tells_state = false;
+}
+
 void world_event(struct world *w, int node, struct event event)
 {
     struct host *host = &w->hosts[node];
@@ -89,6 +101,7 @@ void world_event(struct world *w, int node, struct event event)
     core_handle(host->core, &event);
     if (!host->has_exited)
         set_timer(w, node);
+    check_state_is_told(w, host);
     if (node == 0)
         check_told(w, 0, NULL);
 }

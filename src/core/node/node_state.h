@@ -108,7 +108,8 @@ struct node {
     struct grace grace;
     struct uplink uplink;
     struct watchdog watchdog;
-    bool is_dirty; /* a STATUS must be sent */
+    enum node_state told_state; /* that of the last ACT_STATE */
+    bool is_dirty;              /* a STATUS must be sent */
     uint32_t checkpoint_asked;
     int64_t advised_at;       /* when a notice last asked for a save, 0: never */
     unsigned advised_again;   /* notices that asked again too soon */

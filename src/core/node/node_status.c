@@ -120,6 +120,10 @@ void node_flush(struct node *node)
     if (!node->is_dirty)
         return;
     node->is_dirty = false;
+    if (node->told_state != node_stands(node)) {
+        node->told_state = node_stands(node);
+        out_simple(node->out, ACT_STATE);
+    }
     struct peermsg msg = {.type = PEERMSG_STATUS,
                           .stamp = {.round = node->gen.round.id, .ballot = node->gen.round.ballot}};
     msg.status.life = (uint8_t)life_of(node);
