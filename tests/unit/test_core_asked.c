@@ -317,7 +317,7 @@ static void stop_between_two_generations(void)
     exited(&walks[0], 0, 1 << 8);
     steps_are_read(&walks[0]);
     deliver();
-    assert_said(&walks[1], "restarting in place");
+    assert_said(&walks[1], "; node 0 decides whether the job restarts in place");
     gone(&walks[1], 0);
     exits(&walks[1], SIGTERM);
     deliver();

@@ -202,7 +202,8 @@ static void log_ending(struct node *node, const struct node_ending *ending)
         ending->outcome == OUTCOME_COMPLETED || (ending->restarts && !node->uplink.is_member);
     out_log(node->out, is_told || !(has_others || was_started) ? LOG_DEBUG : LOG_NOTICE,
             ending->restarts ? "restart" : "ending", "%s: %s%s", verdict_name(ending->outcome),
-            ending->why, ending->restarts ? "; restarting in place" : "");
+            ending->why,
+            ending->restarts ? "; node 0 decides whether the job restarts in place" : "");
 }
 
 /* The training is complete, but the processes of these ranks are cut short. */
