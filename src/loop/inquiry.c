@@ -11,7 +11,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 16384 };
+/* The deadline is that many ticks away. Each begins when pchrun has seen the last one, so a
+ * standstill of the machine counts for one tick at most. */
+enum { READ_BYTES = 16384, TICKS = 8 };
 
 void inquiry_stop(struct inquiry *inquiry)
 {
@@ -45,14 +47,23 @@ static void inquiry_on_readable(void *ctx)
         end_inquiry(ctx, false);
 }
 
-/* First read what has come: if pchrun itself was stopped, the answer may have come in time. */
-static void inquiry_on_deadline(void *ctx)
+static void inquiry_wait(struct inquiry *inquiry)
 {
+    watch_at(&inquiry->deadline, clock_now_ns() + inquiry->wait_ns / TICKS);
+}
+
+/* First read what has come: if pchrun itself was stopped, the answer may have come in time. */
+static void inquiry_on_tick(void *ctx)
+{
+    struct inquiry *inquiry = ctx;
     int more;
     do
-        more = inquiry_take_some(ctx);
+        more = inquiry_take_some(inquiry);
     while (more > 0);
-    end_inquiry(ctx, more == 0);
+    if (more == 0 && ++inquiry->ticks < TICKS)
+        inquiry_wait(inquiry);
+    else
+        end_inquiry(inquiry, more == 0);
 }
 
 bool inquiry_start(struct inquiry *inquiry, struct err *err)
@@ -63,10 +74,11 @@ bool inquiry_start(struct inquiry *inquiry, struct err *err)
     buf_free(&inquiry->text);
     buf_init(&inquiry->text, inquiry->max);
     watch_init(&inquiry->readable, inquiry->base, inquiry_on_readable, inquiry);
-    watch_init(&inquiry->deadline, inquiry->base, inquiry_on_deadline, inquiry);
+    watch_init(&inquiry->deadline, inquiry->base, inquiry_on_tick, inquiry);
     if (helper_ask(helper, inquiry->fn, inquiry->arg, err) &&
         watch_fd(&inquiry->readable, helper->answer, err)) {
-        watch_at(&inquiry->deadline, clock_now_ns() + inquiry->wait_ns);
+        inquiry->ticks = 0;
+        inquiry_wait(inquiry);
         return true;
     }
     inquiry_stop(inquiry);

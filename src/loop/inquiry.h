@@ -13,8 +13,8 @@ struct inquiry {
     helper_fn *fn;
     const void *arg;
     struct event_base *base;
-    int64_t wait_ns;
-    size_t max; /* of the answer; the rest is not read */
+    int64_t wait_ns; /* a standstill of the machine does not count */
+    size_t max;      /* of the answer; the rest is not read */
     /* The helper has ended, or missed its deadline and was killed. `text` has its answer so far.
      * May free the inquiry. */
     void (*on_over)(void *ctx, bool is_late);
@@ -23,6 +23,7 @@ struct inquiry {
     /* private from here on */
     struct buf text;
     struct watch readable, deadline;
+    int ticks; /* that the answer has taken */
 };
 
 /* Set the public fields first. False: no helper could be started, or the previous one still hangs;

@@ -98,6 +98,28 @@ Test(inquiry, keeps_what_a_late_helper_has_said)
     cr_expect(was_late);
 }
 
+static void say_when_asked(const void *arg, int answer)
+{
+    char byte;
+    if (read(answer, &byte, 1) != 1 || !fd_write_all(answer, arg, 3))
+        _exit(1);
+}
+
+/* The machine, so pchrun and the helper, stands still for longer than the helper may take. */
+Test(inquiry, a_standstill_does_not_count)
+{
+    inquiry.wait_ns = 2 * NS_PER_S;
+    ask(say_when_asked);
+    int64_t until = clock_now_ns() + inquiry.wait_ns;
+    while (clock_now_ns() <= until)
+        usleep(10000);
+    cr_assert(watch_turn(base));
+    cr_assert_eq(over, 0);
+    cr_assert(fd_write_all(inquiry.helper.answer, "", 1));
+    run("two");
+    cr_expect_not(was_late);
+}
+
 Test(inquiry, begins_anew_only_after_the_last_helper_has_ended)
 {
     struct err err;
