@@ -35,24 +35,40 @@ struct answer_text {
     int peer;       /* the next of `peers` to write */
 };
 
+/* The steps of the ranks of a node, one after the other; `at`: when they were read. A command that
+ * has not attached, and prints no step, has none. */
+static void add_steps(struct core_peer_report *node, const struct peer_rank *rank, int64_t at)
+{
+    bool is_first = node->heard_at != at;
+    if (!rank->attached && rank->step == 0)
+        return;
+    if (is_first || rank->step < node->lowest)
+        node->lowest = rank->step;
+    if (is_first || rank->step > node->highest)
+        node->highest = rank->step;
+    if (rank->pace > 0)
+        node->steps_per_s = (double)rank->pace / 1e6;
+    if (rank->age_ns >= 0 && at - rank->age_ns > node->moved_at)
+        node->moved_at = at - rank->age_ns;
+    node->heard_at = at;
+}
+
 /* Node 0's last STATUS about itself may be old: take the snapshot instead. */
 static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks)
 {
-    int64_t youngest = -1;
+    own->moved_at = own->heard_at = 0;
     for (int i = 0; i < ranks->n; i++) {
-        uint64_t step = ranks->list[i].step;
-        struct steprate_view view = ranks->rates[i];
-        if (i == 0 || step < own->lowest)
-            own->lowest = step;
-        if (i == 0 || step > own->highest)
-            own->highest = step;
-        if (view.steps_per_s > 0)
-            own->steps_per_s = view.steps_per_s;
-        if (view.age_ns >= 0 && (youngest < 0 || view.age_ns < youngest))
-            youngest = view.age_ns;
+        struct peer_rank rank = status_rank(ranks, i);
+        add_steps(own, &rank, ranks->now);
     }
     own->heard_at = ranks->now;
-    own->moved_at = youngest >= 0 ? ranks->now - youngest : 0;
+}
+
+/* A STATUS has no steps of processes that only count or print them (watchdog.log). */
+static void look_at_counters(struct core_peer_report *node, const struct rankquery_node *told)
+{
+    for (int i = 0; node->ranks_attached == 0 && i < told->n; i++)
+        add_steps(node, &told->list[i], told->told_at);
 }
 
 static void add_command(struct writer *w, char *const *words)
@@ -157,10 +173,14 @@ static int write_ranks(const struct answer *answer, struct answer_text *text, in
 static void write_node(const struct answer *answer, struct answer_text *text, int node)
 {
     struct writer *w = &text->w;
-    const struct core_peer_report *peer = &text->peers[node];
+    struct core_peer_report *peer = &text->peers[node];
     char why[64] = "it was not asked";
-    bool is_known = node == answer->params->node_rank ||
-                    (text->has_asked && rankquery_told(&answer->call, node, why, sizeof why));
+    bool is_own = node == answer->params->node_rank;
+    const struct rankquery_node *told =
+        text->has_asked && !is_own ? rankquery_told(&answer->call, node, why, sizeof why) : NULL;
+    bool is_known = is_own || told;
+    if (told)
+        look_at_counters(peer, told);
     writer_object(w, NULL);
     writer_int(w, "node_rank", peer->node_rank);
     writer_text(w, "host", peer->host[0] ? peer->host : NULL);

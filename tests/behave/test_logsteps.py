@@ -143,6 +143,27 @@ def test_what_status_shows(printer):
     assert printer.report()["outcome"] == "preempted_unknown"
 
 
+def test_the_table_of_nodes(world, nodes, ctl):
+    """Node 0 knows the printed steps of another node only when it asks for its ranks. A command that has printed no step
+    has no part in the range of its node."""
+    two = nodes(2, *STEPS, "-n", "2", "--logs-dir", world.root / "logs")
+    two.launch_all("sh", "-c", "test $PCH_LOCAL_RANK = 1 || echo step $((PCH_NODE_RANK + 4)); exec sleep 1000")
+
+    def told():
+        asked = ctl("--json", "--node", 0, "status")
+        return json.loads(asked.stdout)["nodes"] if asked.returncode == 0 else []
+
+    def steps():
+        return [(node["lowest_step"], node["highest_step"]) for node in told()]
+
+    wait_until(lambda: steps() == [(4, 4), (5, 5)], "the steps of both nodes")
+    assert all(node["step_age"] is not None and node["ranks_attached"] == 0 for node in told())
+    assert re.findall(r"^([01]) .* running +0/2 +([45]) ", ctl("--node", 0, "status").stdout, re.M) == [
+        ("0", "4"), ("1", "5")]
+    two.jobs[0].send(signal.SIGINT)
+    assert two.finish() == 128 + signal.SIGINT
+
+
 def test_bytes_stay_the_same(world, printer):
     """Nothing is changed in what is passed on and kept."""
     data = bytes(range(256)) * 300 + b"step 1\r\nstep 2\rstep 3" + b"x" * 9000 + b"\nend"
