@@ -141,12 +141,46 @@ bool str_add_word(char *dst, size_t size, const char *word)
     return str_addf(dst, size, "'") && ok;
 }
 
+bool str_is_control(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x00, 0x1f},       {0x7f, 0x9f},     {0xad, 0xad}, /* a soft hyphen */
+        {0x61c, 0x61c},                                     /* bidirectional texts */
+        {0x180e, 0x180e},   {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},
+        {0x2060, 0x206f},   {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, /* annotations */
+        {0xe0000, 0xe007f},                                     /* tags */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    return false;
+}
+
 char *str_printable(char *s)
 {
-    for (unsigned char *p = (unsigned char *)s; *p; p++)
-        if (*p < 0x20 || *p == 0x7f)
-            *p = '?';
+    char *to = s;
+    for (const char *from = s; *from;) {
+        unsigned valid = str_utf8_len(from), len = valid ? valid : 1;
+        if (valid && str_is_control(str_utf8_code(from, len)))
+            *to++ = '?';
+        else
+            for (unsigned i = 0; i < len; i++)
+                *to++ = from[i];
+        from += len;
+    }
+    *to = '\0';
     return s;
+}
+
+uint32_t str_utf8_code(const char *text, unsigned len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t code = len == 1 ? s[0] : s[0] & (0x7fU >> len);
+    for (unsigned i = 1; i < len; i++)
+        code = code << 6 | (s[i] & 0x3f);
+    return code;
 }
 
 unsigned str_utf8_len(const char *text)

@@ -53,11 +53,18 @@ size_t str_count(char *const *list);
 bool str_starts(const char *s, const char *prefix);
 /* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL: not set. */
 const char *str_variable(char *const *env, const char *name);
-/* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
+/* True for a control character (what a terminal would obey), and for a character that is not seen
+ * itself, but changes the order of the text beside it or hides a text. Those that join letters, as
+ * in Persian, are left. */
+bool str_is_control(uint32_t code);
+/* Replaces each such character by '?', in place; the text may become shorter. Bytes that are not
+ * UTF-8 stay. Returns s. */
 char *str_printable(char *s);
 /* The length of the UTF-8 sequence at `text`; 0: invalid (too short, overlong, a surrogate, or
  * beyond U+10FFFF). Never reads past a NUL. */
 unsigned str_utf8_len(const char *text);
+/* The code point of the sequence of this length. */
+uint32_t str_utf8_code(const char *text, unsigned len);
 bool str_is_utf8(const char *text);
 /* FNV-1a: the same for the same text, on every machine and in every release. */
 uint64_t str_hash(const char *text);

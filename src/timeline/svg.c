@@ -11,21 +11,6 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define DOTS        "..."
 
-static uint32_t svg_code(const char *text, unsigned len)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t code = len == 1 ? s[0] : s[0] & (0x7fU >> len);
-    for (unsigned i = 1; i < len; i++)
-        code = code << 6 | (s[i] & 0x3f);
-    return code;
-}
-
-static bool turns_the_text(uint32_t code)
-{
-    return code == 0x61c || code == 0x200e || code == 0x200f ||
-           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 /* The text in place of the character; NULL: the character itself. */
 static const char *instead_of(uint32_t code)
 {
@@ -46,7 +31,7 @@ static const char *instead_of(uint32_t code)
     case 0xffff:
         return REPLACEMENT;
     default:
-        return code < 0x20 || (code >= 0x7f && code < 0xa0) || turns_the_text(code) ? "?" : NULL;
+        return str_is_control(code) ? "?" : NULL;
     }
 }
 
@@ -54,7 +39,7 @@ void svg_escape(FILE *out, const char *text)
 {
     while (*text) {
         unsigned len = str_utf8_len(text);
-        const char *instead = len ? instead_of(svg_code(text, len)) : REPLACEMENT;
+        const char *instead = len ? instead_of(str_utf8_code(text, len)) : REPLACEMENT;
         if (instead)
             fputs(instead, out);
         else

@@ -9,7 +9,7 @@ from harness import wait_until
 from selenium.webdriver.common.keys import Keys
 from supervisor import every_kind, job, node, rank, with_cause, with_notice
 
-BIDI = "\u202egnp.exe\u2066"
+BIDI = "\u202egnp.exe\u2066\u200b\ufeff\U000e0041"
 MARKUP = "<img src=x onerror=\"window.hacked=1\"><b>bold</b>&lt;'\"`</script><script>window.hacked=1</script>"
 LONG = "w" * 300
 HOSTILE = [MARKUP, BIDI, LONG, "toString", "__proto__", "constructor", "\u0001\u0007\u001b[31m", "\U0001f525" * 40]
@@ -223,7 +223,7 @@ def test_hostile_texts(browser, page, text):
     assert browser.run("return document.querySelectorAll('*').length") - before == 4 * 4 + 4  # lines, and their kinds
     assert browser.run("return window.hacked === undefined && document.scripts.length === 2")
     shown = browser.run("return document.body.textContent")
-    assert not set(shown) & {chr(i) for i in (*range(9), 27, 0x202e, 0x2066)}
+    assert not set(shown) & {chr(i) for i in (*range(9), 27, 0x202e, 0x2066, 0x200b, 0xfeff, 0xe0041)}
     for width in (390, 1440):
         browser.look(width)
         assert browser.probe("cut", False) == []

@@ -154,6 +154,27 @@ Test(str, printable)
 {
     char text[] = "a\nb\033[31mc\x7f\xc3\xa9";
     cr_assert_str_eq(str_printable(text), "a?b?[31mc?\xc3\xa9");
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"a\xe2\x80\xae"
+         "gnp.exe",
+         "a?gnp.exe"}, /* turns the rest of the line */
+        {"\xe2\x81\xa6x\xe2\x81\xa9\xe2\x80\x8f\xd8\x9c",
+         "?x???"},                                       /* U+2066 U+2069 U+200F U+061C */
+        {"\xc2\x9b[2J", "?[2J"},                         /* a terminal takes U+009B as ESC [ */
+        {"o\xe2\x80\x8b\xef\xbb\xbfk\xc2\xad", "o??k?"}, /* U+200B U+FEFF U+00AD */
+        {"\xf3\xa0\x81\x81z", "?z"},                     /* U+E0041: a tag hides a text */
+        {"\xe2\x80\xa8\xe2\x80\xa9", "??"},              /* a line, a paragraph */
+        {"\xe2\x80\x8c\xe2\x80\x8d\xe2\x98\x83\xf0\x9f\x98\x80", /* joiners, a snowman, a face */
+         "\xe2\x80\x8c\xe2\x80\x8d\xe2\x98\x83\xf0\x9f\x98\x80"},
+        {"\x9b\xff\xe9 cut \xe2\x80", "\x9b\xff\xe9 cut \xe2\x80"}, /* not UTF-8 */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char copy[64];
+        str_copy(copy, sizeof copy, rows[i].text);
+        cr_expect_str_eq(str_printable(copy), rows[i].shown, "row %zu: %s", i, copy);
+    }
 }
 
 Test(str, whole_numbers)

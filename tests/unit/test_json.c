@@ -112,7 +112,7 @@ static const struct {
     {BYTES("{}\n\0"), "t:2:1: end of file expected near end of file" BEHIND},
     {BYTES("[\"\xff\"]"), "t:1:2: unable to decode byte 0xff near '\"'" UTF8},
     {BYTES("[\"\xed\xa0\x80\"]"), "t:1:2: unable to decode byte 0xed near '\"'" UTF8},
-    {BYTES("\xef\xbb\xbf{}"), "t:1:1: '[' or '{' expected near '\xef\xbb\xbf'; save it as UTF-8 "
+    {BYTES("\xef\xbb\xbf{}"), "t:1:1: '[' or '{' expected near '?'; save it as UTF-8 "
                               "without a byte order mark"},
 };
 

@@ -141,14 +141,14 @@ static const struct {
     {"a\x1b[2J\tb\x7f\n", "a?[2J?b??", 9},
     {"\xc2\x9b"
      "31m",
-     "?31m", 4},           /* a control character of C1 */
-    {"\xff\xfe", "??", 2}, /* no UTF-8 */
-    {"\xc0\xaf", "??", 2}, /* a slash, overlong */
-    {"\xe5\x90", "??", 2}, /* cut off */
-    {"名前", "名前", 4},   /* wide */
-    {"a\u202eb", "ab", 2}, /* would turn the line around */
-    {"e\u0301", "e", 1},   /* without a width */
-    {"\u2028", "?", 1},    /* a separator of lines */
+     "?31m", 4},            /* a control character of C1 */
+    {"\xff\xfe", "??", 2},  /* no UTF-8 */
+    {"\xc0\xaf", "??", 2},  /* a slash, overlong */
+    {"\xe5\x90", "??", 2},  /* cut off */
+    {"名前", "名前", 4},    /* wide */
+    {"a\u202eb", "a?b", 3}, /* would turn the line around */
+    {"e\u0301", "e", 1},    /* without a width */
+    {"\u2028", "?", 1},     /* a separator of lines */
     {"\U0001f525x", "\U0001f525x", 3},
 };
 

@@ -10,31 +10,15 @@
 
 /* --- characters --- */
 
-/* A code point from a valid UTF-8 sequence of `len` bytes. */
-static wchar_t glyph_decode(const char *text, unsigned len)
-{
-    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    wchar_t code = (unsigned char)text[0] & first_bits[len];
-    for (unsigned i = 1; i < len; i++)
-        code = (code << 6) | ((unsigned char)text[i] & 0x3f);
-    return code;
-}
-
-/* C1 control characters are obeyed by some terminals, and wcwidth() may not refuse them. */
-static bool glyph_is_safe(wchar_t code)
-{
-    return code >= 0x20 && !(code >= 0x7f && code < 0xa0);
-}
-
 /* The next character of a text, and its columns. Returns its bytes; 0: the text ends. */
 static unsigned glyph_next(const char *text, wchar_t *ret, int *ret_width)
 {
     if (!*text)
         return 0;
     unsigned len = str_utf8_len(text);
-    wchar_t code = len > 0 ? glyph_decode(text, len) : 0;
-    int width = glyph_is_safe(code) ? wcwidth(code) : -1;
-    *ret = width < 0 ? L'?' : code;
+    uint32_t code = len > 0 ? str_utf8_code(text, len) : 0;
+    int width = str_is_control(code) ? -1 : wcwidth((wchar_t)code);
+    *ret = width < 0 ? L'?' : (wchar_t)code;
     *ret_width = width < 0 ? 1 : width;
     return len > 0 ? len : 1;
 }

@@ -559,8 +559,8 @@ const TAKE = {
 
 // EventSource cannot send a header, and the token belongs into no address. So the stream is read by fetch().
 const stream = { lastId: null, token: null };
-// Controls, and marks that would change the order of the text beside them: a line could seem to say something else.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+// Those of str_is_control() but tab and newline: with them a line could seem to say something else.
+const UNSEEN = /[\0-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 // In the JSON they may be escaped, so this looks at the values.
 function readable(_, value) {
