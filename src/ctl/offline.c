@@ -61,10 +61,11 @@ static void say_damaged(struct err *err)
 static struct json *offline_read(const char *path, struct err *err)
 {
     struct json *root = json_read_file(path, FILE_BYTES_MAX, err);
-    int64_t version = json_int_at(root, "version", REPORT_VERSION);
+    const struct json *found = json_at(root, "version");
+    int64_t version = REPORT_VERSION;
     if (!root)
         say_damaged(err);
-    else if (!json_is_at(root, "schema", REPORT_SCHEMA))
+    else if (!json_is_at(root, "schema", REPORT_SCHEMA) || (found && !json_int(found, &version)))
         err_set(err, ERR_USAGE, 0, "%s is not a report of pchrun", path);
     else if (version != REPORT_VERSION)
         err_set(err, ERR_USAGE, 0,

@@ -224,9 +224,10 @@ def test_the_report_of_one_node_hides_no_other(job, ctl):  # noqa: F811
 @pytest.mark.parametrize("content, why", [
     ("x", r":1:1: '\[' or '\{' expected near 'x'; the file is damaged; a running pchrun replaces it at the next change of state"),
     ("", r":1:1: .*; the file is damaged; .*"), ("{}", " is not a report of pchrun"),
+    ('{"schema": "pchrun.report", "version": "1"}', " is not a report of pchrun"),
     ('{"schema": "pchrun.report", "version": 2}',
      " is a report of version 2, and this pchctl reads only version 1; use the pchctl of that pchrun")],
-    ids=["text", "empty", "other", "version"])
+    ids=["text", "empty", "other", "string", "version"])
 @pytest.mark.parametrize("node", [0, 1])
 def test_a_report_that_cannot_be_read_hides_no_other(job, ctl, node, content, why):  # noqa: F811
     write_reports(job.root / "run", report_of(0), report_of(1))
