@@ -4,15 +4,11 @@
 #include "commands/hook.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
-#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
-#include "os/proc.h"
 #include "os/program.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,32 +26,19 @@ static void hook_end(struct hook *hook, enum log_level level)
     hook->took_ns = has_run ? clock_now_ns() - hook->started_at : 0;
     hook->phase = HOOK_OVER;
     watch_at(&hook->clock, CLOCK_NEVER);
-    fd_close(&hook->report);
     log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
              has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
              hook->text);
     hook->loop->has_changed = true;
 }
 
-/* The hook has ended but is not reaped yet, so its pid still names its group. */
-static void hook_on_change(void *ctx, enum reap_what what, int status)
+static void hook_on_over(void *ctx)
 {
     struct hook *hook = ctx;
-    struct err err;
-    if (what != REAP_EXITED)
-        return;
-    bool was_killed = hook->phase == HOOK_KILLED;
-    proc_kill_group(hook->watch.pid, SIGKILL);
     if (hook->phase == HOOK_OVER) /* hook_on_clock() has stopped the wait */
         return;
-    hook->status = status;
-    if (spawn_result(hook->report, hook->argv[0], &err) == SPAWN_FAILED) {
-        hook->status = -1;
-        str_copy(hook->text, sizeof hook->text, err.text);
-    } else if (!was_killed) {
-        sigtext_of_status(status, hook->text, sizeof hook->text);
-    }
-    bool is_well = !was_killed && hook->status == 0;
+    bool is_well = hook->phase == HOOK_RUNNING && hook->probe.status == 0;
+    str_copy(hook->text, sizeof hook->text, hook->probe.how);
     hook_end(hook, is_well ? LOG_INFO : LOG_WARN);
 }
 
@@ -64,23 +47,19 @@ static void hook_on_clock(void *ctx)
 {
     struct hook *hook = ctx;
     if (hook->phase == HOOK_KILLED) {
-        str_addf(hook->text, sizeof hook->text, "; it does not die; pchrun ends without it");
+        str_addf(hook->text, sizeof hook->text, "%s; it does not die; pchrun ends without it",
+                 hook->probe.how);
         hook_end(hook, LOG_WARN);
         return;
     }
     hook->phase = HOOK_KILLED;
-    str_copy(hook->text, sizeof hook->text,
-             hook->is_cut ? "killed, since the grace is over"
-                          : "killed, since exit.hook_wait is over");
-    proc_kill_group(hook->watch.pid, SIGKILL);
+    probe_kill(&hook->probe, hook->is_cut ? "the grace is over" : "exit.hook_wait is over");
     watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
 }
 
 bool hook_open(struct hook *hook, struct err *err)
 {
-    hook->report = hook->status = -1;
     watch_init(&hook->clock, hook->loop->base, hook_on_clock, hook);
-    hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = hook_on_change, .ctx = hook};
     if (!hook->config->exit.hook)
         return true;
     /* Find the program at the start: the user sees an error early, and relative paths are valid. */
@@ -90,12 +69,8 @@ bool hook_open(struct hook *hook, struct err *err)
 
 void hook_free(struct hook *hook)
 {
-    if (hook->watch.pid) { /* SIGKILL has not ended the hook, or the event loop has failed */
-        proc_kill_group(hook->watch.pid, SIGKILL);
-        reap_forget(hook->reap, &hook->watch);
-    }
+    probe_free(&hook->probe); /* SIGKILL may not have ended it, or the event loop has failed */
     watch_end(&hook->clock);
-    fd_close(&hook->report);
     program_args_free(hook->argv);
 }
 
@@ -104,17 +79,17 @@ static bool hook_start(struct hook *hook, const struct env_end *facts, struct er
     struct env env;
     if (!env_build_end(&env, environ, facts, err))
         return false;
-    struct spawn_request request = {.argv = hook->argv,
-                                    .env = env.list,
-                                    .own_pid = env.own_pid,
-                                    .closed = hook->closed,
-                                    .tty = -1};
-    hook->watch.pid = spawn_start(&request, &hook->report, err);
-    hook->has_run = hook->watch.pid != 0;
+    hook->probe = (struct probe){.argv = hook->argv,
+                                 .env = env.list,
+                                 .own_pid = env.own_pid,
+                                 .closed = hook->closed,
+                                 .base = hook->loop->base,
+                                 .reap = hook->reap,
+                                 .on_over = hook_on_over,
+                                 .ctx = hook};
+    hook->has_run = probe_start(&hook->probe);
     env_free(&env);
-    if (hook->has_run)
-        reap_watch(hook->reap, &hook->watch);
-    return hook->has_run;
+    return hook->has_run || err_set(err, ERR_SYSTEM, 0, "%s", hook->probe.how);
 }
 
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin)
@@ -151,9 +126,9 @@ void hook_write(const struct hook *hook, struct writer *w, const char *key)
                 : hook->phase == HOOK_KILLED ? "killed"
                                              : "over");
     writer_int(w, "took_ms", hook->took_ns / NS_PER_MS);
-    bool has_ended = hook->status >= 0;
-    writer_int_if(w, "code", has_ended ? verdict_of_status(hook->status) : 0, has_ended);
-    writer_int_if(w, "signal", WTERMSIG(hook->status), has_ended && WIFSIGNALED(hook->status));
+    int status = hook->phase == HOOK_OVER && hook->has_run ? hook->probe.status : -1;
+    writer_int_if(w, "code", status < 0 ? 0 : verdict_of_status(status), status >= 0);
+    writer_int_if(w, "signal", WTERMSIG(status), status >= 0 && WIFSIGNALED(status));
     writer_text(w, "text", hook->text);
     writer_end(w);
 }

@@ -11,7 +11,7 @@
 #include "commands/env.h"
 #include "config/config.h"
 #include "loop/loop.h"
-#include "os/reap.h"
+#include "loop/probe.h"
 #include "json/writer.h"
 
 enum hook_phase { HOOK_IDLE, HOOK_RUNNING, HOOK_KILLED, HOOK_OVER };
@@ -25,12 +25,10 @@ struct hook {
     /* private from here on */
     char **argv; /* the path first; the arguments belong to the configuration */
     enum hook_phase phase;
-    struct reap_watch watch;
-    int report;
+    struct probe probe;
     struct watch clock;
     int64_t started_at, kill_wait_ns;
     bool is_cut; /* pchrun killed it at the deadline, before exit.hook_wait was over */
-    int status;  /* as of wait(2); -1: unknown */
     int64_t took_ns;
     char text[600]; /* how the hook ended */
 };

@@ -77,9 +77,10 @@ static void probe_on_change(void *ctx, enum reap_what what, int status)
     probe_take_last(probe);
     if (spawn_result(probe->report, probe->argv[0], &err) == SPAWN_FAILED) {
         str_copy(probe->how, sizeof probe->how, err.text);
-    } else if (!probe->how[0]) {
+    } else {
         probe->status = status;
-        sigtext_of_status(status, probe->how, sizeof probe->how);
+        if (!probe->how[0])
+            sigtext_of_status(status, probe->how, sizeof probe->how);
     }
     probe_close(probe);
     probe->on_over(probe->ctx);
@@ -105,15 +106,22 @@ bool probe_start(struct probe *probe)
     probe->dropped = 0;
     buf_free(&probe->text);
     buf_init(&probe->text, probe->max);
-    FD_CLEANUP int writer = probe_open_pipe(probe, &err);
-    struct spawn_request request = {
-        .argv = probe->argv,
-        .env = environ,
-        .streams = {SPAWN_NULL, writer, probe->with_errors ? writer : 0},
-        .tty = -1,
-        .is_apart = true};
-    probe->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = probe_on_change, .ctx = probe};
-    probe->watch.pid = writer < 0 ? 0 : spawn_start(&request, &probe->report, &err);
+    bool is_apart = probe->max > 0;
+    FD_CLEANUP int writer = is_apart ? probe_open_pipe(probe, &err) : -1;
+    struct spawn_request request = {.argv = probe->argv,
+                                    .env = probe->env ? probe->env : environ,
+                                    .own_pid = probe->own_pid,
+                                    .closed = probe->closed,
+                                    .tty = -1,
+                                    .is_apart = is_apart};
+    if (is_apart) {
+        request.streams[0] = SPAWN_NULL;
+        request.streams[1] = writer;
+        request.streams[2] = probe->with_errors ? writer : 0;
+    }
+    probe->watch = (struct reap_watch){
+        .kind = is_apart ? REAP_SOURCE : REAP_CHILD, .fn = probe_on_change, .ctx = probe};
+    probe->watch.pid = is_apart && writer < 0 ? 0 : spawn_start(&request, &probe->report, &err);
     if (probe->watch.pid) {
         reap_watch(probe->reap, &probe->watch);
         return true;
