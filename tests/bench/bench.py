@@ -28,6 +28,7 @@ import dying
 import failures
 import frameworks
 import grace
+import painted
 import several
 import wasted
 import watched
@@ -321,7 +322,8 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES, *wasted.FIGURES, *watched.FIGURES)}
+            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES, *wasted.FIGURES,
+            *watched.FIGURES, *painted.FIGURES)}
 
 
 # --- the table ---
