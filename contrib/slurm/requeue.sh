@@ -3,7 +3,8 @@
 #
 # requeue.sh: the exit hook (exit.hook) for a cluster whose slurm.conf has no RequeueExit=42, or for a job with a
 # health check. One node asks Slurm to run the job again; not after too many runs without progress, and not after
-# scancel. An unhealthy node does so itself, and the job avoids its host from then on.
+# scancel. An unhealthy node does so itself. From then on the job avoids its host, and the hosts that were not healthy
+# within the last day, also in an earlier job with the same record.
 case $PCH_OUTCOME in
 no_progress) exit 0 ;;
 unhealthy) node=$PCH_CAUSE_NODE ;;
@@ -18,10 +19,19 @@ shown=$(scontrol -o show job "$job")
 case $shown in
 *JobState=COMPLETING\ Reason=None\ *PreemptTime=None\ * | *JobState=CANCELLED\ *) exit 0 ;;
 esac
-[ "$PCH_OUTCOME" = unhealthy ] || exec scontrol requeue "$job"
-# Slurm changes this list of a waiting job only, and sends SIGTERM to what still runs of a requeued one.
+# Slurm changes the list of a waiting job only, and sends SIGTERM to what still runs of a requeued one.
 trap '' TERM
+scontrol requeue "$job" || exit
 avoided=${shown#* ExcNodeList=}
 avoided=${avoided%% *}
 [ "$avoided" != "(null)" ] || avoided=
-scontrol requeue "$job" && exec scontrol update JobId="$job" ExcNodeList="${avoided:+$avoided,}$SLURMD_NODENAME"
+# Slurm refuses a list with a name that it does not know, so one host at a time is added.
+IFS=,
+for host in $PCH_UNHEALTHY_HOSTS; do
+    case ,$avoided, in *,"$host",*) continue ;; esac
+    scontrol update JobId="$job" ExcNodeList="${avoided:+$avoided,}$host" && avoided=${avoided:+$avoided,}$host
+done
+[ "$PCH_OUTCOME" = unhealthy ] || exit 0
+# Slurm may know this host by a name of its own.
+case ,$avoided, in *,"$SLURMD_NODENAME",*) exit 0 ;; esac
+exec scontrol update JobId="$job" ExcNodeList="${avoided:+$avoided,}$SLURMD_NODENAME"

@@ -105,6 +105,7 @@ static void env_add_end(FILE *texts, const void *arg)
     add_text(texts, "PCH_COMMIT_PATH", facts->commit_path);
     if (facts->cause_node >= 0)
         add_number(texts, "PCH_CAUSE_NODE", facts->cause_node);
+    add_text(texts, "PCH_UNHEALTHY_HOSTS", facts->unhealthy_hosts);
     add_text(texts, "PCH_NOTICE_SOURCE", facts->notice_source);
     add_text(texts, "PCH_NOTICE_ID", facts->notice_id);
 }

@@ -38,7 +38,8 @@ struct env_end {
     const char *job, *outcome, *commit_path; /* commit_path: NULL: none */
     const char *notice_source, *notice_id;   /* "": none */
     int exit_code, node_rank, nnodes;
-    int cause_node; /* where the first failure was; -1: nothing has failed */
+    const char *unhealthy_hosts; /* "": none */
+    int cause_node;              /* where the first failure was; -1: nothing has failed */
     uint32_t attempt;
     uint64_t commit_step; /* 0: none */
 };

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CELL = FIGURES_SIZE };
+enum { CELL = FIGURES_SIZE, STRIKES_SHOWN = 4 };
 
 /* --- cells --- */
 
@@ -108,6 +108,26 @@ static void show_restarts(const struct json *answer)
         show_cause(json_at(answer, "report.first_cause"), "");
     else
         show_cause(json_at(answer, "report.restarts.last_cause"), "of the last restart: ");
+}
+
+/* The hosts that were not healthy, the latest one first. Only node 0 knows them. */
+static void show_strikes(const struct json *answer)
+{
+    char about[24];
+    const struct json *strikes[STRIKES_SHOWN], *item = json_items_at(answer, "report.strikes");
+    int n = 0;
+    for (; item; item = json_next(item))
+        strikes[n++ % STRIKES_SHOWN] = item;
+    for (int i = n - 1; i >= 0 && i >= n - STRIKES_SHOWN; i--) {
+        const struct json *strike = strikes[i % STRIKES_SHOWN];
+        int64_t count = json_int_at(strike, "count", 0), at = json_int_at(strike, "at_ns", 0);
+        int64_t ago = clock_real_ns() - at;
+        printf("%-9s %s, %" PRId64 " time%s, the last %s ago: %s\n", i == n - 1 ? "unhealthy" : "",
+               json_text_at(strike, "host"), count, count == 1 ? "" : "s",
+               str_about(ago > 0 ? ago : 0, about, sizeof about), json_text_at(strike, "text"));
+    }
+    if (n > STRIKES_SHOWN)
+        printf("          and %d more\n", n - STRIKES_SHOWN);
 }
 
 /* The report lacks the step if a program without a commit may resume by itself, or if the job was
@@ -320,6 +340,7 @@ void show_status(const struct json *answer, char *said)
     show_head(answer, &tally);
     show_waits(answer, &tally);
     show_restarts(answer);
+    show_strikes(answer);
     show_said(said);
     show_notice(answer);
     show_saves(answer);

@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,6 +154,7 @@ static bool read_commits(struct history *history, const char *path, const struct
             return not_a_record(
                 path, "an item of \"commits\" is not a commit, or not later than the one before it",
                 err);
+    strikes_read(&history->strikes, root);
     history->attempt = attempt + 1;
     history->is_there = true;
     return true;
@@ -231,6 +231,18 @@ void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx)
         closedir(stream);
 }
 
+static bool take_path(void *ctx, int node, const char *path)
+{
+    str_copy(ctx, PATH_MAX, path);
+    return false;
+}
+
+void history_any_ranks(const char *dir, char path[PATH_MAX])
+{
+    path[0] = '\0';
+    history_each_ranks(dir, take_path, path);
+}
+
 /* --- writing --- */
 
 static void history_begin(const struct history *history, struct writer *w)
@@ -282,6 +294,7 @@ void history_write_commits(const struct history *history, enum history_end end, 
     writer_int(w, "end_ns", history->end_ns);
     writer_int(w, "ran_ns", history->ran_ns);
     writer_int(w, "failures", history->failures);
+    strikes_write(&history->strikes, w);
     write_owner(history, w);
     writer_list(w, "commits");
     for (int i = 0; i < history->ncommits; i++) {

@@ -11,6 +11,9 @@
 
 #include "os/statefile.h"
 #include "record/saves.h"
+#include "record/strikes.h"
+
+#include <limits.h>
 
 #define HISTORY_FILE        "commit.json" /* in the state directory */
 #define HISTORY_SCHEMA      1
@@ -51,6 +54,7 @@ struct history {
     int64_t end_ns;                  /* how long processes take to end after it, 0: unknown */
     int64_t ran_ns;                  /* how long all attempts have run, up to their last commits */
     int64_t failures; /* attempts that lost training; the owner's attempt may be one of them */
+    struct strikes strikes;
     struct history_owner owner; /* this pchrun */
 };
 
@@ -67,6 +71,8 @@ MUST_CHECK bool history_read_ranks(const struct history *history, const char *pa
  * false. */
 typedef bool history_ranks_fn(void *ctx, int node, const char *path);
 void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx);
+/* The path of one of these files; "": there is none. */
+void history_any_ranks(const char *dir, char path[PATH_MAX]);
 /* Composes a ranks file; `newest` as for saves_write(). The caller calls writer_free(). */
 void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
                          uint64_t newest, struct writer *w);

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "record/history.h"
 #include "record/recordwriter.h"
 #include "record/stepback.h"
 
@@ -416,17 +415,29 @@ void record_commit(struct record *record, const struct action *action)
     write_commits(record, step, HISTORY_COMMITTED);
 }
 
+static void write_fact(struct record *record)
+{
+    if (record->dir && record->node_rank == 0)
+        write_commits(record, 0, record->committed ? HISTORY_COMMITTED : record->without_commit);
+}
+
 void record_uncount(struct record *record, bool has_no_step)
 {
-    if (record->dir && record->node_rank == 0 && !record->committed)
-        write_commits(record, 0, has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED);
+    record->without_commit = has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED;
+    if (!record->committed)
+        write_fact(record);
 }
 
 void record_note_end(struct record *record, int64_t end_ns)
 {
     record->history.end_ns = end_ns;
-    if (record->dir && record->node_rank == 0)
-        write_commits(record, 0, record->committed ? HISTORY_COMMITTED : HISTORY_BEGUN);
+    write_fact(record);
+}
+
+void record_strike(struct record *record, const char *host, const char *text)
+{
+    strikes_add(&record->history.strikes, host, text, clock_real_ns());
+    write_fact(record);
 }
 
 /* --- the writers --- */
@@ -490,18 +501,12 @@ void record_end(struct record *record, int64_t until)
 
 /* --- begin and end --- */
 
-static bool take_path(void *ctx, int node, const char *path)
-{
-    str_copy(ctx, PATH_MAX, path);
-    return false;
-}
-
 /* commit.json is written before anything starts. So ranks files alone mean that it was lost. */
 static bool check_first(const struct record *record, struct err *err)
 {
     char path[PATH_MAX] = "";
     if (record->node_rank == 0 && !record->history.is_there)
-        history_each_ranks(record->dir, take_path, path);
+        history_any_ranks(record->dir, path);
     return !path[0] ||
            err_set(err, ERR_USAGE, 0,
                    "there is %s, but commit.json is missing, so no commit is known; put it back, "

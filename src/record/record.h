@@ -74,3 +74,6 @@ void record_uncount(struct record *record, bool has_no_step);
  * know.
  */
 void record_note_end(struct record *record, int64_t end_ns);
+/* A health check has found this host not healthy; `text`: its fault, "gpu3: Xid 79". Node 0 writes
+ * it. If the write fails, the next attempt does not know. */
+void record_strike(struct record *record, const char *host, const char *text);

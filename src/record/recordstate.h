@@ -33,6 +33,7 @@ struct record {
     bool has_begun;          /* record_begin() was called */
     bool has_read_first, has_read_all; /* `others` has node 0's file; `others` has all files */
     struct record_file commits, ranks;
+    enum history_end without_commit; /* how this attempt counts as long as it has no commit */
     uint64_t committed;   /* the last commit that we put on disk, even after the end; 0: none */
     int64_t committed_at; /* CLOCK_MONOTONIC */
     struct err failure;   /* of writing the start of the attempt; ERR_NONE: none */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "core/common/cause.h"
 #include "core/common/grace.h"
 #include "core/common/verdict.h"
 #include "os/above.h"
@@ -28,6 +29,11 @@
 /* How long the end waits for helpers: those that remove scratch directories, for example. */
 #define HELPERS_WAIT_NS (2 * NS_PER_S)
 /* The delay of on_tidying(): until then its work would slow down the start of the commands. */
+/* A host that was not healthy is repaired within a day, or it strikes again. */
+#define STRIKES_KEPT_NS (24 * 3600 * NS_PER_S)
+
+enum { HOSTS_MAX = 2048 };
+
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
 
 /* --- log lines --- */
@@ -238,6 +244,15 @@ static void end_writers(struct shell *shell, const struct core_report *report)
     record_end(&shell->record, is_live ? deadline - back / 4 : CLOCK_NEVER);
 }
 
+/* The hook and the next attempts know which hosts were not healthy. */
+static void note_strike(struct shell *shell, const struct core_report *report)
+{
+    char illness[CAUSE_ILLNESS_MAX];
+    if (report->first_cause.fault == FAULT_UNFIT)
+        record_strike(&shell->record, report->first_cause.host,
+                      cause_illness(&report->first_cause, illness));
+}
+
 static void act_exit(struct shell *shell, const struct action *action)
 {
     struct core_report report;
@@ -249,6 +264,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     shell->report.exit_code = shell->end->code;
+    note_strike(shell, &report);
     outfile_touch(&shell->report.out);
     answer_end(&shell->answer);
     journal_exit(&shell->journal, action->exit.outcome, shell->end->code, action->exit.text);
@@ -404,6 +420,7 @@ int shell_finish(const struct shell_end *end)
 static void run_hook(struct shell *shell)
 {
     struct core_report report;
+    char hosts[HOSTS_MAX];
     report_read(&shell->report, &report);
     struct env_end facts = {.job = shell->params.job,
                             .outcome = verdict_name(shell->outcome),
@@ -412,6 +429,9 @@ static void run_hook(struct shell *shell)
                             .nnodes = shell->params.nnodes,
                             .cause_node = report.first_cause.fault ? report.first_cause.node : -1,
                             .attempt = report.attempt,
+                            .unhealthy_hosts = strikes_hosts(&shell->record.history.strikes,
+                                                             clock_real_ns() - STRIKES_KEPT_NS,
+                                                             hosts, sizeof hosts),
                             .commit_step = report.commit_step,
                             .commit_path = record_known_path(&shell->record, report.commit_step),
                             .notice_source = report.notice.label.source,

@@ -221,6 +221,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     add_next(w, &r, report);
     add_cause(w, "first_cause", &r.first_cause);
     add_restarts(w, report);
+    strikes_write(&report->record->history.strikes, w);
     report_add_sources(w, report->inbox);
     writer_int_if(w, "ranks_expected", r.ranks_expected, r.ranks_expected >= 0);
     report_add_ranks(w, report);

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import time
 
 import pytest
 
@@ -297,6 +298,65 @@ def test_a_pchrun_is_killed_during_its_check(world, checked, check):
     two.say(0, "; node 0 waits until it joins again")
     two.begin(1)
     assert two.finish() == 0
+
+
+# --- strikes ---
+
+def commits(world):
+    return json.loads((world.root / "ckpt/.pchrun/commit.json").read_text())
+
+
+@pytest.fixture
+def kept(world):
+    """The options of a job with a record, and with a hook that notes which hosts were not healthy."""
+    (world.root / "ckpt").mkdir()
+    hook = world.file("hook", f"#!/bin/sh\necho \"$PCH_UNHEALTHY_HOSTS\" >'{world.root}'/hosts.$PCH_NODE_RANK\n", 0o755)
+    return ["--checkpoint-dir", world.root / "ckpt", "--exit-hook", hook]
+
+
+def test_strikes_are_counted(world, check, kept, ctl):  # noqa: F811
+    """Each attempt counts its host. The hook, the report and pchctl know them."""
+    for count in (1, 2):
+        launched(world, check(f"echo '{XID}'; exit 1", *kept), UNHEALTHY)
+        (strike,) = commits(world)["strikes"]
+        assert (strike["host"], strike["count"], strike["text"]) == (HOST, count, "gpu3: Xid 79")
+        assert (world.root / "hosts.0").read_text() == f"{HOST}\n"
+        assert report(world)["strikes"] == commits(world)["strikes"]
+    shown = ctl("status", world.root / "report.json", everywhere=True).stdout
+    assert re.search(rf"^unhealthy {HOST}, 2 times, the last [\d.]+ s ago: gpu3: Xid 79$", shown, re.M), shown
+
+
+def test_strikes_outlive_a_healthy_attempt(world, check, kept):
+    """A host that was not healthy for a day is left alone by the hook."""
+    launched(world, check(f"echo '{XID}'; exit 1", *kept), UNHEALTHY)
+    launched(world, check("exit 0", *kept), 0)
+    record = commits(world)
+    assert [strike["count"] for strike in record["strikes"]] == [1]
+    for age, hosts in (("23h", HOST), ("25h", "")):
+        record["strikes"][0]["at_ns"] = time.time_ns() - int(age[:-1]) * 3600 * 10**9
+        (world.root / "ckpt/.pchrun/commit.json").write_text(json.dumps(record))
+        job = world.launch(*kept, "--", world.actor, "say", f"trains{age}", "pause")
+        world.events.wait(f"trains{age}")
+        job.send(signal.SIGTERM)
+        assert job.finish() == LOST
+        assert (world.root / "hosts.0").read_text() == f"{hosts}\n"
+
+
+def test_without_a_strike(world, check, kept):
+    launched(world, check("exit 0", *kept), 0)
+    assert commits(world)["strikes"] == [] and report(world)["strikes"] == []
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_the_strikes_of_two_nodes(world, checked, check, kept, bad):
+    """Node 0 records the strike. Both hooks know it."""
+    two = checked(2, *kept)
+    two.begin(bad, check(f"echo '{XID}'; exit 1"))
+    two.begin(1 - bad, check("exit 0"))
+    two.end(bad)
+    assert [(strike["host"], strike["count"]) for strike in commits(world)["strikes"]] == [(HOST, 1)]
+    for rank in (0, 1):
+        assert (world.root / f"hosts.{rank}").read_text() == f"{HOST}\n"
 
 
 # --- a restart in place ---

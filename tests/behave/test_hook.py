@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -237,3 +238,35 @@ def test_it_dies_with_pchrun(world, hanging):
     job.kill()
     wait_until(lambda: not is_alive(below), "the hook to die with pchrun")
     wait_until(lambda: not marked(world.mark), "who was writing the report to end")
+
+
+# --- the hook for Slurm ---
+
+REQUEUE = Path(__file__).parents[2] / "contrib/slurm/requeue.sh"
+# Slurm knows the hosts n1 to n9, and refuses a list with another name.
+SCONTROL = """#!/bin/sh
+echo "$*" >>'{0}/asked'
+case $* in *show*) echo "JobId=7 JobState=COMPLETING Reason=Preempted ExcNodeList={1} NodeList=n5" ;; esac
+! echo "$*" | grep -q 'ExcNodeList=.*[^n1-9,]'
+"""
+
+
+@pytest.mark.parametrize("outcome, rank, struck, before, after", [
+    ("preempted", 0, "", "(null)", []),
+    ("preempted", 0, "n7", "(null)", ["n7"]),
+    ("preempted", 0, "n7,n8", "n2,n7", ["n2,n7,n8"]),
+    ("unhealthy", 1, "", "(null)", ["n5"]),
+    ("unhealthy", 1, "n5,n7", "n2", ["n2,n5", "n2,n5,n7"]),
+    ("unhealthy", 1, "pod-0,n7", "(null)", ["pod-0", "n7", "n7,n5"]),
+    ("unhealthy", 0, "n7", "(null)", None),
+    ("no_progress", 1, "n7", "(null)", None),
+])
+def test_slurm_avoids_the_hosts_that_were_not_healthy(world, outcome, rank, struck, before, after):
+    """One node requeues the job, and adds to the list that the job has."""
+    world.file("scontrol", SCONTROL.format(world.root, before), 0o755)
+    world.start("sh", REQUEUE, code=0, env={
+        "PATH": f"{world.root}:/usr/bin:/bin", "PCH_OUTCOME": outcome, "PCH_NODE_RANK": str(rank),
+        "PCH_CAUSE_NODE": "1", "PCH_UNHEALTHY_HOSTS": struck, "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n5"})
+    asked = (world.root / "asked").read_text().splitlines() if (world.root / "asked").exists() else []
+    assert asked == ([] if after is None else [
+        "-o show job 7", "requeue 7", *(f"update JobId=7 ExcNodeList={hosts}" for hosts in after)])

@@ -9,6 +9,8 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 /* When a process crashes, its connections end at once, and other processes exit for that reason.
  * pchrun may see those exits earlier than the crash, by up to this time. */
@@ -25,6 +27,25 @@ static bool is_crash(unsigned fault, int code)
         if (fault == FAULT_SIGNAL && code == EXIT_BY_SIGNAL + signals[i])
             return true;
     return false;
+}
+
+#define UNFIT_BEFORE " is not healthy: "
+#define UNFIT_AFTER  "; start the job without this host, until it is repaired"
+
+void cause_say_unfit(char *text, size_t size, const char *host, const char *illness)
+{
+    snprintf(text, size, "%s" UNFIT_BEFORE "%.*s" UNFIT_AFTER, host, CAUSE_ILLNESS_MAX - 1,
+             illness);
+}
+
+char *cause_illness(const struct peer_cause *cause, char ret[CAUSE_ILLNESS_MAX])
+{
+    const char *begin = strstr(cause->text, UNFIT_BEFORE);
+    begin = begin ? begin + strlen(UNFIT_BEFORE) : cause->text;
+    const char *end = strstr(begin, UNFIT_AFTER);
+    snprintf(ret, CAUSE_ILLNESS_MAX, "%.*s", end ? (int)(end - begin) : CAUSE_ILLNESS_MAX - 1,
+             begin);
+    return ret;
 }
 
 const char *cause_kind(unsigned fault)

@@ -31,6 +31,13 @@ static inline bool cause_is_final(unsigned fault)
     return fault == FAULT_REPLACED || fault == FAULT_STOPPED || fault == FAULT_UNFIT;
 }
 
+enum { CAUSE_ILLNESS_MAX = 301 };
+
+/* The text of FAULT_UNFIT: "n7 is not healthy: gpu3: Xid 79; start the job without this host, …".
+ */
+void cause_say_unfit(char *text, size_t size, const char *host, const char *illness);
+/* The illness in that text: "gpu3: Xid 79". Returns `ret`. */
+char *cause_illness(const struct peer_cause *cause, char ret[CAUSE_ILLNESS_MAX]);
 /* "exit", "signal", ...: of an enum peer_fault_kind, for the journal. */
 const char *cause_kind(unsigned fault);
 /* From when a failure counts in the order of failures, if it was seen `at`. A crash counts as a

@@ -316,9 +316,7 @@ void node_on_checked(struct node *node, const struct event *event)
     node->is_unfit = true;
     node->tell_until = node->out->now + node->params->tell_ns;
     fault.code = node->params->exit.unhealthy;
-    snprintf(fault.text, sizeof fault.text,
-             "%s is not healthy: %.300s; start the job without this host, until it is repaired",
-             node->params->host, event->illness);
+    cause_say_unfit(fault.text, sizeof fault.text, node->params->host, event->illness);
     node_record_fault(node, &fault);
 }
 
