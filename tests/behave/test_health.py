@@ -12,7 +12,7 @@ import time
 import pytest
 
 from deadfs import dead  # noqa: F401
-from harness import needs_namespace, wait_until
+from harness import marked, needs_namespace, wait_until
 from nodes import Nodes
 from pchctl import ctl  # noqa: F401
 
@@ -41,6 +41,11 @@ def launched(world, options, code):
 
 def report(world):
     return json.loads((world.root / "report.json").read_text())
+
+
+def ended(world):
+    """pchrun kills the processes of a check, and does not wait until they are dead."""
+    wait_until(lambda: not marked(world.mark), "the end of the check's processes")
 
 
 def test_a_healthy_node(world, check):
@@ -144,6 +149,7 @@ def test_a_notice_during_the_check(world, check):
     job.send(signal.SIGTERM)
     assert job.finish() == LOST
     assert "preempted" in job.err_lines[-1] and not world.events.all("trains")
+    ended(world)
 
 
 def test_status_answers_during_the_check(world, check, ctl):  # noqa: F811
@@ -156,6 +162,7 @@ def test_status_answers_during_the_check(world, check, ctl):  # noqa: F811
     assert "starting" in ctl("status").stdout
     job.send(signal.SIGTERM)
     assert job.finish() == LOST
+    ended(world)
 
 
 # --- the checkpoint directory ---
@@ -243,6 +250,7 @@ def test_the_end_waits_for_no_check(world, checked, check):
     world.events.wait("checks")
     two.begin(1, check(f"echo '{XID}'; exit 1"))
     two.end(1)
+    ended(world)
 
 
 @pytest.mark.parametrize("bad", [0, 1])
