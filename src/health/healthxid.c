@@ -18,13 +18,16 @@ static const char *record_text(const char *line, long long *ret_number)
     return text ? text + 1 : NULL;
 }
 
+/* With MIG the instance follows the place: "(PCI:0000:3b:00 GPU-I:05): 94". */
 bool healthxid_read(const char *line, struct xid *ret)
 {
     const char *text = record_text(line, &ret->number);
-    return text &&
-           sscanf(text, "NVRM: Xid (PCI:%x:%x:%x): %d", &ret->domain, &ret->bus, &ret->device,
-                  &ret->xid) == 4 &&
-           ret->xid > 0;
+    int len = 0;
+    if (!text ||
+        sscanf(text, "NVRM: Xid (PCI:%x:%x:%x%n", &ret->domain, &ret->bus, &ret->device, &len) != 3)
+        return false;
+    const char *rest = strchr(text + len, ')');
+    return rest && sscanf(rest, "): %d", &ret->xid) == 1 && ret->xid > 0;
 }
 
 bool healthxid_is_new_driver(const char *line)

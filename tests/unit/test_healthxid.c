@@ -22,6 +22,8 @@ Test(healthxid, a_record)
     cr_expect_eq(xid.xid, 79);
     cr_assert(healthxid_read("6,5,1,c,caller=T1;NVRM: Xid (PCI:0008:01:1F): 119, Timeout\n", &xid));
     cr_expect(xid.domain == 8 && xid.bus == 1 && xid.device == 0x1f && xid.xid == 119);
+    cr_assert(healthxid_read("6,5,1,-;NVRM: Xid (PCI:0008:01:1f GPU-I:05): 119, Timeout\n", &xid));
+    cr_expect(xid.domain == 8 && xid.bus == 1 && xid.device == 0x1f && xid.xid == 119);
 }
 
 Test(healthxid, no_record)
@@ -36,6 +38,8 @@ Test(healthxid, no_record)
         " SUBSYSTEM=pci\n",
         RECORD "NVRM: Xid (PCI:0000:3b:00)\n",
         RECORD "NVRM: Xid (PCI:0000:3b): 79\n",
+        RECORD "NVRM: Xid (PCI:0000:3b:00\n",
+        RECORD "NVRM: Xid (PCI:0000:3b:00) (x): 79\n",
         RECORD "NVRM: Xid (PCI:0000:3b:00): -79\n",
         RECORD "a program: NVRM: Xid (PCI:0000:3b:00): 79\n",
         RECORD "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.\n",
