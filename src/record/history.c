@@ -126,6 +126,13 @@ static bool read_epoch(const struct json *root, int64_t *ret)
     return read_optional(root, "epoch", UINT32_MAX, ret);
 }
 
+/* A file without a generation is of none that another pchrun of its attempt may follow. */
+static bool read_generation(const struct json *root, int64_t *ret)
+{
+    *ret = INT64_MAX;
+    return read_optional(root, "generation", UINT32_MAX, ret);
+}
+
 static bool read_commits(struct history *history, const char *path, const struct json *root,
                          struct err *err)
 {
@@ -194,16 +201,17 @@ static uint64_t committed_by(const struct history *history, int64_t attempt)
 bool history_read_ranks(const struct history *history, const char *path, struct saves *saves,
                         struct err *err)
 {
-    int64_t attempt;
+    int64_t attempt, generation;
     JSON_CLEANUP struct json *root = history_read_file(history, path, err);
     if (!root)
         return err->code == ERR_NONE;
-    bool ok = read_count(root, "attempt", &attempt)
+    bool ok = read_count(root, "attempt", &attempt) && read_generation(root, &generation)
                   ? saves_read(saves, history->dir, path, root, err)
                   : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
     if (!ok)
         return err_wrap(err, "damaged record of earlier attempts (" FROM_SCRATCH ")");
     saves->attempt = attempt;
+    saves->generation = generation;
     saves_forget_newer(saves, committed_by(history, attempt));
     return true;
 }
@@ -274,6 +282,8 @@ void history_write_ranks(const struct history *history, const struct saves *save
     history_begin(history, w);
     writer_int(w, "node_rank", node_rank);
     write_attempt(history, w);
+    if (node_rank > 0) /* node 0 cannot be replaced within an attempt */
+        writer_int(w, "generation", history->generation);
     write_owner(history, w);
     saves_write(saves, history->dir, w, newest);
     writer_end(w);
@@ -369,22 +379,58 @@ int64_t history_attempt_in(const struct history *history, const char *path)
     return root && read_count(root, "attempt", &attempt) ? attempt : 0;
 }
 
-/* Without locks, two attempts that begin at the same instant have the same number: compare their
- * ids. */
-static bool history_is_ours(const struct history *history, int64_t attempt, int64_t epoch,
-                            const struct history_owner *owner)
+/* The writer of a file. */
+struct writer_of {
+    int64_t attempt, epoch, generation;
+    struct history_owner owner;
+};
+
+static bool read_writer(const struct json *root, struct writer_of *ret)
 {
-    if (attempt != history->attempt)
-        return attempt < history->attempt;
-    if (epoch != history->epoch)
-        return epoch < history->epoch;
-    return !owner->id[0] || str_is(owner->id, history->owner.id);
+    read_owner(root, &ret->owner);
+    return root && read_count(root, "attempt", &ret->attempt) && read_epoch(root, &ret->epoch) &&
+           read_generation(root, &ret->generation);
+}
+
+/* A replacement of this node begins in a later generation than the pchrun that it replaces has
+ * seen. Without locks, two attempts that begin at the same instant have the same number: compare
+ * their ids. */
+static bool history_is_ours(const struct history *history, const struct writer_of *by)
+{
+    if (by->attempt != history->attempt)
+        return by->attempt < history->attempt;
+    if (by->epoch != history->epoch)
+        return by->epoch < history->epoch;
+    return by->generation < history->generation || !by->owner.id[0] ||
+           str_is(by->owner.id, history->owner.id);
+}
+
+/* The writer has replaced this pchrun. */
+static bool refuse_writer(const struct history *history, const struct writer_of *by,
+                          struct err *err)
+{
+    char who[128] = "";
+    if (by->owner.pid)
+        str_addf(who, sizeof who, " (process %" PRId64 " on %s)", by->owner.pid, by->owner.host);
+    if (by->attempt == history->attempt && by->epoch != history->epoch)
+        return err_set(err, ERR_REPLACED, 0,
+                       "another node 0%s, of epoch %" PRId64 ", has taken over the job; this one, "
+                       "of epoch %" PRId64 ", records nothing more and ends",
+                       who, by->epoch, history->epoch);
+    if (by->attempt == history->attempt && by->generation != INT64_MAX)
+        return err_set(err, ERR_REPLACED, 0,
+                       "another pchrun%s has taken this node's place in generation %" PRId64
+                       "; this one records nothing more and ends",
+                       who, by->generation);
+    return err_set(err, ERR_REPLACED, 0,
+                   "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
+                   ", records nothing more and ends",
+                   by->attempt, who, history->attempt);
 }
 
 bool history_check(const struct history *history, const char *path, struct err *err)
 {
-    struct history_owner owner;
-    int64_t attempt = 0, epoch = 0;
+    struct writer_of by = {0};
     JSON_CLEANUP struct json *root = history_read_file(history, path, err);
     /* A missing file has no other owner. If its directory is bad, the write that follows reports
      * that. */
@@ -392,22 +438,8 @@ bool history_check(const struct history *history, const char *path, struct err *
         *err = (struct err){0};
         return true;
     }
-    if (!root || !read_count(root, "attempt", &attempt) || !read_epoch(root, &epoch))
+    if (!read_writer(root, &by))
         return err_set(err, ERR_SYSTEM, err->sys_errno,
                        "cannot tell whether another attempt has taken over, from '%s'", path);
-    read_owner(root, &owner);
-    if (history_is_ours(history, attempt, epoch, &owner))
-        return true;
-    char who[128] = "";
-    if (owner.pid)
-        str_addf(who, sizeof who, " (process %" PRId64 " on %s)", owner.pid, owner.host);
-    if (attempt == history->attempt && epoch != history->epoch)
-        return err_set(err, ERR_REPLACED, 0,
-                       "another node 0%s, of epoch %" PRId64 ", has taken over the job; this one, "
-                       "of epoch %" PRId64 ", records nothing more and ends",
-                       who, epoch, history->epoch);
-    return err_set(err, ERR_REPLACED, 0,
-                   "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
-                   ", records nothing more and ends",
-                   attempt, who, history->attempt);
+    return history_is_ours(history, &by) || refuse_writer(history, &by, err);
 }

@@ -47,6 +47,7 @@ struct history {
     bool is_there;                   /* commit.json exists */
     int64_t attempt;                 /* the number of this attempt, from 1 */
     int64_t epoch;                   /* of node 0, within the attempt; always 0 */
+    int64_t generation;              /* within the attempt; only ranks files have it */
     int64_t attempts_without_commit; /* attempts before this one that had no commit */
     int64_t attempts_without_step;   /* of those, preempted before their first step */
     int64_t save_ns;                 /* how long saves take, 0: unknown */
@@ -96,6 +97,6 @@ void history_make_id(uint64_t incarnation, char id[HISTORY_ID_SIZE]);
 MUST_CHECK bool history_read_id(const char *path, char id[HISTORY_ID_SIZE]);
 /* The attempt of this job that wrote the file last; 0: none, or unknown. */
 int64_t history_attempt_in(const struct history *history, const char *path);
-/* True if this attempt may replace the file. False: a later attempt has written it, or a later
- * node 0 of this attempt, or the writer is unknown. */
+/* True if this pchrun may replace the file. False: a later attempt has written it, or a later node
+ * 0 or a replacement of this node in this attempt, or the writer is unknown. */
 MUST_CHECK bool history_check(const struct history *history, const char *path, struct err *err);

@@ -53,12 +53,13 @@ static void read_again(struct record *record)
     record->history = history;
 }
 
-void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
+void record_begin(struct record *record, int64_t attempt, int64_t generation, uint64_t resume_step)
 {
     if (record->dir && record->node_rank > 0 && !record->has_begun &&
         history_last_step(&record->history) != resume_step)
         read_again(record);
     record->history.attempt = attempt;
+    record->history.generation = generation;
     if (record->resume_step != resume_step) {
         saves_free(&record->others);
         record->others = (struct saves){0};
@@ -212,10 +213,12 @@ static bool check_node(struct record *record, struct err *err)
 }
 
 /* False: the attempt that wrote this node's file is missing in node 0's commit.json. Two attempts
- * would then have the same number. */
+ * would then have the same number. A replacement of this node finds the file of its own attempt. */
 static bool check_count(const struct record *record, struct err *err)
 {
-    return record->saves.attempt < record->history.attempt ||
+    bool is_replacement = record->saves.attempt == record->history.attempt &&
+                          record->saves.generation < record->history.generation;
+    return record->saves.attempt < record->history.attempt || is_replacement ||
            err_set(err, ERR_USAGE, 0,
                    "%s was written by attempt %" PRId64
                    ", but node 0 counts this attempt as %" PRId64

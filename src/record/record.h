@@ -39,7 +39,7 @@ bool record_is_busy(const struct record *record);
 void record_end(struct record *record, int64_t until);
 
 /* The commands are about to start. Forgets saves beyond `resume_step`: none was committed. */
-void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
+void record_begin(struct record *record, int64_t attempt, int64_t generation, uint64_t resume_step);
 /* True if the record knows this rank's save of `resume_step`, or the rank had no part in it. A node
  * that lost its file (with its disk) must not start from step 0 while the others resume.
  * RECORD_ANY_RANK: the ranks of this node are not known yet. False: *err says what is missing and

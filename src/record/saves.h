@@ -30,6 +30,7 @@ struct saves {
     struct saves_step steps[SAVES_STEPS]; /* oldest first */
     int n;
     int64_t attempt;    /* the attempt that wrote the file of these saves, 0: none */
+    int64_t generation; /* of it; INT64_MAX: the file tells none */
     uint64_t committed; /* the last committed step; a restart needs this step and newer ones */
 };
 

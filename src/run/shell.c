@@ -73,7 +73,8 @@ static void start_commands(struct shell *shell)
 {
     const struct action *action = &shell->to_start;
     struct err err;
-    record_begin(&shell->record, action->start.attempt, action->start.resume_step);
+    record_begin(&shell->record, action->start.attempt, action->start.generation,
+                 action->start.resume_step);
     shell_say_start(shell);
     if (!can_resume(shell, &err)) {
         log_error("record", "%s", err.text);

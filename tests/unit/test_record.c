@@ -50,7 +50,7 @@ TestSuite(record, .init = begin, .fini = end);
 static void start(void)
 {
     cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
-    record_begin(&record, record.history.attempt, history_last_step(&record.history));
+    record_begin(&record, record.history.attempt, 0, history_last_step(&record.history));
 }
 
 static void expect_path(int rank, uint64_t step, const char *path)
@@ -175,7 +175,7 @@ Test(record, a_commit_after_the_start_is_seen)
     config.cluster.node_rank = 1;
     cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
     folder_put("commit.json", COMMITS("2", "0", COMMIT("20", "1") "," COMMIT("30", "1")));
-    record_begin(&record, 2, 30);
+    record_begin(&record, 2, 0, 30);
     cr_expect(record_check_rank(&record, 1, &err), "%s", err.text);
     expect_path(1, 30, "/c");
     cr_expect_eq(record.history.attempt, 2);
@@ -426,7 +426,7 @@ Test(record, a_node_is_told_whose_save_is_whole)
     record_committed(&record, 30, 1);
     folder_put("commit.json", COMMITS("2", "0", COMMIT("20", "1") "," WHOLE("30", "2", "0")));
     folder_put("ranks.0.json", RANKS("2", SAVE("30", RANK("0", "\"/zero\""))));
-    record_begin(&record, 2, 30);
+    record_begin(&record, 2, 0, 30);
     expect_path(1, 30, "/zero");
 }
 
@@ -480,6 +480,55 @@ Test(record, another_node_0_has_taken_over)
     expect_owner("commit.json", OF_EPOCH("3"), NULL);
     expect_owner("commit.json", OF_EPOCH("4"), "of epoch 4");
     expect_owner("commit.json", COMMITS("6", "0", ""), "attempt 6 has taken over");
+}
+
+/* A file of node 1, of attempt 2 and this generation, by the pchrun "aa". */
+#define OF_GENERATION(generation, list)                                             \
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": 2, \"generation\": " generation \
+    ", \"owner\": {\"host\": \"n7\", \"pid\": 123, \"id\": \"aa\"}, \"saves\": [" list "]}"
+
+/* The supervisor of node 1 was killed in generation 1, and another one takes its place. */
+Test(record, a_replacement_takes_its_node_s_file_over)
+{
+    folder_put("commit.json", COMMITS("2", "0", COMMIT("20", "2")));
+    folder_put("ranks.1.json", OF_GENERATION("1", SAVE("20", RANK("1", "\"/a\"")) "," SAVE(
+                                                      "30", RANK("1", "\"/never committed\""))));
+    config.cluster.node_rank = 1;
+    cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
+    str_copy(record.history.owner.id, sizeof record.history.owner.id, "bb");
+    record_begin(&record, 2, 2, 20);
+    cr_expect(record_check_rank(&record, 1, &err), "%s", err.text);
+    expect_path(1, 20, "/a");
+    expect_path(1, 30, NULL);
+    cr_expect(record.ranks.file.check(&record, &err), "%s", err.text);
+}
+
+/* The supervisor of node 1 that was given up still runs, and the file is the replacement's. */
+Test(record, a_replacement_has_taken_over)
+{
+    config.cluster.node_rank = 1;
+    start();
+    str_copy(record.history.owner.id, sizeof record.history.owner.id, "bb");
+    record_begin(&record, 2, 1, 0);
+    expect_owner("ranks.1.json", OF_GENERATION("0", ""), NULL);
+    expect_owner("ranks.1.json", OF_GENERATION("1", ""), "another pchrun (process 123 on n7) has");
+    expect_owner("ranks.1.json", OF_GENERATION("2", ""), "this node's place in generation 2");
+    expect_owner("ranks.1.json", OF_GENERATION("-1", ""), "cannot tell whether another attempt");
+    str_copy(record.history.owner.id, sizeof record.history.owner.id, "aa");
+    expect_owner("ranks.1.json", OF_GENERATION("1", ""), NULL);
+}
+
+/* A replacement begins only in a later generation. So this file is of an attempt that node 0 does
+ * not know. */
+Test(record, a_file_of_this_generation_is_of_another_attempt)
+{
+    folder_put("commit.json", COMMITS("1", "0", ""));
+    folder_put("ranks.1.json", OF_GENERATION("1", ""));
+    config.cluster.node_rank = 1;
+    cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
+    record_begin(&record, 2, 1, 0);
+    cr_expect(!record_check_rank(&record, 1, &err));
+    cr_expect(strstr(err.text, "has lost its commit.json"), "%s", err.text);
 }
 
 /* The scheduler's start of an attempt makes its node 0, whatever the last attempt came to. */
@@ -575,7 +624,7 @@ static void expect_put_back(const char *commits, bool is_shared, bool is_put_bac
     config.cluster.node_rank = 1;
     config.checkpoint.shared = is_shared;
     start();
-    record_begin(&record, 4, 0);
+    record_begin(&record, 4, 0, 0);
     record_saved(&record, 1, 10, "/a");
     if (commits)
         folder_put("commit.json", commits);
