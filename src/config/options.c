@@ -62,25 +62,6 @@ static const char *const shrink_names[] = {
 static const char *const watchdog_modes[] = {
     [WATCHDOG_OFF] = "off", [WATCHDOG_LOG] = "log", [WATCHDOG_ON] = "on", NULL};
 
-const char *const preset_names[] = {
-    [PRESET_AUTO] = "auto",
-    [PRESET_NONE] = "none",
-    [PRESET_SLURM] = "slurm",
-    [PRESET_KUBERNETES] = "kubernetes",
-    [PRESET_KUBEFLOW] = "kubeflow",
-    [PRESET_SGE] = "sge",
-    [PRESET_GCE] = "gce",
-    [PRESET_GCE_GPU] = "gce-gpu",
-    [PRESET_GCE_SPOT] = "gce-spot",
-    [PRESET_TENSORFLOW_GCE] = "tensorflow-gce",
-    [PRESET_AWS] = "aws",
-    [PRESET_AZURE] = "azure",
-    [PRESET_ALIBABA] = "alibaba",
-    [PRESET_TENCENT] = "tencent",
-    [PRESET_UNRELIABLE] = "unreliable",
-    [PRESET__COUNT] = NULL,
-};
-
 /* In the order of --help and the manual. */
 /* clang-format off */
 const struct option options[] = {

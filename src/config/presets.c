@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See presets.h.
  *
- * To add a preset: its number in config.h, its name in options.c, its row here; if the machine
- * shows it, also a line in `schedulers` or `vendors`. A grace is the least time that the platform
- * promises, minus the time to end. Without such a promise the row has no grace.
+ * To add a preset: its number in config.h, its name and its row here; if the machine shows it, also
+ * a line in `schedulers` or `vendors`. A grace is the least time that the platform promises, minus
+ * the time to end. Without such a promise the row has no grace.
  */
 #include "config/presets.h"
 
@@ -26,6 +26,25 @@
 #define GPU_DEVICE "/dev/nvidia0"
 
 enum { DMI_TEXT_MAX = 65, PATH_SIZE = 512 };
+
+const char *const preset_names[] = {
+    [PRESET_AUTO] = "auto",
+    [PRESET_NONE] = "none",
+    [PRESET_SLURM] = "slurm",
+    [PRESET_KUBERNETES] = "kubernetes",
+    [PRESET_KUBEFLOW] = "kubeflow",
+    [PRESET_SGE] = "sge",
+    [PRESET_GCE] = "gce",
+    [PRESET_GCE_GPU] = "gce-gpu",
+    [PRESET_GCE_SPOT] = "gce-spot",
+    [PRESET_TENSORFLOW_GCE] = "tensorflow-gce",
+    [PRESET_AWS] = "aws",
+    [PRESET_AZURE] = "azure",
+    [PRESET_ALIBABA] = "alibaba",
+    [PRESET_TENCENT] = "tencent",
+    [PRESET_UNRELIABLE] = "unreliable",
+    [PRESET__COUNT] = NULL,
+};
 
 /* --- the scheduler --- */
 
