@@ -158,6 +158,9 @@ static const struct bytes_field order_fields[] = {
     NUMBER(order.stop_answered),
     WITHIN(order.needs, 0, NEEDS_ANY),
     NUMBER(order.commit_whole),
+    NUMBER(order.waits.node),
+    NUMBER(order.waits.left_ms),
+    NUMBER(order.waits.fence_ms),
 };
 
 static const struct bytes_field look_fields[] = {

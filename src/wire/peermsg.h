@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 11
+#define PEERMSG_VERSION 12
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -252,6 +252,13 @@ enum peer_manner {
     MANNER_ASK,     /* send the save signal to the ranks, wait until the deadline, then stop them */
 };
 
+/* The job waits for the replacement of a lost node. */
+struct peer_wait {
+    uint32_t node;    /* 1 + the first node that is to be replaced; 0: the job waits for none */
+    int32_t left_ms;  /* until the job waits no longer */
+    int32_t fence_ms; /* until a replacement may train; at most 0: it may now */
+};
+
 /* Where the chief stands. The stamp names the round, the ballot and this order's number. */
 struct peer_order {
     uint8_t start;    /* all have joined: start your processes */
@@ -284,6 +291,7 @@ struct peer_order {
     uint32_t stop_answered; /* how many of this node's `stop_asked` were given up: see `why` */
     uint8_t needs;          /* enum save_needs, of the round; valid from PHASE_DECIDED on */
     uint32_t commit_whole;  /* 1 + the rank whose save is all of commit_step; 0: every rank's is */
+    struct peer_wait waits;
 };
 
 /* Question and answer are only for people: they decide nothing, and are sent only on request. */

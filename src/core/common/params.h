@@ -98,6 +98,10 @@ struct core_params {
     int64_t heartbeat_interval_ns, heartbeat_timeout_ns;
     int64_t tell_ns;      /* how long late nodes are told that another node cannot start */
     int64_t reconnect_ns; /* how long a closed connection may stay closed */
+    /* How long the job waits for the replacement of a lost node, 0: it ends at once; and how often
+     * in an hour it waits. Equal on every node. */
+    int64_t replace_wait_ns;
+    int replace_max;
     int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
     int64_t commit_wait_ns; /* how long a saved rank waits for the saves of other ranks */
     enum leftovers leftovers;
