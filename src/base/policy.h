@@ -65,6 +65,7 @@ struct exit_codes {
 };
 
 #define RESTARTS_MAX 1000 /* the largest restart.max */
+#define REPLACES_MAX 1000 /* the largest cluster.replace_max */
 
 /* When a failed job restarts in place. */
 struct restart_policy {

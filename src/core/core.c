@@ -228,6 +228,7 @@ void core_report(const struct core *core, struct core_report *ret)
         ret->restarts_after = node->gen.end.outcome;
     ret->stops_given_up = node->stops_given_up;
     str_copy(ret->why_given_up, sizeof ret->why_given_up, node->why_given_up);
+    ret->wait = node->gen.wait;
     report_round(core, ret);
     report_notice(core, ret);
     report_job(core, ret);

@@ -77,6 +77,7 @@ struct core_report {
         bool end_cut;   /* they would have taken longer, but the deadline came */
         struct core_hang hang;
     } job;
+    struct core_wait wait;
     /* The first cause of the job; until that is known, of this node. Only its wall_ns is a valid
      * time. */
     struct peer_cause first_cause;

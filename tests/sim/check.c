@@ -621,7 +621,7 @@ void check_exit(struct world *w, int node)
         check_gave_up(w, node);
         break;
     case OUTCOME_NO_PROGRESS:
-        if (w->s.first_step || !w->s.attaches || !w->has_stepped)
+        if (!w->s.replace_wait && (w->s.first_step || !w->s.attaches || !w->has_stepped))
             fail(w, "node %d ends a job of which no rank was seen to begin anew", node);
         break;
     case OUTCOME_STOPPED:
@@ -937,6 +937,10 @@ void check_end(struct world *w)
     if (w->s.is_calm && w->record < w->owed_step && !any_is_done(w) && !any_is(w, missed_unsaved))
         fail(w, "every rank of a node had saved step %llu before it died; the record says %llu",
              ull(w->owed_step), ull(w->record));
+    if (w->s.replace_wait) {
+        replace_check_end(w);
+        return;
+    }
     if (all_have_started(w))
         check_losses(w);
     check_deaths(w);

@@ -82,7 +82,7 @@ void check_generation(struct world *w, int node, uint32_t generation, uint64_t s
     if (generation > w->generation && near < w->now - 2 * S)
         fail(w, "node %d begins generation %u, and its notice is near since %lld ms", node,
              generation, (long long)((w->now - near) / NS_PER_MS));
-    if (w->s.restart.after_notice)
+    if (w->s.restart.after_notice || w->s.replace_wait)
         return;
     if (w->s.restart.max == 0 || (w->s.restart.window_ns == 0 && w->s.restart.start_max == 0 &&
                                   generation > (uint32_t)w->s.restart.max))

@@ -45,7 +45,7 @@ void lease_heard(struct world *w, int node, const struct peermsg *msg)
     struct host *host = &w->hosts[node];
     int64_t from = host->lease_from;
     if (msg->type == PEERMSG_WELCOME) {
-        from = host->was_welcome ? host->hello_at : w->now;
+        from = host->was_welcome || w->s.replace_wait ? host->hello_at : w->now;
         host->was_welcome = true;
     } else if (msg->type == PEERMSG_ORDER && msg->order.echo_ns) {
         from = msg->order.echo_ns - host->clock;
@@ -74,12 +74,14 @@ void lease_check(struct world *w, const struct proc *p)
     const struct host *host = &w->hosts[p->node];
     if (p->node == 0 || p->node >= w->s.nnodes || w->s.is_unkillable[p->index] || !host->is_alive)
         return;
-    /* A supervisor that stood still counts its lease from its return. */
+    /* A supervisor that stood still counts its lease from its return, unless it may be replaced. */
     int64_t over = clock_max(host->lease_from, host->paused_until) + TIMEOUT;
+    if (w->s.replace_wait)
+        over = clock_max(host->lease_from + TIMEOUT, host->paused_until);
     if (w->now > over + S && !is_ending(host))
         fail(w, "node %d trains on %lld ms after its lease", p->node,
              (long long)((w->now - over) / NS_PER_MS));
-    if (w->now > over + S + KILLING)
+    if (w->now > over + S + (w->s.replace_wait ? 0 : KILLING))
         fail(w, "process %d trains %lld ms after the lease of its node", p->index,
              (long long)((w->now - over) / NS_PER_MS));
 }

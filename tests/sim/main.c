@@ -24,13 +24,14 @@ static const char usage[] =
     "  --trace SEED run this one seed and print what happens\n"
     "  --table[=N]  instead, show how the chief's work grows with the job, from 8 to N nodes\n"
     "               (default 10000)\n"
+    "  --replace    only schedules in which a lost node may be replaced\n"
     "  --quiet      no progress line, and no trace of a failing seed\n"
     "  --help       this text\n";
 
 struct options {
     uint64_t seeds, minutes, from, trace;
     uint64_t table; /* up to this many nodes, 0: no table */
-    bool is_quiet;
+    bool is_quiet, replaces;
     char **kept; /* seeds to run alone, nkept of them; 0: all from `from` */
     uint64_t nkept;
 };
@@ -49,8 +50,9 @@ static uint64_t number(const char *text)
 static void parse(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = {
-        {"seeds", 1, 0, 'n'}, {"minutes", 1, 0, 'm'}, {"from", 1, 0, 'f'}, {"trace", 1, 0, 't'},
-        {"table", 2, 0, 'T'}, {"quiet", 0, 0, 'q'},   {"help", 0, 0, 'h'}, {0}};
+        {"seeds", 1, 0, 'n'},   {"minutes", 1, 0, 'm'}, {"from", 1, 0, 'f'},
+        {"trace", 1, 0, 't'},   {"table", 2, 0, 'T'},   {"quiet", 0, 0, 'q'},
+        {"replace", 0, 0, 'r'}, {"help", 0, 0, 'h'},    {0}};
     int c;
     *o = (struct options){.seeds = 10000};
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -66,6 +68,8 @@ static void parse(int argc, char **argv, struct options *o)
             o->table = optarg ? number(optarg) : 10000;
         else if (c == 'q')
             o->is_quiet = true;
+        else if (c == 'r')
+            o->replaces = true;
         else {
             fputs(usage, c == 'h' ? stdout : stderr);
             exit(c == 'h' ? 0 : 2);
@@ -107,11 +111,20 @@ static void show_progress(const struct options *o, const struct sum *sum)
         fprintf(stderr, "\r%llu schedules", ull(sum->schedules));
 }
 
+static bool may_replace(uint64_t seed)
+{
+    struct schedule s;
+    schedule_draw(&s, seed);
+    return s.replace_wait > 0;
+}
+
 static bool run_all(struct world *w, const struct options *o, struct sum *sum)
 {
     int64_t started_at = clock_now_ns();
     for (uint64_t i = 0; goes_on(o, sum, started_at); i++) {
         uint64_t seed = o->nkept ? number(o->kept[i]) : o->from + i;
+        if (o->replaces && !may_replace(seed))
+            continue;
         if (!run_one(w, seed, NULL)) {
             printf("seed %llu breaks a promise: %s\n", ull(seed), w->failure);
             if (!o->is_quiet)

@@ -66,11 +66,31 @@ MUTANTS = [
      "out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});", ""),
     ("waiting-not-compared", "node/round.c", "on_waiting", "msg->word != round->word", "0"),
     ("heartbeat-not-answered", "chief/chief.c", "on_status",
-     "chief_send_order(chief, peer->at.conn, peer_is(peer, FACT_LOST) ? 0 : msg->status.sent_ns)", "(void)0"),
+     "chief_send_order(chief, peer->at.conn, is_lost ? 0 : msg->status.sent_ns)", "(void)0"),
     ("lease-from-the-arrival", "node/uplink.c", "take_answer", "clock_max(u->lease_from, sent)", "now"),
-    ("lease-never-ends", "node/uplink.c", "uplink_lost_at", "u->lease_from + p->heartbeat_timeout_ns",
-     "CLOCK_NEVER"),
-    ("lost-node-is-answered", "chief/chief.c", "on_status", "peer_is(peer, FACT_LOST) ? 0 :", ""),
+    ("lease-never-ends", "node/uplink.c", "uplink_lost_at", "? lease_until(u)", "? CLOCK_NEVER"),
+    ("lost-node-is-answered", "chief/chief.c", "on_status", "is_lost ? 0 :", ""),
+    ("replaced-without-a-fence", "chief/chief_restart.c", "is_due",
+     "chief->out->now >= chief->gen.replace.fence_at", "true"),
+    ("fence-without-the-lease", "chief/chief_replace.c", "fence_of", "p->heartbeat_timeout_ns +", ""),
+    ("fence-without-the-killing", "chief/chief_replace.c", "fence_of", "+ p->kill_wait_ns", ""),
+    ("fence-of-the-replacement", "chief/chief_replace.c", "find_fence",
+     "clock_max(chief->gen.replace.fence_at, chief->peers[i].fence_at)", "chief->peers[i].fence_at"),
+    ("fence-lowered-by-any-word", "chief/chief_replace.c", "chief_hear_vacant", "|| msg->status.life != LIFE_GONE", ""),
+    ("standstill-renews-the-lease", "node/uplink.c", "uplink_forgive", "replace_wait_ns == 0", "replace_wait_ns >= 0"),
+    ("lease-ends-with-a-long-stop", "node/node_end.c", "node_stop_alone",
+     "clock_min(node->notice.deadline, kill_by)", "node->notice.deadline"),
+    ("lease-ends-while-it-stops", "node/node_end.c", "node_stop_alone",
+     "ladder_limit(&node->gen.ladder, node->out->now, kill_by);", "(void)0;"),
+    ("wait-begins-anew-with-each-loss", "chief/chief_replace.c", "begin_wait",
+     "chief->gen.replace.until == 0", "true"),
+    ("wait-without-an-end", "chief/chief_replace.c", "chief_wait_is_over",
+     "chief->out->now >= chief_waits_until(chief)", "false"),
+    ("vacant-place-is-left-empty", "chief/chief_restart.c", "is_over", "!any_is(chief, FACT_VACANT)", "true"),
+    ("loss-never-waited-for", "chief/chief_replace.c", "may_wait", "p->replace_wait_ns == 0 ||", "true ||"),
+    ("loss-is-a-failure-of-its-victim", "chief/chief_fault.c", "chief_fault_counts",
+     "(chief_is_deciding(chief) || may_be_replaced)", "chief_is_deciding(chief)"),
+    ("replaced-too-often", "chief/chief_replace.c", "may_wait", "chief->replaced.n >=", "chief->replaced.n >"),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
     ("broken-line-is-a-loss", "chief/chief.c", "on_down", "out->now;",
@@ -232,7 +252,7 @@ MUTANTS = [
     ("put-off-is-not-believed", "chief/chief.c", "take_notice", "s->notice_version == peer->notice_version &&", ""),
     ("barrier-of-one-node", "chief/chief_restart.c", "is_over", "return all_are", "return any_is"),
     ("restart-before-the-commit-is-written", "chief/chief_restart.c", "is_over",
-     "(chief, FACT_GONE) && chief->writing == COMMIT_NOTHING", "(chief, FACT_GONE)"),
+     "&& chief->writing == COMMIT_NOTHING", ""),
     ("restart-before-the-record-is-written", "node/node_end.c", "has_more_to_end",
      "(has_attached || node->gen.round.is_writing)", "has_attached"),
     ("restart-before-all-have-hung-up", "node/node_end.c", "has_more_to_end", "node->gen.ranks.nconnected > 0 ||",
@@ -254,21 +274,21 @@ MUTANTS = [
     ("gone-before-it-hears-of-the-end", "chief/chief_order.c", "chief_tell_end", "await_all(chief);", ""),
     ("restart-over-what-is-left", "chief/chief_restart.c", "chief_decide_restart", "any_is(chief, FACT_LEFT)",
      "false"),
-    ("one-restart-too-many", "chief/restart.c", "is_forbidden", "n >= p->", "n > p->"),
+    ("one-restart-too-many", "common/restart.c", "is_forbidden", "n >= p->", "n > p->"),
     ("goes-on-before-the-notice-is-over", "chief/chief_restart.c", "is_due",
      "chief->gen.waits_for_notice && chief->notice.is_live", "false"),
-    ("what-repeats-is-restarted", "chief/restart.c", "restart_is_final", "f->repeats[0]", "false"),
+    ("what-repeats-is-restarted", "common/restart.c", "restart_is_final", "f->repeats[0]", "false"),
     ("steps-while-it-ends-make-a-start-good", "chief/chief_restart.c", "find_what_repeats",
      "chief->order.restart ? chief->gen.had_stepped : chief->has_stepped", "chief->has_stepped"),
     ("final-before-all-are-gone", "chief/chief_restart.c", "chief_decide_restart",
      "is_over(chief) || is_ended_by_notice(chief);", "true;"),
-    ("same-failure-is-restarted", "chief/restart.c", "came_before", "is_in_training(f)", "false"),
-    ("same-failure-by-its-numbers", "chief/restart.c", "is_same_text", "b = after_number(b);", ""),
+    ("same-failure-is-restarted", "common/restart.c", "came_before", "is_in_training(f)", "false"),
+    ("same-failure-by-its-numbers", "common/restart.c", "is_same_text", "b = after_number(b);", ""),
     ("same-failure-is-forgotten", "chief/chief_restart.c", "renew", "restart_note(&chief->restart, &failure);", ""),
-    ("same-failure-of-a-kill", "chief/restart.c", "is_in_training",
+    ("same-failure-of-a-kill", "common/restart.c", "is_in_training",
      "f->cause->code != EXIT_BY_SIGNAL + SIGKILL", "true"),
-    ("same-failure-over-a-commit", "chief/restart.c", "came_before", "r->last_commit == f->commit_step", "true"),
-    ("no-restart", "chief/restart.c", "restart_allows", "if (r->policy->max == 0)", ""),
+    ("same-failure-over-a-commit", "common/restart.c", "came_before", "r->last_commit == f->commit_step", "true"),
+    ("no-restart", "common/restart.c", "restart_allows", "if (r->policy->max == 0)", ""),
     ("hang-while-one-moves", "chief/chief_hang.c", "hangs", "!any_is(chief, FACT_MOVES) &&", ""),
     ("hang-never-found", "common/watchdog.c", "view_of_ranks", "is_over(now - view.still_ns, view.limit_ns, now)",
      "false"),
@@ -478,6 +498,14 @@ BEGIN_AT = {
     "absence-of-chief-not-forgiven": 700,
 }
 
+# Only schedules in which a lost node may be replaced can catch these.
+OF_REPLACEMENTS = {
+    "replaced-without-a-fence", "fence-without-the-lease", "fence-without-the-killing", "fence-of-the-replacement",
+    "fence-lowered-by-any-word", "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
+    "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
+    "vacant-place-is-left-empty", "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
+}
+
 # These mutants break no promise, or too seldom. The list has the reason, so that no one is added again.
 #   commit-round-ends-run-late: only the time of the training's end differs
 #   no-order-on-return, no-status-on-return: the next heartbeat brings both; this only takes longer
@@ -570,6 +598,8 @@ def link_and_run(options, name, files, seeds):
     program = options.build / f"sim-{name}"
     subprocess.run([os.environ.get("CC", "cc"), *map(str, files), "-o", str(program)], check=True)
     command = [str(program), "--from", str(BEGIN_AT.get(name, 1)), "--seeds", str(seeds)]
+    if name in OF_REPLACEMENTS:
+        command.append("--replace")
     if not options.only:
         command.append("--quiet")
     try:

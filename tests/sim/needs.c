@@ -82,7 +82,7 @@ void needs_draw(struct schedule *s)
     static const enum save_needs settings[] = {NEEDS_AUTO,  NEEDS_AUTO, NEEDS_AUTO, NEEDS_RANK0,
                                                NEEDS_RANK0, NEEDS_ANY,  NEEDS_ANY,  NEEDS_ALL};
     struct rng r = {s->seed * UINT64_C(0xa0761d6478bd642f) + 18198299};
-    if (!rng_chance(&r, 250) || !s->attaches)
+    if (!rng_chance(&r, 250) || !s->attaches || s->replace_wait)
         return;
     s->draws_needs = true;
     s->needs = settings[rng_below(&r, ARRAY_LEN(settings))];

@@ -59,7 +59,15 @@ static void act_port(struct world *w, int node, const struct action *a)
 
 static void act_start(struct world *w, int node, const struct action *a)
 {
+    if (w->s.replace_wait && node >= w->s.nnodes) {
+        replace_ghost_starts(w, node);
+        return;
+    }
     w->hosts[node].is_started = true;
+    if (w->hosts[node].committed < a->start.resume_step)
+        w->hosts[node].committed =
+            a->start.resume_step; /* a replacement learns of it as it joins */
+    replace_check_start(w, node);
     check_port(w, node, a->start.port);
     health_check_start(w, node, a->start.generation);
     if (node >= w->s.nnodes) {
@@ -87,6 +95,8 @@ static void signal_leftover(struct world *w, int node, int number)
 
 static void act_signal(struct world *w, int node, const struct action *a)
 {
+    if (w->s.replace_wait && node >= w->s.nnodes)
+        replace_signal(w, node, a->signal.number);
     if (node >= w->s.nnodes)
         return; /* it has no processes */
     trace(w, "node %d: signal %d to its processes", node, a->signal.number);
@@ -177,6 +187,8 @@ static void act_check(struct world *w, int node, const struct action *a)
 
 static void act_proc_send(struct world *w, int node, const struct action *a)
 {
+    if (node >= w->s.nnodes)
+        return;
     struct proc *p = world_proc(w, node, a->proc.slot);
     struct procmsg *copy = malloc(sizeof *copy);
     *copy = *a->proc.msg;
@@ -261,6 +273,8 @@ static void act_log(struct world *w, int node, const struct action *a)
     if (w->s.is_saved_end && strstr(a->log.text, "goes on: the save failed") && !any_is_done(w) &&
         !any_is_at_its_last_step(w))
         fail(w, "node %d: %s", node, a->log.text);
+    if (node == 0 && strstr(a->log.text, ") is replaced by "))
+        replace_check_taken(w);
     if (strstr(a->log.text, "but another one"))
         check_dirs_told(w, node);
     if (node == 0 && strstr(a->log.text, "goes on: "))
@@ -300,6 +314,8 @@ static void act_exit(struct world *w, int node, const struct action *a)
     health_check_exit(w, node);
     if (node < w->s.nnodes)
         check_exit(w, node);
+    else if (w->s.replace_wait)
+        replace_check_exit(w, node);
     else
         check_extra(w);
     /* The node's last messages are still delivered; its connections close after them. */
@@ -349,8 +365,9 @@ static bool tells_state(enum action_type type)
 
 void shell_perform(void *shell, const struct action *action)
 {
-    struct host *host = shell;
-    host->tells_state = host->tells_state || tells_state(action->type);
+    struct seat *seat = shell;
+    if (tells_state(action->type))
+        seat->world->hosts[seat->number].tells_state = true;
     if (acts[action->type])
-        acts[action->type](host->world, host->number, action);
+        acts[action->type](seat->world, seat->number, action);
 }

@@ -42,8 +42,10 @@
 #define SIM_LOOK_NS (SIM_STAND_NS / 8)
 
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
-enum { NOTICE_OF_SIGNAL = 2 };      /* a notice by a signal; sources have 0 and 1 */
-enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last host: the supervisor of DO_RESTART or DO_TWIN */
+enum { NOTICE_OF_SIGNAL = 2 }; /* a notice by a signal; sources have 0 and 1 */
+enum { MAX_GHOSTS = 6 };       /* supervisors that were replaced, see replace.c */
+/* Behind the nodes: the supervisor of DO_RESTART or DO_TWIN, or the ghosts. */
+enum { MAX_HOSTS = MAX_NODES + MAX_GHOSTS };
 
 /* --- chance --- */
 struct rng {
@@ -200,6 +202,10 @@ struct schedule {
     bool is_unfit_alone;     /* and nothing else goes wrong */
     int unfit_at[MAX_NODES]; /* before this generation the check says so; -1: never */
     int64_t check_time[MAX_NODES];
+    /* replace.c */
+    int64_t replace_wait; /* how long the job waits for a replacement, 0: it does not */
+    int replace_max;
+    int64_t comes_after[MAX_GHOSTS]; /* from a loss to the start of another supervisor; -1: none */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 /* The longest of the times of all processes; at least 0. */
@@ -272,6 +278,20 @@ struct proc {
     enum save_needs declared, declared_before; /* as its supervisor knows */
     int64_t declared_at;
     uint64_t begun_step; /* of its newest save in a round */
+    bool has_exited;     /* as its supervisor knows */
+};
+
+/* A process of a supervisor that was replaced. */
+struct ghost_proc {
+    bool is_alive, is_unkillable;
+    bool is_awaited; /* its supervisor does not know of its end */
+    bool is_connected;
+};
+
+/* The shell of a core: it stays where it is when its host moves. */
+struct seat {
+    struct world *world;
+    int number;
 };
 
 /* The first failure that a node has reported. */
@@ -284,8 +304,12 @@ struct told {
 };
 
 struct host {
-    struct world *world;
+    struct seat *seat;
     int number;
+    int node;      /* whose supervisor it is */
+    uint32_t life; /* its number among all supervisors: what was on its way to another is dropped */
+    bool is_to_be_replaced;
+    struct ghost_proc procs[MAX_PROCS]; /* of a ghost */
     struct core *core;
     int64_t clock; /* how far its CLOCK_MONOTONIC is ahead of the true time */
     bool is_alive, has_exited;
@@ -365,7 +389,13 @@ struct world {
     struct heap queue; /* of struct happening */
     uint64_t seq;
     struct host hosts[MAX_HOSTS];
-    int nhosts; /* the nodes, and perhaps one more supervisor */
+    int nhosts; /* the nodes, and perhaps more supervisors */
+    struct seat seats[MAX_HOSTS];
+    uint32_t lives;      /* supervisors so far */
+    int ncome;           /* replacements that have come, or will */
+    int64_t waits_since; /* when the job began to wait for a replacement, 0: it does not */
+    bool has_waited;     /* in this generation */
+    int nreplaced;       /* places that were taken */
     enum fault_kind extra_is;
     int64_t extra_since;
     bool is_seen_late; /* a crash was seen late: a process that missed it may have ended first */
@@ -457,9 +487,14 @@ enum what {
     H_TO_PROC,
     H_PROC_GONE,
     H_FAULT,
-    H_BEGIN, /* the supervisor of a node is started */
-    H_EXTRA, /* the supervisor of DO_RESTART or DO_TWIN is started, as node `arg` */
+    H_BEGIN,   /* the supervisor of a node is started */
+    H_EXTRA,   /* the supervisor of DO_RESTART or DO_TWIN is started, as node `arg` */
+    H_LOOK,    /* the scheduler looks for nodes that need another supervisor */
+    H_REPLACE, /* another supervisor is started for node `arg` */
+    H_GHOST_START,
+    H_GHOST_END,
 };
+#define LIFE_OVER UINT32_MAX /* of no supervisor */
 struct happening {
     int64_t at;
     uint64_t seq;
@@ -467,18 +502,21 @@ struct happening {
     int node, proc;
     uint64_t epoch, arg, arg2;
     uint32_t generation; /* of the process, with H_WRITTEN and H_TO_PROC */
+    uint32_t life;       /* of the host `node` */
     void *data;          /* freed after the event */
 };
 
 void world_run(struct world *world, const struct schedule *schedule, FILE *trace);
 void world_at(struct world *world, struct happening happening);
 void world_event(struct world *world, int node, struct event event);
+/* Puts a new supervisor in the place of this node. */
+void world_make_replacement(struct world *world, int node);
 struct proc *world_proc(struct world *world, int node, int slot);
 void trace(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fail(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* shell.c */
-/* `shell` is a struct host. */
+/* `shell` is a struct seat. */
 void shell_perform(void *shell, const struct action *action);
 
 /* net.c */
@@ -614,6 +652,24 @@ void lease_heard(struct world *w, int node, const struct peermsg *msg);
 void lease_answer(struct world *w, int node);
 /* Called at each finished step. A node trains no longer than its lease and the killing allow. */
 void lease_check(struct world *w, const struct proc *p);
+/* replace.c */
+void replace_draw(struct schedule *schedule);
+void replace_print(const struct schedule *schedule, FILE *out);
+void replace_look(struct world *w, const struct happening *h);
+void replace_begin(struct world *w, const struct happening *h);
+void replace_ghost_started(struct world *w, const struct happening *h);
+void replace_ghost_end(struct world *w, const struct happening *h);
+/* These two perform an action of a ghost. */
+void replace_signal(struct world *w, int ghost, int number);
+void replace_ghost_starts(struct world *w, int ghost);
+/* Called when a node starts its processes. */
+void replace_check_start(struct world *w, int node);
+void replace_check_wait(struct world *w);
+void replace_check_exit(struct world *w, int ghost);
+void replace_check_taken(struct world *w);
+void replace_check_end(struct world *w);
+/* Called when node 0 sends an order over this line. */
+void replace_check_answer(struct world *w, int line, const struct peermsg *msg);
 /* check_done.c */
 void check_done(struct world *w);
 /* check_standing.c */

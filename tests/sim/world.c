@@ -47,6 +47,7 @@ void world_at(struct world *w, struct happening h)
 {
     assert(h.at >= w->now);
     h.seq = w->seq++;
+    h.life = w->hosts[h.node].life;
     heap_add(&w->queue, &h, sizeof h);
 }
 
@@ -104,6 +105,8 @@ void world_event(struct world *w, int node, struct event event)
     check_state_is_told(w, host);
     if (node == 0)
         check_told(w, 0, NULL);
+    if (node == 0 && w->s.replace_wait)
+        replace_check_wait(w);
 }
 
 struct proc *world_proc(struct world *w, int node, int slot)
@@ -150,7 +153,7 @@ static void on_steps(struct world *w, const struct happening *h)
                                .steps = {.by_slot = words->steps,
                                          .phase_by_slot = words->phases,
                                          .own_by_slot = words->own}});
-    if (w->s.marks_waits)
+    if (w->s.marks_waits && h->node < w->s.nnodes)
         check_slow(w, h->node);
 }
 
@@ -205,6 +208,7 @@ static void on_written(struct world *w, const struct happening *h)
 {
     struct err err = {0};
     bool is_own = h->what == H_PREPARED;
+    bool is_ghost = w->s.replace_wait && h->node >= w->s.nnodes;
     w->hosts[h->node].nwriting -= is_own;
     if (h->arg2 && w->s.is_replaced)
         check_replaced(w, h->node);
@@ -214,7 +218,7 @@ static void on_written(struct world *w, const struct happening *h)
                 (struct event){.type = is_own ? EV_PREPARED : EV_COMMITTED,
                                .unwritten = h->arg2 ? &err : NULL,
                                .paths = w->s.paths[h->node % MAX_NODES]});
-    if (is_own && !h->arg2)
+    if (is_own && !h->arg2 && !is_ghost)
         die_when_saved(w, h->node, h->arg);
 }
 
@@ -598,6 +602,7 @@ static void child_exited(struct world *w, const struct happening *h)
     if (!host->is_alive)
         return;
     bool is_last = host->nended + 1 == w->s.nprocs;
+    w->procs[h->proc].has_exited = true;
     host->has_failed = host->has_failed || h->arg;
     host->has_died_of_term = host->has_died_of_term || h->arg == SIGTERM;
     if (h->arg)
@@ -695,19 +700,34 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
     p->exit = (struct exit_codes){42, 42, 42, 42, 43, 44, 45, 0};
     p->restart = s->restart;
+    p->replace_wait_ns = s->replace_wait;
+    p->replace_max = s->replace_max;
     p->checks_health = s->checks_health;
 }
 
 static void make_host(struct world *w, int host, const struct core_params *params)
 {
-    w->hosts[host] = (struct host){.world = w,
+    struct seat *seat = &w->seats[w->lives];
+    *seat = (struct seat){.world = w, .number = host};
+    w->hosts[host] = (struct host){.seat = seat,
                                    .number = host,
+                                   .node = params->node_rank,
+                                   .life = w->lives++,
                                    .is_alive = true,
                                    .timer_at = CLOCK_NEVER,
                                    .gate = GATE_OPEN,
                                    .committed = w->s.first_step,
                                    .clock = w->s.clock[params->node_rank]};
-    w->hosts[host].core = core_new(params, shell_perform, &w->hosts[host]);
+    w->hosts[host].core = core_new(params, shell_perform, seat);
+}
+
+void world_make_replacement(struct world *w, int node)
+{
+    struct core_params params;
+    fill_params(&w->s, node, &params);
+    params.incarnation = 3000 + w->lives;
+    params.resume_step = w->record;
+    make_host(w, node, &params);
 }
 
 static void extra_starts(struct world *w, const struct happening *h)
@@ -768,6 +788,10 @@ static const struct {
     [H_FAULT] = {on_fault, true},
     [H_BEGIN] = {begin_host, true},
     [H_EXTRA] = {extra_starts, true},
+    [H_LOOK] = {replace_look, true},
+    [H_REPLACE] = {replace_begin, true},
+    [H_GHOST_START] = {replace_ghost_started},
+    [H_GHOST_END] = {replace_ghost_end},
 };
 
 static int node_of(const struct happening *h)
@@ -803,6 +827,8 @@ static void set_up(struct world *w)
         else
             world_at(w, (struct happening){
                             .at = w->s.begins_at[i], .what = H_BEGIN, .arg = (uint64_t)i});
+    if (w->s.replace_wait)
+        world_at(w, (struct happening){.at = w->now, .what = H_LOOK});
     /* Time passes even if all nodes stand still. */
     world_at(w, (struct happening){.at = HORIZON_NS + 1, .what = H_TIMER, .epoch = UINT64_MAX});
     for (int i = 0; i < w->s.nfaults; i++)
@@ -839,6 +865,10 @@ static void run_queue(struct world *w)
         heap_take(&w->queue, &h, sizeof h);
         w->now = h.at;
         check_time(w);
+        if (h.life != w->hosts[h.node].life) {
+            free(h.data);
+            continue;
+        }
         int64_t paused_until = w->hosts[node_of(&h)].paused_until;
         int64_t stopped_until = h.what == H_PROC ? proc_rests_until(&w->procs[h.proc]) : 0;
         if (w->now < stopped_until) {

@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/chief/restart.h"
+#include "core/common/restart.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -119,10 +119,17 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
 {
     if (msg->stamp.attempt != chief->params->attempt)
         return;
+    bool is_lost = peer_is(peer, FACT_LOST);
     /* Also to a heartbeat that a later message, or the next generation, has overtaken. An answer
      * renews the node's lease, so a lost node gets only the order. */
     if (msg->status.wants_reply)
-        chief_send_order(chief, peer->at.conn, peer_is(peer, FACT_LOST) ? 0 : msg->status.sent_ns);
+        chief_send_order(chief, peer->at.conn, is_lost ? 0 : msg->status.sent_ns);
+    if (msg->status.wants_reply && !is_lost)
+        peer->answered_at = chief->out->now;
+    if (peer_is(peer, FACT_VACANT)) {
+        chief_hear_vacant(chief, peer, msg);
+        return;
+    }
     if (msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->stamp.seq)
         return;
     struct peer_status *s = &peer->status;
@@ -159,7 +166,10 @@ static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start)
         chief_set_fact(chief, peer, FACT_JOINED, false);
-    else if (chief_is_awaited(chief, peer))
+    peer->may_run = false;
+    if (peer_is(peer, FACT_VACANT))
+        chief_lower_fence(chief, peer);
+    else if (chief->order.start && chief_is_awaited(chief, peer))
         chief_lose(chief, peer, "its supervisor has reported its own end");
 }
 
@@ -358,7 +368,7 @@ static void decide_running(struct chief *chief)
         return;
     }
     if (chief_losses_matter(chief)) {
-        chief_end_by_loss(chief);
+        chief_wait_or_end(chief);
         return;
     }
     if (!chief_check_roster(chief) || !chief_check_parts(chief))

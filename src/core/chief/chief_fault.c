@@ -68,14 +68,16 @@ static bool may_follow_from_loss(const struct chief *chief, const struct peer_ca
 
 /* A failure ends the job at once; a loss may become the cause later. But a decided save goes on
  * while it can do without the process. It also goes on while the failure may come from a loss: if
- * the lost node has saved, the save can still commit. */
+ * the lost node has saved, the save can still commit. Where a lost node may be replaced, the loss
+ * is worth the wait, too: the job survives it. */
 bool chief_fault_counts(const struct chief *chief)
 {
     const struct peer_cause *first = first_cause(chief);
     bool is_outlived = first && cause_is_process(first->fault) && chief->gen.finals.n == 0 &&
                        chief_outlives(chief);
+    bool may_be_replaced = chief->order.start && chief->params->replace_wait_ns > 0;
     return first && !is_outlived &&
-           !(chief_is_deciding(chief) && may_follow_from_loss(chief, first));
+           !((chief_is_deciding(chief) || may_be_replaced) && may_follow_from_loss(chief, first));
 }
 
 int64_t chief_fault_counts_at(const struct chief *chief)

@@ -55,12 +55,12 @@ static void log_joined(struct chief *chief, const struct peer *peer, bool is_new
         out_log(chief->out, is_new ? LOG_DEBUG : LOG_INFO, "join", "node %d (%s) %s, %d of %d",
                 chief_rank_of(chief, peer), caller_text(&peer->at, text, sizeof text),
                 is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
-    if (peer->at.commit_step > chief->params->resume_step)
+    if (peer->at.commit_step > chief->order.commit_step)
         out_log(chief->out, LOG_WARN, "join",
                 "node %d knows of a commit at step %llu, node 0 only of step %llu; is "
                 "checkpoint.dir the same?",
                 chief_rank_of(chief, peer), ull(peer->at.commit_step),
-                ull(chief->params->resume_step));
+                ull(chief->order.commit_step));
 }
 
 /* From now on the caller is this node; it gets a WELCOME and the present order. */
@@ -74,7 +74,7 @@ static void admit(struct chief *chief, struct peer *peer, const struct caller *c
         chief_reset(chief, peer);
     chief_set_conn(chief, peer, caller->conn);
     peer->at = *caller;
-    peer->last_heard = peer->status_at = chief->out->now;
+    peer->last_heard = peer->status_at = peer->answered_at = chief->out->now;
     peer->down_at = CLOCK_NEVER;
     if (caller->conn != CONN_SELF)
         chief->next_loss_at =
@@ -154,19 +154,90 @@ void chief_refuse_duplicate(struct chief *chief, struct peer *peer)
     peer->duplicate = (struct caller){0};
 }
 
+/* Where a node may be replaced, its lease counts from its HELLO. The HELLO of the claim may be old
+ * by now, so the claim has to call again. */
 static void admit_duplicate(struct chief *chief, struct peer *peer)
 {
     struct caller duplicate = peer->duplicate;
     if (duplicate.conn == CONN_NONE)
         return;
     peer->duplicate = (struct caller){0};
-    admit(chief, peer, &duplicate);
+    if (chief->params->replace_wait_ns > 0)
+        out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = duplicate.conn}});
+    else
+        admit(chief, peer, &duplicate);
 }
 
 void chief_unjoin(struct chief *chief, struct peer *peer)
 {
     chief_set_fact(chief, peer, FACT_JOINED, false);
     admit_duplicate(chief, peer);
+}
+
+/* --- the replacement of a lost node ---
+ *
+ * The place of a lost node is vacant while the job waits. Any supervisor that has not been in this
+ * job may take it. A supervisor that was told the number of the attempt has been in it. */
+
+void chief_vacate(struct chief *chief, struct peer *peer)
+{
+    chief_set_fact(chief, peer, FACT_VACANT, true);
+    admit_duplicate(chief, peer);
+}
+
+/* Its saves are on its own disk, which the replacement does not have. */
+static bool misses_saves(const struct chief *chief, const struct caller *caller)
+{
+    const struct core_params *p = chief->params;
+    return p->has_record && !p->shares_saves && caller->commit_step < chief->order.commit_step;
+}
+
+static void fill_place(struct chief *chief, struct peer *peer, const struct caller *caller)
+{
+    const struct core_params *p = chief->params;
+    char text[128];
+    caller_text(caller, text, sizeof text);
+    if (misses_saves(chief, caller)) {
+        refuse_caller(chief, caller->conn,
+                      "node %d: %s does not have the save of step %llu, and the nodes do not share "
+                      "checkpoint.dir: only the same disk can take this place",
+                      chief_rank_of(chief, peer), text, ull(chief->order.commit_step));
+        return;
+    }
+    out_log(chief->out, LOG_NOTICE, "replace", "node %d (%.40s) is replaced by %s",
+            chief_rank_of(chief, peer), peer->at.host, text);
+    chief_set_fact(chief, peer, FACT_VACANT, false);
+    chief_set_fact(chief, peer, FACT_LOST, false);
+    chief->gen.replace.first = chief_first(chief, FACT_VACANT);
+    peer->may_run = false;
+    peer->roster[0] = '\0';
+    chief->gen.leave_deadline =
+        clock_max(chief->gen.leave_deadline, /* it is to say that it is gone */
+                  chief->out->now + p->heartbeat_timeout_ns);
+    chief->is_changed = true;
+    admit(chief, peer, caller);
+}
+
+/* A supervisor that was given up, or replaced, is back. */
+static void refuse_former(struct chief *chief, const struct peer *peer, const struct caller *caller)
+{
+    char now[128], former[128];
+    int rank = chief_rank_of(chief, peer);
+    caller_text(caller, former, sizeof former);
+    if (peer_is(peer, FACT_LOST))
+        refuse_caller(chief, caller->conn, "node %d (%s) was declared lost", rank, former);
+    else
+        refuse_caller(chief, caller->conn, "node %d (%s) was replaced by %s", rank, former,
+                      caller_text(&peer->at, now, sizeof now));
+}
+
+void chief_dismiss(struct chief *chief, struct peer *peer)
+{
+    struct caller former = peer->at;
+    if (former.conn == CONN_NONE)
+        return;
+    chief_set_conn(chief, peer, CONN_NONE);
+    refuse_former(chief, peer, &former);
 }
 
 void chief_forget_duplicate(struct chief *chief, int conn)
@@ -257,7 +328,17 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     if (!is_compatible(chief, &caller, msg))
         return;
     struct peer *peer = &chief->peers[h->node_rank];
-    if (peer->at.incarnation != h->incarnation && !is_vacant(chief, peer)) {
+    bool is_other = peer->at.incarnation && peer->at.incarnation != h->incarnation;
+    bool is_former = msg->stamp.attempt > 0 && chief->order.start;
+    if (is_other && is_former && chief->params->replace_wait_ns > 0) {
+        refuse_former(chief, peer, &caller);
+        return;
+    }
+    if (is_other && peer_is(peer, FACT_VACANT) && chief_is_restarting(chief)) {
+        fill_place(chief, peer, &caller);
+        return;
+    }
+    if (is_other && !is_vacant(chief, peer)) {
         hold_duplicate(chief, peer, &caller);
         return;
     }

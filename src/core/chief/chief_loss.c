@@ -110,14 +110,16 @@ static int64_t gone_since(const struct chief *chief, const struct peer *peer)
     return peer->down_at == CLOCK_NEVER ? missed : clock_min(peer->went_at, missed);
 }
 
-static void tell(struct chief *chief, const struct peer *peer,
+static void tell(struct chief *chief, const struct peer *peer, const struct chief_end *how,
                  void (*tell_end)(struct chief *, const struct chief_end *))
 {
-    char why[320];
+    char why[480];
     struct peer_cause *cause = &chief->gen.cause;
-    snprintf(why, sizeof why, "node %d (%.40s) is lost: %.125s", chief_rank_of(chief, peer),
-             peer->at.host, peer->lost_why);
-    struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};
+    snprintf(why, sizeof why, "node %d (%.40s) is lost: %.125s%s", chief_rank_of(chief, peer),
+             peer->at.host, peer->lost_why, how->why);
+    struct chief_end end = *how;
+    end.manner = MANNER_STOP;
+    end.why = why;
     if (chief->gen.was_preempted)
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
     *cause = (struct peer_cause){.fault = FAULT_LOST,
@@ -132,10 +134,10 @@ static void tell(struct chief *chief, const struct peer *peer,
     tell_end(chief, &end);
 }
 
-void chief_end_by_loss(struct chief *chief)
+void chief_end_by_loss(struct chief *chief, const struct peer *peer, const struct chief_end *how)
 {
     chief->gen.was_preempted = chief_notice_is_near(chief);
-    tell(chief, chief_first(chief, FACT_LOST), chief_end);
+    tell(chief, peer, how, chief_end);
 }
 
 bool chief_tell_loss(struct chief *chief, int64_t until)
@@ -148,6 +150,7 @@ bool chief_tell_loss(struct chief *chief, int64_t until)
             first = peer;
     }
     if (first)
-        tell(chief, first, chief_tell_end);
+        tell(chief, first, &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .why = ""},
+             chief_tell_end);
     return first;
 }

@@ -21,6 +21,14 @@ static int32_t left_ms(const struct chief *chief, int64_t deadline)
     return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
 }
 
+static struct peer_wait waits_of(const struct chief *chief)
+{
+    const struct peer *vacant = chief->gen.replace.first;
+    return (struct peer_wait){.node = vacant ? 1 + (uint32_t)chief_rank_of(chief, vacant) : 0,
+                              .left_ms = left_ms(chief, chief->gen.replace.until),
+                              .fence_ms = left_ms(chief, chief->gen.replace.fence_at)};
+}
+
 void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
 {
     struct peermsg msg = {
@@ -36,6 +44,8 @@ void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
     msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->gen.end_deadline);
     msg.order.save_ns = chief->save_ns;
+    if (chief_is_waiting(chief))
+        msg.order.waits = waits_of(chief);
     msg.order.has_notice = chief->notice.is_live;
     msg.order.notice_node = chief->notice.node;
     if (chief->notice.is_live) {

@@ -99,6 +99,11 @@ static inline bool chief_is_restarting(const struct chief *chief)
 {
     return chief->order.end == END_STOP && chief->order.restart;
 }
+/* With chief_is_restarting(): the job has waited for a replacement, or does so now. */
+static inline bool chief_is_waiting(const struct chief *chief)
+{
+    return chief_is_restarting(chief) && chief->gen.replace.until > 0;
+}
 void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
 /* The log says that every rank has saved this step. Without a record no later start knows it. */
 void chief_say_saved(const struct chief *chief, enum log_level level, uint64_t step);
@@ -241,6 +246,11 @@ void chief_refuse_duplicate(struct chief *chief, struct peer *peer);
 /* Before the start no node is lost: it may join again, or another supervisor may take its place. A
  * supervisor that claims the node becomes the node. */
 void chief_unjoin(struct chief *chief, struct peer *peer);
+/* The job waits for a replacement of this lost node. A supervisor that claims the node becomes it.
+ */
+void chief_vacate(struct chief *chief, struct peer *peer);
+/* Refuses the supervisor of a lost node, and closes its connection. */
+void chief_dismiss(struct chief *chief, struct peer *peer);
 /* The connection of a claiming supervisor is closed. */
 void chief_forget_duplicate(struct chief *chief, int conn);
 void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
@@ -255,9 +265,25 @@ void chief_lose(struct chief *chief, struct peer *peer, const char *why);
 void chief_look_for_losses(struct chief *chief);
 /* A node was lost. Its loss does not undo the round if its ranks have saved. */
 bool chief_losses_matter(const struct chief *chief);
-void chief_end_by_loss(struct chief *chief);
+/* Ends the job, or the generation, because of this loss. how->why: what is said behind the loss. */
+void chief_end_by_loss(struct chief *chief, const struct peer *peer, const struct chief_end *how);
 /* The job has ended. A node that was gone by `until` becomes the cause; false: there is none. */
 bool chief_tell_loss(struct chief *chief, int64_t until);
+
+/* --- chief_replace.c: the wait for the replacement of a lost node --- */
+
+/* A node was lost: waits for its replacement if that is allowed, else ends the job. */
+void chief_wait_or_end(struct chief *chief);
+/* A STATUS of a node whose place is vacant. */
+void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peermsg *msg);
+/* The supervisor of a vacant node has said that its processes have ended. */
+void chief_lower_fence(struct chief *chief, struct peer *peer);
+/* A place is vacant, and the time for its replacement is over. */
+bool chief_wait_is_over(const struct chief *chief);
+/* Ends the job for that reason. */
+void chief_end_wait(struct chief *chief);
+/* CLOCK_NEVER: no place is vacant. */
+int64_t chief_waits_until(const struct chief *chief);
 
 /* --- chief_restart.c: another generation in place --- */
 

@@ -156,19 +156,27 @@ static void end_as_failed(struct chief *chief, const char *because)
 /* The processes have ended already, so none of them can save. */
 static void end_preempted(struct chief *chief)
 {
-    bool has_ranks = any_is(chief, FACT_ATTACHED);
+    bool has_ranks = any_is(chief, FACT_ATTACHED), waits = chief_is_waiting(chief);
     if (chief->gen.waits_for_notice) {
         end_as_failed(chief, "told to stop");
         return;
     }
     chief->gen.cause = (struct peer_cause){0}; /* the job would have survived that failure */
     chief_stop(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
-               "the notice came while the job was restarted in place after a failure");
+               waits ? "the notice came while the job waited for the replacement of a node"
+                     : "the notice came while the job was restarted in place after a failure");
+}
+
+/* Processes are left, or a record is being written. */
+static bool is_stopping(const struct chief *chief)
+{
+    return any_is(chief, FACT_THERE) || chief->writing != COMMIT_NOTHING;
 }
 
 static bool is_over(const struct chief *chief)
 {
-    return all_are(chief, FACT_GONE) && chief->writing == COMMIT_NOTHING;
+    return all_are(chief, FACT_GONE) && !any_is(chief, FACT_VACANT) &&
+           chief->writing == COMMIT_NOTHING;
 }
 
 static bool is_ended_by_notice(const struct chief *chief)
@@ -183,7 +191,8 @@ static bool is_ended_by_notice(const struct chief *chief)
 static bool is_due(const struct chief *chief)
 {
     bool waits = chief->gen.waits_for_notice && chief->notice.is_live;
-    return chief->out->now >= chief->gen.restart_at && !waits;
+    return chief->out->now >= chief->gen.restart_at &&
+           chief->out->now >= chief->gen.replace.fence_at && !waits;
 }
 
 /* A node without a connection either reconnects or is lost. A health check has its own deadline. */
@@ -207,6 +216,8 @@ static void forget(struct chief *chief, struct peer *peer)
     chief->checkpoints += asked;
     chief_reset_pace(peer);
     peer->moved_at = peer->status_at = peer->read_at = chief->out->now;
+    peer->may_run = true;
+    peer->fence_at = 0;
     chief_note(chief, peer);
 }
 
@@ -267,9 +278,10 @@ void chief_decide_restart(struct chief *chief)
     if (!chief_is_restarting(chief))
         return;
     bool is_known = is_over(chief) || is_ended_by_notice(chief);
-    if (any_is(chief, FACT_LOST)) {
-        chief_end_by_loss(chief);
-    } else if (is_known && is_final(chief, chief->order.exit_code, because, sizeof because)) {
+    if (chief->count[FACT_LOST] > chief->count[FACT_VACANT]) {
+        chief_wait_or_end(chief);
+    } else if (is_known && chief->gen.cause.fault != FAULT_LOST &&
+               is_final(chief, chief->order.exit_code, because, sizeof because)) {
         end_as_failed(chief, because);
     } else if (is_ended_by_notice(chief)) {
         end_preempted(chief);
@@ -279,7 +291,9 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
                  chief_rank_of(chief, chief_first(chief, FACT_LEFT)));
         end_as_failed(chief, because);
-    } else if (!is_over(chief) && chief->out->now >= chief->gen.leave_deadline) {
+    } else if (chief_wait_is_over(chief)) {
+        chief_end_wait(chief);
+    } else if (is_stopping(chief) && chief->out->now >= chief->gen.leave_deadline) {
         chief_tell_without(chief, FACT_GONE, who, sizeof who);
         snprintf(because, sizeof because, "the generation did not end in time; not finished: %s",
                  who[0] ? who : "the commit record");
@@ -291,5 +305,9 @@ void chief_decide_restart(struct chief *chief)
 
 int64_t chief_restart_due_at(const struct chief *chief)
 {
-    return is_over(chief) ? chief->gen.restart_at : chief->gen.leave_deadline;
+    if (is_stopping(chief))
+        return clock_min(chief->gen.leave_deadline, chief_waits_until(chief));
+    if (any_is(chief, FACT_VACANT))
+        return chief_waits_until(chief);
+    return clock_max(chief->gen.restart_at, chief->gen.replace.fence_at);
 }

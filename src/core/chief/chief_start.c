@@ -137,6 +137,8 @@ static void start(struct chief *chief)
     chief->order.port = out_port(chief->out);
     chief->is_changed = true;
     chief->gen.began_at = chief->began_at = chief->out->now;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->peers[i].may_run = true;
     if (chief->params->nnodes > 1)
         out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
                 chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));

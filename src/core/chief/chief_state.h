@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "core/chief/restart.h"
 #include "core/common/cause.h"
 #include "core/common/out.h"
 #include "core/common/peerreport.h"
 #include "core/common/reminder.h"
+#include "core/common/restart.h"
 #include "core/common/stride.h"
 #include "core/common/twice.h"
 
@@ -63,6 +63,7 @@ enum fact {
     FACT_CAME,        /* each of its ranks has come to the save step, or is gone */
     FACT_WHOLE,       /* it has recorded a save that is enough for the round */
     FACT_HOPES,       /* it may still record one */
+    FACT_VACANT,      /* it is lost, and the job waits for its replacement */
     FACT__COUNT
 };
 
@@ -95,7 +96,12 @@ struct peer {
     struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
-    int64_t went_at;             /* when its connection was closed */
+    /* The fence: its supervisor may keep processes for a while after the last answer that it got.
+     */
+    int64_t answered_at;
+    bool may_run;     /* it was ordered to start processes, and has not said that they ended */
+    int64_t fence_at; /* from then on its place may train again; 0: at once */
+    int64_t went_at;  /* when its connection was closed */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t interrupted_at; /* since when it says status.interrupted_by; CLOCK_NEVER: it does not */
@@ -197,6 +203,11 @@ struct chief_generation {
         uint64_t begins_at; /* the highest step before a rank finished one */
         bool trains;        /* a rank of every node with ranks has finished a step */
     } mark;
+    struct {
+        int64_t until;            /* the job waits no longer for a replacement; 0: it never did */
+        int64_t fence_at;         /* the latest of all nodes */
+        const struct peer *first; /* that is vacant; NULL: none is */
+    } replace;                    /* with order.restart */
 };
 
 struct chief {
@@ -260,6 +271,10 @@ struct chief {
     bool has_resumed;       /* the ranks attached at a later step than 0 */
     bool begins_anew;       /* no rank resumes: one of the first steps was reported */
     struct restart restart; /* the restarts that remain */
+    struct {
+        int64_t times[REPLACES_MAX]; /* the losses that were waited for within an hour */
+        int n;
+    } replaced;
     struct {
         enum mark_kind kind;  /* the last mark that begins a span */
         uint32_t generation;  /* of it */

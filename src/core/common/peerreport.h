@@ -37,6 +37,14 @@ struct core_notice {
     int64_t deadline; /* CLOCK_MONOTONIC; CLOCK_NEVER in a node that knows no notice */
 };
 
+/* The wait for the replacement of a lost node. Times are CLOCK_MONOTONIC. */
+struct core_wait {
+    int64_t since;    /* 0: the job does not wait */
+    int node;         /* whose place is vacant; -1: none is any more, and the fence is left */
+    int64_t until;    /* then the job ends, if the place is vacant still */
+    int64_t fence_at; /* no replacement trains before */
+};
+
 /* The hang that ended a generation. */
 struct core_hang {
     int32_t node, rank, pid; /* what is behind; rank -1: unknown, pid 0: not known */

@@ -134,6 +134,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
         node_stop(node, &ending);
         node->uplink.may_renew = node->gen.end.restarts;
         node_take_cause(node, &msg->cause, &ending);
+        node_take_wait(node, order);
         node_tell_final(node);
     }
     node->may_leave = node->may_leave || order->end == END_LEAVE;
@@ -266,6 +267,7 @@ static const struct {
     {node_gives_up_telling_at, node_give_up_telling},
     {loses_chief_at, lose_chief},
     {calls_at, call},
+    {node_says_wait_at, node_say_wait},
     {leave_at, node_leave},
 };
 

@@ -140,7 +140,9 @@ static void tell_replaced(struct node *node)
 void node_leave(struct node *node)
 {
     tell_replaced(node);
-    if (node->is_alone)
+    /* A BYE says that no process is left here, so that a replacement may train. */
+    bool says_bye = node->params->replace_wait_ns == 0 || !node->gen.has_given_up;
+    if (node->is_alone && says_bye)
         uplink_bye(&node->uplink);
     (void)PROMISE(5, node->out,
                   node->gen.end.outcome == OUTCOME_COMPLETED || node->gen.end.exit_code != 0);
@@ -279,14 +281,17 @@ void node_stop_for_good(struct node *node, const struct node_ending *ending)
 
 void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why)
 {
+    int64_t kill_by = uplink_kill_by(&node->uplink);
     node->is_alone = true;
     struct node_ending ending = {
         .outcome = outcome,
         .exit_code = node_own_code(node, outcome, verdict_code(&node->params->exit, outcome, code)),
         .manner = MANNER_STOP,
-        .deadline = node->notice.deadline};
+        .deadline = clock_min(node->notice.deadline, kill_by)};
     str_copy(ending.why, sizeof ending.why, why);
     node_stop_for_good(node, &ending);
+    if (kill_by != CLOCK_NEVER)
+        ladder_limit(&node->gen.ladder, node->out->now, kill_by);
     if (node->state == NODE_LEAVING)
         node_leave(node);
     else
@@ -336,6 +341,49 @@ int node_own_code(const struct node *node, enum outcome outcome, int code)
     return outcome == OUTCOME_UNHEALTHY && node->is_unfit ? node->params->exit.unhealthy : code;
 }
 
+/* --- the wait for a replacement --- */
+
+void node_take_wait(struct node *node, const struct peer_order *order)
+{
+    const struct peer_wait *w = &order->waits;
+    int64_t now = node->out->now, until = now + w->left_ms * NS_PER_MS;
+    if (!order->restart || (w->node == 0 && w->fence_ms <= 0)) {
+        node->gen.wait.since = 0;
+        node->gen.reminder.at = CLOCK_NEVER;
+        return;
+    }
+    if (node->gen.wait.since == 0)
+        reminder_begin(&node->gen.reminder, now);
+    node->gen.wait = (struct core_wait){.since = until - node->params->replace_wait_ns,
+                                        .node = w->node <= CORE_NODES_MAX ? (int)w->node - 1 : -1,
+                                        .until = until,
+                                        .fence_at = now + w->fence_ms * NS_PER_MS};
+}
+
+int64_t node_says_wait_at(const struct node *node)
+{
+    return node->gen.end.restarts ? node->gen.reminder.at : CLOCK_NEVER;
+}
+
+void node_say_wait(struct node *node)
+{
+    const struct core_wait *w = &node->gen.wait;
+    int64_t now = node->out->now;
+    char so_far[32], in[32];
+    reminder_next(&node->gen.reminder, now);
+    if (w->node >= 0)
+        out_log(node->out, LOG_NOTICE, "replace",
+                "still waiting for the replacement of node %d, %s so far (cluster.replace_wait in "
+                "%s); pchctl stop ends the job",
+                w->node, str_about(now - w->since, so_far, sizeof so_far),
+                reminder_left(w->until - now, in, sizeof in));
+    else
+        out_log(node->out, LOG_NOTICE, "replace",
+                "every place is taken; the next generation waits %s for the processes of the lost "
+                "node to end",
+                str_about(clock_max(w->fence_at - now, 0), in, sizeof in));
+}
+
 /* --- the next generation ---
  *
  * When the chief restarts the job, the node stays in NODE_LEAVING after the end of its processes.
@@ -343,7 +391,7 @@ int node_own_code(const struct node *node, enum outcome outcome, int code)
 
 void node_begin_generation(struct node *node)
 {
-    node->gen.leave_at = node->gen.end.deadline = CLOCK_NEVER;
+    node->gen.leave_at = node->gen.end.deadline = node->gen.reminder.at = CLOCK_NEVER;
     ranks_init(&node->gen.ranks, node->params->expected_procs);
     node->gen.ladder.params = node->params;
     round_init(&node->gen.round, &node->gen.ranks, node->out);

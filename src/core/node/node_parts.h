@@ -79,6 +79,12 @@ int node_own_code(const struct node *node, enum outcome outcome, int code);
 int64_t node_gives_up_telling_at(const struct node *node);
 void node_give_up_telling(struct node *node);
 
+/* Takes from the order whether the job waits for the replacement of a node. */
+void node_take_wait(struct node *node, const struct peer_order *order);
+/* When the log says again that it does; CLOCK_NEVER: never. */
+int64_t node_says_wait_at(const struct node *node);
+void node_say_wait(struct node *node);
+
 /* No process of the last generation is left, and the next generation begins. */
 void node_renew(struct node *node);
 

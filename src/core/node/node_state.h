@@ -96,8 +96,10 @@ struct node_generation {
     bool began_before; /* at stopped_at a rank was done, so its process had begun to end earlier */
     int64_t end_ns;    /* how long its processes took to leave; 0: not measured */
     bool end_cut;      /* they would have taken longer */
-    bool is_ordered;   /* the chief ordered the end */
-    int64_t leave_at;  /* when the node leaves by itself, CLOCK_NEVER: never */
+    struct core_wait wait;
+    struct reminder reminder; /* the log says again that the job waits */
+    bool is_ordered;          /* the chief ordered the end */
+    int64_t leave_at;         /* when the node leaves by itself, CLOCK_NEVER: never */
 };
 
 struct node {

@@ -159,8 +159,10 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
      * order brings the node into the next one. */
     if (!u->was_welcome)
         u->generation = msg->stamp.generation;
-    /* A first WELCOME may come long after its HELLO, and then nothing runs yet. */
-    u->lease_from = u->was_welcome ? clock_max(u->lease_from, u->hello_at) : u->out->now;
+    /* A first WELCOME may come long after its HELLO, and then nothing runs yet. But with a
+     * replacement to come, an order to start may come as late. */
+    bool answers_hello = u->was_welcome || u->out->params->replace_wait_ns > 0;
+    u->lease_from = clock_max(u->lease_from, answers_hello ? u->hello_at : u->out->now);
     u->is_welcome = u->was_welcome = true;
     u->down_at = u->join.at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;
@@ -224,6 +226,17 @@ enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
     }
 }
 
+static int64_t lease_until(const struct uplink *u)
+{
+    return u->lease_from + u->out->params->heartbeat_timeout_ns;
+}
+
+int64_t uplink_kill_by(const struct uplink *u)
+{
+    bool may_be_replaced = u->is_member && u->was_welcome && u->out->params->replace_wait_ns > 0;
+    return may_be_replaced ? clock_max(lease_until(u), u->out->now) : CLOCK_NEVER;
+}
+
 int64_t uplink_lost_at(const struct uplink *u)
 {
     const struct core_params *p = u->out->params;
@@ -233,8 +246,8 @@ int64_t uplink_lost_at(const struct uplink *u)
         return u->started_at + p->join_timeout_ns;
     if (u->has_ended)
         return u->down_at;
-    int64_t over = u->lease_from + p->heartbeat_timeout_ns;
-    return u->down_at == CLOCK_NEVER ? over : clock_min(over, u->down_at + p->reconnect_ns);
+    return u->down_at == CLOCK_NEVER ? lease_until(u)
+                                     : clock_min(lease_until(u), u->down_at + p->reconnect_ns);
 }
 
 /* "Mute" means that the chief has not answered two heartbeats. */
@@ -329,7 +342,9 @@ void uplink_beat_alone(struct uplink *u, bool is_noticed)
 
 void uplink_forgive(struct uplink *u)
 {
-    u->last_heard = u->lease_from = u->out->now;
+    u->last_heard = u->out->now;
+    if (u->out->params->replace_wait_ns == 0)
+        u->lease_from = u->out->now;
     if (u->down_at != CLOCK_NEVER)
         u->down_at = u->out->now;
 }

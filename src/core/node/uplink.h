@@ -6,9 +6,10 @@
  * A node trains only while it has a lease: heartbeat_timeout from the moment at which it sent the
  * newest message that node 0 has answered. The arrival of an answer would not do, since the answer
  * may be minutes old. Node 0 gives no answer to a node that it has given up. So a node begins to
- * stop at a time that node 0 knows, whatever the network does (tests/model/lease.pml). Two times do
- * not count: while the machine is suspended CLOCK_MONOTONIC stands still, and after a standstill of
- * pchrun see uplink_forgive().
+ * stop at a time that node 0 knows, whatever the network does (tests/model/lease.pml). While the
+ * machine is suspended CLOCK_MONOTONIC stands still, and the lease with it. Where another node may
+ * take this node's place, its processes are killed before the lease ends, and nothing else renews
+ * the lease. Else see uplink_forgive().
  *
  * Owned by node; pure.
  */
@@ -84,6 +85,9 @@ void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
 /* When the chief counts as lost, if it answers nothing until then: the lease ends. */
 int64_t uplink_lost_at(const struct uplink *uplink);
+/* The chief is lost: when the processes of this node must be killed, because another node may take
+ * its place from then on. CLOCK_NEVER: none can. */
+int64_t uplink_kill_by(const struct uplink *uplink);
 /* When the chief has left two heartbeats unanswered: a node with a notice cannot wait longer. */
 int64_t uplink_mute_at(const struct uplink *uplink);
 /* Gives the chief up, and sets `why`. */
@@ -96,8 +100,8 @@ int64_t uplink_calls_at(const struct uplink *uplink);
 bool uplink_steps_read(struct uplink *uplink);
 /* A single node sends heartbeats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
-/* This machine stood still: the lease, and the time since the chief's last message, count from now.
- * That is safe only because no other node can take this node's place yet. */
+/* This machine stood still: the time since the chief's last message counts from now. So does the
+ * lease, but only if no other node can take this node's place. */
 void uplink_forgive(struct uplink *uplink);
 /* Converts our time `ours` to node 0's clock, with its error; *ret_error -1: unknown. */
 void uplink_clock(const struct uplink *uplink, int64_t ours, int64_t *ret_theirs,

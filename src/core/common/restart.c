@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See restart.h.
  */
-#include "core/chief/restart.h"
+#include "core/common/restart.h"
 
 #include "base/clock.h"
 #include "base/str.h"

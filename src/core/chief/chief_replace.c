@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The wait for the replacement of a lost node (cluster.replace_wait). See chief_parts.h.
+ *
+ * The generation ends as for a restart in place. The lost node is vacant until another supervisor
+ * takes its place. A supervisor that joins meanwhile has no processes, so it is gone like the other
+ * nodes, and the next generation begins with it.
+ *
+ * The lost supervisor may be cut off, and not know that it was given up. It kills its processes
+ * when its lease ends, see uplink.h. So nothing of the next generation starts before the fence:
+ * when that is over for certain. A supervisor that says that its processes have ended lowers it.
+ *
+ * The time of the wait counts from the first loss, and no other loss moves it.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WINDOW_NS (3600 * NS_PER_S)
+
+/* --- whether the job waits --- */
+
+static void drop_old_losses(struct chief *chief)
+{
+    int old = 0, n = chief->replaced.n;
+    while (old < n && chief->replaced.times[old] <= chief->out->now - WINDOW_NS)
+        old++;
+    chief->replaced.n -= old;
+    memmove(chief->replaced.times, chief->replaced.times + old,
+            (size_t)chief->replaced.n * sizeof chief->replaced.times[0]);
+}
+
+/* A user or a signal has told the job to end, or a notice ends it. */
+static bool ends_anyway(const struct chief *chief)
+{
+    return chief_notice_is_near(chief) || any_is(chief, FACT_STOPS) ||
+           any_is(chief, FACT_INTERRUPTED);
+}
+
+/* Generations in a row without a commit, with the one that ends now, and earlier attempts. */
+static int fruitless(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    bool has_commit =
+        chief->order.commit_step > chief->gen.first_step || chief->writing != COMMIT_NOTHING;
+    if (has_commit || !any_is(chief, FACT_ATTACHED))
+        return 0;
+    return chief->restart.stale + 1 +
+           (chief->has_committed || !p->has_record ? 0 : p->attempts_without_commit);
+}
+
+/* False: how->why says what forbids the wait. */
+static bool may_wait(struct chief *chief, struct chief_end *how, char *text, size_t size)
+{
+    const struct core_params *p = chief->params;
+    int limit = p->no_progress_limit, n = fruitless(chief);
+    how->outcome = OUTCOME_NODE_LOST;
+    how->why = text;
+    text[0] = '\0';
+    if (p->replace_wait_ns == 0 || ends_anyway(chief))
+        return false;
+    drop_old_losses(chief);
+    if (chief->replaced.n >= p->replace_max) {
+        snprintf(text, size,
+                 "; not replaced: the %d times an hour of cluster.replace_max are spent",
+                 p->replace_max);
+        return false;
+    }
+    if (chief_is_restarting(chief) || limit <= 0 || n < limit)
+        return true;
+    snprintf(text, size, "; not replaced: %d times in a row no new commit was made", n);
+    how->outcome = OUTCOME_NO_PROGRESS;
+    return false;
+}
+
+/* --- the fence --- */
+
+static void find_fence(struct chief *chief)
+{
+    chief->gen.replace.fence_at = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->gen.replace.fence_at =
+            clock_max(chief->gen.replace.fence_at, chief->peers[i].fence_at);
+}
+
+/* The lease of the lost supervisor, and the time to kill its processes. A tenth more, because two
+ * clocks differ. */
+static int64_t fence_of(const struct chief *chief, const struct peer *peer)
+{
+    const struct core_params *p = chief->params;
+    int64_t most = p->heartbeat_timeout_ns + p->kill_wait_ns;
+    bool is_gone = peer->stamp.seq > 0 && peer->status.life == LIFE_GONE;
+    return peer->may_run && !is_gone ? peer->answered_at + most + most / 10 : 0;
+}
+
+void chief_lower_fence(struct chief *chief, struct peer *peer)
+{
+    peer->may_run = false;
+    peer->fence_at = 0;
+    find_fence(chief);
+    chief->is_changed = true;
+}
+
+/* It has stopped its processes, because it got the order. It is not needed any more. */
+void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peermsg *msg)
+{
+    if (msg->stamp.generation != chief->generation || msg->status.life != LIFE_GONE)
+        return;
+    if (msg->status.left)
+        chief_set_fact(chief, peer, FACT_LEFT, true);
+    else
+        chief_lower_fence(chief, peer);
+    chief_dismiss(chief, peer);
+}
+
+/* --- the wait --- */
+
+/* The words of the lost node no longer count. */
+static void vacate(struct chief *chief, struct peer *peer)
+{
+    peer->fence_at = clock_max(peer->fence_at, fence_of(chief, peer));
+    peer->notice_deadline = CLOCK_NEVER;
+    peer->notice_hurry = 0;
+    peer->notice_is_guess = peer->notice_has_signal = false;
+    chief->notice_changed = true;
+    if (chief->replaced.n < REPLACES_MAX)
+        chief->replaced.times[chief->replaced.n++] = chief->out->now;
+    chief_vacate(chief, peer);
+}
+
+/* A restart after a failure may be under way: it goes on, and waits. */
+static void begin_wait(struct chief *chief, const struct peer *first)
+{
+    if (chief->gen.replace.until == 0)
+        chief->gen.replace.until = chief->out->now + chief->params->replace_wait_ns;
+    if (chief_is_restarting(chief))
+        return;
+    chief->gen.restart_at = chief->out->now;
+    chief->gen.had_stepped = chief->has_stepped;
+    chief->failures += any_is(chief, FACT_STEPPED);
+    chief->restart.stale = fruitless(chief) > 0 ? chief->restart.stale + 1 : 0;
+    chief_end_by_loss(
+        chief, first,
+        &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .restarts = true, .why = ""});
+}
+
+static void log_wait(const struct chief *chief)
+{
+    char wait[32];
+    const struct peer *peer = chief->gen.replace.first;
+    reminder_left(chief->gen.replace.until - chief->out->now, wait, sizeof wait);
+    out_log(chief->out, LOG_WARN, "replace",
+            "node %d (%.40s) is lost: the job waits up to %s for its replacement "
+            "(cluster.replace_wait)",
+            chief_rank_of(chief, peer), peer->at.host, wait);
+}
+
+void chief_wait_or_end(struct chief *chief)
+{
+    char text[128];
+    struct chief_end how = {0};
+    struct peer *peer = NULL;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        peer = &chief->peers[i];
+        if (!peer_is(peer, FACT_LOST) || peer_is(peer, FACT_VACANT))
+            continue;
+        if (!may_wait(chief, &how, text, sizeof text)) {
+            chief_end_by_loss(chief, peer, &how);
+            return;
+        }
+        begin_wait(chief, peer);
+        vacate(chief, peer);
+    }
+    find_fence(chief);
+    chief->gen.replace.first = chief_first(chief, FACT_VACANT);
+    chief->is_changed = true;
+    log_wait(chief);
+}
+
+int64_t chief_waits_until(const struct chief *chief)
+{
+    return chief->gen.replace.first ? chief->gen.replace.until : CLOCK_NEVER;
+}
+
+bool chief_wait_is_over(const struct chief *chief)
+{
+    return chief->out->now >= chief_waits_until(chief);
+}
+
+void chief_end_wait(struct chief *chief)
+{
+    char within[32], text[64];
+    str_duration(chief->params->replace_wait_ns, within, sizeof within);
+    snprintf(text, sizeof text, "; it was not replaced within %s", within);
+    chief_end_by_loss(chief, chief->gen.replace.first,
+                      &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .why = text});
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_wait: walks of two nodes, of which node 1 is lost, and the job waits for its
+ * replacement: the fence, who may take the place, and the ends of the wait.
+ */
+#include "base/str.h"
+#include "walk.h"
+
+TestSuite(core_wait, .fini = walks_end);
+
+static struct core_params waiting(int node)
+{
+    struct core_params p = params_of(node, WALK_NODES, 1);
+    p.replace_wait_ns = 60 * S;
+    p.replace_max = 10;
+    return p;
+}
+
+static void begin_with(int replace_max, bool has_record)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = waiting(i);
+        p.replace_max = replace_max;
+        p.has_record = has_record;
+        walk_begin(&p);
+    }
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+}
+
+/* Node 1's supervisor has ended, and nothing is known of its processes. Node 0's have ended. */
+static void lose_node_1(void)
+{
+    lose_letters();
+    walks[0].acts[0] = '\0';
+    line_closes(&walks[0], true);
+    gone(&walks[0], 0);
+    ends(&walks[0], SIGTERM);
+    lose_letters();
+}
+
+static struct walk *begin_replacement(void)
+{
+    struct core_params p = waiting(1);
+    p.incarnation = 77;
+    struct walk *w = walk_begin(&p);
+    meet();
+    return w;
+}
+
+/* A heartbeat of each node goes to and fro. */
+static void beat(void)
+{
+    passes(&walks[1], S);
+    feed(&walks[0], (struct event){.type = EV_TIMER});
+    for (int i = 0; i < WALK_NODES; i++)
+        steps_are_read(&walks[i]);
+    deliver();
+}
+
+Test(core_wait, the_next_generation_begins_behind_the_fence)
+{
+    begin_with(10, false);
+    int64_t answered = now;
+    lose_node_1();
+    assert_said(&walks[0], "node 1 () is lost: the job waits up to 1m for its replacement");
+    struct core_report report = report_of(&walks[0]);
+    cr_expect_eq(report.state, NODE_RESTARTING);
+    cr_expect_eq(report.wait.node, 1);
+    cr_expect_eq(report.wait.since, now);
+    cr_expect_eq(report.wait.until, now + 60 * S);
+    begin_replacement();
+    assert_said(&walks[0], "node 1 () is replaced by");
+    assert_said(&walks[1], "joined as node 1 of 2");
+    cr_expect_eq(report_of(&walks[1]).wait.node, -1);
+    for (int i = 0; i < 21; i++)
+        beat();
+    assert_did_not(&walks[0], "start");
+    assert_did_not(&walks[1], "start");
+    while (now < answered + 22 * S + MS)
+        beat();
+    assert_both_did("start");
+    for (int i = 0; i < WALK_NODES; i++)
+        cr_expect_eq(report_of(&walks[i]).generation, 1);
+    cr_expect_eq(report_of(&walks[1]).wait.since, 0);
+    lose_letters();
+}
+
+/* The lost supervisor has said that its processes have ended. */
+Test(core_wait, a_goodbye_lowers_the_fence)
+{
+    begin_with(10, false);
+    lose_letters();
+    hears(&walks[0], &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+    lose_node_1();
+    walks[0].acts[0] = '\0';
+    begin_replacement();
+    deliver();
+    assert_both_did("start");
+    lose_letters();
+}
+
+Test(core_wait, a_place_that_stays_vacant_ends_the_job)
+{
+    begin_with(10, false);
+    lose_node_1();
+    for (int i = 0; i < 59; i++)
+        passes(&walks[0], S);
+    assert_did_not(&walks[0], "exit");
+    assert_said(&walks[0], "still waiting for the replacement of node 1, 10 s so far");
+    passes(&walks[0], S);
+    assert_did(&walks[0], "exit 42 node_lost");
+    assert_said(&walks[0], "it was not replaced within 1m");
+    lose_letters();
+}
+
+Test(core_wait, a_user_ends_the_wait)
+{
+    begin_with(10, false);
+    lose_node_1();
+    feed(&walks[0], (struct event){.type = EV_STOP_ASKED, .stop.why = "stopped by hand"});
+    assert_did(&walks[0], "exit 44 stopped");
+    lose_letters();
+}
+
+Test(core_wait, no_replacement_is_left)
+{
+    begin_with(0, false);
+    lose_node_1();
+    assert_did(&walks[0], "exit 42 node_lost");
+    assert_said(&walks[0], "not replaced: the 0 times an hour of cluster.replace_max are spent");
+    lose_letters();
+}
+
+static struct peermsg hello_of(uint64_t incarnation, uint32_t attempt)
+{
+    struct peermsg hello = {
+        .type = PEERMSG_HELLO,
+        .stamp = {.attempt = attempt},
+        .hello = {.incarnation = incarnation, .node_rank = 1, .nnodes = WALK_NODES, .pid = 11}};
+    str_copy(hello.hello.job, sizeof hello.hello.job, "walk");
+    return hello;
+}
+
+static void calls(const struct peermsg *hello)
+{
+    walks[0].log[0] = '\0';
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST + 9, .msg = hello}});
+    lose_letters();
+}
+
+Test(core_wait, who_was_given_up_does_not_come_back)
+{
+    struct peermsg lost = hello_of(8, 1), older = hello_of(6, 1);
+    begin_with(10, false);
+    lose_node_1();
+    calls(&lost);
+    assert_said(&walks[0], "refused: node 1 () was declared lost");
+    calls(&older);
+    assert_said(&walks[0], "refused: node 1 (, pid 11) was declared lost");
+    begin_replacement();
+    calls(&lost);
+    assert_said(&walks[0], "refused: node 1 (, pid 11) was replaced by");
+}
+
+/* Each node saves on its own disk. */
+Test(core_wait, only_the_same_disk_can_take_the_place)
+{
+    struct peermsg empty = hello_of(77, 0), same = hello_of(78, 0);
+    begin_with(10, true);
+    for (int i = 0; i < WALK_NODES; i++)
+        saves(&walks[i], 0, 10, 0);
+    for (int i = WALK_NODES - 1; i >= 0; i--) {
+        written(&walks[i], EV_PREPARED);
+        deliver();
+    }
+    written(&walks[0], EV_COMMITTED);
+    deliver();
+    lose_node_1();
+    calls(&empty);
+    assert_said(&walks[0], "does not have the save of step 10, and the nodes do not share");
+    assert_not_said(&walks[0], "is replaced by");
+    same.hello.commit_step = 10;
+    calls(&same);
+    assert_said(&walks[0], "node 1 () is replaced by");
+}
