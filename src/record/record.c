@@ -233,11 +233,9 @@ bool record_check_rank(struct record *record, int rank, struct err *err)
     char who[64];
     bool is_known;
     const struct saves_step *own = saves_find(&record->saves, record->resume_step);
-    if (!record->dir)
-        return true;
-    if (!check_count(record, err))
+    if (record->dir && !check_count(record, err))
         return false;
-    if (record->resume_step == 0)
+    if (!record->dir || record->resume_step == 0)
         return true;
     uint32_t whole = history_whole(&record->history, record->resume_step);
     if (whole) {
@@ -320,11 +318,10 @@ static enum peer_paths paths_of(const struct saves_step *saved, const char *dir,
 {
     bool is_known;
     const char *path = whole ? saves_path(saved, (int)whole - 1, &is_known) : NULL;
-    if (whole)
-        return dir && path && saves_is_below(dir, path) ? PATHS_SHARED : PATHS_OTHER;
-    if (dir && !saves_any_path(saved))
+    bool is_below = whole ? path && saves_is_below(dir, path) : saves_names_below(saved, dir);
+    if (!whole && dir && !saves_any_path(saved))
         return PATHS_NONE;
-    return saves_names_below(saved, dir) ? PATHS_SHARED : PATHS_OTHER;
+    return is_below ? PATHS_SHARED : PATHS_OTHER;
 }
 
 void record_prepare(struct record *record, const struct action *action)
