@@ -396,20 +396,13 @@ static void handshake(struct conn *conn)
     }
 }
 
-static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
+static void conn_on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     if (conn->state == CONN_HANDSHAKE)
         handshake(conn);
-    else
+    else if (what & EV_READ)
         conn_receive(conn);
-}
-
-static void on_writable(evutil_socket_t fd, short what, void *arg)
-{
-    struct conn *conn = arg;
-    if (conn->state == CONN_HANDSHAKE)
-        handshake(conn);
     else
         conn_flush(conn);
 }
@@ -448,8 +441,8 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union netadd
     buf_init(&conn->in, FRAME_MAX + READ_BYTES);
     buf_init(&conn->out, rules->queue_max);
     netaddr_text(peer, conn->name, sizeof conn->name);
-    event_assign(&conn->readable, rules->base, fd, EV_READ | EV_PERSIST, conn_on_readable, conn);
-    event_assign(&conn->writable, rules->base, fd, EV_WRITE, on_writable, conn);
+    event_assign(&conn->readable, rules->base, fd, EV_READ | EV_PERSIST, conn_on_ready, conn);
+    event_assign(&conn->writable, rules->base, fd, EV_WRITE, conn_on_ready, conn);
     evtimer_assign(&conn->deadline, rules->base, conn_on_deadline, conn);
     if (event_add(&conn->readable, NULL) != 0) {
         conn_free(conn);
