@@ -122,15 +122,7 @@ Test(core_mark, a_program_that_attaches_late)
 Test(core_mark, a_program_that_resumes_by_itself)
 {
     struct walk *w = begin_alone(1);
-    says(w, 0,
-         (struct procmsg){.type = PROCMSG_ATTACH,
-                          .rank = 0,
-                          .world_size = 1,
-                          .local_rank = 0,
-                          .local_world_size = 1,
-                          .step = 500,
-                          .first_step = 500,
-                          .stride = 1});
+    attaches_alone(w, (struct procmsg){.step = 500, .first_step = 500});
     reads_at(w, 503);
     assert_marks(w, "starting 0; training 500");
 }

@@ -144,8 +144,7 @@ Test(core_needs, a_lost_node_costs_the_commit_of_all)
     assert_did_not(&walks[0], "commit 9");
 }
 
-/* A preemption stays one. */
-Test(core_needs, a_node_is_lost_in_the_last_save)
+static void lose_1_in_the_last_save(void)
 {
     begin(NEEDS_RANK0, 0, 0);
     sees_dir(false);
@@ -153,6 +152,12 @@ Test(core_needs, a_node_is_lost_in_the_last_save)
     signalled(&walks[0], SIGTERM);
     agree();
     lose_1();
+}
+
+/* A preemption stays one. */
+Test(core_needs, a_node_is_lost_in_the_last_save)
+{
+    lose_1_in_the_last_save();
     saves_on_0(PATHS_SHARED);
     expect_commit(1);
     written_commit();
@@ -163,12 +168,7 @@ Test(core_needs, a_node_is_lost_in_the_last_save)
 /* The wait for the save ends at the deadline, as without a loss. */
 Test(core_needs, the_last_save_has_its_deadline)
 {
-    begin(NEEDS_RANK0, 0, 0);
-    sees_dir(false);
-    steps[0] = SAVE_STEP - 1;
-    signalled(&walks[0], SIGTERM);
-    agree();
-    lose_1();
+    lose_1_in_the_last_save();
     lives(15 * S);
     assert_did_not(&walks[0], "gate leave");
     lives(10 * S);

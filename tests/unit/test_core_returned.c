@@ -27,15 +27,8 @@ static struct walk *begin(const struct attaching *how)
     struct core_params p = params_of(0, 1, 1);
     p.train_on = TRAIN_ON_ALWAYS;
     struct walk *w = begin_started(&p);
-    says(w, 0,
-         (struct procmsg){.type = PROCMSG_ATTACH,
-                          .rank = 0,
-                          .local_rank = 0,
-                          .world_size = 1,
-                          .local_world_size = 1,
-                          .stride = 1,
-                          .last_step = how->last_step,
-                          .flags = how->is_shielded ? PROCMSG_FLAG_SHIELD : 0});
+    attaches_alone(w, (struct procmsg){.last_step = how->last_step,
+                                       .flags = how->is_shielded ? PROCMSG_FLAG_SHIELD : 0});
     steps[0] = 4;
     return w;
 }

@@ -25,16 +25,7 @@ static struct walk *preempt(const struct core_params *p, uint64_t from, uint64_t
                             uint32_t flags)
 {
     struct walk *w = begin_started(p);
-    says(w, 0,
-         (struct procmsg){.type = PROCMSG_ATTACH,
-                          .rank = 0,
-                          .local_rank = 0,
-                          .world_size = 1,
-                          .local_world_size = 1,
-                          .flags = flags,
-                          .step = from,
-                          .first_step = from,
-                          .stride = 1});
+    attaches_alone(w, (struct procmsg){.flags = flags, .step = from, .first_step = from});
     steps[0] = step;
     terminated(w);
     return w;

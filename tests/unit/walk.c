@@ -285,6 +285,14 @@ void attaches(struct walk *w, int slot, int rank, int world_size)
                           .stride = 1});
 }
 
+void attaches_alone(struct walk *w, struct procmsg msg)
+{
+    msg.type = PROCMSG_ATTACH;
+    msg.world_size = msg.local_world_size = 1;
+    msg.stride = 1;
+    says(w, 0, msg);
+}
+
 void gone(struct walk *w, int slot)
 {
     feed(w, (struct event){.type = EV_PROC_GONE, .proc = {.slot = slot, .step = steps[slot]}});

@@ -91,6 +91,8 @@ void noticed(struct walk *w, const char *source, int64_t left);
 /* A message of a process; an attaching process states its rank, if it has one. */
 void says(struct walk *w, int slot, struct procmsg msg);
 void attaches(struct walk *w, int slot, int rank, int world_size);
+/* The only rank of the job attaches, with these flags and steps. */
+void attaches_alone(struct walk *w, struct procmsg msg);
 void closes(struct walk *w, int slot);
 void gone(struct walk *w, int slot);
 /* The process has made a save of its own, or that of the round `tag`. */
