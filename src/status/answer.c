@@ -37,7 +37,7 @@ struct answer_text {
 
 /* The steps of the ranks of a node, one after the other; `at`: when they were read. A command that
  * has not attached, and prints no step, has none. */
-static void add_steps(struct core_peer_report *node, const struct peer_rank *rank, int64_t at)
+static void look_at_steps(struct core_peer_report *node, const struct peer_rank *rank, int64_t at)
 {
     bool is_first = node->heard_at != at;
     if (!rank->attached && rank->step == 0)
@@ -59,7 +59,7 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
     own->moved_at = own->heard_at = 0;
     for (int i = 0; i < ranks->n; i++) {
         struct peer_rank rank = status_rank(ranks, i);
-        add_steps(own, &rank, ranks->now);
+        look_at_steps(own, &rank, ranks->now);
     }
     own->heard_at = ranks->now;
 }
@@ -68,7 +68,7 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
 static void look_at_counters(struct core_peer_report *node, const struct rankquery_node *told)
 {
     for (int i = 0; node->ranks_attached == 0 && i < told->n; i++)
-        add_steps(node, &told->list[i], told->told_at);
+        look_at_steps(node, &told->list[i], told->told_at);
 }
 
 static void add_command(struct writer *w, char *const *words)

@@ -149,7 +149,7 @@ void causes_take(struct causes *causes, int64_t now, const struct peer_cause *to
 }
 
 /* An unknown error counts as none: at_ns then is the latest possible time. */
-static int64_t error_of(const struct peer_cause *cause)
+static int64_t largest_error(const struct peer_cause *cause)
 {
     return cause->error_ns > 0 ? clock_min(cause->error_ns, ERROR_MOST_NS) : 0;
 }
@@ -158,7 +158,7 @@ static int64_t error_of(const struct peer_cause *cause)
 static bool may_be_before(const struct peer_cause *crash, const struct peer_cause *other)
 {
     return is_of_crash(crash) && cause_is_process(other->fault) &&
-           crash->at_ns - error_of(crash) <= other->at_ns + error_of(other);
+           crash->at_ns - largest_error(crash) <= other->at_ns + largest_error(other);
 }
 
 const struct peer_cause *causes_first(const struct causes *causes)
