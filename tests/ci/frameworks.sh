@@ -22,6 +22,7 @@ make_frameworks() {
 part_frameworks() {
     local folder=$frameworks_folder
     check build-opt build_opt && check frameworks make_frameworks "$folder" || return
+    check types-frameworks types_are_right --python-executable "$folder/bin/python"
     run_pytest tests-frameworks env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
         CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$folder/bin/python" \
         PCH_PACKAGE="$PWD/build-opt/contrib/python" PYTHONDONTWRITEBYTECODE=1 \

@@ -194,7 +194,7 @@ def _hook_compiler() -> None:
     global _is_compiling, _step_uncompiled
     import torch
 
-    _step_uncompiled = torch.compiler.disable(_step)
+    _step_uncompiled = torch.compiler.disable(_step)  # type: ignore[no-untyped-call]
     _is_compiling = torch.compiler.is_compiling
 
 
@@ -392,7 +392,7 @@ def _lightning_callback(folder: str, called_by: int = 0) -> Any:
     kind = _guarded(PreemptionCallback, names, "Trainer.fit", folder)
     called_by = called_by or os.getpid()
 
-    class Late(Callback):  # type: ignore[misc]
+    class Late(Callback):
         inner: Any = None
 
         def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:

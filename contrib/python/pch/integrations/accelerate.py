@@ -11,7 +11,7 @@
 import os
 from typing import Optional, Union
 
-from accelerate import Accelerator  # type: ignore[import-untyped]
+from accelerate import Accelerator
 
 from .._pch import Job
 from ._accelerated import is_whole, sync_own

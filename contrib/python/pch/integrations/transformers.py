@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from accelerate.state import AcceleratorState, PartialState  # type: ignore[import-untyped]
+from accelerate.state import AcceleratorState, PartialState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
