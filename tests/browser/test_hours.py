@@ -56,13 +56,14 @@ class Past(Ledger):
         self.mark("commit", self.step)
         self.committed = self.step
 
-    def preempt(self, queued, text="Spot capacity is reclaimed"):
+    def preempt(self, queued, text="Spot capacity is reclaimed", prepares=0):
+        """The scheduler starts the job so many seconds before pchrun, if it says so."""
         self.event("notice", source="gce", of_node=1, left_ms=25000, text=text)
         self.at += 20
         self.save()
         self.stop("preempted", 42, f"saved and committed at step {self.step}")
         self.at += queued
-        self.start()
+        self.start({"job_start_ms": 1000 * (self.at - prepares)} if prepares else {})
 
     def crash(self, rank=5, text="rank 5: process 4711 ended with signal 11 (Segmentation fault)"):
         """A restart in place."""
@@ -72,11 +73,11 @@ class Past(Ledger):
         self.step = self.committed
         self.wait("starting", 80)
 
-    def start(self):
+    def start(self, more=None):
         self.attempt += 1
         self.generation = 0
         self.event("started", commands=8)
-        self.mark("starting", self.step, job=self.job)
+        self.mark("starting", self.step, job=self.job, **(more or {}))
         self.at += 3 * MINUTE
 
     def stop(self, outcome, code, text):
@@ -98,7 +99,7 @@ def long_past(folder, ends=True):
     past.start()
     past.wait("waiting", 20 * MINUTE)
     past.train(7 * HOUR)
-    past.preempt(90 * MINUTE)
+    past.preempt(90 * MINUTE, prepares=25 * MINUTE)
     past.train(6 * HOUR + 500)
     past.crash()
     past.train(4 * HOUR)
@@ -201,7 +202,7 @@ def test_it_tells_where_the_hours_went(world, browser, past):
         f"training that was kept. 5 attempts, 3 notices, 3 failures, {told['lost_steps']:,} steps lost.")
     sums = browser.text("#sums")
     for name in ("training, kept", "training, lost", "saving", "hung", "starting", "not attached", "restarting in place",
-                 "waiting for nodes", "stopping", "queued"):
+                 "waiting for nodes", "stopping", "preparing", "queued"):
         assert name in sums
     bar = rects(browser)
     assert {kinds.index(name) for name in ("training_kept", "training_lost", "hung", "starting", "queued")} <= {
