@@ -201,7 +201,7 @@ def test_a_dead_disk(world, dead):  # noqa: F811
     (world.root / "live").mkdir()
     folder.symlink_to(world.root / "live")
     (world.root / "next").symlink_to(dead.path / "x")
-    job = world.launch("--health-disk", "--health-timeout", "500ms", "--checkpoint-dir", folder, "--state-dir",
+    job = world.launch("--health-disk", "--health-timeout", "2s", "--checkpoint-dir", folder, "--state-dir",
                        world.root / "state", "--restart-max", "3", "--restart-startup", "0", "--", "sh", "-c",
                        f"echo start; mv -T '{world.root}/next' '{folder}'; exit 7", code=UNHEALTHY)
     assert dead.asked.is_set() and job.out == "start\n"
