@@ -3,6 +3,7 @@
 checkpoint, and the next start resumes there. With `all` it does not stand."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -32,10 +33,12 @@ def start_pair(world, *options):
     return jobs
 
 
-def decide(jobs):
-    """A save after which the training would go on, up to the decision of its step."""
-    for job in jobs:
-        job.open()
+def decide(jobs, words=None):
+    """A save after which the training would go on, up to the decision of its step. With words each rank declares whose
+    saves are needed."""
+    for i, job in enumerate(jobs):
+        for client in job.clients:
+            client.open(words[i] if words else "")
     for job in jobs:
         job.train(3)
     for job in reversed(jobs):
@@ -86,6 +89,53 @@ def test_every_save_is_needed(world):
     jobs[0].clients[0].end_input()
     assert jobs[0].ended() == (42, "node_lost", None), jobs[0].job.err
     jobs[1].close()
+
+
+@pytest.mark.parametrize("word", ["needs_rank", "needs_any"])
+def test_a_rank_is_killed_in_a_save_that_the_program_calls_whole(world, word):
+    """Without any option. The rank of node 1 dies, and its node lives."""
+    jobs = start_pair(world)
+    step = decide(jobs, (word, word))
+    jobs[1].kill(1)
+    jobs[1].said(r"attach: rank 1 \(process \d+\) has ended")
+    jobs[0].reach(step)
+    path = put(jobs[0], step, 0)
+    jobs[0].clients[0].tell(f"saved {step} {path}")
+    assert [job.ended() for job in jobs] == [(128 + signal.SIGKILL, "failed", step)] * 2, jobs[0].job.err
+    jobs[0].said(rf"commit: step {step} is committed without rank 1 of node 1: its process has ended$")
+    jobs = start_pair(world)
+    for job in jobs:
+        assert job.clients[0].open(word, resume=step) == path
+    complete(jobs, step)
+
+
+@pytest.mark.parametrize("words, said", [
+    (("", ""), ""),
+    (("needs_rank", "needs_any"), "save: rank 1 of node 1 declares any, rank 0 of node 0 declares rank0: so every rank's "
+     r"save is needed \(save.needs sets what counts instead\)$"),
+], ids=["all", "differ"])
+def test_a_rank_is_killed_in_a_save_of_parts(world, words, said):
+    """A rank that says nothing saves a part. Where two say different things, each save is needed."""
+    jobs = start_pair(world)
+    step = decide(jobs, words)
+    if said:
+        jobs[0].said(said)
+    jobs[1].kill(1)
+    for job in jobs:
+        assert job.ended() == (128 + signal.SIGKILL, "failed", None), jobs[0].job.err
+    assert f"commit: step {step}" not in jobs[0].job.err
+
+
+def test_nodes_with_different_options(world):
+    """One node would commit where the other still waits for a save."""
+    nodes = Nodes(world, 2)
+    nodes.start(0, "wait", options=["--save-needs", "rank0"])
+    nodes.start(1, "wait", options=["--save-needs", "any"])
+    assert nodes.jobs[1].finish() == 125
+    assert re.search(r"has save\.needs=any, node 0 has save\.needs=rank0; set the same on every node$",
+                     nodes.jobs[1].err_lines[-1]), nodes.jobs[1].err
+    nodes.jobs[0].send(signal.SIGTERM)
+    assert nodes.jobs[0].finish() == 42
 
 
 @pytest.mark.killed
