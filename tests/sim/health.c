@@ -17,7 +17,7 @@ void health_draw(struct schedule *s)
     bool has_rule = s->is_calm || s->is_stalled || s->is_plain_restart || s->is_cut || s->stands ||
                     s->repeats || s->is_slowed || s->is_far || s->uses || s->is_lone ||
                     s->is_long_saved || s->is_mended || s->is_benign || s->is_saved_end ||
-                    s->is_withdrawn || s->is_prompt || s->replace_wait;
+                    s->is_withdrawn || s->is_prompt;
     for (int i = 0; i < MAX_NODES; i++)
         s->unfit_at[i] = -1;
     if (!rng_chance(&r, 100))

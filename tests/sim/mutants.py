@@ -91,6 +91,12 @@ MUTANTS = [
     ("loss-is-a-failure-of-its-victim", "chief/chief_fault.c", "chief_fault_counts",
      "(chief_is_deciding(chief) || may_be_replaced)", "chief_is_deciding(chief)"),
     ("replaced-too-often", "chief/chief_replace.c", "may_wait", "chief->replaced.n >=", "chief->replaced.n >"),
+    ("notice-of-one-node-ends-all", "chief/chief_replace.c", "outlives_notice",
+     "chief->params->replace_wait_ns > 0", "false"),
+    ("notice-of-node-0-is-outlived", "chief/chief_replace.c", "outlives_notice", "!is_noticed(&chief->peers[0])",
+     "true"),
+    ("unfit-replacement-ends-all", "chief/chief_replace.c", "chief_lose_unfit", "may_be_replaced = ",
+     "may_be_replaced = false && "),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
     ("broken-line-is-a-loss", "chief/chief.c", "on_down", "out->now;",
@@ -504,6 +510,7 @@ OF_REPLACEMENTS = {
     "fence-lowered-by-any-word", "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
     "vacant-place-is-left-empty", "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
+    "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
 }
 
 # These mutants break no promise, or too seldom. The list has the reason, so that no one is added again.

@@ -302,6 +302,9 @@ void replace_check_wait(struct world *w)
     w->has_waited = w->has_waited || r.wait.since;
     if (!waits)
         return;
+    for (size_t i = 0; i < ARRAY_LEN(w->hosts[0].deadlines); i++)
+        if (w->hosts[0].deadlines[i] && w->now > w->hosts[0].deadlines[i] + S + standstill(w))
+            fail(w, "node 0 waits for a replacement beyond the deadline of its own notice");
     if (!w->waits_since)
         w->waits_since = w->now;
     if (w->now > w->waits_since + w->s.replace_wait + S + standstill(w))
@@ -317,8 +320,12 @@ void replace_check_taken(struct world *w)
 }
 
 /* No process fails by itself. */
-static bool is_sound(const struct schedule *s)
+static bool is_sound(const struct world *w)
 {
+    const struct schedule *s = &w->s;
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].has_bad_line)
+            return false;
     for (int i = 0; i < s->nfaults; i++)
         if (s->faults[i].kind == DO_KILL_PROC || s->faults[i].kind == DO_FREEZE)
             return false;
@@ -326,6 +333,20 @@ static bool is_sound(const struct schedule *s)
         if (s->ends_early[i] || s->cut_at[i] || s->is_terse[i] || s->is_bare[i])
             return false;
     return s->attaches && !s->misses_procs && s->is_watched;
+}
+
+/* A notice to another node, or an illness of it, does not end the job if that could wait. */
+static void check_spared(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    bool may_wait = w->s.replace_max >= MAX_GHOSTS + MAX_NODES && !w->was_stopped &&
+                    chief->has_exited && chief->is_started;
+    if (!may_wait || check_holds_notice(chief))
+        return;
+    if (chief->outcome == OUTCOME_PREEMPTED && !any_is_done(w))
+        fail(w, "node 0 has no notice, and does not wait for a replacement: %s", chief->why);
+    if (chief->outcome == OUTCOME_UNHEALTHY && !chief->is_unfit)
+        fail(w, "node 0 is healthy, and does not wait for a replacement: %s", chief->why);
 }
 
 /* Nothing but the budget, a notice or a user forbids the wait. A process that fails because a node
@@ -336,9 +357,10 @@ void replace_check_end(struct world *w)
     bool may_wait = w->s.replace_max >= MAX_GHOSTS + MAX_NODES && !w->first_notice_at &&
                     !w->was_stopped && chief->has_exited && !w->has_waited;
     bool is_by_loss = chief->outcome == OUTCOME_NODE_LOST &&
-                      (chief->first_outcome == OUTCOME_NODE_LOST || is_sound(&w->s));
+                      (chief->first_outcome == OUTCOME_NODE_LOST || is_sound(w));
     if (may_wait && is_by_loss)
         fail(w, "node 0 did not wait for a replacement: %s", chief->why);
+    check_spared(w);
 }
 
 void replace_check_exit(struct world *w, int ghost)

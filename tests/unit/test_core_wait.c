@@ -191,3 +191,45 @@ Test(core_wait, only_the_same_disk_can_take_the_place)
     calls(&same);
     assert_said(&walks[0], "node 1 () is replaced by");
 }
+
+/* Node 1's notice ends the generation with a save. Then node 1 leaves, and node 0 waits. */
+Test(core_wait, a_node_with_a_notice_leaves_alone)
+{
+    begin_with(10, false);
+    steps[0] = 8;
+    signalled(&walks[1], SIGTERM);
+    agree();
+    for (int i = 0; i < WALK_NODES; i++)
+        saves_and_waits(&walks[i], 0, 9, 1);
+    for (int i = WALK_NODES - 1; i >= 0; i--) {
+        written(&walks[i], EV_PREPARED);
+        deliver();
+    }
+    written(&walks[0], EV_COMMITTED);
+    deliver();
+    assert_said(&walks[0], "the nodes with a notice leave, and the others wait");
+    for (int i = 0; i < WALK_NODES; i++) {
+        gone(&walks[i], 0);
+        ends(&walks[i], 0);
+    }
+    deliver();
+    assert_did(&walks[1], "exit 42 preempted");
+    assert_did_not(&walks[0], "exit");
+    assert_said(&walks[0], "node 1 () leaves for its notice");
+    cr_expect_eq(report_of(&walks[0]).wait.node, 1);
+    walks[0].acts[0] = '\0';
+    begin_replacement();
+    deliver();
+    assert_both_did("start");
+    cr_expect_eq(report_of(&walks[1]).resumed_step, 9);
+    lose_letters();
+}
+
+Test(core_wait, a_notice_to_node_0_ends_the_wait)
+{
+    begin_with(10, false);
+    lose_node_1();
+    terminated(&walks[0]);
+    assert_did(&walks[0], "exit 42 preempted");
+    lose_letters();
+}

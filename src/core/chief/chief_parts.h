@@ -276,6 +276,12 @@ bool chief_tell_loss(struct chief *chief, int64_t until);
 void chief_wait_or_end(struct chief *chief);
 /* A STATUS of a node whose place is vacant. */
 void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peermsg *msg);
+/* The job can go on after the present notice, without the nodes that have it. */
+bool chief_may_outlive_notice(const struct chief *chief);
+/* Such nodes are lost as soon as their processes have ended. */
+void chief_release_noticed(struct chief *chief);
+/* The node has said that it must not train. True: it is lost for that, and the job is not. */
+bool chief_lose_unfit(struct chief *chief, struct peer *peer, const struct peer_cause *told);
 /* The supervisor of a vacant node has said that its processes have ended. */
 void chief_lower_fence(struct chief *chief, struct peer *peer);
 /* A place is vacant, and the time for its replacement is over. */

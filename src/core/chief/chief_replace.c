@@ -33,11 +33,70 @@ static void drop_old_losses(struct chief *chief)
             (size_t)chief->replaced.n * sizeof chief->replaced.times[0]);
 }
 
-/* A user or a signal has told the job to end, or a notice ends it. */
+static void drop_notice(struct chief *chief, struct peer *peer)
+{
+    peer->notice_deadline = CLOCK_NEVER;
+    peer->notice_hurry = 0;
+    peer->notice_is_guess = peer->notice_has_signal = false;
+    chief->notice_changed = true;
+}
+
+static bool is_noticed(const struct peer *peer)
+{
+    return peer->notice_deadline != CLOCK_NEVER;
+}
+
+/* Node 0 stays, so a notice to other nodes does not end the job. */
+static bool outlives_notice(const struct chief *chief)
+{
+    return chief->params->replace_wait_ns > 0 && !is_noticed(&chief->peers[0]);
+}
+
+static bool has_replacements_left(const struct chief *chief)
+{
+    int n = 0;
+    for (int i = 0; i < chief->replaced.n; i++)
+        n += chief->replaced.times[i] > chief->out->now - WINDOW_NS;
+    return n < chief->params->replace_max;
+}
+
+/* A user or a signal has told the job to end. */
+static bool is_told_to_end(const struct chief *chief)
+{
+    return any_is(chief, FACT_STOPS) || any_is(chief, FACT_INTERRUPTED);
+}
+
+bool chief_may_outlive_notice(const struct chief *chief)
+{
+    return outlives_notice(chief) && !is_told_to_end(chief) && has_replacements_left(chief);
+}
+
 static bool ends_anyway(const struct chief *chief)
 {
-    return chief_notice_is_near(chief) || any_is(chief, FACT_STOPS) ||
-           any_is(chief, FACT_INTERRUPTED);
+    return (chief_notice_is_near(chief) && !outlives_notice(chief)) || is_told_to_end(chief);
+}
+
+void chief_release_noticed(struct chief *chief)
+{
+    for (int i = 1; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        if (!is_noticed(peer) || !peer_is(peer, FACT_GONE) || peer_is(peer, FACT_LOST))
+            continue;
+        out_log(chief->out, LOG_NOTICE, "replace", "node %d (%.40s) leaves for its notice", i,
+                peer->at.host);
+        str_copy(peer->lost_why, sizeof peer->lost_why, "it has left for its notice");
+        chief_set_fact(chief, peer, FACT_LOST, true);
+        chief_note(chief, peer);
+    }
+}
+
+bool chief_lose_unfit(struct chief *chief, struct peer *peer, const struct peer_cause *told)
+{
+    bool may_be_replaced = chief_is_restarting(chief) && chief->params->replace_wait_ns > 0;
+    if (told->fault != FAULT_UNFIT || !may_be_replaced || peer->at.conn == CONN_SELF)
+        return false;
+    chief_lose(chief, peer, "its health check says that it must not train");
+    return true;
 }
 
 /* Generations in a row without a commit, with the one that ends now, and earlier attempts. */
@@ -63,7 +122,7 @@ static bool may_wait(struct chief *chief, struct chief_end *how, char *text, siz
     if (p->replace_wait_ns == 0 || ends_anyway(chief))
         return false;
     drop_old_losses(chief);
-    if (chief->replaced.n >= p->replace_max) {
+    if (!has_replacements_left(chief)) {
         snprintf(text, size,
                  "; not replaced: the %d times an hour of cluster.replace_max are spent",
                  p->replace_max);
@@ -122,13 +181,12 @@ void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peer
 static void vacate(struct chief *chief, struct peer *peer)
 {
     peer->fence_at = clock_max(peer->fence_at, fence_of(chief, peer));
-    peer->notice_deadline = CLOCK_NEVER;
-    peer->notice_hurry = 0;
-    peer->notice_is_guess = peer->notice_has_signal = false;
-    chief->notice_changed = true;
+    drop_notice(chief, peer);
     if (chief->replaced.n < REPLACES_MAX)
         chief->replaced.times[chief->replaced.n++] = chief->out->now;
     chief_vacate(chief, peer);
+    if (peer->status.life == LIFE_GONE)
+        chief_dismiss(chief, peer);
 }
 
 /* A restart after a failure may be under way: it goes on, and waits. */

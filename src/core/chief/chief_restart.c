@@ -113,11 +113,20 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
 void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
 {
     struct chief_end this_end = *end;
-    this_end.restarts = chief->params->restart.after_notice && !any_is(chief, FACT_STOPS);
+    bool is_pause = chief->params->restart.after_notice && !any_is(chief, FACT_STOPS);
+    this_end.restarts = is_pause || chief_may_outlive_notice(chief);
     chief_end(chief, &this_end);
     if (!this_end.restarts)
         return;
     chief->gen.restart_at = chief->out->now;
+    if (!is_pause) {
+        chief->gen.had_stepped = chief->has_stepped;
+        out_log(chief->out, LOG_NOTICE, "replace",
+                "%s; the nodes with a notice leave, and the others wait for replacements "
+                "(cluster.replace_wait)",
+                end->why);
+        return;
+    }
     chief->gen.waits_for_notice = true;
     out_log(chief->out, LOG_NOTICE, "restart",
             "%s; the job goes on in place when the notice is over (restart.after_notice)",
@@ -184,7 +193,7 @@ static bool is_ended_by_notice(const struct chief *chief)
     bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP;
     if (chief->gen.waits_for_notice)
         return is_hurried;
-    return chief_notice_is_near(chief);
+    return chief_notice_is_near(chief) && !chief_may_outlive_notice(chief);
 }
 
 /* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
@@ -278,6 +287,9 @@ void chief_decide_restart(struct chief *chief)
     if (!chief_is_restarting(chief))
         return;
     bool is_known = is_over(chief) || is_ended_by_notice(chief);
+    if (chief_notice_is_near(chief) && chief_may_outlive_notice(chief) &&
+        !chief->gen.waits_for_notice)
+        chief_release_noticed(chief);
     if (chief->count[FACT_LOST] > chief->count[FACT_VACANT]) {
         chief_wait_or_end(chief);
     } else if (is_known && chief->gen.cause.fault != FAULT_LOST &&

@@ -34,6 +34,13 @@ enum node_state node_stands(const struct node *node)
 
 /* --- the chief --- */
 
+/* The generation has ended for a notice to this node, and node 0 lets it go. */
+static bool leaves_for_notice(const struct node *node)
+{
+    return node->gen.end.restarts && node->params->replace_wait_ns > 0 && node->grace.is_live &&
+           verdict_is_preempted(node->gen.end.outcome);
+}
+
 static void chief_lost(struct node *node)
 {
     char why[320];
@@ -49,6 +56,9 @@ static void chief_lost(struct node *node)
         node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
     } else if (node->stopped_by[0]) {
         node_stop_alone(node, OUTCOME_STOPPED, 0, node->stopped_by);
+    } else if (leaves_for_notice(node)) {
+        str_copy(why, sizeof why, node->gen.end.why);
+        node_stop_alone(node, node->gen.end.outcome, 0, why);
     } else {
         snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
         node_blame_chief(node);
