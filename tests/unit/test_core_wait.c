@@ -45,13 +45,18 @@ static void lose_node_1(void)
     lose_letters();
 }
 
-static struct walk *begin_replacement(void)
+static struct walk *begin_replacement_as(uint64_t incarnation)
 {
     struct core_params p = waiting(1);
-    p.incarnation = 77;
+    p.incarnation = incarnation;
     struct walk *w = walk_begin(&p);
     meet();
     return w;
+}
+
+static struct walk *begin_replacement(void)
+{
+    return begin_replacement_as(77);
 }
 
 /* A heartbeat of each node goes to and fro. */
@@ -148,11 +153,35 @@ static struct peermsg hello_of(uint64_t incarnation, uint32_t attempt)
     return hello;
 }
 
-static void calls(const struct peermsg *hello)
+static void calls(const struct peermsg *msg)
 {
     walks[0].log[0] = '\0';
     feed(&walks[0],
-         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST + 9, .msg = hello}});
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST + 9, .msg = msg}});
+    lose_letters();
+}
+
+/* The first replacement is lost in its turn, before it has said anything. It knows nothing of the
+ * processes before it. */
+Test(core_wait, a_goodbye_of_the_replacement_lowers_no_fence)
+{
+    struct peermsg first = hello_of(77, 0);
+    struct peermsg bye = {.type = PEERMSG_BYE, .stamp = {.attempt = 1}};
+    begin_with(10, false);
+    int64_t answered = now;
+    lose_node_1();
+    calls(&first);
+    assert_said(&walks[0], "node 1 () is replaced by");
+    for (int i = 0; i < 16; i++)
+        passes(&walks[0], S);
+    assert_said(&walks[0], "node 1 (): no message from it for 15s");
+    calls(&bye);
+    begin_replacement_as(78);
+    assert_said(&walks[0], "node 1 () is replaced by");
+    assert_did_not(&walks[1], "start");
+    while (now < answered + 22 * S + MS)
+        beat();
+    assert_both_did("start");
     lose_letters();
 }
 

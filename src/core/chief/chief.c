@@ -167,10 +167,10 @@ static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start)
         chief_set_fact(chief, peer, FACT_JOINED, false);
-    peer->may_run = false;
+    chief_lower_fence(chief, peer);
     if (peer_is(peer, FACT_VACANT))
-        chief_lower_fence(chief, peer);
-    else if (chief->order.start && chief_is_awaited(chief, peer))
+        return;
+    if (chief->order.start && chief_is_awaited(chief, peer))
         chief_lose(chief, peer, "its supervisor has reported its own end");
 }
 

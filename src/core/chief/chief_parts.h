@@ -282,7 +282,8 @@ bool chief_may_outlive_notice(const struct chief *chief);
 void chief_release_noticed(struct chief *chief);
 /* The node has said that it must not train. True: it is lost for that, and the job is not. */
 bool chief_lose_unfit(struct chief *chief, struct peer *peer, const struct peer_cause *told);
-/* The supervisor of a vacant node has said that its processes have ended. */
+/* The node's supervisor has said that its processes have ended. Those of one before it still count.
+ */
 void chief_lower_fence(struct chief *chief, struct peer *peer);
 /* A place is vacant, and the time for its replacement is over. */
 bool chief_wait_is_over(const struct chief *chief);

@@ -157,6 +157,8 @@ static int64_t fence_of(const struct chief *chief, const struct peer *peer)
 
 void chief_lower_fence(struct chief *chief, struct peer *peer)
 {
+    if (!peer->may_run) /* a fence that is up is of a supervisor before it */
+        return;
     peer->may_run = false;
     peer->fence_at = 0;
     find_fence(chief);
