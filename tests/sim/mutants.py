@@ -76,7 +76,6 @@ MUTANTS = [
     ("fence-without-the-killing", "chief/chief_replace.c", "fence_of", "+ p->kill_wait_ns", ""),
     ("fence-of-the-replacement", "chief/chief_replace.c", "find_fence",
      "clock_max(chief->gen.replace.fence_at, chief->peers[i].fence_at)", "chief->peers[i].fence_at"),
-    ("fence-lowered-by-any-word", "chief/chief_replace.c", "chief_hear_vacant", "|| msg->status.life != LIFE_GONE", ""),
     ("standstill-renews-the-lease", "node/uplink.c", "uplink_forgive", "replace_wait_ns == 0", "replace_wait_ns >= 0"),
     ("lease-ends-with-a-long-stop", "node/node_end.c", "node_stop_alone",
      "clock_min(node->notice.deadline, kill_by)", "node->notice.deadline"),
@@ -90,7 +89,7 @@ MUTANTS = [
     ("loss-never-waited-for", "chief/chief_replace.c", "may_wait", "p->replace_wait_ns == 0 ||", "true ||"),
     ("loss-is-a-failure-of-its-victim", "chief/chief_fault.c", "chief_fault_counts",
      "(chief_is_deciding(chief) || may_be_replaced)", "chief_is_deciding(chief)"),
-    ("replaced-too-often", "chief/chief_replace.c", "may_wait", "chief->replaced.n >=", "chief->replaced.n >"),
+    ("replaced-too-often", "chief/chief_replace.c", "has_replacements_left", "n <", "n <="),
     ("notice-of-one-node-ends-all", "chief/chief_replace.c", "outlives_notice",
      "chief->params->replace_wait_ns > 0", "false"),
     ("notice-of-node-0-is-outlived", "chief/chief_replace.c", "outlives_notice", "!is_noticed(&chief->peers[0])",
@@ -507,7 +506,7 @@ BEGIN_AT = {
 # Only schedules in which a lost node may be replaced can catch these.
 OF_REPLACEMENTS = {
     "replaced-without-a-fence", "fence-without-the-lease", "fence-without-the-killing", "fence-of-the-replacement",
-    "fence-lowered-by-any-word", "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
+    "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
     "vacant-place-is-left-empty", "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
     "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
@@ -555,6 +554,10 @@ OF_REPLACEMENTS = {
 #   steps-of-different-moments: it brings a last save forward by less than a second; a unit test does
 #   step-when-all-are-gone: the ranks of a schedule seldom train on while they end for such a failure; a unit
 #       test does
+#   fence-lowered-by-any-word: one schedule in 30,000 and more has another supervisor there so soon; a unit test
+#       does
+#   former-node-takes-the-place: a second replacement must be awaited just then; a unit test does
+#   lost-node-takes-its-place-again: it has stopped its processes by then, and could do so
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

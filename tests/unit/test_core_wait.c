@@ -262,3 +262,28 @@ Test(core_wait, a_notice_to_node_0_ends_the_wait)
     assert_did(&walks[0], "exit 42 preempted");
     lose_letters();
 }
+
+/* The line of a node that was silent works again. Only the end of its processes lowers the fence.
+ */
+Test(core_wait, a_late_word_lowers_no_fence)
+{
+    static const enum peer_life lives[] = {LIFE_RUNNING, LIFE_FAILED, LIFE_GONE};
+    for (size_t k = 0; k < ARRAY_LEN(lives); k++) {
+        struct peermsg word = {.type = PEERMSG_STATUS,
+                               .stamp = {.attempt = 1, .seq = 1000},
+                               .status = {.life = (uint8_t)lives[k]}};
+        begin_with(10, false);
+        lose_letters();
+        for (int i = 0; i < 16; i++)
+            passes(&walks[0], S);
+        assert_said(&walks[0], "node 1 (): no message from it for 15s");
+        gone(&walks[0], 0);
+        ends(&walks[0], SIGTERM);
+        hears(&walks[0], &word);
+        lose_letters();
+        begin_replacement();
+        beat();
+        cr_assert_eq(report_of(&walks[0]).generation, lives[k] == LIFE_GONE, "%d", lives[k]);
+        lose_letters();
+    }
+}
