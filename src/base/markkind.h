@@ -9,7 +9,7 @@
 enum mark_kind {
     MARK_NONE,
     MARK_STARTING,   /* a run or a generation begins: from here to a step on every node */
-    MARK_WAITING,    /* nodes are missing at the join */
+    MARK_WAITING,    /* nodes are missing, at the join or after a loss */
     MARK_UNATTACHED, /* the commands run, and no process has attached: no step is known */
     MARK_TRAINING,
     MARK_SAVING,     /* every rank has begun to save: no rank trains */

@@ -82,7 +82,7 @@ static bool wants_newest(const struct markfile *marks, enum mark_kind kind)
 {
     bool goes_on = kind == MARK_TRAINING && marks->kind != MARK_STARTING &&
                    marks->kind != MARK_WAITING && marks->kind != MARK_UNATTACHED;
-    return goes_on || kind == MARK_RESTARTING || kind == MARK_STOPPING;
+    return goes_on || kind == MARK_RESTARTING || kind == MARK_WAITING || kind == MARK_STOPPING;
 }
 
 static void take_mark(struct markfile *marks, const struct action *action)

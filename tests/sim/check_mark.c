@@ -67,12 +67,12 @@ static void check_order(struct world *w, const struct action *a)
     if (last == MARK_NONE && kind != MARK_STARTING)
         fail(w, "node 0 marks %d first, not its start", kind);
     if (a->mark.generation != w->mark.generation &&
-        !(is_next && last == MARK_RESTARTING && kind == MARK_STARTING))
+        !(is_next && (last == MARK_RESTARTING || last == MARK_WAITING) && kind == MARK_STARTING))
         fail(w, "node 0 marks %d of generation %u after %d of generation %u", kind,
              a->mark.generation, last, w->mark.generation);
     if (last == kind && a->mark.generation == w->mark.generation)
         fail(w, "node 0 marks %d twice", kind);
-    if (last == MARK_RESTARTING && kind != MARK_STOPPING && !is_next)
+    if (last == MARK_RESTARTING && kind != MARK_STOPPING && kind != MARK_WAITING && !is_next)
         fail(w, "node 0 marks %d in a restart", kind);
     if (kind != MARK_HUNG && a->mark.at < w->mark.at)
         fail(w, "node 0 marks %d at a time before its last mark", kind);

@@ -96,6 +96,35 @@ Test(core_mark, a_restart_in_place_begins_a_generation)
     assert_marks(w, "restarting 3; starting 0");
 }
 
+/* Until the processes of the lost node have ended for certain, too. */
+Test(core_mark, a_wait_for_the_replacement_of_a_node)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.replace_wait_ns = 60 * S;
+        p.replace_max = 1;
+        walk_begin(&p);
+    }
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        reads_at(&walks[i], 3);
+    }
+    deliver();
+    assert_marks(&walks[0], "starting 0; waiting 0; starting 0; training 0");
+    lose_letters();
+    line_closes(&walks[0], true);
+    assert_marks(&walks[0], "waiting 3");
+    gone(&walks[0], 0);
+    ends(&walks[0], SIGTERM);
+    lose_letters();
+    passes(&walks[0], 30 * S);
+    assert_marks(&walks[0], "");
+    passes(&walks[0], 30 * S);
+    assert_marks(&walks[0], "stopping 3");
+}
+
 Test(core_mark, a_program_that_does_not_attach)
 {
     struct core_params p = params_of(0, 1, 1);

@@ -50,6 +50,8 @@ static bool training_is_over(const struct chief *chief)
 static enum mark_kind kind_of(const struct chief *chief)
 {
     bool is_alone = chief->params->nnodes == 1;
+    if (chief_is_waiting(chief))
+        return MARK_WAITING;
     if (chief->order.end != END_NONE)
         return chief_is_restarting(chief) ? MARK_RESTARTING : MARK_STOPPING;
     if (!chief->order.start)
@@ -67,7 +69,7 @@ static enum mark_kind kind_of(const struct chief *chief)
 
 static uint64_t step_of(const struct chief *chief, enum mark_kind kind)
 {
-    if (kind == MARK_STARTING || kind == MARK_WAITING)
+    if (kind == MARK_STARTING || (kind == MARK_WAITING && !chief->order.start))
         return chief->order.commit_step;
     if (kind == MARK_SAVING)
         return chief->order.save_step;
