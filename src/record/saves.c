@@ -46,6 +46,11 @@ void saves_forget_newer(struct saves *saves, uint64_t step)
         saves_forget(saves, saves->n - 1);
 }
 
+uint64_t saves_newest(const struct saves *saves)
+{
+    return saves->n > 0 ? saves->steps[saves->n - 1].step : 0;
+}
+
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
 {
     for (int i = 0; i < saves->n; i++)

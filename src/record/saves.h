@@ -46,6 +46,8 @@ void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
 void saves_trim(struct saves *saves, int keep);
 /* Drops the steps after `step`: an attempt that resumes at `step` saves them again. */
 void saves_forget_newer(struct saves *saves, uint64_t step);
+/* The newest step that a rank has saved; 0: none. It may not be committed. */
+uint64_t saves_newest(const struct saves *saves);
 /* The entry of this step; NULL: no rank has saved it. */
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
 /* The path of this rank; NULL: none. *ret_known: the rank has saved the step. */

@@ -63,6 +63,8 @@ static bool open_record(struct shell *shell, struct err *err)
     shell->samedir =
         (struct samedir){.loop = &shell->loop, .reap = &shell->reap, .dir = shell->state_dir};
     params_of_dir(params, shell->config, shell->state_dir);
+    if (params->node_rank > 0 && !shell->config->checkpoint.shared)
+        params->saved_step = saves_newest(&shell->record.saves);
     if (params->node_rank == 0 && shell->config->record.shrink == CONFIG_SHRINK_REFUSE)
         params->least_world = record_least_world(&shell->record, &params->saved_world);
     return true;

@@ -60,6 +60,7 @@ struct core_params {
     uint32_t attempt;     /* known to the chief; members learn it at the join */
     uint32_t epoch;       /* of node 0, see struct peer_stamp; always 0 */
     uint64_t resume_step; /* last commit in the state directory, 0: none */
+    uint64_t saved_step;  /* the newest save of this node's ranks, if its disk has no commits */
     int saved_world;      /* how many ranks saved it, 0: unknown */
     int least_world;      /* this many ranks are needed to load all its parts; 0: any number */
     bool has_record;      /* there is a state directory */

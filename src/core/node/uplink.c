@@ -93,7 +93,7 @@ static void say_hello(struct uplink *u)
         .hello = {.incarnation = p->incarnation,
                   .node_rank = (uint32_t)p->node_rank,
                   .nnodes = (uint32_t)p->nnodes,
-                  .commit_step = p->resume_step,
+                  .commit_step = p->saved_step ? p->saved_step : p->resume_step,
                   .pid = (uint32_t)p->pid}};
     str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
     str_copy(msg.hello.job, sizeof msg.hello.job, p->identity);
