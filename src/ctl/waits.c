@@ -90,17 +90,54 @@ static void describe_node(const struct json *answer, const struct json *node, ch
     }
 }
 
+/* NULL: there is no room for one more. */
+static struct wait *waits_add_node(struct search *search, int64_t node, const char *host)
+{
+    struct wait *wait = waits_add(search->found);
+    if (!wait)
+        return NULL;
+    wait->node = node;
+    str_addf(wait->text, sizeof wait->text, "node %" PRId64 "%s%s%s: ", node, *host ? " (" : "",
+             host, *host ? ")" : "");
+    return wait;
+}
+
 static void waits_for_node(struct search *search, const struct json *node)
 {
+    int64_t number = json_int_at(node, "node_rank", -1);
     const char *host = json_text_at(node, "host");
     host = *host ? host : json_text_at(node, "name");
-    struct wait *wait = waits_has_node(search->answer, node) ? waits_add(search->found) : NULL;
-    if (!wait)
+    bool is_told = number == json_int_at(search->answer, "report.waits_for.node_rank", -1);
+    if (is_told || !waits_has_node(search->answer, node))
         return;
-    wait->node = json_int_at(node, "node_rank", -1);
-    str_addf(wait->text, sizeof wait->text, "node %" PRId64 "%s%s%s: ", wait->node,
-             *host ? " (" : "", host, *host ? ")" : "");
-    describe_node(search->answer, node, wait->text, sizeof wait->text);
+    struct wait *wait = waits_add_node(search, number, host);
+    if (wait)
+        describe_node(search->answer, node, wait->text, sizeof wait->text);
+}
+
+/* A lost node is to be replaced; or it was, and processes of the lost one may still run. */
+static void waits_for_replacement(struct search *search)
+{
+    const struct json *answer = search->answer;
+    char about[24], left[24];
+    int64_t node = json_int_at(answer, "report.waits_for.node_rank", -1);
+    int64_t since = tally_between(answer, "report.waits_for.since", "now");
+    int64_t until = tally_between(answer, "now", "report.waits_for.until");
+    int64_t fence = tally_between(answer, "now", "report.waits_for.starts_after");
+    struct wait *wait = NULL;
+    if (node >= 0 && since != INT64_MIN)
+        wait = waits_add_node(search, node, json_text_at(answer, "report.waits_for.host"));
+    else if (fence > 0)
+        wait = waits_add(search->found);
+    if (wait && node >= 0)
+        str_addf(wait->text, sizeof wait->text,
+                 "its replacement, for %s so far; the job ends in %s, or by pchctl stop",
+                 str_about(since > 0 ? since : 0, about, sizeof about),
+                 str_about(until > 0 ? until : 0, left, sizeof left));
+    else if (wait)
+        str_addf(wait->text, sizeof wait->text,
+                 "the end of the lost node's processes, which may run for %s more",
+                 str_about(fence, about, sizeof about));
 }
 
 /* The ranks are sorted by node. A rank that has attached once is listed. */
@@ -288,6 +325,7 @@ void waits_find(const struct json *answer, const struct tally *tally, struct wai
     *ret = (struct waits){0};
     if (tally_is_over(answer))
         return;
+    waits_for_replacement(&search);
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
         waits_for_node(&search, node);
     if (tally_is_saving(answer)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * waits: finds what a job waits for: nodes that are missing, cut off or silent, ranks that have not
- * attached, ranks that are behind, in training or in a save, slow ranks. Pure; any thread.
+ * waits: finds what a job waits for: the replacement of a lost node, nodes that are missing, cut
+ * off or silent, ranks that have not attached, ranks that are behind, in training or in a save,
+ * slow ranks. Pure; any thread.
  */
 #pragma once
 

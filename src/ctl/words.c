@@ -51,6 +51,11 @@ static const char *words_of_ledger(const struct json *answer)
     return "";
 }
 
+static bool words_is_replacing(const struct json *answer)
+{
+    return json_text_at(answer, "report.waits_for.since")[0];
+}
+
 const char *words_state(const struct json *answer, const struct tally *tally)
 {
     const char *state = json_text_at(answer, "report.state"), *does = words_of_ledger(answer);
@@ -61,7 +66,7 @@ const char *words_state(const struct json *answer, const struct tally *tally)
     if (words_is_over(answer))
         return "ending";
     if (str_is(state, "restarting"))
-        return "restarting";
+        return words_is_replacing(answer) ? "waiting" : "restarting";
     if (str_is(state, "stopping") || str_is(state, "leaving"))
         return "stopping";
     if (str_is(state, "saving") || tally_is_saving(answer))
@@ -162,6 +167,18 @@ static void words_add_gone(const struct json *answer, const struct tally *tally,
         str_addf(text, WORDS_MAX, ", at step %s", tally_number(tally->top, step));
 }
 
+static void words_add_replacement(const struct json *answer, char text[WORDS_MAX])
+{
+    char about[24];
+    int64_t node = json_int_at(answer, "report.waits_for.node_rank", -1);
+    int64_t left = tally_between(answer, "now", "report.waits_for.until");
+    if (node < 0)
+        str_addf(text, WORDS_MAX, ": every place is taken; the lost node's processes must end");
+    else
+        str_addf(text, WORDS_MAX, " for a replacement of node %" PRId64 ", %s more at most", node,
+                 words_about(left > 0 ? left : 0, about, sizeof about));
+}
+
 char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX])
 {
     const char *state = words_state(answer, tally);
@@ -175,6 +192,8 @@ char *words_say(const struct json *answer, const struct tally *tally, char text[
     else if (str_is(state, "restarting"))
         str_addf(text, WORDS_MAX, " in place, generation %" PRId64,
                  json_int_at(answer, "report.generation", 0));
+    else if (str_is(state, "waiting"))
+        words_add_replacement(answer, text);
     else if (str_is(state, "not attached"))
         str_addf(text, WORDS_MAX, ": the command runs, and no rank has attached so far");
     else if (str_is(state, "finishing"))

@@ -11,7 +11,8 @@
 enum { WORDS_MAX = 400 };
 
 /* "starting", "not attached", "training", "evaluating", "compiling", "saving", "finishing",
- * "restarting", "stopping", "ending", "ended", or of a job's files "gone". */
+ * "restarting", "waiting" (for a replacement), "stopping", "ending", "ended", or of a job's files
+ * "gone". */
 const char *words_state(const struct json *answer, const struct tally *tally);
 /* The same for a rank: "starting", "not attached", "training", "evaluating", "compiling", "saving",
  * "done" or "gone"; "": it is unknown. */

@@ -197,6 +197,22 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
     journal_end(journal, &w);
 }
 
+static void tell_wait(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    struct core_wait seen = journal->seen.wait;
+    journal->seen.wait = r->wait;
+    if (r->wait.since == 0 || (seen.since != 0 && seen.node == r->wait.node))
+        return;
+    int64_t now = clock_now_ns();
+    journal_begin(journal, &w, "waits_for");
+    writer_int_if(&w, "of_node", r->wait.node, r->wait.node >= 0);
+    writer_int_if(&w, "left_ms", (r->wait.until - now) / NS_PER_MS, r->wait.node >= 0);
+    writer_int(&w, "starts_after_ms",
+               r->wait.fence_at > now ? (r->wait.fence_at - now) / NS_PER_MS : 0);
+    journal_end(journal, &w);
+}
+
 /* A failure may be reported before its process ends. If its text changes later, a new line has the
  * new text. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
@@ -282,6 +298,7 @@ void journal_settle(struct journal *journal)
     tell_cause(journal, &report);
     tell_hang(journal, &report);
     journal_tell_notice(journal, &report);
+    tell_wait(journal, &report);
     tell_round(journal, &report);
     tell_given_up(journal, &report);
     tell_state(journal, &report);

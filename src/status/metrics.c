@@ -125,6 +125,16 @@ static void put_notice(struct text *text)
               real_seconds(text, r->notice.deadline));
 }
 
+static void put_wait(struct text *text)
+{
+    const struct core_wait *wait = &text->view->report->wait;
+    gauge(text, "waiting", "1 while the job waits for the replacement of a lost node.",
+          wait->since != 0);
+    if (wait->since && wait->node >= 0)
+        gauge(text, "waiting_deadline_timestamp_seconds", "When the job waits no longer, and ends.",
+              real_seconds(text, wait->until));
+}
+
 static void put_commit(struct text *text)
 {
     const struct core_report *r = text->view->report;
@@ -269,6 +279,7 @@ void metrics_compose(const struct metrics_view *view, FILE *out)
     put_saves(&text);
     put_commit(&text);
     put_notice(&text);
+    put_wait(&text);
     put_ranks(&text);
     put_own(&text);
     put_end(&text);

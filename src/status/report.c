@@ -54,6 +54,27 @@ static void add_notice(struct writer *w, const struct core_report *r)
     writer_end(w);
 }
 
+/* The host of the node whose place is vacant: the first cause most often has it. */
+static const char *vacant_host(const struct report *report, const struct core_report *r)
+{
+    if (r->first_cause.fault && r->first_cause.node == r->wait.node)
+        return r->first_cause.host;
+    return report->params->names ? report->params->names[r->wait.node] : NULL;
+}
+
+static void add_wait(struct writer *w, const struct report *report, const struct core_report *r)
+{
+    bool is_vacant = r->wait.node >= 0 && r->wait.node < report->params->nnodes;
+    if (!writer_object_if(w, "waits_for", r->wait.since != 0))
+        return;
+    writer_int_if(w, "node_rank", r->wait.node, is_vacant);
+    writer_text(w, "host", is_vacant ? vacant_host(report, r) : NULL);
+    add_time(w, "since", r->wait.since);
+    add_time(w, "until", is_vacant ? r->wait.until : CLOCK_NEVER);
+    add_time(w, "starts_after", r->wait.fence_at);
+    writer_end(w);
+}
+
 static void add_round(struct writer *w, const struct core_report *r)
 {
     if (!writer_object_if(w, "round", r->round.id != 0))
@@ -215,6 +236,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
                   is_known);
     writer_text(w, "why", r.why);
     add_notice(w, &r);
+    add_wait(w, report, &r);
     add_round(w, &r);
     writer_int_if(w, "save_every_ms", r.job.save_every_ns / NS_PER_MS, r.job.save_every_ns > 0);
     add_steps(w, &r, report->record);

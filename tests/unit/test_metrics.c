@@ -157,6 +157,7 @@ Test(metrics, a_strict_reader_takes_it)
 {
     for (int is_up = 0; is_up < 2; is_up++) {
         report.notice.is_live = is_up;
+        report.wait.since = is_up;
         char *text = compose(is_up);
         cr_assert_gt(read_all(text), 15);
         free(text);
@@ -194,6 +195,18 @@ Test(metrics, what_is_told)
     assert_has(true, "pchrun_up{" WHO "} 1\n");
     assert_has(false, "pchrun_up{" WHO "} 0\n");
     assert_has(false, "\npchrun_exit_code{" WHO ",outcome=\"preempted\"} 42\n");
+}
+
+/* A replacement may have come: then the job waits for a time that no node decides. */
+Test(metrics, a_wait_for_a_replacement)
+{
+    assert_has(true, "\npchrun_waiting{" WHO "} 0\n# HELP");
+    report.wait = (struct core_wait){
+        .since = ranks.now - 60 * NS_PER_S, .node = 3, .until = ranks.now + 60 * NS_PER_S};
+    assert_has(true, "\npchrun_waiting{" WHO "} 1\n");
+    assert_has(true, "\npchrun_waiting_deadline_timestamp_seconds{" WHO "} 1000060\n");
+    report.wait.node = -1;
+    assert_has(true, "\npchrun_waiting{" WHO "} 1\n# HELP");
 }
 
 /* A bucket holds all times up to its bound. */

@@ -26,6 +26,11 @@
 #define SAVER(n, step, saved)                                                                     \
     "{\"rank\":" n ",\"state\":\"attached\",\"attached\":true,\"phase\":\"train\",\"step\":" step \
     ",\"saved_step\":" saved "}"
+/* Without a node: each place is taken, and the lost node's processes may still run. */
+#define WAITS_FOR(node)                                                                 \
+    "\"report\":{\"state\":\"restarting\",\"outcome\":\"unknown\",\"waits_for\":{" node \
+    "\"since\":\"2026-11-29T06:05:00.000Z\",\"starts_after\":\"2026-11-29T06:10:03.000Z\"}}"
+#define NODE_1     "\"node_rank\":1,\"host\":\"h1\",\"until\":\"2026-11-29T06:15:00.000Z\","
 #define BOTH_NODES "\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "true") "]"
 
 /* --- the sentence --- */
@@ -58,6 +63,9 @@ static const struct {
      "starting: 1 of 2 nodes have joined"},
     {"{\"report\":{\"state\":\"restarting\",\"generation\":2,\"outcome\":\"unknown\"}}",
      "restarting in place, generation 2"},
+    {"{" NOW "," WAITS_FOR(NODE_1) "}", "waiting for a replacement of node 1, 5 min more at most"},
+    {"{" NOW "," WAITS_FOR("") "}",
+     "waiting: every place is taken; the lost node's processes must end"},
     {"{\"report\":{\"state\":\"saving\",\"outcome\":\"unknown\",\"round\":{\"phase\":\"decided\","
      "\"save_step\":48211}},\"ranks\":[{\"saved_step\":48211},{\"saved_step\":48000}]}",
      "saving step 48,211: 1 of 2 ranks have saved"},
@@ -160,6 +168,15 @@ static const struct {
      "node 1 (h1): it has no connection; last heard 12.3 s ago\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
      "node 1 (h1): it has not joined\n", 0},
+    {"{" NOW "," WAITS_FOR(NODE_1) ",\"nodes\":[" NODE("1", "lost", "false") "]}",
+     "node 1 (h1): its replacement, for 5 min so far; the job ends in 5 min, or by pchctl stop\n",
+     0},
+    {"{" NOW "," WAITS_FOR(NODE_1) ",\"nodes\":[" NODE("2", "lost", "false") "]}",
+     "node 1 (h1): its replacement, for 5 min so far; the job ends in 5 min, or by pchctl stop\n"
+     "node 2 (h2): it has no connection; last heard 12.3 s ago\n",
+     0},
+    {"{" NOW "," WAITS_FOR("") "}",
+     "the end of the lost node's processes, which may run for 3 s more\n", 0},
     {"{" RUNNING "," BOTH_NODES ",\"ranks\":[" RANK("0", "attached", train, "9", "0.1") "," RANK(
          "1", "not attached", none, "0", "null") "," RANK("2", "gone", none, "0", "null") "]}",
      "rank 1 on h1: it has not attached\n", 0},

@@ -347,7 +347,12 @@ void node_take_wait(struct node *node, const struct peer_order *order)
 {
     const struct peer_wait *w = &order->waits;
     int64_t now = node->out->now, until = now + w->left_ms * NS_PER_MS;
-    if (!order->restart || (w->node == 0 && w->fence_ms <= 0)) {
+    int vacant = w->node <= CORE_NODES_MAX ? (int)w->node - 1 : -1;
+    bool is_over = !order->restart || (w->node == 0 && w->fence_ms <= 0);
+    bool was_over = node->gen.wait.since == 0;
+    if (is_over != was_over || (!is_over && vacant != node->gen.wait.node))
+        out_simple(node->out, ACT_STATE);
+    if (is_over) {
         node->gen.wait.since = 0;
         node->gen.reminder.at = CLOCK_NEVER;
         return;
@@ -355,7 +360,7 @@ void node_take_wait(struct node *node, const struct peer_order *order)
     if (node->gen.wait.since == 0)
         reminder_begin(&node->gen.reminder, now);
     node->gen.wait = (struct core_wait){.since = until - node->params->replace_wait_ns,
-                                        .node = w->node <= CORE_NODES_MAX ? (int)w->node - 1 : -1,
+                                        .node = vacant,
                                         .until = until,
                                         .fence_at = now + w->fence_ms * NS_PER_MS};
 }

@@ -467,6 +467,7 @@ function lineText(line) {
     saved: () => `step ${number.format(line.step)} by ${plural(line.ranks, "rank")} of this node`,
     committed: () => `step ${number.format(line.step)}`,
     notice: () => `${line.source}, node ${line.of_node}, ${about(line.left_ms)} left${line.text ? `: ${line.text}` : ""}`,
+    waits_for: () => (line.of_node === null ? "the processes of the lost node end" : `a replacement of node ${line.of_node}, ${about(line.left_ms)} left`),
     failed: () => `node ${line.of_node}${line.rank >= 0 ? `, rank ${line.rank}` : ""}: ${line.text}`,
     exit: () => `${line.outcome}, exit code ${line.exit_code}: ${line.text}`,
     dropped: () => plural(line.count, "line"),
