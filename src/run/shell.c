@@ -123,7 +123,7 @@ static void on_tidying(void *ctx)
     children_watch(&shell->children);
     const struct restart_policy *restart = &shell->params.restart;
     /* The commands of a next generation inherit these descriptors from pchrun, so it keeps them. */
-    if (restart->max == 0 && !restart->after_notice)
+    if (restart->max == 0 && !restart->after_notice && shell->params.replace_wait_ns == 0)
         spawn_let_go();
     procs_clean(shell->attach.procs);
 }
@@ -148,18 +148,16 @@ static void tell_above(const struct config *config)
 }
 
 /* pchrun may still be reaping the last command before a restart: start the next generation later.
- */
+ * The first start of a replacement is one of a later generation, too. */
 static void act_start(struct shell *shell, const struct action *action)
 {
     shell->to_start = *action;
-    if (!shell->starting.is_open) {
-        watch_init(&shell->starting, shell->loop.base, on_starting, shell);
-        watch_init(&shell->tidying, shell->loop.base, on_tidying, shell);
-    }
-    if (action->start.generation > 0) {
+    if (shell->starting.is_open) {
         watch_at(&shell->starting, clock_now_ns());
         return;
     }
+    watch_init(&shell->starting, shell->loop.base, on_starting, shell);
+    watch_init(&shell->tidying, shell->loop.base, on_tidying, shell);
     children_begin_group(&shell->children);
     start_swept(shell);
     tell_above(shell->config);
