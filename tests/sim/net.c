@@ -97,7 +97,7 @@ void net_send(struct world *w, int node, const struct action *action)
         return;
     if (node == 0 && msg->type == PEERMSG_ORDER && msg->order.echo_ns)
         lease_answer(w, line);
-    if (node == 0 && msg->type == PEERMSG_ORDER)
+    if (node == 0 && msg->type == PEERMSG_ORDER && w->s.replace_wait)
         replace_check_answer(w, line, msg);
     const struct host *host = &w->hosts[line];
     if (w->now < host->way_until && host->way.is_up == (node != 0) && !host->way.late_tenth)

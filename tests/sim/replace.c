@@ -156,7 +156,7 @@ static void take_procs(struct world *w, int node, int ghost)
             ghost_at(w, ghost, i, MS);
         p->state = PROC_DEAD;
         p->epoch++;
-        p->is_connected = p->is_going = p->is_attached = p->is_counting = false;
+        p->is_connected = p->is_going = false; /* a rank that is done has trained all the same */
     }
 }
 

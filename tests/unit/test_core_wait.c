@@ -134,6 +134,16 @@ Test(core_wait, a_user_ends_the_wait)
     lose_letters();
 }
 
+Test(core_wait, an_interrupt_ends_the_wait)
+{
+    begin_with(10, false);
+    lose_node_1();
+    signalled(&walks[0], SIGINT);
+    assert_did(&walks[0], "exit 130 interrupted");
+    assert_said(&walks[0], "a signal has told the job to end while it waited");
+    lose_letters();
+}
+
 Test(core_wait, no_replacement_is_left)
 {
     begin_with(0, false);

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "core/common/grace.h"
 #include "core/common/known.h"
+#include "core/common/verdict.h"
 
 #include <stdio.h>
 
@@ -188,6 +189,18 @@ static bool is_over(const struct chief *chief)
            chief->writing == COMMIT_NOTHING;
 }
 
+/* Nothing has failed, and no scheduler is to start the job again. */
+static void end_interrupted(struct chief *chief)
+{
+    int number = chief_first(chief, FACT_INTERRUPTED)->status.interrupted_by;
+    if (chief_is_waiting(chief) && number)
+        chief_stop(
+            chief, OUTCOME_INTERRUPTED, EXIT_BY_SIGNAL + number,
+            "a signal has told the job to end while it waited for the replacement of a node");
+    else
+        end_as_failed(chief, "a signal has told the job to end");
+}
+
 static bool is_ended_by_notice(const struct chief *chief)
 {
     bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP;
@@ -298,7 +311,7 @@ void chief_decide_restart(struct chief *chief)
     } else if (is_ended_by_notice(chief)) {
         end_preempted(chief);
     } else if (any_is(chief, FACT_INTERRUPTED)) {
-        end_as_failed(chief, "a signal has told the job to end");
+        end_interrupted(chief);
     } else if (any_is(chief, FACT_LEFT)) {
         snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
                  chief_rank_of(chief, chief_first(chief, FACT_LEFT)));
