@@ -64,6 +64,13 @@ struct exit_codes {
     int done_killed; /* the only code that may be 0 */
 };
 
+/* How long the processes of a node that node 0 has given up may still run, from the last answer to
+ * the node: its lease ends, and SIGKILL ends them. The tenth is for clocks that differ. */
+static inline int64_t policy_fence_ns(int64_t heartbeat_timeout_ns, int64_t kill_wait_ns)
+{
+    return (heartbeat_timeout_ns + kill_wait_ns) / 10 * 11;
+}
+
 #define RESTARTS_MAX 1000 /* the largest restart.max */
 #define REPLACES_MAX 1000 /* the largest cluster.replace_max */
 

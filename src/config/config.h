@@ -116,6 +116,8 @@ struct config {
         char *key_file; /* NULL: none, and only loopback addresses unless `insecure` */
         bool insecure;
         int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
+        int64_t replace_wait_ns; /* 0: a lost node ends the job */
+        int replace_max;         /* waits for a replacement within an hour */
     } cluster;
     struct {
         int count;         /* -n, --nproc-per-node: commands to start, default 1 */

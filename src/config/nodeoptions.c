@@ -408,6 +408,35 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
+/* The replacement starts only when no process of the lost node can run any more. */
+static bool validate_replace(const struct config *config, struct err *err)
+{
+    char wait[32], fence[32];
+    int64_t wait_ns = config->cluster.replace_wait_ns;
+    int64_t fence_ns =
+        policy_fence_ns(config->cluster.heartbeat_timeout_ns, config->stop.kill_wait_ns);
+    const char *origin = origin_text(config, "cluster.replace_wait");
+    if (wait_ns == 0)
+        return true;
+    if (config->cluster.nnodes == 1)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.replace_wait (%s) is for the nodes of a job, and this job has one; "
+                       "its scheduler starts it again",
+                       origin);
+    if (!config->checkpoint.dir && !config->state_dir)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.replace_wait (%s) needs checkpoint.dir: a replacement finds there "
+                       "where its ranks resume",
+                       origin);
+    return wait_ns > fence_ns ||
+           err_set(err, ERR_USAGE, 0,
+                   "cluster.replace_wait is %s (%s), but the processes of a lost node may run for "
+                   "%s: cluster.heartbeat_timeout and stop.kill_wait, and a tenth of both; give "
+                   "its replacement more time",
+                   str_duration(wait_ns, wait, sizeof wait), origin,
+                   str_about(fence_ns, fence, sizeof fence));
+}
+
 /* The C library takes back-references, and then the time of a match may double with each byte. */
 static bool has_back_reference(const char *pattern)
 {
@@ -481,7 +510,8 @@ static bool check_health_disk(const struct config *config, struct err *err)
 bool config_validate(struct config *config, struct err *err)
 {
     return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
-           settle_node_rank(config, err) && validate_check_nodes(config, err) &&
+           settle_node_rank(config, err) && validate_replace(config, err) &&
+           validate_check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
            check_one(config, "cluster.bind", config->cluster.bind, err) &&
            check_logs(config, err) && check_health_disk(config, err);

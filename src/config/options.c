@@ -191,6 +191,16 @@ const struct option options[] = {
     .help = "a node that sends nothing for this long is lost",
 },
 {
+    DURATION(cluster.replace_wait, "0s", 0, 7 * DAY),
+    .is_binding = true,
+    .help = "wait this long for the replacement of a lost node, 0: the job ends",
+},
+{
+    INT(cluster.replace_max, "10", 0, REPLACES_MAX),
+    .is_binding = true,
+    .help = "how often in an hour the job waits for one",
+},
+{
     INT(procs.count, NULL, 1, CONFIG_PROCS_MAX),
     .is_usual = true,
     .is_nullable = true,

@@ -24,19 +24,20 @@ static const struct doctor_check {
     const char *name;
     check_fn *check;
 } checks[] = {
-    {"command", check_command},     {"programs", check_programs},
-    {"attach", check_attach},       {"pid 1", check_pid1},
-    {"batch script", check_batch},  {"pipeline", check_pipeline},
-    {"timeout", check_timeout},     {"grace", check_grace},
-    {"KillWait", check_kill_wait},  {"sources", check_sources},
-    {"notices", check_notices},     {"requeue", check_requeue},
-    {"torchrun", check_torchrun},   {"run_dir", check_run_dir},
-    {"state_dir", check_state_dir}, {"checkpoints", check_checkpoint_dir},
-    {"logs", check_logs_dir},       {"key", check_key},
-    {"nodes", check_nodes},         {"names", check_names},
-    {"peers", check_peers},         {"control group", check_cgroup},
-    {"open files", check_files},    {"core dumps", check_core},
-    {"health", check_health},       {"GPUs", check_health_gpu},
+    {"command", check_command},      {"programs", check_programs},
+    {"attach", check_attach},        {"pid 1", check_pid1},
+    {"batch script", check_batch},   {"pipeline", check_pipeline},
+    {"timeout", check_timeout},      {"grace", check_grace},
+    {"KillWait", check_kill_wait},   {"sources", check_sources},
+    {"notices", check_notices},      {"requeue", check_requeue},
+    {"torchrun", check_torchrun},    {"run_dir", check_run_dir},
+    {"state_dir", check_state_dir},  {"checkpoints", check_checkpoint_dir},
+    {"logs", check_logs_dir},        {"key", check_key},
+    {"nodes", check_nodes},          {"names", check_names},
+    {"peers", check_peers},          {"replacement", check_replace},
+    {"control group", check_cgroup}, {"open files", check_files},
+    {"core dumps", check_core},      {"health", check_health},
+    {"GPUs", check_health_gpu},
 };
 enum { CHECKS = ARRAY_LEN(checks) };
 

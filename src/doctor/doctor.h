@@ -77,7 +77,7 @@ check_fn check_command, check_programs, check_attach, check_pid1, check_batch, c
 check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, what the system allows, and the other nodes. */
 check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, check_key,
-    check_cgroup, check_files, check_core, check_nodes, check_names, check_peers;
+    check_cgroup, check_files, check_core, check_nodes, check_names, check_peers, check_replace;
 /* sourcecheck.c */
 check_fn check_sources;
 /* healthcheck.c */

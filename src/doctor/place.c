@@ -266,3 +266,36 @@ void check_peers(const struct patient *patient, struct finding *ret)
     if (ret->verdict == FINDING_BAD && !is_chief)
         finding_advise(ret, "check its name, the routes and the firewalls from each node");
 }
+
+/* The scheduler must start the replacement, and the replacement must see the last commit. */
+void check_replace(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    char wait[32], fence[32];
+    if (config->cluster.replace_wait_ns == 0)
+        return;
+    str_duration(config->cluster.replace_wait_ns, wait, sizeof wait);
+    str_about(policy_fence_ns(config->cluster.heartbeat_timeout_ns, config->stop.kill_wait_ns),
+              fence, sizeof fence);
+    if (patient_is_in_slurm(patient)) {
+        finding_set(
+            ret, FINDING_WARN,
+            "the job waits %s for the replacement of a lost node, but Slurm starts no other "
+            "task in its place",
+            wait);
+        finding_advise(ret, "set cluster.replace_wait to 0: then Slurm requeues the job at once");
+    } else if (!config->checkpoint.shared) {
+        finding_set(
+            ret, FINDING_WARN,
+            "the job waits %s for the replacement of a lost node; each node has a disk of "
+            "its own (checkpoint.shared), so only a pchrun with the lost node's disk is one",
+            wait);
+        finding_advise(ret, "keep the checkpoints on a file system that all nodes share");
+    } else {
+        finding_set(
+            ret, FINDING_OK,
+            "the job waits %s for the replacement of a lost node, which may train after %s; "
+            "its scheduler must start pchrun again, with the same node rank and options",
+            wait, fence);
+    }
+}

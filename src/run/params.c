@@ -35,7 +35,7 @@
 #define KNOWN_LEAST_NS (10 * NS_PER_S)
 #define KNOWN_MOST_NS  (24 * 3600 * NS_PER_S)
 
-/* A drill ends with its one notice, so it has no restarts. */
+/* A drill ends with its one notice, so it has no restarts, and waits for no node. */
 static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
 {
     params->restart = config->restart;
@@ -100,6 +100,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
+        .replace_wait_ns = config->drill_ns ? 0 : config->cluster.replace_wait_ns,
+        .replace_max = config->cluster.replace_max,
         .tell_ns = BRIEF_TELL_NS,
         .reconnect_ns = CLUSTER_RECONNECT_NS,
         .exit_wait_ns = config->stop.exit_wait_ns,

@@ -37,6 +37,21 @@ def test_what_is_missing(world):
                                         "make that directory, or mount its file system")
 
 
+@pytest.mark.parametrize("env, verdict, says", [
+    ({}, "ok", "the job waits 10m for the replacement of a lost node, which may train after 22 s; its scheduler must "
+     "start pchrun again, with the same node rank and options"),
+    ({"PCHRUN_PRESET": "slurm"}, "warn", "but Slurm starts no other task in its place"),
+    ({"PCHRUN_CHECKPOINT_SHARED": "false"}, "warn", "only a pchrun with the lost node's disk is one"),
+    ({"PCHRUN_CLUSTER_REPLACE_WAIT": "0s"}, None, None),
+], ids=["shared", "Slurm", "own disks", "off"])
+def test_the_wait_for_a_replacement(world, env, verdict, says):
+    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", *NODES, "--node-rank", "0",
+                   env={"PCHRUN_CLUSTER_REPLACE_WAIT": "10m", **env})
+    assert ("replacement" in found) == bool(verdict)
+    if verdict:
+        assert found["replacement"][0] == verdict and says in found["replacement"][1]
+
+
 @pytest.mark.parametrize("script, verdict, says", [
     ("echo fine; exit 0", "ok", "says that this node is healthy"),
     ("echo '{\"healthy\": false, \"component\": \"gpu3\", \"text\": \"Xid 79\"}'; exit 1", "bad",

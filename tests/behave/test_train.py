@@ -28,18 +28,23 @@ def digest(tmp_path_factory):
 
 class Attempt:
     """One start of the job on all its nodes. Each rank sleeps `pace` ms in a step, and rank r
-    `skew` * r more; local: every node has a checkpoint directory of its own."""
+    `skew` * r more; local: every node has a checkpoint directory of its own; more: options of pchrun."""
 
-    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False):
-        self.nodes = Nodes(world, nnodes, ["-n", WORLD // nnodes])
-        port = free_port()
+    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False, more=()):
+        self.nodes = Nodes(world, nnodes, ["-n", WORLD // nnodes, *more])
+        self.words = [CHARLM, *TRAINING, "--port", free_port(), "--step-time", pace, "--skew", skew, *options]
+        self.local = local
         for node in range(nnodes):
-            directory = world.root / (f"checkpoints{node}" if local else "checkpoints")
-            own = ["--checkpoint-dir", directory, *(["--checkpoint-shared=false"] if local else [])]
-            self.nodes.jobs[node] = self.nodes.launch(
-                node, CHARLM, *TRAINING, "--dir", directory, "--port", port, "--step-time", pace,
-                "--skew", skew, *options, options=own)
+            self.start(node)
         self.log = self.nodes.jobs[0]
+
+    def directory(self, node):
+        return self.nodes.world.root / (f"checkpoints{node}" if self.local else "checkpoints")
+
+    def start(self, node):
+        """Starts the pchrun of a node, or another one for a node whose pchrun has ended."""
+        own = ["--checkpoint-dir", self.directory(node), *(["--checkpoint-shared=false"] if self.local else [])]
+        self.nodes.jobs[node] = self.nodes.launch(node, *self.words, "--dir", self.directory(node), options=own)
 
     def wait_step(self, step):
         """Waits until rank 0 has finished the step."""

@@ -372,7 +372,8 @@ static const char everything[] =
     "--run-dir r --state-dir /s --cluster-discovery auto --cluster-nodes n0,n1:99,[fe80::1] "
     "--cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
-    "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
+    "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms --cluster-replace-wait 2d "
+    "--cluster-replace-max 3 -n 256 "
     "--procs-per-node 0 --procs-cpus spread --procs-new-session --procs-close-fds -g "
     "--checkpoint-dir "
     "c "
@@ -453,6 +454,8 @@ Test(config, binding_holds_what_all_nodes_must_share)
     cr_assert(config_binding(&l.config, text, sizeof text));
     cr_expect_str_eq(text, "cluster.heartbeat_interval=1s\n"
                            "cluster.heartbeat_timeout=30s\n"
+                           "cluster.replace_wait=0s\n"
+                           "cluster.replace_max=10\n"
                            "procs.count=1\n"
                            "checkpoint.shared=true\n"
                            "checkpoint.every=\n"

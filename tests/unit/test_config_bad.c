@@ -521,6 +521,23 @@ static const struct bad clusters[] = {
     {"--cluster-heartbeat-interval 8s x",
      "cluster.heartbeat_timeout is 15s (default), less than twice cluster.heartbeat_interval, "
      "which is 8s (flag --cluster-heartbeat-interval)"},
+    {"--cluster-replace-wait 1h x",
+     "cluster.replace_wait (flag --cluster-replace-wait) is for the nodes of a job, and this job "
+     "has one; its scheduler starts it again"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --cluster-replace-wait 1h x",
+     "cluster.replace_wait (flag --cluster-replace-wait) needs checkpoint.dir: a replacement finds "
+     "there where its ranks resume"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --checkpoint-dir /c --cluster-replace-wait 22s x",
+     "cluster.replace_wait is 22s (flag --cluster-replace-wait), but the processes of a lost node "
+     "may run for 22 s: cluster.heartbeat_timeout and stop.kill_wait, and a tenth of both; give "
+     "its "
+     "replacement more time"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --state-dir /s --cluster-replace-wait 32s "
+     "--cluster-heartbeat-timeout 25s x",
+     "cluster.replace_wait is 32s (flag --cluster-replace-wait), but the processes of a lost node "
+     "may run for 33 s: cluster.heartbeat_timeout and stop.kill_wait, and a tenth of both; give "
+     "its "
+     "replacement more time"},
 };
 
 Test(config_bad, clusters_that_cannot_be)

@@ -145,14 +145,12 @@ static void find_fence(struct chief *chief)
             clock_max(chief->gen.replace.fence_at, chief->peers[i].fence_at);
 }
 
-/* The lease of the lost supervisor, and the time to kill its processes. A tenth more, because two
- * clocks differ. */
 static int64_t fence_of(const struct chief *chief, const struct peer *peer)
 {
     const struct core_params *p = chief->params;
-    int64_t most = p->heartbeat_timeout_ns + p->kill_wait_ns;
+    int64_t most = policy_fence_ns(p->heartbeat_timeout_ns, p->kill_wait_ns);
     bool is_gone = peer->stamp.seq > 0 && peer->status.life == LIFE_GONE;
-    return peer->may_run && !is_gone ? peer->answered_at + most + most / 10 : 0;
+    return peer->may_run && !is_gone ? peer->answered_at + most : 0;
 }
 
 void chief_lower_fence(struct chief *chief, struct peer *peer)

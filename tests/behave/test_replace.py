@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lost node is replaced while the job waits (cluster.replace_wait): the other nodes stay, and all go on in place."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import time
+
+import pytest
+
+from harness import PREEMPTED, STOPPED, descendants_of
+from pchctl import ctl, waited_for  # noqa: F401
+from test_train import Attempt, digest  # noqa: F401
+
+HOST = socket.gethostname()
+NODE_LOST, KILL, STOP, CONT = 42, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+# A busy machine must not lose a node by itself. The processes of a lost node may run for 11 s.
+LOST_S, KILL_S = 8, 2
+WAIT_S = 50
+
+
+@pytest.fixture
+def training(world):
+    """training(): nodes that train, and have committed step 10. They wait so many seconds for a replacement."""
+    def train(seconds=WAIT_S, count=2, **more):
+        options = ["--cluster-heartbeat-timeout", f"{LOST_S}s", "--stop-kill-wait", f"{KILL_S}s",
+                   "--cluster-replace-wait", f"{seconds}s"]
+        attempt = Attempt(world, nnodes=count, options=["--save-every", "10"], pace=20, more=options, **more)
+        attempt.nodes.say(0, "step 10 is durable")
+        attempt.wait_step(13)
+        return attempt
+    return train
+
+
+def lose(job, node):
+    """Kills the pchrun of this node. Its processes end with it, and the others wait for its replacement."""
+    lost = job.nodes.jobs.pop(node)
+    lost.kill()
+    job.nodes.say(0, f"node {node} ({HOST}) is lost: the job waits up to ")
+    return lost
+
+
+def generations(job):
+    return [int(n) for n in re.findall(r"generation (\d+) begins", job.err)]
+
+
+@pytest.mark.killed
+def test_a_killed_node_is_replaced(training, ctl, digest):  # noqa: F811
+    """The supervisor of node 1 is killed, and another one is started as the scheduler does it: with the same words. The
+    job goes on in place from its last commit, and the weights are those of an undisturbed training. The ledger and the
+    journal have the wait."""
+    job = training()
+    first = job.nodes.jobs[0]
+    lose(job, 1)
+    job.start(1)
+    assert job.nodes.finish() == 0, job.said()
+    assert job.nodes.agreed("generation", "outcome", "exit_code", "attempt") == {
+        "generation": 1, "outcome": "completed", "exit_code": 0, "attempt": 1}
+    assert job.nodes.jobs[0] is first and generations(first) == [1]
+    resumed = {job.nodes.report(node)["steps"]["resumed"] for node in (0, 1)}
+    assert len(resumed) == 1 and resumed.pop() >= 10
+    assert f"digest {digest}" in job.said()
+    expect_in_ledger(ctl, job.directory(0))
+    waits = [event for event in events(job) if event["event"] == "waits_for"]
+    assert waits[0]["of_node"] == 1 and 0 < waits[0]["left_ms"] <= 1000 * WAIT_S
+    assert [wait["of_node"] for wait in waits] == [1, None]
+
+
+def events(job):
+    lines = (job.directory(0) / ".pchrun/events.0.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def expect_in_ledger(ctl, folder):  # noqa: F811
+    """The time until the processes of the lost node had ended for certain counts as a wait for nodes, and the steps
+    since the last commit as lost."""
+    hours = json.loads(ctl("goodput", "--json", folder, everywhere=True).stdout)
+    kinds = [span["kind"] for span in hours["spans"]]
+    at = len(kinds) - 1 - kinds[::-1].index("waiting")
+    assert "training_lost" in kinds[:at] and kinds[at + 1] == "starting"
+    assert hours["ms"]["waiting"] > 1000 * LOST_S / 2
+
+
+@pytest.mark.killed
+def test_three_nodes_and_two_replacements(training, digest):  # noqa: F811
+    """A loss, and later another one: no exit code is used up."""
+    job = training(count=4)
+    for generation, node in ((1, 1), (2, 3)):
+        lose(job, node)
+        job.start(node)
+        job.nodes.say(0, f"generation {generation} begins")
+    assert job.nodes.finish() == 0, job.said()
+    assert job.nodes.agreed("generation", "outcome") == {"generation": 2, "outcome": "completed"}
+    assert f"digest {digest}" in job.said()
+
+
+def test_only_the_node_with_the_notice_leaves(training, digest):  # noqa: F811
+    """The machine of node 1 is reclaimed: all ranks save one step, and no step is lost. Its pchrun ends with 42, so that
+    its scheduler starts another one."""
+    job = training()
+    left = job.nodes.jobs.pop(1)
+    left.send(signal.SIGTERM)
+    assert left.finish() == PREEMPTED
+    job.nodes.say(0, f"node 1 ({HOST}) is lost: the job waits up to ")
+    job.start(1)
+    assert job.nodes.finish() == 0, job.said()
+    assert f"digest {digest}" in job.said() and generations(job.log) == [1]
+    resumed = {job.nodes.report(node)["steps"]["resumed"] for node in (0, 1)}
+    saved = [int(step) for step in re.findall(r"every rank saves step (\d+)", job.log.err)]
+    assert resumed == {saved[0]}
+
+
+@pytest.mark.killed
+def test_no_replacement_comes(training):
+    """All nodes end as without the wait, at its end, and say for which node it was."""
+    job = training(seconds=12, count=4)
+    began = time.monotonic()
+    lose(job, 2)
+    assert job.nodes.finish() == NODE_LOST
+    assert time.monotonic() - began >= 12
+    agreed = job.nodes.agreed("outcome", "exit_code", "why")
+    assert agreed["outcome"] == "node_lost"
+    assert agreed["why"].startswith(f"node 2 ({HOST}) is lost: ")
+    assert agreed["why"].endswith("; it was not replaced within 12s")
+
+
+@pytest.mark.killed
+def test_a_user_ends_the_wait(training, ctl):  # noqa: F811
+    """pchctl shows for which node the job waits, since when, until when, and what ends the wait."""
+    job = training(seconds=3600)
+    lose(job, 1)
+    found = waited_for(ctl)
+    assert len(found) == 1
+    assert re.fullmatch(rf"node 1 \({HOST}\): its replacement, for .* so far; the job ends in (59|60) min, or by "
+                        "pchctl stop", found[0])
+    waits = ctl.status()["report"]["waits_for"]
+    assert waits["node_rank"] == 1 and waits["host"] == HOST
+    assert waits["since"] < waits["starts_after"] < waits["until"]
+    assert ctl("stop").returncode == 0
+    assert job.nodes.finish() == STOPPED
+
+
+@pytest.mark.killed
+def test_a_replacement_on_another_disk(training, digest):  # noqa: F811
+    """Each node has a disk of its own. Without the saves a replacement is refused with the reason, and the job waits for
+    one that has the disk of the lost node."""
+    job = training(local=True)
+    lose(job, 1)
+    kept = job.directory(1).rename(job.directory(1).with_name("kept"))
+    job.start(1)
+    stranger = job.nodes.jobs.pop(1)
+    assert stranger.finish() == 125
+    assert re.search(r"does not have the save of step \d+, and the nodes do not share checkpoint.dir", stranger.err)
+    shutil.rmtree(job.directory(1))
+    kept.rename(job.directory(1))
+    job.start(1)
+    assert job.nodes.finish() == 0, job.said()
+    assert f"digest {digest}" in job.said()
+
+
+def test_the_old_node_comes_back(training, digest):  # noqa: F811
+    """A machine that stood still, with all processes of its node. Its lease is over, so it kills its ranks and ends with
+    42. The replacement has long begun, and the job completes with the weights of an undisturbed training."""
+    job = training()
+    old = job.nodes.jobs.pop(1)
+    stood = [old.pid, *descendants_of(old.pid)]
+    for pid in stood:
+        os.kill(pid, STOP)
+    job.nodes.say(0, f"node 1 ({HOST}) is lost: the job waits up to ")
+    job.start(1)
+    job.nodes.say(0, "generation 1 begins")
+    for pid in stood:
+        os.kill(pid, CONT)
+    assert old.finish() == NODE_LOST
+    assert re.search(r" end: node_lost, exit code 42: (node 0 is lost: |.* was replaced by )", old.err), old.err
+    assert job.nodes.finish() == 0, job.said()
+    assert f"digest {digest}" in job.said()
