@@ -76,7 +76,9 @@ bool chief_fault_counts(const struct chief *chief)
     bool is_outlived = first && cause_is_process(first->fault) && chief->gen.finals.n == 0 &&
                        chief_outlives(chief);
     bool may_be_replaced = chief->order.start && chief->params->replace_wait_ns > 0;
-    return first && !is_outlived &&
+    /* The loss decides, when it matters. After a standstill the times no longer tell. */
+    bool follows_loss = may_be_replaced && any_is(chief, FACT_LOST) && chief->gen.finals.n == 0;
+    return first && !is_outlived && !follows_loss &&
            !((chief_is_deciding(chief) || may_be_replaced) && may_follow_from_loss(chief, first));
 }
 
