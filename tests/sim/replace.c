@@ -319,20 +319,23 @@ void replace_check_taken(struct world *w)
         fail(w, "%d lost nodes were replaced, and %d may be", w->nreplaced, w->s.replace_max);
 }
 
-/* No process fails by itself. */
+/* No process fails by itself, and node 0 hears of a dead node before a process has failed for long.
+ */
 static bool is_sound(const struct world *w)
 {
+    static const unsigned others = 1U << DO_KILL_PROC | 1U << DO_FREEZE | 1U << DO_ONE_WAY |
+                                   1U << DO_PARTITION | 1U << DO_PAUSE;
     const struct schedule *s = &w->s;
     for (int i = 0; i < w->nall; i++)
         if (w->procs[i].has_bad_line)
             return false;
     for (int i = 0; i < s->nfaults; i++)
-        if (s->faults[i].kind == DO_KILL_PROC || s->faults[i].kind == DO_FREEZE)
+        if (others & 1U << s->faults[i].kind)
             return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         if (s->ends_early[i] || s->cut_at[i] || s->is_terse[i] || s->is_bare[i])
             return false;
-    return s->attaches && !s->misses_procs && s->is_watched;
+    return s->attaches && !s->drop && !s->misses_procs && s->is_watched;
 }
 
 /* A notice to another node, or an illness of it, does not end the job if that could wait. */
