@@ -57,8 +57,9 @@ void health_check(struct world *w, int node)
     uint32_t coming = host->is_started ? host->generation + 1 : 0;
     if (!w->s.checks_health)
         fail(w, "node %d checks its health, and has no check", node);
+    if (host->is_checking)
+        fail(w, "node %d checks its health, and its last check is not over", node);
     host->is_checking = true;
-    host->checked_for = coming;
     trace(w, "node %d: checks its health", node);
     world_at(w, (struct happening){.at = w->now + took,
                                    .what = H_CHECKED,
@@ -80,15 +81,27 @@ void health_checked(struct world *w, const struct happening *h)
                 (struct event){.type = EV_CHECKED, .illness = h->arg ? "gpu3: Xid 79" : NULL});
 }
 
+/* The node has not begun the generation yet, or begins it now. A node that is ahead has failed
+ * there, and is checked for the next one. */
+static bool takes_part(const struct host *host, uint32_t generation)
+{
+    struct core_report report;
+    if (!host->is_alive || host->has_exited)
+        return false;
+    core_report(host->core, &report);
+    bool restarts = report.state == NODE_RESTARTING;
+    return report.state <= NODE_RESTARTING && report.generation + restarts == generation;
+}
+
 void health_check_start(struct world *w, int node, uint32_t generation)
 {
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
-        if (host->checked_for != generation) /* it is ahead, and has failed there */
+        if (!takes_part(host, generation))
             continue;
-        if (host->is_alive && !host->has_exited && host->is_checking)
+        if (host->is_checking)
             fail(w, "node %d starts its processes, and node %d is still being checked", node, i);
-        if (host->is_alive && !host->has_exited && host->is_unfit)
+        if (host->is_unfit)
             fail(w, "node %d starts its processes, and node %d must not train", node, i);
     }
 }

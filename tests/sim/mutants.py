@@ -416,6 +416,7 @@ MUTANTS = [
     ("start-before-the-health-is-known", "chief/chief_start.c", "chief_decide_start", "!any_is(chief, FACT_CHECKS) &&", ""),
     ("next-generation-before-the-health-is-known", "chief/chief_restart.c", "may_renew",
      "&& !any_is(chief, FACT_CHECKS)", ""),
+    ("health-checked-twice-at-once", "node/node_end.c", "node_check_health", "|| node->is_checking", ""),
     ("unhealthy-node-trains", "node/node_end.c", "node_on_checked", "node_record_fault(node, &fault);", ""),
     ("unhealthy-node-has-the-code-of-the-others", "node/node_end.c", "node_own_code", "node->is_unfit", "false"),
     ("healthy-node-has-the-code-of-the-unhealthy", "node/node_end.c", "node_own_code", "OUTCOME_UNHEALTHY && node->is_unfit",
@@ -510,6 +511,7 @@ OF_REPLACEMENTS = {
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
     "vacant-place-is-left-empty", "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
     "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
+    "health-checked-twice-at-once",
 }
 
 # These mutants break no promise, or too seldom. The list has the reason, so that no one is added again.

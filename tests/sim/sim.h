@@ -348,7 +348,6 @@ struct host {
     uint64_t committed;   /* the step in the last ACT_COMMITTED */
     uint64_t held[2];     /* the steps that its record keeps, whatever else is saved */
     bool is_checking;     /* its health is being checked */
-    uint32_t checked_for; /* the generation that follows */
     bool is_unfit;        /* a check has said that it must not train */
     int nwriting;         /* how many writes of its record are under way */
     bool knows_replaced;  /* learned that it was replaced, while its processes trained */

@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "walk.h"
 
+#include <string.h>
+
 TestSuite(core_wait, .fini = walks_end);
 
 static struct core_params waiting(int node)
@@ -94,6 +96,28 @@ Test(core_wait, the_next_generation_begins_behind_the_fence)
     for (int i = 0; i < WALK_NODES; i++)
         cr_expect_eq(report_of(&walks[i]).generation, 1);
     cr_expect_eq(report_of(&walks[1]).wait.since, 0);
+    lose_letters();
+}
+
+/* It joins while its first check is under way. A second one at once would find the program busy. */
+Test(core_wait, a_replacement_checks_its_health_once)
+{
+    begin_with(10, false);
+    lose_node_1();
+    struct core_params p = waiting(1);
+    p.incarnation = 77;
+    p.checks_health = true;
+    struct walk *w = walk_begin(&p);
+    meet();
+    assert_said(w, "joined as node 1 of 2");
+    assert_did(w, "check");
+    cr_expect_null(strstr(strstr(w->acts, "check") + 1, "check"), "%s", w->acts);
+    for (int i = 0; i < 30; i++)
+        beat();
+    assert_did_not(&walks[0], "start");
+    feed(w, (struct event){.type = EV_CHECKED});
+    deliver();
+    assert_both_did("start");
     lose_letters();
 }
 

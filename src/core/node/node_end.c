@@ -300,9 +300,10 @@ void node_stop_alone(struct node *node, enum outcome outcome, int code, const ch
 
 /* --- the health of this node --- */
 
+/* A replacement may join while its first check is under way. That check counts. */
 void node_check_health(struct node *node)
 {
-    if (!node->params->checks_health)
+    if (!node->params->checks_health || node->is_checking)
         return;
     node->is_checking = node->is_dirty = true;
     out_simple(node->out, ACT_CHECK);
