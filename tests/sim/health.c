@@ -26,7 +26,7 @@ void health_draw(struct schedule *s)
     s->has_unfit = !has_rule && rng_chance(&r, 600);
     s->is_unfit_alone = s->has_unfit && s->nfaults == 0 && !s->has_loss && !s->is_replaced;
     /* A fatal code, and what is left, forbid any new start. */
-    s->is_unfit_alone = s->is_unfit_alone && !s->restart.is_fatal[137];
+    s->is_unfit_alone = s->is_unfit_alone && !s->restart.is_fatal[137] && !s->kill_round;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         s->is_unfit_alone = s->is_unfit_alone && !s->is_unkillable[i] && !s->stays_attached[i];
     for (int i = 0; i < s->nnodes; i++) {
