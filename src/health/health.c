@@ -124,7 +124,7 @@ static void begin_program(struct health *health)
         return;
     }
     health->has_run = true;
-    watch_at(&health->clock, clock_now_ns() + health->config->health.timeout_ns);
+    watch_within(&health->clock, health->config->health.timeout_ns);
 }
 
 /* --- the checkpoint directory --- */

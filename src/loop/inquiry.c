@@ -3,7 +3,6 @@
  */
 #include "loop/inquiry.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "os/proc.h"
 
@@ -11,9 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* The deadline is that many ticks away. Each begins when pchrun has seen the last one, so a
- * standstill of the machine counts for one tick at most. */
-enum { READ_BYTES = 16384, TICKS = 8 };
+enum { READ_BYTES = 16384 };
 
 void inquiry_stop(struct inquiry *inquiry)
 {
@@ -47,23 +44,14 @@ static void inquiry_on_readable(void *ctx)
         end_inquiry(ctx, false);
 }
 
-static void inquiry_wait(struct inquiry *inquiry)
-{
-    watch_at(&inquiry->deadline, clock_now_ns() + inquiry->wait_ns / TICKS);
-}
-
 /* First read what has come: if pchrun itself was stopped, the answer may have come in time. */
-static void inquiry_on_tick(void *ctx)
+static void inquiry_on_deadline(void *ctx)
 {
-    struct inquiry *inquiry = ctx;
     int more;
     do
-        more = inquiry_take_some(inquiry);
+        more = inquiry_take_some(ctx);
     while (more > 0);
-    if (more == 0 && ++inquiry->ticks < TICKS)
-        inquiry_wait(inquiry);
-    else
-        end_inquiry(inquiry, more == 0);
+    end_inquiry(ctx, more == 0);
 }
 
 bool inquiry_start(struct inquiry *inquiry, struct err *err)
@@ -74,11 +62,10 @@ bool inquiry_start(struct inquiry *inquiry, struct err *err)
     buf_free(&inquiry->text);
     buf_init(&inquiry->text, inquiry->max);
     watch_init(&inquiry->readable, inquiry->base, inquiry_on_readable, inquiry);
-    watch_init(&inquiry->deadline, inquiry->base, inquiry_on_tick, inquiry);
+    watch_init(&inquiry->deadline, inquiry->base, inquiry_on_deadline, inquiry);
     if (helper_ask(helper, inquiry->fn, inquiry->arg, err) &&
         watch_fd(&inquiry->readable, helper->answer, err)) {
-        inquiry->ticks = 0;
-        inquiry_wait(inquiry);
+        watch_within(&inquiry->deadline, inquiry->wait_ns);
         return true;
     }
     inquiry_stop(inquiry);

@@ -13,7 +13,7 @@ struct inquiry {
     helper_fn *fn;
     const void *arg;
     struct event_base *base;
-    int64_t wait_ns; /* a standstill of the machine does not count */
+    int64_t wait_ns; /* see watch_within() */
     size_t max;      /* of the answer; the rest is not read */
     /* The helper has ended, or missed its deadline and was killed. `text` has its answer so far.
      * May free the inquiry. */
@@ -23,7 +23,6 @@ struct inquiry {
     /* private from here on */
     struct buf text;
     struct watch readable, deadline;
-    int ticks; /* that the answer has taken */
 };
 
 /* Set the public fields first. False: no helper could be started, or the previous one still hangs;

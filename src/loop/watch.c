@@ -11,6 +11,8 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
+enum { TICKS = 8 }; /* of watch_within() */
+
 _Static_assert(sizeof(struct event) <= sizeof((struct watch *)NULL)->event, "it has the space");
 
 /* By default libevent writes to standard error. */
@@ -53,22 +55,43 @@ bool watch_turn(struct event_base *base)
     return event_base_loop(base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0;
 }
 
-static void on_event(evutil_socket_t fd, short what, void *arg)
-{
-    struct watch *watch = arg;
-    watch->at = CLOCK_NEVER;
-    watch->fn(watch->ctx);
-}
-
 static struct event *event_of(struct watch *watch)
 {
     return (struct event *)(void *)watch->event;
+}
+
+static void watch_set(struct watch *watch, int64_t at_ns)
+{
+    watch->at = at_ns;
+    int64_t left = at_ns - clock_now_ns();
+    if (left < 0)
+        left = 0;
+    /* Round up: after an early end of the timer the core would ask for the same time again. */
+    int64_t us = (left + 999) / 1000;
+    struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+    /* If memory for the timer is missing, fire at once: too early is better than never. */
+    if (event_add(event_of(watch), &wait) != 0)
+        event_active(event_of(watch), EV_TIMEOUT, 0);
+}
+
+/* Each tick begins when this process has seen the last one. */
+static void on_event(evutil_socket_t fd, short what, void *arg)
+{
+    struct watch *watch = arg;
+    if (watch->ticks > 0) {
+        watch->ticks--;
+        watch_set(watch, clock_now_ns() + watch->tick_ns);
+        return;
+    }
+    watch->at = CLOCK_NEVER;
+    watch->fn(watch->ctx);
 }
 
 static void assign(struct watch *watch, struct event_base *base, int fd, short what)
 {
     (void)event_assign(event_of(watch), base, fd, what, on_event, watch);
     watch->at = CLOCK_NEVER;
+    watch->ticks = 0;
     watch->is_open = true;
 }
 
@@ -97,22 +120,22 @@ bool watch_arm(struct watch *watch)
 
 void watch_at(struct watch *watch, int64_t at_ns)
 {
+    watch->ticks = 0;
     if (!watch->is_open || at_ns == watch->at) /* unchanged, as after most events */
         return;
-    watch->at = at_ns;
-    if (at_ns == CLOCK_NEVER) {
-        event_del(event_of(watch));
+    if (at_ns != CLOCK_NEVER) {
+        watch_set(watch, at_ns);
         return;
     }
-    int64_t left = at_ns - clock_now_ns();
-    if (left < 0)
-        left = 0;
-    /* Round up: after an early end of the timer the core would ask for the same time again. */
-    int64_t us = (left + 999) / 1000;
-    struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
-    /* If memory for the timer is missing, fire at once: too early is better than never. */
-    if (event_add(event_of(watch), &wait) != 0)
-        event_active(event_of(watch), EV_TIMEOUT, 0);
+    watch->at = CLOCK_NEVER;
+    event_del(event_of(watch));
+}
+
+void watch_within(struct watch *watch, int64_t wait_ns)
+{
+    watch->tick_ns = wait_ns / TICKS;
+    watch_at(watch, clock_now_ns() + watch->tick_ns);
+    watch->ticks = TICKS - 1;
 }
 
 void watch_end(struct watch *watch)

@@ -20,7 +20,9 @@ typedef void watch_fn(void *ctx);
 struct watch {
     watch_fn *fn;
     void *ctx;
-    int64_t at; /* when the clock fires; CLOCK_NEVER: never */
+    int64_t at;      /* when the clock fires; CLOCK_NEVER: never */
+    int64_t tick_ns; /* see watch_within() */
+    int ticks;       /* that are left after this one */
     bool is_open;
     _Alignas(max_align_t) char event[128]; /* libevent's struct event */
 };
@@ -35,6 +37,9 @@ MUST_CHECK bool watch_turn(struct event_base *base);
 void watch_init(struct watch *watch, struct event_base *base, watch_fn *fn, void *ctx);
 /* Sets the time of CLOCK_MONOTONIC to fire at; CLOCK_NEVER: never. A new call replaces the time. */
 void watch_at(struct watch *watch, int64_t at_ns);
+/* Fires in `wait_ns`, like watch_at(), for the deadline of a process. A standstill of the machine
+ * counts for an eighth of that time at most, since the process stood still, too. */
+void watch_within(struct watch *watch, int64_t wait_ns);
 /* Call after watch_init() or watch_end(). Now the watch is no clock: it calls fn whenever the
  * descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, int fd, struct err *err);

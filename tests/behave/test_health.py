@@ -165,6 +165,23 @@ def test_status_answers_during_the_check(world, check, ctl):  # noqa: F811
     ended(world)
 
 
+@pytest.mark.timing
+def test_a_standstill_during_the_check(world, check, ctl):  # noqa: F811
+    """The machine was suspended for longer than the check may take: that time does not count against the check."""
+    up, limit_s = world.root / "up", 4
+    script = f"'{world.actor}' say checks; until [ -e '{up}' ]; do sleep 0.05; done; exit 0"
+    job = world.launch("--report", world.root / "report.json", *check(script, "--health-timeout", f"{limit_s}s"),
+                       "--", world.actor, "say", "trains")
+    world.events.wait("checks")
+    job.send(signal.SIGSTOP)
+    time.sleep(limit_s + 0.2)
+    job.send(signal.SIGCONT)
+    assert "starting" in ctl("status").stdout
+    up.touch()
+    assert job.finish() == 0 and world.events.all("trains")
+    assert report(world)["health"]["state"] == "healthy"
+
+
 # --- the checkpoint directory ---
 
 def test_a_healthy_disk(world, check):
