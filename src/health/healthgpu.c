@@ -168,6 +168,7 @@ static void gpu_check_one(struct gpu_check *check, unsigned index)
 {
     struct gpu *gpu = &check->gpus[check->n];
     char what[128];
+    *gpu = (struct gpu){0}; /* the last GPU may have used it, and had no place */
     snprintf(gpu->component, sizeof gpu->component, "gpu%u", index);
     enum nvml_result result = nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu->handle);
     if (result == NVML_ERROR_NO_PERMISSION)

@@ -5,8 +5,7 @@
  *
  * Against the node count a GPU that is lost, or fewer GPUs than before; a GPU for which the driver
  * wants a reset or more; memory that cannot be repaired, or that is in use until a reset; Xids of
- * healthxid.h. A hot GPU is only told, and
- * all else with which a job can train.
+ * healthxid.h. A hot GPU is only told, and all else with which a job can train.
  */
 #pragma once
 

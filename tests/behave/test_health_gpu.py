@@ -208,6 +208,14 @@ def test_an_xid_since_the_start_of_the_machine(logged, code, meaning):
     assert f": node 0: {HOST} is not healthy: gpu3: Xid {code}: {meaning}{NAMED}; start" in job.err_lines[-1]
 
 
+def test_an_xid_beside_a_gpu_without_a_place(logged):
+    """The driver of that GPU says that it needs nothing. This says nothing about the next GPU."""
+    logged.break_it("noplace 2 1", "old 3 1")
+    logged.log.write_text(xid(901, "33", 79))
+    job = logged.launch(code=UNHEALTHY)
+    assert f"{HOST} is not healthy: gpu3: Xid 79: the GPU has fallen off the bus{NAMED}; start" in job.err_lines[-1]
+
+
 def test_an_xid_of_a_gpu_that_cannot_be_opened(logged):
     logged.break_it("open 3 999")
     logged.log.write_text(xid(901, "33", 79))

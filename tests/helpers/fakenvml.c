@@ -12,6 +12,7 @@
  *   failed 3 1     row remapping failed      pending 3 1    it is pending
  *   volta 3 1      pages instead of rows     retiring 3 1   a page is pending
  *   slow 3 64      reasons of a slowdown     hang -1 1      calls do not return
+ *   noplace 3 1    its place is not known
  */
 #include "health/nvml.h"
 
@@ -126,6 +127,8 @@ API enum nvml_result nvmlDeviceGetPciInfo_v3(struct nvml_device *gpu, struct nvm
 {
     if (!gpu || !ret)
         return NVML_ERROR_INVALID_ARGUMENT;
+    if (told("noplace", gpu->index, 0))
+        return NVML_ERROR_UNKNOWN;
     *ret = (struct nvml_pci){.bus = 0x30 + (unsigned)gpu->index};
     snprintf(ret->bus_id, sizeof ret->bus_id, "%08X:%02X:%02X.0", ret->domain, ret->bus,
              ret->device);
