@@ -121,7 +121,7 @@ static void show_strikes(const struct json *answer)
     for (int i = n - 1; i >= 0 && i >= n - STRIKES_SHOWN; i--) {
         const struct json *strike = strikes[i % STRIKES_SHOWN];
         int64_t count = json_int_at(strike, "count", 0), at = json_int_at(strike, "at_ns", 0);
-        int64_t ago = clock_real_ns() - at;
+        int64_t ago = at > 0 ? clock_real_ns() - at : 0; /* a file may have any number */
         printf("%-9s %s, %" PRId64 " time%s, the last %s ago: %s\n", i == n - 1 ? "unhealthy" : "",
                json_text_at(strike, "host"), count, count == 1 ? "" : "s",
                str_about(ago > 0 ? ago : 0, about, sizeof about), json_text_at(strike, "text"));

@@ -57,7 +57,7 @@ void strikes_read(struct strikes *strikes, const struct json *root)
                                   .at = json_int_at(item, "at_ns", 0)};
         str_fit(strike->text, sizeof strike->text, json_text_at(item, "text"));
         if (is_host(host) && str_copy(strike->host, sizeof strike->host, host) &&
-            strike->count > 0 && strike->count < INT32_MAX)
+            strike->count > 0 && strike->count < INT32_MAX && strike->at >= 0)
             strikes->n++;
     }
 }

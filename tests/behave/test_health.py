@@ -351,6 +351,16 @@ def test_strikes_are_counted(world, check, kept, ctl):  # noqa: F811
     assert re.search(rf"^unhealthy {HOST}, 2 times, the last [\d.]+ s ago: gpu3: Xid 79$", shown, re.M), shown
 
 
+@pytest.mark.parametrize("at_ns", [-2**63, 2**63 - 1])
+def test_a_strike_of_a_damaged_report(world, check, kept, ctl, at_ns):  # noqa: F811
+    launched(world, check(f"echo '{XID}'; exit 1", *kept), UNHEALTHY)
+    told = report(world)
+    told["strikes"][0]["at_ns"] = at_ns
+    (world.root / "report.json").write_text(json.dumps(told))
+    shown = ctl("status", world.root / "report.json", everywhere=True)
+    assert f"unhealthy {HOST}, 1 time, the last 0 s ago: gpu3: Xid 79\n" in shown.stdout
+
+
 def test_strikes_outlive_a_healthy_attempt(world, check, kept):
     """A host that was not healthy for a day is left alone by the hook."""
     launched(world, check(f"echo '{XID}'; exit 1", *kept), UNHEALTHY)

@@ -86,7 +86,8 @@ Test(strikes, a_damaged_one_is_left_out)
     read_text("{}");
     cr_expect_eq(strikes.n, 0);
     read_text("{\"strikes\": [7, {}, {\"host\": \"n1\"}, {\"host\": \"a,b\", \"count\": 1}, "
-              "{\"host\": \"n2\", \"count\": -1}, {\"host\": \"n3\", \"count\": 2}]}");
+              "{\"host\": \"n2\", \"count\": -1}, {\"host\": \"n3\", \"count\": 2}, "
+              "{\"host\": \"n4\", \"count\": 1, \"at_ns\": -1}]}");
     cr_assert_eq(strikes.n, 1);
     cr_expect_str_eq(strikes.list[0].host, "n3");
 }
