@@ -29,12 +29,11 @@
 /* How long the end waits for helpers: those that remove scratch directories, for example. */
 #define HELPERS_WAIT_NS (2 * NS_PER_S)
 /* The delay of on_tidying(): until then its work would slow down the start of the commands. */
+#define TIDY_AFTER_NS (100 * NS_PER_MS)
 /* A host that was not healthy is repaired within a day, or it strikes again. */
 #define STRIKES_KEPT_NS (24 * 3600 * NS_PER_S)
 
 enum { HOSTS_MAX = 2048 };
-
-#define TIDY_AFTER_NS (100 * NS_PER_MS)
 
 /* --- log lines --- */
 
