@@ -126,7 +126,7 @@ static bool read_epoch(const struct json *root, int64_t *ret)
     return read_optional(root, "epoch", UINT32_MAX, ret);
 }
 
-/* A file without a generation is of none that another pchrun of its attempt may follow. */
+/* Within the attempt, only its writer may replace a file that has no generation. */
 static bool read_generation(const struct json *root, int64_t *ret)
 {
     *ret = INT64_MAX;
