@@ -77,6 +77,17 @@ static void health_tell(struct health *health, const char *illness)
     loop_post(health->loop, &(struct event){.type = EV_CHECKED, .illness = illness});
 }
 
+/* Goes on by the clock: within this call the probe or the inquiry of the last check is in use. */
+static void health_go_on(struct health *health, enum health_kind kind)
+{
+    while (kind < HEALTH__COUNT && !health_wants(health, kind))
+        kind++;
+    health->kind = kind;
+    health->phase = HEALTH_NEXT;
+    health->started_at = clock_now_ns();
+    watch_at(&health->clock, health->started_at);
+}
+
 static void health_take(struct health *health, const struct health_answer *answer)
 {
     char illness[ILLNESS_MAX] = "";
@@ -89,9 +100,7 @@ static void health_take(struct health *health, const struct health_answer *answe
         health_tell(health, illness);
         return;
     }
-    health->kind++;
-    health->phase = HEALTH_NEXT;
-    watch_at(&health->clock, clock_now_ns());
+    health_go_on(health, health->kind + 1);
 }
 
 static void health_give_up(struct health *health, const char *why)
@@ -164,35 +173,33 @@ static void on_gpu_checked(void *ctx, bool is_late)
     }
 }
 
-static void begin_inquiry(struct health *health, struct inquiry *inquiry)
-{
-    struct err err;
-    if (!inquiry_start(inquiry, &err))
-        health_give_up(health, err.text);
-}
-
 /* --- the sequence --- */
+
+/* NULL: the check is a program. */
+static struct inquiry *health_inquiry(struct health *health)
+{
+    return health->kind == HEALTH_DISK  ? &health->disk
+           : health->kind == HEALTH_GPU ? &health->gpu
+                                        : NULL;
+}
 
 static void begin_next(struct health *health)
 {
     char within[32];
-    while (health->kind < HEALTH__COUNT && !health_wants(health, health->kind))
-        health->kind++;
+    struct err err;
+    struct inquiry *inquiry = health_inquiry(health);
     if (health->kind == HEALTH__COUNT) {
         health_tell(health, NULL);
         return;
     }
     health->phase = HEALTH_RUNS;
-    health->started_at = clock_now_ns();
     health->loop->has_changed = true;
     log_info("health", "'%s' checks this node, for %s at most", health_name(health, health->kind),
              str_duration(health->config->health.timeout_ns, within, sizeof within));
-    if (health->kind == HEALTH_DISK)
-        begin_inquiry(health, &health->disk);
-    else if (health->kind == HEALTH_GPU)
-        begin_inquiry(health, &health->gpu);
-    else
+    if (!inquiry)
         begin_program(health);
+    else if (!inquiry_start(inquiry, &err))
+        health_give_up(health, err.text);
 }
 
 static void health_on_clock(void *ctx)
@@ -258,9 +265,7 @@ bool health_open(struct health *health, struct err *err)
 void health_check(struct health *health)
 {
     health->answer = (struct health_answer){.verdict = HEALTH_SKIPPED};
-    health->kind = 0;
-    health->phase = HEALTH_NEXT;
-    watch_at(&health->clock, clock_now_ns());
+    health_go_on(health, 0);
 }
 
 void health_stop(struct health *health)
@@ -291,10 +296,11 @@ void health_write(const struct health *health, struct writer *w, const char *key
                                         [HEALTH_BAD] = "unhealthy"};
     const struct health_answer *answer = &health->answer;
     bool is_running = health->phase != HEALTH_IDLE;
+    bool has_check = is_running && health->kind < HEALTH__COUNT; /* else the last one is over */
     if (!writer_object_if(w, key, is_running || health->is_over))
         return;
     writer_text(w, "state", is_running ? "checking" : names[answer->verdict]);
-    writer_text(w, "check", health_name(health, is_running ? health->kind : health->told_by));
+    writer_text(w, "check", health_name(health, has_check ? health->kind : health->told_by));
     writer_text(w, "component", answer->component);
     writer_text(w, "text", answer->text);
     writer_int(w, "took_ms", health->took_ns / NS_PER_MS);
