@@ -183,6 +183,24 @@ static struct inquiry *health_inquiry(struct health *health)
                                         : NULL;
 }
 
+/* The process of an earlier check has ended. */
+static void health_on_reaped(void *ctx, enum reap_what what, int status)
+{
+    struct health *health = ctx;
+    if (what == REAP_EXITED && health->phase == HEALTH_NEXT)
+        watch_at(&health->clock, clock_now_ns());
+}
+
+/* It has answered or was killed, but the kernel may need time to end it. */
+static bool waits_for_last(struct health *health, const struct inquiry *inquiry)
+{
+    int64_t until = health->started_at + health->config->stop.kill_wait_ns;
+    if (!inquiry->helper.watch.pid || clock_now_ns() >= until)
+        return false;
+    watch_at(&health->clock, until);
+    return true;
+}
+
 static void begin_next(struct health *health)
 {
     char within[32];
@@ -192,6 +210,8 @@ static void begin_next(struct health *health)
         health_tell(health, NULL);
         return;
     }
+    if (inquiry && waits_for_last(health, inquiry))
+        return;
     health->phase = HEALTH_RUNS;
     health->loop->has_changed = true;
     log_info("health", "'%s' checks this node, for %s at most", health_name(health, health->kind),
@@ -231,6 +251,7 @@ static void health_on_clock(void *ctx)
 
 bool health_open(struct health *health, struct err *err)
 {
+    const struct reap_watch on_reaped = {.fn = health_on_reaped, .ctx = health};
     watch_init(&health->clock, health->loop->base, health_on_clock, health);
     health->disk = (struct inquiry){.fn = healthdisk_check,
                                     .arg = health->config->checkpoint.dir,
@@ -239,7 +260,7 @@ bool health_open(struct health *health, struct err *err)
                                     .max = sizeof(struct health_answer),
                                     .on_over = on_disk_checked,
                                     .ctx = health,
-                                    .helper.reap = health->reap};
+                                    .helper = {.reap = health->reap, .watch = on_reaped}};
     health->gpu = (struct inquiry){.fn = healthgpu_check,
                                    .arg = &health->gpu_past,
                                    .base = health->loop->base,
@@ -247,7 +268,7 @@ bool health_open(struct health *health, struct err *err)
                                    .max = sizeof(struct healthgpu_answer),
                                    .on_over = on_gpu_checked,
                                    .ctx = health,
-                                   .helper.reap = health->reap};
+                                   .helper = {.reap = health->reap, .watch = on_reaped}};
     if (!health->config->health.check)
         return true;
     /* Find the program at the start: the user sees an error early, and relative paths are valid. */

@@ -79,3 +79,30 @@ EndedTest(health, can_be_written_between_two_checks, end)
     turn_until_over();
     cr_expect_eq(health.answer.verdict, HEALTH_GOOD);
 }
+
+/* A job restarts at once, and the process of the last check has answered, but is not reaped. */
+EndedTest(health, waits_for_the_end_of_the_last_check, end)
+{
+    begin();
+    health_check(&health);
+    turn_until_over();
+    health_check(&health);
+    cr_assert(watch_turn(loop.base));
+    cr_assert_lt(health.kind, HEALTH__COUNT);
+    settle();
+    turn_until_over();
+    cr_expect_eq(health.answer.verdict, HEALTH_GOOD);
+}
+
+/* It may hang in the driver or in a file system. */
+EndedTest(health, does_not_wait_for_ever, end)
+{
+    begin();
+    config.stop.kill_wait_ns = NS_PER_MS;
+    health_check(&health);
+    turn_until_over();
+    health_check(&health);
+    turn_until_over();
+    cr_expect_eq(health.answer.verdict, HEALTH_UNKNOWN);
+    cr_expect(strstr(health.answer.text, "has not ended"), "%s", health.answer.text);
+}
