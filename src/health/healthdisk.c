@@ -45,9 +45,12 @@ static void find_bad(const char *dir, struct health_answer *ret)
 
 void healthdisk_check(const void *arg, int answer)
 {
-    struct health_answer found = {.component = "disk"};
+    struct health_answer found = {.verdict = HEALTH_GOOD};
     find_bad(arg, &found);
-    found.verdict = found.text[0] ? HEALTH_BAD : HEALTH_GOOD;
+    if (found.text[0]) {
+        found.verdict = HEALTH_BAD;
+        str_copy(found.component, sizeof found.component, "disk");
+    }
     if (!fd_write_all(answer, &found, sizeof found))
         _exit(1);
 }

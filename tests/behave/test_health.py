@@ -190,7 +190,8 @@ def test_a_healthy_disk(world, check):
     folder.mkdir()
     job = launched(world, ["--health-disk", "--checkpoint-dir", folder, "--state-dir", world.root / "state",
                            *check("exit 0")], 0)
-    assert re.findall(r"'([^']*)' says", job.err) == ["health.disk", str(world.root / "check0")]
+    assert re.findall(r"'([^']*)' says, after \d+ms: this node is healthy\n", job.err) == [
+        "health.disk", str(world.root / "check0")]
     assert not list(folder.iterdir())
 
 
