@@ -450,6 +450,7 @@ struct world {
     size_t nwholes;
     bool has_told_dirs;   /* node 0 has named the nodes with another directory */
     int64_t slowest_save; /* of all rounds: from then on until the commit */
+    int64_t first_save;   /* as node 0 sees it, until the record is written; 0: none */
     bool is_over;
     FILE *trace;
     char failure[400]; /* "": every promise held so far */
