@@ -153,10 +153,10 @@ static bool stalls_at_the_end(const struct world *w)
 }
 
 /* The slow steps end shortly before the notice. If there are several, and a stall follows within
- * three heartbeats, most of the paces that node 0 knows are slow. */
+ * three heartbeats, most of the paces that node 0 knows of free ranks are slow. */
 static bool seems_slow(const struct world *w)
 {
-    for (int i = 1; i < w->s.nfaults; i++)
+    for (int i = 1; i < w->s.nfaults && !w->s.is_lockstep; i++)
         if (w->s.slow_until > w->s.slow_from + 1 && w->s.faults[i].at < w->s.faults[0].at + 3 * S)
             return true;
     return false;
