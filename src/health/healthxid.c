@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 static const char *record_text(const char *line, long long *ret_number)
 {
     unsigned priority;
-    if (sscanf(line, "%u,%lld,", &priority, ret_number) != 2 || *ret_number < 0)
+    if (sscanf(line, "%u,%lld,", &priority, ret_number) != 2 || *ret_number < 0 ||
+        *ret_number == LLONG_MAX)
         return NULL;
     const char *text = strchr(line, ';');
     return text ? text + 1 : NULL;

@@ -35,6 +35,7 @@ Test(healthxid, no_record)
         "4,1234,98765,-\n",
         "4;NVRM: Xid (PCI:0000:3b:00): 79\n",
         "4,-7,1,-;NVRM: Xid (PCI:0000:3b:00): 79\n",
+        "4,9223372036854775807,1,-;NVRM: Xid (PCI:0000:3b:00): 79\n",
         " SUBSYSTEM=pci\n",
         RECORD "NVRM: Xid (PCI:0000:3b:00)\n",
         RECORD "NVRM: Xid (PCI:0000:3b): 79\n",
