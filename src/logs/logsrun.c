@@ -308,7 +308,7 @@ static bool logs_run_open_stream(struct logs_run *run, size_t i, struct err *err
 {
     int ends[2];
     if (!fd_pipe(ends, 0, err))
-        return err_wrap(err, "for the commands' output (logs.dir)");
+        return err_wrap(err, "the commands' output cannot be kept (logs.dir)");
     run->tee.streams[i].fd = ends[0];
     run->tee.streams[i].writer = ends[1];
     return true;
