@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the models of the agreement (agreement.pml) and of the lease (lease.pml) with spin.
+"""Checks the models of the agreement, the lease and the replacement of a node (*.pml) with spin.
 
 There are three kinds of run. A proof must find no error in any interleaving. A mutant leaves out
 one rule, and the property that needs the rule must catch it. A witness asserts that something
@@ -39,6 +39,12 @@ PROPERTIES = [
     ("witness", "witness"),
     ("saves twice", "begun["),
     ("two incarnations train", "new_run&&old_run"),
+    ("ranks outlive the fence", "trains["),
+    ("two incarnations have the place", "has_place["),
+    ("wrong commit", "has_saved["),
+    ("a wait without an end", "waited<="),
+    ("a wait without an end", "called["),
+    ("a filled place waits", "is_owed["),
 ]
 
 
@@ -55,6 +61,10 @@ class Run:
 
 def lease(name, flags="", expect=""):
     return Run(name, flags, expect, model="lease")
+
+
+def replace(name, flags="", expect=""):
+    return Run(name, flags, expect, model="replace")
 
 
 PROOFS = [
@@ -93,10 +103,13 @@ PROOFS = [
     Run("one node, loss, three steps", "ONE_NODE LAST=3 LOSS", long=True),
     Run("liveness: two nodes, one break", "LAST=2 BREAKS=1 CALM", live=True, long=True),
     lease("a node, node 0, and a clock that loses a tick"),
+    replace("a restart, and a replacement"),
+    replace("a machine sleeps and wakes", "RESTARTS=0 SUSPENDS"),
 ]
 
 ONE_STEP, HELD, WRONG = "not at one step", "a process is held", "wrong commit"
 BOTH = "two incarnations train"
+OUTLIVE, ENDLESS = "ranks outlive the fence", "a wait without an end"
 MUTANTS = [
     Run("ACK at <=", "ACK_LE", ONE_STEP),
     Run("steps read before the gate is stored", "READ_FIRST", ONE_STEP),
@@ -132,6 +145,25 @@ MUTANTS = [
     lease("no time for killing", "NO_KILL_TIME", BOTH),
     lease("no margin for the clocks", "NO_MARGIN", BOTH),
     lease("goodbye before the ranks have ended", "GOODBYE_FIRST", BOTH),
+    replace("no fence", "RESTARTS=0 ROUNDS=0 NO_FENCE", OUTLIVE),
+    replace("no margin in the fence", "RESTARTS=0 ROUNDS=0 FENCE_EARLY", OUTLIVE),
+    replace("the fence counts from what node 0 heard last", "RESTARTS=0 ROUNDS=0 FENCE_FROM_HEARD",
+            "a filled place waits"),
+    replace("a lost node is answered", "RESTARTS=0 ANSWERS_LOST", OUTLIVE),
+    replace("the replacement's goodbye opens the fence of the old one",
+            "RESTARTS=0 ROUNDS=0 GOODBYE_OF_ANOTHER", OUTLIVE),
+    replace("a late goodbye counts for the replacement", "RESTARTS=0 ROUNDS=0 INCARNATION_IGNORED",
+            OUTLIVE),
+    replace("a goodbye of an older generation opens the fence", "ROUNDS=0 KEEPS_GOODBYE", OUTLIVE),
+    replace("the old incarnation is admitted again", "RESTARTS=0 ROUNDS=0 OLD_ADMITTED",
+            "two incarnations have the place"),
+    replace("a save of another generation counts", "DEPTH=2 GENERATION_IGNORED", WRONG),
+    replace("a commit counts over two rosters", "RESTARTS=0 TWO_ROSTERS", WRONG),
+    replace("the wait has no deadline", "RESTARTS=0 ROUNDS=0 NO_DEADLINE", ENDLESS),
+    replace("a caller waits as long as it is not answered", "RESTARTS=0 ROUNDS=0 CALLER_WAITS",
+            ENDLESS),
+    replace("a second loss moves the deadline of the wait", "RESTARTS=0 ROUNDS=0 UNTIL_MOVES",
+            ENDLESS),
 ]
 WITNESSES = [
     Run("both rounds commit", "CALM WITNESS=1", "witness"),
@@ -145,6 +177,14 @@ WITNESSES = [
     lease("an answer comes too late to renew the lease", "WITNESS=2", "witness"),
     lease("new ranks start without a goodbye", "WITNESS=3", "witness"),
     lease("a goodbye starts new ranks earlier", "WITNESS=4", "witness"),
+    replace("the replacement's generation commits", "RESTARTS=0 WITNESS=1", "witness"),
+    replace("the next generation begins without a goodbye", "RESTARTS=0 WITNESS=2", "witness"),
+    replace("the old incarnation trains, and is refused", "RESTARTS=0 WITNESS=3", "witness"),
+    replace("a save of another generation arrives late", "DEPTH=2 WITNESS=4", "witness"),
+    replace("the wait ends at its deadline", "RESTARTS=0 WITNESS=5", "witness"),
+    replace("a goodbye opens the fence at once", "RESTARTS=0 WITNESS=6", "witness"),
+    replace("the replacement is lost in the wait", "RESTARTS=0 WITNESS=7", "witness"),
+    replace("a third generation begins", "WITNESS=8", "witness"),
 ]
 # For mutants and witnesses of the agreement, where they do not say otherwise.
 SMALL = "LAST=2 ONE_NODE"
@@ -202,9 +242,11 @@ def pan_build(run):
 
 
 def pan_arguments(run):
-    # -E: at rest a process may have ended or still wait; the model's own assertion judges this.
     mode = ["-a", "-f"] if run.live else ["-l"] if run.cycles else []
-    return ["./pan", "-m500000", "-E", *mode]
+    if run.model != "replace":
+        # At rest a process may have ended or still wait; the model's own assertion judges this.
+        mode.append("-E")
+    return ["./pan", "-m500000", *mode]
 
 
 def violated(output):
@@ -214,6 +256,8 @@ def violated(output):
         return "?"
     if errors.group(1) == "0":
         return "?" if "Search not completed" in output else ""
+    if "invalid end state" in output.split("Warning:")[0]:
+        return "ends while it waits"
     if "acceptance cycle" in output:
         return "never settles"
     if "non-progress cycle" in output:
@@ -254,14 +298,15 @@ def check(run, scratch, limit):
 
 def parse(argv):
     parser = argparse.ArgumentParser(
-        description="Check the models of the agreement and of the lease with spin: proofs, mutants "
-                    "that must be caught, witnesses of what must be possible. Prints a line per run.",
+        description="Check the models of the agreement, the lease and the replacement of a node "
+                    "with spin: proofs, mutants that must be caught, witnesses of what must be "
+                    "possible. Prints a line per run.",
         epilog="Exit status: 0 as expected, 1 not, 77 spin or a C compiler is missing.")
     parser.add_argument("--long", action="store_true",
                         help="the larger configurations, too: about 15 minutes and 6 GB of memory")
     parser.add_argument("--only", metavar="TEXT", default="",
                         help="only the runs with TEXT in their name or flags")
-    parser.add_argument("--model", choices=("agreement", "lease"), help="only this model")
+    parser.add_argument("--model", choices=("agreement", "lease", "replace"), help="only this model")
     parser.add_argument("--list", action="store_true",
                         help="print the runs and their flags, run nothing")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="runs side by side (default: 2)")
