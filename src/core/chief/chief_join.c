@@ -55,8 +55,7 @@ static void log_joined(struct chief *chief, const struct peer *peer, bool is_new
         out_log(chief->out, is_new ? LOG_DEBUG : LOG_INFO, "join", "node %d (%s) %s, %d of %d",
                 chief_rank_of(chief, peer), caller_text(&peer->at, text, sizeof text),
                 is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
-    bool has_own = chief->params->has_record && !chief->params->shared_dir[0];
-    if (!has_own && peer->at.commit_step > chief->order.commit_step)
+    if (peer->at.commit_step > chief->order.commit_step)
         out_log(chief->out, LOG_WARN, "join",
                 "node %d knows of a commit at step %llu, node 0 only of step %llu; is "
                 "checkpoint.dir the same?",
