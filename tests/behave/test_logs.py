@@ -78,7 +78,7 @@ def test_all_bytes_are_kept_and_passed_on(logs):
     program = ("import random, sys\n"
                "sys.stderr.buffer.write(random.Random(2).randbytes(70000))\n"
                "sys.stdout.buffer.write(random.Random(1).randbytes(300000))\n")
-    job = logs.start(program, code=0)
+    job = logs.start(program, "-q", code=0)
     assert logs.read() == out and logs.read("stderr") == err
     assert job.out_path.read_bytes() == out and job.err_path.read_bytes() == err
     assert logs.lines("stdout")["bytes"] == len(out) and logs.report()["lost"] == 0
@@ -379,7 +379,7 @@ def test_it_cannot_be_replaced(logs):
 def test_the_limit_of_the_stack_is_no_matter(logs):
     """A thread gets `ulimit -s` by default; here it is more than the address space."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    job = logs.start("print('hi')", code=0,
+    job = logs.start("print('hi')", "-q", code=0,
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
     assert job.err == ""
     assert logs.read() == b"hi\n" and job.out == "hi\n"

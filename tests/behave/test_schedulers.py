@@ -140,7 +140,7 @@ def test_pages_name_what_there_is(world):
     others = {"nodes", "gpus-per-node", "cpus-per-task", "job-name", "signal", "open-mode", "no-requeue", "now",
               "kill-on-bad-exit", "from-file", "cli-input-json", "name", "secret-string", "stop-timeout",
               "entrypoint", "restart", "network", "secret", "its", "ignore-signal", "array", "batch", "full",
-              "jobid", "no-kill", "ntasks", "overlap", "preserve-status", "from", "target"}
+              "jobid", "no-kill", "ntasks", "overlap", "overwrite", "preserve-status", "from", "target"}
     for folder in FOLDERS:
         named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", (CONTRIB / folder / "README.md").read_text()))
         assert named - others <= flags, (folder, named - others - flags)
