@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from harness import PREEMPTED, is_alive, is_blocked, wait_until
+from harness import PREEMPTED, is_blocked, marked, wait_until
 
 TOTAL = 40
 
@@ -675,11 +675,11 @@ with pch.attach() as job:
         say("left", code=leave.code)
 """)
     one.start(wrap=["sh", "-c", '"$@"; exit $?', "sh"])
-    pid = world.events.wait("begin")["pid"]
+    world.events.wait("begin")
     os.kill(one.job.pid, signal.SIGKILL)
     one.job.finish()
     assert world.events.wait("left")["code"] is None
-    wait_until(lambda: not is_alive(pid), "the end of the rank")
+    wait_until(lambda: not marked(world.mark), "the end of the rank and of pchrun's helpers")
 
 
 EVALUATES = """
