@@ -874,8 +874,9 @@ def test_a_program_that_resumes_by_itself_is_not_ended(records, step, code):
 
 
 def save_at_notice(run, first=2):
-    """Trains into the notice's round, and saves there."""
+    """Trains into the notice's round, and saves there. pchrun reads the steps when it hears of the notice."""
     os.kill(run.job.pid, signal.SIGTERM)
+    wait_until(lambda: " notice: " in run.job.err, "pchrun to hear of the notice")
     for step in range(first, first + 1000):
         (heard,) = run.all(f"step {step}")
         if heard.endswith("save"):
