@@ -94,7 +94,7 @@ MUTANTS = [
      "chief->params->replace_wait_ns > 0", "false"),
     ("notice-of-node-0-is-outlived", "chief/chief_replace.c", "outlives_notice", "!is_noticed(&chief->peers[0])",
      "true"),
-    ("unfit-replacement-ends-all", "chief/chief_replace.c", "chief_lose_unfit", "may_be_replaced = ",
+    ("unfit-replacement-ends-all", "chief/chief_replace.c", "chief_lose_unable", "may_be_replaced = ",
      "may_be_replaced = false && "),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),

@@ -219,6 +219,34 @@ Test(core_wait, a_goodbye_of_the_replacement_lowers_no_fence)
     lose_letters();
 }
 
+/* It joins only to say why it cannot start. The job waits for another one. */
+Test(core_wait, a_replacement_that_cannot_start)
+{
+    struct peermsg first = hello_of(77, 0);
+    struct peermsg word = {.type = PEERMSG_STATUS,
+                           .stamp = {.attempt = 1, .seq = 1},
+                           .status = {.life = LIFE_FAILED},
+                           .cause = {.fault = FAULT_START, .node = 1, .rank = -1, .code = 125}};
+    str_copy(word.cause.text, sizeof word.cause.text, "nothing could be recorded");
+    begin_with(10, false);
+    lose_node_1();
+    for (int i = 0; i < 30; i++)
+        passes(&walks[0], S);
+    calls(&first);
+    calls(&word);
+    assert_said(&walks[0], "node 1 (): it cannot start: nothing could be recorded");
+    word.stamp.seq = 2;
+    word.status.life = LIFE_GONE;
+    calls(&word);
+    assert_said(&walks[0], "refused: node 1 (, pid 11) was declared lost");
+    passes(&walks[0], S);
+    cr_expect_eq(report_of(&walks[0]).generation, 0);
+    cr_expect_eq(report_of(&walks[0]).wait.node, 1);
+    begin_replacement_as(78);
+    assert_both_did("start");
+    lose_letters();
+}
+
 Test(core_wait, who_was_given_up_does_not_come_back)
 {
     struct peermsg lost = hello_of(8, 1), older = hello_of(6, 1);

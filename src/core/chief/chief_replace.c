@@ -90,12 +90,17 @@ void chief_release_noticed(struct chief *chief)
     }
 }
 
-bool chief_lose_unfit(struct chief *chief, struct peer *peer, const struct peer_cause *told)
+bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told)
 {
+    char why[sizeof peer->lost_why] = "its health check says that it must not train";
     bool may_be_replaced = chief_is_restarting(chief) && chief->params->replace_wait_ns > 0;
-    if (told->fault != FAULT_UNFIT || !may_be_replaced || peer->at.conn == CONN_SELF)
+    bool cannot_start = told->fault == FAULT_START && !peer->may_run;
+    if (!may_be_replaced || peer->at.conn == CONN_SELF ||
+        (told->fault != FAULT_UNFIT && !cannot_start))
         return false;
-    chief_lose(chief, peer, "its health check says that it must not train");
+    if (cannot_start)
+        snprintf(why, sizeof why, "it cannot start: %.100s", told->text);
+    chief_lose(chief, peer, why);
     return true;
 }
 
