@@ -97,6 +97,19 @@ def test_three_nodes_and_two_replacements(training, digest):  # noqa: F811
     assert f"digest {digest}" in job.said()
 
 
+@pytest.mark.killed
+def test_two_nodes_are_lost(training, digest):  # noqa: F811
+    """The second one in the wait for the first. The log names each, and both are replaced."""
+    job = training(count=4)
+    lose(job, 1)
+    lose(job, 2)
+    job.start(2)
+    job.start(1)
+    assert job.nodes.finish() == 0, job.said()
+    assert job.nodes.agreed("generation", "outcome") == {"generation": 1, "outcome": "completed"}
+    assert f"digest {digest}" in job.said()
+
+
 def test_only_the_node_with_the_notice_leaves(training, digest):  # noqa: F811
     """The machine of node 1 is reclaimed: all ranks save one step, and no step is lost. Its pchrun ends with 42, so that
     its scheduler starts another one."""

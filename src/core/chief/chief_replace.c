@@ -210,10 +210,9 @@ static void begin_wait(struct chief *chief, const struct peer *first)
         &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .restarts = true, .why = ""});
 }
 
-static void log_wait(const struct chief *chief)
+static void log_wait(const struct chief *chief, const struct peer *peer)
 {
     char wait[32];
-    const struct peer *peer = chief->gen.replace.first;
     reminder_left(chief->gen.replace.until - chief->out->now, wait, sizeof wait);
     out_log(chief->out, LOG_WARN, "replace",
             "node %d (%.40s) is lost: the job waits up to %s for its replacement "
@@ -236,11 +235,11 @@ void chief_wait_or_end(struct chief *chief)
         }
         begin_wait(chief, peer);
         vacate(chief, peer);
+        log_wait(chief, peer);
     }
     find_fence(chief);
     chief->gen.replace.first = chief_first(chief, FACT_VACANT);
     chief->is_changed = true;
-    log_wait(chief);
 }
 
 int64_t chief_waits_until(const struct chief *chief)
