@@ -316,6 +316,23 @@ Test(core_wait, a_node_with_a_notice_leaves_alone)
     lose_letters();
 }
 
+/* Here the replacement itself waits for the fence. Node 0 lives, and lets it go. */
+Test(core_wait, a_notice_to_a_node_that_waits)
+{
+    begin_with(10, false);
+    lose_node_1();
+    begin_replacement();
+    signalled(&walks[1], SIGTERM);
+    deliver();
+    assert_did(&walks[1], "exit 42 preempted");
+    struct core_report report = report_of(&walks[1]);
+    cr_expect_str_eq(report.why,
+                     "the notice came while the job waited for the replacement of a node");
+    cr_expect_eq(report.first_cause.node, 1); /* node 0 is not to blame */
+    assert_did_not(&walks[0], "exit");
+    lose_letters();
+}
+
 Test(core_wait, a_notice_to_node_0_ends_the_wait)
 {
     begin_with(10, false);

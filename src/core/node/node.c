@@ -59,6 +59,9 @@ static void chief_lost(struct node *node)
     } else if (leaves_for_notice(node)) {
         str_copy(why, sizeof why, node->gen.end.why);
         node_stop_alone(node, node->gen.end.outcome, 0, why);
+    } else if (has_notice && node->gen.wait.since) { /* node 0 lets it go, or is lost, too */
+        node_stop_alone(node, OUTCOME_PREEMPTED_UNSAVED, 0,
+                        "the notice came while the job waited for the replacement of a node");
     } else {
         snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
         node_blame_chief(node);
