@@ -333,6 +333,21 @@ Test(core_wait, a_notice_to_a_node_that_waits)
     lose_letters();
 }
 
+/* The network is as good as ever. */
+Test(core_wait, a_standstill_ends_the_lease)
+{
+    begin_with(10, false);
+    lose_letters();
+    now += 30 * S;
+    feed(&walks[1], (struct event){.type = EV_TIMER});
+    gone(&walks[1], 0);
+    ends(&walks[1], SIGKILL);
+    assert_did(&walks[1], "exit 42 node_lost");
+    assert_said(&walks[1], "node 0 is lost: this machine or its pchrun stood still, so node 0 may "
+                           "have given this node up");
+    lose_letters();
+}
+
 Test(core_wait, a_notice_to_node_0_ends_the_wait)
 {
     begin_with(10, false);

@@ -272,6 +272,9 @@ static void say_silence(struct uplink *u)
         snprintf(u->why, sizeof u->why,
                  "no message from it for %s, and the notice leaves no time to wait longer",
                  str_about(silence, text, sizeof text));
+    else if (u->forgiven_at >= lease_until(u))
+        str_copy(u->why, sizeof u->why,
+                 "this machine or its pchrun stood still, so node 0 may have given this node up");
     else
         snprintf(u->why, sizeof u->why,
                  silence < p->heartbeat_timeout_ns / 2
@@ -345,6 +348,7 @@ void uplink_forgive(struct uplink *u)
     u->last_heard = u->out->now;
     if (u->out->params->replace_wait_ns == 0)
         u->lease_from = u->out->now;
+    u->forgiven_at = u->out->now;
     if (u->down_at != CLOCK_NEVER)
         u->down_at = u->out->now;
 }
