@@ -110,7 +110,7 @@ void health_check_exit(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
     bool has_unfit = false;
-    for (int i = 0; i < w->s.nnodes; i++)
+    for (int i = 0; i < w->nhosts; i++) /* it may have been replaced */
         has_unfit = has_unfit || w->hosts[i].is_unfit;
     if (host->outcome == OUTCOME_UNHEALTHY && !has_unfit)
         fail(w, "node %d says that a node must not train, and each may: %s", node, host->why);

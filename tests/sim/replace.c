@@ -338,7 +338,8 @@ static bool is_sound(const struct world *w)
     return s->attaches && !s->drop && !s->misses_procs && s->is_watched;
 }
 
-/* A notice to another node, or an illness of it, does not end the job if that could wait. */
+/* A notice to another node, or an illness of it, does not end the job if that could wait. Node 0
+ * may hear of the illness when the job ends already. */
 static void check_spared(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -349,7 +350,8 @@ static void check_spared(struct world *w)
     if (chief->outcome == OUTCOME_PREEMPTED && !any_is_done(w) &&
         !strstr(chief->why, "the generation did not end in time"))
         fail(w, "node 0 has no notice, and does not wait for a replacement: %s", chief->why);
-    if (chief->outcome == OUTCOME_UNHEALTHY && !chief->is_unfit)
+    if (chief->outcome == OUTCOME_UNHEALTHY && chief->first_outcome == OUTCOME_UNHEALTHY &&
+        !chief->is_unfit)
         fail(w, "node 0 is healthy, and does not wait for a replacement: %s", chief->why);
 }
 
