@@ -185,6 +185,8 @@ WITNESSES = [
     replace("a goodbye opens the fence at once", "RESTARTS=0 WITNESS=6", "witness"),
     replace("the replacement is lost in the wait", "RESTARTS=0 WITNESS=7", "witness"),
     replace("a third generation begins", "WITNESS=8", "witness"),
+    replace("a third incarnation takes the place in one wait",
+            "RESTARTS=0 ROUNDS=0 INCARNATIONS=3 WITNESS=9", "witness"),
 ]
 # For mutants and witnesses of the agreement, where they do not say otherwise.
 SMALL = "LAST=2 ONE_NODE"

@@ -3,12 +3,12 @@
  * replace: a node is lost, and another supervisor takes its place.
  *
  * In the model: node 0 with its rank, and the place of node 1. A first supervisor has that place.
- * A second one, its replacement, may call at any time, even while the first one is well. Each is an
- * incarnation. An incarnation can lose its connection, be given up by node 0, come back, leave with
- * a goodbye, or die, at any instant. Its messages, and those to it, are lost, come twice, or come
- * any time later; with DEPTH=2 they overtake each other. Each carries the generation, and node 0
- * knows its incarnation. Once, the job also restarts in place. A generation has one round: propose,
- * vote, save, commit. Then this holds:
+ * A second one, its replacement, may call at any time, even while the first one is well. With
+ * INCARNATIONS=3 there is a third. Each is an incarnation. An incarnation can lose its connection,
+ * be given up by node 0, come back, leave with a goodbye, or die, at any instant. Its messages, and
+ * those to it, are lost, come twice, or come any time later; with DEPTH=2 they overtake each other.
+ * Each carries the generation, and node 0 knows its incarnation. Once, the job also restarts in
+ * place. A generation has one round: propose, vote, save, commit. Then this holds:
  *
  *   - A commit has the saves of one generation's roster: those of its incarnations, made in it.
  *   - Two incarnations of the node never train at once.
@@ -41,9 +41,9 @@
  *   spin -a replace.pml && cc -O2 -w -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m500000
  *
  * World: INCARNATIONS (2), RESTARTS (1: in place), DEPTH (1: messages in flight, per direction),
- * ROUNDS (1; 0: without saves), SUSPENDS. Every other flag leaves out one rule, and must then be
- * caught; what each is called in words is in check.py. WITNESS=n asserts that something cannot
- * happen.
+ * ROUNDS (1; 0: without saves), SUSPENDS. The proofs have two incarnations and DEPTH=1; only
+ * mutants and witnesses have more. Every other flag leaves out one rule, and must then be caught;
+ * what each is called in words is in check.py. WITNESS=n asserts that something cannot happen.
  */
 
 #ifndef INCARNATIONS
@@ -272,7 +272,8 @@ proctype incarnation(byte i)
 {
     byte m, other;
     do
-    :: atomic { life[i] == AWAY && job != OVER -> life[i] = CALLS }
+    :: atomic { /* the replacements are alike, so they call in their order */
+           life[i] == AWAY && life[i - 1] != AWAY && job != OVER -> life[i] = CALLS }
     :: atomic { life[i] == AWAY && job == OVER -> break }
     :: atomic { /* a member calls again when its connection broke */
            job != OVER && (life[i] == CALLS || was_lost[i]) && CAN_SEND(up[i], MESSAGE(0, HELLO)) ->
@@ -467,6 +468,7 @@ inline renew()
     SHOW(2, waits && is_owed[0]);
     SHOW(6, waits && was_lost[0] && !is_owed[0] && life[0] == OUT && waited == 0);
     SHOW(8, now_generation == 2);
+    SHOW(9, INCARNATIONS == 3 && holder == 2 && waits && is_owed[0]);
     now_generation++;
     roster = holder;
     job = RUNS;
