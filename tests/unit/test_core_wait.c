@@ -173,7 +173,7 @@ Test(core_wait, no_replacement_is_left)
     begin_with(0, false);
     lose_node_1();
     assert_did(&walks[0], "exit 42 node_lost");
-    assert_said(&walks[0], "not replaced: the 0 times an hour of cluster.replace_max are spent");
+    assert_said(&walks[0], "not replaced: cluster.replace_max (0 an hour) is spent");
     lose_letters();
 }
 

@@ -128,8 +128,7 @@ static bool may_wait(struct chief *chief, struct chief_end *how, char *text, siz
         return false;
     drop_old_losses(chief);
     if (!has_replacements_left(chief)) {
-        snprintf(text, size,
-                 "; not replaced: the %d times an hour of cluster.replace_max are spent",
+        snprintf(text, size, "; not replaced: cluster.replace_max (%d an hour) is spent",
                  p->replace_max);
         return false;
     }
