@@ -104,7 +104,7 @@ def test_script_is_shell_and_ends_in_exec(name, text):
 
 
 def test_all_scripts_were_found():
-    assert {"nodes.sbatch", "tasks.sbatch", "batch.sbatch", "requeue.sh", "train.lsf", "train.sge", "train.pbs",
+    assert {"nodes.sbatch", "tasks.sbatch", "batch.sbatch", "replace.sbatch", "requeue.sh", "train.lsf", "train.sge", "train.pbs",
             "resubmit.sh", "with-key.sh"} == {path.name for path in SCRIPTS}
 
 

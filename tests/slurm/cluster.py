@@ -7,9 +7,11 @@ and processes. All its files are in one directory. Slurm's timers are short wher
 at time limits and grace times every 30 s; that cannot be set.
 """
 
+import contextlib
 import functools
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "behave"))
 import harness  # noqa: E402
 from harness import Late  # noqa: E402
 
-NODES = 8
+NODES = 10
 HEAD = "10.78.0.254"
 DEADLINE = 60  # seconds; for what takes a few on an idle machine, and up to 30 at time limits
 PAUSE = 0.25  # seconds between two queries of Slurm
@@ -194,6 +196,18 @@ class Cluster:
                 daemon.wait(20)
             except subprocess.TimeoutExpired:
                 raise Late(f"{name} does not end") from None
+
+    def lose(self, name):
+        """The machine of a node dies, with all that runs there, and Slurm is told so: by itself it would look after
+        SlurmdTimeout only."""
+        machine = self.daemons.pop(name)
+        own = os.readlink(f"/proc/{machine.pid}/ns/net")
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):  # it has ended, or is none
+                if os.readlink(entry / "ns/net") == own:
+                    os.kill(int(entry.name), signal.SIGKILL)
+        machine.wait(DEADLINE)
+        self.run("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=died")
 
     # --- what a user does ---
 

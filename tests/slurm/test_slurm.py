@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 
@@ -169,9 +170,26 @@ echo '{"healthy": false, "component": "gpu3", "text": "Xid 79"}'
 exit 1
 """)
     check.chmod(0o755)
-    training = Training(cluster, "nodes.sbatch", name, "--nodes=2", "--exclude=n[1-3,7-8]",
+    training = Training(cluster, "nodes.sbatch", name, "--nodes=2", "--exclude=n[1-3,7-10]",
                         PCHRUN_HEALTH_CHECK=check, PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
     return training.requeued()
+
+
+def replaced(cluster, name):
+    """Two nodes train, and a third is the spare. The pchrun of node 1 is killed; later the machine where it runs dies."""
+    training = Training(cluster, "replace.sbatch", name, "--nodelist=n[6,9-10]", "--nodes=3", PCHRUN_CLUSTER_NNODES=2,
+                        PCHRUN_CHECKPOINT_EVERY="1s", PCHRUN_CLUSTER_HEARTBEAT_TIMEOUT="8s", PCHRUN_STOP_KILL_WAIT="2s")
+    training.wait_step()
+    own = processes("PCHRUN_CLUSTER_NODE_RANK=1")
+    os.kill(min(pid for pid, command in own.items() if re.match(r"\S*pchrun -- ", command)), SIGKILL)
+    training.job.wait_log("generation 1 begins")
+    training.wait_step(training.last_step() + 20)
+    hosts = set(cluster.run("squeue", "--steps", "--noheader", f"--jobs={training.job.number}", "--format=%N").split())
+    [host] = hosts - {"n6"}
+    (training.job.folder / "pace").write_text("0")
+    cluster.lose(host)
+    training.job.wait_log("generation 2 begins")
+    return training
 
 
 def cancelled_hook(cluster, name):
@@ -212,7 +230,7 @@ def batch_limit(cluster, name):
 
 # The stories that wait longest come first.
 STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, cancelled_hook,
-           unhealthy, array, other_signal, end_of_time]
+           unhealthy, array, other_signal, end_of_time, replaced]
 
 
 @pytest.fixture(scope="module")
@@ -292,6 +310,15 @@ def test_cancelled(end_of, story):
     assert state == "CANCELLED"
     assert training.job.show()["Restarts"] == "0"
     assert story is cancelled_hook or training.last_step() == int(training.job.wait_log(r"commit: step (\d+)"))
+
+def test_a_lost_node_is_replaced(end_of, learnt):
+    """The job keeps its other nodes. The step of node 1 starts again where it was, and later on the spare."""
+    training, state = end_of(replaced)
+    assert state == ("COMPLETED", "0:0"), training.job.log
+    assert re.findall(r"generation (\d+) begins", training.job.log) == ["1", "2"]
+    assert training.job.show()["Restarts"] == "0"
+    assert digest_of(training.job.log) == learnt(2)
+
 
 def test_tasks_of_an_array(end_of, learnt):
     """Each task is a training of its own: one is requeued while the other one goes on."""
