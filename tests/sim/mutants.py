@@ -72,8 +72,8 @@ MUTANTS = [
     ("lost-node-is-answered", "chief/chief.c", "on_status", "is_lost ? 0 :", ""),
     ("replaced-without-a-fence", "chief/chief_restart.c", "is_due",
      "chief->out->now >= chief->gen.replace.fence_at", "true"),
-    ("fence-without-the-lease", "chief/chief_replace.c", "fence_of", "p->heartbeat_timeout_ns +", ""),
-    ("fence-without-the-killing", "chief/chief_replace.c", "fence_of", "+ p->kill_wait_ns", ""),
+    ("fence-without-the-lease", "chief/chief_replace.c", "fence_of", "p->heartbeat_timeout_ns,", "0,"),
+    ("fence-without-the-killing", "chief/chief_replace.c", "fence_of", "p->kill_wait_ns)", "0)"),
     ("fence-of-the-replacement", "chief/chief_replace.c", "find_fence",
      "clock_max(chief->gen.replace.fence_at, chief->peers[i].fence_at)", "chief->peers[i].fence_at"),
     ("standstill-renews-the-lease", "node/uplink.c", "uplink_forgive", "replace_wait_ns == 0", "replace_wait_ns >= 0"),
@@ -85,7 +85,6 @@ MUTANTS = [
      "chief->gen.replace.until == 0", "true"),
     ("wait-without-an-end", "chief/chief_replace.c", "chief_wait_is_over",
      "chief->out->now >= chief_waits_until(chief)", "false"),
-    ("vacant-place-is-left-empty", "chief/chief_restart.c", "is_over", "!any_is(chief, FACT_VACANT)", "true"),
     ("loss-never-waited-for", "chief/chief_replace.c", "may_wait", "p->replace_wait_ns == 0 ||", "true ||"),
     ("loss-is-a-failure-of-its-victim", "chief/chief_fault.c", "chief_fault_counts",
      "(chief_is_deciding(chief) || may_be_replaced)", "chief_is_deciding(chief)"),
@@ -235,7 +234,6 @@ MUTANTS = [
     ("wait-for-a-vote-is-a-slow-step", "chief/chief_pace.c", "in_this_step",
      "chief->order.phase == PHASE_PROPOSED", "false"),
     ("pace-with-the-saves", "chief/chief_plan.c", "chief_note_saved", "chief_pace_again(chief, &chief->peers[i])", "(void)0"),
-    ("short-times-of-training-are-no-pace", "chief/chief_pace.c", "note_pace", "peer->trained_ns +=", "peer->trained_ns ="),
     ("paces-of-different-times", "chief/chief_pace.c", "time_of_a_step_now", "shown < takes ||", ""),
     ("one-quick-second-is-a-pace", "chief/chief_pace.c", "time_of_a_step_now", "now > before ? now : before", "now"),
     ("one-comparison-is-enough", "chief/chief_pace.c", "chief_lag", "twice_shown(&chief->gen.lag)",
@@ -285,8 +283,6 @@ MUTANTS = [
     ("what-repeats-is-restarted", "common/restart.c", "restart_is_final", "f->repeats[0]", "false"),
     ("steps-while-it-ends-make-a-start-good", "chief/chief_restart.c", "find_what_repeats",
      "chief->order.restart ? chief->gen.had_stepped : chief->has_stepped", "chief->has_stepped"),
-    ("final-before-all-are-gone", "chief/chief_restart.c", "chief_decide_restart",
-     "is_over(chief) || is_ended_by_notice(chief);", "true;"),
     ("same-failure-is-restarted", "common/restart.c", "came_before", "is_in_training(f)", "false"),
     ("same-failure-by-its-numbers", "common/restart.c", "is_same_text", "b = after_number(b);", ""),
     ("same-failure-is-forgotten", "chief/chief_restart.c", "renew", "restart_note(&chief->restart, &failure);", ""),
@@ -427,7 +423,6 @@ MUTANTS = [
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
     "steps-while-it-ends-make-a-start-good": 830000010900,
-    "final-before-all-are-gone": 815000055800,
     "failure-waits-for-steps-while-it-stops": 735000467200,
     "hang-is-found-before-the-failure-of-who-gave-up": 745000188900,
     "failure-behind-a-final-cause-is-forgotten": 705000120500,
@@ -440,7 +435,6 @@ BEGIN_AT = {
     "one-quick-second-is-a-pace": 725000268200,
     "short-standing-notice-ends-the-job": 5000002600,
     "pause-in-a-save-is-its-time": 515075400,
-    "short-times-of-training-are-no-pace": 8930700,
     "one-late-answer-is-believed": 8111500,
     "save-counts-from-the-first-rank": 8012800,
     "lag-is-not-planned": 8010100,
@@ -509,7 +503,7 @@ OF_REPLACEMENTS = {
     "replaced-without-a-fence", "fence-without-the-lease", "fence-without-the-killing", "fence-of-the-replacement",
     "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
-    "vacant-place-is-left-empty", "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
+    "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
     "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
     "health-checked-twice-at-once",
 }
@@ -560,6 +554,9 @@ OF_REPLACEMENTS = {
 #       does
 #   former-node-takes-the-place: a second replacement must be awaited just then; a unit test does
 #   lost-node-takes-its-place-again: it has stopped its processes by then, and could do so
+#   final-before-all-are-gone: the exit of a victim seldom looks like the first failure; a unit test does
+#   vacant-place-is-left-empty: a vacant node has not said that it is gone, or has no connection
+#   short-times-of-training-are-no-pace: hardly a schedule hurries by this pace alone; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

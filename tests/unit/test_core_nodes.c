@@ -759,3 +759,29 @@ Test(core_nodes, a_restart_in_place_costs_no_heartbeat)
     assert_did_not(&walks[1], "gate leave");
     assert_did(&walks[1], "read");
 }
+
+/* Heartbeats come twice a second, and a step each. No time between two of them is long enough to
+ * measure a pace, but all of them together are. */
+Test(core_nodes, short_times_of_training_make_a_pace)
+{
+    struct core_peer_report peers[WALK_NODES];
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.heartbeat_interval_ns = S / 2;
+        walk_begin(&p);
+    }
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        reads(i);
+    }
+    for (steps[0] = 1; steps[0] < 10; steps[0]++) {
+        passes(&walks[1], S / 2);
+        passes(&walks[0], 0);
+        for (int i = 0; i < WALK_NODES; i++)
+            reads(i);
+    }
+    cr_assert_eq(core_peers(walks[0].core, peers, WALK_NODES), WALK_NODES);
+    cr_expect_eq(peers[1].steps_per_s, 2);
+}

@@ -162,6 +162,8 @@ void chief_lower_fence(struct chief *chief, struct peer *peer)
     if (!peer->may_run) /* a fence that is up is of a supervisor before it */
         return;
     peer->may_run = false;
+    if (peer->fence_at == 0)
+        return;
     peer->fence_at = 0;
     find_fence(chief);
     chief->is_changed = true;
