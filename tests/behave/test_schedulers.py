@@ -87,6 +87,23 @@ def test_pchrun_takes_the_unit(world):
     assert got["cluster"]["nodes"] == ["n0", "n1", "n2", "n3"] and got["cluster"]["key_file"]
 
 
+@pytest.mark.parametrize("codes", [(42, 125, 137, 0), (42, 44), (43,), (1,)], ids=str)
+def test_a_loop_on_a_plain_host(world, codes):
+    """The loop in systemd's page starts pchrun again for the codes of a lost node alone, with options that pchrun takes."""
+    [loop] = re.findall(r"^```sh\n(until .*?)^```", (CONTRIB / "systemd/README.md").read_text(), re.S | re.M)
+    key = world.root / "train.key"
+    world.launch("--make-key", key, code=0)
+    line = re.search(r"^until (.*?); do$", loop, re.S | re.M)[1]
+    command = shlex.split(line.replace("\\\n", "").replace("train.key", str(key)))
+    got = shown(world, *command[1:command.index("--")])
+    assert got["cluster"]["replace_wait"] == "15m" and got["cluster"]["node_rank"] == 2
+    given = world.file("codes", "".join(f"{code}\n" for code in codes))
+    one = "pchrun() { read -r code <&3; return $code; }\n"
+    job = world.start("sh", "-c", f"exec 3<{given}\n{one}{loop.replace('sleep 5', 'echo again')}")
+    assert job.finish() == 0, job.err
+    assert job.out == "again\n" * (len(codes) - 1)
+
+
 def test_pchrun_takes_what_htcondor_gives_it(world):
     submit = (CONTRIB / "htcondor/train.sub").read_text()
     command = shlex.split(re.search(r'^arguments *= "(.*)"', submit, re.M)[1])
@@ -140,7 +157,8 @@ def test_pages_name_what_there_is(world):
     others = {"nodes", "gpus-per-node", "cpus-per-task", "job-name", "signal", "open-mode", "no-requeue", "now",
               "kill-on-bad-exit", "from-file", "cli-input-json", "name", "secret-string", "stop-timeout",
               "entrypoint", "restart", "network", "secret", "its", "ignore-signal", "array", "batch", "full",
-              "jobid", "no-kill", "ntasks", "overlap", "overwrite", "preserve-status", "from", "target"}
+              "jobid", "no-kill", "ntasks", "overlap", "preserve-status", "from", "target", "force",
+              "overwrite"}
     for folder in FOLDERS:
         named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", (CONTRIB / folder / "README.md").read_text()))
         assert named - others <= flags, (folder, named - others - flags)
