@@ -201,7 +201,7 @@ static uint64_t committed_by(const struct history *history, int64_t attempt)
 bool history_read_ranks(const struct history *history, const char *path, struct saves *saves,
                         struct err *err)
 {
-    int64_t attempt, generation;
+    int64_t attempt = 0, generation = 0;
     JSON_CLEANUP struct json *root = history_read_file(history, path, err);
     if (!root)
         return err->code == ERR_NONE;
