@@ -725,12 +725,17 @@ static void check_left(struct world *w, int node, int64_t deadline, int64_t left
 static void check_in_time(struct world *w)
 {
     int64_t earliest = CLOCK_NEVER, left = in_time(w);
-    for (int i = 0; i < w->s.nnodes; i++)
+    bool has_meek = false;
+    for (int i = 0; i < w->s.nnodes; i++) {
         earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
+        has_meek = has_meek || w->s.leftover[i] == LEFTOVER_MEEK;
+    }
     /* The nodes wait for a first step as long as for a save. */
     bool has_waited = w->hosts[0].outcome == OUTCOME_PREEMPTED && !w->record_of_run;
     if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED || has_waited || any_was_killed(w))
         left += schedule_longest(&w->s, w->s.teardown);
+    if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED && has_meek)
+        left += LEFTOVER_ENDS_NS;
     for (int i = 0; i < w->s.nnodes; i++)
         check_left(w, i, earliest, left);
 }

@@ -88,7 +88,7 @@ static void signal_leftover(struct world *w, int node, int number)
     const struct host *host = &w->hosts[node];
     bool ends = number == SIGKILL || (number == SIGTERM && w->s.leftover[node] == LEFTOVER_MEEK);
     if (host->has_leftover && ends)
-        world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 300 * MS),
+        world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, LEFTOVER_ENDS_NS),
                                        .what = H_LEFTOVER_GONE,
                                        .node = node});
 }

@@ -96,6 +96,8 @@ struct fault {
 
 /* How the processes that a node's commands leave behind can be ended. */
 enum leftover { LEFTOVER_NONE, LEFTOVER_MEEK, LEFTOVER_STUBBORN };
+/* At most so long after its signal a leftover ends. */
+#define LEFTOVER_ENDS_NS (300 * NS_PER_MS)
 
 enum save_style { STYLE_SYNC, STYLE_ASYNC };
 
