@@ -177,6 +177,28 @@ Test(core_wait, no_replacement_is_left)
     lose_letters();
 }
 
+/* The only replacement of an hour was spent at its begin. */
+Test(core_wait, an_hour_later_a_replacement_is_left_again)
+{
+    for (int after = 3599; after <= 3600; after++) {
+        begin_with(1, false);
+        int64_t lost = now;
+        hears(&walks[0], &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+        lose_node_1();
+        begin_replacement();
+        deliver();
+        assert_both_did("start");
+        while (now < lost + after * S) {
+            walks[0].acts[0] = walks[1].acts[0] = '\0';
+            beat();
+        }
+        lose_node_1();
+        assert_said(&walks[0], after < 3600 ? "cluster.replace_max (1 an hour) is spent"
+                                            : "node 1 () is lost: the job waits");
+    }
+    lose_letters();
+}
+
 static struct peermsg hello_of(uint64_t incarnation, uint32_t attempt)
 {
     struct peermsg hello = {

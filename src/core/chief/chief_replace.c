@@ -17,21 +17,10 @@
 #include "base/str.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define WINDOW_NS (3600 * NS_PER_S)
 
 /* --- whether the job waits --- */
-
-static void drop_old_losses(struct chief *chief)
-{
-    int old = 0, n = chief->replaced.n;
-    while (old < n && chief->replaced.times[old] <= chief->out->now - WINDOW_NS)
-        old++;
-    chief->replaced.n -= old;
-    memmove(chief->replaced.times, chief->replaced.times + old,
-            (size_t)chief->replaced.n * sizeof chief->replaced.times[0]);
-}
 
 static void drop_notice(struct chief *chief, struct peer *peer)
 {
@@ -52,12 +41,12 @@ static bool outlives_notice(const struct chief *chief)
     return chief->params->replace_wait_ns > 0 && !is_noticed(&chief->peers[0]);
 }
 
+/* Of the last replace_max losses, the first is an hour ago. */
 static bool has_replacements_left(const struct chief *chief)
 {
-    int n = 0;
-    for (int i = 0; i < chief->replaced.n; i++)
-        n += chief->replaced.times[i] > chief->out->now - WINDOW_NS;
-    return n < chief->params->replace_max;
+    int n = chief->replaced.n, max = chief->params->replace_max;
+    return max > 0 && (n < max || chief->replaced.times[(n - max) % REPLACES_MAX] <=
+                                      chief->out->now - WINDOW_NS);
 }
 
 /* A user or a signal has told the job to end. */
@@ -126,7 +115,6 @@ static bool may_wait(struct chief *chief, struct chief_end *how, char *text, siz
     text[0] = '\0';
     if (p->replace_wait_ns == 0 || ends_anyway(chief))
         return false;
-    drop_old_losses(chief);
     if (!has_replacements_left(chief)) {
         snprintf(text, size, "; not replaced: cluster.replace_max (%d an hour) is spent",
                  p->replace_max);
@@ -188,8 +176,7 @@ static void vacate(struct chief *chief, struct peer *peer)
 {
     peer->fence_at = clock_max(peer->fence_at, fence_of(chief, peer));
     drop_notice(chief, peer);
-    if (chief->replaced.n < REPLACES_MAX)
-        chief->replaced.times[chief->replaced.n++] = chief->out->now;
+    chief->replaced.times[chief->replaced.n++ % REPLACES_MAX] = chief->out->now;
     chief_vacate(chief, peer);
     if (peer->status.life == LIFE_GONE)
         chief_dismiss(chief, peer);

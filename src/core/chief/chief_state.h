@@ -272,8 +272,8 @@ struct chief {
     bool begins_anew;       /* no rank resumes: one of the first steps was reported */
     struct restart restart; /* the restarts that remain */
     struct {
-        int64_t times[REPLACES_MAX]; /* the losses that were waited for within an hour */
-        int n;
+        int64_t times[REPLACES_MAX]; /* the newest losses that were waited for, in a ring */
+        int n;                       /* all of them */
     } replaced;
     struct {
         enum mark_kind kind;  /* the last mark that begins a span */
