@@ -93,16 +93,19 @@ bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer
     return true;
 }
 
-/* Generations in a row without a commit, with the one that ends now, and earlier attempts. */
+/* The generation that ends now has a commit, or writes one, or could have none. */
+static bool has_commit(const struct chief *chief)
+{
+    return chief->order.commit_step > chief->gen.first_step || chief->writing != COMMIT_NOTHING ||
+           !any_is(chief, FACT_ATTACHED);
+}
+
+/* Generations in a row without a commit, and earlier attempts. */
 static int fruitless(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    bool has_commit =
-        chief->order.commit_step > chief->gen.first_step || chief->writing != COMMIT_NOTHING;
-    if (has_commit || !any_is(chief, FACT_ATTACHED))
-        return 0;
-    return chief->restart.stale + 1 +
-           (chief->has_committed || !p->has_record ? 0 : p->attempts_without_commit);
+    int n = restart_stale(&chief->restart, has_commit(chief));
+    return n == 0 || chief->has_committed || !p->has_record ? n : n + p->attempts_without_commit;
 }
 
 /* False: how->why says what forbids the wait. */
@@ -192,7 +195,7 @@ static void begin_wait(struct chief *chief, const struct peer *first)
     chief->gen.restart_at = chief->out->now;
     chief->gen.had_stepped = chief->has_stepped;
     chief->failures += any_is(chief, FACT_STEPPED);
-    chief->restart.stale = fruitless(chief) > 0 ? chief->restart.stale + 1 : 0;
+    chief->restart.stale = restart_stale(&chief->restart, has_commit(chief));
     chief_end_by_loss(
         chief, first,
         &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .restarts = true, .why = ""});

@@ -120,6 +120,11 @@ static bool is_forbidden(const struct restart *r, const struct restart_failure *
     return text[0];
 }
 
+int restart_stale(const struct restart *r, bool has_commit)
+{
+    return has_commit ? 0 : r->stale + 1;
+}
+
 bool restart_allows(struct restart *r, const struct restart_failure *f, int64_t *ret_pause,
                     char *text, size_t size)
 {
@@ -128,7 +133,7 @@ bool restart_allows(struct restart *r, const struct restart_failure *f, int64_t 
         return false;
     forget_old(r, f->now);
     r->starts = f->is_start ? r->starts + 1 : 0;
-    r->stale = f->has_commit ? 0 : r->stale + 1;
+    r->stale = restart_stale(r, f->has_commit);
     if (is_forbidden(r, f, text, size))
         return false;
     *ret_pause = pause_before(r, f->is_start ? r->starts - 1 : r->n);

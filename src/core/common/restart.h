@@ -43,6 +43,8 @@ bool restart_is_final(const struct restart *restart, const struct restart_failur
                       char *text, size_t size);
 /* The next generation begins: the same failure must not end it, too. */
 void restart_note(struct restart *restart, const struct restart_failure *failure);
+/* Generations in a row without a commit, with the one that ends now. */
+int restart_stale(const struct restart *restart, bool has_commit);
 
 /* Counts the failure. True: there is a budget, and the next generation may begin after
  * `*ret_pause` if the failure is not final; `text` gives its number. False: `text` says what
