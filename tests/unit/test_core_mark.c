@@ -207,3 +207,25 @@ Test(core_mark, a_hang_that_a_rank_tells_by_giving_up)
              (long long)((now - moved_at) / S));
     assert_marks(w, expected);
 }
+
+/* Rank 1 ends after a step that was never read. The hang of rank 0 began then. */
+Test(core_mark, a_hang_after_the_last_step_of_a_rank_that_ended)
+{
+    struct core_params p = params_of(0, 1, 2);
+    p.watchdog = (struct watchdog_plan){.mode = WATCHDOG_ON, .limit_ns[PAGE_TRAIN] = 80 * S};
+    struct walk *w = begin_ranks(&p);
+    steps[1] = 3;
+    reads_at(w, 3);
+    w->marks[0] = '\0';
+    passes(w, 9 * S);
+    int64_t moved_at = now;
+    steps[1] = 4;
+    gone(w, 1);
+    while (!w->marks[0])
+        wake_and_read(w, 3);
+    char expected[64];
+    snprintf(expected, sizeof expected, "hung 4 for %lld s; stopping 4",
+             (long long)((now - moved_at) / S));
+    assert_marks(w, expected);
+    cr_assert_geq(now, moved_at + 80 * S);
+}

@@ -167,6 +167,15 @@ static void log_close(struct node *node, const struct member *m)
                 m->rank, m->pid, step);
 }
 
+/* A step that no reading has shown before the process ends is a move, too. */
+static void end_connection(struct node *node, struct member *m, uint64_t step)
+{
+    uint64_t known = m->step;
+    ranks_gone(&node->gen.ranks, m, step);
+    if (m->step > known)
+        watchdog_heard(&node->watchdog, m);
+}
+
 /* The node closes the connection now, so that the next worker can take the rank at once. */
 static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
 {
@@ -186,7 +195,7 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
 static void end_counter(struct node *node, struct member *counter, uint64_t step)
 {
     node->is_dirty = true;
-    ranks_gone(&node->gen.ranks, counter, step);
+    end_connection(node, counter, step);
     counter->gone_at = ranks_is_silent(counter) ? node->out->now : 0;
     node_check_gone(node);
 }
@@ -347,7 +356,7 @@ void node_on_proc_gone(struct node *node, const struct event *event)
         end_counter(node, m, event->proc.step);
         return;
     }
-    ranks_gone(&node->gen.ranks, m, event->proc.step);
+    end_connection(node, m, event->proc.step);
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
