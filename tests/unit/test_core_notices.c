@@ -444,6 +444,61 @@ Test(core_notices, a_save_is_no_slow_step)
     assert_said(w, "the training goes on for 66");
 }
 
+/* Rank 1 stands in its save until rank 0 comes, and no pace is known yet. That wait does not show
+ * how long rank 0 needs for a step. */
+Test(core_notices, a_wait_for_a_rank_in_a_save_is_no_slow_step)
+{
+    struct core_params p = params_of(0, 1, 2);
+    p.train_on = TRAIN_ON_ALWAYS;
+    struct walk *w = begin_ranks(&p);
+    steps[0] = 1;
+    steps[1] = 4;
+    told(w, NOTICE_TERMINATE, "7", 40 * S);
+    decide(w);
+    steps[1] = 5;
+    serves(w, 1, 5, 1);
+    saves_and_waits(w, 1, 5, 1);
+    for (int64_t until = now + 7 * S; now < until;)
+        wake_and_read(w, 1);
+    save(w, 5, 1, S / 2);
+    assert_said(w, "the training goes on for 2");
+}
+
+/* Two ranks train until a gate is set, `time` at most. */
+static void train_both(struct walk *w, int64_t time, int64_t step_time)
+{
+    int64_t from = now;
+    uint64_t first[] = {steps[0], steps[1]};
+    while (now < from + time && !strstr(w->acts, "gate")) {
+        wake(w);
+        for (int i = 0; i < 2; i++)
+            steps[i] = first[i] + (uint64_t)((now - from) / step_time);
+        steps_are_read(w);
+    }
+}
+
+/* Rank 0 is 24 steps behind, and the pace has just risen. It needs the time of 24 quick steps to
+ * come up. By the slow steps of before, the last save would begin after 64 s. */
+Test(core_notices, a_rank_that_is_behind_has_the_pace_of_the_same_time)
+{
+    struct core_params p = params_of(0, 1, 2);
+    p.train_on = TRAIN_ON_ALWAYS;
+    struct walk *w = begin_ranks(&p);
+    steps[0] = steps[1] = 4;
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    steps[1] = 5;
+    serves(w, 1, 5, 1);
+    saves_and_waits(w, 1, 5, 1);
+    save(w, 5, 1, S / 2);
+    w->acts[0] = '\0';
+    int64_t at = now;
+    steps[1] = 29;
+    train_both(w, 61 * S + S / 2, S);
+    train_both(w, 38 * S, 20 * MS);
+    cr_assert_geq(now, at + 90 * S, "it saves after %lld s", (long long)((now - at) / S));
+}
+
 /* pchrun did not run for most of a save: that says nothing about saves. */
 Test(core_notices, a_pause_in_a_save_is_no_slow_save)
 {

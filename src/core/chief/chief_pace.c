@@ -60,10 +60,13 @@ static void note_pace(const struct chief *chief, struct peer *peer, uint64_t bef
 }
 
 /* How long the ranks have trained in their present step, as far as is known. While a node is slow
- * to vote, they stand at the gate, or wait for ranks there. */
+ * to vote, they stand at the gate, or wait for ranks there. At the save step they wait for the
+ * ranks that have not come to it. */
 static int64_t in_this_step(const struct chief *chief, const struct peer *peer)
 {
-    bool is_held = chief->order.phase == PHASE_PROPOSED;
+    bool awaits_others = chief_is_deciding(chief) && !chief->gen.begun_at &&
+                         peer->status.highest >= chief->order.save_step;
+    bool is_held = chief->order.phase == PHASE_PROPOSED || awaits_others;
     int64_t until = is_held ? clock_min(peer->read_at, chief->gen.proposed_at) : peer->read_at;
     return peer->is_paced && until > peer->moved_at ? until - peer->moved_at : 0;
 }
