@@ -43,6 +43,15 @@ static void stands_for(struct walk *w, int64_t time)
     w->acts[0] = '\0';
 }
 
+/* The node wakes whenever it wants to, and nothing else happens. */
+static void wakes_for(struct walk *w, int64_t time)
+{
+    int64_t until = now + time;
+    while (core_wake_at(w->core) <= until)
+        wake(w);
+    now = until;
+}
+
 static void complains(struct walk *w, int slot, const char *text)
 {
     struct procmsg msg = {.type = PROCMSG_ERROR, .number = 1};
@@ -188,6 +197,22 @@ Test(core_gaveup, by_an_abort_after_its_time)
     assert_did(w, "SIGTERM");
     assert_said(w, "ending: hang: rank 1 ");
     assert_said(w, "process 1000 ended with signal 6 (Aborted): it had waited for other ranks");
+}
+
+/* A second rank aborts, and takes long to end. Node 0 counts it from its death on. */
+Test(core_gaveup, by_two_aborts)
+{
+    struct walk *w = begin_training(watched(3));
+    steps[0] = steps[2] = 4;
+    stands_for(w, 61 * S);
+    dying(w, 0, SIGABRT);
+    wakes_for(w, 9 * S);
+    dying(w, 2, SIGABRT);
+    wakes_for(w, 2 * S); /* the examination has had its time */
+    assert_did_not(w, "SIGTERM");
+    wakes_for(w, S);
+    assert_did(w, "SIGTERM");
+    assert_said(w, "ending: hang: rank 1 ");
 }
 
 Test(core_gaveup, an_abort_before_its_time_is_a_failure)

@@ -138,6 +138,7 @@ static bool has_waited_out(struct node *node, const struct node_fault *fault)
     if (!is_abort || m->reason[0])
         return false;
     m->gave_up = m->gave_up || watchdog_waited_out(&node->watchdog, m);
+    node->is_dirty = node->is_dirty || m->gave_up; /* node 0 counts these ranks */
     return m->gave_up;
 }
 
