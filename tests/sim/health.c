@@ -119,7 +119,9 @@ void health_check_exit(struct world *w, int node)
              host->is_unfit ? "not healthy" : "healthy", host->code);
     if (host->is_unfit && host->outcome == OUTCOME_COMPLETED)
         fail(w, "node %d must not train, and says completed", node);
-    if (host->is_unfit && host->outcome != OUTCOME_UNHEALTHY && w->s.is_unfit_alone)
+    /* It may be the last of several starts in a row without a new commit. */
+    bool is_last = host->outcome == OUTCOME_NO_PROGRESS;
+    if (host->is_unfit && host->outcome != OUTCOME_UNHEALTHY && !is_last && w->s.is_unfit_alone)
         fail(w, "node %d must not train, and says %s: %s", node, verdict_name(host->outcome),
              host->why);
 }
