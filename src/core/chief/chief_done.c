@@ -47,13 +47,16 @@ static int64_t tells_at(const struct chief *chief)
     return is_due ? chief->gen.done_at + REMINDER_FIRST_NS : CLOCK_NEVER;
 }
 
-/* When the evidence is kept for a user who waits. A limit that is near brings its own. */
+/* When the evidence is kept for a user who waits. A limit that is near brings its own. Every event
+ * asks for this, so the nodes are not looked through before a rank is done. */
 static int64_t looks_at(const struct chief *chief)
 {
-    int64_t at = chief_moved_at(chief) + LOOK_NS;
     bool is_due = chief->gen.done_at && !chief->gen.has_looked_early &&
                   chief->params->watchdog.mode != WATCHDOG_OFF && !chief_notice_is_near(chief);
-    return is_due && limit_at(chief) - at > time_to_end(chief) / 2 ? at : CLOCK_NEVER;
+    if (!is_due)
+        return CLOCK_NEVER;
+    int64_t at = chief_moved_at(chief) + LOOK_NS;
+    return limit_at(chief) - at > time_to_end(chief) / 2 ? at : CLOCK_NEVER;
 }
 
 int64_t chief_done_until(const struct chief *chief)
