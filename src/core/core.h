@@ -92,3 +92,6 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max);
 
 /* On node 0: a report of every node; returns their number. On other nodes 0. */
 int core_peers(const struct core *core, struct core_peer_report *ret, int max);
+/* On node 0: a report of every spare, by its number; returns how many there are. On other nodes 0.
+ */
+int core_spares(const struct core *core, struct core_spare_report *ret, int max);

@@ -218,7 +218,7 @@ static void refuse_unequal(struct conn *conn, bool has_key)
 static bool is_from_chief(unsigned type)
 {
     return type == PEERMSG_WELCOME || type == PEERMSG_REFUSED || type == PEERMSG_ORDER ||
-           type == PEERMSG_LOOK;
+           type == PEERMSG_LOOK || type == PEERMSG_STANDBY;
 }
 
 /* True if this message may come now. If not, the connection ends. */

@@ -355,6 +355,7 @@ static void perform(struct shell *shell, const struct action *action)
     case ACT_EXIT:
         act_exit(shell, action);
         break;
+    case ACT_TAKE: /* of a spare alone */
     case ACT_LOG:
     case ACT_MARK:
     case ACT_STATE:

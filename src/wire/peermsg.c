@@ -29,7 +29,8 @@ static const struct bytes_field refused_stamp_fields[] = {
 static const struct bytes_field hello_fields[] = {
     NUMBER(hello.incarnation), NUMBER(hello.node_rank), NUMBER(hello.nnodes),
     TEXT(hello.host),          TEXT(hello.job),         TEXT(hello.settings),
-    NUMBER(hello.commit_step), NUMBER(hello.pid),       TEXT(hello.line),
+    NUMBER(hello.commit_step), NUMBER(hello.pid),       FLAG(hello.stands_by),
+    TEXT(hello.line),
 };
 
 static const struct bytes_field welcome_fields[] = {
@@ -194,6 +195,14 @@ static const struct bytes_field rank_fields[] = {
     NUMBER(ranks.list[0].slow),
 };
 
+static const struct bytes_field standby_fields[] = {
+    WITHIN(standby.place, -1, INT32_MAX),
+    FLAG(standby.is_over),
+    NUMBER(standby.outcome),
+    NUMBER(standby.exit_code),
+    TEXT(standby.why),
+};
+
 /* The fields of a failure; without a failure only the first field is sent. */
 static const struct bytes_field cause_fields[] = {
     WITHIN(cause.fault, 0, FAULT_UNFIT),
@@ -226,6 +235,7 @@ static const struct {
     [PEERMSG_BYE] = {"BYE"},
     [PEERMSG_LOOK] = {"LOOK", FIELDS(look_fields)},
     [PEERMSG_RANKS] = {"RANKS", FIELDS(ranks_fields)},
+    [PEERMSG_STANDBY] = {"STANDBY", FIELDS(standby_fields)},
 };
 
 const char *peermsg_phase_name(unsigned phase)

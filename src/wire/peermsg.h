@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 12
+#define PEERMSG_VERSION 13
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -32,6 +32,7 @@ enum peermsg_type {
     PEERMSG_BYE,       /* either: the sender leaves on purpose; do not wait for it */
     PEERMSG_LOOK,      /* chief to node: a user asks for the state of the ranks */
     PEERMSG_RANKS,     /* node to chief: the state of some ranks; several messages cover all */
+    PEERMSG_STANDBY,   /* chief to spare: stand by, take a place, or end */
     PEERMSG__COUNT
 };
 
@@ -57,6 +58,9 @@ struct peer_hello {
     char settings[1024];  /* "name=value\n"…, the binding settings, compared as text */
     uint64_t commit_step; /* the last commit in this node's own state directory, 0: none */
     uint32_t pid;         /* for people: which process on that machine */
+    /* It is a spare, and trains nothing. node_rank is then only its number, which may also be
+     * above those of the nodes. A spare sends STATUS as a heartbeat. */
+    uint8_t stands_by;
     char line[176]; /* the ends of the connection as the node sees them, its own first: "A>B"; put
                      * in by src/peers */
 };
@@ -332,6 +336,17 @@ struct peer_ranks {
     struct peer_rank list[PEERMSG_RANKS_MAX];
 };
 
+/* To a spare: the answer to its HELLO and to each heartbeat, and at once when it is called or the
+ * job ends. To a supervisor that says it is a node whose place another one has taken: it is to
+ * connect again, as a spare. */
+struct peer_standby {
+    int32_t place;   /* the node whose place the spare takes; -1: it stands by */
+    uint8_t is_over; /* the job has ended: the spare ends with this outcome, code and why */
+    uint8_t outcome; /* enum outcome */
+    int32_t exit_code;
+    char why[PEERMSG_WHY_SIZE];
+};
+
 struct peermsg {
     uint8_t type; /* enum peermsg_type */
     struct peer_stamp stamp;
@@ -345,6 +360,7 @@ struct peermsg {
         struct peer_order order;
         struct peer_look look;
         struct peer_ranks ranks;
+        struct peer_standby standby;
     };
 };
 _Static_assert(sizeof(struct peer_ranks) <= sizeof(struct peer_hello),

@@ -7,7 +7,6 @@
  * pchrun-protocol(7).
  */
 #include "base/str.h"
-#include "wire/bytes.h"
 #include "wire/frame.h"
 #include "wire/gate.h"
 #include "wire/page.h"
@@ -19,85 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- bytes ---- */
-
-struct sample {
-    uint64_t wide;
-    uint16_t narrow;
-    char text[4];
-};
-
-static const struct bytes_field sample_fields[] = {
-    BYTES_NUMBER(struct sample, wide),
-    BYTES_NUMBER(struct sample, narrow),
-    BYTES_TEXT(struct sample, text),
-};
-
-Test(bytes, little_endian)
-{
-    uint8_t data[14];
-    struct sample sample = {0x1122334455667788, 0xaabb, "hi"}, got = {.text = "zzz"};
-    struct bytes out = bytes_writer(data, sizeof data);
-    bytes_fields(&out, &sample, sample_fields, 3);
-    cr_assert(out.ok);
-    cr_assert_arr_eq(data, "\x88\x77\x66\x55\x44\x33\x22\x11\xbb\xaa\x02\x00hi", 14);
-    struct bytes in = bytes_reader(data, sizeof data);
-    bytes_fields(&in, &got, sample_fields, 2);
-    cr_assert(!bytes_done(&in));
-    bytes_fields(&in, &got, sample_fields + 2, 1);
-    cr_assert(bytes_done(&in));
-    cr_assert(got.wide == sample.wide && got.narrow == sample.narrow);
-    cr_assert_str_eq(got.text, "hi");
-}
-
-Test(bytes, failure_is_final)
-{
-    uint8_t data[5] = {0};
-    struct sample sample = {.wide = UINT64_MAX, .narrow = UINT16_MAX}, got = {0};
-    struct bytes out = bytes_writer(data, sizeof data);
-    bytes_fields(&out, &sample, sample_fields, 3);
-    cr_assert(!out.ok);
-    cr_assert_arr_eq(data, "\0\0\0\0", sizeof data, "written after a failure");
-    struct bytes in = bytes_reader((const uint8_t *)"\x01\x02\x03", 3);
-    bytes_fields(&in, &got, sample_fields, 2);
-    cr_assert(got.wide == 0 && got.narrow == 0, "read after a failure");
-    cr_assert(!bytes_done(&in));
-}
-
-Test(bytes, a_text_without_its_nul)
-{
-    uint8_t data[16];
-    struct sample sample = {.text = {'f', 'u', 'l', 'l'}};
-    struct bytes out = bytes_writer(data, sizeof data);
-    bytes_fields(&out, &sample, sample_fields, 3);
-    cr_assert(!out.ok);
-}
-
-Test(bytes, bad_texts)
-{
-    static const struct {
-        const char *bytes;
-        size_t len;
-    } bad[] = {{"\x04\x00"
-                "abcd",
-                6}, /* no room for the text's NUL */
-               {"\x02\x00"
-                "a\0",
-                4}, /* a NUL inside */
-               {"\x03\x00"
-                "ab",
-                4},         /* cut */
-               {"\x03", 1}, /* the length is cut */
-               {"\xff\xff", 2}};
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct sample got = {0};
-        struct bytes in = bytes_reader((const uint8_t *)bad[i].bytes, bad[i].len);
-        bytes_fields(&in, &got, sample_fields + 2, 1);
-        cr_assert(!in.ok, "text %zu was taken", i);
-        cr_assert_str_empty(got.text);
-    }
-}
 
 /* ---- frame ---- */
 
@@ -258,7 +178,8 @@ static struct peermsg any_peermsg(uint8_t type)
     case PEERMSG_HELLO:
         ANY(m.hello.incarnation), ANY(m.hello.node_rank), ANY(m.hello.nnodes);
         ANY_TEXT(m.hello.host), ANY_TEXT(m.hello.job), ANY_TEXT(m.hello.settings),
-            ANY(m.hello.commit_step), ANY(m.hello.pid), ANY_TEXT(m.hello.line);
+            ANY(m.hello.commit_step), ANY(m.hello.pid), UP_TO(m.hello.stands_by, 1),
+            ANY_TEXT(m.hello.line);
         break;
     case PEERMSG_WELCOME:
         ANY(m.welcome.incarnation), ANY(m.welcome.resume_step);
@@ -279,6 +200,10 @@ static struct peermsg any_peermsg(uint8_t type)
         break;
     case PEERMSG_RANKS:
         any_ranks(&m.ranks);
+        break;
+    case PEERMSG_STANDBY:
+        m.standby.place = random() % 10 - 1, m.standby.is_over = random() % 2;
+        ANY(m.standby.outcome), ANY(m.standby.exit_code), ANY_TEXT(m.standby.why);
         break;
     default:
         break;
@@ -548,6 +473,16 @@ Test(peermsg, ranges)
     cr_assert(ORDER(.bell = GATE_STEP_MAX) && !ORDER(.bell = GATE_STEP_MAX + 1));
 }
 
+#define STANDBY(...) is_taken((struct peermsg){.type = PEERMSG_STANDBY, .standby = {__VA_ARGS__}})
+#define HELLO(...)   is_taken((struct peermsg){.type = PEERMSG_HELLO, .hello = {__VA_ARGS__}})
+
+Test(peermsg, ranges_of_spares)
+{
+    cr_assert(HELLO(.stands_by = 1) && !HELLO(.stands_by = 2));
+    cr_assert(STANDBY(.place = -1) && !STANDBY(.place = -2) && !STANDBY(.place = INT32_MIN));
+    cr_assert(STANDBY(.is_over = 1) && !STANDBY(.is_over = 2));
+}
+
 Test(peermsg, ranges_of_ranks)
 {
     struct peer_rank one = {0};
@@ -646,14 +581,14 @@ Test(procmsg, ranges)
 /* Worked out by hand from pchrun-protocol(7), not taken from the encoder. */
 static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_HELLO] =
-        "43500c014d000000010000000200000003000000040000000500000000000000400000008877665544332211"
-        "060000000700000002006e33040072756e370400613d620a0800000000000000090000000300613e62",
+        "43500d014e000000010000000200000003000000040000000500000000000000400000008877665544332211"
+        "060000000700000002006e33040072756e370400613d620a080000000000000009000000010300613e62",
     [PEERMSG_WELCOME] =
-        "43500c022d000000010000000200000003000000040000000500000000000000400000000600000000000000"
+        "43500d022d000000010000000200000003000000040000000500000000000000400000000600000000000000"
         "070000000000000001",
-    [PEERMSG_REFUSED] = "43500c031c00000001000000020000004000000004000000050000000000000002006e6f",
+    [PEERMSG_REFUSED] = "43500d031c00000001000000020000004000000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500c0497010000010000000200000003000000040000000500000000000000400000000600000000000000"
+        "43500d0497010000010000000200000003000000040000000500000000000000400000000600000000000000"
         "0141000000000000000301010700080009000a000b000c003a003b003c0000000100310100320101001d001e"
         "0001000d000000000000000e000000000000000f000000000000001000000000000000290000000000000011"
         "0000000000000012000000000000001300000000000000140000000300302d33170000000000000018000000"
@@ -664,18 +599,21 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "00001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000200000000000"
         "000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
-        "43500c05ad000000010000000200000003000000040000000500000000000000400000000100020101060000"
+        "43500d05ad000000010000000200000003000000040000000500000000000000400000000100020101060000"
         "0000000000070000000000000008000000000000000e0000000000000009000000000000000e000000000000"
         "0001010203f6ffffff0b00000001010c0000000d000000000000000500636c6f7564020065320400676f6e65"
         "03007768790e0000000f0010000000000000001100000000000000120000000113000000140000001500000016"
         "00000000",
-    [PEERMSG_BYE] = "43500c061c00000001000000020000000300000004000000050000000000000040000000",
+    [PEERMSG_BYE] = "43500d061c00000001000000020000000300000004000000050000000000000040000000",
     [PEERMSG_LOOK] =
-        "43500c07200000000100000002000000030000000400000005000000000000004000000006000000",
+        "43500d07200000000100000002000000030000000400000005000000000000004000000006000000",
     [PEERMSG_RANKS] =
-        "43500c0865000000010000000200000003000000040000000500000000000000400000000600000007000000"
+        "43500d0865000000010000000200000003000000040000000500000000000000400000000600000007000000"
         "09000800010a0000000b0000000c0000000100020d000000000000000e000000000000000f00000000000000"
         "ffffffffffffffff0101021000000000000000a000",
+    [PEERMSG_STANDBY] =
+        "43500d092b000000010000000200000003000000040000000500000000000000400000000600000001072a00"
+        "00000300656e64",
 };
 
 static const char *const golden_proc[] = {
@@ -860,7 +798,8 @@ static struct peermsg sample_peermsg(uint8_t type)
         .stamp = {.attempt = 1, .generation = 2, .round = 3, .ballot = 4, .seq = 5, .epoch = 64},
     };
     if (type == PEERMSG_HELLO)
-        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8, 9, "a>b"};
+        m.hello =
+            (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8, 9, 1, "a>b"};
     if (type == PEERMSG_WELCOME)
         m.welcome = (struct peer_welcome){.incarnation = 6, .resume_step = 7, .is_direct = 1};
     if (type == PEERMSG_REFUSED)
@@ -873,6 +812,8 @@ static struct peermsg sample_peermsg(uint8_t type)
         m.look.number = 6;
     if (type == PEERMSG_RANKS)
         m.ranks = sample_ranks();
+    if (type == PEERMSG_STANDBY)
+        m.standby = (struct peer_standby){6, 1, 7, 42, "end"};
     return m;
 }
 
@@ -909,7 +850,7 @@ static void expect_bytes(const char *name, const uint8_t *data, size_t size, con
 
 Test(peermsg, bytes)
 {
-    cr_assert_eq(PEERMSG_VERSION, 12, "a new version needs new bytes here");
+    cr_assert_eq(PEERMSG_VERSION, 13, "a new version needs new bytes here");
     uint8_t data[ENCODED_MAX];
     for (uint8_t type = PEERMSG_HELLO; type < PEERMSG__COUNT; type++) {
         struct peermsg msg = sample_peermsg(type);

@@ -30,6 +30,7 @@ enum action_type {
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
     ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
+    ACT_TAKE,       /* of a spare: begin as node `place`; no action of the spare follows */
     ACT_NOTICE,     /* publish the live notice to the processes */
     ACT_COMMITTED,  /* all nodes committed `step`: forget scratch directories, keep the record */
     ACT_MARK,       /* on node 0: the job does something else from now on, or has committed */
@@ -81,6 +82,7 @@ struct action {
             int64_t ran_ns;
             int failures;
         };
+        int place;
         uint64_t chief;   /* with ACT_SEEK_DIR: node 0's incarnation */
         int64_t end_ns;   /* with ACT_NOTE_END */
         bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */

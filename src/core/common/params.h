@@ -54,7 +54,8 @@ struct signal_plan {
 
 struct core_params {
     int node_rank, nnodes;
-    int children;         /* commands to start on this node, 0 is legal */
+    int spares;   /* supervisors beyond the nnodes, each of which may take a lost node's place */
+    int children; /* commands to start on this node, 0 is legal */
     int expected_procs;   /* processes that will attach to this node; -1: as the first process
                            * tells, else 1 */
     uint32_t attempt;     /* known to the chief; members learn it at the join */

@@ -67,3 +67,11 @@ struct core_peer_report {
     double steps_per_s;       /* 0: unknown */
     char why[128];            /* why it is lost; "": it is not */
 };
+
+/* A spare, as node 0 knows it. */
+struct core_spare_report {
+    int number; /* that it says it has: of a spare from the start, nnodes or more */
+    char host[64];
+    int place;        /* it is called to this node's place; -1: it stands by */
+    int64_t heard_at; /* CLOCK_MONOTONIC */
+};
