@@ -39,8 +39,11 @@ struct core *core_new(const struct core_params *params, core_act_fn *act, void *
     if (!core->is_chief)
         return core;
     core->peers = malloc((size_t)params->nnodes * sizeof core->peers[0]);
-    if (!core->peers) {
-        free(core);
+    if (params->spares > 0)
+        core->chief.spares =
+            calloc((size_t)(params->nnodes + params->spares), sizeof core->chief.spares[0]);
+    if (!core->peers || (params->spares > 0 && !core->chief.spares)) {
+        core_free(core);
         return NULL;
     }
     chief_init(&core->chief, &core->params, core->peers, &core->out);
@@ -51,6 +54,7 @@ void core_free(struct core *core)
 {
     if (!core)
         return;
+    free(core->chief.spares);
     free(core->peers);
     free(core);
 }
@@ -315,4 +319,9 @@ int core_peers(const struct core *core, struct core_peer_report *ret, int max)
     for (int i = 0; i < n; i++)
         chief_report_peer(&core->chief, i, &ret[i]);
     return n;
+}
+
+int core_spares(const struct core *core, struct core_spare_report *ret, int max)
+{
+    return core->is_chief ? chief_report_spares(&core->chief, ret, max) : 0;
 }

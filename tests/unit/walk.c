@@ -94,6 +94,14 @@ static void note_mark(struct walk *w, const struct action *a)
         str_addf(w->marks, sizeof w->marks, " for %lld s", (long long)((now - a->mark.at) / S));
 }
 
+/* "20: standby -1": over this connection, counted from CONN_FIRST. */
+static void note_standby(struct walk *w, int conn, const struct peer_standby *standby)
+{
+    note(w, "%d: standby %d", conn - CONN_FIRST, standby->place);
+    if (standby->is_over)
+        note(w, "over with %d", standby->exit_code);
+}
+
 static void perform(void *shell, const struct action *a)
 {
     static const char *const targets[] = {
@@ -124,6 +132,8 @@ static void perform(void *shell, const struct action *a)
         note_message(w, a->proc.slot, a->proc.msg);
     else if (a->type == ACT_PROC_CLOSE)
         note(w, "%d: closed", a->proc.slot);
+    else if (a->type == ACT_SEND && a->peer.msg->type == PEERMSG_STANDBY)
+        note_standby(w, a->peer.conn, &a->peer.msg->standby);
     else if (a->type == ACT_SEND)
         post(w, a->peer.msg);
     else if (a->type == ACT_UNCOUNT)

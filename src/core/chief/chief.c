@@ -24,7 +24,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->peers = peers;
     chief->order.commit_step = chief->mark.commit_step = params->resume_step;
     chief->order_seq = 1;
-    chief->next_loss_at = chief->join.at = CLOCK_NEVER;
+    chief->next_loss_at = chief->next_spare_at = chief->join.at = CLOCK_NEVER;
     chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
@@ -47,6 +47,8 @@ static void send_order_to_all(struct chief *chief)
 {
     chief->order_seq++;
     chief->is_changed = false;
+    if (chief->order.end == END_LEAVE)
+        chief_end_spares(chief);
     for (int i = chief->params->nnodes - 1; i >= 0; i--) {
         chief_tell_duplicate(chief, &chief->peers[i]);
         if (peer_is(&chief->peers[i], FACT_JOINED))
@@ -181,9 +183,11 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
         return;
     }
     struct peer *peer = chief_of_conn(chief, conn);
-    if (!peer || msg->stamp.epoch != chief->params->epoch)
+    if (msg->stamp.epoch != chief->params->epoch)
         return;
-    if (msg->type == PEERMSG_STATUS)
+    if (!peer)
+        chief_hear_spare(chief, conn, msg);
+    else if (msg->type == PEERMSG_STATUS)
         on_status(chief, peer, msg);
     else if (msg->type == PEERMSG_BYE)
         on_bye(chief, peer);
@@ -194,6 +198,7 @@ static void on_down(struct chief *chief, const struct event *event)
     struct peer *peer = chief_of_conn(chief, event->peer.conn);
     if (!peer) {
         chief_forget_duplicate(chief, event->peer.conn);
+        chief_spare_down(chief, event->peer.conn, event->peer.why);
         return;
     }
     bool joins = !chief->order.start && chief->order.end == END_NONE;
@@ -402,6 +407,7 @@ void chief_decide(struct chief *chief)
     chief_tell_needs(chief);
     chief_tell_fault(chief);
     chief_decide_restart(chief);
+    chief_call_spares(chief);
     decide_leave(chief);
     chief_mark(chief);
     if (chief->order.is_near != chief_notice_is_near(chief)) {
@@ -436,6 +442,7 @@ int64_t chief_wake_at(const struct chief *chief)
         int64_t at;
     } deadlines[] = {
         {JOINING | RUNNING | RESTARTING | STOPPING, chief->next_loss_at},
+        {JOINING | RUNNING | RESTARTING | STOPPING, chief->next_spare_at},
         {JOINING, chief_join_until(chief)},
         {JOINING, chief->join.at},
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
@@ -481,6 +488,7 @@ void chief_forgive(struct chief *chief, int64_t away)
         if (peer->down_at != CLOCK_NEVER)
             peer->down_at = chief->out->now;
     }
+    chief_forgive_spares(chief);
 }
 
 /* --- the status report --- */

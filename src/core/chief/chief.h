@@ -14,7 +14,8 @@
 #include "core/chief/chief_state.h"
 #include "core/common/peerreport.h"
 
-/* `chief` is all zero. `peers`: room for params->nnodes of them, borrowed. */
+/* `chief` is all zero, but for chief->spares: NULL, or zeros for params->nnodes + params->spares of
+ * them, borrowed. `peers`: room for params->nnodes of them, borrowed. */
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out);
 void chief_event(struct chief *chief, const struct event *event);
@@ -39,6 +40,8 @@ uint64_t chief_final_step(const struct chief *chief);
 /* A process has attached on some node. */
 bool chief_has_ranks(const struct chief *chief);
 void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);
+/* Returns how many spares it has reported, at most `max`. */
+int chief_report_spares(const struct chief *chief, struct core_spare_report *ret, int max);
 /* This machine stood still for `away`: no node is lost because it sent nothing in that time, and a
  * deadline that has passed is acted upon only when the nodes have had time to report. */
 void chief_forgive(struct chief *chief, int64_t away);

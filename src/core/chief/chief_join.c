@@ -202,6 +202,7 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
                       "node %d: %s does not have the save of step %llu, and the nodes do not share "
                       "checkpoint.dir: only the same disk can take this place",
                       chief_rank_of(chief, peer), text, ull(chief->order.commit_step));
+        chief_end_call(chief, peer);
         return;
     }
     out_log(chief->out, LOG_NOTICE, "replace", "node %d (%.40s) is replaced by %s",
@@ -209,6 +210,8 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
     chief_set_fact(chief, peer, FACT_VACANT, false);
     chief_set_fact(chief, peer, FACT_LOST, false);
     chief->gen.replace.first = chief_first(chief, FACT_VACANT);
+    chief_end_call(chief, peer);
+    peer->was_replaced = true;
     peer->may_run = false;
     peer->roster[0] = '\0';
     chief->gen.leave_deadline =
@@ -265,6 +268,13 @@ static bool first_difference(const char *a, const char *b, char *ret_a, char *re
     return false;
 }
 
+/* The numbers from nnodes on are of spares. */
+static bool has_number(const struct core_params *p, const struct peer_hello *h)
+{
+    return h->stands_by ? h->node_rank < (uint32_t)(p->nnodes + p->spares) && p->spares > 0
+                        : h->node_rank < (uint32_t)p->nnodes;
+}
+
 /* The caller belongs to this job and has the settings of node 0. */
 static bool is_compatible(struct chief *chief, const struct caller *caller,
                           const struct peermsg *msg)
@@ -287,10 +297,10 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     else if (h->nnodes != (uint32_t)p->nnodes)
         refuse_caller(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
                       h->node_rank, who, h->nnodes, p->nnodes);
-    else if (h->node_rank >= (uint32_t)p->nnodes)
+    else if (!has_number(p, h))
         refuse_caller(chief, conn,
-                      "node rank %u (%s) is out of range: the job has %d nodes, counted from 0",
-                      h->node_rank, who, p->nnodes);
+                      "node rank %u (%s) is out of range: the job has %d nodes%s, counted from 0",
+                      h->node_rank, who, p->nnodes, p->spares ? ", then its spares" : "");
     else if (first_difference(p->settings, h->settings, ours, theirs, sizeof ours))
         refuse_caller(chief, conn, "node %u (%s) has %s, node 0 has %s; set the same on every node",
                       h->node_rank, who, theirs[0] ? theirs : "nothing",
@@ -327,6 +337,10 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     str_copy(caller.from, sizeof caller.from, from);
     if (!is_compatible(chief, &caller, msg))
         return;
+    if (h->stands_by) {
+        chief_admit_spare(chief, (int)h->node_rank, &caller);
+        return;
+    }
     struct peer *peer = &chief->peers[h->node_rank];
     bool is_other = peer->at.incarnation && peer->at.incarnation != h->incarnation;
     bool is_former = msg->stamp.attempt > 0 && chief->order.start;
@@ -336,6 +350,10 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     }
     if (is_other && peer_is(peer, FACT_VACANT) && chief_is_restarting(chief)) {
         fill_place(chief, peer, &caller);
+        return;
+    }
+    if (is_other && peer->was_replaced && chief->spares) {
+        chief_let_stand_by(chief, conn);
         return;
     }
     if (is_other && !is_vacant(chief, peer)) {

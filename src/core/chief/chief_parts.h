@@ -155,6 +155,12 @@ void chief_look_at_lag(struct chief *chief);
 /* How long the ranks that are behind take to reach the furthest one. */
 int64_t chief_lag(const struct chief *chief);
 
+/* Computes the median of all ranks' own part of a step, at most once a heartbeat. */
+void chief_decide_slow(struct chief *chief);
+/* Names the ranks that have become slow, or are no longer slow, since the STATUS before. */
+void chief_note_slow(const struct chief *chief, const struct peer *peer,
+                     const struct peer_own *before);
+
 /* --- chief_plan.c: the time that a notice leaves --- */
 
 /* The open round is committed: takes the time of its save. */
@@ -234,6 +240,25 @@ void chief_note_without(struct chief *chief, bool is_round);
 
 /* False: the ranks of the nodes do not form one world, and the job has been ended. */
 bool chief_check_roster(struct chief *chief);
+
+/* --- chief_spare.c: supervisors that stand by --- */
+
+/* The caller is a spare with this number from now on. */
+void chief_admit_spare(struct chief *chief, int number, const struct caller *caller);
+/* The caller says that it is a node whose place another supervisor has: it is to call again, as a
+ * spare. */
+void chief_let_stand_by(struct chief *chief, int conn);
+/* A message, or the end, of a connection that is no node's. */
+void chief_hear_spare(struct chief *chief, int conn, const struct peermsg *msg);
+void chief_spare_down(struct chief *chief, int conn, const char *why);
+/* Calls a spare to each vacant place that none is called to; gives up those that are too late. */
+void chief_call_spares(struct chief *chief);
+/* A HELLO for this place has come: no spare is called to it any more. */
+void chief_end_call(struct chief *chief, const struct peer *peer);
+/* All nodes leave: tells the spares how the job has ended. */
+void chief_end_spares(struct chief *chief);
+/* Node 0's supervisor did not run: no spare is blamed for that time. */
+void chief_forgive_spares(struct chief *chief);
 
 /* --- chief_join.c: which supervisors join --- */
 
@@ -338,14 +363,6 @@ bool chief_has_examined(const struct chief *chief);
 void chief_decide_done(struct chief *chief);
 /* When they have had their time without a notice; CLOCK_NEVER: they may take any time. */
 int64_t chief_done_until(const struct chief *chief);
-
-/* --- chief_slow.c: slow ranks --- */
-
-/* Computes the median of all ranks' own part of a step, at most once a heartbeat. */
-void chief_decide_slow(struct chief *chief);
-/* Names the ranks that have become slow, or are no longer slow, since the STATUS before. */
-void chief_note_slow(const struct chief *chief, const struct peer *peer,
-                     const struct peer_own *before);
 
 /* --- chief_fault.c: failures, and which of them was the first --- */
 

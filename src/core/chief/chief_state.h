@@ -76,6 +76,15 @@ struct caller {
     char host[64], from[64];
 };
 
+/* A supervisor that stands by, or that was called to a place and has said goodbye. */
+struct standby {
+    struct caller at; /* CONN_NONE without `place`: there is none */
+    int64_t last_heard;
+    uint32_t place;       /* 1 + the node whose place it is called to; 0: it is not called */
+    int64_t called_until; /* with `place`: then it has not come */
+    bool was_called;      /* since its HELLO */
+};
+
 /* How many paces of a node are kept. */
 enum { CHIEF_PACES = 5 };
 
@@ -95,6 +104,7 @@ struct peer {
     struct caller at;            /* the node's supervisor */
     struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
+    bool was_replaced;           /* `at` is not the first supervisor that trained here */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
     /* The fence: its supervisor may keep processes for a while after the last answer that it got.
      */
@@ -214,6 +224,9 @@ struct chief {
     const struct core_params *params;
     struct out *out;
     struct peer *peers; /* nnodes of them */
+    struct standby
+        *spares;           /* by their number, nnodes + params->spares; NULL: cluster.spares is 0 */
+    int64_t next_spare_at; /* when a spare may be silent for too long, or a call over */
     int count[FACT__COUNT];
     uint64_t highest; /* the highest step that any node has reported */
     int nhighest;     /* how many nodes have reported `highest` */

@@ -7,7 +7,7 @@
  * A rank becomes slow when its own part is at least 1.3 times the median, and the excess is at
  * least a tenth of a whole step: less than that does not matter. Two times that the rank measured
  * one after the other must show it. It stays slow until its own part is below 1.2 times the median.
- * The chief knows the median of the job (chief_slow.c). Pure.
+ * The chief knows the median of the job (chief_pace.c). Pure.
  */
 #pragma once
 

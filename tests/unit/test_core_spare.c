@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_spare: node 0 and its spares: who stands by, who is called to the place of a lost node,
+ * who takes it, and the end. Two nodes; the spares are numbers 2 and 3.
+ */
+#include "base/str.h"
+#include "walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(core_spare, .fini = walks_end);
+
+enum { SPARE_CONN = CONN_FIRST + 20, PATIENCE = 15 };
+
+static void begin_with(bool has_record)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.replace_wait_ns = 60 * S;
+        p.replace_max = 10;
+        p.spares = 2;
+        p.has_record = has_record;
+        walk_begin(&p);
+    }
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+    walks[0].acts[0] = '\0';
+}
+
+static void begin(void)
+{
+    begin_with(false);
+}
+
+/* Node 0 hears this over a connection that is not node 1's. */
+static void tells(int conn, const struct peermsg *msg)
+{
+    walks[0].log[0] = walks[0].acts[0] = '\0';
+    feed(&walks[0], (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = conn, .msg = msg}});
+    lose_letters();
+}
+
+static struct peermsg hello(uint32_t number, uint64_t incarnation)
+{
+    struct peermsg msg = {
+        .type = PEERMSG_HELLO,
+        .hello = {.incarnation = incarnation, .node_rank = number, .nnodes = WALK_NODES}};
+    snprintf(msg.hello.host, sizeof msg.hello.host, "host%u", number);
+    str_copy(msg.hello.job, sizeof msg.hello.job, "walk");
+    return msg;
+}
+
+/* A spare calls over the connection SPARE_CONN + `number`. */
+static void stands_by(uint32_t number)
+{
+    struct peermsg msg = hello(number, 100 + number);
+    msg.hello.stands_by = 1;
+    tells(SPARE_CONN + (int)number, &msg);
+}
+
+static void beats(int number)
+{
+    tells(SPARE_CONN + number, &(struct peermsg){.type = PEERMSG_STATUS,
+                                                 .stamp = {.attempt = 1},
+                                                 .status = {.wants_reply = 1}});
+}
+
+static void says_goodbye(int number)
+{
+    tells(SPARE_CONN + number, &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+}
+
+static void is_cut_off(int number)
+{
+    walks[0].log[0] = walks[0].acts[0] = '\0';
+    feed(&walks[0], (struct event){.type = EV_PEER_DOWN,
+                                   .peer = {.conn = SPARE_CONN + number, .why = "reset"}});
+}
+
+/* A new supervisor says that it is node 1. */
+static void comes_as_node_1(uint64_t incarnation, uint32_t attempt)
+{
+    struct peermsg msg = hello(1, incarnation);
+    msg.stamp.attempt = attempt;
+    tells(CONN_FIRST + 9, &msg);
+}
+
+/* Node 1's supervisor has ended. Node 0's processes have, too. */
+static void lose_node_1(void)
+{
+    lose_letters();
+    walks[0].acts[0] = walks[0].log[0] = '\0';
+    line_closes(&walks[0], true);
+    gone(&walks[0], 0);
+    ends(&walks[0], SIGTERM);
+    lose_letters();
+}
+
+static int spares(struct core_spare_report *ret)
+{
+    return core_spares(walks[0].core, ret, 4);
+}
+
+Test(core_spare, stands_by_and_is_answered)
+{
+    struct core_spare_report r[4];
+    begin();
+    cr_expect_eq(spares(r), 0);
+    stands_by(3);
+    assert_did(&walks[0], "23: standby -1");
+    stands_by(2);
+    beats(2);
+    assert_acts(&walks[0], "22: standby -1");
+    cr_assert_eq(spares(r), 2);
+    cr_expect(r[0].number == 2 && r[1].number == 3 && r[0].place == -1);
+    cr_expect_str_eq(r[1].host, "host3");
+    cr_expect_eq(r[0].heard_at, now);
+    cr_expect_eq(core_spares(walks[0].core, r, 1), 1);
+    cr_expect_eq(core_spares(walks[1].core, r, 4), 0);
+}
+
+Test(core_spare, the_lowest_is_called_and_takes_the_place)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(3);
+    stands_by(2);
+    lose_node_1();
+    assert_did(&walks[0], "22: standby 1");
+    assert_did_not(&walks[0], "23: standby 1");
+    assert_said(&walks[0], "spare 2 (host2) is called to the place of node 1");
+    beats(2);
+    assert_acts(&walks[0], "22: standby 1"); /* the first word may be lost */
+    says_goodbye(2);
+    assert_not_said(&walks[0], "leaves");
+    cr_assert_eq(spares(r), 2);
+    cr_expect_eq(r[0].place, 1);
+    comes_as_node_1(500, 0);
+    assert_said(&walks[0], "is replaced by");
+    cr_assert_eq(spares(r), 1);
+    cr_expect_eq(r[0].number, 3);
+    for (int i = 0; i < 10; i++)
+        passes(&walks[0], S);
+    assert_not_said(&walks[0], "spare 2");
+}
+
+Test(core_spare, waits_without_spares)
+{
+    begin();
+    lose_node_1();
+    assert_not_said(&walks[0], "is called");
+    stands_by(3);
+    assert_did(&walks[0], "23: standby -1");
+    assert_did(&walks[0], "23: standby 1");
+    lose_letters();
+}
+
+Test(core_spare, one_that_does_not_come_is_not_called_again)
+{
+    begin();
+    stands_by(2);
+    lose_node_1();
+    for (int i = 0; i < PATIENCE; i++) {
+        beats(2);
+        passes(&walks[0], S);
+    }
+    assert_said(&walks[0], "spare 2 (host2) has not taken the place of node 1 within 15s");
+    beats(2);
+    assert_acts(&walks[0], "22: standby -1");
+    stands_by(3);
+    assert_did(&walks[0], "23: standby 1");
+    lose_letters();
+}
+
+Test(core_spare, one_that_said_goodbye_and_does_not_come)
+{
+    begin();
+    stands_by(2);
+    stands_by(3);
+    lose_node_1();
+    says_goodbye(2);
+    for (int i = 0; i < PATIENCE - 1; i++) {
+        beats(3);
+        passes(&walks[0], S);
+    }
+    beats(3);
+    assert_acts(&walks[0], "23: standby -1");
+    passes(&walks[0], S);
+    assert_did(&walks[0], "23: standby 1");
+    lose_letters();
+}
+
+Test(core_spare, one_that_is_lost_while_it_is_called)
+{
+    begin();
+    stands_by(2);
+    stands_by(3);
+    lose_node_1();
+    is_cut_off(2);
+    assert_said(&walks[0], "spare 2 (host2): its connection is closed: reset");
+    assert_did(&walks[0], "23: standby 1");
+    lose_letters();
+}
+
+/* The lost spare changes nothing else. */
+Test(core_spare, a_lost_one_is_only_told)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(2);
+    is_cut_off(2);
+    assert_said(&walks[0], "spare 2 (host2): its connection is closed: reset");
+    assert_did_not(&walks[0], "signal");
+    cr_expect_eq(spares(r), 0);
+    stands_by(2);
+    assert_did(&walks[0], "22: standby -1");
+}
+
+Test(core_spare, a_silent_one_is_lost)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(2);
+    walks[0].log[0] = '\0';
+    for (int i = 0; i < PATIENCE; i++) {
+        struct peermsg beat = {.type = PEERMSG_STATUS,
+                               .stamp = {.attempt = 1, .seq = 1000 + (uint64_t)i},
+                               .status = {.life = LIFE_RUNNING}};
+        cr_expect_eq(spares(r), 1);
+        hears(&walks[0], &beat);
+        passes(&walks[0], S);
+    }
+    assert_said(&walks[0], "spare 2 (host2): no message from it for 15s");
+    cr_expect_eq(spares(r), 0);
+    lose_letters();
+}
+
+Test(core_spare, one_with_a_notice_leaves)
+{
+    begin();
+    stands_by(2);
+    says_goodbye(2);
+    assert_said(&walks[0], "spare 2 (host2) leaves");
+    lose_node_1();
+    assert_not_said(&walks[0], "is called");
+}
+
+/* A new supervisor of node 1 comes first. The spare was called in vain, and is told so. */
+Test(core_spare, the_first_hello_wins)
+{
+    begin();
+    stands_by(2);
+    lose_node_1();
+    comes_as_node_1(400, 0);
+    assert_said(&walks[0], "is replaced by");
+    says_goodbye(2);
+    comes_as_node_1(500, 0);
+    assert_acts(&walks[0], "9: standby -1");
+    assert_not_said(&walks[0], "refused");
+    stands_by(2);
+    assert_did(&walks[0], "22: standby -1");
+}
+
+/* The spare that the returning node was faster than can be called to another place. */
+Test(core_spare, one_that_was_called_in_vain_is_called_again)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(2);
+    lose_node_1();
+    comes_as_node_1(400, 0);
+    cr_assert_eq(spares(r), 1);
+    cr_expect_eq(r[0].place, -1);
+    tells(CONN_FIRST + 9, &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+    assert_did(&walks[0], "22: standby 1");
+    lose_letters();
+}
+
+/* Kubernetes makes the pod of node 1 anew, when a spare has its place already. */
+Test(core_spare, a_new_supervisor_of_a_taken_place_stands_by)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(2);
+    lose_node_1();
+    says_goodbye(2);
+    comes_as_node_1(500, 0);
+    comes_as_node_1(600, 0);
+    assert_acts(&walks[0], "9: standby -1");
+    stands_by(1);
+    assert_did(&walks[0], "21: standby -1");
+    cr_assert_eq(spares(r), 1);
+    cr_expect_eq(r[0].number, 1);
+}
+
+/* The supervisor that was given up knows the number of the attempt. */
+Test(core_spare, a_former_node_is_no_spare)
+{
+    begin();
+    stands_by(2);
+    lose_node_1();
+    comes_as_node_1(8, 1);
+    assert_said(&walks[0], "refused: node 1 (host1) was declared lost");
+    comes_as_node_1(500, 0);
+    comes_as_node_1(8, 1);
+    assert_said(&walks[0], "was replaced by");
+    assert_did_not(&walks[0], "standby");
+}
+
+/* A copied command line, while the node of that number has never been lost. */
+Test(core_spare, a_twin_is_no_spare)
+{
+    begin();
+    comes_as_node_1(600, 0);
+    assert_did_not(&walks[0], "standby");
+    assert_said(&walks[0], "says that it is this node, too");
+}
+
+Test(core_spare, the_newer_of_two_with_one_number_counts)
+{
+    struct core_spare_report r[4];
+    struct peermsg second = hello(2, 900);
+    second.hello.stands_by = 1;
+    begin();
+    stands_by(2);
+    tells(SPARE_CONN + 5, &second);
+    assert_did(&walks[0], "25: standby -1");
+    cr_expect_eq(spares(r), 1);
+    beats(2);
+    assert_acts(&walks[0], "");
+}
+
+/* Each node saves on its own disk, which a spare does not have. */
+Test(core_spare, one_that_is_refused_makes_room_for_the_next)
+{
+    begin_with(true);
+    for (int i = 0; i < WALK_NODES; i++)
+        saves(&walks[i], 0, 10, 0);
+    for (int i = WALK_NODES - 1; i >= 0; i--) {
+        written(&walks[i], EV_PREPARED);
+        deliver();
+    }
+    written(&walks[0], EV_COMMITTED);
+    deliver();
+    stands_by(2);
+    stands_by(3);
+    lose_node_1();
+    says_goodbye(2);
+    comes_as_node_1(500, 0);
+    assert_said(&walks[0], "only the same disk can take this place");
+    assert_did(&walks[0], "23: standby 1");
+    lose_letters();
+}
+
+Test(core_spare, numbers)
+{
+    begin();
+    for (uint32_t number = 0; number < 6; number++) {
+        stands_by(number);
+        if (number >= 1 && number < 4)
+            assert_not_said(&walks[0], "refused");
+        else
+            assert_said(&walks[0], "refused");
+    }
+    struct peermsg node = hello(2, 700);
+    tells(CONN_FIRST + 9, &node);
+    assert_said(&walks[0], "refused: node rank 2 (host2) is out of range: the job has 2 nodes");
+}
+
+Test(core_spare, a_job_without_spares_takes_none)
+{
+    begin_two();
+    stands_by(1);
+    assert_said(&walks[0], "refused: node rank 1 (host1) is out of range");
+    lose_letters();
+}
+
+/* It joins before the job has begun, and ends with it. */
+Test(core_spare, ends_with_the_job)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.replace_wait_ns = 60 * S;
+        p.spares = 2;
+        walk_begin(&p);
+    }
+    stands_by(3);
+    assert_did(&walks[0], "23: standby -1");
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+    }
+    deliver();
+    walks[0].acts[0] = '\0';
+    gone(&walks[0], 0);
+    ends(&walks[0], 7 << 8);
+    passes(&walks[0], S);
+    deliver();
+    assert_did(&walks[1], "SIGTERM to");
+    assert_did_not(&walks[0], "over");
+    gone(&walks[1], 0);
+    ends(&walks[1], SIGTERM);
+    deliver();
+    assert_did(&walks[0], "23: standby -1; over with 7");
+    assert_did(&walks[0], "exit 7 failed");
+    lose_letters();
+}
+
+/* Node 0's machine stood still: it does not know how long the spare was silent. */
+Test(core_spare, is_not_blamed_for_a_pause_of_node_0)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(2);
+    now += 600 * S;
+    feed(&walks[0], (struct event){.type = EV_TIMER});
+    cr_expect_eq(spares(r), 1);
+    lose_letters();
+}
