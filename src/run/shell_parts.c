@@ -273,10 +273,9 @@ static void shell_take_signal(struct shell *shell, const struct signals_info *in
     log_debug("signal", "%s from %d", SIGTEXT(info->number), (int)info->sender);
     if (jobs_signal(&shell->jobs, info))
         return;
-    loop_post(&shell->loop, &(struct event){.type = EV_SIGNAL,
-                                            .signal = {.number = info->number,
-                                                       .from = info->from,
-                                                       .sender_pid = (int)info->sender}});
+    loop_post(
+        &shell->loop,
+        &(struct event){.type = EV_SIGNAL, .signal = {.number = info->number, .from = info->from}});
 }
 
 /* Reap last: while a dead process is a zombie, pchrun can still see that a signal came from it. */

@@ -64,7 +64,6 @@ struct event {
         struct {
             int number;
             enum signal_from from;
-            int sender_pid; /* for the log, 0: unknown */
         } signal;
         const struct notice *notice;
         struct {
