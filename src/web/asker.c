@@ -280,7 +280,6 @@ static void asker_take_picture(struct asker *asker)
         picture.layout = picture_layout(answer.root, &picture.layout_len);
         picture.state = picture_state(answer.root, &picture.state_len);
         picture.state_dir = strdup(json_text_at(answer.root, "state_dir"));
-        picture.answer_len = strlen(answer.text);
         picture.answer = answer.text;
         answer.text = NULL;
     }

@@ -20,7 +20,7 @@
 struct asker_picture {
     char *answer, *layout, *state; /* as it was received; picture.h */
     char *state_dir;               /* of the job; "": none */
-    size_t answer_len, layout_len, state_len;
+    size_t layout_len, state_len;
     int64_t at; /* when it was received, CLOCK_MONOTONIC; 0: there is none */
 };
 void picture_free(struct asker_picture *picture);
