@@ -93,8 +93,9 @@ MUTANTS = [
      "chief->params->replace_wait_ns > 0", "false"),
     ("notice-of-node-0-is-outlived", "chief/chief_replace.c", "outlives_notice", "!is_noticed(&chief->peers[0])",
      "true"),
-    ("unfit-replacement-ends-all", "chief/chief_replace.c", "chief_lose_unable", "may_be_replaced = ",
-     "may_be_replaced = false && "),
+    ("replacement-that-cannot-start-ends-all", "chief/chief_replace.c", "chief_lose_unable", "|| has_begun", ""),
+    ("unfit-replacement-ends-all", "chief/chief_replace.c", "chief_lose_unable",
+     "(told->fault == FAULT_UNFIT && restarts)", "false"),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
     ("broken-line-is-a-loss", "chief/chief.c", "on_down", "out->now;",
@@ -426,6 +427,7 @@ MUTANTS = [
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
     "steps-while-it-ends-make-a-start-good": 830000010900,
+    "unfit-replacement-ends-all": 84200,
     "failure-waits-for-steps-while-it-stops": 735000467200,
     "hang-is-found-before-the-failure-of-who-gave-up": 745000188900,
     "failure-behind-a-final-cause-is-forgotten": 705000120500,
@@ -510,6 +512,7 @@ OF_REPLACEMENTS = {
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
     "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
     "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
+    "replacement-that-cannot-start-ends-all",
     "health-checked-twice-at-once",
 }
 

@@ -21,6 +21,7 @@
 #define LOOK_NS (S / 2)
 /* As in fill_params(). */
 #define KILL_WAIT (5 * S)
+#define NOT_FOUND "cannot execute train: not found"
 
 /* --- the schedule --- */
 
@@ -99,6 +100,7 @@ void replace_draw(struct schedule *s)
     }
     for (int i = 0; i < MAX_GHOSTS; i++)
         s->comes_after[i] = rng_chance(&r, 150) ? -1 : rng_time(&r, MS, s->replace_wait * 5 / 4);
+    s->bad_one = rng_chance(&r, 200) ? 1 + (int)rng_below(&r, 2) : 0;
 }
 
 void replace_print(const struct schedule *s, FILE *out)
@@ -109,6 +111,8 @@ void replace_print(const struct schedule *s, FILE *out)
             (double)s->replace_wait / S, s->replace_max);
     for (int i = 0; i < MAX_GHOSTS; i++)
         fprintf(out, " %.1f", (double)s->comes_after[i] / S);
+    if (s->bad_one)
+        fprintf(out, "; the commands of number %d cannot be executed", s->bad_one);
     fputc('\n', out);
 }
 
@@ -273,7 +277,21 @@ void replace_begin(struct world *w, const struct happening *h)
     redirect(w, node, ghost);
     take_procs(w, node, ghost);
     world_make_replacement(w, node);
+    w->hosts[node].is_bad = w->nhosts - w->s.nnodes == w->s.bad_one;
     world_event(w, node, (struct event){.type = EV_START});
+}
+
+void replace_start_badly(struct world *w, struct proc *p)
+{
+    static const struct err err = {.code = ERR_NOT_FOUND, .text = NOT_FOUND};
+    trace(w, "process %d: cannot be executed", p->index);
+    p->state = PROC_DEAD;
+    p->epoch++;
+    p->has_exited = true;
+    if (++w->hosts[p->node].nended == w->s.nprocs)
+        world_event(w, p->node, (struct event){.type = EV_TREE_EMPTY});
+    world_event(w, p->node,
+                (struct event){.type = EV_CHILD_FAILED, .child = {.index = p->slot, .err = &err}});
 }
 
 /* --- the checks --- */
@@ -338,8 +356,8 @@ static bool is_sound(const struct world *w)
     return s->attaches && !s->drop && !s->misses_procs && s->is_watched;
 }
 
-/* A notice to another node, or an illness of it, does not end the job if that could wait. Node 0
- * may hear of the illness when the job ends already. */
+/* A notice to another node, an illness of it, or a command that it cannot execute, does not end the
+ * job if that could wait. Node 0 may hear of the illness when the job ends already. */
 static void check_spared(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -353,6 +371,9 @@ static void check_spared(struct world *w)
     if (chief->outcome == OUTCOME_UNHEALTHY && chief->first_outcome == OUTCOME_UNHEALTHY &&
         !chief->is_unfit)
         fail(w, "node 0 is healthy, and does not wait for a replacement: %s", chief->why);
+    if (chief->outcome == OUTCOME_FAILED && strstr(chief->why, NOT_FOUND))
+        fail(w, "a replacement could not start, and node 0 does not wait for another: %s",
+             chief->why);
 }
 
 /* Nothing but the budget, a notice or a user forbids the wait. A process that fails because a node

@@ -208,6 +208,7 @@ struct schedule {
     int64_t replace_wait; /* how long the job waits for a replacement, 0: it does not */
     int replace_max;
     int64_t comes_after[MAX_GHOSTS]; /* from a loss to the start of another supervisor; -1: none */
+    int bad_one; /* the commands of this supervisor cannot be executed, from 1 on; 0: of none */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 /* The longest of the times of all processes; at least 0. */
@@ -311,6 +312,7 @@ struct host {
     int node;      /* whose supervisor it is */
     uint32_t life; /* its number among all supervisors: what was on its way to another is dropped */
     bool is_to_be_replaced;
+    bool is_bad;                        /* its commands cannot be executed */
     struct ghost_proc procs[MAX_PROCS]; /* of a ghost */
     struct core *core;
     int64_t clock; /* how far its CLOCK_MONOTONIC is ahead of the true time */
@@ -659,6 +661,8 @@ void replace_draw(struct schedule *schedule);
 void replace_print(const struct schedule *schedule, FILE *out);
 void replace_look(struct world *w, const struct happening *h);
 void replace_begin(struct world *w, const struct happening *h);
+/* The process of a supervisor whose commands cannot be executed is to start. */
+void replace_start_badly(struct world *w, struct proc *p);
 void replace_ghost_started(struct world *w, const struct happening *h);
 void replace_ghost_end(struct world *w, const struct happening *h);
 /* These two perform an action of a ghost. */

@@ -554,7 +554,10 @@ static void proc_gone(struct world *w, const struct happening *h)
 
 static void child_started(struct world *w, const struct happening *h)
 {
-    tell_of_command(w, &w->procs[h->proc], EV_CHILD_STARTED, 0);
+    if (w->hosts[h->node].is_bad)
+        replace_start_badly(w, &w->procs[h->proc]);
+    else
+        tell_of_command(w, &w->procs[h->proc], EV_CHILD_STARTED, 0);
 }
 
 static void child_dying(struct world *w, const struct happening *h)

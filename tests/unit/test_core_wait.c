@@ -269,6 +269,35 @@ Test(core_wait, a_replacement_that_cannot_start)
     lose_letters();
 }
 
+/* Its command is missing, which shows only when the generation has begun. */
+Test(core_wait, a_replacement_whose_command_cannot_be_executed)
+{
+    struct err err = {.code = ERR_NOT_FOUND, .text = "cannot execute train: not found"};
+    begin_with(10, false);
+    lose_node_1();
+    for (int i = 0; i < 30; i++)
+        passes(&walks[0], S);
+    begin_replacement();
+    beat();
+    assert_both_did("start");
+    started(&walks[0], 0);
+    walks[0].acts[0] = '\0';
+    feed(&walks[1], (struct event){.type = EV_CHILD_FAILED, .child = {.err = &err}});
+    tree_empty(&walks[1]);
+    deliver();
+    assert_said(&walks[0], "node 1 (): it cannot start: cannot execute train: not found");
+    assert_did(&walks[0], "SIGTERM");
+    cr_expect_eq(report_of(&walks[0]).wait.node, 1);
+    assert_did(&walks[1], "exit 42 node_lost");
+    ends(&walks[0], SIGTERM);
+    lose_letters();
+    begin_replacement_as(78);
+    beat();
+    assert_both_did("start");
+    cr_expect_eq(report_of(&walks[0]).generation, 2);
+    lose_letters();
+}
+
 Test(core_wait, who_was_given_up_does_not_come_back)
 {
     struct peermsg lost = hello_of(8, 1), older = hello_of(6, 1);

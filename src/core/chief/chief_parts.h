@@ -305,8 +305,8 @@ void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peer
 bool chief_may_outlive_notice(const struct chief *chief);
 /* Such nodes are lost as soon as their processes have ended. */
 void chief_release_noticed(struct chief *chief);
-/* The node has said that it must not train, or, as a replacement, that it cannot start. True: it is
- * lost for that, and the job is not. */
+/* The node has said that it must not train, or, after the first generation, that it cannot start.
+ * True: it is lost for that, and the job is not. */
 bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told);
 /* The node's supervisor has said that its processes have ended. Those of one before it still count.
  */

@@ -82,10 +82,11 @@ void chief_release_noticed(struct chief *chief)
 bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told)
 {
     char why[sizeof peer->lost_why] = "its health check says that it must not train";
-    bool may_be_replaced = chief_is_restarting(chief) && chief->params->replace_wait_ns > 0;
-    bool cannot_start = told->fault == FAULT_START && !peer->may_run;
-    if (!may_be_replaced || peer->at.conn == CONN_SELF ||
-        (told->fault != FAULT_UNFIT && !cannot_start))
+    bool restarts = chief_is_restarting(chief);
+    bool may_be_replaced = chief->params->replace_wait_ns > 0 && peer->at.conn != CONN_SELF;
+    bool has_begun = chief->generation > 0 && chief->order.end == END_NONE;
+    bool cannot_start = told->fault == FAULT_START && (restarts || has_begun);
+    if (!may_be_replaced || !(cannot_start || (told->fault == FAULT_UNFIT && restarts)))
         return false;
     if (cannot_start)
         snprintf(why, sizeof why, "it cannot start: %.100s", told->text);
