@@ -18,13 +18,14 @@ static struct core_params waiting(int node)
     return p;
 }
 
-static void begin_with(int replace_max, bool has_record)
+static void begin_restarting(int replace_max, bool has_record, int restart_max)
 {
     lose_letters();
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = waiting(i);
         p.replace_max = replace_max;
         p.has_record = has_record;
+        p.restart.max = restart_max;
         walk_begin(&p);
     }
     meet();
@@ -34,6 +35,11 @@ static void begin_with(int replace_max, bool has_record)
         steps_are_read(&walks[i]);
     }
     deliver();
+}
+
+static void begin_with(int replace_max, bool has_record)
+{
+    begin_restarting(replace_max, has_record, 0);
 }
 
 /* Node 1's supervisor has ended, and nothing is known of its processes. Node 0's have ended. */
@@ -296,6 +302,26 @@ Test(core_wait, a_replacement_whose_command_cannot_be_executed)
     assert_both_did("start");
     cr_expect_eq(report_of(&walks[0]).generation, 2);
     lose_letters();
+}
+
+/* A rank is killed a second before its node is lost. Only a job that survives the failure is there
+ * to wait. */
+Test(core_wait, a_failure_before_the_loss_of_its_node)
+{
+    for (int restart_max = 0; restart_max < 2; restart_max++) {
+        begin_restarting(10, false, restart_max);
+        gone(&walks[1], 0);
+        exited(&walks[1], 0, SIGKILL);
+        steps_are_read(&walks[1]);
+        deliver();
+        passes(&walks[0], S);
+        lose_node_1();
+        passes(&walks[0], S);
+        bool waits = report_of(&walks[0]).wait.since, fails = strstr(walks[0].acts, " failed");
+        cr_expect(restart_max ? waits && !fails : fails && !waits, "%d: %s", restart_max,
+                  walks[0].log);
+        lose_letters();
+    }
 }
 
 Test(core_wait, who_was_given_up_does_not_come_back)
