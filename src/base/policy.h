@@ -73,6 +73,7 @@ static inline int64_t policy_fence_ns(int64_t heartbeat_timeout_ns, int64_t kill
 
 #define RESTARTS_MAX 1000 /* the largest restart.max */
 #define REPLACES_MAX 1000 /* the largest cluster.replace_max */
+#define SPARES_MAX   256  /* the largest cluster.spares */
 
 /* When a failed job restarts in place. */
 struct restart_policy {

@@ -82,6 +82,13 @@ static void show_waits(const struct json *answer, const struct tally *tally)
         printf("          and %d more\n", waits.more);
 }
 
+static void show_spares(const struct json *answer)
+{
+    char text[WORDS_MAX];
+    if (*words_spares(answer, text))
+        printf("spares    %s\n", text);
+}
+
 static void show_cause(const struct json *cause, const char *before)
 {
     int64_t node = json_int_at(cause, "node_rank", -1), rank = json_int_at(cause, "rank", -1);
@@ -339,6 +346,7 @@ void show_status(const struct json *answer, char *said)
     tally_take(answer, &tally);
     show_head(answer, &tally);
     show_waits(answer, &tally);
+    show_spares(answer);
     show_restarts(answer);
     show_strikes(answer);
     show_said(said);

@@ -207,6 +207,40 @@ char *words_say(const struct json *answer, const struct tally *tally, char text[
     return text;
 }
 
+/* "2 stand by (h5, h6)" */
+static void words_add_standing(const struct json *spares, char text[WORDS_MAX])
+{
+    enum { NAMED = 4 };
+    char hosts[WORDS_MAX / 2] = "";
+    int n = 0;
+    for (const struct json *spare = json_first(spares); spare; spare = json_next(spare)) {
+        if (json_int_at(spare, "takes_place_of", -1) >= 0)
+            continue;
+        if (n++ < NAMED)
+            str_addf(hosts, sizeof hosts, "%s%.40s", n > 1 ? ", " : "",
+                     json_text_at(spare, "host"));
+    }
+    if (n == 0)
+        str_addf(text, WORDS_MAX, "none stands by");
+    else
+        str_addf(text, WORDS_MAX, "%d stand%s by (%s%s)", n, n == 1 ? "s" : "", hosts,
+                 n > NAMED ? ", ..." : "");
+}
+
+char *words_spares(const struct json *answer, char text[WORDS_MAX])
+{
+    const struct json *spares = json_at(answer, "report.spares");
+    text[0] = '\0';
+    if (tally_is_over(answer) || !spares || json_kind(spares) != JSON_IS_LIST)
+        return text;
+    words_add_standing(spares, text);
+    for (const struct json *spare = json_first(spares); spare; spare = json_next(spare))
+        if (json_int_at(spare, "takes_place_of", -1) >= 0)
+            str_addf(text, WORDS_MAX, "; %.40s takes the place of node %" PRId64,
+                     json_text_at(spare, "host"), json_int_at(spare, "takes_place_of", -1));
+    return text;
+}
+
 const char *words_then(const struct json *answer, const struct tally *tally)
 {
     if (words_is_over(answer))

@@ -22,5 +22,8 @@ int64_t words_next_save(const struct json *answer);
 /* One sentence, such as "training at step 48,210, 3.1 steps/s, last commit 4 min ago". Returns
  * text. */
 char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX]);
+/* The spares, such as "2 stand by (h5, h6)" and "h4 takes the place of node 1"; "": the job has
+ * none, or this is not node 0's answer. Returns text. */
+char *words_spares(const struct json *answer, char text[WORDS_MAX]);
 /* A sentence about the time after the notice, for people. */
 const char *words_then(const struct json *answer, const struct tally *tally);

@@ -135,6 +135,12 @@ static void put_wait(struct text *text)
               real_seconds(text, wait->until));
 }
 
+static void put_spares(struct text *text)
+{
+    if (text->view->params->spares > 0 && text->view->params->node_rank == 0)
+        gauge(text, "spares", "Spares that stand by.", text->view->spares);
+}
+
 static void put_commit(struct text *text)
 {
     const struct core_report *r = text->view->report;
@@ -280,9 +286,19 @@ void metrics_compose(const struct metrics_view *view, FILE *out)
     put_commit(&text);
     put_notice(&text);
     put_wait(&text);
+    put_spares(&text);
     put_ranks(&text);
     put_own(&text);
     put_end(&text);
+}
+
+static int count_spares(const struct core *core)
+{
+    struct core_spare_report list[SPARES_MAX];
+    int standing = 0, n = core_spares(core, list, SPARES_MAX);
+    for (int i = 0; i < n; i++)
+        standing += list[i].place < 0;
+    return standing;
 }
 
 char *metrics_text(const struct metrics *metrics, size_t *ret_len)
@@ -296,6 +312,7 @@ char *metrics_text(const struct metrics *metrics, size_t *ret_len)
                                 .report = &report,
                                 .ranks = &ranks,
                                 .counts = metrics->counts,
+                                .spares = count_spares(metrics->report->core),
                                 .real_now = clock_real_ns(),
                                 .since = metrics->since,
                                 .exit_code = metrics->report->exit_code};

@@ -22,6 +22,7 @@ struct metrics_view {
     const struct core_report *report;
     const struct status_ranks *ranks;
     const struct counts *counts;
+    int spares;       /* that stand by, as node 0 knows */
     int64_t real_now; /* the wall clock at ranks->now */
     int64_t since;    /* when pchrun started, CLOCK_MONOTONIC */
     int exit_code;    /* -1: pchrun has not ended */

@@ -75,6 +75,24 @@ static void add_wait(struct writer *w, const struct report *report, const struct
     writer_end(w);
 }
 
+/* Only node 0 knows the spares. */
+static void add_spares(struct writer *w, const struct report *report)
+{
+    struct core_spare_report list[SPARES_MAX];
+    if (report->params->spares == 0 || report->params->node_rank != 0)
+        return;
+    int n = core_spares(report->core, list, SPARES_MAX);
+    writer_list(w, "spares");
+    for (int i = 0; i < n; i++) {
+        writer_object(w, NULL);
+        writer_int(w, "number", list[i].number);
+        writer_text(w, "host", list[i].host);
+        writer_int_if(w, "takes_place_of", list[i].place, list[i].place >= 0);
+        writer_end(w);
+    }
+    writer_end(w);
+}
+
 static void add_round(struct writer *w, const struct core_report *r)
 {
     if (!writer_object_if(w, "round", r->round.id != 0))
@@ -237,6 +255,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     writer_text(w, "why", r.why);
     add_notice(w, &r);
     add_wait(w, report, &r);
+    add_spares(w, report);
     add_round(w, &r);
     writer_int_if(w, "save_every_ms", r.job.save_every_ns / NS_PER_MS, r.job.save_every_ns > 0);
     add_steps(w, &r, report->record);

@@ -227,13 +227,14 @@ char *picture_state(const struct json *answer, size_t *ret_len)
 {
     struct writer w;
     struct tally tally;
-    char says[WORDS_MAX];
+    char says[WORDS_MAX], spares[WORDS_MAX];
     tally_take(answer, &tally);
     writer_init(&w, PICTURE_MAX, WRITER_LINE);
     writer_object(&w, NULL);
     writer_text(&w, "at", json_text_at(answer, "now"));
     writer_text(&w, "state", words_state(answer, &tally));
     writer_text(&w, "says", words_say(answer, &tally, says));
+    writer_text(&w, "spares", words_spares(answer, spares));
     writer_int(&w, "top", tally.top);
     writer_real(&w, "pace", tally.pace);
     writer_int(&w, "commit", json_int_at(answer, "report.commit.step", -1));

@@ -52,6 +52,7 @@ static char *compose(bool is_up)
                                 .report = &report,
                                 .ranks = &ranks,
                                 .counts = &counts,
+                                .spares = 3,
                                 .real_now = 1000000 * NS_PER_S,
                                 .since = 40 * NS_PER_S,
                                 .exit_code = is_up ? -1 : 42};
@@ -162,6 +163,17 @@ Test(metrics, a_strict_reader_takes_it)
         cr_assert_gt(read_all(text), 15);
         free(text);
     }
+}
+
+/* Only node 0 knows them. */
+Test(metrics, spares_that_stand_by)
+{
+    char *text = compose(true);
+    cr_assert(!strstr(text, "pchrun_spares"));
+    free(text);
+    params.node_rank = 0;
+    params.spares = 4;
+    assert_has(true, "\npchrun_spares{name=\"a\\\"b\\\\c\\nd\",node=\"0\"} 3\n");
 }
 
 Test(metrics, what_is_told)

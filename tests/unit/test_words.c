@@ -229,6 +229,36 @@ Test(waits, name_what_the_job_waits_for)
     }
 }
 
+/* --- the spares --- */
+
+#define SPARES(list)       "{\"report\":{\"state\":\"running\",\"spares\":[" list "]}}"
+#define SPARE(host, place) "{\"number\":4,\"host\":\"" host "\",\"takes_place_of\":" place "}"
+#define STANDING(host)     SPARE(host, "null")
+#define FIVE_STANDING \
+    STANDING("a") "," STANDING("b") "," STANDING("c") "," STANDING("d") "," STANDING("e")
+
+static const struct {
+    const char *answer, *says;
+} spares[] = {
+    {"{\"report\":{\"state\":\"running\",\"spares\":null}}", ""},
+    {"{\"report\":{\"state\":\"running\"}}", ""},
+    {"{\"report\":{\"state\":\"done\",\"spares\":[]}}", ""},
+    {SPARES(""), "none stands by"},
+    {SPARES(STANDING("h4")), "1 stands by (h4)"},
+    {SPARES(FIVE_STANDING), "5 stand by (a, b, c, d, ...)"},
+    {SPARES(STANDING("h5") "," SPARE("h4", "1")), "1 stands by (h5); h4 takes the place of node 1"},
+    {SPARES(SPARE("h4", "3")), "none stands by; h4 takes the place of node 3"},
+};
+
+Test(words, name_the_spares)
+{
+    for (size_t i = 0; i < ARRAY_LEN(spares); i++) {
+        JSON_CLEANUP struct json *answer = parse(spares[i].answer);
+        char text[WORDS_MAX];
+        cr_expect_str_eq(words_spares(answer, text), spares[i].says);
+    }
+}
+
 Test(waits, the_worst_are_named)
 {
     char *text = large_answer(1024, 8), all[2048];

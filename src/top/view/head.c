@@ -111,6 +111,13 @@ static void head_add_waits(struct prose *head, const struct picture *picture,
     }
 }
 
+static void head_add_spares(struct prose *head, const struct picture *picture)
+{
+    char text[WORDS_MAX];
+    if (!picture->end && picture->answer && *words_spares(picture->answer, text))
+        prose_add(head, STYLE_PLAIN, "spares", text, 1);
+}
+
 /* The last lines of what the failed process wrote. */
 static void head_add_output(struct prose *head, const char *output)
 {
@@ -192,6 +199,7 @@ void head_build(struct prose *head, const struct picture *picture, const struct 
     head_add_contact(head, picture);
     head_add_notice(head, picture, &gist->tally);
     head_add_waits(head, picture, &gist->waits);
+    head_add_spares(head, picture);
     head_add_cause(head, picture);
     if (gist->ranks[0] && !picture->end)
         prose_add(head, STYLE_PLAIN, "ranks", gist->ranks, 1);

@@ -437,6 +437,8 @@ function drawNodes() {
   const count = job.layout.nodes.length;
   show("nodes", count > 1);
   if (count < 2 || count !== job.state.nodes.state.length) return;
+  show("spares", job.state.spares);
+  setText("spares", `Spares: ${job.state.spares}`);
   const allBehind = nodesBehind();
   const rows = job.layout.nodes.map((_, i) => nodeRow(i, allBehind));
   rows.sort((a, b) => b.isBad - a.isBad || a.cells[0] - b.cells[0]);
