@@ -10,6 +10,7 @@
 #include "doctor/doctor.h"
 #include "peers/noderank.h"
 #include "run/shell.h"
+#include "run/standby.h"
 #include "status/report.h"
 
 #include <stdio.h>
@@ -39,6 +40,22 @@ static void tell_found(const struct config *config)
                  found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }
 
+/* A spare begins the job when node 0 gives it a place. A spare or a node that finds its place taken
+ * stands by again, under the number that it was started with. */
+static struct shell_end run_job(struct config *config, unsigned closed)
+{
+    struct shell_end end = {.stands_by = config_is_spare(config)};
+    int number = config->cluster.node_rank;
+    do {
+        config->cluster.node_rank = number;
+        if (end.stands_by && !standby_run(config, &end))
+            return end;
+        begin_log(config);
+        end = shell_run(config, closed);
+    } while (end.stands_by);
+    return end;
+}
+
 /* Begins the log twice, because the node rank may be unknown at first. */
 static struct shell_end run(struct config *config, unsigned closed)
 {
@@ -52,7 +69,7 @@ static struct shell_end run(struct config *config, unsigned closed)
         return code < 0 ? shell_end_unstarted(&err) : (struct shell_end){.code = code};
     }
     tell_found(config);
-    return shell_run(config, closed);
+    return run_job(config, closed);
 }
 
 /* For a user who tries "pchrun" alone. */

@@ -109,8 +109,9 @@ struct config {
         int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
         char *chief;   /* replaces `nodes`: the address of node 0; NULL: none */
-        int nnodes;    /* by default 1, or the length of `nodes` */
-        int node_rank; /* -1: find this machine in `nodes`; 0 if nnodes is 1 */
+        int nnodes;    /* that train: those that are started, without the spares */
+        int node_rank; /* -1: find this machine in `nodes`; 0 if nnodes is 1; from nnodes on: a
+                        * spare */
         int port;
         char *bind;     /* NULL: node 0's own entry */
         char *key_file; /* NULL: none, and only loopback addresses unless `insecure` */
@@ -118,6 +119,7 @@ struct config {
         int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
         int64_t replace_wait_ns; /* 0: a lost node ends the job */
         int replace_max;         /* waits for a replacement within an hour */
+        int spares;              /* nodes that stand by */
     } cluster;
     struct {
         int count;         /* -n, --nproc-per-node: commands to start, default 1 */
@@ -223,6 +225,11 @@ void config_free(struct config *config);
 /* How nodes, and starts that share a record, know their job: by its name if the user gave one. A
  * name that was derived may differ between them. */
 const char *config_job_identity(const struct config *config);
+/* This node stands by, to take the place of a lost node. Call when the node rank is known. */
+static inline bool config_is_spare(const struct config *config)
+{
+    return config->cluster.node_rank >= config->cluster.nnodes;
+}
 /* If an error names a path that is relative in the file, adds how it is written there. */
 void config_explain(const struct config *config, char *text, size_t size);
 /* How much time this signal leaves; -1: the signal is not a notice. */

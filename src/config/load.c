@@ -481,6 +481,8 @@ static enum args_end load(const struct flags *flags, char **env, FILE *out, stru
     config->procs.count_is_set = config->procs.count > 0;
     if (!config->procs.count_is_set)
         config->procs.count = 1;
+    /* --print-config shows what the user gives: the nodes that are started, with the spares. */
+    config->cluster.nnodes -= config->cluster.spares;
     config->drill_ns = flags->drill_ns;
     config->is_doctor = flags->is_doctor;
     return config->command[0] || refuse_without_command(flags, err) ? ARGS_RUN : ARGS_BAD;

@@ -5,6 +5,7 @@
 #include "config/loadsteps.h"
 
 #include "base/address.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "config/options.h"
 #include "config/text.h"
@@ -17,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* cluster.replace_wait with spares. A spare comes at once; without one the scheduler needs time to
+ * start another pchrun. */
+#define SPARES_WAIT_NS (600 * NS_PER_S)
 
 #define KEY(name) option_by_key("cluster." name)
 
@@ -272,6 +277,32 @@ static bool settle_nnodes(struct config *config, struct err *err)
                       "the length of cluster.nodes", err);
 }
 
+/* Node 0 has no replacement, so a job with spares needs another node that trains. */
+static bool settle_spares(struct config *config, struct err *err)
+{
+    int spares = config->cluster.spares, nnodes = config->cluster.nnodes;
+    const char *origin = origin_text(config, "cluster.spares");
+    if (spares == 0)
+        return true;
+    if (nnodes - spares < 2)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.spares is %d (%s), and the job has %d node%s with its spares (%s), "
+                       "but two nodes at least must train: a spare cannot replace node 0; start "
+                       "pchrun on %d nodes or more",
+                       spares, origin, nnodes, nnodes == 1 ? "" : "s",
+                       origin_text(config, "cluster.nnodes"), spares + 2);
+    if (config->cluster.replace_wait_ns > 0)
+        return true;
+    if (origin_is_given(config, "cluster.replace_wait"))
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.spares is %d (%s), but cluster.replace_wait is 0 (%s), so the job "
+                       "waits for no spare; leave cluster.replace_wait out, or give it a time",
+                       spares, origin, origin_text(config, "cluster.replace_wait"));
+    config->cluster.replace_wait_ns = SPARES_WAIT_NS;
+    return origin_set(config, option_by_key("cluster.replace_wait"), FROM_DEFAULT,
+                      "the default with cluster.spares", err);
+}
+
 /* Discovered nodes may belong to other jobs, so the error says how to run alone. */
 static const char *alone_hint(const struct config *config)
 {
@@ -509,9 +540,9 @@ static bool check_health_disk(const struct config *config, struct err *err)
 
 bool config_validate(struct config *config, struct err *err)
 {
-    return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
-           settle_node_rank(config, err) && validate_replace(config, err) &&
-           validate_check_nodes(config, err) &&
+    return check_cluster(config, err) && settle_nnodes(config, err) && settle_spares(config, err) &&
+           check_chief(config, err) && settle_node_rank(config, err) &&
+           validate_replace(config, err) && validate_check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
            check_one(config, "cluster.bind", config->cluster.bind, err) &&
            check_logs(config, err) && check_health_disk(config, err);

@@ -150,7 +150,7 @@ const struct option options[] = {
     INT(cluster.nnodes, "1", 1, CONFIG_NODES_MAX),
     .also = "nnodes",
     .advice = "the number of nodes is fixed: write one number",
-    .help = "how many nodes the job has",
+    .help = "how many nodes the job has, with its spares",
 },
 {
     INT(cluster.node_rank, NULL, 0, CONFIG_NODES_MAX - 1),
@@ -199,6 +199,11 @@ const struct option options[] = {
     INT(cluster.replace_max, "10", 0, REPLACES_MAX),
     .is_binding = true,
     .help = "how often in an hour the job waits for one",
+},
+{
+    INT(cluster.spares, "0", 0, SPARES_MAX),
+    .is_binding = true,
+    .help = "how many of the nodes stand by, to replace a lost one",
 },
 {
     INT(procs.count, NULL, 1, CONFIG_PROCS_MAX),

@@ -28,14 +28,33 @@ bool loop_open(struct loop *loop, struct err *err)
     return loop->base;
 }
 
-bool loop_open_core(struct loop *loop, const struct core_params *params, struct err *err)
+static void set_timer(struct loop *loop)
+{
+    int64_t at = loop->is_over ? CLOCK_NEVER
+                 : loop->spare ? spare_wake_at(loop->spare)
+                               : core_wake_at(loop->core);
+    watch_at(&loop->timer, at);
+}
+
+static bool open_queue(struct loop *loop, struct err *err)
 {
     loop->queue = calloc(LOOP_QUEUE_MAX, sizeof *loop->queue);
-    loop->core = core_new(params, loop->act, loop->ctx);
-    if (!loop->queue || !loop->core)
+    if (!loop->queue || (!loop->core && !loop->spare))
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    watch_at(&loop->timer, core_wake_at(loop->core));
+    set_timer(loop);
     return true;
+}
+
+bool loop_open_core(struct loop *loop, const struct core_params *params, struct err *err)
+{
+    loop->core = core_new(params, loop->act, loop->ctx);
+    return open_queue(loop, err);
+}
+
+bool loop_open_spare(struct loop *loop, const struct core_params *params, struct err *err)
+{
+    loop->spare = spare_new(params, loop->act, loop->ctx);
+    return open_queue(loop, err);
 }
 
 void loop_free(struct loop *loop)
@@ -43,6 +62,7 @@ void loop_free(struct loop *loop)
     watch_end(&loop->timer);
     watch_close(loop->base);
     core_free(loop->core);
+    spare_free(loop->spare);
     free(loop->queue);
     *loop = (struct loop){0};
 }
@@ -78,7 +98,10 @@ static void hand_over(struct loop *loop, const struct event *event)
     timed.now = clock_now_ns();
     timed.wall = clock_real_ns();
     loop->is_busy = true;
-    core_handle(loop->core, &timed);
+    if (loop->spare)
+        spare_handle(loop->spare, &timed);
+    else
+        core_handle(loop->core, &timed);
     loop->is_busy = false;
 }
 
@@ -94,6 +117,6 @@ void loop_post(struct loop *loop, const struct event *event)
         loop->first = (loop->first + 1) % LOOP_QUEUE_MAX;
         loop->count--;
     }
-    watch_at(&loop->timer, loop->is_over ? CLOCK_NEVER : core_wake_at(loop->core));
+    set_timer(loop);
     loop->settled(loop->ctx);
 }

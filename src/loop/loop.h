@@ -8,11 +8,13 @@
  * `settled` is called.
  *
  * No part reports that it has become idle: the shell asks all parts after each iteration of the
- * loop. Owns the core and the event base. Main thread.
+ * loop. A spare has its own, smaller machine in the core's place. Owns the machine and the event
+ * base. Main thread.
  */
 #pragma once
 
 #include "core/core.h"
+#include "core/spare/spare.h"
 #include "loop/watch.h"
 
 struct loop_item;
@@ -22,7 +24,8 @@ struct loop {
     void (*settled)(void *ctx); /* the core has handled an event and all events that it caused */
     void *ctx;
     struct event_base *base;
-    struct core *core; /* NULL until loop_open_core() */
+    struct core *core;   /* NULL until loop_open_core() */
+    struct spare *spare; /* NULL until loop_open_spare() */
     struct watch timer;
     struct loop_item *queue; /* a ring of LOOP_QUEUE_MAX */
     unsigned first, count;
@@ -39,6 +42,9 @@ MUST_CHECK bool loop_open(struct loop *loop, struct err *err);
 /* Makes the core. Call before the first loop_post(). */
 MUST_CHECK bool loop_open_core(struct loop *loop, const struct core_params *params,
                                struct err *err);
+/* Makes the machine of a spare, in the core's place. */
+MUST_CHECK bool loop_open_spare(struct loop *loop, const struct core_params *params,
+                                struct err *err);
 void loop_free(struct loop *loop);
 
 /* Fills in `event->now` and `wall`. The event's pointers must be valid during the call. An event

@@ -144,7 +144,7 @@ static void add_auto(struct inbox *inbox, struct config *config)
 static bool recall_if_needed(struct inbox *inbox, const struct config *config,
                              const char *state_dir, enum log_level level, struct err *err)
 {
-    if (inbox->count == 0 || config->notices_repeat == 0)
+    if (inbox->count == 0 || inbox->forgets || config->notices_repeat == 0)
         return true;
     if (state_dir)
         return recall(inbox, config, state_dir, err);

@@ -15,6 +15,7 @@
 struct inbox {
     struct loop *loop;
     struct reap *reap;
+    bool forgets;           /* this is a spare, which keeps no file: no notices are remembered */
     struct source *sources; /* the report reads them */
     size_t count;
     /* private from here on */

@@ -168,7 +168,7 @@ static void tell_caller(void *ctx, int conn, const char *from, const struct peer
     struct brief *brief = ctx;
     const struct peer_hello *hello = &msg->hello;
     struct peermsg answer = {.type = PEERMSG_REFUSED};
-    int nnodes = brief->config->cluster.nnodes;
+    int supervisors = cluster_supervisors(brief->config);
     if (msg->type != PEERMSG_HELLO)
         return;
     bool is_ours = str_is(hello->job, config_job_identity(brief->config));
@@ -177,10 +177,10 @@ static void tell_caller(void *ctx, int conn, const char *from, const struct peer
     if (is_ours || !hello->job[0])
         peers_send(brief->cluster.peers, conn, &answer);
     peers_close(brief->cluster.peers, conn);
-    if (is_ours && hello->node_rank > 0 && hello->node_rank < (uint32_t)nnodes &&
+    if (is_ours && hello->node_rank > 0 && hello->node_rank < (uint32_t)supervisors &&
         !brief->told[hello->node_rank]) {
         brief->told[hello->node_rank] = true;
-        brief->is_over = ++brief->ntold == nnodes - 1;
+        brief->is_over = ++brief->ntold == supervisors - 1;
     }
 }
 
@@ -192,7 +192,7 @@ static void lose_caller(void *ctx, int conn, const char *why, bool has_ended)
 static bool wait_for_others(struct brief *brief)
 {
     struct err err;
-    brief->told = calloc((size_t)brief->config->cluster.nnodes, sizeof brief->told[0]);
+    brief->told = calloc((size_t)cluster_supervisors(brief->config), sizeof brief->told[0]);
     return brief->told && peers_listen(brief->cluster.peers, &brief->bind, &err);
 }
 
@@ -222,6 +222,8 @@ static void hear_chief(void *ctx, int conn, const char *from, const struct peerm
     struct brief *brief = ctx;
     if (msg->type == PEERMSG_REFUSED) {
         take_refusal(brief, msg);
+    } else if (msg->type == PEERMSG_STANDBY) { /* another supervisor has this node's place */
+        brief->has_heard = brief->is_over = true;
     } else if (msg->type == PEERMSG_WELCOME) {
         say_failure(brief, conn, LIFE_FAILED, &msg->stamp);
     } else if (msg->type == PEERMSG_ORDER && msg->order.end != END_NONE) {
@@ -246,7 +248,7 @@ static void say_result(const struct brief *brief)
 {
     if (brief->config->cluster.node_rank == 0)
         log_info("join", "told %d of %d other nodes why", brief->ntold,
-                 brief->config->cluster.nnodes - 1);
+                 cluster_supervisors(brief->config) - 1);
     else if (brief->answer[0])
         log_info("join", "node 0 answers: %s", brief->answer);
     else if (!brief->has_heard)
@@ -273,7 +275,7 @@ void brief_tell_failure(const struct config *config, const sigset_t *end, const 
     int64_t wait_ns = clock_min(config->cluster.join_timeout_ns, BRIEF_TELL_NS);
     struct peers_options options = {.on_message = is_chief ? tell_caller : hear_chief,
                                     .on_down = is_chief ? lose_caller : brief_lose_chief,
-                                    .guests_max = config->cluster.nnodes + GUESTS_MORE};
+                                    .guests_max = cluster_supervisors(config) + GUESTS_MORE};
     struct err err;
     if (config->cluster.nnodes == 1)
         return;

@@ -44,7 +44,12 @@ static void cluster_on_message(void *ctx, int conn, const char *from, const stru
         cluster->on_ranks(cluster->ranks_ctx, conn, msg);
         return;
     }
-    if (msg->type == PEERMSG_WELCOME) { /* only now is it known that node 0 answers */
+    if (msg->type == PEERMSG_STANDBY && cluster->on_standby) {
+        cluster->on_standby(cluster->standby_ctx);
+        return;
+    }
+    if (msg->type == PEERMSG_WELCOME ||
+        msg->type == PEERMSG_STANDBY) { /* only now is it known that node 0 answers */
         cluster->has_said_why = false;
         cluster->began_at = CLOCK_NEVER;
     }
@@ -110,10 +115,11 @@ static bool take_key(struct cluster *cluster, const struct config *config, struc
 }
 
 /* However many clients connect, record, report and processes must still get descriptors. */
-static int guests_max(int nnodes)
+static int guests_max(const struct config *config)
 {
-    int64_t wanted = nnodes + GUESTS_MORE;
-    int64_t room = fd_limit() - nnodes - CLUSTER_DESCRIPTORS_KEPT;
+    int n = cluster_supervisors(config);
+    int64_t wanted = n + GUESTS_MORE;
+    int64_t room = fd_limit() - n - CLUSTER_DESCRIPTORS_KEPT;
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
 }
 
@@ -123,12 +129,12 @@ static void want_files(const struct config *config)
     int64_t need = cluster_descriptors(config);
     if (config->cluster.node_rank > 0)
         return;
-    fd_limit_raise(need + config->cluster.nnodes + GUESTS_MORE);
+    fd_limit_raise(need + cluster_supervisors(config) + GUESTS_MORE);
     if (fd_limit() < need)
         log_warn("join",
                  "for %d nodes node 0 needs %lld open descriptors, but the limit is %lld: raise "
                  "the hard limit (ulimit -Hn, LimitNOFILE)",
-                 config->cluster.nnodes, (long long)need, (long long)fd_limit());
+                 cluster_supervisors(config), (long long)need, (long long)fd_limit());
 }
 
 /* The other nodes are on this machine, as far as their names tell. Looks up one name that is not
@@ -214,7 +220,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
                                     .tls = cluster->tls,
                                     .silence_ns = config->cluster.heartbeat_timeout_ns,
                                     .close_wait_ns = LAST_WORDS_WAIT_NS,
-                                    .guests_max = guests_max(config->cluster.nnodes)};
+                                    .guests_max = guests_max(config)};
     /* A node can try to reconnect several times before it counts as lost, also after an outage. */
     options.reconnect_wait_ns = clock_min(options.silence_ns, CLUSTER_RECONNECT_NS) / 4;
     cluster->peers = peers_new(&options);

@@ -42,13 +42,23 @@ struct cluster {
      * the core does not know them. */
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
     void *ranks_ctx;
+    /* The same. Node 0 answers this node's HELLO that another supervisor has its place. NULL: this
+     * is a spare, and its machine gets the message. */
+    void (*on_standby)(void *ctx);
+    void *standby_ctx;
 };
 
-/* The descriptors that pchrun needs: on node 0 one for each node, and some for all else. */
+/* How many supervisors the job has, with its spares. */
+static inline int cluster_supervisors(const struct config *config)
+{
+    return config->cluster.nnodes + config->cluster.spares;
+}
+/* The descriptors that pchrun needs: on node 0 one for each supervisor, and some for all else. */
 enum { CLUSTER_DESCRIPTORS_KEPT = 128 };
 static inline int64_t cluster_descriptors(const struct config *config)
 {
-    return CLUSTER_DESCRIPTORS_KEPT + (config->cluster.node_rank == 0 ? config->cluster.nnodes : 0);
+    bool is_chief = config->cluster.node_rank == 0;
+    return CLUSTER_DESCRIPTORS_KEPT + (is_chief ? cluster_supervisors(config) : 0);
 }
 
 /* A check before the job starts. Node 0: can it listen at its address, and use the key? Any other

@@ -79,7 +79,7 @@ bool nodenames_check(const struct config *config, int64_t wait_ns, char *text, s
 {
     enum { ONE_MORE = 160 };
     int64_t until = clock_now_ns() + wait_ns;
-    int n = config->cluster.nodes[0] ? config->cluster.nnodes : 0;
+    int n = (int)str_count(config->cluster.nodes);
     bool is_any = false;
     text[0] = '\0';
     for (int i = 1; i < n && clock_now_ns() < until; i++) {

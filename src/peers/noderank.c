@@ -137,7 +137,7 @@ static int choose(const struct entry *entries, size_t n, struct err *err)
 
 bool noderank_settle(struct config *config, struct err *err)
 {
-    size_t n = (size_t)config->cluster.nnodes;
+    size_t n = str_count(config->cluster.nodes);
     if (config->cluster.node_rank >= 0)
         return true;
     struct entry *known = calloc(n, sizeof *known);

@@ -78,6 +78,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
     *params = (struct core_params){
         .node_rank = config->cluster.node_rank,
         .nnodes = config->cluster.nnodes,
+        .spares = config->cluster.spares,
         .names = config->cluster.nodes[0] ? config->cluster.nodes : NULL,
         .children = config->procs.count,
         .expected_procs = expected_procs(config),

@@ -251,6 +251,18 @@ static void note_strike(struct shell *shell, const struct core_report *report)
                       cause_illness(&report->first_cause, illness));
 }
 
+/* Ends the parts. The loop goes on until they have finished. */
+static void end_parts(struct shell *shell, const struct core_report *report)
+{
+    shell->loop.is_over = true;
+    evidence_stop(&shell->evidence);
+    health_stop(&shell->health);
+    samedir_stop(&shell->samedir);
+    cluster_finish(&shell->cluster);
+    end_writers(shell, report);
+    watch_at(&shell->end_wait, clock_now_ns() + HELPERS_WAIT_NS);
+}
+
 static void act_exit(struct shell *shell, const struct action *action)
 {
     struct core_report report;
@@ -277,14 +289,22 @@ static void act_exit(struct shell *shell, const struct action *action)
         log_limit_end(&shell->log_limits[i], limited_topics[i]);
     keep_end(shell, &report, action);
     shell->outcome = action->exit.outcome;
-    shell->loop.is_over = true;
-    evidence_stop(&shell->evidence);
-    health_stop(&shell->health);
-    samedir_stop(&shell->samedir);
     follow_notice(shell, &report, action->exit.outcome);
-    cluster_finish(&shell->cluster);
-    end_writers(shell, &report);
-    watch_at(&shell->end_wait, clock_now_ns() + HELPERS_WAIT_NS);
+    end_parts(shell, &report);
+}
+
+/* Another supervisor has the place of this node. Nothing was started here. */
+static void shell_on_standby(void *ctx)
+{
+    struct shell *shell = ctx;
+    struct core_report report;
+    if (shell->loop.is_over)
+        return;
+    core_report(shell->loop.core, &report);
+    shell->end->stands_by = true;
+    answer_end(&shell->answer);
+    inbox_end(&shell->inbox, NULL);
+    end_parts(shell, &report);
 }
 
 /* --- actions --- */
@@ -535,14 +555,19 @@ struct shell_end shell_run(struct config *config, unsigned closed)
         shell; /* static: it is large, and the kernel zeroes only the pages in use */
     struct shell_end end = {.code = EXIT_OWN_ERROR};
     struct err err;
+    if (shell.config) /* this pchrun has stood by since its last run */
+        shell = (struct shell){0};
     shell.config = config;
     shell.closed = closed;
     shell.loop = (struct loop){.act = act, .settled = on_settled, .ctx = &shell};
     shell.end = &end;
+    shell.cluster.on_standby = shell_on_standby;
+    shell.cluster.standby_ctx = &shell;
     bool is_open = shell_open_parts(&shell, &err);
     if (is_open && run_loop(&shell, &err)) {
         shell_sweep(&shell);
-        say_next(&shell);
+        if (!end.stands_by)
+            say_next(&shell);
     } else if (shell.has_started) {
         shell_give_up(&shell, &err);
     } else {

@@ -16,6 +16,7 @@ struct shell_end {
     /* The last log line, for shell_finish(); "": none. */
     int level; /* enum log_level */
     char text[900];
+    bool stands_by; /* another supervisor has the place of this node: see standby.h, run again */
 };
 
 /* Runs the job. `closed`: bits of the standard descriptors that were closed when pchrun was

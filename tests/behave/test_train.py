@@ -28,22 +28,25 @@ def digest(tmp_path_factory):
 
 class Attempt:
     """One start of the job on all its nodes. Each rank sleeps `pace` ms in a step, and rank r
-    `skew` * r more; local: every node has a checkpoint directory of its own; more: options of pchrun."""
+    `skew` * r more; local: every node has a checkpoint directory of its own; more: options of pchrun; spares: how
+    many pchruns stand by; own: {node: options of its pchrun alone}."""
 
-    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False, more=()):
-        self.nodes = Nodes(world, nnodes, ["-n", WORLD // nnodes, *more])
+    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False, more=(), spares=0, own=None):
+        self.nodes = Nodes(world, nnodes + spares, ["-n", WORLD // nnodes, "--cluster-spares", spares, *more])
         self.words = [CHARLM, *TRAINING, "--port", free_port(), "--step-time", pace, "--skew", skew, *options]
-        self.local = local
-        for node in range(nnodes):
+        self.local, self.own = local, own or {}
+        for node in range(nnodes + spares):
             self.start(node)
         self.log = self.nodes.jobs[0]
+        self.spares = [self.nodes.jobs.pop(node) for node in range(nnodes, nnodes + spares)]
 
     def directory(self, node):
         return self.nodes.world.root / (f"checkpoints{node}" if self.local else "checkpoints")
 
     def start(self, node):
         """Starts the pchrun of a node, or another one for a node whose pchrun has ended."""
-        own = ["--checkpoint-dir", self.directory(node), *(["--checkpoint-shared=false"] if self.local else [])]
+        own = ["--checkpoint-dir", self.directory(node), *(["--checkpoint-shared=false"] if self.local else []),
+               *self.own.get(node, [])]
         self.nodes.jobs[node] = self.nodes.launch(node, *self.words, "--dir", self.directory(node), options=own)
 
     def wait_step(self, step):
@@ -51,6 +54,12 @@ class Attempt:
         wait_until(lambda: f"\nstep {step} " in self.log.out or self.log.process.poll() is not None,
                    f"step {step}")
         assert f"\nstep {step} " in self.log.out, self.said()
+
+    def stand_by(self):
+        """The spares, when each of them stands by."""
+        for spare in self.spares:
+            wait_until(lambda spare=spare: ": stands by at node 0 (" in spare.err, "the spares")
+        return self.spares
 
     def said(self):
         return "".join(job.out + job.err for job in self.nodes.jobs.values())

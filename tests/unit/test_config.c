@@ -373,7 +373,7 @@ static const char everything[] =
     "--cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms --cluster-replace-wait 2d "
-    "--cluster-replace-max 3 -n 256 "
+    "--cluster-replace-max 3 --cluster-spares 1 -n 256 "
     "--procs-per-node 0 --procs-cpus spread --procs-new-session --procs-close-fds -g "
     "--checkpoint-dir "
     "c "
@@ -456,6 +456,7 @@ Test(config, binding_holds_what_all_nodes_must_share)
                            "cluster.heartbeat_timeout=30s\n"
                            "cluster.replace_wait=0s\n"
                            "cluster.replace_max=10\n"
+                           "cluster.spares=0\n"
                            "procs.count=1\n"
                            "checkpoint.shared=true\n"
                            "checkpoint.every=\n"
@@ -477,6 +478,33 @@ Test(config, binding_holds_what_all_nodes_must_share)
     cr_expect(config_binding(&l.config, text, len + 1));
     cr_expect(!config_binding(&l.config, text, len));
     cr_expect(!config_binding(&l.config, text, 0));
+}
+
+/* The user and the scheduler count the nodes with the spares. The job has those that train. */
+Test(config, spares_are_the_last_of_the_nodes)
+{
+    static const struct {
+        const char *args, *env;
+        int rank;
+    } ways[] = {
+        {"--cluster-nodes 127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,127.0.0.1:4 --node-rank 2 x", "", 2},
+        {"--cluster-chief ::1 --nnodes 4 --node-rank 3 x", "", 3},
+        {"x", "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1 PCHRUN_CLUSTER_CHIEF=::1", 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        char args[256];
+        snprintf(args, sizeof args, "--checkpoint-dir /c --cluster-spares 2 %s", ways[i].args);
+        load_l_ok(args, ways[i].env);
+        cr_expect_eq(l.config.cluster.nnodes, 2);
+        cr_expect_eq(l.config.cluster.spares, 2);
+        cr_expect_eq(l.config.cluster.node_rank, ways[i].rank);
+        cr_expect_eq(config_is_spare(&l.config), ways[i].rank >= 2);
+        cr_expect_eq(l.config.cluster.replace_wait_ns, 600 * NS_PER_S);
+    }
+    load_l_ok("--checkpoint-dir /c --cluster-spares 1 --cluster-replace-wait 1m --cluster-chief "
+              "::1 --nnodes 3 --node-rank 0 x",
+              "");
+    cr_expect_eq(l.config.cluster.replace_wait_ns, 60 * NS_PER_S);
 }
 
 Test(config, help_fits_the_screen_and_names_every_option)

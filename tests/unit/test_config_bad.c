@@ -538,6 +538,31 @@ static const struct bad clusters[] = {
      "may run for 33 s: cluster.heartbeat_timeout and stop.kill_wait, and a tenth of both; give "
      "its "
      "replacement more time"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --checkpoint-dir /c --cluster-spares 1 x",
+     "cluster.spares is 1 (flag --cluster-spares), and the job has 2 nodes with its spares (the "
+     "length of cluster.nodes), but two nodes at least must train: a spare cannot replace node 0; "
+     "start pchrun on 3 nodes or more"},
+    {"--cluster-spares 7 --checkpoint-dir /c x",
+     "cluster.spares is 7 (flag --cluster-spares), and the job has 1 node with its spares "
+     "(default), but two nodes at least must train: a spare cannot replace node 0; start pchrun on "
+     "9 nodes or more"},
+    {"--cluster-chief ::1 --nnodes 4 --node-rank 4 --cluster-spares 2 --checkpoint-dir /c x",
+     "cluster.node_rank is 4 (flag --node-rank), but the job has 4 nodes (flag --nnodes); ranks "
+     "count from 0"},
+    {"--cluster-chief ::1 --nnodes 4 --node-rank 1 --cluster-spares 2 --checkpoint-dir /c "
+     "--cluster-replace-wait 0 x",
+     "cluster.spares is 2 (flag --cluster-spares), but cluster.replace_wait is 0 (flag "
+     "--cluster-replace-wait), so the job waits for no spare; leave cluster.replace_wait out, or "
+     "give it a time"},
+    {"--cluster-chief ::1 --nnodes 4 --node-rank 1 --cluster-spares 2 x",
+     "cluster.replace_wait (the default with cluster.spares) needs checkpoint.dir: a replacement "
+     "finds there where its ranks resume"},
+    {"--cluster-chief ::1 --nnodes 4 --node-rank 1 --cluster-spares 2 --checkpoint-dir /c "
+     "--cluster-heartbeat-timeout 10m x",
+     "cluster.replace_wait is 10m (the default with cluster.spares), but the processes of a lost "
+     "node may run for 11.1 min: cluster.heartbeat_timeout and stop.kill_wait, and a tenth of "
+     "both; "
+     "give its replacement more time"},
 };
 
 Test(config_bad, clusters_that_cannot_be)

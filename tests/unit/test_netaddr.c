@@ -96,24 +96,26 @@ static int find(const char *const *entries, size_t n, struct err *err)
 Test(noderank, the_one_local_entry)
 {
     struct err err;
-    const char *entries[] = {"203.0.113.1", "203.0.113.2:7", "127.0.0.1:14242", "[2001:db8::1]:5"};
+    const char *entries[] = {"203.0.113.1", "203.0.113.2:7", "127.0.0.1:14242", "[2001:db8::1]:5",
+                             NULL};
     cr_assert_eq(find(entries, 4, &err), 2);
-    const char *v6[] = {"203.0.113.1", "[::1]:7"};
+    const char *v6[] = {"203.0.113.1", "[::1]:7", NULL};
     cr_assert_eq(find(v6, 2, &err), 1);
 }
 
 Test(noderank, names_are_looked_up)
 {
     struct err err = {0};
-    const char *entries[] = {"203.0.113.1", "localhost"};
+    const char *entries[] = {"203.0.113.1", "localhost", NULL};
     cr_assert_eq(find(entries, 2, &err), 1, "%s", err.text);
 }
 
 Test(noderank, none_is_local)
 {
     struct err err;
-    const char *entries[] = {"203.0.113.1", "203.0.113.2:7", "203.0.113.3", "203.0.113.4",
-                             "203.0.113.5", "203.0.113.6",   "203.0.113.7", "203.0.113.8"};
+    const char *entries[] = {"203.0.113.1", "203.0.113.2:7", "203.0.113.3",
+                             "203.0.113.4", "203.0.113.5",   "203.0.113.6",
+                             "203.0.113.7", "203.0.113.8",   NULL};
     cr_assert_eq(find(entries, 8, &err), -1);
     cr_assert(strstr(err.text, "203.0.113.2:7 (203.0.113.2)"), "%s", err.text);
     cr_assert(strstr(err.text, " and 2 more; give --node-rank or PCHRUN_NODE_RANK"), "%s",
@@ -124,7 +126,7 @@ Test(noderank, none_is_local)
 Test(noderank, several_are_local)
 {
     struct err err;
-    const char *entries[] = {"127.0.0.1:1", "203.0.113.1", "127.0.0.1:2"};
+    const char *entries[] = {"127.0.0.1:1", "203.0.113.1", "127.0.0.1:2", NULL};
     cr_assert_eq(find(entries, 3, &err), -1);
     cr_assert_str_eq(err.text, "cannot tell which of the 3 nodes this is: several entries of "
                                "cluster.nodes are this machine: 127.0.0.1:1 "
@@ -135,7 +137,7 @@ Test(noderank, several_are_local)
 Test(noderank, an_entry_is_no_address)
 {
     struct err err;
-    const char *entries[] = {"127.0.0.1:1", "no such host"};
+    const char *entries[] = {"127.0.0.1:1", "no such host", NULL};
     cr_assert_eq(find(entries, 2, &err), -1);
     cr_assert(str_starts(err.text, "cannot tell which of the 2 nodes this is: cluster.nodes: "
                                    "'no such host' is not an address"),

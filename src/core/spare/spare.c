@@ -105,7 +105,6 @@ static void spare_end(struct spare *s, enum outcome outcome, int code, const cha
     s->outcome = outcome;
     s->exit_code = code;
     str_copy(s->why, sizeof s->why, why);
-    out_log(&s->out, LOG_NOTICE, "end", "%s: %s", verdict_name(outcome), s->why);
     out_simple(&s->out, ACT_STATE);
     out_act(&s->out, &(struct action){.type = ACT_EXIT,
                                       .exit = {.outcome = outcome, .code = code, .text = s->why}});
@@ -159,8 +158,6 @@ static void on_standby(struct spare *s, const struct peermsg *msg)
     } else if (b->place > 0 && b->place < s->params.nnodes) {
         take_place(s, b->place);
     } else if (is_new) {
-        out_log(&s->out, LOG_NOTICE, "join",
-                "this spare stands by, to take the place of a lost node");
         out_simple(&s->out, ACT_STATE);
     }
 }
