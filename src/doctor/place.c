@@ -207,6 +207,23 @@ static bool may_miss_some(const struct config *config, struct discovery *ret)
            discover(environ, "", DISCOVER_AUTO, ret, &err) && ret->nnodes > 1;
 }
 
+/* "4 train, 1 stands by, and this is node 2" */
+static void say_nodes(const struct config *config, struct finding *ret)
+{
+    int n = config->cluster.nnodes, rank = config->cluster.node_rank;
+    int spares = config->cluster.spares;
+    if (spares == 0)
+        finding_set(ret, FINDING_OK, "%d, and this is node %d", n, rank);
+    else if (config_is_spare(config))
+        finding_set(ret, FINDING_OK, "%d train, %d stand%s by, and this is spare %d", n, spares,
+                    spares == 1 ? "s" : "", rank - n + 1);
+    else
+        finding_set(ret, FINDING_OK, "%d train, %d stand%s by, and this is node %d", n, spares,
+                    spares == 1 ? "s" : "", rank);
+    if (config->found.from != DISCOVER_NONE)
+        str_addf(ret->seen, sizeof ret->seen, " (%.200s)", config->found.why);
+}
+
 void check_nodes(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
@@ -219,10 +236,7 @@ void check_nodes(const struct patient *patient, struct finding *ret)
         finding_advise(ret, "if they train together, set cluster.discovery to auto: else each node "
                             "saves at its own step");
     } else if (config->cluster.nnodes > 1) {
-        finding_set(ret, FINDING_OK, "%d, and this is node %d", config->cluster.nnodes,
-                    config->cluster.node_rank);
-        if (config->found.from != DISCOVER_NONE)
-            str_addf(ret->seen, sizeof ret->seen, " (%.200s)", config->found.why);
+        say_nodes(config, ret);
     }
 }
 
@@ -267,6 +281,20 @@ void check_peers(const struct patient *patient, struct finding *ret)
         finding_advise(ret, "check its name, the routes and the firewalls from each node");
 }
 
+/* A spare takes the place at once, and needs the last commit. */
+static void check_spares(const struct config *config, const char *fence, struct finding *ret)
+{
+    if (config->checkpoint.shared) {
+        finding_set(ret, FINDING_OK, "a spare takes the place of a lost node, and trains after %s",
+                    fence);
+        return;
+    }
+    finding_set(ret, FINDING_WARN,
+                "each node has a disk of its own (checkpoint.shared), so no spare has the saves of "
+                "a lost node, and it cannot take its place");
+    finding_advise(ret, "keep the checkpoints on a file system that all nodes share");
+}
+
 /* The scheduler must start the replacement, and the replacement must see the last commit. */
 void check_replace(const struct patient *patient, struct finding *ret)
 {
@@ -277,13 +305,17 @@ void check_replace(const struct patient *patient, struct finding *ret)
     str_duration(config->cluster.replace_wait_ns, wait, sizeof wait);
     str_about(policy_fence_ns(config->cluster.heartbeat_timeout_ns, config->stop.kill_wait_ns),
               fence, sizeof fence);
-    if (patient_is_in_slurm(patient)) {
+    if (config->cluster.spares > 0) {
+        check_spares(config, fence, ret);
+    } else if (patient_is_in_slurm(patient)) {
         finding_set(
             ret, FINDING_WARN,
             "the job waits %s for the replacement of a lost node, but Slurm starts no other "
             "task in its place",
             wait);
-        finding_advise(ret, "set cluster.replace_wait to 0: then Slurm requeues the job at once");
+        finding_advise(ret,
+                       "start more tasks, as spares (cluster.spares), or set cluster.replace_wait "
+                       "to 0: then Slurm requeues the job at once");
     } else if (!config->checkpoint.shared) {
         finding_set(
             ret, FINDING_WARN,

@@ -52,6 +52,19 @@ def test_the_wait_for_a_replacement(world, env, verdict, says):
         assert found["replacement"][0] == verdict and says in found["replacement"][1]
 
 
+@pytest.mark.parametrize("node, env, verdict, who, says", [
+    (1, {}, "ok", "node 1", "a spare takes the place of a lost node, and trains after 22 s"),
+    (3, {"PCHRUN_PRESET": "slurm"}, "ok", "spare 2", "a spare takes the place of a lost node"),
+    (0, {"PCHRUN_CHECKPOINT_SHARED": "false"}, "warn", "node 0", "no spare has the saves of a lost node"),
+], ids=["a node", "a spare in Slurm", "own disks"])
+def test_spares(world, node, env, verdict, who, says):
+    entries = ",".join(f"127.0.0.{i}" for i in range(1, 5))
+    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", "--cluster-nodes", entries, "--node-rank", node,
+                   "--cluster-spares", "2", env=env)
+    assert found["nodes"][:2] == ("ok", f"2 train, 2 stand by, and this is {who}")
+    assert found["replacement"][0] == verdict and says in found["replacement"][1]
+
+
 @pytest.mark.parametrize("script, verdict, says", [
     ("echo fine; exit 0", "ok", "says that this node is healthy"),
     ("echo '{\"healthy\": false, \"component\": \"gpu3\", \"text\": \"Xid 79\"}'; exit 1", "bad",
