@@ -16,8 +16,12 @@ static const char *users(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* A free port of this family; IPv6 covers both families. 0: none. */
-static uint16_t free_port(int family)
+/* As many earlier ports as the kernel may give before an unpicked one. */
+enum { TRIES = 64 };
+
+/* A free port of this family; IPv6 covers both families. 0: none. An earlier port stays bound while
+ * the kernel is asked again, since it would give the same one. */
+static uint16_t free_port(const struct rendezvous *rendezvous, int family, int tries)
 {
     union netaddr at = {.any.sa_family = (sa_family_t)family};
     socklen_t size = netaddr_size(&at);
@@ -29,10 +33,13 @@ static uint16_t free_port(int family)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     if (bind(fd, &at.any, size) != 0 || getsockname(fd, &at.any, &size) != 0)
         return 0;
-    return (uint16_t)netaddr_port(&at);
+    uint16_t port = (uint16_t)netaddr_port(&at);
+    bool is_earlier = rendezvous->picked[port / 8] >> port % 8 & 1;
+    uint16_t other = is_earlier && tries > 1 ? free_port(rendezvous, family, tries - 1) : 0;
+    return other ? other : port;
 }
 
-uint16_t rendezvous_pick(const struct config *config)
+uint16_t rendezvous_pick(struct rendezvous *rendezvous, const struct config *config)
 {
     const char *text = users("MASTER_PORT");
     int64_t number;
@@ -45,11 +52,12 @@ uint16_t rendezvous_pick(const struct config *config)
                  text);
         return 0;
     }
-    uint16_t port = free_port(AF_INET6);
+    uint16_t port = free_port(rendezvous, AF_INET6, TRIES);
     if (port == 0)
-        port = free_port(AF_INET);
+        port = free_port(rendezvous, AF_INET, TRIES);
     if (port == 0)
         log_warn("start", "no port is free for the commands to meet at, so MASTER_PORT is not set");
+    rendezvous->picked[port / 8] |= (uint8_t)(1 << port % 8);
     return port;
 }
 

@@ -15,7 +15,6 @@
 #include "os/signals.h"
 #include "os/spawn.h"
 #include "peers/brief.h"
-#include "peers/rendezvous.h"
 #include "run/shell_parts.h"
 #include "run/shell_say.h"
 
@@ -313,7 +312,7 @@ static void perform(struct shell *shell, const struct action *action)
 {
     switch (action->type) {
     case ACT_PORT:
-        *action->port = rendezvous_pick(shell->config);
+        *action->port = rendezvous_pick(&shell->rendezvous, shell->config);
         break;
     case ACT_START:
         act_start(shell, action);

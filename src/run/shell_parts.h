@@ -17,6 +17,7 @@
 #include "notices/inbox.h"
 #include "os/reap.h"
 #include "peers/cluster.h"
+#include "peers/rendezvous.h"
 #include "procs/attach.h"
 #include "record/record.h"
 #include "record/samedir.h"
@@ -47,6 +48,7 @@ struct shell {
     int signals; /* the signalfd */
     struct watch on_signal;
     struct cluster cluster;
+    struct rendezvous rendezvous;
     struct report report;
     struct takeover takeover;
     struct record record;

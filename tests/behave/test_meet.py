@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from harness import needs_namespace
 from nodes import Nodes
 
 SHOW = 'echo "$RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"'
@@ -91,6 +92,17 @@ def test_each_generation_has_a_port_of_its_own(world):
     for generation in told[1]:
         assert told[0][generation] == told[1][generation]
     assert len(set(told[0].values())) == 3
+
+
+def test_no_generation_has_the_port_of_an_earlier_one(world):
+    """Here the kernel has four ports to give, and gives only two of them while these are free. A process that an earlier
+    generation has left may still connect to its port."""
+    needs_namespace("--net")
+    four = 'echo 40000 40003 >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+    program = 'echo $MASTER_PORT; [ $PCH_GENERATION = 3 ] || exit 3'
+    job = world.launch("-n", 1, "--restart-max", 3, "--restart-start-max", 9, "--restart-backoff", "0s", "--", "sh", "-c",
+                       program, above=["unshare", "--net", "sh", "-c", four, "sh"], code=0)
+    assert lines(job) == ["40000", "40001", "40002", "40003"]
 
 
 @pytest.mark.parametrize("options, shows, env, expected", [
