@@ -2,9 +2,12 @@
 """attempt: one start of the job on all its nodes, with the faults of the plan.
 
 It owns the processes that it starts. run() returns when all supervisors have ended, or raises Late. end()
-leaves no process in either case.
+leaves no process in either case. Where the job outlives the loss of a node, that node has several supervisors
+in turn: scheduler.py starts them.
 """
 
+import heapq
+import itertools
 import json
 import os
 import random
@@ -12,16 +15,29 @@ import re
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
 import harness
 import lab as laboratory
 from harness import Late
-from plan import STEPS
+from plan import CUTS, KINDS, LOSSES, STEPS, Fault
+from scheduler import Scheduler
 
-NODE_MARK = "CHAOS_NODE"
+HOST_MARK = "CHAOS_HOST"
 TICK_S = 0.004
 # Processes of a killed supervisor end at their next step, or the kernel kills them.
 ORPHANS_S = 5.0
+
+
+@dataclass(eq=False)
+class Supervisor:
+    """One pchrun. code: its exit code, or None."""
+    node: int
+    host: int
+    job: harness.Job
+    report: Path
+    code: int | None = None
 
 
 class Attempt:
@@ -33,11 +49,19 @@ class Attempt:
         self.faults = plan.attempts[number - 1]
         self.folder = place.folder / f"attempt{number}"
         self.folder.mkdir()
+        self.trail = self.folder / "trail"
         self.rng = random.Random(f"{plan.seed}.{number}")
-        self.jobs, self.fired, self.codes = {}, [], {}
+        self.supervisors, self.fired = [], []
+        self.targets = {}  # by fault: the supervisor of its node, or None before the start
+        self.scheduler = Scheduler(self, plan.rescues[number - 1])
+        self.rescued = {}  # by given up supervisor: the rescue
+        self.off = set()  # the hosts without power
+        self.woken = {}  # by pid: when a frozen process went on, in nanoseconds
         self.is_awaited = False
         self.stopped = {}  # by fault: the processes that it has stopped
         self.begin = time.monotonic()
+        self.deadline = self.begin + plan.deadline_s(self.faults)
+        self.events, self.count = [], itertools.count()  # a heap of (when, number, action)
         # New ports: nodes that linger from an older attempt may still hold theirs.
         self.port, self.charlm_port = place.port + 10 * number, place.charlm_port + 10 * number
         if place.relay:
@@ -46,59 +70,99 @@ class Attempt:
     def note(self, text):
         self.place.note(f"{time.monotonic() - self.begin:7.3f} {text}")
 
+    def _at(self, seconds, act):
+        heapq.heappush(self.events, (self.begin + seconds, next(self.count), act))
+
+    def after(self, seconds, act):
+        """Acts so many seconds from now."""
+        self._at(time.monotonic() - self.begin + seconds, act)
+
     # --- start and end ---
 
     def run(self):
         """Runs the attempt to its end. The exit codes are in codes."""
-        starts = [(self.rng.uniform(0, 0.1), lambda node=node: self._start(node))
-                  for node in range(self.plan.nnodes)]
-        events = starts + [(self.rng.uniform(0, 0.6), old.resume_all) for old in self.before]
-        events += [event for fault in self.faults for event in self._events_of(fault)]
-        end = self.begin + self.plan.deadline_s(self.faults)
-        for at, act in sorted(events, key=lambda event: event[0]):
-            if not self._wait(self.begin + at):
-                break
-            act()
-        self.place.heal()
-        if not self.lingering():
-            self.resume_all()
-        if self._wait(end):
-            raise Late(f"the attempt has not ended within {end - self.begin:.1f} s")
+        for node in range(self.plan.nnodes):
+            self._at(self.rng.uniform(0, 0.1), lambda node=node: self.start(node, node))
         for old in self.before:
-            old.outlast(end)
+            self._at(self.rng.uniform(0, 0.6), old.resume_all)
+        for fault in self.faults:
+            self._add_events_of(fault)
+        self._at(max([0.6, *(fault.at + fault.lasts for fault in self.faults)]), self._calm)
+        self._wait()
+        self.off.clear()
+        self._calm()
+        if self.plan.wait_s:
+            self._find_pauses()
+        for old in self.before:
+            old.outlast(self.deadline)
         if not self.lingering():
             self._no_process_left()
         else:
             self.note(f"nodes {self.lingering()} linger, and are not waited for")
 
+    def _calm(self):
+        self.place.heal(self.off)
+        if not self.lingering():
+            self.resume_all()
+
+    def _find_pauses(self):
+        """A pchrun whose lease ends while it cannot run has to leave, and node 0 then has lost it. So a pause that no
+        fault has made counts as a fault."""
+        is_frozen = {self.targets[fault] for fault in self.fired if fault.kind == "freeze_node"}
+        for one in self.supervisors:
+            pauses = [int(ms) for ms in re.findall(r"time: pchrun did not run for (\d+)ms", one.job.err)]
+            if pauses and one not in is_frozen:
+                self.note(f"paused: node {one.node}, pid {one.job.pid}: {max(pauses)} ms")
+                fault = Fault("paused", 0.0, one.node, one.job.pid, max(pauses) / 1000, 0)
+                self.targets[fault] = one
+                self.fired.append(fault)
+
+    def was_paused(self):
+        return any(fault.kind == "paused" for fault in self.fired)
+
     def outlast(self, until):
         """Waits for the lingering nodes."""
         self.resume_all()
         self.is_awaited = True
-        if self._wait(until):
-            raise Late(f"nodes of attempt {self.number} do not end: {self.lingering()}")
+        self.deadline = until
+        self._wait()
 
     def lingering(self):
         """The nodes that still run while the next attempt begins. None before the training has started:
         this node 0 may wait for its nodes longer than the next node 0 waits for the lock."""
         if self.is_awaited or self.number == len(self.plan.attempts):
             return set()
-        nodes = self.plan.lingering(self.fired) - set(self.codes)
+        nodes = self.plan.lingering(self.fired)
+        nodes = nodes and nodes - set(self.codes)
         return nodes if nodes and self.is_started() else set()
 
-    def _wait(self, until):
-        """Waits until this instant and returns True, or False as soon as all supervisors have ended."""
-        while True:
-            for node, job in self.jobs.items():
-                if node not in self.codes and job.process.poll() is not None:
-                    self.codes[node] = job.process.returncode
-                    self.note(f"node {node} has ended with {self.codes[node]}")
-            if self.codes and len(self.codes) + len(self.lingering()) == self.plan.nnodes:
-                return False
-            left = until - time.monotonic()
-            if left <= 0:
-                return True
-            time.sleep(min(left, TICK_S))
+    def _wait(self):
+        """Lets all events happen until all supervisors have ended, without the lingering ones."""
+        while not self._is_over():
+            if self.events and self.events[0][0] <= time.monotonic():
+                heapq.heappop(self.events)[2]()
+            elif time.monotonic() > self.deadline:
+                alive = [one.node for one in self.supervisors if one.code is None]
+                raise Late(f"attempt {self.number} has not ended within {self.deadline - self.begin:.1f} s: "
+                           f"supervisors of the nodes {alive} live")
+            else:
+                time.sleep(TICK_S)
+        if not self.is_awaited:
+            self.events.clear()
+
+    def _is_over(self):
+        for one in self.supervisors:
+            if one.code is None and one.job.process.poll() is not None:
+                self._see_end(one)
+        alive = {one.node for one in self.supervisors if one.code is None}
+        started = {one.node for one in self.supervisors}
+        return len(started) == self.plan.nnodes and (not alive or alive <= self.lingering())
+
+    def _see_end(self, supervisor):
+        supervisor.code = supervisor.job.process.returncode
+        self.note(f"node {supervisor.node} (pid {supervisor.job.pid}) has ended with {supervisor.code}")
+        if supervisor.code != 0:
+            self.scheduler.give_up(supervisor)
 
     def _no_process_left(self):
         harness.wait_until(lambda: not harness.marked(self.place.mark), "no process to be left", ORPHANS_S, TICK_S)
@@ -107,27 +171,30 @@ class Attempt:
         """Kills and reaps all processes that a failed attempt has left."""
         for pid in harness.marked(self.place.mark):
             harness.kill_quietly(pid)
-        for job in self.jobs.values():
-            job.process.wait(10)
+        for supervisor in self.supervisors:
+            supervisor.job.process.wait(10)
         harness.reap_adopted()
 
-    def _start(self, node):
-        plan, place = self.plan, self.place
+    def start(self, node, host):
+        """Starts a supervisor of this node. Returns it."""
+        plan, place, number = self.plan, self.place, len(self.supervisors)
         entry = f"{laboratory.HUB}:{place.relay_port}" if plan.has_proxy else \
             f"{laboratory.address(0)}:{self.port}"
         entries = [entry] + [f"{laboratory.address(n)}:{self.port}" for n in range(1, plan.nnodes)]
         disk = place.disk_of(node)
+        report = self.folder / f"report.{node}.{number}.json"
         argv = [place.pchrun, "--cluster-nodes", ",".join(entries), "--node-rank", str(node),
                 "--cluster-bind", f"{laboratory.address(0)}:{self.port}", *plan.options(),
                 *(["--cluster-key-file", place.key] if plan.has_key else ["--cluster-insecure"]),
-                "--checkpoint-dir", disk, "--report", self.folder / "report.{node_rank}.json",
-                "--", *self._command(disk)]
-        out, err = (self.folder / f"{name}.{node}" for name in ("out", "err"))
-        with place.lab.inside(place.lab.nodes[node]), out.open("wb") as o, err.open("wb") as e:
-            process = subprocess.Popen([str(word) for word in argv], env=place.env_of(node), stdout=o,
-                                       stderr=e, stdin=subprocess.DEVNULL, cwd=self.folder,
+                "--checkpoint-dir", disk, "--report", report, "--", *self._command(disk)]
+        out, err = (self.folder / f"{name}.{node}.{number}" for name in ("out", "err"))
+        with place.lab.inside(place.lab.hosts[host]), out.open("wb") as o, err.open("wb") as e:
+            process = subprocess.Popen([str(word) for word in argv], env=place.env_of(node, host, self.trail),
+                                       stdout=o, stderr=e, stdin=subprocess.DEVNULL, cwd=self.folder,
                                        process_group=0)
-        self.jobs[node] = harness.Job(process, out, err, place.mark)
+        self.supervisors.append(Supervisor(node, host, harness.Job(process, out, err, place.mark), report))
+        self.deadline = max(self.deadline, time.monotonic() + plan.calm_s)
+        return self.supervisors[-1]
 
     def _command(self, disk):
         plan, place = self.plan, self.place
@@ -142,24 +209,37 @@ class Attempt:
 
     # --- faults ---
 
-    def _events_of(self, fault):
-        """(when, action) of the fault's beginning and, if it lasts, of its end."""
+    def _add_events_of(self, fault):
+        """The fault's beginning and, if it lasts, its end."""
         def begin():
+            self.targets[fault] = self._newest(fault.node)
             has_fired = FAULTS[fault.kind](self, fault) is not False
             self.note(f"{fault.kind} node {fault.node}" + ("" if has_fired else ": there is no target"))
             if has_fired:
                 self.fired.append(fault)
+            if has_fired and fault.kind in LOSSES and self.plan.harmful([fault]) and self.targets[fault]:
+                self.scheduler.give_up(self.targets[fault])
 
         def end():
             if fault in self.fired:
                 self.note(f"{fault.kind} is over")
                 ENDS[fault.kind](self, fault)
-        return [(fault.at, begin)] + ([(fault.at + fault.lasts, end)] if fault.lasts else [])
+        self._at(fault.at, begin)
+        if fault.lasts:
+            self._at(fault.at + fault.lasts, end)
+
+    def _newest(self, node):
+        """The supervisor of the node that was started last, if possible one that lives."""
+        own = [one for one in self.supervisors if one.node == node]
+        return max(own, key=lambda one: (one.job.process.poll() is None, own.index(one)), default=None)
+
+    def _host(self, fault):
+        return self.targets[fault].host if self.targets[fault] else fault.node
 
     def _supervisor(self, fault):
         """The pid of the node's supervisor, if it lives."""
-        job = self.jobs.get(fault.node)
-        return job.pid if job and job.process.poll() is None else None
+        target = self.targets[fault]
+        return target.job.pid if target and target.job.process.poll() is None else None
 
     def _proc(self, fault):
         """The pid of one of the node's training processes. Forks of pchrun and pchrun-logs do not count."""
@@ -178,8 +258,8 @@ class Attempt:
             return False
         return True
 
-    def _of_node(self, node):
-        needle = f"{NODE_MARK}={node}".encode()
+    def _of_host(self, fault):
+        needle = f"{HOST_MARK}={self._host(fault)}".encode()
         return [pid for pid in harness.marked(self.place.mark)
                 if needle in harness.read_proc(pid, "environ").split(b"\0")]
 
@@ -189,39 +269,63 @@ class Attempt:
 
     def _resume(self, fault):
         for pid in self.stopped.pop(fault, []):
-            self._send(pid, signal.SIGCONT)
+            if self._send(pid, signal.SIGCONT) and fault.kind == "freeze_node":
+                self.woken[pid] = time.monotonic_ns()
 
     def resume_all(self):
         for fault in list(self.stopped):
             self._resume(fault)
 
     def _power_off(self, fault):
-        """The node sends nothing any more, not even a FIN. The next attempt finds it mended."""
+        """The host sends nothing any more, not even a FIN. In the next attempt it has power again."""
         if not self._supervisor(fault):
             return False
-        self.place.cut(fault.node)
-        for pid in self._of_node(fault.node):
+        self.place.cut(self._host(fault))
+        self.off.add(self._host(fault))
+        for pid in self._of_host(fault):
             harness.kill_quietly(pid)
         return True
 
     def _tell(self, node, number):
         """Sends pchrun a signal, once it takes it. An earlier signal would end any program."""
-        job = self.jobs.get(node)
-        return bool(job and harness.takes(job.pid, number) and self._send(job.pid, number))
+        supervisor = self._newest(node)
+        return bool(supervisor and harness.takes(supervisor.job.pid, number) and
+                    self._send(supervisor.job.pid, number))
 
     def _notice_to_all(self):
-        return any([self._tell(node, signal.SIGTERM) for node in self.jobs])
+        return any([self._tell(node, signal.SIGTERM) for node in range(self.plan.nnodes)])
 
     # --- output and reports ---
 
+    def holder(self, node):
+        """The supervisor that has the place of the node: that which node 0 has taken last, else the last to join."""
+        own = [one for one in self.supervisors if one.node == node]
+        if len(own) < 2:
+            return own[0] if own else None
+        pids = re.findall(rf"node {node} \(\S+\) is replaced by \S+, pid (\d+)", self.holder(0).job.err)
+        taken = [one for one in own if pids and one.job.pid == int(pids[-1])]
+        return (taken or [one for one in own if f"joined as node {node} of" in one.job.err] or own)[-1]
+
+    @property
+    def codes(self):
+        holders = [self.holder(node) for node in range(self.plan.nnodes)]
+        return {one.node: one.code for one in holders if one and one.code is not None}
+
+    def has_node_0_ended(self):
+        return any(one.node == 0 and one.job.process.poll() is not None for one in self.supervisors)
+
     def report(self, node):
         """The report of the node's supervisor, or {}."""
-        path = self.folder / f"report.{node}.json"
+        path = self.holder(node).report
         return json.loads(path.read_text()) if path.exists() else {}
 
     def is_started(self):
         """Have all nodes joined, so that the training was started?"""
         return bool(self.found(r"all \d+ nodes are there after .*: starting$"))
+
+    def generations(self):
+        """How often node 0 has started the ranks again in place."""
+        return len(re.findall(r"generation \d+ begins", self.holder(0).job.err))
 
     def has_chief(self):
         """Is node 0 there, so that all nodes end alike? Without it each node decides for itself."""
@@ -229,15 +333,17 @@ class Attempt:
 
     @property
     def hurt(self):
-        return self.plan.hurt(self.fired)
+        """As the plan says. But a replacement is not hurt by what its forerunners suffered."""
+        return self.plan.hurt([fault for fault in self.fired if fault.node == 0 or KINDS[fault.kind].everywhere
+                               or self.targets[fault] in (None, self.holder(fault.node))])
 
     def unhurt(self):
         return [node for node in range(self.plan.nnodes) if node not in self.hurt]
 
     def found(self, pattern):
         """All matches in the output of the nodes."""
-        return [match for job in self.jobs.values()
-                for match in re.findall(pattern, job.out + job.err, re.M)]
+        return [match for supervisor in self.supervisors
+                for match in re.findall(pattern, supervisor.job.out + supervisor.job.err, re.M)]
 
 
 # Each fault of plan.KINDS as a function. It returns False if the fault has no target.
@@ -247,14 +353,16 @@ FAULTS = {
     "term_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGTERM),
     "stop_proc": lambda a, fault: a._stop(fault, [a._proc(fault)]),
     "stop_supervisor": lambda a, fault: a._stop(fault, [a._supervisor(fault)]),
-    "freeze_node": lambda a, fault: a._stop(fault, a._of_node(fault.node)),
+    "freeze_node": lambda a, fault: a._stop(fault, a._of_host(fault)),
     "kill_supervisor": lambda a, fault: a._send(a._supervisor(fault), signal.SIGKILL),
     "power_off": lambda a, fault: a._power_off(fault),
     "interrupt": lambda a, fault: a._tell(fault.node, signal.SIGINT),
     "notice": lambda a, fault: a._tell(fault.node, signal.SIGTERM),
     "notice_to_all": lambda a, fault: a._notice_to_all(),
     "checkpoint": lambda a, fault: a._tell(fault.node, signal.SIGUSR2),
-    "cut": lambda a, fault: a.place.cut(fault.node),
+    "cut": lambda a, fault: a.place.cut(a._host(fault)),
+    "mute": lambda a, fault: a.place.cut(a._host(fault), laboratory.FROM),
+    "deaf": lambda a, fault: a.place.cut(a._host(fault), laboratory.TO),
     "loss": lambda a, fault: a.place.lose(fault.amount),
     "reset": lambda a, fault: a.place.relay.cut(is_reset=True),
     "stall": lambda a, fault: a.place.relay.stall(),
@@ -267,7 +375,7 @@ FAULTS = {
 # The functions that end the faults that last.
 ENDS = {
     **dict.fromkeys(["stop_proc", "stop_supervisor", "freeze_node"], Attempt._resume),
-    "cut": lambda a, fault: a.place.mend(fault.node),
+    **dict.fromkeys(CUTS, lambda a, fault: a.place.mend(a._host(fault))),
     "loss": lambda a, fault: a.place.lose(0),
     "stall": lambda a, fault: setattr(a.place.relay, "is_stalled", False),
     "delay": lambda a, fault: setattr(a.place.relay, "delay_s", 0.0),

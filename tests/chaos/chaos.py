@@ -3,15 +3,17 @@
 """chaos: whole jobs of pchrun under faults, at random instants, from a seed.
 
 A run is a job of 2 to 4 nodes in network namespaces, with a real training. plan.py chooses the faults of
-its attempts; the last attempt has none. After each attempt promises.py checks records, reports and
-checkpoints. In the end the weights must be those of an undisturbed training. The files of a failed run are
-kept (--keep), and its seed can be run again (--trace SEED).
+its attempts; the last attempt has none. Half of the jobs wait for the replacement of a lost node, which
+scheduler.py starts. After each attempt promises.py checks records, reports and checkpoints, and that no two
+processes of a rank have trained at once. In the end the weights must be those of an undisturbed training. The
+files of a failed run are kept (--keep), and its seed can be run again (--trace SEED).
 """
 
 import argparse
 import collections
 import concurrent.futures
 import ctypes
+import itertools
 import multiprocessing
 import os
 import signal
@@ -49,17 +51,20 @@ def evidence(place, attempt):
         wait = harness.read_proc(pid, "wchan").decode(errors="replace")
         lines.append(f"{harness.describe(pid)} wchan={wait} "
                      f"syscall={harness.read_proc(pid, 'syscall').decode(errors='replace').strip()}")
-    for node, job in sorted(attempt.jobs.items()):
-        lines += [f"  node {node}: {line}" for line in job.err_lines[-12:]]
+    for one in attempt.supervisors:
+        lines += [f"  node {one.node}, pid {one.job.pid}: {line}" for line in one.job.err_lines[-12:]]
     return lines
 
 
 def disturb(place, digests, counts):
-    """Runs the attempts up to the first that completes. Raises Broken or harness.Late. Counts faults and exit codes."""
+    """Runs the attempts up to the first that completes. Raises Broken or harness.Late. Counts faults and exit codes, and
+    "too busy" if the machine has ended the last attempt again and again."""
     plan, attempts = place.plan, []
+    last = len(plan.attempts) + planning.PEACE_MAX - 1
     records = promises.Records(place, plan)
     try:
-        for number in range(1, len(plan.attempts) + 1):
+        while len(attempts) < len(plan.attempts):
+            number = len(attempts) + 1
             place.note(f"attempt {number}")
             attempts.append(Attempt(place, plan, number, [a for a in attempts if a.lingering()]))
             attempts[-1].run()
@@ -67,11 +72,18 @@ def disturb(place, digests, counts):
             counts.update(fault.kind for fault in attempts[-1].fired)
             counts.update(f"exit {code}" for code in attempts[-1].codes.values())
             counts["linger"] += bool(attempts[-1].lingering())
+            counts["rescue"] += len(attempts[-1].rescued)
+            counts["replaced"] += len(attempts[-1].found(r"is replaced by"))
             records = promises.check_attempt(place, attempts[-1], records)
             promises.check_nothing_left(place, attempts)
             if promises.is_complete(attempts[-1]):
                 promises.check_learnt(plan, attempts[-1], digests[plan.world])
                 return
+            if number == len(plan.attempts) and attempts[-1].was_paused():
+                if number == last:
+                    counts["too busy"] += 1
+                    return
+                plan.add_peace()
         raise promises.Broken("without faults, the last attempt does not complete")
     except (promises.Broken, harness.Late) as why:
         place.note(f"BROKEN: {why}")
@@ -111,11 +123,11 @@ def digest_of(world):
 
 def seeds_of(options, begin):
     """Yields options.runs seeds, or as many as options.long minutes allow."""
-    seed = options.seed
-    while (seed - options.seed < options.runs if not options.long
-           else time.monotonic() - begin < 60 * options.long):
+    seeds = (seed for seed in itertools.count(options.seed) if planning.make(seed).wait_s or not options.replace)
+    for number, seed in enumerate(seeds):
+        if number >= options.runs if not options.long else time.monotonic() - begin >= 60 * options.long:
+            return
         yield seed
-        seed += 1
 
 
 def run_all(options, digests, root):
@@ -139,8 +151,9 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] + " Reads PCHRUN_BIN, "
                                      "PCHRUN_HELPERS and CHARLM, like the tests of behave.")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first (default 1)")
-    parser.add_argument("--runs", type=int, default=200, metavar="N", help="the number of runs (default 200)")
+    parser.add_argument("--runs", type=int, default=160, metavar="N", help="the number of runs (default 160)")
     parser.add_argument("--long", type=float, metavar="MIN", help="run for this many minutes instead")
+    parser.add_argument("--replace", action="store_true", help="only jobs that wait for a replacement")
     parser.add_argument("--trace", type=int, metavar="SEED", help="run this seed and show what happens")
     parser.add_argument("--plan", type=int, metavar="SEED", help="show the plan of the seed and run nothing")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1), metavar="N",
@@ -150,12 +163,13 @@ def parse():
     options = parser.parse_args()
     if options.trace is not None:
         options.seed, options.runs, options.jobs, options.long = options.trace, 1, 1, None
+        options.replace = False
     return options
 
 
 def report_all(options, root):
     """Runs all seeds, and prints the failures and the sum."""
-    begin, passed, failed = time.monotonic(), 0, []
+    begin, passed, failed, skipped = time.monotonic(), 0, [], 0
     digests = {world: digest_of(world) for world in planning.WORLDS}
     counts = collections.Counter()
     for seed, why, seconds, counted in run_all(options, digests, root):
@@ -164,12 +178,14 @@ def report_all(options, root):
             failed.append(seed)
             print(f"FAILED after {seconds:.1f} s: {why}\n{planning.make(seed)}\n"
                   f"  kept in {options.keep}/seed-{seed}; again: chaos.py --trace {seed}", flush=True)
+        elif counted["too busy"]:
+            skipped += 1
         else:
             passed += 1
         if options.trace is not None:
             print((options.keep / f"seed-{seed}" / "journal").read_text())
     print(", ".join(f"{name}: {count}" for name, count in sorted(counts.items())))
-    print(f"{passed} passed, {len(failed)} failed, 0 skipped in {time.monotonic() - begin:.1f}s")
+    print(f"{passed} passed, {len(failed)} failed, {skipped} skipped in {time.monotonic() - begin:.1f}s")
     return 1 if failed else 0
 
 

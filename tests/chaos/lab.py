@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lab: hosts, a network and small disks for a job. Each node has a network namespace, which a veth pair joins
+"""lab: hosts, a network and small disks for a job. Each host is a network namespace, which a veth pair joins
 to a bridge in one more namespace. The bridge's nftables drop the packets that are to be lost.
 
 Descriptors of this process hold the namespaces, and the mounts are in its own mount namespace. So all of it
@@ -16,8 +16,9 @@ from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
 MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
-NODES_MAX = 4
+HOSTS = 7  # for 4 nodes and the replacements of lost ones
 HUB = "10.77.0.254"  # where a proxy may listen
+FROM, TO = "iifname", "oifname"  # ways of a packet, as the bridge sees them
 DISK_BYTES = 256 << 20
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -33,8 +34,8 @@ def mount(source, target, kind, flags=0, data=None):
                                         data.encode() if data else None))
 
 
-def address(node):
-    return f"10.77.0.{node + 1}"
+def address(host):
+    return f"10.77.0.{host + 1}"
 
 
 def why_not():
@@ -62,7 +63,7 @@ class Lab:
         mount("tmpfs", self.root, "tmpfs", data="size=2g")
         self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         self.hub = self._new_namespace()
-        self.nodes = [self._new_namespace() for _ in range(NODES_MAX)]
+        self.hosts = [self._new_namespace() for _ in range(HOSTS)]
         self._join_hosts()
         self.cut, self.loss = set(), 0
 
@@ -76,13 +77,13 @@ class Lab:
     def _join_hosts(self):
         lines = ["link set lo up", "link add br0 type bridge", "link set br0 up",
                  f"addr add {HUB}/24 dev br0"]
-        for node, fd in enumerate(self.nodes):
-            lines += [f"link add v{node} type veth peer name eth0 netns /proc/{os.getpid()}/fd/{fd}",
-                      f"link set v{node} master br0 up"]
+        for host, fd in enumerate(self.hosts):
+            lines += [f"link add v{host} type veth peer name eth0 netns /proc/{os.getpid()}/fd/{fd}",
+                      f"link set v{host} master br0 up"]
         self._ip(self.hub, lines)
-        for node, fd in enumerate(self.nodes):
+        for host, fd in enumerate(self.hosts):
             self._ip(fd, ["link set lo up", "link set eth0 up",
-                          f"addr add {address(node)}/24 dev eth0"])
+                          f"addr add {address(host)}/24 dev eth0"])
             # BBR, where the machine has it, takes up to half a minute to send a gradient after 1.6 s of losses.
             with self.inside(fd):
                 Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text("reno", encoding="ascii")
@@ -101,13 +102,14 @@ class Lab:
             check("setns", libc.setns(self.home, CLONE_NEWNET))
 
     def filter(self, cut, loss):
-        """From now on no packet passes between these nodes and others; `loss` percent of the rest are lost."""
+        """From now on these packets are lost: cut has pairs of a way, FROM or TO, and a host; and `loss` percent of the
+        rest."""
         if (cut, loss) == (self.cut, self.loss):
             return
         self.cut, self.loss = cut, loss
         rules = []
-        for node in sorted(cut):
-            rules += [f'iifname "v{node}" drop', f'oifname "v{node}" drop']
+        for way, host in sorted(cut):
+            rules.append(f'{way} "v{host}" drop')
         if loss:
             rules.append(f"numgen random mod 100 < {loss} drop")
         text = "add table bridge chaos\ndelete table bridge chaos\nadd table bridge chaos\n"

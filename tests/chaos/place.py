@@ -13,9 +13,10 @@ from pathlib import Path
 
 import harness
 import lab as laboratory
-from attempt import NODE_MARK
+from attempt import HOST_MARK
 from relay import Relay
 
+WAYS = (laboratory.FROM, laboratory.TO)
 # Each run has ports of its own, so that no run meets old connections of another one.
 PORTS = itertools.cycle(range(20000, 29000, 3))
 
@@ -34,7 +35,7 @@ class Place:
         self.lab, self.plan = lab, plan
         self.pchrun, self.charlm = programs.pchrun, programs.charlm
         self.pchclient = programs.helpers / "pchclient"
-        self.shim = programs.helpers / "shim_clock.so"
+        self.shims = [str(programs.helpers / f"shim_{name}.so") for name in ("clock", "trail")]
         self.mark = uuid.uuid4().hex
         self.begin = time.monotonic()
         self.journal = []
@@ -61,30 +62,31 @@ class Place:
     def note(self, text):
         self.journal.append(text)
 
-    def env_of(self, node):
+    def env_of(self, node, host, trail):
+        """trail: where the ranks write down when they train."""
         program = os.path.basename(self.pchrun)
         options = [os.environ.get("ASAN_OPTIONS"),
                    f"handle_segv=0:{harness.SANITIZER_OPTIONS}{self.sanitizer}/asan"]  # the tests send SIGSEGV
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8",
-                "TMPDIR": str(self.tmp), harness.MARK: self.mark, NODE_MARK: str(node),
-                "LD_PRELOAD": str(self.shim), "SHIM_FOR": program,
+                "TMPDIR": str(self.tmp), harness.MARK: self.mark, HOST_MARK: str(host),
+                "LD_PRELOAD": ":".join(self.shims), "SHIM_FOR": program, "SHIM_TRAIL": str(trail),
                 "SHIM_CLOCK": str(self.folder / f"clock{node}"),
                 "ASAN_OPTIONS": ":".join(filter(None, options))}
 
     # --- the network ---
 
-    def cut(self, node):
-        self.lab.filter(self.lab.cut | {node}, self.lab.loss)
+    def cut(self, host, *ways):
+        self.lab.filter(self.lab.cut | {(way, host) for way in ways or WAYS}, self.lab.loss)
 
-    def mend(self, node):
-        self.lab.filter(self.lab.cut - {node}, self.lab.loss)
+    def mend(self, host):
+        self.lab.filter({cut for cut in self.lab.cut if cut[1] != host}, self.lab.loss)
 
     def lose(self, percent):
         self.lab.filter(self.lab.cut, percent)
 
-    def heal(self):
-        """Ends all faults that last."""
-        self.lab.filter(set(), 0)
+    def heal(self, off=frozenset()):
+        """Ends all faults that last. off: the hosts without power, which send nothing any more."""
+        self.lab.filter({(way, host) for way in WAYS for host in off}, 0)
         for disk in self.disks:
             (disk / "ballast").unlink(missing_ok=True)
         if self.relay:

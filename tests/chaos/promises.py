@@ -4,10 +4,12 @@ reports, records, checkpoints, and the weights of the training. A broken promise
 """
 
 import json
+import re
 import struct
 
 import harness
-from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
+import trail
+from plan import KILLS, KINDS, LOSSES, NODE_LOST, NOT_STARTED, STEPS
 
 KILLED = -9
 DIED_OF_SIGTERM = 143  # as pchrun reports it
@@ -38,7 +40,8 @@ def may_end_with(plan, attempt, records):
     if harmful and not attempt.is_started():
         codes.add(NOT_STARTED)  # the others wait in vain for a node that leaves before it has joined
     uncounted = any(fault.kind == "full_disk" for fault in attempt.fired)  # a record that could not be written
-    if records.attempts_without_commit + uncounted >= 3:
+    again = attempt.generations() if plan.wait_s else 0
+    if records.attempts_without_commit + uncounted + again >= 3:
         codes.add(NO_PROGRESS)
     return codes
 
@@ -54,6 +57,33 @@ def check_codes(plan, attempt, records):
         check(fine, f"node {node} has ended with {code}; its faults allow {sorted(allowed)}")
     codes = {attempt.codes[node] for node in attempt.unhurt()}
     check(len(codes) <= 1 or not attempt.has_chief(), f"the nodes end differently: {attempt.codes}; hurt: {attempt.hurt}")
+
+
+def check_former(plan, attempt, records):
+    """The supervisors that did not keep the place of their node: lost ones, twins, late ones."""
+    allowed = may_end_with(plan, attempt, records) | {NODE_LOST, NOT_STARTED}
+    killed = {attempt.targets[fault].host for fault in attempt.fired if fault.kind in KILLS}
+    for one in attempt.supervisors:
+        check(one.code in allowed or one is attempt.holder(one.node) or (one.code == KILLED and one.host in killed),
+              f"a supervisor of node {one.node}, pid {one.job.pid}, has ended with {one.code}")
+
+
+def check_replaced(plan, attempt, before):
+    """If one node is lost, the job completes as soon as another supervisor has its place. Without one all nodes end with
+    42, unless they had already trained to the end."""
+    harmful = plan.harmful(attempt.fired)
+    if len(harmful) != 1 or not attempt.is_started() or before.attempts_without_commit:
+        return
+    fault, lost = harmful[0], attempt.targets[harmful[0]]
+    is_lost = fault.kind in (*KILLS, "notice") or (fault.kind in LOSSES and fault.lasts > 1.3 * plan.timeout_s)
+    if fault.node == 0 or not is_lost:
+        return
+    rescue = attempt.rescued.get(lost)
+    codes = {code for node, code in attempt.codes.items() if node != fault.node}
+    if not rescue:
+        check(codes <= {0, NODE_LOST}, f"node {fault.node} was not replaced; the nodes end with {attempt.codes}")
+    elif rescue.delay < plan.wait_s / 4 and (rescue.moves or fault.kind in (*KILLS, "notice")):
+        check(codes == {0}, f"node {fault.node} was started again; the nodes end with {attempt.codes}")
 
 
 def check_outlasted(plan, old, records):
@@ -167,7 +197,7 @@ class Records:
 def check_told(attempt, records):
     """A step that a node calls committed is on disk."""
     told = [int(step) for step in attempt.found(r"commit: step (\d+) is durable")]
-    told += [report["commit"]["step"] for report in map(attempt.report, attempt.jobs)
+    told += [report["commit"]["step"] for report in map(attempt.report, range(attempt.plan.nnodes))
              if report.get("commit")]
     check(max(told, default=0) <= records.last,
           f"step {max(told, default=0)} was reported as committed, but the record ends at {records.last}")
@@ -179,10 +209,30 @@ def check_resumed(plan, attempt, before):
     resumed = [int(step) for step in attempt.found(pattern)]
     if attempt.before:  # a lingering attempt may have committed a step before this one took over
         check(plan.restarts or len(set(resumed)) <= 1, f"ranks resume at {resumed}")
-    elif plan.restarts == 0:
+    elif plan.restarts == 0 and not plan.wait_s:
         check(set(resumed) <= {before.last},
               f"the last commit is {before.last}, but ranks resume at {resumed}")
     check(all(step >= before.last for step in resumed), f"{resumed} lies before {before.last}")
+
+
+# --- the ranks -----------------------------------------------------------------------------------
+
+def check_trail(plan, attempt, before):
+    """No two processes of a rank train at once. All ranks of a generation resume at one step, and no commit that was
+    made before is lost."""
+    processes = trail.read(attempt.trail)
+    for first, second in trail.overlaps(processes, attempt.woken):
+        raise Broken(f"rank {first.rank} has trained twice at once: {first}; {second}")
+    expected, last = {0: before.last}, before.last
+    for step, generation in re.findall(r"commit: step (\d+) is durable|generation (\d+) begins",
+                                       attempt.holder(0).job.err):
+        last = int(step or last)
+        if generation:
+            expected[int(generation)] = last
+    for generation, steps in trail.resumed(processes).items():
+        check(len(steps) == 1, f"ranks of generation {generation} resume at {sorted(steps)}")
+        check(min(steps) >= expected.get(generation, 0),
+              f"step {expected[generation]} is committed, but generation {generation} resumes at {steps}")
 
 
 # --- the end -------------------------------------------------------------------------------------
@@ -204,7 +254,7 @@ def check_learnt(plan, attempt, digest):
 
 def check_nothing_left(place, attempts):
     """TMPDIR is empty after supervisors that were not killed."""
-    if any(KILLED in attempt.codes.values() or attempt.lingering() for attempt in attempts):
+    if any(attempt.lingering() or KILLED in [one.code for one in attempt.supervisors] for attempt in attempts):
         return
     files = sorted(str(path.relative_to(place.tmp)) for path in place.tmp.rglob("*"))
     check(not files, f"left in TMPDIR: {files}")
@@ -212,7 +262,7 @@ def check_nothing_left(place, attempts):
 
 def check_sanitizers(place, attempt):
     reports = harness.checker_reports(place.sanitizer)
-    reports += [job.err for job in attempt.jobs.values() if "runtime error:" in job.err]
+    reports += [one.job.err for one in attempt.supervisors if "runtime error:" in one.job.err]
     check(not reports, "\n".join(reports))
 
 
@@ -229,6 +279,10 @@ def check_attempt(place, attempt, before):
     check_restarted(plan, attempt)
     check_saved(plan, attempt)
     check_resumed(plan, attempt, before)
+    if plan.wait_s:
+        check_former(plan, attempt, records)
+        check_replaced(plan, attempt, before)
+        check_trail(plan, attempt, before)
     for old in attempt.before:
         check_outlasted(plan, old, records)
     return records
