@@ -30,6 +30,7 @@ static const struct column {
 } columns[] = {
     {GOODPUT_KEPT, "KEPT", "training, kept"},
     {GOODPUT_LOST, "LOST", "training, lost"},
+    {GOODPUT_LOADING, "DATA", "training, waiting for data"},
     {GOODPUT_SAVING, "SAVE", "saving"},
     {GOODPUT_HUNG, "HUNG", "hung"},
     {GOODPUT_STARTING, "START", "starting"},
@@ -229,6 +230,7 @@ static void add_spans(struct writer *w, const struct goodput *g)
         writer_int(w, "generation", span->generation);
         hours_add_date(w, "from", span->at_ms);
         writer_int(w, "ms", span->ms);
+        writer_int(w, "loading_ms", span->loading_ms);
         writer_int(w, "from_step", (int64_t)span->from_step);
         writer_int(w, "to_step", (int64_t)span->to_step);
         writer_end(w);

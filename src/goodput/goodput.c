@@ -11,12 +11,19 @@
 const char *goodput_name(enum goodput_kind kind)
 {
     static const char *const names[GOODPUT__COUNT] = {
-        [GOODPUT_KEPT] = "training_kept",    [GOODPUT_LOST] = "training_lost",
-        [GOODPUT_SAVING] = "saving",         [GOODPUT_HUNG] = "hung",
-        [GOODPUT_STARTING] = "starting",     [GOODPUT_UNATTACHED] = "unattached",
-        [GOODPUT_RESTARTING] = "restarting", [GOODPUT_WAITING] = "waiting",
-        [GOODPUT_STOPPING] = "stopping",     [GOODPUT_PREPARING] = "preparing",
-        [GOODPUT_QUEUED] = "queued",         [GOODPUT_EXCLUDED] = "excluded",
+        [GOODPUT_KEPT] = "training_kept",
+        [GOODPUT_LOST] = "training_lost",
+        [GOODPUT_LOADING] = "loading",
+        [GOODPUT_SAVING] = "saving",
+        [GOODPUT_HUNG] = "hung",
+        [GOODPUT_STARTING] = "starting",
+        [GOODPUT_UNATTACHED] = "unattached",
+        [GOODPUT_RESTARTING] = "restarting",
+        [GOODPUT_WAITING] = "waiting",
+        [GOODPUT_STOPPING] = "stopping",
+        [GOODPUT_PREPARING] = "preparing",
+        [GOODPUT_QUEUED] = "queued",
+        [GOODPUT_EXCLUDED] = "excluded",
     };
     return names[kind];
 }
@@ -70,8 +77,11 @@ static void close_span(struct goodput *g, enum mark_kind next, int64_t mono_ms)
                                       .ms = ms,
                                       .from_step = g->open.from_step,
                                       .to_step = g->open.step};
-    if (span && kind != GOODPUT_KEPT)
+    if (span && kind == GOODPUT_KEPT)
+        span->loading_ms = g->open.loading_ms < ms ? g->open.loading_ms : ms;
+    else if (span)
         span->from_step = span->to_step;
+    g->open.loading_ms = 0;
     g->open.since = mono_ms;
     g->open.from_step = g->open.step;
 }
@@ -88,7 +98,7 @@ static void cut_back(struct goodput *g, int64_t mono_ms)
             return;
         int64_t left = at_ms - last->at_ms;
         if (left > 0) {
-            last->ms = left;
+            goodput_resize(last, left);
             g->open.since = mono_ms;
             return;
         }
@@ -96,6 +106,16 @@ static void cut_back(struct goodput *g, int64_t mono_ms)
         g->open.from_step = last->from_step;
         g->nspans--;
     }
+}
+
+/* The sum falls to 0 with a generation. The loading of a hang is part of the hang. */
+static void take_loading(struct goodput *g, const struct mark *mark)
+{
+    int64_t more = mark->loading_ms - g->loading_ms;
+    g->loading_ms = mark->loading_ms;
+    g->open.loading_ms += more > 0 ? more : 0;
+    if (mark->kind == MARK_HUNG)
+        g->open.loading_ms = 0;
 }
 
 static void raise_step(struct goodput *g, uint64_t step)
@@ -276,6 +296,7 @@ void goodput_mark(struct goodput *g, const struct mark *given)
     if (mark.mono_ms < g->open.since)
         mark.mono_ms = g->open.since;
     take_time(run, &mark);
+    take_loading(g, &mark);
     if (mark.kind == MARK_TICK || mark.kind == MARK_COMMIT) {
         take_note(g, &mark);
         return;
@@ -307,6 +328,13 @@ void goodput_line(struct goodput *g, const char *line, size_t len, bool is_whole
 
 /* --- the end --- */
 
+/* So the time at which the data was late stays known to one in ten. */
+static bool loads_alike(const struct goodput_span *a, const struct goodput_span *b)
+{
+    double differ = (double)a->loading_ms / (double)a->ms - (double)b->loading_ms / (double)b->ms;
+    return differ < 0.1 && differ > -0.1;
+}
+
 static void merge_spans(struct goodput *g)
 {
     size_t n = 0;
@@ -315,8 +343,9 @@ static void merge_spans(struct goodput *g)
         struct goodput_span *last = n > 0 ? &g->spans[n - 1] : NULL;
         if (last && last->kind == span->kind && last->run == span->run &&
             last->generation == span->generation && last->exclusion == span->exclusion &&
-            last->to_step == span->from_step) {
+            last->to_step == span->from_step && loads_alike(last, span)) {
             last->ms += span->ms;
+            last->loading_ms += span->loading_ms;
             last->to_step = span->to_step;
         } else {
             g->spans[n++] = *span;
@@ -338,7 +367,7 @@ static int64_t uncommitted_ms(const struct goodput *g)
             *span = g->spans[i];
     }
     goodput_roll_back(&copy, run->commit > run->resumed ? run->commit : run->resumed);
-    int64_t ms = goodput_sum(&copy, -1).ms[GOODPUT_LOST] - goodput_sum(g, -1).ms[GOODPUT_LOST];
+    int64_t ms = goodput_sum(g, -1).ms[GOODPUT_KEPT] - goodput_sum(&copy, -1).ms[GOODPUT_KEPT];
     free(copy.spans);
     return ms;
 }
@@ -391,7 +420,7 @@ void goodput_since(struct goodput *g, int64_t from_ms)
         if (cut > 0) {
             span.from_step = step_after(&span, cut);
             span.at_ms += cut;
-            span.ms -= cut;
+            goodput_resize(&span, span.ms - cut);
         }
         g->spans[n++] = span;
     }
@@ -415,6 +444,7 @@ void goodput_exclude(struct goodput *g, int64_t from_ms, int64_t to_ms, int excl
         if (span->at_ms < from_ms || span->at_ms >= to_ms || span->kind == GOODPUT_EXCLUDED)
             continue;
         span->kind = GOODPUT_EXCLUDED;
+        span->loading_ms = 0;
         span->exclusion = exclusion;
     }
     merge_spans(g);
@@ -427,7 +457,8 @@ struct goodput_sums goodput_sum(const struct goodput *g, int run)
         const struct goodput_span *span = &g->spans[i];
         if (run >= 0 && span->run != run)
             continue;
-        sums.ms[span->kind] += span->ms;
+        sums.ms[span->kind] += span->ms - span->loading_ms;
+        sums.ms[GOODPUT_LOADING] += span->loading_ms;
         if (span->kind != GOODPUT_EXCLUDED)
             sums.wall_ms += span->ms;
         if (span->kind == GOODPUT_LOST)

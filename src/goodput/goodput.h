@@ -14,8 +14,10 @@
 #include "goodput/mark.h"
 
 enum goodput_kind {
-    GOODPUT_KEPT, /* training */
-    GOODPUT_LOST, /* training whose steps were made again, or will be */
+    GOODPUT_KEPT,    /* training */
+    GOODPUT_LOST,    /* training whose steps were made again, or will be */
+    GOODPUT_LOADING, /* training that was kept, in which a rank waited for data; no span is only
+                        this */
     GOODPUT_SAVING,
     GOODPUT_HUNG,
     GOODPUT_STARTING,
@@ -34,6 +36,7 @@ struct goodput_span {
     int run; /* the number of its run; what was before it is of the run that follows */
     int64_t generation;
     int64_t at_ms, ms;           /* the begin by the wall clock; how long */
+    int64_t loading_ms;          /* with GOODPUT_KEPT: of `ms`, in which a rank waited for data */
     uint64_t from_step, to_step; /* of training, else equal */
     int exclusion;               /* with GOODPUT_EXCLUDED: the number that the caller gave */
 };
@@ -84,9 +87,11 @@ struct goodput {
     struct {
         enum mark_kind kind; /* the open span; MARK_NONE: none */
         int64_t since, generation;
+        int64_t loading_ms; /* a rank has waited so long for data since then */
         uint64_t from_step, step;
     } open;
-    bool goes_back; /* a generation has begun, and has not trained yet */
+    int64_t loading_ms; /* as the last mark says */
+    bool goes_back;     /* a generation has begun, and has not trained yet */
     uint64_t back_to;
 };
 
@@ -140,5 +145,7 @@ struct goodput_notes goodput_find_notes(const struct goodput *g);
 struct goodput_span *goodput_insert(struct goodput *g, size_t at);
 /* The job goes back to `step`: training that is above it is lost. */
 void goodput_roll_back(struct goodput *g, uint64_t step);
+/* Gives the span another length, and as much of its loading. */
+void goodput_resize(struct goodput_span *span, int64_t ms);
 /* Splits span number i, `ms` behind its begin, into two. False: out of memory. */
 bool goodput_split(struct goodput *g, size_t i, int64_t ms, uint64_t step);

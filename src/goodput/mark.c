@@ -45,6 +45,8 @@ static void write_members(const struct mark *mark, struct writer *w)
         writer_text(w, "job", mark->job);
     if (mark->job_start_ms > 0)
         writer_int(w, "job_start_ms", mark->job_start_ms);
+    if (mark->loading_ms > 0)
+        writer_int(w, "loading_ms", mark->loading_ms);
     if (mark->dropped > 0)
         writer_int(w, "dropped", mark->dropped);
     writer_end(w);
@@ -94,6 +96,7 @@ static bool take_numbers(const struct json *root, struct mark *ret)
               take_number(root, "attempt", &ret->attempt) &&
               take_number(root, "generation", &ret->generation) &&
               take_number(root, "job_start_ms", &ret->job_start_ms) &&
+              take_number(root, "loading_ms", &ret->loading_ms) &&
               take_number(root, "step", &step) && take_number(root, "dropped", &ret->dropped);
     ret->step = ok ? (uint64_t)step : 0;
     return ok;

@@ -31,6 +31,8 @@ struct mark {
     char outcome[32];     /* with MARK_ENDED, else "" */
     char job[128];        /* of the first mark of a run of pchrun, else "" */
     int64_t job_start_ms; /* the same: when the scheduler started the job; 0: unknown */
+    /* So long a rank has waited for data in this generation: the rank that waited longest. */
+    int64_t loading_ms;
     int64_t dropped;
 };
 

@@ -24,16 +24,24 @@ struct goodput_span *goodput_insert(struct goodput *g, size_t at)
     return &g->spans[at];
 }
 
+void goodput_resize(struct goodput_span *span, int64_t ms)
+{
+    double part = span->ms > 0 ? (double)ms / (double)span->ms : 0;
+    span->loading_ms = (int64_t)((double)span->loading_ms * part + 0.5);
+    span->ms = ms;
+}
+
 bool goodput_split(struct goodput *g, size_t i, int64_t ms, uint64_t step)
 {
     if (!goodput_insert(g, i + 1))
         return false;
     struct goodput_span *first = &g->spans[i], *second = &g->spans[i + 1];
     *second = *first;
-    first->ms = ms;
+    goodput_resize(first, ms);
     first->to_step = second->from_step = step;
     second->at_ms += ms;
     second->ms -= ms;
+    second->loading_ms -= first->loading_ms;
     return true;
 }
 
@@ -44,6 +52,12 @@ static int64_t reached_after(const struct goodput_span *span, uint64_t step)
     return (int64_t)((double)span->ms * part + 0.5);
 }
 
+static void lose(struct goodput_span *span)
+{
+    span->kind = GOODPUT_LOST;
+    span->loading_ms = 0;
+}
+
 /* Older training than the first kept span that ends at or below the step was below it, too. */
 void goodput_roll_back(struct goodput *g, uint64_t step)
 {
@@ -52,11 +66,11 @@ void goodput_roll_back(struct goodput *g, uint64_t step)
         if (span->kind != GOODPUT_KEPT)
             continue;
         if (span->from_step >= step) {
-            span->kind = GOODPUT_LOST;
+            lose(span);
             continue;
         }
         if (span->to_step > step && goodput_split(g, i, reached_after(span, step), step))
-            g->spans[i + 1].kind = GOODPUT_LOST;
+            lose(&g->spans[i + 1]);
         return;
     }
 }

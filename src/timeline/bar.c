@@ -30,6 +30,9 @@ static void bar_describe(const struct drawing *d, const struct piece *piece, cha
     }
     str_addf(text, size, "%s: %s, attempt %" PRId64, legend_look(span->kind)->name,
              goodput_lasting(span->ms, time), d->of->runs[span->run].attempt);
+    if (span->loading_ms)
+        str_addf(text, size, ", of it %s: %s", legend_look(GOODPUT_LOADING)->name,
+                 goodput_lasting(span->loading_ms, time));
     if (span->to_step > span->from_step)
         str_addf(text, size, ", steps %llu to %llu", ull(span->from_step), ull(span->to_step));
     if (span->kind == GOODPUT_EXCLUDED && span->exclusion < d->in->nreasons)

@@ -65,7 +65,8 @@ static void cut_pieces(struct drawing *d)
         struct piece *piece = &d->pieces[d->npieces - 1];
         piece->n++;
         piece->ms += span->ms;
-        piece->of_kind[span->kind] += span->ms;
+        piece->of_kind[span->kind] += span->ms - span->loading_ms;
+        piece->of_kind[GOODPUT_LOADING] += span->loading_ms;
         piece->to_step = level;
         piece->top_step = level > piece->top_step ? level : piece->top_step;
     }

@@ -94,6 +94,14 @@ static void expect(int run, const char *wanted)
     cr_assert_str_eq(sums(run), wanted, "%s, not %s", sums(run), wanted);
 }
 
+/* `loading`: the seconds that a rank has waited for data in this generation. */
+static void loaded_mark(enum mark_kind kind, double at, uint64_t step, double loading)
+{
+    struct mark m = mark_of(kind, at, step);
+    m.loading_ms = (int64_t)(loading * S);
+    goodput_mark(&g, &m);
+}
+
 /* The end of all marks, long after the last. */
 static void finish(void)
 {
@@ -329,6 +337,89 @@ Test(goodput, ranks_that_train_on_during_a_save_lose_no_time)
     expect(-1, "training_kept 10 training_lost 30");
 }
 
+/* --- data loading --- */
+
+/* A wait before the first step is part of the start, and one in a save is part of the save. */
+Test(goodput, data_loading_is_no_training)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 10, 0, 7);
+    loaded_mark(MARK_TICK, 70, 50, 17);
+    loaded_mark(MARK_SAVING, 80, 60, 18);
+    loaded_mark(MARK_COMMIT, 82, 60, 18.5);
+    loaded_mark(MARK_TRAINING, 82, 60, 20);
+    loaded_mark(MARK_STOPPING, 100, 78, 22.25);
+    end_run("completed", 101, 78);
+    finish();
+    expect(-1, "training_kept 74.75 loading 13.25 saving 2 starting 10 stopping 1");
+    cr_assert_eq(g.nspans, 5, "the ticks make no span");
+}
+
+/* A half of each part of the training was loading. A quarter of the steps are made again. */
+Test(goodput, data_loading_for_steps_that_are_made_again_is_lost_training)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 0, 0, 0);
+    loaded_mark(MARK_COMMIT, 20, 20, 10);
+    loaded_mark(MARK_RESTARTING, 60, 60, 30);
+    generation = 1;
+    mark(MARK_STARTING, 60, 20);
+    loaded_mark(MARK_TRAINING, 60, 40, 0);
+    loaded_mark(MARK_STOPPING, 80, 60, 4);
+    end_run("failed", 80, 60);
+    begin_run(5080, 60);
+    loaded_mark(MARK_TRAINING, 0, 60, 0);
+    loaded_mark(MARK_STOPPING, 10, 70, 1);
+    end_run("completed", 10, 70);
+    finish();
+    expect(-1, "training_kept 45 training_lost 20 loading 25");
+    expect(0, "training_kept 36 training_lost 20 loading 24");
+}
+
+/* The program may not tell more than the time that there was. */
+Test(goodput, data_loading_is_at_most_the_training)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 10, 0, 0);
+    loaded_mark(MARK_TICK, 20, 10, 50);
+    loaded_mark(MARK_TICK, 30, 20, 3);
+    loaded_mark(MARK_STOPPING, 40, 30, 4);
+    end_run("completed", 40, 30);
+    finish();
+    expect(-1, "training_kept 19 loading 11 starting 10");
+}
+
+/* The data never came: that is a hang. Its loading was in the ticks before it was told. */
+Test(goodput, data_loading_that_hangs_is_a_hang)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 10, 0, 0);
+    loaded_mark(MARK_TICK, 70, 40, 0);
+    loaded_mark(MARK_TICK, 130, 40, 60);
+    loaded_mark(MARK_HUNG, 70, 40, 80);
+    loaded_mark(MARK_STOPPING, 150, 40, 80);
+    end_run("hang", 150, 40);
+    begin_run(5150, 40);
+    end_run("completed", 0, 40);
+    finish();
+    expect(-1, "training_kept 60 hung 80 starting 10");
+}
+
+Test(goodput, data_loading_until_now_and_since_a_moment)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 0, 0, 0);
+    loaded_mark(MARK_COMMIT, 40, 40, 20);
+    loaded_mark(MARK_TICK, 80, 80, 60);
+    goodput_end(&g, run_at + 100 * S);
+    expect(-1, "training_kept 40 loading 60");
+    cr_assert_eq(g.uncommitted_ms, 20 * S);
+    goodput_exclude(&g, run_at + 90 * S, run_at + 200 * S, 0);
+    expect(-1, "training_kept 30 loading 60 excluded 10");
+    goodput_since(&g, run_at + 45 * S);
+    expect(-1, "training_kept 10 loading 35 excluded 10");
+}
+
 Test(goodput, a_program_that_does_not_attach)
 {
     begin_run(5000, 0);
@@ -483,7 +574,8 @@ static int any_run(void)
         if (kind == MARK_ENDED)
             end_run(draw(2) ? "completed" : "failed", at, (uint64_t)draw(100));
         else
-            mark(kind, kind == MARK_HUNG ? draw(at + 1) : at, (uint64_t)draw(100));
+            loaded_mark(kind, kind == MARK_HUNG ? draw(at + 1) : at, (uint64_t)draw(100),
+                        draw(200));
         if (kind == MARK_ENDED)
             break;
         if (kind == MARK_HUNG)
@@ -510,7 +602,9 @@ Test(goodput, any_marks_add_up)
         struct goodput_sums sums = goodput_sum(&g, -1);
         cr_assert_eq(sums.wall_ms + sums.ms[GOODPUT_EXCLUDED], spent * S);
         for (size_t k = 0; k < g.nspans; k++)
-            cr_assert(g.spans[k].ms > 0 && g.spans[k].to_step >= g.spans[k].from_step);
+            cr_assert(g.spans[k].ms > 0 && g.spans[k].to_step >= g.spans[k].from_step &&
+                      g.spans[k].loading_ms >= 0 && g.spans[k].loading_ms <= g.spans[k].ms &&
+                      (g.spans[k].kind == GOODPUT_KEPT || g.spans[k].loading_ms == 0));
         goodput_free(&g);
     }
 }
@@ -540,7 +634,8 @@ Test(goodput, a_line_comes_back_as_it_was)
                           .step = 48210,
                           .outcome = "preempted",
                           .job = "a \"job\" \xc3\xa4",
-                          .job_start_ms = INT64_C(1764396000000)};
+                          .job_start_ms = INT64_C(1764396000000),
+                          .loading_ms = 4711};
     bool is_damaged;
     size_t len = mark_compose(&m, text);
     text[len - 1] = '\0';
@@ -550,6 +645,7 @@ Test(goodput, a_line_comes_back_as_it_was)
     cr_assert_str_eq(got.outcome, m.outcome);
     cr_assert_str_eq(got.job, m.job);
     cr_assert_eq(got.job_start_ms, m.job_start_ms);
+    cr_assert_eq(got.loading_ms, 4711);
 }
 
 Test(goodput, every_kind_has_a_name_of_its_own)

@@ -304,6 +304,21 @@ Test(timeline, the_legend_has_each_kind_once)
     has(">58.5 %</text>");
 }
 
+/* Area is time: of the training a quarter was no training. */
+Test(timeline, the_waits_for_data_are_a_part_of_the_training)
+{
+    struct rect rect;
+    run("completed");
+    span_of(GOODPUT_KEPT, 4000, 0, 40);
+    g.spans[0].loading_ms = 1000;
+    draw();
+    const char *at = picture;
+    cr_assert(next_rect(&at, &rect) && str_is(rect.kind, "training_kept") && rect.ms == 3000);
+    cr_assert_float_eq(rect.height / 48, 0.75, 0.01);
+    cr_assert(next_rect(&at, &rect) && str_is(rect.kind, "loading") && rect.ms == 1000);
+    has("training, kept: 4.0 s, attempt 1, of it waiting for data: 1.0 s, steps 0 to 40");
+}
+
 /* As of a job that restarts each second. */
 Test(timeline, narrow_spans_are_drawn_together_each_kind_with_its_share)
 {

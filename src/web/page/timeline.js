@@ -64,7 +64,8 @@ function sharesOf(piece) {
 function pieceText(piece) {
   const { kinds } = timeline.data;
   const shares = sharesOf(piece).sort((a, b) => b[1] - a[1]).map(([kind, ms]) => `${kinds[kind].name} ${percent(ms, piece[LASTING])}`);
-  const what = piece[COUNT] > 1 ? `${number.format(piece[COUNT])} short spans (${shares.join(", ")})` : kinds[piece[KIND]].name;
+  const alone = shares.length > 1 ? shares.join(", ") : kinds[piece[KIND]].name; // training, with its waits for data
+  const what = piece[COUNT] > 1 ? `${number.format(piece[COUNT])} short spans (${shares.join(", ")})` : alone;
   const parts = [`${what}: ${about(piece[LASTING])} from ${moment(piece[FROM])}`, `attempt ${piece[ATTEMPT]}`];
   if (piece[STEP_TOP] > piece[STEP_FROM])
     parts.push(`steps ${number.format(piece[STEP_FROM])} to ${number.format(piece[STEP_TOP])}`);
