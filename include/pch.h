@@ -109,6 +109,11 @@ PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
  * second begin, and an end without a begin, do nothing. Cost: below 0.1 us each. */
 PCH_API void pch_wait_begin(pch_t *job);
 PCH_API void pch_wait_end(pch_t *job);
+/* Mark the times in which the training waits for data. `pchctl goodput` takes them off the
+ * training: of the rank that waits longest. A second begin, and an end without a begin, do nothing.
+ * Cost: below 0.1 us each. */
+PCH_API void pch_load_begin(pch_t *job);
+PCH_API void pch_load_end(pch_t *job);
 /* Reports after how many milliseconds the program's collectives give up their wait for another
  * rank; 0: never. Before that time is over the watchdog looks for a hang, see HANGS in pchrun(1).
  */

@@ -194,6 +194,8 @@ static void report_job(const struct core *core, struct core_report *ret)
     uint64_t told = chief_last_step(&core->chief);
     ret->job.last_step = told > ret->last_step ? told : ret->last_step;
     ret->job.final_step = chief_final_step(&core->chief);
+    if (chief_longest_loading(&core->chief) > ret->loading_ns)
+        ret->loading_ns = chief_longest_loading(&core->chief);
     ret->job.has_ranks = chief_has_ranks(&core->chief);
     ret->job.save_every_ns = chief_saves_every(&core->chief);
     ret->job.end_ns = chief_took_to_end(&core->chief, &ret->job.end_cut);
@@ -222,6 +224,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->commit_at = node->commit_at;
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_steps_of(&node->gen.ranks).highest;
+    ret->loading_ns = ranks_longest_loading(&node->gen.ranks);
     ret->ranks_expected = node->gen.ranks.expected;
     if (!node->gen.end.restarts) { /* with restarts, only the generation ends, not the job */
         ret->outcome = node->gen.end.outcome;
@@ -275,7 +278,8 @@ static struct core_rank_report report_of(const struct core *core, const struct p
                                      .phase = m->stand.phase,
                                      .since = m->stand.since,
                                      .own_ns = m->slot >= 0 ? m->pace.own_ns : 0,
-                                     .slow = slowness_of(m, core->node.gen.own_ns)};
+                                     .slow = slowness_of(m, core->node.gen.own_ns),
+                                     .loaded_ns = m->slot >= 0 ? m->loaded_ns : ranks_loading(m)};
 }
 
 /* If each command is one rank, commands that have not attached are listed, too. Only with

@@ -48,6 +48,7 @@ struct core_rank_report {
      * median, 0: it is not slow */
     uint64_t own_ns;
     uint16_t slow;
+    uint64_t loaded_ns; /* in which it has waited for data, without that of its page */
 };
 struct core_report {
     enum node_state state;
@@ -67,9 +68,11 @@ struct core_report {
     bool tells_next;           /* on node 0: the job has ended, and may be started again */
     int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
     char without[192]; /* on node 0: the ranks that the last commit did without, with reasons */
-    uint64_t resumed_step, last_step;   /* last_step: the highest that this node knows */
-    int ranks_expected;                 /* on this node; -1: not known yet */
-    struct {                            /* on node 0, of all nodes */
+    uint64_t resumed_step, last_step; /* last_step: the highest that this node knows */
+    uint64_t loading_ns; /* the longest time in which a rank that this node knows of has waited for
+                          * data in this generation */
+    int ranks_expected;  /* on this node; -1: not known yet */
+    struct {             /* on node 0, of all nodes */
         uint64_t last_step, final_step; /* final_step: the training ends there; 0: unknown */
         bool has_ranks;                 /* a process has attached */
         int64_t save_every_ns; /* the time between two saves without a notice; 0: not by time */

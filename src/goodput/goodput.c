@@ -87,7 +87,7 @@ static void close_span(struct goodput *g, enum mark_kind next, int64_t mono_ms)
 }
 
 /* A hang begins before the mark that tells it: the spans end where the hang begins, but none of an
- * earlier generation. */
+ * earlier generation. The loading that is cut off is part of the hang. */
 static void cut_back(struct goodput *g, int64_t mono_ms)
 {
     const struct goodput_run *run = this_run(g);
@@ -96,26 +96,26 @@ static void cut_back(struct goodput *g, int64_t mono_ms)
         struct goodput_span *last = &g->spans[g->nspans - 1];
         if (last->run != g->nruns - 1 || last->generation != g->open.generation)
             return;
-        int64_t left = at_ms - last->at_ms;
+        int64_t left = at_ms - last->at_ms, loading_ms = last->loading_ms;
         if (left > 0) {
             goodput_resize(last, left);
+            g->loading_ms -= loading_ms - last->loading_ms;
             g->open.since = mono_ms;
             return;
         }
+        g->loading_ms -= loading_ms;
         g->open.since -= last->ms;
         g->open.from_step = last->from_step;
         g->nspans--;
     }
 }
 
-/* The sum falls to 0 with a generation. The loading of a hang is part of the hang. */
+/* The sum falls to 0 with a generation. */
 static void take_loading(struct goodput *g, const struct mark *mark)
 {
     int64_t more = mark->loading_ms - g->loading_ms;
     g->loading_ms = mark->loading_ms;
     g->open.loading_ms += more > 0 ? more : 0;
-    if (mark->kind == MARK_HUNG)
-        g->open.loading_ms = 0;
 }
 
 static void raise_step(struct goodput *g, uint64_t step)
@@ -296,7 +296,8 @@ void goodput_mark(struct goodput *g, const struct mark *given)
     if (mark.mono_ms < g->open.since)
         mark.mono_ms = g->open.since;
     take_time(run, &mark);
-    take_loading(g, &mark);
+    if (mark.kind != MARK_HUNG)
+        take_loading(g, &mark);
     if (mark.kind == MARK_TICK || mark.kind == MARK_COMMIT) {
         take_note(g, &mark);
         return;
@@ -304,6 +305,8 @@ void goodput_mark(struct goodput *g, const struct mark *given)
     if (g->open.kind == MARK_TRAINING || g->open.kind == MARK_SAVING)
         raise_step(g, mark.kind == MARK_STARTING ? 0 : mark.step);
     close_span(g, mark.kind, mark.mono_ms);
+    if (mark.kind == MARK_HUNG)
+        take_loading(g, &mark); /* the hang has begun long before */
     if (mark.kind == MARK_ENDED)
         finish_run(g, &mark);
     else

@@ -90,7 +90,7 @@ struct goodput {
         int64_t loading_ms; /* a rank has waited so long for data since then */
         uint64_t from_step, step;
     } open;
-    int64_t loading_ms; /* as the last mark says */
+    int64_t loading_ms; /* as the last mark says, without what cut_back() takes off */
     bool goes_back;     /* a generation has begun, and has not trained yet */
     uint64_t back_to;
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * waits: pch_wait_begin and pch_wait_end. Ranks that wait for each other all take the same time for
- * a step. Only the time in which a rank does not wait shows which rank is slow.
+ * waits: pch_wait_begin and pch_wait_end, for other ranks; pch_load_begin and pch_load_end, for
+ * data. The page shows the sum of the waits for data, see wire/page.h. Ranks that wait for each
+ * other all take the same time for a step. Only the time in which a rank does not wait shows which
+ * rank is slow.
  *
  * That time is measured from the end of one wait to the begin of the next, so pch_step needs no
  * clock. A window lasts at least WINDOW steps and WINDOW_NS, because other processes of the machine
@@ -105,5 +107,23 @@ void pch_wait_end(pch_t *job)
     if (!waits_enter(job))
         return;
     waits_end(&job_live(job)->waits, clock_now_ns());
+    pthread_mutex_unlock(&job->lock);
+}
+
+void pch_load_begin(pch_t *job)
+{
+    struct page_process *page = waits_enter(job);
+    if (!page)
+        return;
+    page->loading = page_loading_begin(page->loading, clock_now_ns());
+    pthread_mutex_unlock(&job->lock);
+}
+
+void pch_load_end(pch_t *job)
+{
+    struct page_process *page = waits_enter(job);
+    if (!page)
+        return;
+    page->loading = page_loading_end(page->loading, clock_now_ns());
     pthread_mutex_unlock(&job->lock);
 }

@@ -60,13 +60,15 @@ static inline uint8_t procpage_phase(const struct procpage *page)
     return phase < PAGE_PHASES ? (uint8_t)phase : PAGE_TRAIN;
 }
 
-/* A time beyond PAGE_OWN_MAX counts as unknown. */
-static inline struct page_own procpage_own(const struct procpage *page)
+/* At `now`. A time of a step beyond PAGE_OWN_MAX counts as unknown. */
+static inline struct page_own procpage_own(const struct procpage *page, int64_t now)
 {
     uint64_t own = atomic_load_explicit(&page->process->own_ns, memory_order_relaxed);
     uint64_t whole = atomic_load_explicit(&page->process->whole_ns, memory_order_relaxed);
+    uint64_t loading = atomic_load_explicit(&page->process->loading, memory_order_relaxed);
     return (struct page_own){.own_ns = own <= PAGE_OWN_MAX ? own : 0,
-                             .whole_ns = whole <= PAGE_OWN_MAX ? whole : 0};
+                             .whole_ns = whole <= PAGE_OWN_MAX ? whole : 0,
+                             .loading_ns = page_loading_ns(loading, now)};
 }
 
 static inline uint64_t procpage_step(const struct procpage *page)

@@ -151,7 +151,8 @@ static void conn_gone(struct conn *conn)
     bool has_slot = procs_has_slot(conn);
     struct event gone = {.type = EV_PROC_GONE, .proc = {.slot = conn->place, .pid = conn->pid}};
     if (has_slot)
-        gone.proc.step = procpage_step(&conn->page);
+        gone.proc.step = procpage_step(&conn->page),
+        gone.proc.loading_ns = procpage_own(&conn->page, clock_now_ns()).loading_ns;
     procs_conn_close(conn);
     if (has_slot)
         procs->calls.news(procs->calls.ctx, &gone);
@@ -571,11 +572,12 @@ void procs_gate(struct procs *procs, uint64_t word)
 void procs_look(const struct procs *procs, uint64_t steps[CORE_SLOTS_MAX],
                 uint8_t phases[CORE_SLOTS_MAX], struct page_own own[CORE_SLOTS_MAX])
 {
+    int64_t now = clock_now_ns();
     for (int i = 0; i < CORE_SLOTS_MAX; i++) {
         const struct conn *conn = procs->conns[i];
         steps[i] = conn ? procpage_step(&conn->page) : 0;
         phases[i] = conn ? procpage_phase(&conn->page) : PAGE_START;
-        own[i] = conn ? procpage_own(&conn->page) : (struct page_own){0};
+        own[i] = conn ? procpage_own(&conn->page, now) : (struct page_own){0};
     }
 }
 

@@ -34,6 +34,8 @@ static void count_generation(struct counts *counts, const struct core_report *re
     counts->restarts[counts->restarts_after]++;
     counts->steps = counts_steps(counts, done);
     counts->lost += done > report->commit_step ? done - report->commit_step : 0;
+    counts->loading_ns += counts->longest_loading;
+    counts->longest_loading = 0;
     counts->generation = report->generation;
     counts->resumed_step = counts->last_step = report->commit_step;
 }
@@ -87,5 +89,7 @@ void counts_take(struct counts *counts, const struct core_report *report)
         counts->resumed_step = report->resumed_step;
     if (report->last_step > counts->last_step)
         counts->last_step = report->last_step;
+    if (report->loading_ns > counts->longest_loading)
+        counts->longest_loading = report->loading_ns;
     counts->restarts_after = report->restarts_after;
 }

@@ -28,6 +28,7 @@ struct counts {
     unsigned restarts[OUTCOME__COUNT]; /* in place, by the outcome of the generation that ended */
     uint64_t steps;                    /* of earlier generations */
     uint64_t lost;                     /* of these, the steps after the commit: trained again */
+    uint64_t loading_ns;               /* in earlier generations */
     unsigned failed, aborted;          /* rounds */
     struct counts_times agreement;     /* from the proposal of a round to its decision */
     struct counts_times save;          /* of the committed ones: from there to the commit */
@@ -39,7 +40,7 @@ struct counts {
     uint32_t generation, round;
     const char *phase;
     int64_t decided_at, committed_at;
-    uint64_t resumed_step, last_step;
+    uint64_t resumed_step, last_step, longest_loading;
     enum outcome restarts_after;
     bool has_notice;
     struct notice_label notice;

@@ -26,9 +26,19 @@ static struct mark mark_at(const struct markfile *marks, enum mark_kind kind, in
                          .generation = marks->generation};
 }
 
+static int64_t longest_loading_ms(const struct markfile *marks)
+{
+    static struct status_ranks ranks; /* too large for the stack */
+    struct core_report report;
+    core_report(marks->attach->loop->core, &report);
+    status_look_aside(&ranks, marks->attach);
+    return (int64_t)status_longest_loading(&ranks, &report) / NS_PER_MS;
+}
+
 static void markfile_write(struct markfile *marks, struct mark *mark)
 {
     char line[MARK_LINE_MAX];
+    mark->loading_ms = longest_loading_ms(marks);
     if (!marks->has_begun) {
         str_copy(mark->job, sizeof mark->job, marks->params->job);
         mark->job_start_ms = marks->job_start_ms;

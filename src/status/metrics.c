@@ -243,6 +243,9 @@ static void put_steps(struct text *text)
             (double)counts_steps(text->view->counts, highest));
     counter(text, "steps_lost_total", "Of these, steps that a restart in place has lost.",
             (double)text->view->counts->lost);
+    counter(text, "loading_seconds_total",
+            "Time in which a rank waited for data in this attempt: the longest of all ranks.",
+            (double)(text->view->counts->loading_ns + status_longest_loading(ranks, r)) / 1e9);
     if (slowest > 0)
         gauge(text, "steps_per_second", "Steps per second of the slowest rank.", slowest);
     if (youngest >= 0)

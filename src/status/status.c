@@ -47,6 +47,7 @@ static void take_ranks(struct status_ranks *ret, const struct attach *attach,
         struct core_rank_report *rank = &ret->list[i];
         uint64_t step = rank->slot >= 0 ? by_slot[rank->slot] : 0;
         steps[i] = step > RANKS_STEP_MAX ? 0 : step; /* an invalid page */
+        rank->loaded_ns += rank->slot >= 0 ? own[rank->slot].loading_ns : 0;
         take_step(rank, steps[i]);
     }
 }
@@ -70,6 +71,15 @@ uint64_t status_newest_step(struct attach *attach)
         if (!ranks.list[i].is_counting && ranks.list[i].step > step)
             step = ranks.list[i].step;
     return step;
+}
+
+uint64_t status_longest_loading(const struct status_ranks *ranks, const struct core_report *report)
+{
+    uint64_t longest = report->loading_ns;
+    for (int i = 0; i < ranks->n; i++)
+        if (!ranks->list[i].is_counting && ranks->list[i].loaded_ns > longest)
+            longest = ranks->list[i].loaded_ns;
+    return longest;
 }
 
 void status_look_aside(struct status_ranks *ret, const struct attach *attach)

@@ -9,8 +9,8 @@
 #include "json/writer.h"
 
 struct status_ranks {
-    struct core_rank_report list[CORE_SLOTS_MAX];
-    struct steprate_view rates[CORE_SLOTS_MAX]; /* of the same ranks */
+    struct core_rank_report list[CORE_SLOTS_MAX]; /* loaded_ns: with that of the page */
+    struct steprate_view rates[CORE_SLOTS_MAX];   /* of the same ranks */
     int n;
     uint8_t phases[CORE_SLOTS_MAX]; /* by slot */
     int64_t now;
@@ -22,6 +22,9 @@ void status_look_aside(struct status_ranks *ret, const struct attach *attach);
 /* On node 0: the highest step that is known of the job. The core knows the steps of this node as of
  * its last reading; the pages show them as of now. */
 uint64_t status_newest_step(struct attach *attach);
+
+/* `loading_ns` of the report, as of now. */
+uint64_t status_longest_loading(const struct status_ranks *ranks, const struct core_report *report);
 
 /* One rank of the snapshot, also in the form for other nodes. */
 struct peer_rank status_rank(const struct status_ranks *ranks, int i);

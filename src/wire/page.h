@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PAGE_VERSION      3
+#define PAGE_VERSION      4
 #define PAGE_SIZE_BYTES   4096
 #define PAGE_STACKS_BYTES (512 * 1024)
 #define PAGE_MAGIC        UINT32_C(0x48435031) /* "1PCH" */
@@ -59,6 +59,7 @@ struct page_process {
      * seldom to need a cache line of their own. */
     _Atomic uint64_t own_ns;   /* its time without the waits */
     _Atomic uint64_t whole_ns; /* all of its time */
+    _Atomic uint64_t loading;  /* page_loading_ns() */
     /* The futex words of robust mutexes. One thread of the process holds each mutex. The word is 0,
      * or the thread's id with PAGE_WAITERS. The kernel replaces it by PAGE_DIED and wakes the
      * waiters when the thread ends or begins another program. That is before it frees the memory of
@@ -72,11 +73,36 @@ struct page_process {
     _Alignas(64) _Atomic uint32_t stacks_signal;
 };
 
-/* The process's time for a step, as its page shows it. */
+/* The process's times, as its page shows them. */
 struct page_own {
-    uint64_t own_ns, whole_ns; /* 0: unknown */
+    uint64_t own_ns, whole_ns; /* of a step; 0: unknown */
+    uint64_t loading_ns;       /* in which it has waited for data since it attached */
 };
 #define PAGE_OWN_MAX (INT64_MAX / 1024) /* three months; no product of such times overflows */
+
+/* In `loading`: the process waits for data. The rest of the word then is the moment at which it
+ * would have begun to, had it waited for all of its data in a row. So one word is exact at any
+ * time. */
+#define PAGE_IS_LOADING (UINT64_C(1) << 63)
+
+static inline uint64_t page_loading_ns(uint64_t loading, int64_t now)
+{
+    uint64_t since = loading & ~PAGE_IS_LOADING;
+    if (!(loading & PAGE_IS_LOADING))
+        return loading;
+    return (uint64_t)now > since ? (uint64_t)now - since : 0;
+}
+
+/* The word after a begin or an end. A second one changes nothing. */
+static inline uint64_t page_loading_begin(uint64_t loading, int64_t now)
+{
+    return loading & PAGE_IS_LOADING ? loading : PAGE_IS_LOADING | ((uint64_t)now - loading);
+}
+
+static inline uint64_t page_loading_end(uint64_t loading, int64_t now)
+{
+    return page_loading_ns(loading, now);
+}
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */
 #define PAGE_DIED       UINT32_C(0x40000000) /* set by the kernel (FUTEX_OWNER_DIED) */

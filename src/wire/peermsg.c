@@ -124,6 +124,7 @@ static const struct bytes_field status_fields[] = {
     NUMBER(status.need.declares[NEEDS_ALL]),
     NUMBER(status.need.declares[NEEDS_RANK0]),
     NUMBER(status.need.declares[NEEDS_ANY]),
+    WITHIN(status.loading_ns, 0, INT64_MAX),
 };
 
 static const struct bytes_field order_fields[] = {

@@ -234,6 +234,7 @@ struct peer_status {
     uint8_t checking; /* a health check of the node is under way: no generation begins */
     uint8_t paths;    /* enum peer_paths */
     struct peer_need need;
+    uint64_t loading_ns; /* the longest time in which a rank has waited for data */
 };
 
 enum peer_phase {

@@ -37,6 +37,12 @@ def kinds(attempt):
     return {kind for kind, ms in attempt["ms"].items() if ms}
 
 
+def load(client, takes):
+    client.ask("load 1", "load 1")
+    time.sleep(takes)
+    client.ask("load 0", "load 0")
+
+
 class Truth:
     """A rank that the test leads. It notes how long it did what, since the end of the last thing that it did, and at
     which step the next start resumes."""
@@ -61,11 +67,15 @@ class Truth:
         self.at = now
 
     def steps(self, count, kind):
+        """In a third of them the rank also waits for data."""
         client = self.run.clients[0]
         for _ in range(count):
             time.sleep(STEP_S)
             client.train(client.step + 1)
-        self.spent(kind)
+            self.spent(kind)
+            if client.step % 3 == 0:
+                load(client, STEP_S)
+                self.spent("loading" if kind == "training_kept" else kind)
 
     def boot(self, takes):
         """Up to the end of the first step."""
@@ -156,7 +166,7 @@ def compare(truth, got):
     before = datetime.datetime.fromisoformat(got["attempts"][0]["from"]) - truth.launched
     edges = 1000 * (before.total_seconds() + truth.runs[-1]["stopping"])
     assert 0 < before.total_seconds() < SLACK
-    for kinds in (OUTER, {"training_kept"}, {"training_lost"}, {"saving"}, {"restarting"}):
+    for kinds in (OUTER, {"training_kept"}, {"training_lost"}, {"loading"}, {"saving"}, {"restarting"}):
         true = 1000 * sum(true.get(kind, 0) for true in truth.runs for kind in kinds)
         found = sum(got["ms"][kind] for kind in kinds) + (edges if kinds == OUTER else 0)
         assert abs(found - true) < near, (kinds, found, true, truth.runs)
@@ -269,6 +279,33 @@ def test_a_job_of_two_nodes(world, nodes, ctl):  # noqa: F811
     got = figures(ctl, world.root)
     assert got["ms"]["waiting"] > 0 and got["ms"]["training_lost"] == 0
     assert len(got["attempts"]) == 1 and got["attempts"][0]["commit_step"] == got["attempts"][0]["last_step"] > 0
+
+
+def test_data_loading(training, ctl):  # noqa: F811
+    """The rank that waits longest counts, also while it waits. Before its first step that is part of the start."""
+    run = training("--signals", "TERM=preempt,USR2=checkpoint", n=2)
+    run.open()
+    load(run.clients[1], 1)
+    run.train(2)
+    run.notice(signal.SIGUSR2)
+    run.save("continue")
+    load(run.clients[0], 0.3)
+    load(run.clients[1], 0.4)
+    before = time.monotonic()
+    run.clients[1].ask("load 1", "load 1")
+    run.train(run.clients[0].step + 3)
+    time.sleep(0.3)
+    run.notice()
+    run.save("exit", 2)
+    open_ms = 1000 * (time.monotonic() - before)
+    assert run.finish() == PREEMPTED
+    got = figures(ctl, run.dir)
+    assert 700 <= got["ms"]["loading"] <= 400 + open_ms + 200, (got, open_ms)
+    assert got["ms"]["starting"] > 1000
+    loading = sum(span["loading_ms"] for span in got["spans"])
+    assert loading == got["ms"]["loading"] and {span["kind"] for span in got["spans"] if span["loading_ms"]} == {"training_kept"}
+    assert re.search(r"^training, waiting for data +\d+\.\d s +\d+\.\d$", shown(ctl, run.dir), re.M)
+    assert re.search(r"^ATTEMPT .* DATA ", shown(ctl, run.dir), re.M)
 
 
 def test_a_hang(training, ctl):  # noqa: F811

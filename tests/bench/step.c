@@ -6,7 +6,8 @@
  *     pchrun -- bench-step ROUNDS
  *
  * Prints a line for each round: nanoseconds for CALLS calls, measured in an order that changes. The
- * numbers are of pch_step, of the bare pair, and of pch_step with one marked wait.
+ * numbers are of pch_step, of the bare pair, of pch_step with one marked wait, and of pch_step with
+ * one marked wait for data.
  */
 #include "bench/bench.h"
 
@@ -53,10 +54,23 @@ static int64_t measure_waits(pch_t *job, uint64_t step)
     return bench_now() - from;
 }
 
+static int64_t measure_loading(pch_t *job, uint64_t step)
+{
+    int64_t from = bench_now();
+    for (int i = 0; i < CALLS; i++) {
+        pch_load_begin(job);
+        pch_load_end(job);
+        if (pch_step(job, ++step) != PCH_CONTINUE)
+            bench_die("asked to save or to leave");
+    }
+    return bench_now() - from;
+}
+
 int main(int argc, char **argv)
 {
-    enum { KINDS = 3 };
-    int64_t (*const measure[KINDS])(pch_t *, uint64_t) = {measure_pch, measure_bare, measure_waits};
+    enum { KINDS = 4 };
+    int64_t (*const measure[KINDS])(pch_t *, uint64_t) = {measure_pch, measure_bare, measure_waits,
+                                                          measure_loading};
     if (argc != 2)
         bench_die("usage: step ROUNDS");
     pch_t *job = pch_open(NULL);

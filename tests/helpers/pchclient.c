@@ -10,6 +10,7 @@
  *   step N · saved N [PATH] · durable N [PATH] · failed N WHY
  *   aside COMMAND             does the command in a thread that ends then
  *   pause MS                  does nothing for so many milliseconds
+ *   load 1 · load 0            waits for data from now on; no longer
  *   phase N · notice · error CODE TEXT (`|` begins a line) · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
  *   spree TO MS EVERY PATH    trains to that step, saves every EVERY steps by itself; says done
@@ -51,7 +52,8 @@
 #include <dlfcn.h>
 #define API(f)                                                                                     \
     f(open) f(supervised) f(resume_step) f(resume_path) f(scratch_dir) f(step) f(saved) f(durable) \
-        f(save_failed) f(phase) f(wait_begin) f(wait_end) f(notice) f(error) f(done) f(close)
+        f(save_failed) f(phase) f(wait_begin) f(wait_end) f(load_begin) f(load_end) f(notice)      \
+            f(error) f(done) f(close)
 #define MEMBER(name) __typeof__(&pch_##name) name;
 #define LOAD(name)   load(library, "pch_" #name, &pch.name, sizeof pch.name);
 static struct {
@@ -146,6 +148,8 @@ static void *storm_thread(void *arg)
         P(phase)(job, PCH_EVAL);
         P(wait_begin)(job);
         P(wait_end)(job);
+        P(load_begin)(job);
+        P(load_end)(job);
         P(notice)(job, text, sizeof text);
         P(durable)(job, i, "at:///durable");
         P(save_failed)(job, i, "failed");
@@ -523,6 +527,9 @@ static int do_save_command(const char *name, const char *rest)
     } else if (!strcmp(name, "phase")) {
         P(phase)(job, (enum pch_phase)step);
         printf("phase %llu\n", step);
+    } else if (!strcmp(name, "load")) {
+        step ? P(load_begin)(job) : P(load_end)(job);
+        printf("load %llu\n", step);
     } else if (!strcmp(name, "pause")) {
         pause_ms(step);
     } else if (!strcmp(name, "storm")) {

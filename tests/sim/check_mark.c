@@ -109,3 +109,19 @@ void check_last_mark(struct world *w)
     if (w->record_of_run && w->hosts[0].committed == w->record && w->mark.commit != w->record)
         fail(w, "node 0 exits, and has marked no commit of step %llu", ull(w->record));
 }
+
+/* The processes of a rank add up, and the longest of all ranks counts. So it never falls within a
+ * generation. */
+void check_loading(struct world *w, int node)
+{
+    struct host *host = &w->hosts[node];
+    struct core_report report;
+    if (!host->core)
+        return;
+    core_report(host->core, &report);
+    if (report.generation == host->loading_generation && report.loading_ns < host->loading_ns)
+        fail(w, "node %d: a rank has waited %lld ms for data, and it said %lld before", node,
+             (long long)report.loading_ns / NS_PER_MS, (long long)host->loading_ns / NS_PER_MS);
+    host->loading_generation = report.generation;
+    host->loading_ns = report.loading_ns;
+}

@@ -266,7 +266,8 @@ struct proc {
     bool has_left_round; /* it ended while a round was open */
     bool is_cut;         /* its connection broke; it learns of it at its next step */
     uint8_t page_phase;
-    int times_read; /* how often its supervisor has read its own part of a step */
+    int times_read;      /* how often its supervisor has read its own part of a step */
+    int64_t loads_since; /* it waits for data since its supervisor knows that it attached */
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
     bool is_traced;                             /* a debugger has stopped it */
@@ -317,6 +318,8 @@ struct host {
     struct core *core;
     int64_t clock; /* how far its CLOCK_MONOTONIC is ahead of the true time */
     bool is_alive, has_exited;
+    uint64_t loading_ns; /* as it last said, in that generation */
+    uint32_t loading_generation;
     bool is_uncounted; /* the attempt does not count as one without a commit */
     bool is_to_come;   /* begins later */
     enum outcome outcome;
@@ -682,6 +685,7 @@ void check_done(struct world *w);
 void check_slowed(struct world *w);
 /* Call when that node has read the steps. */
 void check_slow(struct world *w, int node);
+void check_loading(struct world *w, int node);
 void check_far(struct world *w);
 void check_stalled(struct world *w);
 void check_use(struct world *w);

@@ -131,6 +131,12 @@ static struct page_own any_own(struct world *w)
     return (struct page_own){.own_ns = (uint64_t)rng_time(&w->rng, MS, 3 * MS), .whole_ns = 4 * MS};
 }
 
+/* Every process does nothing but wait for data. */
+static uint64_t loading_of(const struct world *w, const struct proc *p)
+{
+    return p->loads_since ? (uint64_t)(w->now - p->loads_since) : 0;
+}
+
 static void on_read_steps(struct world *w, const struct happening *h)
 {
     struct page_words *words = calloc(1, sizeof *words);
@@ -147,7 +153,9 @@ static void on_read_steps(struct world *w, const struct happening *h)
 
 static void on_steps(struct world *w, const struct happening *h)
 {
-    const struct page_words *words = h->data;
+    struct page_words *words = h->data;
+    for (int i = 0; i < w->s.nprocs && h->node < w->s.nnodes; i++)
+        words->own[i].loading_ns = loading_of(w, world_proc(w, h->node, i));
     world_event(w, h->node,
                 (struct event){.type = EV_STEPS,
                                .steps = {.by_slot = words->steps,
@@ -155,6 +163,9 @@ static void on_steps(struct world *w, const struct happening *h)
                                          .own_by_slot = words->own}});
     if (w->s.marks_waits && h->node < w->s.nnodes)
         check_slow(w, h->node);
+    if (h->node < w->s.nnodes)
+        check_loading(w, h->node);
+    check_loading(w, 0);
 }
 
 static void on_examined(struct world *w, const struct happening *h)
@@ -537,8 +548,10 @@ static void from_proc(struct world *w, const struct happening *h)
         w->procs[h->proc].has_left_round = report.state == NODE_SAVING;
         note_gone(w, h);
     }
-    if (msg->type == PROCMSG_ATTACH)
+    if (msg->type == PROCMSG_ATTACH) {
         needs_attached(w, &w->procs[h->proc], msg->flags);
+        w->procs[h->proc].loads_since = w->now;
+    }
     if (msg->type == PROCMSG_ERROR)
         w->procs[h->proc].confessed_at = w->now;
     world_event(w, h->node, event);
@@ -549,7 +562,9 @@ static void proc_gone(struct world *w, const struct happening *h)
     note_gone(w, h);
     world_event(w, h->node,
                 (struct event){.type = EV_PROC_GONE,
-                               .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
+                               .proc = {.slot = w->procs[h->proc].slot,
+                                        .step = h->arg,
+                                        .loading_ns = loading_of(w, &w->procs[h->proc])}});
 }
 
 static void child_started(struct world *w, const struct happening *h)

@@ -621,6 +621,41 @@ Test(core_nodes, a_slow_rank_is_named_by_node_0)
     lose_letters();
 }
 
+/* --- data loading --- */
+
+static void load(uint64_t ns_0, uint64_t ns_1)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        own[0].loading_ns = i ? ns_1 : ns_0;
+        passes(&walks[i], S);
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+}
+
+static uint64_t loading_of(const struct walk *w)
+{
+    static struct core_report report;
+    core_report(w->core, &report);
+    return report.loading_ns;
+}
+
+/* Node 0 knows the longest of the job, another node that of its own ranks. The last part comes with
+ * the end of the process. */
+Test(core_nodes, the_rank_that_waits_longest_for_data_counts)
+{
+    begin_two();
+    load(20 * MS, 10 * MS);
+    cr_assert_eq(loading_of(&walks[0]), 20 * MS);
+    load(20 * MS, 70 * MS);
+    cr_assert_eq(loading_of(&walks[0]), 70 * MS);
+    cr_assert_eq(loading_of(&walks[1]), 70 * MS);
+    feed(&walks[1], (struct event){.type = EV_PROC_GONE, .proc = {.loading_ns = 90 * MS}});
+    deliver();
+    cr_assert_eq(loading_of(&walks[0]), 90 * MS);
+    lose_letters();
+}
+
 /* The platform takes the machines one after the other, when every rank has said that it is done. */
 Test(core_nodes, a_node_that_is_lost_when_every_rank_is_done)
 {

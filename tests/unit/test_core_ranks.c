@@ -83,6 +83,25 @@ Test(core_ranks, of_a_world_alone_each_node_has_an_equal_part)
     cr_assert_eq(ranks.expected, 3);
 }
 
+/* torchrun starts its workers again, in the same places. A process that is gone keeps its part. */
+Test(core_ranks, the_loading_of_all_processes_of_a_rank_adds_up)
+{
+    set_up(0, 1, 2);
+    struct member *m = ATTACH(0, .rank = 0, .world_size = 2, .stride = 1);
+    struct member *other = ATTACH(1, .rank = 1, .world_size = 2, .stride = 1);
+    m->pace.loading_ns = 300;
+    other->pace.loading_ns = 400;
+    cr_assert_eq(ranks_longest_loading(&ranks), 400);
+    ranks_gone(&ranks, m, 5);
+    m = ATTACH(0, .rank = 0, .world_size = 2, .stride = 1);
+    cr_assert_eq(ranks_loading(m), 300);
+    m->pace.loading_ns = 200;
+    cr_assert_eq(ranks_longest_loading(&ranks), 500);
+    m->pace.loading_ns = INT64_MAX;
+    cr_assert_eq(ranks_loading(m), INT64_MAX);
+    cr_assert_eq(ranks_longest_loading(&ranks), INT64_MAX);
+}
+
 Test(core_ranks, the_first_says_how_many)
 {
     set_up(0, 1, RANKS_UNKNOWN);

@@ -405,6 +405,36 @@ Test(goodput, data_loading_that_hangs_is_a_hang)
     expect(-1, "training_kept 60 hung 80 starting 10");
 }
 
+/* The job went on, so it was a slow step, and its data was late. */
+Test(goodput, data_that_comes_late_is_no_hang)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 10, 0, 0);
+    loaded_mark(MARK_TICK, 70, 40, 10);
+    loaded_mark(MARK_TICK, 130, 44, 66);
+    loaded_mark(MARK_HUNG, 74, 44, 86);
+    loaded_mark(MARK_TICK, 190, 44, 126);
+    loaded_mark(MARK_TRAINING, 200, 45, 136);
+    loaded_mark(MARK_STOPPING, 210, 55, 136);
+    end_run("completed", 210, 55);
+    finish();
+    expect(-1, "training_kept 64 loading 136 starting 10");
+}
+
+/* The hang begins after the last tick: the data was late in the hang, not in the steps before. */
+Test(goodput, data_loading_before_a_hang)
+{
+    begin_run(5000, 0);
+    loaded_mark(MARK_TRAINING, 10, 0, 0);
+    loaded_mark(MARK_TICK, 70, 60, 10);
+    loaded_mark(MARK_HUNG, 80, 70, 50);
+    loaded_mark(MARK_TRAINING, 130, 71, 60);
+    loaded_mark(MARK_STOPPING, 140, 81, 60);
+    end_run("completed", 140, 81);
+    finish();
+    expect(-1, "training_kept 70 loading 60 starting 10");
+}
+
 Test(goodput, data_loading_until_now_and_since_a_moment)
 {
     begin_run(5000, 0);

@@ -35,6 +35,7 @@ static struct status_ranks ranks = {.list = {{.slot = 0,
                                     .now = 100 * NS_PER_S};
 
 static const struct counts counts = {
+    .loading_ns = 40000000000,
     .restarts = {[OUTCOME_HANG] = 2},
     .steps = 100,
     .lost = 7,
@@ -188,6 +189,9 @@ Test(metrics, what_is_told)
     assert_has(true,
                "\npchrun_rank_own_step_seconds{" WHO ",rank=\"2\",local_rank=\"0\"} 0.16\n# HELP");
     assert_has(true, "\npchrun_rank_slow{" WHO ",rank=\"2\",local_rank=\"0\"} 1\n");
+    report.loading_ns = 1500000000;
+    ranks.list[1].loaded_ns = 2 * NS_PER_S;
+    assert_has(true, "\npchrun_loading_seconds_total{" WHO "} 42\n");
     assert_has(true, "\npchrun_steps_total{" WHO "} 140\n");
     assert_has(true, "\npchrun_steps_lost_total{" WHO "} 7\n");
     assert_has(true, "\npchrun_restarts_total{" WHO ",after=\"failed\"} 0\n");

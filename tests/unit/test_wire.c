@@ -95,26 +95,24 @@ static void any_text(char *text, size_t size)
 
 static void any_status(struct peer_status *s)
 {
-    ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->sent_ns, INT64_MAX), UP_TO(s->life, LIFE_DONE),
-        UP_TO(s->vote, VOTE_NACK);
-    UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
-    ANY(s->need.came), ANY(s->need.hopes), ANY(s->need.whole), ANY(s->need.declares[2]);
-    ANY_TEXT(s->need.gone), ANY_TEXT(s->need.unsaved), ANY(s->need.declares[0]);
+    ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->sent_ns, INT64_MAX), UP_TO(s->life, LIFE_DONE);
+    UP_TO(s->vote, VOTE_NACK), UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached);
+    ANY(s->saved), ANY(s->ended), ANY(s->need.came), ANY(s->need.hopes), ANY(s->need.whole);
+    ANY_TEXT(s->need.gone), ANY_TEXT(s->need.unsaved), ANY(s->need.declares[0]),
+        ANY(s->need.declares[2]);
     ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
         UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1),
         UP_TO(s->own_more, 1);
-    ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->own_failed),
-        ANY(s->first_step);
-    ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
+    ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->own_failed);
+    ANY(s->first_step), ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), ANY(s->stop_asked), UP_TO(s->has_notice, 1),
         UP_TO(s->interrupted_by, 64), ANY(s->notice_left_ns);
-    UP_TO(s->end_ns, INT64_MAX), UP_TO(s->end_cut, 1);
+    UP_TO(s->end_ns, INT64_MAX), UP_TO(s->end_cut, 1), UP_TO(s->loading_ns, INT64_MAX);
     UP_TO(s->notice_is_guess, 1), UP_TO(s->notice_has_signal, 1), ANY(s->notice_lead_ns),
         ANY(s->notice_version), UP_TO(s->knows_notice, 1), UP_TO(s->notice_hurry, 2),
         ANY_TEXT(s->notice.source), ANY_TEXT(s->notice.id), ANY_TEXT(s->notice.text);
-    ANY_TEXT(s->save_error);
-    UP_TO(s->watch.motion, MOTION_SILENT), UP_TO(s->watch.still_ns, INT64_MAX),
-        UP_TO(s->watch.limit_ns, INT64_MAX);
+    ANY_TEXT(s->save_error), UP_TO(s->watch.motion, MOTION_SILENT);
+    UP_TO(s->watch.still_ns, INT64_MAX), UP_TO(s->watch.limit_ns, INT64_MAX);
     ANY(s->watch.absent), UP_TO(s->watch.behind_phase, PAGE_SAVE), ANY(s->watch.behind_count),
         ANY(s->watch.behind_rank);
     ANY(s->watch.behind_pid), ANY(s->watch.behind_step), UP_TO(s->watch.behind_ago_ns, INT64_MAX),
@@ -588,16 +586,16 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "070000000000000001",
     [PEERMSG_REFUSED] = "43500d031c00000001000000020000004000000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500d0497010000010000000200000003000000040000000500000000000000400000000600000000000000"
+        "43500d049f010000010000000200000003000000040000000500000000000000400000000600000000000000"
         "0141000000000000000301010700080009000a000b000c003a003b003c0000000100310100320101001d001e"
         "0001000d000000000000000e000000000000000f000000000000001000000000000000290000000000000011"
         "0000000000000012000000000000001300000000000000140000000300302d33170000000000000018000000"
         "3800000001400039000000000000000101e7ffffffffffffff0101e1ffffffffffffff200000000102000000"
         "07005349475445524d020065310400736f6f6e040066756c6c032a000000000000002b000000000000002c00"
         "022d002e0000002f000000300000000000000031000000000000000132000000330000000000000034003500"
-        "3600000039000000370000000000000038000000000000003a000201013d0000003e0000003f000000021900"
-        "00001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000200000000000"
-        "000003006e323504006469656404004f6f7073",
+        "3600000039000000370000000000000038000000000000003a000201013d0000003e0000003f000000420000"
+        "000000000002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f0000000000"
+        "0000200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
         "43500d05ad000000010000000200000003000000040000000500000000000000400000000100020101060000"
         "0000000000070000000000000008000000000000000e0000000000000009000000000000000e000000000000"
@@ -788,7 +786,8 @@ static struct peer_status sample_status(void)
                                 .watch.gave_up = 58,
                                 .dir = DIR_OTHER,
                                 .checking = 1,
-                                .paths = PATHS_SHARED};
+                                .paths = PATHS_SHARED,
+                                .loading_ns = 66};
 }
 
 static struct peermsg sample_peermsg(uint8_t type)
@@ -924,7 +923,7 @@ Test(gate, is_open_without_a_round)
 /* The layout is a protocol between programs that were built apart. */
 Test(page, layout)
 {
-    cr_assert_eq(PAGE_VERSION, 3);
+    cr_assert_eq(PAGE_VERSION, 4);
     cr_assert_eq(offsetof(struct page_supervisor, gate), 64);
     cr_assert_eq(offsetof(struct page_supervisor, alive), 128);
     cr_assert_eq(offsetof(struct page_supervisor, notice_seq), 192);
@@ -935,6 +934,7 @@ Test(page, layout)
     cr_assert_eq(offsetof(struct page_process, phase), 64);
     cr_assert_eq(offsetof(struct page_process, own_ns), 72);
     cr_assert_eq(offsetof(struct page_process, whole_ns), 80);
+    cr_assert_eq(offsetof(struct page_process, loading), 88);
     cr_assert_eq(offsetof(struct page_process, holds[PAGE_OPENER].word), 128);
     cr_assert_eq(offsetof(struct page_process, holds[PAGE_TRAINER].word), 192);
     cr_assert_eq(offsetof(struct page_process, stacks_signal), 256);

@@ -151,6 +151,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief->gen.own_failed =
         s->own_failed > chief->gen.own_failed ? s->own_failed : chief->gen.own_failed;
     chief_note_uncommitted(chief, s->own_failed);
+    if (s->loading_ns > chief->gen.loading_ns)
+        chief->gen.loading_ns = s->loading_ns;
     if (s->roster[0])
         str_copy(peer->roster, sizeof peer->roster, s->roster);
     peer->stamp = msg->stamp;
@@ -279,6 +281,11 @@ static void decide_leave(struct chief *chief)
 uint64_t chief_last_step(const struct chief *chief)
 {
     return chief->highest;
+}
+
+uint64_t chief_longest_loading(const struct chief *chief)
+{
+    return chief->gen.loading_ns;
 }
 
 bool chief_has_ranks(const struct chief *chief)

@@ -37,6 +37,8 @@ uint64_t chief_uncommitted(const struct chief *chief);
 uint64_t chief_last_step(const struct chief *chief);
 /* The training ends after this step, as its ranks declare; 0: none has. */
 uint64_t chief_final_step(const struct chief *chief);
+/* The longest time in which a rank has waited for data in this generation. */
+uint64_t chief_longest_loading(const struct chief *chief);
 /* A process has attached on some node. */
 bool chief_has_ranks(const struct chief *chief);
 void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);

@@ -197,6 +197,7 @@ struct chief_generation {
     struct twice lag;     /* of the ranks that are behind */
     int64_t lag_at;       /* when it was seen last */
     int64_t median_at;    /* when the median for slow ranks is computed next */
+    uint64_t loading_ns;  /* the longest time in which a rank has waited for data */
     struct causes causes; /* the failures */
     struct causes finals; /* why the job must not begin again: replaced, or stopped */
     /* the end */

@@ -233,6 +233,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                               .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
                               .is_shielded = msg->flags & PROCMSG_FLAG_SHIELD,
                               .needs = needs_of(msg->flags),
+                              .loaded_ns = ranks_loading(&before),
                               .served_round = before.served_round,
                               .saved_round = before.saved_round,
                               .failed_round = before.failed_round,
@@ -242,6 +243,21 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
     ranks->world_size = who.world_size;
     ranks->expected = who.local_world_size;
     return member;
+}
+
+uint64_t ranks_loading(const struct member *member)
+{
+    uint64_t sum = member->loaded_ns + member->pace.loading_ns;
+    return sum < INT64_MAX ? sum : INT64_MAX;
+}
+
+uint64_t ranks_longest_loading(const struct ranks *ranks)
+{
+    uint64_t longest = 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks_loading(&ranks->members[i]) > longest)
+            longest = ranks_loading(&ranks->members[i]);
+    return longest;
 }
 
 void ranks_gone(struct ranks *ranks, struct member *member, uint64_t step)

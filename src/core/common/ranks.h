@@ -66,6 +66,7 @@ struct member {
     int64_t wait_since;
     bool is_wait_told;
     struct page_own pace; /* as last read */
+    uint64_t loaded_ns;   /* in which earlier processes of the rank have waited for data */
     bool is_slow;
     uint64_t over_ns; /* its own part when it came over the limit for slow ranks; 0: it is not */
     struct {          /* from the watchdog's last reading */
@@ -117,6 +118,10 @@ struct member *ranks_of_rank(const struct ranks *ranks, int rank);
 struct member *ranks_after(const struct ranks *ranks, const struct member *member);
 /* The member or the counter of a process; NULL: there is none, or the pid is 0, for unknown. */
 struct member *ranks_of_pid(const struct ranks *ranks, int pid, bool is_counter);
+/* In which the rank has waited for data in this generation, as last read. */
+uint64_t ranks_loading(const struct member *member);
+/* The longest such time of a member. */
+uint64_t ranks_longest_loading(const struct ranks *ranks);
 /* The connection is closed, and the page last showed `step`; the rank counts as ended. */
 void ranks_gone(struct ranks *ranks, struct member *member, uint64_t step);
 /* The process is gone, and did not report success by pch_done or pch_close. */

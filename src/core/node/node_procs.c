@@ -357,6 +357,8 @@ void node_on_proc_gone(struct node *node, const struct event *event)
         return;
     }
     end_connection(node, m, event->proc.step);
+    if (event->proc.loading_ns > m->pace.loading_ns)
+        m->pace.loading_ns = event->proc.loading_ns;
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",

@@ -93,6 +93,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->highest = steps.highest;
     status->lowest = steps.lowest;
     status->stepped = steps.have_stepped;
+    status->loading_ns = ranks_longest_loading(r);
     status->done = have_returned(node, status->life);
     fill_declared(r, status);
     for (int i = 0; i < r->n; i++) {
