@@ -288,7 +288,7 @@ def test_nothing_leaks(program):
                 job.should_save, job.should_exit, job.finished, job.resume_step, job.resume_path, job.rank, job.needs
             job.step(), job.step(job.finished), job.saved("path"), job.durable(1000, b"path"), job.save_failed("why")
             job.scratch_dir(), job.phase("eval"), job.notice(), job.error("text"), job.done(), repr(job)
-            with job:
+            with job, job.loading():
                 pass
             for call, args in ((job.step, ("x",)), (job.step, (-1,)), (job.saved, (3,)), (job.phase, ("x",)),
                                (job.durable, ("x",)), (job.steps, (3, 4)), (job.__reduce__, ()),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package under a real pchrun, with several ranks."""
 
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import signal
 import pytest
 
 from harness import PREEMPTED, is_blocked, marked, wait_until
+from pchctl import ctl  # noqa: F401
 
 TOTAL = 40
 
@@ -546,6 +548,37 @@ with pch.attach() as job:
         step = world.events.wait("interrupted", count=times)["finished"]
     world.go_on("on")
     assert one.result() == (PREEMPTED, "preempted", step)
+
+
+def test_waits_for_data(program, ctl):  # noqa: F811
+    """Those of the rank that waits longest. The workers of a loader mark nothing, and an exception ends the wait. A
+    wait before pchrun has seen the first step is part of the start."""
+    one = program("""
+import os, pathlib, pch, time
+ledger = pathlib.Path(os.environ["CHECKPOINTS"], ".pchrun", "ledger")
+with pch.attach() as job:
+    for step in job.steps(3):
+        if step == 0:
+            continue
+        while not ledger.exists() or '"training"' not in ledger.read_text():
+            time.sleep(0.01)
+        try:
+            with job.loading():
+                if os.fork() == 0:
+                    with job.loading():
+                        time.sleep(0.1)
+                    os._exit(0)
+                time.sleep(0.2 * job.rank)
+                os.wait()
+                raise KeyError
+        except KeyError:
+            time.sleep(0.5)
+    assert repr(job.loading()).startswith("<pch.Loading")
+""")
+    assert one.start(n=3).result() == (0, "completed", None)
+    shown = ctl("goodput", "--json", one.checkpoints, everywhere=True)
+    ms = json.loads(shown.stdout)["ms"]
+    assert ms["loading"] >= 800 and ms["training_kept"] >= 500, ms
 
 
 def test_workers_do_not_take_part(program, world):

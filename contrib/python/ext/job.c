@@ -214,6 +214,16 @@ static PyObject *job_wait_end(PyObject *self, PyObject *unused)
     return Py_NewRef(Py_None);
 }
 
+DOC(loading, "($self, /)",
+    "For `with job.loading():` around the wait for a batch. `pchctl goodput` takes this time off\n"
+    "the training, of the rank that waits longest. Workers that load ahead do not use it.");
+
+static PyObject *job_loading(PyObject *self, PyObject *unused)
+{
+    const struct module *module = PyType_GetModuleState(Py_TYPE(self));
+    return Py_NewRef(module->loading);
+}
+
 DOC(collective_timeout, "($self, seconds, /)",
     "Reports after how many seconds the program's collectives give up their wait for another "
     "rank;\n"
@@ -397,6 +407,7 @@ static PyMethodDef methods[] = {
     METHOD(phase, job_phase, METH_VARARGS),
     METHOD(wait_begin, job_wait_begin, METH_NOARGS),
     METHOD(wait_end, job_wait_end, METH_NOARGS),
+    METHOD(loading, job_loading, METH_NOARGS),
     METHOD(collective_timeout, job_collective_timeout, METH_O),
     METHOD(notice, job_notice, METH_NOARGS),
     METHOD(error, job_error, METH_VARARGS),

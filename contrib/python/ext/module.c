@@ -82,12 +82,16 @@ static int module_exec(PyObject *self)
         return -1;
     module->job_type = PyType_FromModuleAndSpec(self, &job_spec, NULL);
     module->steps_type = PyType_FromModuleAndSpec(self, &steps_spec, NULL);
+    module->loading_type = PyType_FromModuleAndSpec(self, &loading_spec, NULL);
+    if (module->loading_type)
+        module->loading = PyObject_New(PyObject, (PyTypeObject *)module->loading_type);
     module->exit = PyErr_NewExceptionWithDoc(
         "pch.Exit",
         "The job has to leave: it restarts or stops. A SystemExit, with status 0: the scheduler\n"
         "sees pchrun's exit code.",
         PyExc_SystemExit, NULL);
     bool ok = add(self, "Job", module->job_type) && add(self, "Steps", module->steps_type) &&
+              add(self, "Loading", module->loading_type) && module->loading &&
               add(self, "Exit", module->exit) &&
               PyModule_AddStringConstant(self, "__version__", PCH_VERSION) == 0;
     return ok ? 0 : -1;
@@ -99,6 +103,7 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(module->job);
     Py_VISIT(module->job_type);
     Py_VISIT(module->steps_type);
+    Py_VISIT(module->loading_type);
     Py_VISIT(module->exit);
     return 0;
 }
@@ -109,6 +114,8 @@ static int module_clear(PyObject *self)
     Py_CLEAR(module->job);
     Py_CLEAR(module->job_type);
     Py_CLEAR(module->steps_type);
+    Py_CLEAR(module->loading);
+    Py_CLEAR(module->loading_type);
     Py_CLEAR(module->exit);
     return 0;
 }

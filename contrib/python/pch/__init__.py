@@ -18,8 +18,8 @@ cause of the failure. One thread makes the calls of the training loop. Data load
 time. libpch(3) describes the calls in full.
 """
 
-from ._pch import Exit, Job, Steps, __version__
+from ._pch import Exit, Job, Loading, Steps, __version__
 from ._attach import attach
 from ._saver import Saver
 
-__all__ = ["Exit", "Job", "Saver", "Steps", "attach", "__version__"]
+__all__ = ["Exit", "Job", "Loading", "Saver", "Steps", "attach", "__version__"]

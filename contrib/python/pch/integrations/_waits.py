@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mark_waits of pch.integrations.torch: marks where PyTorch waits for other ranks.
+"""mark_waits of pch.integrations.torch: marks where PyTorch waits for other ranks, and batches() for data.
 
 Ranks wait in Work.wait, which every collective of torch.distributed ends in, FSDP's too. DistributedDataParallel waits in
 C++: when it sends the buffers of the model before a forward pass, and at the end of a backward pass.
 """
 
+import contextlib
 import functools
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ContextManager, Optional
 
 import torch
 import torch.distributed as dist
@@ -31,16 +32,23 @@ def mark_waits(job: Job, *models: object) -> None:
     process only queues work for the device: see the manual.
     """
     global _job
-    if not job.supervised or not dist.is_available() or not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+    if not job.supervised:
+        return
+    is_first, _job = _job is None, job
+    if not dist.is_available() or not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
         return  # PyTorch before 2.1 has no such hook
-    if _job is None:
+    if is_first:
         _wrap(dist.Work, "wait", _waiting)
         _wrap(DistributedDataParallel, "_sync_buffers", _waiting)
         _wrap(DistributedDataParallel, "__init__", _marking)
-    _job = job
     for model in models:
         if isinstance(model, DistributedDataParallel):
             _mark(model)
+
+
+def loading() -> ContextManager[None]:
+    """Around the wait for a batch of a loader."""
+    return _job.loading() if _job else contextlib.nullcontext()
 
 
 def _begin() -> None:

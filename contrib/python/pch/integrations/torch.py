@@ -31,7 +31,7 @@ from torch.utils.data.distributed import DistributedSampler
 from .._pch import Job
 from ._files import checkpoint_folder
 from ._needs import check_needs
-from ._waits import mark_waits
+from ._waits import loading, mark_waits
 
 __all__ = ["Checkpoint", "ShardedCheckpoint", "batches", "mark_waits"]
 
@@ -250,6 +250,7 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
     With several ranks the loader needs a DistributedSampler, as in any loop of PyTorch: without one each rank trains on
     all of the data. A sampler (DistributedSampler) or a loader (accelerate's) with set_epoch gets the epoch.
 
+    The time in which a batch is waited for is marked, as by job.loading(), once mark_waits() or a Checkpoint has been called.
     The loader draws its random numbers from a stream of its own: the order, the workers' seeds, augmentations that use
     torch's. The stream depends on the seed, the epoch and the rank. To resume within an epoch, the batches before `step`
     are loaded again and dropped. If loading is slow, give Checkpoint a loader that keeps its position instead (torchdata's
@@ -275,8 +276,9 @@ def _epoch(loader: "DataLoader[Any]", epoch: int, seed: int) -> Iterator[Any]:
         own = torch.get_rng_state()
         torch.set_rng_state(stream)
         try:
-            iterator = iterator or iter(loader)
-            batch = next(iterator)
+            with loading():
+                iterator = iterator or iter(loader)
+                batch = next(iterator)
             stream = torch.get_rng_state()
         finally:
             torch.set_rng_state(own)
