@@ -190,14 +190,13 @@ static void await_begins(const struct talk *talks, int n, int64_t until)
     }
 }
 
-void ask_each(struct asked *list, int n, enum control_verb verb, const struct ctl_options *options,
-              int64_t wait_ns)
+void ask_each(struct asked *list, int n, const struct ctl_options *options, int64_t wait_ns)
 {
     struct talk talks[FIND_JOBS_MAX];
     int64_t until = clock_now_ns() + wait_ns;
     for (int i = 0; i < n; i++) {
         list[i].answer = (struct answer){0};
-        if (!talk_open(list[i].dir, verb, options, &talks[i], &list[i].err))
+        if (!talk_open(list[i].dir, CONTROL_STATUS, options, &talks[i], &list[i].err))
             talk_close(&talks[i]);
     }
     await_begins(talks, n, until);

@@ -95,11 +95,10 @@ struct asked {
     struct err err;
 };
 
-/* Does the same for at most FIND_JOBS_MAX supervisors at once. wait_ns is the time for all of them
- * to begin their answers, so some that are stopped delay the others no longer than one. Free each
- * answer. */
-void ask_each(struct asked *list, int n, enum control_verb verb, const struct ctl_options *options,
-              int64_t wait_ns);
+/* Asks at most FIND_JOBS_MAX supervisors at once for their status. wait_ns is the time for all of
+ * them to begin their answers, so some that are stopped delay the others no longer than one. Free
+ * each answer. */
+void ask_each(struct asked *list, int n, const struct ctl_options *options, int64_t wait_ns);
 /* True if ask() failed because no pchrun runs there any more. */
 bool ask_found_nobody(const struct err *err);
 /* Parses a received line and keeps it. False: it is malformed. Free the answer in either case. */

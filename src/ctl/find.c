@@ -68,7 +68,7 @@ static void find_ask(struct search *search)
 {
     int begin = search->nasked, n = search->n;
     search->n = begin;
-    ask_each(search->found + begin, n - begin, CONTROL_STATUS, NULL, search->wait_ns);
+    ask_each(search->found + begin, n - begin, NULL, search->wait_ns);
     for (int i = begin; i < n; i++) {
         struct asked *asked = &search->found[i];
         if (!asked->answer.root && !ask_found_nobody(&asked->err))

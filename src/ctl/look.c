@@ -62,7 +62,7 @@ static int look_ask(struct look *look)
     int n = look->jobs->nsilent;
     for (int i = 0; i < look->jobs->n; i++)
         str_copy(look->asked[i].dir, FIND_DIR_MAX, look->jobs->dirs[i]);
-    ask_each(look->asked, look->jobs->n, CONTROL_STATUS, look->options, LOOK_WAIT_NS);
+    ask_each(look->asked, look->jobs->n, look->options, LOOK_WAIT_NS);
     for (int i = 0; i < look->jobs->n; i++)
         n += look->asked[i].answer.root || asked_is_silent(&look->asked[i]);
     return n;
