@@ -64,7 +64,9 @@ void health_check(struct world *w, int node)
     world_at(w, (struct happening){.at = w->now + took,
                                    .what = H_CHECKED,
                                    .node = node,
-                                   .arg = !is_extra && w->s.unfit_at[node] == (int)coming});
+                                   .arg = is_extra
+                                              ? host->is_claimant && w->s.unfit_at[host->node] == 1
+                                              : w->s.unfit_at[node] == (int)coming});
 }
 
 void health_checked(struct world *w, const struct happening *h)

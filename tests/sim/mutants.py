@@ -96,6 +96,15 @@ MUTANTS = [
     ("replacement-that-cannot-start-ends-all", "chief/chief_replace.c", "chief_lose_unable", "|| has_begun", ""),
     ("unfit-replacement-ends-all", "chief/chief_replace.c", "chief_lose_unable",
      "(told->fault == FAULT_UNFIT && restarts)", "false"),
+    ("spare-and-returning-node-take-the-place", "chief/chief_join.c", "chief_hello",
+     "peer_is(peer, FACT_VACANT) && chief_is_restarting(chief)", "chief_is_restarting(chief)"),
+    ("spare-called-to-two-places", "chief/chief_spare.c", "call_next", "s->place || s->was_called", "false"),
+    ("lost-spare-keeps-the-place", "chief/chief_spare.c", "look_at_spare", "now >= spare->called_until", "false"),
+    ("spare-not-told-the-end", "chief/chief.c", "send_order_to_all", "chief_end_spares(chief);", ";"),
+    ("former-node-stands-by", "chief/chief_join.c", "chief_hello",
+     "is_other && is_former && chief->params->replace_wait_ns > 0", "false"),
+    ("spare-with-a-notice-stays", "spare/spare.c", "take_signal", "rule == SIGNAL_PREEMPT", "false"),
+    ("spare-outlives-node-0", "spare/spare.c", "on_time", "s->out.now >= lost_at(s)", "false"),
     ("no-reconnection", "node/uplink.c", "uplink_down",
      "u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ";"),
     ("broken-line-is-a-loss", "chief/chief.c", "on_down", "out->now;",
@@ -428,6 +437,8 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "lost-spare-keeps-the-place": 144300,
+    "former-node-stands-by": 22300,
     "steps-while-it-ends-make-a-start-good": 830000010900,
     "unfit-replacement-ends-all": 84200,
     "failure-waits-for-steps-while-it-stops": 735000467200,
@@ -515,7 +526,9 @@ OF_REPLACEMENTS = {
     "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
     "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
     "replacement-that-cannot-start-ends-all",
-    "health-checked-twice-at-once",
+    "health-checked-twice-at-once", "spare-and-returning-node-take-the-place", "spare-called-to-two-places",
+    "lost-spare-keeps-the-place", "spare-not-told-the-end", "former-node-stands-by", "spare-with-a-notice-stays",
+    "spare-outlives-node-0",
 }
 
 # These mutants break no promise, or too seldom. The list has the reason, so that no one is added again.

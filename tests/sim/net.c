@@ -95,6 +95,8 @@ void net_send(struct world *w, int node, const struct action *action)
     int line = line_of(w, node, action->peer.conn);
     if (line < 0 || !w->hosts[line].is_up)
         return;
+    if (node == 0 && w->s.spares)
+        line = spares_sent(w, line, msg);
     if (node == 0 && msg->type == PEERMSG_ORDER && msg->order.echo_ns)
         lease_answer(w, line);
     if (node == 0 && msg->type == PEERMSG_ORDER && w->s.replace_wait)
@@ -125,6 +127,8 @@ void net_arrive(struct world *w, const struct happening *h)
     if (to != 0)
         lease_heard(w, to, h->data);
     w->hosts[to].heard_at = w->now;
+    if (to != 0 && spares_heard(w, to, h->data))
+        return;
     struct event event = {.type = EV_PEER_MESSAGE,
                           .peer = {.conn = to == 0 ? (int)h->arg : CONN_CHIEF, .msg = h->data}};
     world_event(w, to, event);

@@ -139,6 +139,14 @@ static void redirect(struct world *w, int node, int ghost)
     }
 }
 
+static void become_ghost(struct world *w, const struct host *old, int ghost)
+{
+    int node = old->number;
+    w->hosts[ghost] = *old;
+    w->hosts[ghost].number = w->hosts[ghost].seat->number = ghost;
+    w->hosts[ghost].node = node;
+}
+
 static void ghost_at(struct world *w, int ghost, int slot, int64_t after)
 {
     world_at(w,
@@ -206,6 +214,9 @@ void replace_signal(struct world *w, int ghost, int number)
 void replace_ghost_starts(struct world *w, int ghost)
 {
     struct host *host = &w->hosts[ghost];
+    if (host->is_claimant)
+        fail(w, "a supervisor starts processes as node %d before node 0 has admitted it",
+             host->node);
     if (w->hosts[host->node].is_started)
         fail(w, "a supervisor of node %d that was replaced starts processes", host->node);
     for (int i = 0; i < w->s.nprocs; i++) {
@@ -267,16 +278,18 @@ void replace_begin(struct world *w, const struct happening *h)
     struct host *old = &w->hosts[node];
     bool is_lost_now = is_lost(w, node);
     old->is_to_be_replaced = false;
+    if (w->s.spares && ghost < MAX_HOSTS && !w->hosts[0].has_exited) {
+        spares_claim(w, ghost, node);
+        return;
+    }
     if (ghost >= MAX_HOSTS || !is_lost_now || w->hosts[0].has_exited || !w->hosts[0].is_alive)
         return;
     trace(w, "--- node %d: a replacement is started; the old supervisor is ghost %d", node, ghost);
     w->nhosts++;
-    w->hosts[ghost] = *old;
-    w->hosts[ghost].number = w->hosts[ghost].seat->number = ghost;
-    w->hosts[ghost].node = node;
+    become_ghost(w, old, ghost);
     redirect(w, node, ghost);
     take_procs(w, node, ghost);
-    world_make_replacement(w, node);
+    world_make_replacement(w, node, node);
     w->hosts[node].is_bad = w->nhosts - w->s.nnodes == w->s.bad_one;
     world_event(w, node, (struct event){.type = EV_START});
 }
@@ -292,6 +305,23 @@ void replace_start_badly(struct world *w, struct proc *p)
         world_event(w, p->node, (struct event){.type = EV_TREE_EMPTY});
     world_event(w, p->node,
                 (struct event){.type = EV_CHILD_FAILED, .child = {.index = p->slot, .err = &err}});
+}
+
+void replace_take_seat(struct world *w, int host)
+{
+    struct host claimant = w->hosts[host];
+    int node = claimant.node;
+    trace(w, "--- node %d: has another supervisor; the old one is ghost %d", node, host);
+    become_ghost(w, &w->hosts[node], host);
+    redirect(w, node, host);
+    take_procs(w, node, host);
+    w->hosts[node] = claimant;
+    w->hosts[node].is_claimant = false;
+    w->hosts[node].number = w->hosts[node].seat->number = node;
+    struct happening *list = (struct happening *)w->queue.items;
+    for (size_t i = 0; i < w->queue.n; i++)
+        if (list[i].node == host && list[i].life == claimant.life)
+            list[i].node = node;
 }
 
 /* --- the checks --- */

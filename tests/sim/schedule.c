@@ -989,6 +989,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_direct = s->delay_max <= 100 * MS && rng_chance(&r, 700);
     s->marks_waits = rng_chance(&r, 300);
     replace_draw(s);
+    spares_draw(s);
     needs_draw(s);
     health_draw(s);
 }

@@ -99,6 +99,7 @@ void schedule_print(const struct schedule *s, FILE *out)
     needs_print(s, out);
     health_print(s, out);
     replace_print(s, out);
+    spares_print(s, out);
     for (int i = 0; i < s->nfaults; i++)
         fprintf(out, "  at %.3f s: %s (%.1f s)\n", (double)s->faults[i].at / S,
                 fault_text(&s->faults[i], text), (double)s->faults[i].length / S);

@@ -275,6 +275,8 @@ static void act_log(struct world *w, int node, const struct action *a)
         fail(w, "node %d: %s", node, a->log.text);
     if (node == 0 && strstr(a->log.text, ") is replaced by "))
         replace_check_taken(w);
+    if (node == 0)
+        spares_logged(w, a->log.text);
     if (strstr(a->log.text, "but another one"))
         check_dirs_told(w, node);
     if (node == 0 && strstr(a->log.text, "goes on: "))
@@ -287,6 +289,8 @@ static void act_state(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
     struct core_report report;
+    if (host->spare)
+        return;
     core_report(host->core, &report);
     if (node == 0)
         check_cause(w, &report);
@@ -305,14 +309,19 @@ static void act_exit(struct world *w, int node, const struct action *a)
     host->outcome = a->exit.outcome;
     host->code = a->exit.code;
     host->exit_at = w->now;
-    core_report(host->core, &host->report);
+    if (host->core)
+        core_report(host->core, &host->report);
     str_copy(host->why, sizeof host->why, a->exit.text);
     trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
           a->exit.text);
     if (node == 0)
         check_last_mark(w);
+    if (node == 0)
+        spares_check_end(w);
     health_check_exit(w, node);
-    if (node < w->s.nnodes)
+    if (spares_has(w, node))
+        spares_exit(w, node, a);
+    else if (node < w->s.nnodes)
         check_exit(w, node);
     else if (w->s.replace_wait)
         replace_check_exit(w, node);
@@ -354,7 +363,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_SEEK_DIR] = act_seek_dir,   [ACT_EXAMINE] = act_examine,
     [ACT_PORT] = act_port,           [ACT_UNCOUNT] = act_uncount,
     [ACT_NOTE_END] = act_note_end,   [ACT_MARK] = act_mark,
-    [ACT_CHECK] = act_check,
+    [ACT_CHECK] = act_check,         [ACT_TAKE] = spares_take,
 };
 
 /* The actions with which the shell writes the state anew, for people. */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/core.h"
+#include "core/spare/spare.h"
 #include "heap.h"
 #include "wire/gate.h"
 
@@ -44,8 +45,10 @@
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
 enum { NOTICE_OF_SIGNAL = 2 }; /* a notice by a signal; sources have 0 and 1 */
 enum { MAX_GHOSTS = 6 };       /* supervisors that were replaced, see replace.c */
-/* Behind the nodes: the supervisor of DO_RESTART or DO_TWIN, or the ghosts. */
-enum { MAX_HOSTS = MAX_NODES + MAX_GHOSTS };
+enum { MAX_SPARES = 2 };
+/* Behind the nodes: the supervisor of DO_RESTART or DO_TWIN; or the spares, then the ghosts. */
+enum { MAX_HOSTS = MAX_NODES + MAX_SPARES + MAX_GHOSTS };
+enum { MAX_LIVES = 100 };
 
 /* --- chance --- */
 struct rng {
@@ -209,6 +212,10 @@ struct schedule {
     int replace_max;
     int64_t comes_after[MAX_GHOSTS]; /* from a loss to the start of another supervisor; -1: none */
     int bad_one; /* the commands of this supervisor cannot be executed, from 1 on; 0: of none */
+    /* spares.c */
+    int spares;
+    int64_t spare_begins[MAX_SPARES];
+    int64_t dies_called[MAX_SPARES]; /* it dies this long after it took its call; -1: it does not */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 /* The longest of the times of all processes; at least 0. */
@@ -316,7 +323,15 @@ struct host {
     bool is_bad;                        /* its commands cannot be executed */
     struct ghost_proc procs[MAX_PROCS]; /* of a ghost */
     struct core *core;
-    int64_t clock; /* how far its CLOCK_MONOTONIC is ahead of the true time */
+    /* spares.c */
+    struct spare *spare; /* it stands by, and has no core */
+    int own_number;      /* by which it stands by */
+    int takes;           /* the place that the spare has just taken; 0: none */
+    bool is_claimant;    /* it says that it is a node, and node 0 has not admitted it */
+    int called_to;       /* the place that node 0 has told it last; 0: none */
+    int64_t answered_at; /* when node 0 told it first that it stands by */
+    bool owes_code;      /* it must end with the code of node 0 */
+    int64_t clock;       /* how far its CLOCK_MONOTONIC is ahead of the true time */
     bool is_alive, has_exited;
     uint64_t loading_ns; /* as it last said, in that generation */
     uint32_t loading_generation;
@@ -396,12 +411,13 @@ struct world {
     uint64_t seq;
     struct host hosts[MAX_HOSTS];
     int nhosts; /* the nodes, and perhaps more supervisors */
-    struct seat seats[MAX_HOSTS];
+    struct seat seats[MAX_LIVES];
     uint32_t lives;      /* supervisors so far */
     int ncome;           /* replacements that have come, or will */
     int64_t waits_since; /* when the job began to wait for a replacement, 0: it does not */
     bool has_waited;     /* in this generation */
     int nreplaced;       /* places that were taken */
+    int64_t vacant_since[MAX_NODES], called_at[MAX_NODES]; /* of a place; 0: not so */
     enum fault_kind extra_is;
     int64_t extra_since;
     bool is_seen_late; /* a crash was seen late: a process that missed it may have ended first */
@@ -516,8 +532,12 @@ struct happening {
 void world_run(struct world *world, const struct schedule *schedule, FILE *trace);
 void world_at(struct world *world, struct happening happening);
 void world_event(struct world *world, int node, struct event event);
-/* Puts a new supervisor in the place of this node. */
-void world_make_replacement(struct world *world, int node);
+/* Puts a new supervisor into this host, which says that it is this node. */
+void world_make_replacement(struct world *world, int host, int node);
+/* Puts a new supervisor into this host, which stands by under this number. */
+void world_make_spare(struct world *world, int host, int number);
+/* The host dies, with its supervisor and processes. */
+void world_kill(struct world *world, int host);
 struct proc *world_proc(struct world *world, int node, int slot);
 void trace(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fail(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -679,6 +699,32 @@ void replace_check_taken(struct world *w);
 void replace_check_end(struct world *w);
 /* Called when node 0 sends an order over this line. */
 void replace_check_answer(struct world *w, int line, const struct peermsg *msg);
+/* A new supervisor has taken the node's place: that of the host is now the node's, and the old one
+ * becomes a ghost there. */
+void replace_take_seat(struct world *w, int host);
+/* spares.c */
+void spares_draw(struct schedule *schedule);
+void spares_print(const struct schedule *schedule, FILE *out);
+void spares_begin(struct world *w);
+/* A spare is the host's supervisor, or may become so. */
+bool spares_has(const struct world *w, int host);
+/* A new supervisor begins in this host, and says that it is this node. */
+void spares_claim(struct world *w, int host, int node);
+/* These perform an action of a spare. */
+void spares_take(struct world *w, int host, const struct action *a);
+void spares_exit(struct world *w, int host, const struct action *a);
+/* The spare has had an event: it may have taken its place. */
+void spares_settle(struct world *w, int host);
+/* Node 0 sends this over the line of a host; returns whose line it is from now on. */
+int spares_sent(struct world *w, int host, const struct peermsg *msg);
+/* A message comes to a host. True: it has been taken. */
+bool spares_heard(struct world *w, int host, const struct peermsg *msg);
+/* Node 0 logs this. */
+void spares_logged(struct world *w, const char *text);
+/* Called when node 0 exits. */
+void spares_check_end(struct world *w);
+/* Called after each event of node 0. */
+void spares_check_wait(struct world *w);
 /* check_done.c */
 void check_done(struct world *w);
 /* check_standing.c */

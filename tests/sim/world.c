@@ -65,7 +65,7 @@ static void put_off(struct world *w, struct happening h, int64_t until)
 static void set_timer(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
-    int64_t wake = core_wake_at(host->core);
+    int64_t wake = host->spare ? spare_wake_at(host->spare) : core_wake_at(host->core);
     if (wake != CLOCK_NEVER)
         wake -= host->clock;
     if (wake == host->timer_at)
@@ -99,6 +99,13 @@ void world_event(struct world *w, int node, struct event event)
     event.now = w->now + host->clock;
     event.wall = w->now;
     w->events++;
+    if (host->spare) {
+        spare_handle(host->spare, &event);
+        if (!host->has_exited)
+            set_timer(w, node);
+        spares_settle(w, node);
+        return;
+    }
     core_handle(host->core, &event);
     if (!host->has_exited)
         set_timer(w, node);
@@ -106,7 +113,7 @@ void world_event(struct world *w, int node, struct event event)
     if (node == 0)
         check_told(w, 0, NULL);
     if (node == 0 && w->s.replace_wait)
-        replace_check_wait(w);
+        replace_check_wait(w), spares_check_wait(w);
 }
 
 struct proc *world_proc(struct world *w, int node, int slot)
@@ -235,7 +242,7 @@ static void on_written(struct world *w, const struct happening *h)
         die_when_saved(w, h->node, h->arg);
 }
 
-static void kill_node(struct world *w, int node)
+void world_kill(struct world *w, int node)
 {
     if (!w->hosts[node].is_alive || w->hosts[node].has_exited)
         return;
@@ -243,20 +250,20 @@ static void kill_node(struct world *w, int node)
     w->hosts[node].died_at = w->now;
     w->hosts[node].died_heard =
         w->s.is_direct && node > 0 && w->hosts[node].is_up && !net_is_cut(w, node);
-    for (int i = 0; i < w->s.nprocs; i++) {
+    for (int i = 0; i < w->s.nprocs && node < w->s.nnodes; i++) {
         struct proc *p = world_proc(w, node, i);
         p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;
         p->epoch++;
     }
     net_host_died(w, node);
-    for (int i = 0; w->s.misses_nodes && i < w->nall; i++)
+    for (int i = 0; w->s.misses_nodes && node < w->s.nnodes && i < w->nall; i++)
         if (w->procs[i].node != node)
             proc_miss(w, &w->procs[i]);
 }
 
 static void on_kill_node(struct world *w, const struct happening *h)
 {
-    kill_node(w, h->node);
+    world_kill(w, h->node);
 }
 
 static void on_kill_proc(struct world *w, const struct happening *h)
@@ -421,7 +428,7 @@ static void start_extra(struct world *w, const struct fault *f)
     if (!w->hosts[f->node].is_started || w->nhosts > w->s.nnodes)
         return;
     if (f->kind == DO_RESTART)
-        kill_node(w, f->node);
+        world_kill(w, f->node);
     w->extra_is = f->kind;
     /* The last messages of the first supervisor have arrived by then. */
     int64_t at = w->now + w->s.delay_max + rng_time(&w->rng, MS, S);
@@ -439,7 +446,7 @@ static void on_fault(struct world *w, const struct happening *h)
     const struct fault *f = &w->s.faults[h->arg];
     struct host *host = &w->hosts[f->node];
     char text[FAULT_TEXT];
-    if (!host->is_alive || host->has_exited)
+    if (!host->is_alive || host->has_exited || (f->node >= w->s.nnodes && !spares_has(w, f->node)))
         return;
     bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT || f->kind >= DO_END;
     if (is_signal && w->now < host->paused_until) {
@@ -451,7 +458,7 @@ static void on_fault(struct world *w, const struct happening *h)
     trace(w, "--- %s", fault_text(f, text));
     switch (f->kind) {
     case DO_TERM:
-        if (w->s.signals_all && !h->arg2)
+        if (w->s.signals_all && !h->arg2 && f->node < w->s.nnodes)
             signal_later(w, h, f->node);
         else
             signal_node(w, f->node, SIGTERM);
@@ -472,7 +479,7 @@ static void on_fault(struct world *w, const struct happening *h)
         w->procs[f->proc].lags_until = w->now + f->length;
         break;
     case DO_KILL_NODE:
-        kill_node(w, f->node);
+        world_kill(w, f->node);
         break;
     case DO_BREAK:
         net_break(w, f->node);
@@ -668,10 +675,12 @@ static void fill_starts(const struct schedule *s, struct core_params *p)
     p->no_progress_limit = p->attempts_without_commit && !has_rule ? 3 : 0;
 }
 
-static void fill_params(const struct schedule *s, int node, struct core_params *p)
+static void fill_params(const struct schedule *s, int number, struct core_params *p)
 {
+    int node = number % s->nnodes;
     memset(p, 0, sizeof *p);
-    p->node_rank = node;
+    p->node_rank = number;
+    p->spares = s->spares;
     p->nnodes = s->nnodes;
     p->children = p->expected_procs = s->nprocs;
     p->attempt = 1;
@@ -725,9 +734,11 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->checks_health = s->checks_health;
 }
 
-static void make_host(struct world *w, int host, const struct core_params *params)
+static void make_host(struct world *w, int host, const struct core_params *params, bool is_spare)
 {
-    struct seat *seat = &w->seats[w->lives];
+    struct seat *seat = &w->seats[w->lives % MAX_LIVES];
+    if (w->lives >= MAX_LIVES)
+        fail(w, "%d supervisors in one schedule", MAX_LIVES);
     *seat = (struct seat){.world = w, .number = host};
     w->hosts[host] = (struct host){.seat = seat,
                                    .number = host,
@@ -737,17 +748,31 @@ static void make_host(struct world *w, int host, const struct core_params *param
                                    .timer_at = CLOCK_NEVER,
                                    .gate = GATE_OPEN,
                                    .committed = w->s.first_step,
-                                   .clock = w->s.clock[params->node_rank]};
-    w->hosts[host].core = core_new(params, shell_perform, seat);
+                                   .own_number = params->node_rank,
+                                   .clock = w->s.clock[params->node_rank % w->s.nnodes]};
+    if (is_spare)
+        w->hosts[host].spare = spare_new(params, shell_perform, seat);
+    else
+        w->hosts[host].core = core_new(params, shell_perform, seat);
 }
 
-void world_make_replacement(struct world *w, int node)
+static void make_later(struct world *w, int host, int number, bool is_spare)
 {
     struct core_params params;
-    fill_params(&w->s, node, &params);
+    fill_params(&w->s, number, &params);
     params.incarnation = 3000 + w->lives;
     params.resume_step = w->record;
-    make_host(w, node, &params);
+    make_host(w, host, &params, is_spare);
+}
+
+void world_make_replacement(struct world *w, int host, int node)
+{
+    make_later(w, host, node, false);
+}
+
+void world_make_spare(struct world *w, int host, int number)
+{
+    make_later(w, host, number, true);
 }
 
 static void extra_starts(struct world *w, const struct happening *h)
@@ -757,7 +782,7 @@ static void extra_starts(struct world *w, const struct happening *h)
     fill_params(&w->s, node, &params);
     params.incarnation = 2000;
     trace(w, "--- node %d: another supervisor is started", node);
-    make_host(w, extra, &params);
+    make_host(w, extra, &params, false);
     w->nhosts++;
     w->extra_since = w->now;
     world_event(w, extra, (struct event){.type = EV_START});
@@ -769,7 +794,8 @@ static void begin_host(struct world *w, const struct happening *h)
     trace(w, "--- node %d: begins", node);
     w->hosts[node].is_to_come = false;
     w->hosts[node].is_alive = true;
-    check_begin(w, node);
+    if (node < w->s.nnodes)
+        check_begin(w, node);
     world_event(w, node, (struct event){.type = EV_START});
 }
 
@@ -837,7 +863,7 @@ static void set_up(struct world *w)
     for (int i = 0; i < w->s.nnodes; i++) {
         struct core_params params;
         fill_params(&w->s, i, &params);
-        make_host(w, i, &params);
+        make_host(w, i, &params, false);
         w->hosts[i].is_to_come = w->s.begins_at[i] > 0;
         w->hosts[i].is_alive = !w->hosts[i].is_to_come;
     }
@@ -849,6 +875,7 @@ static void set_up(struct world *w)
                             .at = w->s.begins_at[i], .what = H_BEGIN, .arg = (uint64_t)i});
     if (w->s.replace_wait)
         world_at(w, (struct happening){.at = w->now, .what = H_LOOK});
+    spares_begin(w);
     /* Time passes even if all nodes stand still. */
     world_at(w, (struct happening){.at = HORIZON_NS + 1, .what = H_TIMER, .epoch = UINT64_MAX});
     for (int i = 0; i < w->s.nfaults; i++)
@@ -934,6 +961,8 @@ void world_run(struct world *w, const struct schedule *schedule, FILE *out)
         heap_take(&w->queue, &h, sizeof h);
         free(h.data);
     }
-    for (int i = 0; i < w->nhosts; i++)
+    for (int i = 0; i < w->nhosts; i++) {
         core_free(w->hosts[i].core);
+        spare_free(w->hosts[i].spare);
+    }
 }

@@ -251,6 +251,22 @@ void chief_forget_duplicate(struct chief *chief, int conn)
             chief->peers[i].duplicate = (struct caller){0};
 }
 
+/* Of two spares with one number the later one counts: the machine of the first may be gone, and
+ * nothing is lost with it. If both were let in, each would take the other's place for ever. */
+static void admit_spare(struct chief *chief, int number, const struct caller *caller)
+{
+    char text[128];
+    struct caller *first = &chief->spares[number].at;
+    if (first->conn != CONN_NONE && first->incarnation != caller->incarnation) {
+        refuse_caller(chief, first->conn,
+                      "two spares have the number %d: this one; and %s, which "
+                      "came later",
+                      number, caller_text(caller, text, sizeof text));
+        first->conn = CONN_NONE;
+    }
+    chief_admit_spare(chief, number, caller);
+}
+
 /* --- HELLO --- */
 
 /* The first line in which two lists of settings differ, "a=1" against "a=2". False if none does. */
@@ -339,7 +355,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     if (!is_compatible(chief, &caller, msg))
         return;
     if (h->stands_by) {
-        chief_admit_spare(chief, (int)h->node_rank, &caller);
+        admit_spare(chief, (int)h->node_rank, &caller);
         return;
     }
     struct peer *peer = &chief->peers[h->node_rank];
