@@ -318,7 +318,7 @@ static enum peer_paths paths_of(const struct saves_step *saved, const char *dir,
 {
     bool is_known;
     const char *path = whole ? saves_path(saved, (int)whole - 1, &is_known) : NULL;
-    bool is_below = whole ? path && saves_is_below(dir, path) : saves_names_below(saved, dir);
+    bool is_below = whole ? path && saves_below(dir, path) : saves_names_below(saved, dir);
     if (!whole && dir && !saves_any_path(saved))
         return PATHS_NONE;
     return is_below ? PATHS_SHARED : PATHS_OTHER;

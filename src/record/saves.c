@@ -195,9 +195,7 @@ int saves_least_world(const struct saves_step *step)
     return least;
 }
 
-/* The path as seen from `dir`, "." for `dir` itself. NULL: it lies elsewhere, or its text would be
- * read as another path. */
-static const char *below(const char *dir, const char *path)
+const char *saves_below(const char *dir, const char *path)
 {
     size_t len = dir ? strlen(dir) : 0;
     while (len > 1 && dir[len - 1] == '/')
@@ -210,15 +208,10 @@ static const char *below(const char *dir, const char *path)
     return path[0] ? path : ".";
 }
 
-bool saves_is_below(const char *dir, const char *path)
-{
-    return below(dir, path);
-}
-
 bool saves_names_below(const struct saves_step *step, const char *dir)
 {
     for (int i = 0; i < step->nranks; i++)
-        if (step->ranks[i].path && below(dir, step->ranks[i].path))
+        if (step->ranks[i].path && saves_below(dir, step->ranks[i].path))
             return true;
     return false;
 }
@@ -227,7 +220,7 @@ static void write_path(struct writer *w, const char *dir, const char *path)
 {
     char hex[2 * PATH_MAX + 1] = "";
     size_t n = 0;
-    const char *relative = path ? below(dir, path) : NULL;
+    const char *relative = path ? saves_below(dir, path) : NULL;
     path = relative ? relative : path;
     if (!path || str_is_utf8(path)) {
         writer_text(w, "path", path);

@@ -60,8 +60,9 @@ const char *saves_common_path(const struct saves_step *step);
 /* The path of the lowest rank that named a path; NULL: no rank did. */
 const char *saves_any_path(const struct saves_step *step);
 
-/* True if the path lies in `dir`. */
-bool saves_is_below(const char *dir, const char *path);
+/* The path as seen from `dir`, "." for `dir` itself. NULL: it lies elsewhere, or its text would be
+ * read as another path. */
+const char *saves_below(const char *dir, const char *path);
 /* True if a rank named a path in `dir`; NULL: in none. */
 bool saves_names_below(const struct saves_step *step, const char *dir);
 
