@@ -29,6 +29,7 @@ import failures
 import frameworks
 import grace
 import painted
+import replaced
 import several
 import wasted
 import watched
@@ -324,7 +325,7 @@ def lost(bench):
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
             *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES, *wasted.FIGURES,
-            *watched.FIGURES, *painted.FIGURES)}
+            *watched.FIGURES, *painted.FIGURES, *replaced.FIGURES)}
 
 
 # --- the table ---

@@ -82,6 +82,11 @@ def torchrun_of(bench):
     return str(environment(bench, TORCH, ["--no-deps", TORCH], TORCH_NEEDS) / "bin/torchrun")
 
 
+def torch_python(bench):
+    """The Python that torchrun starts."""
+    return str(Path(torchrun_of(bench)).with_name("python"))
+
+
 # --- showing numbers ---
 
 

@@ -3,7 +3,7 @@
  * swarm: plays all nodes of a job but node 0 in one process. It measures how node 0, or exchange,
  * accepts the nodes and comes to an agreement.
  *
- *     bench-swarm agree|tell:FIFO|fail|kill:FIFO|idle PORT OPTION ... -- COMMAND
+ *     bench-swarm agree|tell:FIFO|fail|kill:FIFO|replace|idle PORT OPTION ... -- COMMAND
  *
  * Options and command are those of pchrun on node 0; with a key among them the nodes speak TLS.
  * Each node has one rank, which has trained HIGHEST steps and is below every proposal. "agree"
@@ -13,8 +13,11 @@
  * "fail" measures from one node's message of a failed process until all nodes have the order to
  * stop. "kill:FIFO" measures the same from the SIGKILL of a process of node 0: rank.c, which has
  * written its number into the FIFO.
- * "idle" prints the number of nodes when all are at rest. Then it sends each node's heartbeat every
- * second, spread evenly, until it is killed.
+ * "replace" measures from the goodbye of one node, whose replacement calls at once, until all nodes
+ * have the order to start the next generation.
+ * "idle" sends each node's heartbeat every second, spread evenly, until it is killed. It begins
+ * when all nodes are at rest, and prints the number of orders so far before the first node's
+ * heartbeat.
  */
 #include "base/fd.h"
 #include "base/keyfile.h"
@@ -44,6 +47,7 @@ struct node {
     struct stream stream;
     bool is_up;       /* the handshake is done */
     bool is_attached; /* its rank is attached */
+    bool is_replacement;
     uint8_t in[FRAME_MAX];
     size_t used;
     uint64_t seq, seen;
@@ -86,11 +90,12 @@ static int rank_of(const struct node *node)
 
 static void say_hello(struct node *node)
 {
-    struct peermsg hello = {.type = PEERMSG_HELLO,
-                            .hello = {.incarnation = (uint64_t)rank_of(node) + 1,
-                                      .node_rank = (uint32_t)rank_of(node) + 1,
-                                      .nnodes = (uint32_t)swarm.n + 1,
-                                      .host = "swarm"}};
+    struct peermsg hello = {
+        .type = PEERMSG_HELLO,
+        .hello = {.incarnation = node->is_replacement ? UINT64_MAX : (uint64_t)rank_of(node) + 1,
+                  .node_rank = (uint32_t)rank_of(node) + 1,
+                  .nnodes = (uint32_t)swarm.n + 1,
+                  .host = "swarm"}};
     snprintf(hello.hello.job, sizeof hello.hello.job, "%s", swarm.config.job);
     if (!config_binding(&swarm.config, hello.hello.settings, sizeof hello.hello.settings))
         bench_die("too many settings");
@@ -128,6 +133,12 @@ static void tell_status(struct node *node, const struct peer_status *status)
     tell(node, &node->status);
 }
 
+/* Its processes have ended, or it had none. */
+static void tell_gone(struct node *node)
+{
+    tell_status(node, &(struct peer_status){.life = LIFE_GONE, .expected = 1, .closed = 1});
+}
+
 /* Sends a whole STATUS after any change, as a node does. */
 static void on_order(struct node *node, const struct peermsg *msg)
 {
@@ -138,6 +149,11 @@ static void on_order(struct node *node, const struct peermsg *msg)
     node->seen = msg->stamp.seq;
     node->order = msg->order;
     node->status.stamp = msg->stamp;
+    if (msg->order.restart) {
+        if (node->status.status.life != LIFE_GONE)
+            tell_gone(node);
+        return;
+    }
     describe(node, &now);
     if (node->is_attached && (now.vote != node->status.status.vote ||
                               now.knows_notice != node->status.status.knows_notice))
@@ -258,6 +274,11 @@ static bool has_decision(const struct node *node)
 static bool has_end(const struct node *node)
 {
     return node->order.end >= END_STOP;
+}
+
+static bool has_started_again(const struct node *node)
+{
+    return node->order.start && node->status.stamp.generation == 1;
 }
 
 static int pump(int wait_ms)
@@ -426,15 +447,30 @@ static int64_t fail_by_kill(const char *fifo)
     return bench_now() - from;
 }
 
+/* After a goodbye node 0 need not wait for the end of processes that it cannot see. */
+static int64_t replace(void)
+{
+    struct node *node = &swarm.nodes[swarm.n / 2];
+    swarm.orders = 0;
+    int64_t from = bench_now();
+    tell(node, &(struct peermsg){.type = PEERMSG_BYE, .stamp = node->status.stamp});
+    stream_close(&node->stream);
+    *node = (struct node){.is_replacement = true};
+    connect_node(node);
+    wait_until_all(has_started_again, "for the next generation");
+    return bench_now() - from;
+}
+
 /* A heartbeat is a STATUS that wants an answer. */
 static void beat(void)
 {
     struct peer_status status;
     int64_t from = bench_now();
-    bench_print((int64_t[]){swarm.n}, 1);
     for (int64_t beats = 0;; beats++) {
         struct node *node = &swarm.nodes[beats % swarm.n];
         int64_t due = from + beats * 1000000000 / swarm.n;
+        if (node == swarm.nodes)
+            bench_print((int64_t[]){swarm.orders}, 1);
         for (int64_t now; (now = bench_now()) < due;)
             pump((int)((due - now + 999999) / 1000000));
         describe(node, &status);
@@ -456,6 +492,8 @@ static int64_t measure(const char *how)
         return agree_after_line(fifo);
     if (is_with_fifo(how, "kill:", &fifo))
         return fail_by_kill(fifo);
+    if (strcmp(how, "replace") == 0)
+        return replace();
     return strcmp(how, "fail") == 0 ? fail() : agree();
 }
 
@@ -479,7 +517,8 @@ int main(int argc, char **argv)
     struct err err;
     struct rlimit files;
     if (argc < 6)
-        bench_die("usage: swarm agree|tell:FIFO|fail|kill:FIFO|idle PORT OPTION ... -- COMMAND");
+        bench_die("usage: swarm agree|tell:FIFO|fail|kill:FIFO|replace|idle PORT OPTION ... -- "
+                  "COMMAND");
     if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != ARGS_RUN)
         bench_die("%s", err.text);
     take_key();
