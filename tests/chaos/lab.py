@@ -4,7 +4,7 @@ to a bridge in one more namespace. The bridge's nftables drop the packets that a
 
 Descriptors of this process hold the namespaces, and the mounts are in its own mount namespace. So all of it
 ends with the process. Needs root. Make a Lab while the process has one thread only; inside() moves the calling
-thread alone.
+thread alone. A Network is a lab without disks, and leaves the mounts as they are.
 """
 
 import contextlib
@@ -53,14 +53,8 @@ def why_not():
         f"no namespaces with a bridge and nftables: {(probe.stderr.strip() or 'no reason').splitlines()[0]}")
 
 
-class Lab:
-    """root: a directory on which the lab mounts a file system of its own."""
-
-    def __init__(self, root):
-        check("unshare", libc.unshare(CLONE_NEWNS))
-        mount("none", "/", "none", MS_REC | MS_PRIVATE)
-        self.root = root
-        mount("tmpfs", self.root, "tmpfs", data="size=2g")
+class Network:
+    def __init__(self):
         self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         self.hub = self._new_namespace()
         self.hosts = [self._new_namespace() for _ in range(HOSTS)]
@@ -118,6 +112,25 @@ class Lab:
             text += "".join(f"add rule bridge chaos {hook}_ {rule}\n" for rule in rules)
         with self.inside(self.hub):
             subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+
+    def link(self, node, state):
+        """Sets the link of the node "up" or "down"; then its own interface has no carrier, as without its cable."""
+        self._ip(self.hub, [f"link set v{node} {state}"])
+
+    def close(self):
+        for fd in (self.home, self.hub, *self.hosts):
+            os.close(fd)
+
+
+class Lab(Network):
+    """root: a directory on which the lab mounts a file system of its own."""
+
+    def __init__(self, root):
+        check("unshare", libc.unshare(CLONE_NEWNS))
+        mount("none", "/", "none", MS_REC | MS_PRIVATE)
+        self.root = root
+        mount("tmpfs", self.root, "tmpfs", data="size=2g")
+        super().__init__()
 
     def disk(self, path):
         """Mounts an empty disk there, small enough to be filled."""
