@@ -40,7 +40,7 @@ declare -A part_packages=(
     [rpm]="git rpm cpio"
     [wheels]="python3-venv python3-pip git debootstrap unzip qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
     [wheel]="python3-venv python3-pip git unzip"
-    [frameworks]="python3-venv python3-pip python3-pytest-xdist openmpi-bin"
+    [frameworks]="python3-venv python3-pip python3-pytest-xdist openmpi-bin iproute2 nftables"
 )
 
 # The parts of --full in their order: name, minutes on two processors, what it is. A part NAME is the function part_NAME,
@@ -67,7 +67,7 @@ parts=(
     "quickstart 1 contrib/quickstart.sh"
     "wheels 6 wheels for two processors, tried on other Debians"
     "wheel 4 the wheel as pip installs it"
-    "frameworks 12 PyTorch, TensorFlow, JAX … from PyPI: gigabytes"
+    "frameworks 20 PyTorch, TensorFlow, JAX … from PyPI: gigabytes"
 )
 gate=(suites sim install quickstart)
 suites=(unit behave example house man python)

@@ -129,9 +129,9 @@ class World:
             assert job.finish() == code, job.err
         return job
 
-    def launch(self, *args, **options):
-        """Starts pchrun with these arguments."""
-        return self.start(self.pchrun, *args, **options)
+    def launch(self, *args, above=(), **options):
+        """Starts pchrun with these arguments, below the programs `above`."""
+        return self.start(*above, self.pchrun, *args, **options)
 
     def words(self, *texts):
         """Splits texts into words; the words of lists stay as they are. "hold NAME" is the file that go_on(NAME)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import time
 
 
@@ -29,6 +30,41 @@ def hold(finished, at=5):
     if finished == at and "NOTICE" in os.environ and not int(os.environ.get("PCH_RESUME_STEP", 0)):
         say("training")
         wait_for("on")
+
+
+def begin():
+    """Says where the ranks of this generation meet, on which host this rank is, and since when. `older` are the ranks of
+    earlier generations that still live."""
+    say("begins", generation=_generation(os.environ), host=socket.gethostname(), at=time.monotonic(),
+        meets=f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", older=_older())
+
+
+def trains(step, hold=24):
+    """Says that this rank trains. Before the loss of a node (LOST) the ranks are slow, and wait in the end."""
+    generation = _generation(os.environ)
+    say("trains", generation=generation, step=step, at=time.monotonic())
+    if "LOST" in os.environ and generation == 0:
+        time.sleep(0.05)
+        if step == hold:
+            wait_for("on")
+
+
+def _generation(variables):
+    return int(variables["PCH_GENERATION"])
+
+
+def _older():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                words = [word.partition("=") for word in os.fsdecode(file.read()).split("\0")]
+        except OSError:  # it has ended
+            continue
+        variables = {name: value for name, _, value in words}
+        if variables.get("ACTOR_LOG") == os.environ["ACTOR_LOG"] and "PCH_GENERATION" in variables:
+            found += [pid] if _generation(variables) < _generation(os.environ) else []
+    return found
 
 
 def attempt(call):
