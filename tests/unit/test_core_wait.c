@@ -53,6 +53,15 @@ static void lose_node_1(void)
     lose_letters();
 }
 
+/* No message of node 1 arrives. */
+static void is_silent(int64_t time)
+{
+    for (int64_t until = now + time; now < until;) {
+        wake(&walks[0]);
+        lose_letters();
+    }
+}
+
 static struct walk *begin_replacement_as(uint64_t incarnation)
 {
     struct core_params p = waiting(1);
@@ -106,6 +115,31 @@ Test(core_wait, the_next_generation_begins_behind_the_fence)
 }
 
 /* It joins while its first check is under way. A second one at once would find the program busy. */
+/* Node 1 does not hear node 0. Its lease ends sooner than its silence tells node 0 that it is lost.
+ * Rank 0 fails because rank 1 has gone. */
+Test(core_wait, a_rank_fails_before_the_loss_is_known)
+{
+    begin_with(10, false);
+    is_silent(4 * S);
+    gone(&walks[0], 0);
+    exits(&walks[0], 1 << 8);
+    is_silent(5 * S);
+    assert_not_said(&walks[0], "ending: ");
+    is_silent(8 * S);
+    assert_said(&walks[0], "node 1 () is lost: the job waits up to 1m for its replacement");
+}
+
+Test(core_wait, a_rank_fails_and_a_silent_node_is_back)
+{
+    begin_with(10, false);
+    is_silent(4 * S);
+    gone(&walks[0], 0);
+    exits(&walks[0], 1 << 8);
+    is_silent(S);
+    beat();
+    assert_said(&walks[0], "ending: failed: ");
+}
+
 Test(core_wait, a_replacement_checks_its_health_once)
 {
     begin_with(10, false);

@@ -51,6 +51,18 @@ static int64_t follows_until(const struct chief *chief, const struct peer_cause 
                : cause->at_ns;
 }
 
+/* A node that hears nothing ends its processes when its lease is over. Node 0 has heard it for a
+ * while longer, so it knows the loss later than the other ranks feel it. A node that was heard
+ * since then is not the reason. */
+static bool may_be_lost(const struct chief *chief, const struct peer *peer, int64_t until)
+{
+    const struct core_params *p = chief->params;
+    bool is_silent = p->replace_wait_ns > 0 && peer->at.conn != CONN_SELF &&
+                     peer->last_heard <= until &&
+                     chief->out->now > peer->last_heard + 2 * p->heartbeat_interval_ns;
+    return peer->down_at <= until || is_silent;
+}
+
 /* A process that fails when a node is lost most often fails for that reason. Node 0 knows the loss
  * only when the time to reconnect is over. */
 static bool may_follow_from_loss(const struct chief *chief, const struct peer_cause *cause)
@@ -60,7 +72,7 @@ static bool may_follow_from_loss(const struct chief *chief, const struct peer_ca
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         if (i != cause->node && peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
-            peer->down_at <= follows_until(chief, cause))
+            may_be_lost(chief, peer, follows_until(chief, cause)))
             return true;
     }
     return false;
