@@ -62,7 +62,7 @@ static void look(struct record *record)
     }
     FUZZ_MUST(history_last_step(history) == last);
     FUZZ_MUST(history->attempt >= 1 && history->attempts_without_commit >= 0);
-    record_begin(record, history->attempt, last);
+    record_begin(record, history->attempt, 0, last);
     for (int rank = 0; rank < 3; rank++) {
         const char *path = record_path(record, rank, last);
         FUZZ_MUST(!path || path[0]);
