@@ -22,7 +22,7 @@ from pathlib import Path
 
 from measure import Figure, Unmeasured, free_port
 
-HERE = Path(__file__).resolve().parent
+PICTURE = Path(__file__).resolve().parents[2] / "docs/wasted.svg"
 WORKERS, STEPS, EVERY = 8, 1600, 200
 PREEMPTIONS, CRASHES = 4, 2
 SEED = 2026
@@ -293,8 +293,8 @@ def wasted(bench):
         lost = ", ".join(f"{steps} by {kind}" for kind, steps in row.by.items())
         told = f"{100 * row.ledger['goodput']:.1f} %, {row.ledger['lost_steps']} steps" if row.ledger else ""
         yield Figure(row.way.name, row.text, told, lost)
-    (HERE / "wasted.svg").write_text(draw(rows), encoding="utf-8")
-    print(f"bench: the picture is {HERE / 'wasted.svg'}", file=sys.stderr)
+    PICTURE.write_text(draw(rows), encoding="utf-8")
+    print(f"bench: the picture is {PICTURE}", file=sys.stderr)
 
 
 FIGURES = (wasted,)

@@ -178,6 +178,9 @@ def main():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("contrib/**/*.md")]:
         name, text = str(page.relative_to(ROOT)), page.read_text()
         faults += [*links_lead(page, text), *([] if name in texts else places_exist(name, text))]
+    with tempfile.TemporaryDirectory() as packaged:
+        subprocess.run([ROOT / "docs/pages.sh", packaged], check=True)
+        faults += pages_lead(Path(packaged))
     print("\n".join(faults) or "the documents agree with the programs in all that is checked")
     return 1 if faults else 0
 
