@@ -339,6 +339,23 @@ with pch.attach() as job:
 """
 
 
+def test_an_exception_that_a_package_tells_names_the_line_of_the_call(program):
+    """The package has called a function of Python, so the traceback has no line of the program."""
+    one = program("""
+import pch, sys
+package = "def run(job, call):\\n try:\\n  call('x')\\n except ValueError as error:\\n  job.error(error, 7)"
+exec(compile(package, "/usr/lib/site-packages/package.py", "exec"))
+def train(job):
+    run(job, int)
+with pch.attach() as job:
+    train(job)
+    sys.exit(7)
+""")
+    assert one.start().result() == (7, "failed", None)
+    text = "ValueError: invalid literal for int() with base 10: 'x' (program0.py:6, in train)"
+    assert one.report["first_cause"]["text"].endswith(f"exit code 7: {text}")
+
+
 def test_an_exception_that_is_caught_and_told_names_its_line(program):
     """A program that catches the exception itself, to end tidily, told less than a program that did not."""
     one = program(TOLD)

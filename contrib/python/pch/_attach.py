@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 import traceback
-from types import TracebackType
-from typing import Any, Callable, Literal, Optional, Type
+from types import FrameType, TracebackType
+from typing import Any, Callable, Iterator, Literal, Optional, Type
 
 from . import _collectives, _pch, _torchrun
 
@@ -108,22 +108,29 @@ def place_of(exception: BaseException) -> str:
 
 def _place_in(trace: Optional[TracebackType]) -> str:
     """ " (train.py:12, in save)": the last line that is the program's own, if there is one. Without a traceback ""."""
-    own = last = trace
-    while last and last.tb_next:
-        last = last.tb_next
-        own = own if _is_of_library(last) else last
-    if not own or _is_of_library(own):
-        own = last
-    if not own:
+    if not trace:
         return ""
+    lines = [(frame, frame.f_lineno) for frame in _callers(trace.tb_frame)][::-1]
+    entry: Optional[TracebackType] = trace
+    while entry:
+        lines.append((entry.tb_frame, entry.tb_lineno))
+        entry = entry.tb_next
+    frame, line = next((place for place in reversed(lines) if not _is_of_library(place[0])), lines[-1])
     # For this text, traceback's own functions would read the source and import a module. Since Python 3.13 that module
     # makes Python forget to end by SIGINT after a KeyboardInterrupt.
-    code = own.tb_frame.f_code
-    return f" ({os.path.basename(code.co_filename)}:{own.tb_lineno}, in {code.co_name})"
+    return f" ({os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name})"
 
 
-def _is_of_library(trace: TracebackType) -> bool:
+def _callers(frame: FrameType) -> Iterator[FrameType]:
+    """The functions that called this one. A package that catches an error has only its own lines in the traceback."""
+    caller = frame.f_back
+    while caller:
+        yield caller
+        caller = caller.f_back
+
+
+def _is_of_library(frame: FrameType) -> bool:
     """The line is of this package, of Python, of an installed package, or of code that a package has made."""
-    path = trace.tb_frame.f_code.co_filename
+    path = frame.f_code.co_filename
     is_made = path.startswith("<") and not path.startswith(_TYPED)
     return is_made or path.startswith(_LIBRARIES) or "/site-packages/" in path or "/dist-packages/" in path

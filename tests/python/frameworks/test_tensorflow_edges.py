@@ -89,9 +89,10 @@ def test_errors_that_the_program_catches(program, world):
         ("OutOfRangeError", "run"), ("StopIteration", "run"), ("OutOfRangeError", "scope"), ("ValueError", "scope"),
         ("ResourceExhaustedError", "scope"), ("ValueError", "run in a scope")]
     told = [line.split("says why it fails: ")[1] for line in one.job.err_lines if "says why it fails" in line]
-    assert told == ["ValueError: invalid literal for int() with base 10: 'x'",
-                    "ResourceExhaustedError: no room for it",
-                    "ValueError: invalid literal for int() with base 10: 'y'"]
+    first = 1 + ERRORS[:ERRORS.index('int("x")')].count("\n")
+    assert told == [f"ValueError: invalid literal for int() with base 10: 'x' (program0.py:{first}, in <lambda>)",
+                    f"ResourceExhaustedError: no room for it (program0.py:{first - 4}, in no_room)",
+                    f"ValueError: invalid literal for int() with base 10: 'y' (program0.py:{first + 2}, in <lambda>)"]
 
 
 # The notice comes in the last step.
