@@ -48,6 +48,7 @@ static struct shell_end run_job(struct config *config, unsigned closed)
     int number = config->cluster.node_rank;
     do {
         config->cluster.node_rank = number;
+        begin_log(config);
         if (end.stands_by && !standby_run(config, &end))
             return end;
         begin_log(config);

@@ -3,6 +3,7 @@
  */
 #include "os/signals.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "os/proc.h"
 
@@ -43,7 +44,7 @@ static const enum plan plans[32] = {
 
 static struct {
     bool pipe_was_ignored, child_was_ignored; /* SIGPIPE, SIGCHLD: inherited as ignored */
-    sigset_t inherited_mask, taken;
+    sigset_t inherited_mask, taken, kept;
 } the_signals;
 
 static void begin_one(int number, enum plan plan)
@@ -71,6 +72,7 @@ static void begin_one(int number, enum plan plan)
 void signals_begin(void)
 {
     sigemptyset(&the_signals.taken);
+    sigemptyset(&the_signals.kept);
     for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
         begin_one(number, plans[number]);
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
@@ -105,6 +107,20 @@ bool signals_read(int fd, struct signals_info *ret)
     else if (info.ssi_signo != SIGCHLD && proc_is_descendant(ret->sender))
         ret->from = SIGNAL_FROM_JOB;
     return true;
+}
+
+void signals_keep(int number)
+{
+    sigaddset(&the_signals.kept, number);
+}
+
+void signals_close(int *fd)
+{
+    fd_close(fd);
+    for (int number = 1; number <= SIGRTMAX; number++)
+        if (sigismember(&the_signals.kept, number) == 1)
+            raise(number); /* blocked, so it is pending */
+    sigemptyset(&the_signals.kept);
 }
 
 void signals_restore(bool is_own)

@@ -31,6 +31,11 @@ struct signals_info {
  * sender belongs to the job. */
 MUST_CHECK bool signals_read(int fd, struct signals_info *ret);
 
+/* Keeps a signal that the reader of the descriptor does not want any more: it is pending again when
+ * the descriptor is closed. So nothing is lost when a spare becomes a node, or a node a spare. */
+void signals_keep(int number);
+void signals_close(int *fd);
+
 /* Call in the child, last before exec: restores the inherited dispositions, then the mask. Our own
  * programs get SIGCHLD, since they wait for children, and an empty mask. Async-signal-safe. */
 void signals_restore(bool is_own);

@@ -3,7 +3,6 @@
  */
 #include "run/shell_parts.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
@@ -271,6 +270,8 @@ static bool start_job(struct shell *shell, struct err *err)
 static void shell_take_signal(struct shell *shell, const struct signals_info *info)
 {
     log_debug("signal", "%s from %d", SIGTEXT(info->number), (int)info->sender);
+    if (shell->loop.is_over)
+        signals_keep(info->number);
     if (jobs_signal(&shell->jobs, info))
         return;
     loop_post(
@@ -304,7 +305,7 @@ static bool open_signals(struct shell *shell, struct err *err)
 static void free_signals(struct shell *shell)
 {
     watch_end(&shell->on_signal);
-    fd_close(&shell->signals);
+    signals_close(&shell->signals);
 }
 
 static bool start_sources(struct shell *shell, struct err *err)

@@ -3,7 +3,6 @@
  */
 #include "run/standby.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
@@ -114,6 +113,8 @@ static void standby_on_signals(void *ctx)
             continue;
         }
         log_debug("signal", "%s from %d", SIGTEXT(info.number), (int)info.sender);
+        if (standby->loop.is_over)
+            signals_keep(info.number);
         loop_post(&standby->loop,
                   &(struct event){.type = EV_SIGNAL,
                                   .signal = {.number = info.number, .from = info.from}});
@@ -156,7 +157,7 @@ static bool standby_turns(struct standby *standby, struct err *err)
 static void standby_free(struct standby *standby)
 {
     watch_end(&standby->on_signal);
-    fd_close(&standby->signals);
+    signals_close(&standby->signals);
     inbox_free(&standby->inbox);
     cluster_free(&standby->cluster);
     loop_free(&standby->loop);

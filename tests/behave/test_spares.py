@@ -2,11 +2,12 @@
 """Spares that take the place of a lost node (cluster.spares). test_standby.py has those that are not needed."""
 
 import re
+import signal
 import socket
 
 import pytest
 
-from harness import STOPPED, wait_until
+from harness import PREEMPTED, STOPPED, wait_until
 from pchctl import ctl  # noqa: F401
 from test_replace import KILL_S, LOST_S, events, generations
 from test_train import Attempt, digest  # noqa: F401
@@ -127,3 +128,38 @@ def test_no_spare_is_left(training, ctl):  # noqa: F811
     assert "spares    none stands by\n" in ctl("status").stdout
     assert ctl("stop").returncode == 0
     assert job.nodes.finish() == STOPPED
+
+
+@pytest.mark.killed
+def test_a_spare_that_is_called_too_late(training, digest):  # noqa: F811
+    """The first of two spares is stopped while it is called. It wakes, finds the place taken, and stands by again, under
+    its own number."""
+    job = training(spares=2)
+    first, second = job.spares
+    first.send(signal.SIGSTOP)
+    lose(job)
+    is_called(second)
+    job.nodes.say(0, f"node 1 ({HOST}) is replaced by ")
+    first.send(signal.SIGCONT)
+    wait_until(lambda: first.err.count(": stands by at node 0 (") == 2, f"the spare; it said: {first.err}")
+    completes(job, second, digest)
+    assert first.finish() == 0
+    stood = [line for line in first.err_lines if ": stands by at node 0 (" in line or " end: " in line]
+    assert len(stood) == 3 and all(line.startswith("pchrun[2] ") for line in stood)
+
+
+@pytest.mark.killed
+def test_a_called_spare_has_a_notice(world, training, digest):  # noqa: F811
+    """SIGTERM comes while a called spare waits for the end of its source. The new node leaves for it with 42."""
+    ready = world.root / "ready"
+    source = world.file("source", f"#!/bin/sh\ntrap '' TERM\n: >{ready}\nwhile :; do sleep 0.1; done\n", 0o755)
+    job = training(own={2: ["--notices", f"command:{source}"]})
+    spare, = job.spares
+    wait_until(ready.exists, "the source")
+    lose(job)
+    is_called(spare)
+    spare.send(signal.SIGTERM)
+    assert spare.finish() == PREEMPTED
+    job.start(1)
+    assert job.nodes.finish() == 0, job.said()
+    assert f"digest {digest}" in job.said()

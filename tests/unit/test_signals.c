@@ -136,6 +136,28 @@ Test(signals, tells_who_sent_it)
     close(fd);
 }
 
+Test(signals, keeps_what_came_too_late)
+{
+    struct err err;
+    struct signals_info info;
+    signals_begin();
+    int first = signals_open(&err);
+    kill(getpid(), SIGTERM);
+    cr_assert(signals_read(first, &info));
+    signals_keep(info.number);
+    cr_assert(!signals_read(first, &info));
+    signals_close(&first);
+    cr_assert_eq(first, -1);
+    int second = signals_open(&err);
+    cr_assert(signals_read(second, &info));
+    cr_assert_eq(info.number, SIGTERM);
+    cr_assert_eq(info.from, SIGNAL_FROM_OUTSIDE);
+    signals_close(&second);
+    int third = signals_open(&err);
+    cr_assert(!signals_read(third, &info));
+    signals_close(&third);
+}
+
 Test(signals, gives_back_what_it_inherited)
 {
     sigset_t mask;
