@@ -312,7 +312,9 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
                       "node %u (%s) belongs to job \"%s\", node 0 to \"%s\"; " JOB_ADVICE,
                       h->node_rank, who, h->job, p->identity);
     else if (h->nnodes != (uint32_t)p->nnodes)
-        refuse_caller(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
+        refuse_caller(chief, conn,
+                      "node %u (%s) says that %u nodes train; node 0 says %d; set the same "
+                      "cluster.nnodes, cluster.nodes and cluster.spares on every node",
                       h->node_rank, who, h->nnodes, p->nnodes);
     else if (!has_number(p, h))
         refuse_caller(chief, conn,
