@@ -26,7 +26,7 @@ PARTS = """
 import os, pch, random, sys, torch, warnings
 from pch.integrations.torch import Checkpoint, ShardedCheckpoint, batches
 from told import attempt
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 job = pch.attach()
 attempt(lambda: Checkpoint(job, "x", step=3))
 model = torch.nn.Linear(2, 1)
@@ -77,6 +77,13 @@ print(torch.equal(before, torch.get_rng_state()))
 rest = batches(loader, 6)
 print(all(torch.equal(next(rest), wanted) for wanted in whole[6:]), len({float(b.sum()) for b in whole}))
 attempt(lambda: next(batches(DataLoader([]), 0)))
+class Stream(IterableDataset):
+    def __len__(self):
+        return 4
+    def __iter__(self):
+        return iter(range(4))
+streamed = batches(DataLoader(Stream(), batch_size=2), 1)
+print([next(streamed).tolist() for _ in range(3)])
 """
 
 
@@ -98,7 +105,7 @@ def test_what_it_is_made_of(program):
         f"RuntimeError: {path} holds step 7; the job resumes at step 8",
         f"RuntimeError: {path} holds model; this program loads model, other",
         "RuntimeError: the job resumes at step 7, but saved() got no path for that step",
-        "True", "True 11", "ValueError: the loader has no batch"]
+        "True", "True 11", "ValueError: the loader has no batch", "[[2, 3], [0, 1], [2, 3]]"]
 
 
 EPOCHS = """

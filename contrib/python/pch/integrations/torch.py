@@ -277,7 +277,7 @@ def _epoch(loader: "DataLoader[Any]", epoch: int, seed: int) -> Iterator[Any]:
         torch.set_rng_state(stream)
         try:
             with loading():
-                iterator = iterator or iter(loader)
+                iterator = iter(loader) if iterator is None else iterator
                 batch = next(iterator)
             stream = torch.get_rng_state()
         finally:
