@@ -332,7 +332,7 @@ Test(core_spare, the_newer_of_two_with_one_number_counts)
     stands_by(2);
     tells(SPARE_CONN + 5, &second);
     assert_did(&walks[0], "25: standby -1");
-    assert_said(&walks[0], "refused: two spares have the number 2: this one; and host2");
+    assert_said(&walks[0], "refused: two spares with rank 2: host2");
     cr_expect_eq(spares(r), 1);
     beats(2);
     assert_acts(&walks[0], "");

@@ -315,5 +315,5 @@ Test(spare, is_refused_after_it_stood_by)
 {
     begin_standing();
     hears((struct peermsg){.type = PEERMSG_REFUSED, .refused = {"of attempt 4"}});
-    assert_acts("BYE; close; exit 42 node 0 is lost: of attempt 4; ");
+    assert_acts("BYE; close; exit 42 node 0 refuses this spare: of attempt 4; ");
 }

@@ -255,13 +255,14 @@ void chief_forget_duplicate(struct chief *chief, int conn)
  * nothing is lost with it. If both were let in, each would take the other's place for ever. */
 static void admit_spare(struct chief *chief, int number, const struct caller *caller)
 {
-    char text[128];
+    char one[128], two[128];
     struct caller *first = &chief->spares[number].at;
     if (first->conn != CONN_NONE && first->incarnation != caller->incarnation) {
         refuse_caller(chief, first->conn,
-                      "two spares have the number %d: this one; and %s, which "
-                      "came later",
-                      number, caller_text(caller, text, sizeof text));
+                      "two spares with rank %d: %s; and %s, which came later. Give each its own "
+                      "--node-rank",
+                      number, caller_text(first, one, sizeof one),
+                      caller_text(caller, two, sizeof two));
         first->conn = CONN_NONE;
     }
     chief_admit_spare(chief, number, caller);

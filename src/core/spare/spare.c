@@ -134,6 +134,14 @@ static void lose_node_0(struct spare *s, const char *fmt, ...)
 
 /* --- messages of node 0 --- */
 
+/* After it stood by: a later spare has its number, or a new node 0 does not know it. */
+static void be_refused(struct spare *s, const char *refusal)
+{
+    char why[PEERMSG_WHY_SIZE];
+    snprintf(why, sizeof why, "node 0 refuses this spare: %.400s", refusal);
+    end_alone(s, OUTCOME_NODE_LOST, 0, why);
+}
+
 static void take_place(struct spare *s, int place)
 {
     out_log(&s->out, LOG_NOTICE, "replace",
@@ -171,7 +179,7 @@ static void on_message(struct spare *s, const struct peermsg *msg)
     else if (msg->type == PEERMSG_REFUSED && !s->is_admitted)
         end_alone(s, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, msg->refused.why);
     else if (msg->type == PEERMSG_REFUSED)
-        lose_node_0(s, "%s", msg->refused.why);
+        be_refused(s, msg->refused.why);
     else if (msg->type == PEERMSG_BYE)
         lose_node_0(s, "its supervisor has reported its own end");
 }
