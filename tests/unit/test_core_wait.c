@@ -358,6 +358,26 @@ Test(core_wait, a_failure_before_the_loss_of_its_node)
     }
 }
 
+/* Rank 0 fails, and the job restarts. Only then node 0 hears that one of node 1's commands could
+ * not be executed at the first start. */
+Test(core_wait, a_first_start_that_fails_ends_a_restart)
+{
+    struct peermsg told = {.type = PEERMSG_STATUS,
+                           .stamp = {.attempt = 1, .seq = 1000},
+                           .status = {.life = LIFE_RUNNING},
+                           .cause = {.fault = FAULT_START, .node = 1, .rank = 1, .code = 127}};
+    begin_restarting(10, false, 3);
+    gone(&walks[0], 0);
+    exits(&walks[0], 1 << 8);
+    beat();
+    assert_said(&walks[0], "restarting in place");
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &told}});
+    assert_not_said(&walks[0], "is lost");
+    assert_said(&walks[0], "ending: the cause has changed: node 1: rank 1");
+    lose_letters();
+}
+
 Test(core_wait, who_was_given_up_does_not_come_back)
 {
     struct peermsg lost = hello_of(8, 1), older = hello_of(6, 1);

@@ -84,8 +84,9 @@ bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer
     char why[sizeof peer->lost_why] = "its health check says that it must not train";
     bool restarts = chief_is_restarting(chief);
     bool may_be_replaced = chief->params->replace_wait_ns > 0 && peer->at.conn != CONN_SELF;
+    bool is_first = chief->generation == 0 && peer->may_run;
     bool has_begun = chief->generation > 0 && chief->order.end == END_NONE;
-    bool cannot_start = told->fault == FAULT_START && (restarts || has_begun);
+    bool cannot_start = told->fault == FAULT_START && !is_first && (restarts || has_begun);
     if (!may_be_replaced || !(cannot_start || (told->fault == FAULT_UNFIT && restarts)))
         return false;
     if (cannot_start)
