@@ -538,6 +538,7 @@ OF_REPLACEMENTS = {
 #   round-aborted-at-the-end: the order that closes it also ends the job, so no gate is lifted
 #   record-of-another-round: one schedule in 60,000 opens a round while a record is written; a unit
 #       test does
+#   spare-instead-of-a-node: node 0 never begins another attempt here; a unit test does
 #   first-start-that-fails-is-a-loss: no schedule in 20,000 hears of it when the job restarts; a unit test does
 #   silent-node-is-not-lost: one schedule in 2,000 ends otherwise, but is_sound() leaves out lines that fail one way, so no
 #       promise says which end is right; a unit test and chaos do

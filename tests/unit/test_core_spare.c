@@ -365,7 +365,7 @@ Test(core_spare, numbers)
     begin();
     for (uint32_t number = 0; number < 6; number++) {
         stands_by(number);
-        if (number >= 1 && number < 4)
+        if (number >= WALK_NODES && number < WALK_NODES + 2)
             assert_not_said(&walks[0], "refused");
         else
             assert_said(&walks[0], "refused");
@@ -373,6 +373,17 @@ Test(core_spare, numbers)
     struct peermsg node = hello(2, 700);
     tells(CONN_FIRST + 9, &node);
     assert_said(&walks[0], "refused: node rank 2 (host2) is out of range: the job has 2 nodes");
+}
+
+/* Node 0 began another attempt, and this spare has not heard of it. The job needs it as node 1. */
+Test(core_spare, one_with_the_number_of_a_node_that_was_not_replaced)
+{
+    struct core_spare_report r[4];
+    begin();
+    stands_by(1);
+    assert_said(&walks[0], "refused: node 1 (host1) stands by, and no other supervisor has");
+    cr_expect_eq(spares(r), 0);
+    lose_letters();
 }
 
 Test(core_spare, a_job_without_spares_takes_none)

@@ -321,6 +321,12 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
         refuse_caller(chief, conn,
                       "node rank %u (%s) is out of range: the job has %d nodes%s, counted from 0",
                       h->node_rank, who, p->nnodes, p->spares ? ", then its spares" : "");
+    else if (h->stands_by && h->node_rank < (uint32_t)p->nnodes &&
+             !chief->peers[h->node_rank].was_replaced)
+        refuse_caller(chief, conn,
+                      "node %u (%s) stands by, and no other supervisor has its place in this "
+                      "attempt; start it again",
+                      h->node_rank, who);
     else if (first_difference(p->settings, h->settings, ours, theirs, sizeof ours))
         refuse_caller(chief, conn, "node %u (%s) has %s, node 0 has %s; set the same on every node",
                       h->node_rank, who, theirs[0] ? theirs : "nothing",
