@@ -139,10 +139,13 @@ static void procs_conn_close(struct conn *conn)
 
 static void tell_news(const struct conn *conn, enum event_type type, const struct procmsg *msg)
 {
+    uint64_t loading_ns = procpage_own(&conn->page, clock_now_ns()).loading_ns;
     struct procs *procs = conn->procs;
     procs->calls.news(
         procs->calls.ctx,
-        &(struct event){.type = type, .proc = {.slot = conn->place, .pid = conn->pid, .msg = msg}});
+        &(struct event){
+            .type = type,
+            .proc = {.slot = conn->place, .pid = conn->pid, .msg = msg, .loading_ns = loading_ns}});
 }
 
 static void conn_gone(struct conn *conn)

@@ -596,6 +596,9 @@ with pch.attach() as job:
     shown = ctl("goodput", "--json", one.checkpoints, everywhere=True)
     ms = json.loads(shown.stdout)["ms"]
     assert ms["loading"] >= 800 and ms["training_kept"] >= 500, ms
+    marks = (one.checkpoints / ".pchrun" / "ledger").read_text().splitlines()
+    sums = [json.loads(mark).get("loading_ms", 0) for mark in marks]
+    assert sums == sorted(sums), "the end of a process takes nothing off"
 
 
 def test_workers_do_not_take_part(program, world):

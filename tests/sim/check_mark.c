@@ -110,6 +110,19 @@ void check_last_mark(struct world *w)
         fail(w, "node 0 exits, and has marked no commit of step %llu", ull(w->record));
 }
 
+/* The wait of a process that has said CLOSE counts until then. A node that exits hears no CLOSE. */
+void check_loaded(struct world *w, int node, const struct event *event)
+{
+    static struct core_rank_report list[CORE_SLOTS_MAX];
+    int n = w->hosts[node].core ? core_ranks(w->hosts[node].core, list, CORE_SLOTS_MAX) : 0;
+    for (int i = 0; i < n; i++)
+        if (list[i].pid == event->proc.pid && !list[i].is_attached &&
+            list[i].loaded_ns < event->proc.loading_ns)
+            fail(w, "node %d: rank %d has waited %lld ms for data, and it says %lld", node,
+                 list[i].rank, (long long)event->proc.loading_ns / NS_PER_MS,
+                 (long long)list[i].loaded_ns / NS_PER_MS);
+}
+
 /* The processes of a rank add up, and the longest of all ranks counts. So it never falls within a
  * generation. */
 void check_loading(struct world *w, int node)

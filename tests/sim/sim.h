@@ -732,6 +732,7 @@ void check_slowed(struct world *w);
 /* Call when that node has read the steps. */
 void check_slow(struct world *w, int node);
 void check_loading(struct world *w, int node);
+void check_loaded(struct world *w, int node, const struct event *event);
 void check_far(struct world *w);
 void check_stalled(struct world *w);
 void check_use(struct world *w);

@@ -549,8 +549,10 @@ static void from_proc(struct world *w, const struct happening *h)
     core_report(w->hosts[h->node].core, &report);
     if (msg->type == PROCMSG_ATTACH && report.round.id > 0)
         w->procs[h->proc].exempt_tag = report.round.id - (report.state == NODE_SAVING);
-    struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
-                          .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
+    struct event event = {
+        .type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
+        .proc = {
+            .slot = p->slot, .pid = 1000 + p->index, .msg = msg, .loading_ns = loading_of(w, p)}};
     if (msg->type == PROCMSG_CLOSE) {
         w->procs[h->proc].has_left_round = report.state == NODE_SAVING;
         note_gone(w, h);
@@ -562,6 +564,8 @@ static void from_proc(struct world *w, const struct happening *h)
     if (msg->type == PROCMSG_ERROR)
         w->procs[h->proc].confessed_at = w->now;
     world_event(w, h->node, event);
+    if (msg->type == PROCMSG_CLOSE)
+        check_loaded(w, h->node, &event);
 }
 
 static void proc_gone(struct world *w, const struct happening *h)

@@ -641,7 +641,7 @@ static uint64_t loading_of(const struct walk *w)
 }
 
 /* Node 0 knows the longest of the job, another node that of its own ranks. The last part comes with
- * the end of the process. */
+ * the last message, or with the end of the process. */
 Test(core_nodes, the_rank_that_waits_longest_for_data_counts)
 {
     begin_two();
@@ -653,6 +653,10 @@ Test(core_nodes, the_rank_that_waits_longest_for_data_counts)
     feed(&walks[1], (struct event){.type = EV_PROC_GONE, .proc = {.loading_ns = 90 * MS}});
     deliver();
     cr_assert_eq(loading_of(&walks[0]), 90 * MS);
+    struct procmsg close = {.type = PROCMSG_CLOSE, .step = 8};
+    feed(&walks[0],
+         (struct event){.type = EV_PROC_MESSAGE, .proc = {.msg = &close, .loading_ns = 120 * MS}});
+    cr_assert_eq(loading_of(&walks[0]), 120 * MS);
     lose_letters();
 }
 

@@ -84,7 +84,7 @@ struct event {
             const struct procmsg *msg; /* with EV_PROC_ATTACHED and _MESSAGE */
             const char *why;           /* with EV_PROC_LOST and _UNATTACHED */
             uint64_t step;             /* with EV_PROC_GONE: the last step on its page */
-            uint64_t loading_ns;       /* the same: struct page_own */
+            uint64_t loading_ns;       /* the same, also with EV_PROC_MESSAGE: struct page_own */
         } proc;
         struct {
             const uint64_t *by_slot; /* CORE_SLOTS_MAX steps; the steps of free slots are ignored */
