@@ -41,7 +41,7 @@ struct core *core_new(const struct core_params *params, core_act_fn *act, void *
     core->peers = malloc((size_t)params->nnodes * sizeof core->peers[0]);
     if (params->spares > 0)
         core->chief.spares =
-            calloc((size_t)(params->nnodes + params->spares), sizeof core->chief.spares[0]);
+            calloc((size_t)params->nnodes + (size_t)params->spares, sizeof core->chief.spares[0]);
     if (!core->peers || (params->spares > 0 && !core->chief.spares)) {
         core_free(core);
         return NULL;

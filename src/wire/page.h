@@ -96,7 +96,7 @@ static inline uint64_t page_loading_ns(uint64_t loading, int64_t now)
 /* The word after a begin or an end. A second one changes nothing. */
 static inline uint64_t page_loading_begin(uint64_t loading, int64_t now)
 {
-    return loading & PAGE_IS_LOADING ? loading : PAGE_IS_LOADING | ((uint64_t)now - loading);
+    return (loading & PAGE_IS_LOADING) ? loading : PAGE_IS_LOADING | ((uint64_t)now - loading);
 }
 
 static inline uint64_t page_loading_end(uint64_t loading, int64_t now)

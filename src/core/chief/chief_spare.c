@@ -28,11 +28,6 @@ static struct standby *spares_end(const struct chief *chief)
     return chief->spares ? chief->spares + chief->params->nnodes + chief->params->spares : NULL;
 }
 
-#define EACH_SPARE(chief, s)             \
-    struct standby *s = (chief)->spares; \
-    s != spares_end(chief);              \
-    s++
-
 static bool is_connected(const struct standby *spare)
 {
     return spare->at.conn != CONN_NONE;
@@ -45,7 +40,7 @@ static void close_spare(struct chief *chief, struct standby *spare)
 
 static struct standby *spare_of_conn(const struct chief *chief, int conn)
 {
-    for (EACH_SPARE(chief, s))
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++)
         if (is_connected(s) && s->at.conn == conn)
             return s;
     return NULL;
@@ -74,7 +69,7 @@ void chief_let_stand_by(struct chief *chief, int conn)
 
 void chief_end_spares(struct chief *chief)
 {
-    for (EACH_SPARE(chief, s))
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++)
         if (is_connected(s))
             send_standby(chief, s->at.conn, -1);
 }
@@ -152,7 +147,7 @@ void chief_spare_down(struct chief *chief, int conn, const char *why)
 void chief_forgive_spares(struct chief *chief)
 {
     int64_t now = chief->out->now;
-    for (EACH_SPARE(chief, s)) {
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++) {
         s->last_heard = now;
         s->called_until = now + chief->params->heartbeat_timeout_ns;
     }
@@ -162,7 +157,7 @@ void chief_forgive_spares(struct chief *chief)
 
 static struct standby *called_to(const struct chief *chief, const struct peer *peer)
 {
-    for (EACH_SPARE(chief, s))
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++)
         if (s->place == (uint32_t)chief_rank_of(chief, peer) + 1)
             return s;
     return NULL;
@@ -217,14 +212,14 @@ static void look_at_spares(struct chief *chief)
     if (chief->next_spare_at > chief->out->now)
         return;
     chief->next_spare_at = CLOCK_NEVER;
-    for (EACH_SPARE(chief, s))
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++)
         look_at_spare(chief, s);
 }
 
 static void call_next(struct chief *chief, const struct peer *peer)
 {
     int node = chief_rank_of(chief, peer);
-    for (EACH_SPARE(chief, s)) {
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++) {
         if (!is_connected(s) || s->place || s->was_called)
             continue;
         s->place = (uint32_t)node + 1;
@@ -257,7 +252,7 @@ void chief_call_spares(struct chief *chief)
 int chief_report_spares(const struct chief *chief, struct core_spare_report *ret, int max)
 {
     int n = 0;
-    for (EACH_SPARE(chief, s)) {
+    for (struct standby *s = chief->spares; s != spares_end(chief); s++) {
         if (!is_connected(s) && !s->place)
             continue;
         if (n < max) {
