@@ -241,7 +241,7 @@ MUTANTS = [
      "slowness_median(count_paces, peer)", "peer->paces[(peer->npaces - 1) % CHIEF_PACES]"),
     ("one-time-makes-a-rank-slow", "common/slowness.c", "judge", "own != m->over_ns", "true"),
     ("loading-of-an-earlier-process-is-lost", "common/ranks.c", "ranks_attach", "ranks_loading(&before)", "0"),
-    ("loading-of-the-last-reading", "node/node_procs.c", "node_on_proc_message", "take_loading(m, event);", ""),
+    ("loading-of-the-last-reading", "node/node_procs.c", "node_on_proc_message", "hear_loading(m, event);", ""),
     ("loading-of-the-last-heard", "chief/chief.c", "on_status", "if (s->loading_ns > chief->gen.loading_ns)", ""),
     ("starts-count-unseen", "chief/chief_order.c", "has_lost_all", "&& chief->begins_anew", ""),
     ("wait-for-a-vote-is-a-slow-step", "chief/chief_pace.c", "in_this_step",

@@ -177,7 +177,7 @@ static void end_connection(struct node *node, struct member *m, uint64_t step)
 }
 
 /* The page is newer than its last reading, which may have been the last of all. */
-static void take_loading(struct member *m, const struct event *event)
+static void hear_loading(struct member *m, const struct event *event)
 {
     if (event->proc.loading_ns > m->pace.loading_ns)
         m->pace.loading_ns = event->proc.loading_ns;
@@ -256,7 +256,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
     if (!m)
         return;
     node->is_dirty = true;
-    take_loading(m, event);
+    hear_loading(m, event);
     if (msg->type == PROCMSG_TIMEOUT) {
         bool is_known = msg->number > 0 && msg->number < INT64_MAX / NS_PER_MS;
         watchdog_take_timeout(&node->watchdog, m,
@@ -365,7 +365,7 @@ void node_on_proc_gone(struct node *node, const struct event *event)
         return;
     }
     end_connection(node, m, event->proc.step);
-    take_loading(m, event);
+    hear_loading(m, event);
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
