@@ -40,6 +40,17 @@ static void tell_found(const struct config *config)
                  found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }
 
+/* Stands by under this number. True: this pchrun is a node from now on, also in the log. */
+static bool stand_by(struct config *config, int number, struct shell_end *ret_end)
+{
+    config->cluster.node_rank = number;
+    begin_log(config);
+    if (!standby_run(config, ret_end))
+        return false;
+    begin_log(config);
+    return true;
+}
+
 /* A spare begins the job when node 0 gives it a place. A spare or a node that finds its place taken
  * stands by again, under the number that it was started with. */
 static struct shell_end run_job(struct config *config, unsigned closed)
@@ -47,11 +58,8 @@ static struct shell_end run_job(struct config *config, unsigned closed)
     struct shell_end end = {.stands_by = config_is_spare(config)};
     int number = config->cluster.node_rank;
     do {
-        config->cluster.node_rank = number;
-        begin_log(config);
-        if (end.stands_by && !standby_run(config, &end))
+        if (end.stands_by && !stand_by(config, number, &end))
             return end;
-        begin_log(config);
         end = shell_run(config, closed);
     } while (end.stands_by);
     return end;
