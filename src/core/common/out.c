@@ -3,6 +3,9 @@
  */
 #include "core/common/out.h"
 
+#include "base/str.h"
+#include "core/common/params.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +50,21 @@ void out_send(struct out *out, int conn, const struct peermsg *msg)
         return;
     }
     out_act(out, &(struct action){.type = ACT_SEND, .peer = {.conn = conn, .msg = msg}});
+}
+
+void out_hello(struct out *out, int conn, struct peermsg *msg)
+{
+    const struct core_params *p = out->params;
+    msg->type = PEERMSG_HELLO;
+    msg->stamp.epoch = p->epoch;
+    msg->hello.incarnation = p->incarnation;
+    msg->hello.node_rank = (uint32_t)p->node_rank;
+    msg->hello.nnodes = (uint32_t)p->nnodes;
+    msg->hello.pid = (uint32_t)p->pid;
+    str_copy(msg->hello.host, sizeof msg->hello.host, p->host);
+    str_copy(msg->hello.job, sizeof msg->hello.job, p->identity);
+    str_copy(msg->hello.settings, sizeof msg->hello.settings, p->settings);
+    out_send(out, conn, msg);
 }
 
 bool out_next(struct out *out, struct peermsg *ret)

@@ -34,6 +34,8 @@ void out_simple(struct out *out, enum action_type type);
 void out_log(struct out *out, enum log_level level, const char *topic, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 void out_send(struct out *out, int conn, const struct peermsg *msg);
+/* Sends a HELLO, and fills in what is the same in each of this supervisor's. */
+void out_hello(struct out *out, int conn, struct peermsg *msg);
 /* Takes the oldest message of the queue; false if there is none. */
 bool out_next(struct out *out, struct peermsg *ret);
 void out_proc(struct out *out, int slot, const struct procmsg *msg);

@@ -87,18 +87,9 @@ static void say_hello(struct uplink *u)
 {
     const struct core_params *p = u->out->params;
     u->hello_at = u->out->now;
-    struct peermsg msg = {
-        .type = PEERMSG_HELLO,
-        .stamp = {.attempt = u->attempt, .generation = u->generation, .epoch = p->epoch},
-        .hello = {.incarnation = p->incarnation,
-                  .node_rank = (uint32_t)p->node_rank,
-                  .nnodes = (uint32_t)p->nnodes,
-                  .commit_step = p->saved_step ? p->saved_step : p->resume_step,
-                  .pid = (uint32_t)p->pid}};
-    str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
-    str_copy(msg.hello.job, sizeof msg.hello.job, p->identity);
-    str_copy(msg.hello.settings, sizeof msg.hello.settings, p->settings);
-    out_send(u->out, u->conn, &msg);
+    struct peermsg msg = {.stamp = {.attempt = u->attempt, .generation = u->generation},
+                          .hello.commit_step = p->saved_step ? p->saved_step : p->resume_step};
+    out_hello(u->out, u->conn, &msg);
 }
 
 void uplink_start(struct uplink *u)

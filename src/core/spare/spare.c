@@ -63,17 +63,8 @@ static void send(struct spare *s, struct peermsg *msg)
 
 static void say_that_it_stands_by(struct spare *s)
 {
-    const struct core_params *p = &s->params;
-    struct peermsg msg = {.type = PEERMSG_HELLO,
-                          .hello = {.incarnation = p->incarnation,
-                                    .node_rank = (uint32_t)p->node_rank,
-                                    .nnodes = (uint32_t)p->nnodes,
-                                    .pid = (uint32_t)p->pid,
-                                    .stands_by = 1}};
-    str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
-    str_copy(msg.hello.job, sizeof msg.hello.job, p->identity);
-    str_copy(msg.hello.settings, sizeof msg.hello.settings, p->settings);
-    send(s, &msg);
+    struct peermsg msg = {.stamp.attempt = s->attempt, .hello.stands_by = 1};
+    out_hello(&s->out, CONN_CHIEF, &msg);
 }
 
 static void beat(struct spare *s)
