@@ -197,12 +197,12 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
     const struct core_params *p = chief->params;
     char text[128];
     caller_text(caller, text, sizeof text);
+    chief_end_call(chief, peer);
     if (misses_saves(chief, caller)) {
         refuse_caller(chief, caller->conn,
                       "node %d: %s does not have the save of step %llu, and the nodes do not share "
                       "checkpoint.dir: only the same disk can take this place",
                       chief_rank_of(chief, peer), text, ull(chief->order.commit_step));
-        chief_end_call(chief, peer);
         return;
     }
     out_log(chief->out, LOG_NOTICE, "replace", "node %d (%.40s) is replaced by %s",
@@ -210,7 +210,6 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
     chief_set_fact(chief, peer, FACT_VACANT, false);
     chief_set_fact(chief, peer, FACT_LOST, false);
     chief->gen.replace.first = chief_first(chief, FACT_VACANT);
-    chief_end_call(chief, peer);
     peer->was_replaced = true;
     peer->may_run = false;
     peer->roster[0] = '\0';
