@@ -139,13 +139,10 @@ static void procs_conn_close(struct conn *conn)
 
 static void tell_news(const struct conn *conn, enum event_type type, const struct procmsg *msg)
 {
-    uint64_t loading_ns = procpage_own(&conn->page, clock_now_ns()).loading_ns;
     struct procs *procs = conn->procs;
-    procs->calls.news(
-        procs->calls.ctx,
-        &(struct event){
-            .type = type,
-            .proc = {.slot = conn->place, .pid = conn->pid, .msg = msg, .loading_ns = loading_ns}});
+    struct event news = {.type = type, .proc = {.slot = conn->place, .pid = conn->pid, .msg = msg}};
+    news.proc.loading_ns = procpage_own(&conn->page, clock_now_ns()).loading_ns;
+    procs->calls.news(procs->calls.ctx, &news);
 }
 
 static void conn_gone(struct conn *conn)
@@ -153,9 +150,10 @@ static void conn_gone(struct conn *conn)
     struct procs *procs = conn->procs;
     bool has_slot = procs_has_slot(conn);
     struct event gone = {.type = EV_PROC_GONE, .proc = {.slot = conn->place, .pid = conn->pid}};
-    if (has_slot)
-        gone.proc.step = procpage_step(&conn->page),
+    if (has_slot) {
+        gone.proc.step = procpage_step(&conn->page);
         gone.proc.loading_ns = procpage_own(&conn->page, clock_now_ns()).loading_ns;
+    }
     procs_conn_close(conn);
     if (has_slot)
         procs->calls.news(procs->calls.ctx, &gone);
