@@ -212,14 +212,13 @@ static void say_nodes(const struct config *config, struct finding *ret)
 {
     int n = config->cluster.nnodes, rank = config->cluster.node_rank;
     int spares = config->cluster.spares;
+    bool is_spare = config_is_spare(config);
     if (spares == 0)
         finding_set(ret, FINDING_OK, "%d, and this is node %d", n, rank);
-    else if (config_is_spare(config))
-        finding_set(ret, FINDING_OK, "%d train, %d stand%s by, and this is spare %d", n, spares,
-                    spares == 1 ? "s" : "", rank - n + 1);
     else
-        finding_set(ret, FINDING_OK, "%d train, %d stand%s by, and this is node %d", n, spares,
-                    spares == 1 ? "s" : "", rank);
+        finding_set(ret, FINDING_OK, "%d train, %d stand%s by, and this is %s %d", n, spares,
+                    spares == 1 ? "s" : "", is_spare ? "spare" : "node",
+                    is_spare ? rank - n + 1 : rank);
     if (config->found.from != DISCOVER_NONE)
         str_addf(ret->seen, sizeof ret->seen, " (%.200s)", config->found.why);
 }
