@@ -355,13 +355,7 @@ Test(core_join, the_node_of_the_notice_knows_its_deadline_or_not)
             p.is_guess = p.signals[SIGTERM].is_guess = i != 0;
             walk_begin(&p);
         }
-        meet();
-        for (int i = 0; i < WALK_NODES; i++) {
-            started(&walks[i], 0);
-            attaches(&walks[i], 0, i, WALK_NODES);
-            steps_are_read(&walks[i]);
-        }
-        deliver();
+        meet_and_start();
         steps[0] = 4;
         signalled(&walks[node], SIGTERM);
         agree();

@@ -24,13 +24,7 @@ static void begin_with(bool has_record)
         p.has_record = has_record;
         walk_begin(&p);
     }
-    meet();
-    for (int i = 0; i < WALK_NODES; i++) {
-        started(&walks[i], 0);
-        attaches(&walks[i], 0, i, WALK_NODES);
-        steps_are_read(&walks[i]);
-    }
-    deliver();
+    meet_and_start();
     walks[0].acts[0] = '\0';
 }
 

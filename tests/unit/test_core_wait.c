@@ -28,13 +28,7 @@ static void begin_restarting(int replace_max, bool has_record, int restart_max)
         p.restart.max = restart_max;
         walk_begin(&p);
     }
-    meet();
-    for (int i = 0; i < WALK_NODES; i++) {
-        started(&walks[i], 0);
-        attaches(&walks[i], 0, i, WALK_NODES);
-        steps_are_read(&walks[i]);
-    }
-    deliver();
+    meet_and_start();
 }
 
 static void begin_with(int replace_max, bool has_record)

@@ -459,6 +459,17 @@ void meet(void)
     deliver();
 }
 
+void meet_and_start(void)
+{
+    meet();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+}
+
 void begin_two(void)
 {
     begin_two_with(&(struct restart_policy){0});

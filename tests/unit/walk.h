@@ -47,6 +47,8 @@ struct walk *begin_attached(int ranks);
 /* Two nodes with a rank each that have not met; and their meeting. */
 void begin_apart(bool trains_on);
 void meet(void);
+/* Two nodes that have not met meet, start, and a rank attaches on each. */
+void meet_and_start(void);
 /* The same nodes when their ranks have attached, and the chief knows of it. */
 void begin_two(void);
 /* The nodes agree on a save step: each reads its steps for every ballot. */
