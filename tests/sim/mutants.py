@@ -115,6 +115,8 @@ MUTANTS = [
     ("no-ladder", "node/node_end.c", "node_stop",
      "ladder_start(&node->gen.ladder, ending->manner, sig, now, deadline)", ""),
     ("ladder-catches-up", "node/ladder.c", "ladder_climb", "put_off(ladder, now - ret->at);", ""),
+    ("steps-unread-when-it-stops", "node/node_end.c", "node_stop", "if (ending->restarts)",
+     "if (false)"),
     ("no-sweep", "node/node_end.c", "node_sweep_if_last",
      "ladder_sweep(&node->gen.ladder, node->out->now, node_deadline(node));", ""),
     ("no-sweep-while-stopping", "node/node_end.c", "node_sweep_if_last", "state > NODE_STOPPING",
@@ -438,6 +440,7 @@ MUTANTS = [
 # For mutants that few schedules catch: a seed a little before such a schedule, so that thousands need not run in vain.
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
+    "steps-unread-when-it-stops": 20261130036400,
     "lost-spare-keeps-the-place": 144300,
     "former-node-stands-by": 22300,
     "steps-while-it-ends-make-a-start-good": 830000010900,

@@ -340,6 +340,47 @@ Test(core_known, two_failures_while_another_rank_trains_to_its_end)
     assert_did(w, "; start");
 }
 
+static void both_are_gone(void)
+{
+    for (int i = 0; i < 2; i++)
+        tree_empty(&walks[i]);
+    deliver();
+}
+
+/* Rank 1 on node 1 is killed. Rank 0 had said before why it fails, and ends only while node 0 ends
+ * its processes. So its failure is the first one, at a step that node 0 reads when it stops. */
+Test(core_known, the_same_failure_while_the_nodes_end)
+{
+    begin_two_with(&policy);
+    struct walk *w = &walks[0];
+    says_why(w, "ValueError: bad batch 7");
+    steps[0] = 3;
+    passes(&walks[1], S / 10);
+    gone(&walks[1], 0);
+    exited(&walks[1], 0, SIGKILL);
+    steps_are_read(&walks[1]);
+    w->acts[0] = '\0';
+    deliver();
+    assert_did(w, "read");
+    steps_are_read(w);
+    exited(w, 0, 1 << 8);
+    gone(w, 0);
+    both_are_gone();
+    assert_did(w, "; start");
+    steps[0] = 0;
+    for (int i = 0; i < 2; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, 2);
+    }
+    deliver();
+    fails_at(w, 3, "ValueError: bad batch 8");
+    deliver();
+    gone(&walks[1], 0);
+    ends(&walks[1], SIGTERM);
+    both_are_gone();
+    assert_said(w, "not restarted: the same failure came twice at step 3, with no commit between");
+}
+
 Test(core_known, after_a_commit_it_may_be_chance)
 {
     struct core_params p = params_of(0, 1, 1);

@@ -264,6 +264,8 @@ void node_stop(struct node *node, const struct node_ending *ending)
     if (node->gen.nstarting > 0 || node->gen.nrunning > 0 || has_left)
         ladder_start(&node->gen.ladder, ending->manner, sig, now, deadline);
     node_enter(node, NODE_STOPPING);
+    if (ending->restarts) /* a rank that ends only now may have failed first, at this step */
+        out_simple(node->out, ACT_READ_STEPS);
     node_sweep_if_last(node);
     ladder_limit(&node->gen.ladder, now, deadline);
     node_check_gone(node);
