@@ -92,6 +92,8 @@ int main(int argc, char **argv)
     pch_collective_timeout(job.get(), 0);
     pch_wait_begin(job.get());
     pch_wait_end(job.get());
+    pch_load_begin(job.get());
+    pch_load_end(job.get());
     if (train(job, steps) == PCH_EXIT)
         return 2;
     pch_durable(job.get(), steps, "at://the-end");

@@ -6,7 +6,6 @@ PCHRUN, LIBPCH_SO and LIBPCH_A are the built ones.
 """
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -57,17 +56,3 @@ def test_a_program_trains_saves_and_resumes(build, libraries, tmp_path):
     under = [os.environ["PCHRUN"], "--checkpoint-dir", tmp_path, "--run-dir", tmp_path, "--", program]
     assert run(*under, "3") == ["supervised 1", "resume 0 -", "step 1", "step 2", "step 3"]
     assert run(*under, "5") == ["supervised 1", "resume 3 at://the-end", "step 4", "step 5"]
-
-
-def test_every_function_is_called():
-    declared = set(re.findall(r"^PCH_API [^;(]*?\b(pch_\w+)\(", (ROOT / "include" / "pch.h").read_text(), re.M))
-    assert len(declared) > 10
-    called = set(re.findall(r"\b(pch_\w+)\(", PROGRAM.read_text()))
-    assert declared <= called
-
-
-def test_the_list_of_symbols_has_every_function():
-    """The list of Debian's package: a function that is missing there has no version."""
-    declared = set(re.findall(r"^PCH_API [^;(]*?\b(pch_\w+)\(", (ROOT / "include" / "pch.h").read_text(), re.M))
-    listed = set(re.findall(r"^ (pch_\w+)@PCH_0 ", (ROOT / "debian" / "libpch0.symbols").read_text(), re.M))
-    assert declared == listed
