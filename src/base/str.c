@@ -111,6 +111,12 @@ bool str_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool str_is_url(const char *s)
+{
+    size_t scheme = strspn(s, STR_LETTERS STR_DIGITS "+.-");
+    return scheme > 0 && str_starts(s + scheme, "://");
+}
+
 const char *str_variable(char *const *env, const char *name)
 {
     for (size_t len = strlen(name); *env; env++)

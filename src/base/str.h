@@ -51,6 +51,8 @@ bool str_is(const char *a, const char *b);
 /* The number of texts in a list that ends with NULL. `list` may be NULL. */
 size_t str_count(char *const *list);
 bool str_starts(const char *s, const char *prefix);
+/* True if it begins with a scheme, as in "gs://bucket/run7". */
+bool str_is_url(const char *s);
 /* The value of a variable in a list of NAME=VALUE that ends with NULL; NULL: not set. */
 const char *str_variable(char *const *env, const char *name);
 /* True for a control character (what a terminal would obey), and for a character that is not seen

@@ -29,13 +29,6 @@ bool text_check(const char *text, int64_t max, struct err *err)
     return true;
 }
 
-/* A URL has a scheme, as in "gs://bucket/run7". */
-static bool is_url(const char *text)
-{
-    const char *end = text + strspn(text, STR_LETTERS STR_DIGITS "+.-");
-    return end > text && str_starts(end, "://");
-}
-
 /* The first "$NAME" or "${NAME}"; NULL: there is none. */
 static const char *find_variable(const char *text)
 {
@@ -49,7 +42,7 @@ bool text_check_path(const char *text, struct err *err)
 {
     if (!text_check(text, TEXT_PATH_MAX, err))
         return false;
-    if (is_url(text))
+    if (str_is_url(text))
         return err_set(err, ERR_USAGE, 0,
                        "\"%.80s\" is a URL; pchrun needs a path of a mounted file system (the "
                        "program itself may save to a URL, and report it with saved())",

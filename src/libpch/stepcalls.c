@@ -190,9 +190,7 @@ bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err
     ret[0] = '\0';
     if (!path || !path[0])
         return true;
-    bool has_scheme =
-        str_starts(path + strspn(path, STR_LETTERS STR_DIGITS "+.-"), "://") && path[0] != ':';
-    if (has_scheme && str_copy(ret, PROCMSG_PATH_MAX, path))
+    if (str_is_url(path) && str_copy(ret, PROCMSG_PATH_MAX, path))
         return true;
     return savepath_make_absolute(ret, path, err);
 }

@@ -203,7 +203,7 @@ const char *saves_below(const char *dir, const char *path)
     if (len == 0 || strncmp(path, dir, len) != 0 || (len > 1 && path[len] && path[len] != '/'))
         return NULL;
     path += len + strspn(path + len, "/");
-    if (strstr(path, "..") || strstr(path, "://"))
+    if (strstr(path, "..") || str_is_url(path))
         return NULL;
     return path[0] ? path : ".";
 }
@@ -280,7 +280,7 @@ static bool make_absolute(const char *dir, char room[PATH_MAX], const char **pat
 {
     char full[PATH_MAX] = "";
     bool is_dir = *path && str_is(*path, ".");
-    if (!dir || !*path || !(*path)[0] || (*path)[0] == '/' || strstr(*path, "://"))
+    if (!dir || !*path || !(*path)[0] || (*path)[0] == '/' || str_is_url(*path))
         return true;
     if (!str_addf(full, sizeof full, "%s%s%s", dir, is_dir ? "" : "/", is_dir ? "" : *path))
         return false;

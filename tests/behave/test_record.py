@@ -12,6 +12,7 @@ import pytest
 
 from harness import Watch, children_of, is_alive, needs_disk, needs_namespace, wait_until
 from nodes import free_port
+from pchctl import ctl  # noqa: F401
 from training import Client
 
 IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
@@ -182,6 +183,30 @@ def test_a_removed_state_directory_begins_anew(records):
     assert run.begin() == ["open supervised=1 same=1 resume=0 path=-"] * 2
     run.complete()
     assert begins(run.job.err) == ["attempt 1 begins at step 0"]
+
+
+def test_a_checkpoint_at_a_url(records, ctl):  # noqa: F811
+    """Only the program can look into an object store. The URL is kept as it is, also when checkpoint.dir has moved and an
+    older checkpoint is gone."""
+    urls = [f"s3://bucket/run7/step-20/{rank}?version=a b" for rank in range(2)]
+    run = records.begun("--checkpoint-keep-records", "2")
+    (records.dir / "step-10").touch()
+    run.all(f"saved 10 {records.dir}/step-10")
+    run.all(*(f"saved 20 {url}" for url in urls))
+    run.complete()
+    assert {rank["rank"]: rank["path"] for rank in records.saves()[-1]["ranks"]} == dict(enumerate(urls))
+    assert f"\nnext      resumes at step 20 of {urls[0]}\n" in ctl("status", records.dir, everywhere=True).stdout
+    (records.dir / "step-10").unlink()
+    records.dir = records.dir.rename(records.world.root / "moved")
+    records.state = records.dir / ".pchrun"
+    run = records.run("--checkpoint-keep-records", "2")
+    assert [told.split("path=")[1] for told in run.begin()] == urls
+    assert [run.resume_path(rank) for rank in range(2)] == urls
+    run.all(*(f"durable 30 {url}" for url in urls))
+    wait_until(lambda: records.steps() == [20, 30], "the commit of step 30")
+    run.complete()
+    assert "missing" not in run.job.err
+    assert [path.name for path in (*records.world.cwd.iterdir(), *records.dir.iterdir())] == [".pchrun"]
 
 
 def test_one_rank_saves_for_all(records):

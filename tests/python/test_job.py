@@ -227,6 +227,33 @@ with pch.attach() as job:
     assert one.job.out == f"{one.checkpoints}/ckpt-3\n", "a relative path is made absolute"
 
 
+def test_a_save_at_a_url(program):
+    """It is neither looked for nor made a path of the working directory."""
+    one = program("""
+import pch
+with pch.attach() as job:
+    print(job.resume_path)
+    job.step(job.resume_step + 1)
+    job.saved(f"s3://bucket/run7/step-{job.finished}")
+""")
+    assert one.start(n=2).result() == (0, "completed", 1)
+    assert one.start(n=2).result() == (0, "completed", 2)
+    assert one.job.out == "s3://bucket/run7/step-1\n" * 2
+    assert one.report["commit"]["path"] == "s3://bucket/run7/step-2"
+
+
+def test_a_url_for_an_integration_that_writes_files(program):
+    """Once, os.path.abspath() made a folder `s3:` in the working directory of it, and all seemed well."""
+    one = program("""
+from pch.integrations._files import checkpoint_folder
+print(checkpoint_folder("gs://bucket/run7", may_be_url=True), checkpoint_folder("run7"), sep="\\n")
+checkpoint_folder("s3://bucket/run7")
+""")
+    code, out, err = one.alone()
+    assert (code, out) == (1, f"gs://bucket/run7\n{one.world.cwd}/run7\n")
+    assert "\nValueError: s3://bucket/run7 is a URL, and this integration writes files: give a folder of a mounted" in err
+
+
 def test_an_exception_is_the_cause(program):
     """An uncaught exception is reported to pchrun, and printed as usual. The program's own hook prints first."""
     one = program("""

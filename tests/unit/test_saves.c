@@ -198,7 +198,9 @@ Test(saves, move_with_their_directory)
                                           {"/old/ck2", "/old/ck2"},
                                           {"/old/ck/../a", "/old/ck/../a"},
                                           {"gs://old/ck/a", "gs://old/ck/a"},
+                                          {"s3://b/old/ck", "s3://b/old/ck"},
                                           {"/old/ck/a://b", "/old/ck/a://b"},
+                                          {"/old/ck/a/b://c", "/new/a/b://c"},
                                           {"/old", "/old"}};
     bool is_known;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)

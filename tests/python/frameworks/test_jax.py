@@ -32,6 +32,31 @@ Resumed.needs = "rank0"
 attempt(lambda: Checkpoint(Resumed(), "x"))
 """
 
+# Stands for Orbax's access to a store, which needs credentials: no file may be made or looked for.
+STORE = """
+import pch, jax, orbax.checkpoint as ocp
+from pch.integrations.jax import Checkpoint
+class Checkpointer:
+    stored = {}
+    def __enter__(self): return self
+    def __exit__(self, *error): pass
+    def save(self, path, state, force): self.stored[path] = state
+    def restore(self, path, wanted): return self.stored[path]
+ocp.StandardCheckpointer = Checkpointer
+job = pch.attach()
+print(Checkpoint(job, "gs://bucket/run7").save(7, 3))
+class Resumed:
+    resume_step, resume_path, needs = 7, "gs://bucket/run7/step-7", "all"
+print(Checkpoint(Resumed(), "gs://bucket/run7").load(0))
+"""
+
+
+def test_a_url(program):
+    one = program(STORE)
+    job = one.world.start(*one.command(), env=one.variables({}), code=0)
+    assert job.out.splitlines() == ["gs://bucket/run7/step-7", "3"]
+    assert not list(one.world.cwd.iterdir())
+
 
 def test_what_it_is_made_of(program):
     one = program(PARTS)

@@ -3,12 +3,25 @@
 
 import glob
 import os
+import re
 from typing import Optional, Union
 
 
-def checkpoint_folder(folder: "Optional[Union[str, os.PathLike[str]]]") -> str:
-    """The absolute path of the folder. None: pchrun's checkpoint.dir; without pchrun `checkpoints` in the working directory."""
-    return os.path.abspath(folder or os.environ.get("PCH_CHECKPOINT_DIR") or "checkpoints")
+def is_url(path: str) -> bool:
+    """Whether the path begins with a scheme, as in gs://bucket/run7."""
+    return re.match(r"[A-Za-z0-9+.-]+://", path) is not None
+
+
+def checkpoint_folder(folder: "Optional[Union[str, os.PathLike[str]]]", *, may_be_url: bool = False) -> str:
+    """The absolute path of the folder; a URL as it is. None: pchrun's checkpoint.dir; without pchrun `checkpoints` in the
+    working directory."""
+    path = os.fspath(folder or os.environ.get("PCH_CHECKPOINT_DIR") or "checkpoints")
+    if not is_url(path):
+        return os.path.abspath(path)
+    if not may_be_url:
+        raise ValueError(f"{path} is a URL, and this integration writes files: give a folder of a mounted file system. A "
+                         "program that saves to a URL by itself passes that URL to job.saved()")
+    return path
 
 
 def sync_tree(top: str) -> None:
@@ -22,10 +35,10 @@ def sync_tree(top: str) -> None:
 
 def sync_prefix(prefix: str) -> str:
     """Makes a TensorFlow checkpoint durable: the files whose names begin with the prefix, or that file or folder. Returns
-    the absolute path. A checkpoint that is not in a local folder (gs://...) is left to TensorFlow."""
+    the absolute path. A checkpoint at a URL, or in no local folder, is left to TensorFlow."""
     whole = os.path.abspath(prefix)
     folder = os.path.dirname(whole)
-    if not os.path.isdir(folder):
+    if is_url(prefix) or not os.path.isdir(folder):
         return prefix
     if os.path.isdir(whole):
         sync_tree(whole)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from .._control import committed_step
 from .._pch import Job
-from ._files import sync_prefix
+from ._files import is_url, sync_prefix
 
 # The number of newest uncommitted saves that are kept: other ranks may still save these steps.
 _PENDING = 4
@@ -140,4 +140,4 @@ class OwnSaves:
 
 
 def _whole(path: str) -> str:
-    return path if "://" in path else os.path.abspath(path)
+    return path if is_url(path) else os.path.abspath(path)

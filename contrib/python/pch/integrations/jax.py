@@ -17,7 +17,7 @@ import jax
 import orbax.checkpoint as ocp
 
 from .._pch import Job
-from ._files import checkpoint_folder, sync_tree
+from ._files import checkpoint_folder, is_url, sync_tree
 from ._needs import check_needs
 
 __all__ = ["Checkpoint", "initialize"]
@@ -53,14 +53,15 @@ class Checkpoint:
 
     The leaves are arrays, random keys and numbers. An array may be sharded over the processes. All processes of one
     jax.distributed save and load together, at the agreed step. Ranks with a JAX of their own need folders of their own.
-    Nothing is ever removed from the folder; by default it is checkpoint.dir of pchrun, without pchrun `checkpoints`.
+    Nothing is ever removed from the folder; by default it is checkpoint.dir of pchrun, without pchrun `checkpoints`. It may
+    be a URL of a store that Orbax writes to.
 
     Orbax divides the writing among the processes. So attach(needs=...) other than "all" is refused.
     """
 
     def __init__(self, job: Job, folder: Optional[Union[str, "os.PathLike[str]"]] = None) -> None:
         check_needs(job, is_whole=False, is_first=False)
-        self._job, self._folder = job, checkpoint_folder(folder)
+        self._job, self._folder = job, checkpoint_folder(folder, may_be_url=True)
 
     def save(self, step: int, state: Any) -> str:
         """Saves the state of that step durably; returns the path for Job.saved."""
@@ -68,7 +69,7 @@ class Checkpoint:
         with ocp.StandardCheckpointer() as checkpointer:
             # A checkpoint that is already there comes from an earlier attempt, and was not committed.
             checkpointer.save(path, {"step": step, "state": jax.tree.map(_stored, state)}, force=True)
-        if jax.process_index() == 0:
+        if jax.process_index() == 0 and not is_url(path):
             sync_tree(path)
         return path
 
