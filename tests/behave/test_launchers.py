@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import CHARLM, PREEMPTED, commands_of, descendants_of, shell_command, stat_fields, wait_until
+from harness import (CHARLM, PREEMPTED, commands_of, descendants_of, marked, shell_command, stat_fields, status_of,
+                     wait_until)
 from nodes import FAST, free_port
 
 LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: ends with 1 if a worker did not end with 0
@@ -183,17 +184,23 @@ PIPE_WARNING = "standard output goes to tee (process "
 
 @pytest.mark.parametrize("script, shell, pipe", [
     ("{} -- true; exit $?", True, False),
-    ("{} -- true | tee log; exit 0", True, True),
+    ("{{ read -r _ <go; exec {} -- true; }} | tee log; exit 0", True, True),
     ("exec {} -- true", False, False),
     ("trap : TERM; {} -- true; exit $?", False, False),  # the script knows of the signal
 ], ids=["shell", "tee", "exec", "trap"])
 def test_what_stands_between_a_scheduler_and_pchrun(world, script, shell, pipe):
     """On a platform that starts jobs again, the shell's code counts, or that of tee. The doctor sees both, too.
-    Elsewhere, and at a terminal, scripts and pipelines are normal."""
+    Elsewhere, and at a terminal, scripts and pipelines are normal. The shell starts both sides of a pipe at once, so tee
+    is there before pchrun begins."""
     def run(env, options=""):
         job = world.start("setsid", "-w", "bash", "-c", script.format(f"{world.pchrun} {options}"), env=env)
+        if pipe:
+            wait_until(lambda: "tee" in [status_of(pid).get("Name") for pid in marked(world.mark)], "tee")
+            os.write(go, b"\n")
         job.finish()
         return job
+    os.mkfifo(world.cwd / "go")
+    go = os.open(world.cwd / "go", os.O_RDWR)
     job = run(IN_SLURM)
     assert (SHELL_WARNING in job.err, PIPE_WARNING in job.err) == (shell, pipe), job.err
     assert not run({}, "-q").err
@@ -201,6 +208,7 @@ def test_what_stands_between_a_scheduler_and_pchrun(world, script, shell, pipe):
     log = world.cwd / "log"
     if pipe:
         assert "warn     pipeline       standard output goes to tee (process " in log.read_text()
+    os.close(go)
 
 
 LAST_LINE = re.compile(r" end: preempted_unknown, exit code 42: [^\n]*\n\Z")
