@@ -50,6 +50,7 @@ static void run_check(const void *arg, int answer)
     const struct doctor_check *check = arg;
     struct finding finding = {.verdict = FINDING_NONE};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ask_until(patient.begun_at + ASK_NS);
     check->check(&patient, &finding);
     if (!fd_write_all(answer, &finding, sizeof finding))
         _exit(1);
@@ -111,7 +112,7 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
     if (!presets_settle_notices(config, "", err) || !paths_state_dir(config, &state_dir, err))
         return -1;
     fflush(out);
-    patient = (struct patient){config, state_dir, getpid(), getppid()};
+    patient = (struct patient){config, state_dir, getpid(), getppid(), clock_now_ns()};
     bool ok = doctor_make_checks(findings, err);
     free(state_dir);
     if (!ok)

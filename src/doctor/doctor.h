@@ -45,6 +45,7 @@ struct patient {
     const struct config *config;
     const char *state_dir; /* NULL: none */
     pid_t self, parent;    /* pchrun, and the process that started it */
+    int64_t begun_at;      /* the doctor */
 };
 
 /* A check gets a finding that is FINDING_NONE and empty, and fills it in. It runs in its own child,
@@ -85,9 +86,16 @@ check_fn check_health, check_health_gpu;
 
 /* --- runprogram.c: runs a program and reads what it prints --- */
 
+/* All programs that this child of the doctor asks have so much time, from the doctor's begin. The
+ * doctor's own wait begins then, too: a child that gets no processor for a while is not late. */
+#define ASK_NS (6 * NS_PER_S)
+void ask_until(int64_t until);
+
 /* Looks for `argv` in PATH. Stores the output in `text`, cut to `size` and ended by NUL. The
  * program may be missing, hang, print without end, or leave other processes behind; in each case
  * the caller goes on by its deadline. Before a signal ends this child of the doctor, it ends the
- * program and its process group. False: the program cannot be run, has not ended in time, or has
- * printed nothing, for example because it failed. */
+ * program and its process group. Returns the status as of wait(2); REAP_LOST: the program cannot be
+ * run, or has not ended in time. */
+MUST_CHECK int ask_status(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err);
+/* The same. False also if it has printed nothing, for example because it failed. */
 MUST_CHECK bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err);

@@ -8,38 +8,13 @@
 #include "doctor/doctor.h"
 #include "health/healthgpu.h"
 #include "health/healthline.h"
+#include "os/program.h"
+#include "os/reap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_WAIT_NS (6 * NS_PER_S)
-
-enum { ARGS_MAX = 64, TEXT_MAX = 64 * 1024 };
-
-/* The shell adds the exit code as the last line. */
-static char script[] = "\"$@\"; code=$?; echo; echo $code";
-
-static bool run_health_check(char *const *check, char *text, size_t size, struct err *err)
-{
-    static char shell[] = "/bin/sh", option[] = "-c";
-    char *argv[ARGS_MAX + 5] = {shell, option, script, shell};
-    for (size_t i = 0; i < ARGS_MAX && check[i]; i++)
-        argv[4 + i] = check[i];
-    return ask(argv, CHECK_WAIT_NS, text, size, err);
-}
-
-/* Takes the line of the exit code off the text. Returns a status as of wait(2). */
-static int take_exit_code(char *text)
-{
-    size_t len = strlen(text);
-    while (len > 0 && text[len - 1] == '\n')
-        text[--len] = '\0';
-    char *line = strrchr(text, '\n');
-    int code = atoi(line ? line + 1 : text);
-    if (line)
-        *line = '\0';
-    return code << 8;
-}
+enum { TEXT_MAX = 64 * 1024 };
 
 void check_health(const struct patient *patient, struct finding *ret)
 {
@@ -50,11 +25,16 @@ void check_health(const struct patient *patient, struct finding *ret)
     char *const *check = patient->config->health.check;
     if (!check)
         return;
-    if (!run_health_check(check, text, sizeof text, &err)) {
-        finding_set(ret, FINDING_UNKNOWN, "'%.200s' gives no answer within 6 s", check[0]);
+    char **argv = program_args(check, getenv("PATH"), &err); /* as a run does */
+    if (!argv) {
+        finding_set(ret, FINDING_BAD, "health.check: %.400s", err.text);
         return;
     }
-    int status = take_exit_code(text);
+    int status = ask_status(argv, ASK_NS, text, sizeof text, &err);
+    if (status == REAP_LOST) {
+        finding_set(ret, FINDING_UNKNOWN, "%.400s", err.text);
+        return;
+    }
     sigtext_of_status(status, how, sizeof how);
     healthline_read(status, how, text, strlen(text), &answer);
     healthline_describe(&answer, why, sizeof why);

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_NS    (6 * NS_PER_S) /* for all questions of one check */
 #define KEPT_NS   (5 * NS_PER_S) /* the part of Slurm's time that is kept for the end */
 #define LEAD_NS   (120 * NS_PER_S)
 #define LEAST_NS  (2 * NS_PER_S) /* with a shorter KillWait no save can be counted on */
@@ -33,15 +32,11 @@ enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128, COMMAND_MAX = 4096 };
 
 /* --- the answers of Slurm's programs --- */
 
-/* Asks a program of Slurm. The text is valid until the next question; NULL: see *err. One deadline
- * per check: each check is its own process. */
+/* Asks a program of Slurm. The text is valid until the next question; NULL: see *err. */
 static const char *ask_slurm(const char *const *words, struct err *err)
 {
     static char text[TEXT_MAX];
-    static int64_t until;
-    if (until == 0)
-        until = clock_now_ns() + ASK_NS;
-    return ask((char **)words, until - clock_now_ns(), text, sizeof text, err) ? text : NULL;
+    return ask((char **)words, ASK_NS, text, sizeof text, err) ? text : NULL;
 }
 #define ASK_SLURM(err, ...) ask_slurm((const char *const[]){__VA_ARGS__, NULL}, err)
 

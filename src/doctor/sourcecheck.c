@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALL_NS (7 * NS_PER_S)
 #define ONE_NS (4 * NS_PER_S)
 
 enum { ARGS_MAX = 4, LINE_MAX_SIZE = 640 };
@@ -26,7 +25,7 @@ const char *const finding_names[FINDING__COUNT] = {[FINDING_NONE] = "",
                                                    [FINDING_BAD] = "bad"};
 
 /* Runs the source with its own arguments and --check. */
-static bool ask_source(const struct source *source, int64_t until, char *line, struct err *err)
+static bool ask_source(const struct source *source, char *line, struct err *err)
 {
     char check[] = "--check";
     char *argv[ARGS_MAX + 2] = {NULL};
@@ -36,7 +35,7 @@ static bool ask_source(const struct source *source, int64_t until, char *line, s
         n++;
     }
     argv[n] = check;
-    return ask(argv, clock_min(until - clock_now_ns(), ONE_NS), line, LINE_MAX_SIZE, err);
+    return ask(argv, ONE_NS, line, LINE_MAX_SIZE, err);
 }
 
 /* "warn: what" */
@@ -62,12 +61,11 @@ static void doctor_advise_source(const struct source *source, const char *line, 
 }
 
 /* If a run found the source by itself, a failure is only a warning: the run goes on. */
-static void doctor_ask_one_source(const struct source *source, bool is_own, int64_t until,
-                                  struct finding *ret)
+static void doctor_ask_one_source(const struct source *source, bool is_own, struct finding *ret)
 {
     char line[LINE_MAX_SIZE];
     struct err err;
-    if (!ask_source(source, until, line, &err))
+    if (!ask_source(source, line, &err))
         snprintf(line, sizeof line, "unknown: %.400s", err.text);
     line[strcspn(line, "\n")] = '\0';
     enum finding_verdict verdict = verdict_of(line);
@@ -87,11 +85,10 @@ void check_sources(const struct patient *patient, struct finding *ret)
     const struct config *config = patient->config;
     struct inbox inbox = {0};
     bool is_own = !origin_is_given(config, "notices");
-    int64_t until = clock_now_ns() + ALL_NS;
     struct err err;
     if (!inbox_init(&inbox, config, NULL, &err))
         return;
     for (size_t i = 0; i < inbox.count; i++)
         if (!noticelist_is_program(config->notices[i].kind))
-            doctor_ask_one_source(&inbox.sources[i], is_own, until, ret);
+            doctor_ask_one_source(&inbox.sources[i], is_own, ret);
 }

@@ -71,15 +71,23 @@ def test_spares(world, node, env, verdict, who, says):
      "says that this node is not healthy: gpu3: Xid 79"),
     ("exit 1", "warn", "gives no answer: exit code 1, without a line that says \"healthy\": false"),
     ("echo 0; exit 3", "warn", "gives no answer: exit code 3"),
-    ("kill -9 $$", "warn", "gives no answer: exit code 137"),
-    ("sleep 1000", "unknown", "gives no answer within 6 s"),
-], ids=["healthy", "unhealthy", "silent", "code", "crash", "hanging"])
+    ("kill -9 $$", "warn", "gives no answer: signal 9 (Killed)"),
+    ("sleep 1000", "unknown", "has no answer in time"),
+    ("exec >&-; sleep 1000", "unknown", "has no answer in time"),
+    ("sleep 1000 >&- & exit 0", "ok", "says that this node is healthy"),
+], ids=["healthy", "unhealthy", "silent", "code", "crash", "hanging", "hanging in silence", "left behind"])
 def test_the_health_check(world, script, verdict, says):
     path = world.file("check", f"#!/bin/sh\n{script}\n", 0o755)
     found = doctor(world, "--health-check", path, wanted=int(verdict == "bad"))
     assert found["health"][0] == verdict
-    assert found["health"][1] == f"'{path}' {says}"
-    assert not marked(world.mark)
+    assert found["health"][1] == (f"{path} {says}" if verdict == "unknown" else f"'{path}' {says}")
+    wait_until(lambda: not marked(world.mark), "the end of the processes, which were killed")
+
+
+def test_a_health_check_that_is_not_there(world):
+    """A run would not start."""
+    found = doctor(world, "--health-check", world.root / "check", wanted=1)
+    assert found["health"][0] == "bad" and found["health"][1].startswith("health.check: ")
 
 
 def test_directories_that_are_only_missing_themselves(world):
