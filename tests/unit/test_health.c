@@ -27,20 +27,10 @@ static void begin(void)
     cr_assert(health_open(&health, &err));
 }
 
-/* All processes of checks are reaped. */
-static void settle(void)
-{
-    siginfo_t info;
-    while (reap.first) {
-        cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
-        reap_all(&reap);
-    }
-}
-
 static void end(void)
 {
     health_free(&health);
-    settle();
+    UNIT_SETTLE(reap);
     watch_close(loop.base);
     cr_expect_eq(rmdir(folder), 0);
     cr_expect(unit_no_children());
@@ -89,7 +79,7 @@ EndedTest(health, waits_for_the_end_of_the_last_check, end)
     health_check(&health);
     cr_assert(watch_turn(loop.base));
     cr_assert_lt(health.kind, HEALTH__COUNT);
-    settle();
+    UNIT_SETTLE(reap);
     turn_until_over();
     cr_expect_eq(health.answer.verdict, HEALTH_GOOD);
 }

@@ -22,8 +22,7 @@ static void start(void (*fn)(const void *arg), const void *arg)
 /* Handles the end of one helper. */
 static void settle_one(void)
 {
-    siginfo_t info;
-    cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    unit_await_end();
     reap_all(&reap);
 }
 

@@ -47,20 +47,10 @@ static void begin(void)
                                .helper.reap = &reap};
 }
 
-/* All helpers are reaped. */
-static void settle(void)
-{
-    siginfo_t info;
-    while (reap.first) {
-        cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
-        reap_all(&reap);
-    }
-}
-
 static void end(void)
 {
     inquiry_free(&inquiry);
-    settle();
+    UNIT_SETTLE(reap);
     watch_close(base);
     cr_expect(unit_no_children());
 }
@@ -126,7 +116,7 @@ Test(inquiry, begins_anew_only_after_the_last_helper_has_ended)
     ask(say_and_hang);
     inquiry_stop(&inquiry);
     cr_expect_not(inquiry_start(&inquiry, &err));
-    settle();
+    UNIT_SETTLE(reap);
     over = 0;
     ask(say_in_parts);
     run("one, two");

@@ -58,6 +58,22 @@ static inline int unit_wait(pid_t pid)
     return waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
+/* Waits until a child has ended. It stays a zombie. */
+static inline void unit_await_end(void)
+{
+    siginfo_t info;
+    cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+}
+
+/* Reaps until none of the processes is left that this struct reap watches. */
+#define UNIT_SETTLE(reap)      \
+    do {                       \
+        while ((reap).first) { \
+            unit_await_end();  \
+            reap_all(&(reap)); \
+        }                      \
+    } while (0)
+
 static inline bool unit_no_children(void)
 {
     return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
