@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/library.h"
 #include "base/str.h"
+#include "health/healthvisible.h"
 #include "health/healthxid.h"
 #include "health/nvml.h"
 
@@ -44,9 +45,11 @@ enum { GPUS_MAX = 64, COMPONENT_MAX = 32, RECORD_BYTES = 16384 };
 
 struct gpu {
     struct nvml_device *handle;
+    enum nvml_result opened;
     char component[COMPONENT_MAX]; /* "gpu3" */
     char uuid[NVML_UUID_BYTES];    /* "": it and the place are not known */
     struct nvml_pci pci;
+    bool is_used;    /* the job may use it, by CUDA_VISIBLE_DEVICES */
     bool is_cleared; /* the driver says that the GPU needs nothing */
 };
 
@@ -54,10 +57,10 @@ struct gpu_check {
     const struct healthgpu_past *past;
     struct healthgpu_answer *answer;
     struct gpu gpus[GPUS_MAX];
-    unsigned n;    /* those with a known place */
-    unsigned seen; /* all GPUs of this job */
-    bool
-        misses_some; /* a GPU whose place is not known: an Xid of an unknown place may be its own */
+    unsigned n;              /* those that this process may open */
+    const struct gpu *other; /* the last one with a fault that the job does not use */
+    /* A GPU of the job has no known place: an Xid of an unknown place may be its own. */
+    bool misses_some;
 };
 
 /* --- findings --- */
@@ -71,11 +74,26 @@ static void gpu_tell(struct gpu_check *check, const char *component, const char 
                  component, component[0] ? ": " : "", what);
 }
 
+/* The first fault of a GPU that the job does not use is told. */
+static void gpu_tell_other(struct gpu_check *check, const struct gpu *gpu, const char *what)
+{
+    char told[192];
+    if (gpu == check->other)
+        return;
+    check->other = gpu;
+    snprintf(told, sizeof told, "%s, but it is not in CUDA_VISIBLE_DEVICES", what);
+    gpu_tell(check, gpu->component, told);
+}
+
 /* The first of the gravest findings is the answer. A GPU is named in each way that people use. */
 static void gpu_find(struct gpu_check *check, enum health_verdict verdict, const char *component,
                      const struct gpu *gpu, const char *what)
 {
     struct health_answer *answer = &check->answer->health;
+    if (gpu && !gpu->is_used) {
+        gpu_tell_other(check, gpu, what);
+        return;
+    }
     if (verdict <= answer->verdict)
         return;
     answer->verdict = verdict;
@@ -164,36 +182,60 @@ static void check_speed(struct gpu_check *check, const struct gpu *gpu)
         gpu_tell(check, gpu->component, "it is slow, since its hardware limits it");
 }
 
-static void gpu_check_one(struct gpu_check *check, unsigned index)
+static void gpu_check_one(struct gpu_check *check, struct gpu *gpu)
 {
-    struct gpu *gpu = &check->gpus[check->n];
     char what[128];
-    *gpu = (struct gpu){0}; /* the last GPU may have used it, and had no place */
-    snprintf(gpu->component, sizeof gpu->component, "gpu%u", index);
-    enum nvml_result result = nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu->handle);
-    if (result == NVML_ERROR_NO_PERMISSION)
-        return; /* it belongs to another job */
-    check->seen++;
-    if (!gpu_takes(check, gpu, result)) {
+    if (gpu->is_used && !gpu->uuid[0])
         check->misses_some = true;
-        snprintf(what, sizeof what, "NVML cannot open it: %s", nvml.nvmlErrorString(result));
+    if (!gpu_takes(check, gpu, gpu->opened)) {
+        snprintf(what, sizeof what, "NVML cannot open it: %s", nvml.nvmlErrorString(gpu->opened));
         gpu_find(check, HEALTH_UNKNOWN, gpu->component, gpu, what);
         return;
     }
-    if (nvml.nvmlDeviceGetPciInfo_v3(gpu->handle, &gpu->pci) == NVML_SUCCESS &&
-        nvml.nvmlDeviceGetUUID(gpu->handle, gpu->uuid, sizeof gpu->uuid) == NVML_SUCCESS)
-        check->n++;
-    else
-        check->misses_some = true;
     check_recovery(check, gpu);
     check_memory(check, gpu);
     check_speed(check, gpu);
 }
 
+/* --- all GPUs --- */
+
+static void gpu_open(struct gpu_check *check, unsigned index)
+{
+    struct gpu *gpu = &check->gpus[check->n];
+    snprintf(gpu->component, sizeof gpu->component, "gpu%u", index);
+    gpu->opened = nvml.nvmlDeviceGetHandleByIndex_v2(index, &gpu->handle);
+    if (gpu->opened == NVML_ERROR_NO_PERMISSION)
+        return; /* it belongs to another job */
+    check->n++;
+    if (gpu->opened == NVML_SUCCESS &&
+        (nvml.nvmlDeviceGetPciInfo_v3(gpu->handle, &gpu->pci) != NVML_SUCCESS ||
+         nvml.nvmlDeviceGetUUID(gpu->handle, gpu->uuid, sizeof gpu->uuid) != NVML_SUCCESS))
+        gpu->uuid[0] = '\0';
+}
+
+/* Marks the GPUs that the job may use, and returns how many they are. A GPU whose UUID is not known
+ * may be one that the job names by its UUID. */
+static unsigned gpu_mark_used(struct gpu_check *check)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    unsigned used = 0;
+    for (unsigned i = 0; i < check->n; i++) {
+        struct gpu *gpu = &check->gpus[i];
+        gpu->is_used = healthvisible_has(list, i, gpu->uuid);
+        used += gpu->is_used;
+    }
+    for (unsigned i = 0; i < check->n && used < healthvisible_uuids(list); i++) {
+        struct gpu *gpu = &check->gpus[i];
+        used += !gpu->is_used && !gpu->uuid[0];
+        gpu->is_used |= !gpu->uuid[0];
+    }
+    return used;
+}
+
 static void gpu_check_all(struct gpu_check *check)
 {
     char what[128];
-    unsigned all = 0;
+    unsigned all = 0, before = check->past->gpus;
     enum nvml_result result = nvml.nvmlDeviceGetCount_v2(&all);
     if (result != NVML_SUCCESS) {
         check->misses_some = true;
@@ -201,14 +243,17 @@ static void gpu_check_all(struct gpu_check *check)
         return;
     }
     for (unsigned i = 0; i < all && i < GPUS_MAX; i++)
-        gpu_check_one(check, i);
-    snprintf(what, sizeof what, "%u of the %u GPUs that were there are left", check->seen,
-             check->past->gpus);
-    if (check->seen < check->past->gpus)
+        gpu_open(check, i);
+    unsigned used = check->answer->past.gpus = gpu_mark_used(check);
+    for (unsigned i = 0; i < check->n; i++)
+        gpu_check_one(check, &check->gpus[i]);
+    snprintf(what, sizeof what, "%u of the %u GPUs that were there are left", used, before);
+    if (used < before)
         gpu_find(check, HEALTH_BAD, "gpu", NULL, what);
-    check->answer->past.gpus = check->seen;
     if (all == 0)
         gpu_tell(check, "", "NVML finds no GPU");
+    else if (used == 0)
+        gpu_tell(check, "", "no GPU of NVML is in CUDA_VISIBLE_DEVICES");
 }
 
 /* --- the kernel log --- */
@@ -217,20 +262,21 @@ static const struct gpu *gpu_at(const struct gpu_check *check, const struct xid 
 {
     for (unsigned i = 0; i < check->n; i++) {
         const struct nvml_pci *pci = &check->gpus[i].pci;
-        if (pci->domain == xid->domain && pci->bus == xid->bus && pci->device == xid->device)
+        if (check->gpus[i].uuid[0] && pci->domain == xid->domain && pci->bus == xid->bus &&
+            pci->device == xid->device)
             return &check->gpus[i];
     }
     return NULL;
 }
 
 /* An Xid from before the first check is over if the GPU has been reset since. Newer drivers know
- * that. An Xid of a GPU that NVML does not show belongs to another job. */
+ * that. An Xid of a GPU that NVML does not show, or that the job does not use, is another job's. */
 static bool is_against(const struct gpu_check *check, const struct xid *xid)
 {
     const struct gpu *gpu = gpu_at(check, xid);
     if (!healthxid_meaning(xid->xid) || xid->number < check->past->lines)
         return false;
-    return gpu ? check->past->lines > 0 || !gpu->is_cleared : check->misses_some;
+    return gpu ? gpu->is_used && (check->past->lines > 0 || !gpu->is_cleared) : check->misses_some;
 }
 
 static void gpu_take_xid(struct gpu_check *check, const struct xid *xid,
@@ -323,7 +369,7 @@ void healthgpu_ask(const struct healthgpu_past *past, struct healthgpu_answer *r
     check = (struct gpu_check){.past = past, .answer = ret, .misses_some = result != NVML_SUCCESS};
     if (result == NVML_SUCCESS)
         gpu_check_all(&check);
-    else if (!gpu_takes(&check, &(struct gpu){.component = "gpu"}, result))
+    else if (!gpu_takes(&check, &(struct gpu){.component = "gpu", .is_used = true}, result))
         gpu_find(&check, HEALTH_UNKNOWN, "NVML", NULL, nvml.nvmlErrorString(result));
     check_log(&check);
     str_printable(answer->component);

@@ -5,7 +5,8 @@
  *
  * Against the node count a GPU that is lost, or fewer GPUs than before; a GPU for which the driver
  * wants a reset or more; memory that cannot be repaired, or that is in use until a reset; Xids of
- * healthxid.h. A hot GPU is only told, and all else with which a job can train.
+ * healthxid.h. A hot GPU is only told, and all else with which a job can train. So is what is found
+ * at a GPU that CUDA_VISIBLE_DEVICES does not have.
  */
 #pragma once
 
@@ -17,7 +18,7 @@
 struct healthgpu_past {
     long long lines; /* the number of the first line of the kernel log that it did not see; 0: it
                         saw none */
-    unsigned gpus;   /* how many there were */
+    unsigned gpus;   /* how many the job could use */
 };
 
 /* HEALTH_SKIPPED: this machine has no NVML, or no driver. HEALTH_GOOD: the text has what is only

@@ -36,6 +36,10 @@ class Machine:
     def break_it(self, *faults, gpus=8):
         self.faults.write_text("".join(f"{line}\n" for line in [f"gpus -1 {gpus}", *faults]))
 
+    def show(self, *gpus):
+        """The GPUs that the job may use."""
+        self.env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
+
     def launch(self, *argv, code):
         """A job on this machine; without a command, one that says that it trains."""
         if "--" not in argv:
@@ -129,6 +133,42 @@ def test_a_gpu_that_can_train(machine, fine):
     assert says or "gpu" not in told(job)[0]
 
 
+UUID = "GPU-00000000-0000-0000-0000-00000000000"
+SHOWN = {
+    "numbers": ([0, 1, 2, 3], 6, 3),
+    "uuids": ([f"{UUID}{i}" for i in (6, 7)], 3, 6),
+    "as Slurm without devices": (["NoDevFiles"], 6, None),
+    "beside one of another job": ([0, 1, 2], 4, 3),  # CUDA counts only the GPUs that it may open
+}
+
+
+@pytest.mark.parametrize("faults, says", [
+    (["lost {} 1"], "GPU is lost"), (["open {} 15"], "GPU is lost"), (["action {} 1"], "the driver wants a reset of the GPU"),
+    (["open {} 999"], "NVML cannot open it: Unknown Error"),
+], ids=["lost", "lost when opened", "reset", "unknown"])
+@pytest.mark.parametrize("shown", SHOWN)
+def test_a_gpu_that_the_job_does_not_use(machine, shown, faults, says):
+    """On a host that jobs share. It was held against the node. A GPU that the job uses counts as before."""
+    gpus, other, own = SHOWN[shown]
+    hidden = ["open 1 4"] * shown.startswith("beside")
+    machine.show(*gpus)
+    machine.break_it(*hidden, *(fault.format(other) for fault in faults))
+    job = machine.launch("--health-strict", code=0)
+    text = f"gpu{other}: {says}, but it is not in CUDA_VISIBLE_DEVICES"
+    assert text in told(job)[0] and told(job)[0].count("but it") == 1
+    if own is not None:
+        machine.break_it(*hidden, *(fault.format(own) for fault in faults))
+        job = machine.launch("--health-strict", code=UNHEALTHY)
+        assert f"gpu{own}: {says}" in job.err_lines[-1] and "CUDA_VISIBLE" not in job.err
+
+
+def test_a_part_of_a_gpu(machine):
+    """Its UUID does not tell the GPU, so each GPU counts."""
+    machine.show("MIG-c7384736-a75d-5afc-978f-d2f1294409fd")
+    machine.break_it("lost 3 1")
+    machine.launch(code=UNHEALTHY)
+
+
 @pytest.mark.parametrize("faults, because", [
     (["init -1 18"], "NVML: Driver/library version mismatch"),
     (["open 3 999"], "gpu3: NVML cannot open it: Unknown Error"),
@@ -178,6 +218,15 @@ def test_a_gpu_that_is_lost_in_between(machine):
                          f"echo start; echo gpus -1 7 >>'{machine.faults}'; exit 7", code=UNHEALTHY)
     assert job.out == "start\n"
     assert "is not healthy: gpu: 7 of the 8 GPUs that were there are left; start" in job.err_lines[-1]
+
+
+@pytest.mark.parametrize("left, code", [(6, 7), (3, UNHEALTHY)])
+def test_fewer_gpus_of_which_the_job_uses_some(machine, left, code):
+    machine.show(0, 1, 2, 3)
+    job = machine.launch("--restart-max", "1", "--restart-startup", "0", "--", "sh", "-c",
+                         f"echo start; echo gpus -1 {left} >>'{machine.faults}'; exit 7", code=code)
+    assert job.out == "start\n" * (2 if code == 7 else 1)
+    assert ("3 of the 4 GPUs that were there are left" in job.err) == (code == UNHEALTHY)
 
 
 @pytest.mark.parametrize("faults, verdict, says", [
@@ -236,6 +285,15 @@ def test_an_xid_that_says_nothing_against_the_node(logged, driver, lines):
     logged.log.write_text(lines)
     job = logged.launch(code=0)
     assert logged.world.events.all("trains") and told(job) == ["healthy"]
+
+
+def test_an_xid_of_a_gpu_that_the_job_does_not_use(logged):
+    logged.show(0, 1, 2)
+    logged.break_it("old -1 1")
+    logged.log.write_text(xid(901, "33", 79))
+    assert told(logged.launch(code=0)) == ["healthy"]
+    job = restarted(logged, 0, xid(902, "33", 79))
+    assert told(job) == ["healthy", "healthy; gpu3: Xid 79: the GPU has fallen off the bus"]
 
 
 def restarted(machine, code, lines):
