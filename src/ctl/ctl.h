@@ -4,9 +4,9 @@
  * find looks for the supervisor, ask talks to it, and show prints its answer as text for people.
  * tally, figures, words and waits (each with its header) say what an answer means. offline makes an
  * answer of the files of a job, ended shows its attempts, hours reads its ledger, events a journal.
- * showhours prints the hours, timeline draws them. pchrun-web uses find, ask, hours and these
- * words. Every wait for a supervisor has a deadline. Main thread; find and ask any thread, one at a
- * time.
+ * showhours prints the hours, timeline draws them, lastmetrics has the metrics that are left of a
+ * job. pchrun-web uses find, ask, hours, lastmetrics and these words. Every wait for a supervisor
+ * has a deadline. Main thread; find and ask any thread, one at a time.
  */
 #pragma once
 
@@ -169,6 +169,15 @@ void show_choice(const struct json *answer, const char *run_dir);
 /* Prints the state of a job by its files. *ret_is_over: the job has ended. False: there is no
  * report, or it cannot be read. */
 MUST_CHECK bool offline_show(const struct ctl_options *options, bool *ret_is_over, struct err *err);
+/* The same as an answer, in the form of a supervisor's. Free it in either case. */
+MUST_CHECK bool offline_answer(const struct ctl_options *options, struct answer *ret,
+                               struct err *err);
+
+/* --- lastmetrics.c --- */
+
+/* Prints the metrics of a job whose pchrun does not run, by its files. False: there is no report,
+ * or it cannot be read. */
+MUST_CHECK bool lastmetrics_print(const struct ctl_options *options, struct err *err);
 
 /* --- ended.c --- */
 

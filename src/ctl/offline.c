@@ -483,21 +483,40 @@ static bool offline_print(const struct offline *offline, struct err *err)
     return ok;
 }
 
+static bool offline_load(struct offline *offline, struct err *err)
+{
+    const char *place = ended_place(offline->options);
+    if (!offline_find(offline, place, err) || !offline_choose(offline, place, err))
+        return false;
+    read_ledger_tail(offline);
+    if (offline->options->node < 0)
+        offline_take_end(offline);
+    offline_name_file(offline);
+    return offline_is_meant(offline, err);
+}
+
+static void offline_free(struct offline *offline)
+{
+    for (size_t i = 0; i < offline->n; i++)
+        json_free(offline->reports[i].root);
+    free(offline->reports);
+}
+
 bool offline_show(const struct ctl_options *options, bool *ret_is_over, struct err *err)
 {
     struct offline offline = {.options = options};
-    const char *place = ended_place(options);
-    bool ok = offline_find(&offline, place, err) && offline_choose(&offline, place, err);
-    if (ok) {
-        read_ledger_tail(&offline);
-        if (options->node < 0)
-            offline_take_end(&offline);
-        offline_name_file(&offline);
-        ok = offline_is_meant(&offline, err) && offline_print(&offline, err);
+    bool ok = offline_load(&offline, err) && offline_print(&offline, err);
+    if (ok)
         *ret_is_over = offline_is_over(offline.job);
-    }
-    for (size_t i = 0; i < offline.n; i++)
-        json_free(offline.reports[i].root);
-    free(offline.reports);
+    offline_free(&offline);
+    return ok;
+}
+
+bool offline_answer(const struct ctl_options *options, struct answer *ret, struct err *err)
+{
+    struct offline offline = {.options = options};
+    *ret = (struct answer){0};
+    bool ok = offline_load(&offline, err) && offline_compose(&offline, ret, err);
+    offline_free(&offline);
     return ok;
 }

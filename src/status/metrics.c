@@ -4,6 +4,7 @@
 #include "status/metrics.h"
 
 #include "base/clock.h"
+#include "base/promtext.h"
 #include "base/str.h"
 #include "core/common/verdict.h"
 
@@ -13,72 +14,27 @@
 /* --- the text --- */
 
 struct text {
-    FILE *out;
+    struct promtext to;
     const struct metrics_view *view;
-    char who[256]; /* the labels that every sample has */
 };
-
-/* The format escapes backslash, quote and newline. Bytes that are not UTF-8 would make the whole
- * file invalid. */
-static void add_label(char *dst, size_t size, const char *name, const char *value)
-{
-    str_addf(dst, size, "%s%s=\"", dst[0] ? "," : "", name);
-    for (unsigned len; *value; value += len > 0 ? len : 1) {
-        len = str_utf8_len(value);
-        if (*value == '\n')
-            str_addf(dst, size, "\\n");
-        else if (*value == '"' || *value == '\\')
-            str_addf(dst, size, "\\%c", *value);
-        else
-            str_addf(dst, size, "%.*s", len > 0 ? (int)len : 1, len > 0 ? value : "?");
-    }
-    str_addf(dst, size, "\"");
-}
-
-static void metric(struct text *text, const char *type, const char *name, const char *help)
-{
-    fprintf(text->out, "# HELP pchrun_%s %s\n# TYPE pchrun_%s %s\n", name, help, name, type);
-}
-
-static void head(struct text *text, const char *name, const char *help)
-{
-    metric(text, "gauge", name, help);
-}
-
-static void sample(struct text *text, const char *name, const char *more, double value)
-{
-    fprintf(text->out, "pchrun_%s{%s%s%s} %.15g\n", name, text->who, *more ? "," : "", more, value);
-}
-
-static void gauge(struct text *text, const char *name, const char *help, double value)
-{
-    head(text, name, help);
-    sample(text, name, "", value);
-}
-
-static void counter(struct text *text, const char *name, const char *help, double value)
-{
-    metric(text, "counter", name, help);
-    sample(text, name, "", value);
-}
 
 static void histogram(struct text *text, const char *name, const char *help,
                       const struct counts_times *times)
 {
     char key[64], label[32];
     uint64_t up_to = 0;
-    metric(text, "histogram", name, help);
+    promtext_metric(&text->to, "histogram", name, help);
     snprintf(key, sizeof key, "%s_bucket", name);
     for (int i = 0; i < COUNTS_BUCKETS - 1; i++) {
         snprintf(label, sizeof label, "le=\"%g\"", counts_bounds[i]);
         up_to += times->in[i];
-        sample(text, key, label, (double)up_to);
+        promtext_sample(&text->to, key, label, (double)up_to);
     }
-    sample(text, key, "le=\"+Inf\"", (double)times->n);
+    promtext_sample(&text->to, key, "le=\"+Inf\"", (double)times->n);
     snprintf(key, sizeof key, "%s_sum", name);
-    sample(text, key, "", times->sum_s);
+    promtext_sample(&text->to, key, "", times->sum_s);
     snprintf(key, sizeof key, "%s_count", name);
-    sample(text, key, "", (double)times->n);
+    promtext_sample(&text->to, key, "", (double)times->n);
 }
 
 static double real_seconds(const struct text *text, int64_t mono_ns)
@@ -91,20 +47,20 @@ static double real_seconds(const struct text *text, int64_t mono_ns)
 static void put_info(struct text *text)
 {
     char labels[256] = "";
-    add_label(labels, sizeof labels, "version", PCHRUN_VERSION);
-    add_label(labels, sizeof labels, "host", text->view->params->host);
+    promtext_label(labels, sizeof labels, "version", PCHRUN_VERSION);
+    promtext_label(labels, sizeof labels, "host", text->view->params->host);
     str_addf(labels, sizeof labels, ",nnodes=\"%d\"", text->view->params->nnodes);
-    head(text, "info", "Which pchrun this is.");
-    sample(text, "info", labels, 1);
+    promtext_head(&text->to, "info", "Which pchrun this is.");
+    promtext_sample(&text->to, "info", labels, 1);
 }
 
 static void put_state(struct text *text)
 {
-    head(text, "state", "1 for the state that this node is in.");
+    promtext_head(&text->to, "state", "1 for the state that this node is in.");
     for (enum node_state state = 0; state < NODE__COUNT; state++) {
         char label[32] = "";
-        add_label(label, sizeof label, "state", node_state_name(state));
-        sample(text, "state", label, state == text->view->report->state);
+        promtext_label(label, sizeof label, "state", node_state_name(state));
+        promtext_sample(&text->to, "state", label, state == text->view->report->state);
     }
 }
 
@@ -113,51 +69,53 @@ static void put_notice(struct text *text)
     const struct core_report *r = text->view->report;
     const struct counts *counts = text->view->counts;
     if (counts->notices[0].n > 0)
-        metric(text, "counter", "notices_total", "Notices, by their source.");
+        promtext_metric(&text->to, "counter", "notices_total", "Notices, by their source.");
     for (int i = 0; i <= COUNTS_SOURCES && counts->notices[i].n > 0; i++) {
         char label[64] = "";
-        add_label(label, sizeof label, "source", counts->notices[i].source);
-        sample(text, "notices_total", label, counts->notices[i].n);
+        promtext_label(label, sizeof label, "source", counts->notices[i].source);
+        promtext_sample(&text->to, "notices_total", label, counts->notices[i].n);
     }
-    gauge(text, "notice", "1 while the job has a notice of its end.", r->notice.is_live);
+    promtext_gauge(&text->to, "notice", "1 while the job has a notice of its end.",
+                   r->notice.is_live);
     if (r->notice.is_live && r->notice.deadline != CLOCK_NEVER)
-        gauge(text, "notice_deadline_timestamp_seconds", "The deadline of the notice.",
-              real_seconds(text, r->notice.deadline));
+        promtext_gauge(&text->to, "notice_deadline_timestamp_seconds",
+                       "The deadline of the notice.", real_seconds(text, r->notice.deadline));
 }
 
 static void put_wait(struct text *text)
 {
     const struct core_wait *wait = &text->view->report->wait;
-    gauge(text, "waiting", "1 while the job waits for the replacement of a lost node.",
-          wait->since != 0);
+    promtext_gauge(&text->to, "waiting",
+                   "1 while the job waits for the replacement of a lost node.", wait->since != 0);
     if (wait->since && wait->node >= 0)
-        gauge(text, "waiting_deadline_timestamp_seconds", "When the job waits no longer, and ends.",
-              real_seconds(text, wait->until));
+        promtext_gauge(&text->to, "waiting_deadline_timestamp_seconds",
+                       "When the job waits no longer, and ends.", real_seconds(text, wait->until));
 }
 
 static void put_spares(struct text *text)
 {
     if (text->view->params->spares > 0 && text->view->params->node_rank == 0)
-        gauge(text, "spares", "Spares that stand by.", text->view->spares);
+        promtext_gauge(&text->to, "spares", "Spares that stand by.", text->view->spares);
 }
 
 static void put_commit(struct text *text)
 {
     const struct core_report *r = text->view->report;
-    gauge(text, "commit_step", "The last committed step, 0: none.", (double)r->commit_step);
+    promtext_gauge(&text->to, "commit_step", "The last committed step, 0: none.",
+                   (double)r->commit_step);
     if (r->commit_at)
-        gauge(text, "commit_timestamp_seconds",
-              "When the last committed step was committed; only if in this attempt.",
-              real_seconds(text, r->commit_at));
+        promtext_gauge(&text->to, "commit_timestamp_seconds",
+                       "When the last committed step was committed; only if in this attempt.",
+                       real_seconds(text, r->commit_at));
 }
 
 static void put_saves(struct text *text)
 {
     const struct counts *counts = text->view->counts;
-    metric(text, "counter", "saves_total", "Agreed saves, by their result.");
-    sample(text, "saves_total", "result=\"committed\"", (double)counts->save.n);
-    sample(text, "saves_total", "result=\"failed\"", counts->failed);
-    sample(text, "saves_total", "result=\"aborted\"", counts->aborted);
+    promtext_metric(&text->to, "counter", "saves_total", "Agreed saves, by their result.");
+    promtext_sample(&text->to, "saves_total", "result=\"committed\"", (double)counts->save.n);
+    promtext_sample(&text->to, "saves_total", "result=\"failed\"", counts->failed);
+    promtext_sample(&text->to, "saves_total", "result=\"aborted\"", counts->aborted);
     histogram(text, "agreement_seconds", "Time from a proposed step to the agreed step.",
               &counts->agreement);
     histogram(text, "save_seconds", "Time from the agreed step to its commit.", &counts->save);
@@ -165,14 +123,16 @@ static void put_saves(struct text *text)
 
 static void put_restarts(struct text *text)
 {
-    metric(text, "counter", "restarts_total", "Restarts in place, by the outcome before them.");
+    promtext_metric(&text->to, "counter", "restarts_total",
+                    "Restarts in place, by the outcome before them.");
     for (enum outcome outcome = 0; outcome < OUTCOME__COUNT; outcome++) {
         char label[64] = "";
         bool is_cause =
             outcome == OUTCOME_FAILED || outcome == OUTCOME_NODE_LOST || outcome == OUTCOME_HANG;
-        add_label(label, sizeof label, "after", verdict_name(outcome));
+        promtext_label(label, sizeof label, "after", verdict_name(outcome));
         if (is_cause || text->view->counts->restarts[outcome] > 0)
-            sample(text, "restarts_total", label, text->view->counts->restarts[outcome]);
+            promtext_sample(&text->to, "restarts_total", label,
+                            text->view->counts->restarts[outcome]);
     }
 }
 
@@ -181,7 +141,7 @@ static void rank_sample(struct text *text, const char *name, const struct core_r
 {
     char label[64];
     snprintf(label, sizeof label, "rank=\"%d\",local_rank=\"%d\"", rank->rank, rank->local_rank);
-    sample(text, name, label, value);
+    promtext_sample(&text->to, name, label, value);
 }
 
 /* The format wants the samples of one name together. */
@@ -190,10 +150,10 @@ static void put_ranks(struct text *text)
     const struct status_ranks *ranks = text->view->ranks;
     if (ranks->n == 0)
         return;
-    head(text, "rank_step", "Finished steps.");
+    promtext_head(&text->to, "rank_step", "Finished steps.");
     for (int i = 0; i < ranks->n; i++)
         rank_sample(text, "rank_step", &ranks->list[i], (double)ranks->list[i].step);
-    head(text, "rank_attached", "1 while the rank's process is attached.");
+    promtext_head(&text->to, "rank_attached", "1 while the rank's process is attached.");
     for (int i = 0; i < ranks->n; i++)
         rank_sample(text, "rank_attached", &ranks->list[i], ranks->list[i].is_attached);
 }
@@ -206,11 +166,13 @@ static void put_own(struct text *text)
         known += list[i].own_ns > 0;
     if (known == 0)
         return;
-    head(text, "rank_own_step_seconds", "Time of a step without the waits that the rank marks.");
+    promtext_head(&text->to, "rank_own_step_seconds",
+                  "Time of a step without the waits that the rank marks.");
     for (int i = 0; i < n; i++)
         if (list[i].own_ns > 0)
             rank_sample(text, "rank_own_step_seconds", &list[i], (double)list[i].own_ns / 1e9);
-    head(text, "rank_slow", "1 while that time is far above the median of all ranks.");
+    promtext_head(&text->to, "rank_slow",
+                  "1 while that time is far above the median of all ranks.");
     for (int i = 0; i < n; i++)
         if (list[i].own_ns > 0)
             rank_sample(text, "rank_slow", &list[i], list[i].slow > 0);
@@ -237,24 +199,44 @@ static void put_steps(struct text *text)
         if (steprate.age_ns >= 0 && (youngest < 0 || steprate.age_ns < youngest))
             youngest = steprate.age_ns;
     }
-    gauge(text, "step", "Finished steps of the rank that is furthest.", (double)highest);
-    gauge(text, "resumed_step", "Where this generation began.", (double)r->resumed_step);
-    counter(text, "steps_total", "Finished steps in this attempt, also those trained again.",
-            (double)counts_steps(text->view->counts, highest));
-    counter(text, "steps_lost_total", "Of these, steps that a restart in place has lost.",
-            (double)text->view->counts->lost);
-    counter(text, "loading_seconds_total",
-            "Time in which a rank waited for data in this attempt: the longest of all ranks.",
-            (double)(text->view->counts->loading_ns + status_longest_loading(ranks, r)) / 1e9);
+    promtext_gauge(&text->to, "step", "Finished steps of the rank that is furthest.",
+                   (double)highest);
+    promtext_gauge(&text->to, "resumed_step", "Where this generation began.",
+                   (double)r->resumed_step);
+    promtext_counter(&text->to, "steps_total",
+                     "Finished steps in this attempt, also those trained again.",
+                     (double)counts_steps(text->view->counts, highest));
+    promtext_counter(&text->to, "steps_lost_total",
+                     "Of these, steps that a restart in place has lost.",
+                     (double)text->view->counts->lost);
+    promtext_counter(
+        &text->to, "loading_seconds_total",
+        "Time in which a rank waited for data in this attempt: the longest of all ranks.",
+        (double)(text->view->counts->loading_ns + status_longest_loading(ranks, r)) / 1e9);
     if (slowest > 0)
-        gauge(text, "steps_per_second", "Steps per second of the slowest rank.", slowest);
+        promtext_gauge(&text->to, "steps_per_second", "Steps per second of the slowest rank.",
+                       slowest);
     if (youngest >= 0)
-        gauge(text, "last_step_timestamp_seconds",
-              "When a rank was last seen to finish a step, or was first seen.",
-              real_seconds(text, ranks->now - youngest));
-    gauge(text, "ranks_attached", "Attached processes of this node.", attached);
+        promtext_gauge(&text->to, "last_step_timestamp_seconds",
+                       "When a rank was last seen to finish a step, or was first seen.",
+                       real_seconds(text, ranks->now - youngest));
+    promtext_gauge(&text->to, "ranks_attached", "Attached processes of this node.", attached);
     if (r->ranks_expected >= 0)
-        gauge(text, "ranks_expected", "Processes that are expected to attach.", r->ranks_expected);
+        promtext_gauge(&text->to, "ranks_expected", "Processes that are expected to attach.",
+                       r->ranks_expected);
+}
+
+static void put_cause(struct text *text)
+{
+    const struct peer_cause *cause = &text->view->report->first_cause;
+    char labels[160];
+    if (!cause->fault)
+        return;
+    snprintf(labels, sizeof labels, "node_rank=\"%d\",rank=\"%d\"", cause->node, cause->rank);
+    promtext_label(labels, sizeof labels, "host", cause->host);
+    promtext_head(&text->to, "first_cause_code",
+                  "The exit code of the process that failed first; 128 and its signal.");
+    promtext_sample(&text->to, "first_cause_code", labels, cause->code);
 }
 
 static void put_end(struct text *text)
@@ -263,25 +245,29 @@ static void put_end(struct text *text)
     char label[64] = "";
     if (v->exit_code < 0)
         return;
-    add_label(label, sizeof label, "outcome", verdict_name(v->report->outcome));
-    head(text, "exit_code", "The exit code of pchrun.");
-    sample(text, "exit_code", label, v->exit_code);
+    promtext_label(label, sizeof label, "outcome", verdict_name(v->report->outcome));
+    promtext_head(&text->to, "exit_code", "The exit code of pchrun.");
+    promtext_sample(&text->to, "exit_code", label, v->exit_code);
+    promtext_gauge(&text->to, "ended_timestamp_seconds", "When pchrun ended.",
+                   real_seconds(text, v->ranks->now));
+    put_cause(text);
 }
 
 void metrics_compose(const struct metrics_view *view, FILE *out)
 {
-    struct text text = {.out = out, .view = view};
-    add_label(text.who, sizeof text.who, "name", view->params->job);
-    str_addf(text.who, sizeof text.who, ",node=\"%d\"", view->params->node_rank);
-    gauge(&text, "up", "1 until pchrun has ended.", view->exit_code < 0);
-    gauge(&text, "start_timestamp_seconds", "When pchrun started.",
-          real_seconds(&text, view->since));
-    gauge(&text, "written_timestamp_seconds", "When these metrics were written.",
-          real_seconds(&text, view->ranks->now));
+    struct text text = {.view = view};
+    promtext_begin(&text.to, out, view->params->job, view->params->node_rank);
+    promtext_gauge(&text.to, "up", "1 until pchrun has ended.", view->exit_code < 0);
+    promtext_gauge(&text.to, "start_timestamp_seconds", "When pchrun started.",
+                   real_seconds(&text, view->since));
+    promtext_gauge(&text.to, "written_timestamp_seconds", "When these metrics were written.",
+                   real_seconds(&text, view->ranks->now));
     put_info(&text);
-    gauge(&text, "attempt", "How often the scheduler has started the job.", view->report->attempt);
-    gauge(&text, "generation", "How often pchrun has started the job again in this attempt.",
-          view->report->generation);
+    promtext_gauge(&text.to, "attempt", "How often the scheduler has started the job.",
+                   view->report->attempt);
+    promtext_gauge(&text.to, "generation",
+                   "How often pchrun has started the job again in this attempt.",
+                   view->report->generation);
     put_state(&text);
     put_restarts(&text);
     put_steps(&text);

@@ -323,6 +323,7 @@ static void asker_ask_metrics(struct asker *asker)
         str_fit(metrics.why, sizeof metrics.why, "pchrun-web has no memory for them");
     else
         str_fit(metrics.why, sizeof metrics.why, asker->dir[0] ? err.text : asker->contact.why);
+    metrics.is_of_none = !asker->dir[0];
     answer_free(&answer);
     asker_tell_metrics(asker, &metrics);
 }

@@ -27,9 +27,10 @@ void picture_free(struct asker_picture *picture);
 
 /* The metrics of the job, in the text format of Prometheus. The owner frees the text. */
 struct asker_metrics {
-    char *text;    /* NULL: there are none */
-    char why[256]; /* there are none */
-    int64_t at;    /* when that was known, CLOCK_MONOTONIC; 0: never */
+    char *text;      /* NULL: there are none */
+    char why[256];   /* there are none */
+    bool is_of_none; /* no supervisor of the job runs here */
+    int64_t at;      /* when that was known, CLOCK_MONOTONIC; 0: never */
 };
 
 /* The contact with the supervisor. */

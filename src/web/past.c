@@ -16,16 +16,20 @@
 /* Years of a job that is restarted each hour. */
 enum { TEXT_MAX = 64 * 1024 * 1024 };
 
-/* Runs in the helper. It answers with an object of JSON, or with the reason why there is none. */
+/* The last byte of the helper's answer: a text, or the reason why there is none. Without it the
+ * answer is cut. */
+enum { PAST_TEXT = 1, PAST_WHY };
+
+/* Runs in the helper. */
 static void past_print(const void *arg, int answer)
 {
     struct err err;
     const struct past *past = arg;
     if (dup2(answer, STDOUT_FILENO) < 0)
         return;
-    if (!past->print(&past->options, &err))
-        printf("%s", err.text);
-    fflush(stdout); /* a text that is cut has no newline */
+    bool ok = past->print(&past->options, &err);
+    printf("%s%c", ok ? "" : err.text, ok ? PAST_TEXT : PAST_WHY);
+    fflush(stdout); /* a text that is cut lacks its last byte */
 }
 
 static void past_fail(struct past *past, const char *why)
@@ -39,13 +43,14 @@ static void past_take(struct past *past)
     char why[sizeof past->why] = "the process that reads the ledger has died";
     const char *text = (const char *)buf_bytes(&past->inquiry.text);
     size_t len = buf_len(&past->inquiry.text);
-    if (len > 0 && text[0] == '{' && text[len - 1] == '\n') {
+    char last = len > 0 ? text[--len] : '\0';
+    if (last == PAST_TEXT) {
         past->text = strndup(text, len);
         past->len = len;
         past_fail(past, "pchrun-web has no memory for it");
         return;
     }
-    if (len > 0 && text[0] != '{')
+    if (last == PAST_WHY)
         snprintf(why, sizeof why, "%.*s", (int)(len < sizeof why ? len : sizeof why - 1), text);
     past_fail(past, why);
 }
@@ -75,7 +80,7 @@ static void past_on_over(void *ctx, bool is_late)
 void past_open(struct past *past)
 {
     past->options = (struct ctl_options){
-        .is_json = true, .node = -1, .path = past->dir, .command = past->command};
+        .is_json = true, .node = past->node, .path = past->dir, .command = past->command};
     past->inquiry = (struct inquiry){.fn = past_print,
                                      .arg = past,
                                      .base = past->base,

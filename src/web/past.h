@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * past: where the hours of the job went, from its ledger, as JSON that a function of ctl prints. A
- * helper process reads the ledger, since its disk may hang, and a ledger of months takes a while.
+ * past: what the files of the job say, as a text that a function of ctl prints. A helper process
+ * reads them, since their disk may hang, and a ledger of months takes a while.
  * Owns its memory and its helper: past_free(). Main thread.
  */
 #pragma once
@@ -12,11 +12,12 @@
 #include <limits.h>
 
 struct past {
-    struct event_base *base; /* set before past_open(), as the next five */
+    struct event_base *base; /* set before past_open(), as the next six */
     struct reap *reap;       /* after reap_begin(); call reap_all() once a second */
-    /* prints a line of JSON, an object */
+    /* prints the text, with a newline at its end */
     bool (*print)(const struct ctl_options *options, struct err *err);
     const char *command; /* the command of pchctl for the same */
+    int node;            /* whose files are meant; -1: those of the lowest node */
     void (*on_over)(void *ctx);
     void *ctx;
     char *text; /* with its newline; NULL: there is none */

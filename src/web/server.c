@@ -23,8 +23,8 @@
 #define FRESH_NS (1500 * NS_PER_MS)
 /* The same for metrics and /metrics, so a supervisor is asked at most so often. */
 #define METRICS_FRESH_NS NS_PER_S
-/* The same for /api/v1/history. A ledger gets a line each minute. */
-#define HISTORY_FRESH_NS (5 * NS_PER_S)
+/* The same for what is read from files. A ledger gets a line each minute. */
+#define PAST_FRESH_NS (5 * NS_PER_S)
 /* How long a request waits for its news. */
 #define WAIT_NS (3 * NS_PER_S)
 
@@ -101,6 +101,22 @@ static void server_on_status(struct server *server, struct conn *conn,
     server_want(server);
 }
 
+/* --- the files of the job --- */
+
+/* Of the job. NULL: it has none, or is unknown. */
+static const char *server_state_dir(const struct server *server)
+{
+    const struct asker_picture *picture = &server->source.picture;
+    if (server->state_dir)
+        return server->state_dir;
+    return picture->at && picture->state_dir[0] ? picture->state_dir : NULL;
+}
+
+static bool server_has_past(const struct past *past)
+{
+    return past->at && clock_now_ns() - past->at < PAST_FRESH_NS;
+}
+
 /* --- /metrics --- */
 
 static bool server_has_metrics(const struct server *server)
@@ -109,21 +125,42 @@ static bool server_has_metrics(const struct server *server)
     return metrics->at && clock_now_ns() - metrics->at < METRICS_FRESH_NS;
 }
 
+/* No supervisor has them, but the files of the job tell how it ended. */
+static bool server_reads_metrics(const struct server *server)
+{
+    return server->metrics.at && server->metrics.is_of_none && server_state_dir(server);
+}
+
+static const char *server_metrics_lack(const struct server *server)
+{
+    if (server_reads_metrics(server))
+        return server_has_past(&server->last_metrics) ? server->last_metrics.why
+                                                      : "the files of the job are still being read";
+    return server_has_metrics(server) ? server->metrics.why
+                                      : "pchrun does not answer; is it stopped?";
+}
+
 static void server_send_metrics(struct server *server, struct evhttp_request *request)
 {
-    const struct asker_metrics *metrics = &server->metrics;
-    bool is_new = server_has_metrics(server);
-    if (is_new && metrics->text)
-        reply_send(request, METRICS_TYPE, metrics->text, strlen(metrics->text));
+    const struct past *last = &server->last_metrics;
+    if (server_has_metrics(server) && server->metrics.text)
+        reply_send(request, METRICS_TYPE, server->metrics.text, strlen(server->metrics.text));
+    else if (server_reads_metrics(server) && server_has_past(last) && last->text)
+        reply_send(request, METRICS_TYPE, last->text, last->len);
     else
-        reply_lack(request, "metrics",
-                   is_new ? metrics->why : "pchrun does not answer; is it stopped?");
+        reply_lack(request, "metrics", server_metrics_lack(server));
+}
+
+static bool server_knows_metrics(const struct server *server)
+{
+    return server_has_metrics(server) &&
+           (!server_reads_metrics(server) || server_has_past(&server->last_metrics));
 }
 
 static void server_on_metrics(struct server *server, struct conn *conn,
                               struct evhttp_request *request)
 {
-    if (server_has_metrics(server))
+    if (server_knows_metrics(server))
         server_send_metrics(server, request);
     else if (server_wait(server, conn, request, SERVER_METRICS))
         asker_want_metrics(server->asker);
@@ -147,24 +184,10 @@ static void server_on_events(struct server *server, struct conn *conn,
 
 /* --- /api/v1/history --- */
 
-static bool server_has_history(const struct server *server)
-{
-    return server->past.at && clock_now_ns() - server->past.at < HISTORY_FRESH_NS;
-}
-
-/* Of the job. NULL: it has none, or is unknown. */
-static const char *server_state_dir(const struct server *server)
-{
-    const struct asker_picture *picture = &server->source.picture;
-    if (server->state_dir)
-        return server->state_dir;
-    return picture->at && picture->state_dir[0] ? picture->state_dir : NULL;
-}
-
 static const char *server_history_lacks(const struct server *server)
 {
     if (server_state_dir(server))
-        return server_has_history(server) ? server->past.why : "the ledger is still being read";
+        return server_has_past(&server->past) ? server->past.why : "the ledger is still being read";
     return server->source.picture.at ? "the job has no state directory, so it has no ledger"
                                      : "pchrun has not told the state directory yet";
 }
@@ -191,7 +214,7 @@ static void server_on_history(struct server *server, struct conn *conn,
                               struct evhttp_request *request)
 {
     const char *dir = server_state_dir(server);
-    if (server_has_history(server) || server_is_without_history(server))
+    if (server_has_past(&server->past) || server_is_without_history(server))
         server_send_history(server, request);
     else if (!server_wait(server, conn, request, SERVER_HISTORY))
         reply_lack(request, "history", "too many requests wait");
@@ -357,6 +380,22 @@ static void server_on_past(void *ctx)
     server_answer_waiting(ctx, has_news);
 }
 
+static void server_on_last_metrics(void *ctx)
+{
+    static const bool has_news[SERVER__TOPICS] = {[SERVER_METRICS] = true};
+    server_answer_waiting(ctx, has_news);
+}
+
+/* The requests whose answers need the files of the job wait for a helper that reads them. */
+static void server_read_files(struct server *server)
+{
+    const char *dir = server_state_dir(server);
+    if (dir && server_awaits(server, SERVER_HISTORY))
+        past_read(&server->past, dir);
+    if (dir && server_awaits(server, SERVER_METRICS) && server_reads_metrics(server))
+        past_read(&server->last_metrics, dir);
+}
+
 static void server_on_news(evutil_socket_t fd, short what, void *arg)
 {
     struct server *server = arg;
@@ -374,13 +413,11 @@ static void server_on_news(evutil_socket_t fd, short what, void *arg)
     server_take_lines(&server->source.lines, &news.lines);
     const bool has_news[SERVER__TOPICS] = {
         [SERVER_STATUS] = has_picture || news.contact.is_lost,
-        [SERVER_METRICS] = news.metrics.at != 0,
+        [SERVER_METRICS] = news.metrics.at != 0 && server_knows_metrics(server),
         [SERVER_HISTORY] = server_is_without_history(server),
     };
     server_answer_waiting(server, has_news);
-    const char *dir = server_state_dir(server);
-    if (dir && server_awaits(server, SERVER_HISTORY))
-        past_read(&server->past, dir);
+    server_read_files(server);
     server_want_timeline(server);
     streams_feed(&server->streams);
     server_want(server);
@@ -476,6 +513,34 @@ static bool server_listen(struct server *server, struct err *err)
                    listen->port);
 }
 
+static void server_open_past(struct server *server, struct past *past, const struct past with)
+{
+    *past = with;
+    past->base = server->base;
+    past->reap = &server->reap;
+    past->ctx = server;
+    past_open(past);
+}
+
+static void server_open_pasts(struct server *server)
+{
+    reap_begin(&server->reap);
+    server_open_past(
+        server, &server->past,
+        (struct past){
+            .print = hours_show, .command = "goodput", .node = -1, .on_over = server_on_past});
+    server_open_past(server, &server->timeline,
+                     (struct past){.print = timeline_print_data,
+                                   .command = "timeline",
+                                   .node = -1,
+                                   .on_over = server_on_timeline});
+    server_open_past(server, &server->last_metrics,
+                     (struct past){.print = lastmetrics_print,
+                                   .command = "status",
+                                   .node = server->asker->which.node,
+                                   .on_over = server_on_last_metrics});
+}
+
 bool server_open(struct server *server, struct err *err)
 {
     if (!server_take_files(err))
@@ -490,21 +555,7 @@ bool server_open(struct server *server, struct err *err)
         !server_make_events(server))
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot make the event loop");
     server_configure(server);
-    server->past = (struct past){.base = server->base,
-                                 .reap = &server->reap,
-                                 .print = hours_show,
-                                 .command = "goodput",
-                                 .on_over = server_on_past,
-                                 .ctx = server};
-    server->timeline = (struct past){.base = server->base,
-                                     .reap = &server->reap,
-                                     .print = timeline_print_data,
-                                     .command = "timeline",
-                                     .on_over = server_on_timeline,
-                                     .ctx = server};
-    reap_begin(&server->reap);
-    past_open(&server->past);
-    past_open(&server->timeline);
+    server_open_pasts(server);
     return server_listen(server, err);
 }
 
@@ -521,6 +572,7 @@ void server_free(struct server *server)
 {
     past_free(&server->past);
     past_free(&server->timeline);
+    past_free(&server->last_metrics);
     reap_end(&server->reap);
     struct event *events[] = {server->tick, server->news, server->term, server->interrupt};
     conns_end(&server->conns);

@@ -36,8 +36,8 @@ struct server {
     struct streams streams;
     struct stream_source source;
     struct asker_metrics metrics; /* the newest */
-    struct reap reap;             /* of the helpers of the next two */
-    struct past past, timeline;
+    struct reap reap;             /* of the helpers of the next three */
+    struct past past, timeline, last_metrics;
     int64_t timeline_at; /* the timeline may be read again then, CLOCK_MONOTONIC */
     bool has_new_lines;  /* since it was read last */
     struct server_waiting waiting[SERVER_WAITING_MAX];

@@ -79,10 +79,10 @@ def running(world, target, more=""):
         except OSError:
             return None
 
-    def firing(name):
+    def firing(name=None):
         told = ask("/api/v1/alerts")
-        return [a for a in told["data"]["alerts"] if a["state"] == "firing" and a["labels"]["alertname"] == name] \
-            if told else []
+        return [a for a in told["data"]["alerts"]
+                if a["state"] == "firing" and name in (None, a["labels"]["alertname"])] if told else []
 
     def value(query):
         told = ask("/api/v1/query?query=" + urllib.parse.quote(query))
@@ -148,7 +148,9 @@ def test_a_job_that_gets_a_notice(training, world, prometheus):
 def test_pchrun_web_is_scraped(training, world):
     """With a token, and without a file of metrics. The alerts are the same."""
     token, port = "0123456789abcdef-token", free_port()
-    t = training("--job", "run7", n=2, train=4)
+    report = world.root / "checkpoints" / ".pchrun" / "report.0.json"  # where it is by default
+    t = training("--job", "run7", "--report", report, n=2, train=4)
+    t.report_path = report
     web = world.start(WEB, "--run-dir", world.tmp, "--listen", f"127.0.0.1:{port}", "--token-file",
                       world.file("token", f"{token}\n"))
     wait_until(lambda: "open http" in web.out, "pchrun-web to listen")
@@ -163,11 +165,9 @@ def test_pchrun_web_is_scraped(training, world):
         t.saved(step, "exit")
         assert t.result() == (42, "preempted", step)
 
-        def error():
-            told = alert.ask("/api/v1/targets")
-            return told and told["data"]["activeTargets"][0]["lastError"]
-        wait_until(lambda: "503" in (error() or ""), "the end")
-        wait_until(lambda: alert.value("up") == 0, "the target to be down")
+        wait_until(lambda: alert.value("pchrun_up") == 0, "the end")
+        assert alert.value("up") == 1 and alert.value("pchrun_exit_code") == 42
+        wait_until(lambda: alert.firing() == [], "the alerts to end")
     web.end_by(signal.SIGTERM, 0)
 
 
@@ -187,12 +187,15 @@ def test_a_save_that_fails(training, world, prometheus):
 def test_a_job_that_fails_again_and_again(world, prometheus):
     job = world.start(world.pchrun, *options(world), "--restart-max", "3", "--restart-startup", "0", "--restart-backoff",
                       "500ms", "--restart-backoff-max", "500ms", "--", "sh", "-c",
-                      "until [ -e go ]; do sleep 0.1; done; sleep 1; exit 7")
+                      "until [ -e go$PCH_GENERATION ] || [ -e go ]; do sleep 0.1; done; sleep 1; exit 7")
     wait_until(lambda: prometheus.value("pchrun_up") == 1, "the first sample")
+    for generation in range(3):
+        (world.cwd / f"go{generation}").touch()
+    prometheus("PchrunRestartsOften")
     (world.cwd / "go").touch()
     assert job.finish() == 7
     assert prometheus("PchrunFailed")["outcome"] == "failed"
-    prometheus("PchrunRestartsOften")
+    wait_until(lambda: not prometheus.firing("PchrunRestartsOften"), "the other alert to end")
     checked(world)
 
 

@@ -412,9 +412,9 @@ def test_a_crowd_of_scrapes_asks_once_a_second(job, web):
     assert len(set(written)) <= time.monotonic() - begin + 1
 
 
-def test_no_metrics_without_the_supervisor(job, web):
-    """Prometheus shows the line as the error of its last scrape."""
-    one = web()
+def test_no_metrics_without_the_supervisor(world, job, web):
+    """Prometheus shows the line as the error of its last scrape. After the end, the files of the job have the rest."""
+    one = web("--state-dir", world.root)
     assert one.ask("/metrics")[0] == 200
     os.kill(job.jobs[0].pid, signal.SIGSTOP)
     code, headers, body = wait_until(lambda: (told := one.ask("/metrics"))[0] == 503 and told, "a refusal", pause=0.2)
@@ -424,6 +424,46 @@ def test_no_metrics_without_the_supervisor(job, web):
     wait_until(lambda: one.ask("/metrics")[0] == 200, "metrics")
     job.jobs[1].send(signal.SIGTERM)
     assert job.finish() == PREEMPTED
+    wait_until(lambda: b"pchrun_up{name=\"run7\",node=\"0\"} 0\n" in one.ask("/metrics")[2], "the end", pause=0.2)
+
+
+LIVE = re.compile(r"# |pchrun_(\w+_total|(save|agreement)_seconds\w*|ranks_\w+|rank_attached|notice|waiting|info)\{|"
+                  r'pchrun_state\{.*state="(?!done)')
+HOURS = re.compile(r"pchrun_job_(goodput_ratio|lost_steps|seconds)\{")
+
+
+def test_the_metrics_of_a_job_that_has_ended(world, web):
+    """Those of the last text that the supervisor has written are still there, with its values, but what only a running
+    job has. The times of two files differ by the time between their writes."""
+    told = world.root / "pchrun.prom"
+    job = world.start(world.pchrun, "--job", "run7", "--checkpoint-dir", world.root, "--metrics-file", told, "-n", "2",
+                      "--", "sh", "-c", "[ $PCH_LOCAL_RANK = 0 ] && exit 7; exec sleep 60")
+    assert job.finish() == 7
+    code, headers, body = web("--state-dir", world.root).ask("/metrics")
+    assert (code, headers["Content-Type"], headers["Cache-Control"]) == (200, METRICS_TYPE, "no-store")
+    kept, last = samples(body.decode()), samples(told.read_text())
+    assert {name for name in kept if not LIVE.match(name) and not HOURS.match(name)} == \
+        {name for name in last if not LIVE.match(name)}
+    for name in kept:
+        if not LIVE.match(name) and not HOURS.match(name):
+            assert kept[name] == pytest.approx(last[name], abs=5 if "_timestamp_seconds" in name else 0), name
+    who = 'name="run7",node="0"'
+    assert kept[f'pchrun_exit_code{{{who},outcome="failed"}}'] == 7 and kept[f"pchrun_up{{{who}}}"] == 0
+    assert [value for name, value in kept.items() if name.startswith("pchrun_first_cause_code{")] == [7]
+    history = json.loads(web("--state-dir", world.root).ask("/api/v1/history")[2])
+    hours = {kind: kept[f'pchrun_job_seconds{{{who},kind="{kind}"}}'] for kind in history["ms"]}
+    assert hours == {kind: ms / 1000 for kind, ms in history["ms"].items()}
+
+
+def test_without_files_no_metrics_are_left(world, web):
+    """A job without a state directory has only those of its supervisor."""
+    nodes = Nodes(world, 1, ["-n", "2"])
+    nodes.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
+    nodes.say(0, "have attached")
+    one = web()
+    one.status()
+    nodes.jobs[0].send(signal.SIGTERM)
+    nodes.finish()
     wait_until(lambda: one.ask("/metrics")[::2] == (503, b"no metrics: the supervisor has ended\n"), "the end")
 
 

@@ -13,19 +13,26 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "contrib" / "prometheus"
-WRITTEN = re.compile(r'\b(?:(head|gauge|counter|histogram)\(&?text, |metric\(text, "([a-z]+)", )"([a-z_]+)"')
+METRICS, LAST = (ROOT / "src" / name for name in ("status/metrics.c", "ctl/lastmetrics.c"))
+WRITTEN = re.compile(r'(?:\b(?:promtext_(head|gauge|counter)|(histogram|last_put_int|last_put_date))\(\s*[&\w>.-]+,\s*|'
+                     r'promtext_metric\(\s*[&\w>.-]+, "([a-z]+)",)\s*"([a-z_]+)",\s*((?:"[^"]*"\s*)+)')
 RULES = yaml.safe_load((FOLDER / "rules.yml").read_text())["groups"][0]["rules"]
 DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text())
 PROMTOOL = shutil.which("promtool")
 
 
-def written():
-    """The names of all samples that src/status/metrics.c can write."""
-    found = set()
-    for call, kind, name in WRITTEN.findall((ROOT / "src" / "status" / "metrics.c").read_text()):
-        parts = ["_bucket", "_sum", "_count"] if "histogram" in (call, kind) else [""]
-        found |= {f"pchrun_{name}{part}" for part in parts}
+def told(file):
+    """{name: help} of all that this file can write."""
+    found = {}
+    for *kinds, name, text in WRITTEN.findall(file.read_text()):
+        parts = ["_bucket", "_sum", "_count"] if "histogram" in kinds else [""]
+        found.update({f"pchrun_{name}{part}": "".join(re.findall('"(.*?)"', text)) for part in parts})
     return found
+
+
+def written():
+    """The names of all samples that a pchrun, or pchrun-web after its end, can write."""
+    return {*told(METRICS), *told(LAST)}
 
 
 def used(text):
@@ -47,6 +54,13 @@ def expressions(node):
 def test_the_names_are_found():
     assert {"pchrun_up", "pchrun_notices_total", "pchrun_save_seconds_bucket", "pchrun_steps_lost_total"} <= written()
     assert len(list(expressions(DASHBOARD))) > 15 and len(RULES) == 9
+
+
+def test_the_metrics_of_an_ended_job_have_the_same_names():
+    """But for the hours of all attempts, which no running pchrun tells."""
+    live, last = told(METRICS), told(LAST)
+    assert {"pchrun_step", "pchrun_exit_code", "pchrun_ended_timestamp_seconds"} < set(last)
+    assert {name for name in last if not name.startswith("pchrun_job_")} == {n for n in last if live.get(n) == last[n]}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
