@@ -667,6 +667,19 @@ def test_long_requests_are_cut_off(job, web):
     assert one.ask("/healthz")[0] == 200
 
 
+@pytest.mark.parametrize("request_", [
+    b"<script>run7</script>\r\n\r\n", b"GET\r\n\r\n", b"GET /run7 HTTP/x\r\n\r\n", b"GET / HTTP/1.1\r\nrun7<b>\r\n\r\n",
+    b"GET http://[run7 HTTP/1.1\r\n\r\n", b"POST /run7 HTTP/1.1\r\nContent-Length: 9999\r\n\r\n"])
+def test_a_malformed_request_gets_a_fixed_answer(job, web, request_):
+    """It is libevent's, without the headers of the others, so nothing of the job or of the request may be in it."""
+    with contextlib.closing(web().say(request_)) as connection, connection.makefile("rb") as answer:
+        head, _, body = answer.read().partition(b"\r\n\r\n")
+    code, reason = re.fullmatch(rb"HTTP/1.1 (400|413) ([\w ]+)", head.split(b"\r\n")[0]).groups()
+    names = {line.partition(b":")[0] for line in head.split(b"\r\n")[1:]}
+    assert names == {b"Content-Type", b"Content-Length", b"Connection", b"Date"}
+    assert body == b"<HTML><HEAD>\n<TITLE>%b %b</TITLE>\n</HEAD><BODY>\n<H1>%b</H1>\n</BODY></HTML>\n" % (code, reason, reason)
+
+
 def sockets_of(pid):
     return sum("socket:" in name for name in open_files(pid))
 
