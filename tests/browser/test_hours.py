@@ -394,6 +394,13 @@ def test_the_ticks_of_a_day_whose_clock_is_changed(browser, past, begin, hours, 
     assert browser.probe("cut", True) == []
 
 
+def test_the_ticks_of_a_job_of_a_second(browser, past):
+    """Chromium's own form of these is "8 (second: 8)"."""
+    past(short_past)
+    browser.shows("#timeline-says", "^Goodput")
+    assert browser.run("return [8800, 9000, 59900].map((at) => nameTick(60000 + at, undefined, 100))") == ["08.8", "09.0", "59.9"]
+
+
 def test_the_choice_of_the_time_stays_as_it_is(world, browser, past):
     """The job goes on, and the reader is in the list: no name changes, and the list is not made anew."""
     supervisor = past(lambda folder: long_past(folder, ends=False))

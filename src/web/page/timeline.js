@@ -233,7 +233,7 @@ function timeTicks(from, to, tick) {
 function nameTick(at, before, tick) {
   const date = new Date(at), changes = before !== undefined && zoneAt(before) !== zoneAt(at) && tick < DAY_MS;
   if ((at + zoneAt(at)) % DAY_MS === 0 || tick >= DAY_MS) return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
-  if (tick < SECOND_MS) return date.toLocaleTimeString("en-GB", { second: "2-digit", fractionalSecondDigits: 1 });
+  if (tick < SECOND_MS) return (at % MINUTE_MS / SECOND_MS).toFixed(1).padStart(4, "0"); // browsers write "8 (second: 8)"
   return date.toLocaleTimeString("en-GB", {
     hour: "2-digit", minute: "2-digit", ...(tick < MINUTE_MS && { second: "2-digit" }), ...(changes && { timeZoneName: "short" }),
   });
