@@ -37,7 +37,7 @@ struct ctl_options {
     int64_t interval_ns, wait_ns;
     int64_t in_ns; /* of a notice: the time until its deadline */
     const char *text;
-    bool is_quiet;       /* find_dir() prints no table */
+    bool is_quiet;       /* find_dir() prints no table, and errors name no command */
     bool is_raw;         /* texts in the answer keep their control characters */
     const char *command; /* of one that reads files: its name */
     const char *path;    /* of the files of a job */

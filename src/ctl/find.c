@@ -216,6 +216,8 @@ static const struct asked *find_lowest(const struct search *search)
 
 static const char *find_advice(const struct ctl_options *o)
 {
+    if (o->is_quiet)
+        return "it appears here as soon as it runs";
     if (!o->run_dir)
         return "name its --run-dir; of a job that has ended, or is on another host: " FILES_TELL;
     return access(o->run_dir, F_OK) == 0

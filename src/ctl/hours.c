@@ -82,6 +82,9 @@ static bool hours_find(struct hours *hours, struct err *err)
     if (stat(place, &st) != 0)
         return err_set(err, errno == ENOENT ? ERR_USAGE : ERR_SYSTEM, errno,
                        "cannot look for the record of a job's time in %s", place);
+    if (hours->options->is_quiet)
+        return err_set(err, ERR_USAGE, 0, "%s has no record of a job's time (the file ledger) yet",
+                       place);
     return err_set(err, ERR_USAGE, 0,
                    "%s has no record of a job's time (the file ledger); give the job's "
                    "checkpoint.dir or state_dir: pchctl %s DIR (a job without these directories "

@@ -200,6 +200,8 @@ static bool offline_has_none(const struct offline *offline, const char *place, s
             return err_set(err, ERR_USAGE, 0, "%s", offline->reports[i].why);
     if (offline->options->node >= 0)
         str_addf(node, sizeof node, " of node %d", offline->options->node);
+    if (offline->options->is_quiet)
+        return err_set(err, ERR_USAGE, 0, "no report%s is in %s yet", node, place);
     return err_set(err, ERR_USAGE, 0,
                    "no report%s is in %s; give the job's checkpoint.dir or state_dir, or the file "
                    "of --report: pchctl status DIR%s",

@@ -80,7 +80,7 @@ static void past_on_over(void *ctx, bool is_late)
 void past_open(struct past *past)
 {
     past->options = (struct ctl_options){
-        .is_json = true, .node = past->node, .path = past->dir, .command = past->command};
+        .is_json = true, .is_quiet = true, .node = past->node, .path = past->dir};
     past->inquiry = (struct inquiry){.fn = past_print,
                                      .arg = past,
                                      .base = past->base,

@@ -12,12 +12,11 @@
 #include <limits.h>
 
 struct past {
-    struct event_base *base; /* set before past_open(), as the next six */
+    struct event_base *base; /* set before past_open(), as the next five */
     struct reap *reap;       /* after reap_begin(); call reap_all() once a second */
     /* prints the text, with a newline at its end */
     bool (*print)(const struct ctl_options *options, struct err *err);
-    const char *command; /* the command of pchctl for the same */
-    int node;            /* whose files are meant; -1: those of the lowest node */
+    int node; /* whose files are meant; -1: those of the lowest node */
     void (*on_over)(void *ctx);
     void *ctx;
     char *text; /* with its newline; NULL: there is none */

@@ -291,7 +291,9 @@ static void server_call_api(struct server *server, struct conn *conn,
     while (found->path && !str_is(path, found->path))
         found++;
     if (!found->path) {
-        reply_refuse(request, HTTP_NOTFOUND, "Not Found", "there is no such path");
+        reply_refuse(request, HTTP_NOTFOUND, "Not Found",
+                     "there is no such path; these are /, /metrics, /healthz, /api/v1/status, "
+                     "/api/v1/events and /api/v1/history");
     } else if (site && !str_is(site, "same-origin") && !str_is(site, "none")) {
         reply_refuse(request, 403, "Forbidden", "the page of another site may not ask");
     } else if (!guard_admits(&server->guard, evhttp_find_header(headers, "Authorization"))) {
@@ -525,18 +527,13 @@ static void server_open_past(struct server *server, struct past *past, const str
 static void server_open_pasts(struct server *server)
 {
     reap_begin(&server->reap);
+    server_open_past(server, &server->past,
+                     (struct past){.print = hours_show, .node = -1, .on_over = server_on_past});
     server_open_past(
-        server, &server->past,
-        (struct past){
-            .print = hours_show, .command = "goodput", .node = -1, .on_over = server_on_past});
-    server_open_past(server, &server->timeline,
-                     (struct past){.print = timeline_print_data,
-                                   .command = "timeline",
-                                   .node = -1,
-                                   .on_over = server_on_timeline});
+        server, &server->timeline,
+        (struct past){.print = timeline_print_data, .node = -1, .on_over = server_on_timeline});
     server_open_past(server, &server->last_metrics,
                      (struct past){.print = lastmetrics_print,
-                                   .command = "status",
                                    .node = server->asker->which.node,
                                    .on_over = server_on_last_metrics});
 }

@@ -512,8 +512,8 @@ def test_a_job_is_named_by_its_state_directory(world, job, web):
     stream = Stream(one)
     why = f"the pchrun here, process {job.jobs[0].pid}, has another state directory: {world.root}/.pchrun"
     stream.until("contact", lambda contact: contact["lost_why"] == why[:255])
-    assert one.ask("/api/v1/history")[2].decode().startswith(
-        f"no history: {world.root}/other has no record of a job's time (the file ledger); ")
+    assert one.ask("/api/v1/history")[2].decode() == \
+        f"no history: {world.root}/other has no record of a job's time (the file ledger) yet\n"
     mine = Stream(web("--state-dir", world.root))
     assert mine.until("layout")["job"] == "run7"
     job.jobs[1].send(signal.SIGTERM)
@@ -524,6 +524,16 @@ def test_a_job_is_named_by_its_state_directory(world, job, web):
     nodes.say(0, "have attached")
     nodes.jobs[0].send(signal.SIGTERM)
     assert nodes.finish() == PREEMPTED
+
+
+def test_a_state_directory_without_a_job(world, web):
+    """A reader of the page has no use for the commands of pchctl that would show the same."""
+    one = web("--state-dir", world.root)
+    lost = Stream(one).until("contact", lambda contact: contact["lost_why"])
+    assert lost["lost_why"].endswith("; it appears here as soon as it runs")
+    assert one.ask("/metrics")[::2] == (503, f"no metrics: no report is in {world.root} yet\n".encode())
+    paths = re.findall(r"/[\w/]*", one.ask("/nowhere")[2].decode())
+    assert [one.ask(path, "HEAD")[0] for path in paths] == [200, 503, 200, 200, 200, 503]
 
 
 def test_a_job_without_a_state_directory(world, web):
