@@ -213,47 +213,63 @@ static void tell_wait(struct journal *journal, const struct core_report *r)
     journal_end(journal, &w);
 }
 
+/* A line of the event "failed". */
+struct journal_failure {
+    const char *kind, *text;
+    int node, rank, pid, code;
+    uint64_t last_step;
+};
+
+static void journal_tell_failed(struct journal *journal, const struct journal_failure *failure)
+{
+    struct writer w;
+    journal_begin(journal, &w, "failed");
+    writer_text(&w, "kind", failure->kind);
+    writer_int(&w, "of_node", failure->node);
+    writer_int(&w, "rank", failure->rank);
+    writer_int(&w, "pid", failure->pid);
+    writer_int(&w, "code", failure->code);
+    writer_int(&w, "last_step", (int64_t)failure->last_step);
+    writer_text(&w, "text", failure->text);
+    journal_end(journal, &w);
+}
+
 /* A failure may be reported before its process ends. If its text changes later, a new line has the
  * new text. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
-    struct writer w;
-    if (str_is(journal->seen.first_cause.text, r->first_cause.text))
+    const struct peer_cause *cause = &r->first_cause;
+    if (str_is(journal->seen.first_cause.text, cause->text))
         return;
-    journal->seen.first_cause = r->first_cause;
-    if (!r->first_cause.fault)
+    journal->seen.first_cause = *cause;
+    if (!cause->fault)
         return;
-    journal->last_cause = r->first_cause;
-    journal_begin(journal, &w, "failed");
-    writer_text(&w, "kind", cause_kind(r->first_cause.fault));
-    writer_int(&w, "of_node", r->first_cause.node);
-    writer_int(&w, "rank", r->first_cause.rank);
-    writer_int(&w, "pid", r->first_cause.pid);
-    writer_int(&w, "code", r->first_cause.code);
-    writer_int(&w, "last_step", (int64_t)r->last_step);
-    writer_text(&w, "text", r->first_cause.text);
-    journal_end(journal, &w);
+    journal->last_cause = *cause;
+    journal_tell_failed(journal, &(struct journal_failure){.kind = cause_kind(cause->fault),
+                                                           .text = cause->text,
+                                                           .node = cause->node,
+                                                           .rank = cause->rank,
+                                                           .pid = cause->pid,
+                                                           .code = cause->code,
+                                                           .last_step = r->last_step});
 }
 
 /* Node 0 finds a hang. The rank that is behind has not failed, so the report names no cause. */
 static void tell_hang(struct journal *journal, const struct core_report *r)
 {
-    struct writer w;
     const struct core_hang *hang = &r->job.hang;
     if (str_is(journal->seen.job.hang.text, hang->text))
         return;
     journal->seen.job.hang = *hang;
     if (!hang->text[0])
         return;
-    journal_begin(journal, &w, "failed");
-    writer_text(&w, "kind", "hang");
-    writer_int(&w, "of_node", hang->node);
-    writer_int(&w, "rank", hang->rank);
-    writer_int(&w, "pid", hang->pid);
-    writer_int(&w, "code", journal->params->exit.hang);
-    writer_int(&w, "last_step", (int64_t)r->job.last_step);
-    writer_text(&w, "text", hang->text);
-    journal_end(journal, &w);
+    journal_tell_failed(journal, &(struct journal_failure){.kind = "hang",
+                                                           .text = hang->text,
+                                                           .node = hang->node,
+                                                           .rank = hang->rank,
+                                                           .pid = hang->pid,
+                                                           .code = journal->params->exit.hang,
+                                                           .last_step = r->job.last_step});
 }
 
 /* The number tells a client whether its own request was given up. */
