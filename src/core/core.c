@@ -111,8 +111,10 @@ static void settle(struct core *core)
         }
         end_for_broken(core);
         node_flush(&core->node);
-        if (core->is_chief)
+        if (core->is_chief) {
             chief_decide(&core->chief);
+            chief_report_wait(&core->chief, &core->node.gen.wait);
+        }
         while (out_next(&core->out, &msg)) {
             is_quiet = false;
             if (msg.type == PEERMSG_HELLO || msg.type == PEERMSG_STATUS)

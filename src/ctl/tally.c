@@ -79,13 +79,26 @@ bool tally_is_saving(const struct json *answer)
     return json_is_at(answer, "report.round.phase", "decided");
 }
 
-int64_t tally_between(const struct json *answer, const char *from, const char *to)
+static int64_t tally_span(const char *from, const char *to)
 {
     int64_t from_ns, to_ns;
-    if (!date_parse(json_text_at(answer, from), &from_ns) ||
-        !date_parse(json_text_at(answer, to), &to_ns))
-        return INT64_MIN;
-    return to_ns - from_ns;
+    return date_parse(from, &from_ns) && date_parse(to, &to_ns) ? to_ns - from_ns : INT64_MIN;
+}
+
+int64_t tally_between(const struct json *answer, const char *from, const char *to)
+{
+    return tally_span(json_text_at(answer, from), json_text_at(answer, to));
+}
+
+int64_t tally_since(const struct json *answer, const struct json *item)
+{
+    return tally_span(json_text_at(item, "since"), json_text_at(answer, "now"));
+}
+
+int tally_more_vacant(const struct json *answer)
+{
+    int64_t more = json_int_at(answer, "report.waits_for.more", 0);
+    return more > 0 && more < INT32_MAX / 2 ? (int)more : 0; /* a file may have any number */
 }
 
 int64_t tally_time(const struct json *answer, const char *path)

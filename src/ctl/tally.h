@@ -35,6 +35,10 @@ bool tally_is_saving(const struct json *answer);
 /* The time from one moment of the supervisor's clock to another, such as "report.commit.at" and
  * "now"; below 0 if it is later; INT64_MIN: one is missing. */
 int64_t tally_between(const struct json *answer, const char *from, const char *to);
+/* The same from the `since` of an item in the answer until "now". */
+int64_t tally_since(const struct json *answer, const struct json *item);
+/* The vacant places that report.waits_for.nodes does not list. */
+int tally_more_vacant(const struct json *answer);
 /* A time in milliseconds, such as "report.save_every_ms", in nanoseconds; 0: there is none, or none
  * that is possible. */
 int64_t tally_time(const struct json *answer, const char *path);

@@ -107,37 +107,46 @@ static void waits_for_node(struct search *search, const struct json *node)
     int64_t number = json_int_at(node, "node_rank", -1);
     const char *host = json_text_at(node, "host");
     host = *host ? host : json_text_at(node, "name");
-    bool is_told = number == json_int_at(search->answer, "report.waits_for.node_rank", -1);
-    if (is_told || !waits_has_node(search->answer, node))
+    bool is_vacant = json_is_at(node, "state", "lost") &&
+                     json_items_at(search->answer, "report.waits_for.nodes");
+    if (is_vacant || !waits_has_node(search->answer, node))
         return;
     struct wait *wait = waits_add_node(search, number, host);
     if (wait)
         describe_node(search->answer, node, wait->text, sizeof wait->text);
 }
 
-/* A lost node is to be replaced; or it was, and processes of the lost one may still run. */
-static void waits_for_replacement(struct search *search)
+/* Only node 0 knows since when each node is lost. */
+static void waits_for_replacement(struct search *search, const struct json *node)
 {
     const struct json *answer = search->answer;
     char about[24], left[24];
-    int64_t node = json_int_at(answer, "report.waits_for.node_rank", -1);
-    int64_t since = tally_between(answer, "report.waits_for.since", "now");
+    int64_t own = tally_since(answer, node);
+    int64_t since = own == INT64_MIN ? tally_between(answer, "report.waits_for.since", "now") : own;
     int64_t until = tally_between(answer, "now", "report.waits_for.until");
-    int64_t fence = tally_between(answer, "now", "report.waits_for.starts_after");
-    struct wait *wait = NULL;
-    if (node >= 0 && since != INT64_MIN)
-        wait = waits_add_node(search, node, json_text_at(answer, "report.waits_for.host"));
-    else if (fence > 0)
-        wait = waits_add(search->found);
-    if (wait && node >= 0)
+    struct wait *wait =
+        waits_add_node(search, json_int_at(node, "node_rank", -1), json_text_at(node, "host"));
+    if (wait)
         str_addf(wait->text, sizeof wait->text,
                  "its replacement, for %s so far; the job ends in %s, or by pchctl stop",
                  str_about(since > 0 ? since : 0, about, sizeof about),
                  str_about(until > 0 ? until : 0, left, sizeof left));
-    else if (wait)
+}
+
+/* Lost nodes are to be replaced; or they were, and their processes may still run. */
+static void waits_for_replacements(struct search *search)
+{
+    char about[24];
+    const struct json *node = json_items_at(search->answer, "report.waits_for.nodes");
+    int64_t fence = tally_between(search->answer, "now", "report.waits_for.starts_after");
+    struct wait *wait = !node && fence > 0 ? waits_add(search->found) : NULL;
+    if (wait)
         str_addf(wait->text, sizeof wait->text,
                  "the end of the lost node's processes, which may run for %s more",
                  str_about(fence, about, sizeof about));
+    for (; node; node = json_next(node))
+        waits_for_replacement(search, node);
+    search->found->more += tally_more_vacant(search->answer);
 }
 
 /* The ranks are sorted by node. A rank that has attached once is listed. */
@@ -325,7 +334,7 @@ void waits_find(const struct json *answer, const struct tally *tally, struct wai
     *ret = (struct waits){0};
     if (tally_is_over(answer))
         return;
-    waits_for_replacement(&search);
+    waits_for_replacements(&search);
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
         waits_for_node(&search, node);
     if (tally_is_saving(answer)) {

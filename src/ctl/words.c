@@ -167,16 +167,33 @@ static void words_add_gone(const struct json *answer, const struct tally *tally,
         str_addf(text, WORDS_MAX, ", at step %s", tally_number(tally->top, step));
 }
 
+/* "node 3", "nodes 3, 7 and 12", "nodes 3, 7, 12 and 5 more". False: no place is vacant. */
+static bool words_add_vacant(const struct json *answer, char *text, size_t size)
+{
+    enum { NAMED = 3 };
+    const struct json *first = json_items_at(answer, "report.waits_for.nodes"), *node;
+    int n = tally_more_vacant(answer), i = 0;
+    for (node = first; node; node = json_next(node))
+        n++;
+    const char *before = n > 1 ? "nodes " : "node ";
+    for (node = first; node && i < NAMED; node = json_next(node)) {
+        str_addf(text, size, "%s%" PRId64, before, json_int_at(node, "node_rank", -1));
+        before = ++i + 1 == n ? " and " : ", ";
+    }
+    if (n > i)
+        str_addf(text, size, " and %d more", n - i);
+    return first;
+}
+
 static void words_add_replacement(const struct json *answer, char text[WORDS_MAX])
 {
-    char about[24];
-    int64_t node = json_int_at(answer, "report.waits_for.node_rank", -1);
+    char about[24], vacant[96] = "";
     int64_t left = tally_between(answer, "now", "report.waits_for.until");
-    if (node < 0)
-        str_addf(text, WORDS_MAX, ": every place is taken; the lost node's processes must end");
-    else
-        str_addf(text, WORDS_MAX, " for a replacement of node %" PRId64 ", %s more at most", node,
+    if (words_add_vacant(answer, vacant, sizeof vacant))
+        str_addf(text, WORDS_MAX, " for a replacement of %s, %s more at most", vacant,
                  words_about(left > 0 ? left : 0, about, sizeof about));
+    else
+        str_addf(text, WORDS_MAX, ": every place is taken; the lost node's processes must end");
 }
 
 char *words_say(const struct json *answer, const struct tally *tally, char text[WORDS_MAX])

@@ -197,19 +197,33 @@ static void journal_tell_notice(struct journal *journal, const struct core_repor
     journal_end(journal, &w);
 }
 
+static bool is_same_wait(const struct core_wait *a, const struct core_wait *b)
+{
+    bool is_same = !a->since == !b->since && a->nvacant == b->nvacant;
+    for (int i = 0; is_same && i < CORE_VACANCIES; i++)
+        is_same = a->vacant[i].node == b->vacant[i].node;
+    return is_same;
+}
+
 static void tell_wait(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    struct core_wait seen = journal->seen.wait;
-    journal->seen.wait = r->wait;
-    if (r->wait.since == 0 || (seen.since != 0 && seen.node == r->wait.node))
+    const struct core_wait *wait = &r->wait;
+    bool is_same = is_same_wait(wait, &journal->seen.wait);
+    int n = wait->nvacant < CORE_VACANCIES ? wait->nvacant : CORE_VACANCIES;
+    journal->seen.wait = *wait;
+    if (wait->since == 0 || is_same)
         return;
     int64_t now = clock_now_ns();
     journal_begin(journal, &w, "waits_for");
-    writer_int_if(&w, "of_node", r->wait.node, r->wait.node >= 0);
-    writer_int_if(&w, "left_ms", (r->wait.until - now) / NS_PER_MS, r->wait.node >= 0);
+    writer_list(&w, "of_nodes");
+    for (int i = 0; i < n; i++)
+        writer_int(&w, NULL, wait->vacant[i].node);
+    writer_end(&w);
+    writer_int(&w, "more", wait->nvacant - n);
+    writer_int_if(&w, "left_ms", (wait->until - now) / NS_PER_MS, n > 0);
     writer_int(&w, "starts_after_ms",
-               r->wait.fence_at > now ? (r->wait.fence_at - now) / NS_PER_MS : 0);
+               wait->fence_at > now ? (wait->fence_at - now) / NS_PER_MS : 0);
     journal_end(journal, &w);
 }
 

@@ -87,7 +87,7 @@ static void put_wait(struct text *text)
     const struct core_wait *wait = &text->view->report->wait;
     promtext_gauge(&text->to, "waiting",
                    "1 while the job waits for the replacement of a lost node.", wait->since != 0);
-    if (wait->since && wait->node >= 0)
+    if (wait->since && wait->nvacant > 0)
         promtext_gauge(&text->to, "waiting_deadline_timestamp_seconds",
                        "When the job waits no longer, and ends.", real_seconds(text, wait->until));
 }

@@ -54,24 +54,37 @@ static void add_notice(struct writer *w, const struct core_report *r)
     writer_end(w);
 }
 
-/* The host of the node whose place is vacant: the first cause most often has it. */
-static const char *vacant_host(const struct report *report, const struct core_report *r)
+/* Another node than node 0 is not told the host: the first cause most often has it. */
+static const char *vacant_host(const struct report *report, const struct core_report *r,
+                               const struct core_vacancy *vacancy)
 {
-    if (r->first_cause.fault && r->first_cause.node == r->wait.node)
+    if (vacancy->host[0])
+        return vacancy->host;
+    if (r->first_cause.fault && r->first_cause.node == vacancy->node)
         return r->first_cause.host;
-    return report->params->names ? report->params->names[r->wait.node] : NULL;
+    bool is_named = report->params->names && vacancy->node < report->params->nnodes;
+    return is_named ? report->params->names[vacancy->node] : NULL;
 }
 
 static void add_wait(struct writer *w, const struct report *report, const struct core_report *r)
 {
-    bool is_vacant = r->wait.node >= 0 && r->wait.node < report->params->nnodes;
-    if (!writer_object_if(w, "waits_for", r->wait.since != 0))
+    const struct core_wait *wait = &r->wait;
+    int n = wait->nvacant < CORE_VACANCIES ? wait->nvacant : CORE_VACANCIES;
+    if (!writer_object_if(w, "waits_for", wait->since != 0))
         return;
-    writer_int_if(w, "node_rank", r->wait.node, is_vacant);
-    writer_text(w, "host", is_vacant ? vacant_host(report, r) : NULL);
-    add_time(w, "since", r->wait.since);
-    add_time(w, "until", is_vacant ? r->wait.until : CLOCK_NEVER);
-    add_time(w, "starts_after", r->wait.fence_at);
+    writer_list(w, "nodes");
+    for (int i = 0; i < n; i++) {
+        writer_object(w, NULL);
+        writer_int(w, "node_rank", wait->vacant[i].node);
+        writer_text(w, "host", vacant_host(report, r, &wait->vacant[i]));
+        add_time(w, "since", wait->vacant[i].since);
+        writer_end(w);
+    }
+    writer_end(w);
+    writer_int(w, "more", wait->nvacant - n);
+    add_time(w, "since", wait->since);
+    add_time(w, "until", wait->nvacant > 0 ? wait->until : CLOCK_NEVER);
+    add_time(w, "starts_after", wait->fence_at);
     writer_end(w);
 }
 

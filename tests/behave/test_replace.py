@@ -64,8 +64,8 @@ def test_a_killed_node_is_replaced(training, ctl, digest):  # noqa: F811
     assert f"digest {digest}" in job.said()
     expect_in_ledger(ctl, job.directory(0))
     waits = [event for event in events(job) if event["event"] == "waits_for"]
-    assert waits[0]["of_node"] == 1 and 0 < waits[0]["left_ms"] <= 1000 * WAIT_S
-    assert [wait["of_node"] for wait in waits] == [1, None]
+    assert 0 < waits[0]["left_ms"] <= 1000 * WAIT_S
+    assert [wait["of_nodes"] for wait in waits] == [[1], []]
 
 
 def events(job):
@@ -123,10 +123,33 @@ def test_a_user_ends_the_wait(training, ctl):  # noqa: F811
     assert re.fullmatch(rf"node 1 \({HOST}\): its replacement, for .* so far; the job ends in (59|60) min, or by "
                         "pchctl stop", found[0])
     waits = ctl.status()["report"]["waits_for"]
-    assert waits["node_rank"] == 1 and waits["host"] == HOST
+    assert waits["nodes"] == [{"node_rank": 1, "host": HOST, "since": waits["since"]}] and waits["more"] == 0
     assert waits["since"] < waits["starts_after"] < waits["until"]
     assert ctl("stop").returncode == 0
     assert job.nodes.finish() == STOPPED
+
+
+@pytest.mark.killed
+def test_every_lost_node_is_named(training, ctl):  # noqa: F811
+    """Nodes 2 and 3 are lost, one after the other. pchctl shows both on node 0, by the files and in the journal, each
+    with its host. A node that is not node 0 knows of the first. The last line of each node names both."""
+    job = training(seconds=22, count=4)
+    lose(job, 3)
+    lose(job, 2)
+    found = waited_for(ctl, "--node", "0")
+    assert [re.match(rf"node (\d) \({HOST}\): its replacement, for ", line)[1] for line in found] == ["2", "3"], found
+    status = ctl("status", "--node", "0").stdout
+    assert re.match(r"job .*: waiting for a replacement of nodes 2 and 3, \d", status), status
+    waits = ctl.status("--node", "0")["report"]["waits_for"]
+    assert [(node["node_rank"], node["host"]) for node in waits["nodes"]] == [(2, HOST), (3, HOST)]
+    assert waits["since"] == waits["nodes"][1]["since"] < waits["nodes"][0]["since"] and waits["more"] == 0
+    (known,) = ctl.status("--node", "1")["report"]["waits_for"]["nodes"]
+    assert known["node_rank"] in (2, 3) and known["since"] is None
+    job.nodes.say(0, "still waiting for the replacement of nodes 2, 3, ")
+    assert job.nodes.finish() == NODE_LOST
+    assert job.nodes.agreed("why")["why"].endswith("; nodes 2-3 were not replaced within 22s")
+    waits = [event["of_nodes"] for event in events(job) if event["event"] == "waits_for"]
+    assert waits == [[3], [2, 3]]
 
 
 @pytest.mark.killed

@@ -83,6 +83,8 @@ MUTANTS = [
      "ladder_limit(&node->gen.ladder, node->out->now, kill_by);", "(void)0;"),
     ("wait-begins-anew-with-each-loss", "chief/chief_replace.c", "begin_wait",
      "chief->gen.replace.until == 0", "true"),
+    ("only-one-lost-node-is-named", "core.c", "settle",
+     "chief_report_wait(&core->chief, &core->node.gen.wait);", ""),
     ("wait-without-an-end", "chief/chief_replace.c", "chief_wait_is_over",
      "chief->out->now >= chief_waits_until(chief)", "false"),
     ("loss-never-waited-for", "chief/chief_replace.c", "may_wait", "p->replace_wait_ns == 0 ||", "true ||"),

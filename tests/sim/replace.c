@@ -341,15 +341,28 @@ void replace_check_start(struct world *w, int node)
         }
 }
 
+/* The report names each lost node. */
+static void check_named(struct world *w, const struct core_wait *wait)
+{
+    struct core_peer_report peers[MAX_NODES];
+    int n = core_peers(w->hosts[0].core, peers, MAX_NODES), named = 0;
+    for (int i = 0; i < n; i++)
+        if (str_is(peers[i].state, "lost") && wait->vacant[named++].node != i)
+            fail(w, "the job waits for node %d, and the report does not name it", i);
+    if (named != wait->nvacant)
+        fail(w, "%d nodes are lost, and the report has %d vacant places", named, wait->nvacant);
+}
+
 /* Called after each event of node 0. */
 void replace_check_wait(struct world *w)
 {
     struct core_report r;
     core_report(w->hosts[0].core, &r);
-    bool waits = r.wait.since && r.wait.node >= 0 && r.state == NODE_RESTARTING;
+    bool waits = r.wait.since && r.wait.nvacant > 0 && r.state == NODE_RESTARTING;
     w->has_waited = w->has_waited || r.wait.since;
     if (!waits)
         return;
+    check_named(w, &r.wait);
     for (size_t i = 0; i < ARRAY_LEN(w->hosts[0].deadlines); i++)
         if (w->hosts[0].deadlines[i] && w->now > w->hosts[0].deadlines[i] + S + standstill(w))
             fail(w, "node 0 waits for a replacement beyond the deadline of its own notice");

@@ -228,7 +228,7 @@ void spares_check_wait(struct world *w)
     if (!w->s.spares)
         return;
     core_report(w->hosts[0].core, &r);
-    if (!r.wait.since || r.wait.node < 0 || r.state != NODE_RESTARTING)
+    if (!r.wait.since || r.wait.nvacant == 0 || r.state != NODE_RESTARTING)
         return;
     for (int i = w->s.nnodes; i < w->nhosts; i++) {
         if (!is_standing(w, i) || w->hosts[i].called_to)

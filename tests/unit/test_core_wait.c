@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "walk.h"
 
+#include <stdio.h>
 #include <string.h>
 
 TestSuite(core_wait, .fini = walks_end);
@@ -88,13 +89,13 @@ Test(core_wait, the_next_generation_begins_behind_the_fence)
     assert_said(&walks[0], "node 1 () is lost: the job waits up to 1m for its replacement");
     struct core_report report = report_of(&walks[0]);
     cr_expect_eq(report.state, NODE_RESTARTING);
-    cr_expect_eq(report.wait.node, 1);
+    cr_expect(report.wait.nvacant == 1 && report.wait.vacant[0].node == 1);
     cr_expect_eq(report.wait.since, now);
     cr_expect_eq(report.wait.until, now + 60 * S);
     begin_replacement();
     assert_said(&walks[0], "node 1 () is replaced by");
     assert_said(&walks[1], "joined as node 1 of 2");
-    cr_expect_eq(report_of(&walks[1]).wait.node, -1);
+    cr_expect_eq(report_of(&walks[1]).wait.nvacant, 0);
     for (int i = 0; i < 21; i++)
         beat();
     assert_did_not(&walks[0], "start");
@@ -108,7 +109,6 @@ Test(core_wait, the_next_generation_begins_behind_the_fence)
     lose_letters();
 }
 
-/* It joins while its first check is under way. A second one at once would find the program busy. */
 /* Node 1 does not hear node 0. Its lease ends sooner than its silence tells node 0 that it is lost.
  * Rank 0 fails because rank 1 has gone. */
 Test(core_wait, a_rank_fails_before_the_loss_is_known)
@@ -134,6 +134,7 @@ Test(core_wait, a_rank_fails_and_a_silent_node_is_back)
     assert_said(&walks[0], "ending: failed: ");
 }
 
+/* It joins while its first check is under way. A second one at once would find the program busy. */
 Test(core_wait, a_replacement_checks_its_health_once)
 {
     begin_with(10, false);
@@ -297,7 +298,7 @@ Test(core_wait, a_replacement_that_cannot_start)
     assert_said(&walks[0], "refused: node 1 (, pid 11) was declared lost");
     passes(&walks[0], S);
     cr_expect_eq(report_of(&walks[0]).generation, 0);
-    cr_expect_eq(report_of(&walks[0]).wait.node, 1);
+    cr_expect_eq(report_of(&walks[0]).wait.vacant[0].node, 1);
     begin_replacement_as(78);
     assert_both_did("start");
     lose_letters();
@@ -321,7 +322,7 @@ Test(core_wait, a_replacement_whose_command_cannot_be_executed)
     deliver();
     assert_said(&walks[0], "node 1 (): it cannot start: cannot execute train: not found");
     assert_did(&walks[0], "SIGTERM");
-    cr_expect_eq(report_of(&walks[0]).wait.node, 1);
+    cr_expect_eq(report_of(&walks[0]).wait.vacant[0].node, 1);
     assert_did(&walks[1], "exit 42 node_lost");
     ends(&walks[0], SIGTERM);
     lose_letters();
@@ -432,7 +433,7 @@ Test(core_wait, a_node_with_a_notice_leaves_alone)
     assert_did(&walks[1], "exit 42 preempted");
     assert_did_not(&walks[0], "exit");
     assert_said(&walks[0], "node 1 () leaves for its notice");
-    cr_expect_eq(report_of(&walks[0]).wait.node, 1);
+    cr_expect_eq(report_of(&walks[0]).wait.vacant[0].node, 1);
     walks[0].acts[0] = '\0';
     begin_replacement();
     deliver();
@@ -505,4 +506,99 @@ Test(core_wait, a_late_word_lowers_no_fence)
         cr_assert_eq(report_of(&walks[0]).generation, lives[k] == LIFE_GONE, "%d", lives[k]);
         lose_letters();
     }
+}
+
+/* --- several nodes --- */
+
+static void says_of(int node, struct peermsg msg)
+{
+    if (msg.type == PEERMSG_HELLO)
+        msg.hello.node_rank = (uint32_t)node;
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST + node, .msg = &msg}});
+    lose_letters();
+}
+
+static void is_lost(int node)
+{
+    says_of(node, (struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+}
+
+/* Node 0 of a job that has started; all other nodes are only their messages. */
+static void begin_many(int nnodes)
+{
+    struct core_params p = waiting(0);
+    p.nnodes = nnodes;
+    p.replace_max = nnodes;
+    p.heartbeat_timeout_ns = 600 * S;
+    lose_letters();
+    struct walk *w = walk_begin(&p);
+    for (int node = 1; node < nnodes; node++) {
+        struct peermsg hello = hello_of((uint64_t)node, 0);
+        hello.hello.nnodes = (uint32_t)nnodes;
+        snprintf(hello.hello.host, sizeof hello.hello.host, "h%d", node);
+        says_of(node, hello);
+        says_of(node, (struct peermsg){.type = PEERMSG_STATUS,
+                                       .stamp = {.attempt = 1, .seq = 1},
+                                       .status = {.expected = 1}});
+    }
+    assert_did(w, "start");
+    started(w, 0);
+}
+
+static void assert_vacant(int nvacant, const char *listed)
+{
+    char text[64] = "";
+    struct core_report report = report_of(&walks[0]);
+    cr_expect_eq(report.wait.nvacant, nvacant);
+    for (int i = 0; i < nvacant && i < CORE_VACANCIES; i++)
+        str_addf(text, sizeof text, "%s%s", i ? " " : "", report.wait.vacant[i].host);
+    cr_expect_str_eq(text, listed);
+}
+
+Test(core_wait, every_vacant_place_is_named)
+{
+    begin_many(12);
+    is_lost(3);
+    ends(&walks[0], SIGTERM);
+    passes(&walks[0], 5 * S);
+    is_lost(7);
+    is_lost(6);
+    assert_vacant(3, "h3 h6 h7");
+    struct core_report report = report_of(&walks[0]);
+    cr_expect_eq(report.wait.since, now - 5 * S);
+    cr_expect_eq(report.wait.vacant[0].since, now - 5 * S);
+    cr_expect_eq(report.wait.vacant[1].since, now);
+    passes(&walks[0], 5 * S);
+    assert_said(&walks[0], "still waiting for the replacement of nodes 3, 6, 7, 10 s so far");
+    struct peermsg hello = hello_of(99, 0);
+    hello.hello.nnodes = 12;
+    says_of(6, hello);
+    assert_vacant(2, "h3 h7");
+    for (int node = 1; node < 12; node++)
+        if (node != 6)
+            is_lost(node);
+    assert_vacant(10, "h1 h2 h3 h4 h5 h7 h8 h9");
+    for (int i = 0; i < 49; i++)
+        passes(&walks[0], S);
+    assert_said(&walks[0], "still waiting for the replacement of nodes 1, 2, 3, 4, 5, 7, 8, 9 and "
+                           "2 more, 30 s so far");
+    passes(&walks[0], S);
+    assert_said(&walks[0], "; nodes 1-5, 7-11 were not replaced within 1m");
+}
+
+/* Every change of the places makes the shell look at the report again. */
+Test(core_wait, each_change_of_the_places_is_told)
+{
+    begin_many(4);
+    is_lost(1);
+    int seen = walks[0].states;
+    is_lost(3);
+    cr_expect_gt(walks[0].states, seen);
+    seen = walks[0].states;
+    struct peermsg hello = hello_of(99, 0);
+    hello.hello.nnodes = 4;
+    says_of(3, hello);
+    cr_expect_gt(walks[0].states, seen);
+    assert_vacant(1, "h1");
 }

@@ -218,10 +218,10 @@ Test(metrics, a_wait_for_a_replacement)
 {
     assert_has(true, "\npchrun_waiting{" WHO "} 0\n# HELP");
     report.wait = (struct core_wait){
-        .since = ranks.now - 60 * NS_PER_S, .node = 3, .until = ranks.now + 60 * NS_PER_S};
+        .since = ranks.now - 60 * NS_PER_S, .nvacant = 1, .until = ranks.now + 60 * NS_PER_S};
     assert_has(true, "\npchrun_waiting{" WHO "} 1\n");
     assert_has(true, "\npchrun_waiting_deadline_timestamp_seconds{" WHO "} 1000060\n");
-    report.wait.node = -1;
+    report.wait.nvacant = 0;
     assert_has(true, "\npchrun_waiting{" WHO "} 1\n# HELP");
 }
 

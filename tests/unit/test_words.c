@@ -27,11 +27,16 @@
     "{\"rank\":" n ",\"state\":\"attached\",\"attached\":true,\"phase\":\"train\",\"step\":" step \
     ",\"saved_step\":" saved "}"
 /* Without a node: each place is taken, and the lost node's processes may still run. */
-#define WAITS_FOR(node)                                                                 \
-    "\"report\":{\"state\":\"restarting\",\"outcome\":\"unknown\",\"waits_for\":{" node \
-    "\"since\":\"2026-11-29T06:05:00.000Z\",\"starts_after\":\"2026-11-29T06:10:03.000Z\"}}"
-#define NODE_1     "\"node_rank\":1,\"host\":\"h1\",\"until\":\"2026-11-29T06:15:00.000Z\","
-#define BOTH_NODES "\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "true") "]"
+#define WAITS_FOR(nodes, more)                                                               \
+    "\"report\":{\"state\":\"restarting\",\"outcome\":\"unknown\",\"waits_for\":{\"nodes\":" \
+    "[" nodes "],\"more\":" more "," UNTIL                                                   \
+    "\"since\":\"2026-11-29T06:05:00.000Z\",\"starts_after\":"                               \
+    "\"2026-11-29T06:10:03.000Z\"}}"
+#define UNTIL             "\"until\":\"2026-11-29T06:15:00.000Z\","
+#define VACANT(n, minute) "{\"node_rank\":" n ",\"host\":\"h" n "\",\"since\":" minute "}"
+#define AT(minute)        "\"2026-11-29T06:" minute ":00.000Z\""
+#define NODE_1            VACANT("1", AT("05"))
+#define BOTH_NODES        "\"nodes\":[" NODE("0", "running", "true") "," NODE("1", "running", "true") "]"
 
 /* --- the sentence --- */
 
@@ -63,8 +68,17 @@ static const struct {
      "starting: 1 of 2 nodes have joined"},
     {"{\"report\":{\"state\":\"restarting\",\"generation\":2,\"outcome\":\"unknown\"}}",
      "restarting in place, generation 2"},
-    {"{" NOW "," WAITS_FOR(NODE_1) "}", "waiting for a replacement of node 1, 5 min more at most"},
-    {"{" NOW "," WAITS_FOR("") "}",
+    {"{" NOW "," WAITS_FOR(NODE_1, "0") "}",
+     "waiting for a replacement of node 1, 5 min more at most"},
+    {"{" NOW "," WAITS_FOR(NODE_1 "," VACANT("2", "null"), "0") "}",
+     "waiting for a replacement of nodes 1 and 2, 5 min more at most"},
+    {"{" NOW "," WAITS_FOR(NODE_1 "," VACANT("2", "null") "," VACANT("5", "null"), "0") "}",
+     "waiting for a replacement of nodes 1, 2 and 5, 5 min more at most"},
+    {"{" NOW "," WAITS_FOR(NODE_1 "," VACANT("2", "null") "," VACANT("5", "null"), "7") "}",
+     "waiting for a replacement of nodes 1, 2, 5 and 7 more, 5 min more at most"},
+    {"{" NOW "," WAITS_FOR(NODE_1, "9223372036854775807") "}",
+     "waiting for a replacement of node 1, 5 min more at most"},
+    {"{" NOW "," WAITS_FOR("", "0") "}",
      "waiting: every place is taken; the lost node's processes must end"},
     {"{\"report\":{\"state\":\"saving\",\"outcome\":\"unknown\",\"round\":{\"phase\":\"decided\","
      "\"save_step\":48211}},\"ranks\":[{\"saved_step\":48211},{\"saved_step\":48000}]}",
@@ -168,14 +182,18 @@ static const struct {
      "node 1 (h1): it has no connection; last heard 12.3 s ago\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
      "node 1 (h1): it has not joined\n", 0},
-    {"{" NOW "," WAITS_FOR(NODE_1) ",\"nodes\":[" NODE("1", "lost", "false") "]}",
+    {"{" NOW "," WAITS_FOR(NODE_1, "0") ",\"nodes\":[" NODE("1", "lost", "false") "]}",
      "node 1 (h1): its replacement, for 5 min so far; the job ends in 5 min, or by pchctl stop\n",
      0},
-    {"{" NOW "," WAITS_FOR(NODE_1) ",\"nodes\":[" NODE("2", "lost", "false") "]}",
+    /* Each is named once, with its own time. Another node than node 0 knows no time. */
+    {"{" NOW "," WAITS_FOR(NODE_1 "," VACANT("2", AT("04")) "," VACANT("3", "null"),
+                           "2") ",\"nodes\":[" NODE("1", "lost", "false") "," NODE("2", "lost",
+                                                                                   "false") "]}",
      "node 1 (h1): its replacement, for 5 min so far; the job ends in 5 min, or by pchctl stop\n"
-     "node 2 (h2): it has no connection; last heard 12.3 s ago\n",
-     0},
-    {"{" NOW "," WAITS_FOR("") "}",
+     "node 2 (h2): its replacement, for 6 min so far; the job ends in 5 min, or by pchctl stop\n"
+     "node 3 (h3): its replacement, for 5 min so far; the job ends in 5 min, or by pchctl stop\n",
+     2},
+    {"{" NOW "," WAITS_FOR("", "0") "}",
      "the end of the lost node's processes, which may run for 3 s more\n", 0},
     {"{" RUNNING "," BOTH_NODES ",\"ranks\":[" RANK("0", "attached", train, "9", "0.1") "," RANK(
          "1", "not attached", none, "0", "null") "," RANK("2", "gone", none, "0", "null") "]}",

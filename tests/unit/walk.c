@@ -118,6 +118,7 @@ static void perform(void *shell, const struct action *a)
         w->commit = *a;
     if (a->type == ACT_GATE)
         w->gate = a->gate;
+    w->states += a->type == ACT_STATE;
     if (plain[a->type])
         note(w, "%s", plain[a->type]);
     else if (with_step[a->type])

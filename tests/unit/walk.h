@@ -25,6 +25,7 @@ struct walk {
     int quietest;         /* the most important level of a log line */
     struct action commit; /* the last ACT_COMMIT */
     uint64_t gate;        /* the word of the last ACT_GATE */
+    int states;           /* how often core_report() may have changed */
     bool may_break;       /* a broken promise does not end the test */
 };
 

@@ -38,15 +38,17 @@ struct peer *chief_first(const struct chief *chief, enum fact fact)
     return NULL;
 }
 
-void chief_list_without(const struct chief *chief, enum fact fact, char *text, size_t size)
+/* The nodes for which the fact holds, or does not. */
+static void list_nodes(const struct chief *chief, enum fact fact, bool holds, char *text,
+                       size_t size)
 {
     int n = chief->params->nnodes;
     text[0] = '\0';
     for (int i = 0, last; i < n; i = last + 1) {
         last = i;
-        if (peer_is(&chief->peers[i], fact))
+        if (peer_is(&chief->peers[i], fact) != holds)
             continue;
-        while (last + 1 < n && !peer_is(&chief->peers[last + 1], fact))
+        while (last + 1 < n && peer_is(&chief->peers[last + 1], fact) == holds)
             last++;
         if (strlen(text) + 24 > size) {
             str_addf(text, size, ", ...");
@@ -54,6 +56,16 @@ void chief_list_without(const struct chief *chief, enum fact fact, char *text, s
         }
         str_addf(text, size, last > i ? "%s%d-%d" : "%s%d", text[0] ? ", " : "", i, last);
     }
+}
+
+void chief_list_with(const struct chief *chief, enum fact fact, char *text, size_t size)
+{
+    list_nodes(chief, fact, true, text, size);
+}
+
+void chief_list_without(const struct chief *chief, enum fact fact, char *text, size_t size)
+{
+    list_nodes(chief, fact, false, text, size);
 }
 
 /* " (3 of 8 ranks)" */

@@ -210,6 +210,7 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
     chief_set_fact(chief, peer, FACT_VACANT, false);
     chief_set_fact(chief, peer, FACT_LOST, false);
     chief->gen.replace.first = chief_first(chief, FACT_VACANT);
+    out_simple(chief->out, ACT_STATE);
     peer->was_replaced = true;
     peer->may_run = false;
     peer->roster[0] = '\0';

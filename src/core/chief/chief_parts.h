@@ -26,7 +26,8 @@ void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool
 int chief_rank_of(const struct chief *chief, const struct peer *peer);
 /* The first node with this fact; NULL: no node has it. */
 struct peer *chief_first(const struct chief *chief, enum fact fact);
-/* "3, 5-7": the nodes without this fact, as many as fit. */
+/* "3, 5-7": the nodes with this fact, or without it, as many as fit. */
+void chief_list_with(const struct chief *chief, enum fact fact, char *text, size_t size);
 void chief_list_without(const struct chief *chief, enum fact fact, char *text, size_t size);
 /* "node 1 (3 of 8 ranks), node 2, ...": the first nodes without this fact. For FACT_COMPLETE and
  * FACT_SAVED it also counts the ranks that have attached or saved. */

@@ -11,6 +11,7 @@
  *
  * The time of the wait counts from the first loss, and no other loss moves it.
  */
+#include "core/chief/chief.h"
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
@@ -180,6 +181,7 @@ void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peer
 static void vacate(struct chief *chief, struct peer *peer)
 {
     peer->fence_at = clock_max(peer->fence_at, fence_of(chief, peer));
+    peer->vacant_at = chief->out->now;
     drop_notice(chief, peer);
     chief->replaced.times[chief->replaced.n++ % REPLACES_MAX] = chief->out->now;
     chief_vacate(chief, peer);
@@ -233,6 +235,7 @@ void chief_wait_or_end(struct chief *chief)
     find_fence(chief);
     chief->gen.replace.first = chief_first(chief, FACT_VACANT);
     chief->is_changed = true;
+    out_simple(chief->out, ACT_STATE);
 }
 
 int64_t chief_waits_until(const struct chief *chief)
@@ -245,11 +248,45 @@ bool chief_wait_is_over(const struct chief *chief)
     return chief->out->now >= chief_waits_until(chief);
 }
 
+/* "node 3", "nodes 3, 5-7" */
+static char *list_vacant(const struct chief *chief, char *text, size_t size)
+{
+    char list[56];
+    chief_list_with(chief, FACT_VACANT, list, sizeof list);
+    snprintf(text, size, "node%s %s", chief->count[FACT_VACANT] == 1 ? "" : "s", list);
+    return text;
+}
+
 void chief_end_wait(struct chief *chief)
 {
-    char within[32], text[64];
+    char within[32], vacant[64], text[128];
+    bool is_one = chief->count[FACT_VACANT] == 1;
     str_duration(chief->params->replace_wait_ns, within, sizeof within);
-    snprintf(text, sizeof text, "; it was not replaced within %s", within);
+    snprintf(text, sizeof text, "; %s %s not replaced within %s",
+             is_one ? "it" : list_vacant(chief, vacant, sizeof vacant), is_one ? "was" : "were",
+             within);
     chief_end_by_loss(chief, chief->gen.replace.first,
                       &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .why = text});
+}
+
+/* --- the status --- */
+
+void chief_report_wait(const struct chief *chief, struct core_wait *ret)
+{
+    int n = 0;
+    if (!chief_is_waiting(chief) || ret->since == 0)
+        return;
+    ret->since = chief->gen.replace.until - chief->params->replace_wait_ns;
+    ret->until = chief->gen.replace.until;
+    for (int i = 0; n < chief->count[FACT_VACANT] && i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (!peer_is(peer, FACT_VACANT))
+            continue;
+        if (n < CORE_VACANCIES) {
+            ret->vacant[n] = (struct core_vacancy){.node = i, .since = peer->vacant_at};
+            str_copy(ret->vacant[n].host, sizeof ret->vacant[n].host, peer->at.host);
+        }
+        n++;
+    }
+    ret->nvacant = n;
 }

@@ -109,9 +109,10 @@ struct peer {
     /* The fence: its supervisor may keep processes for a while after the last answer that it got.
      */
     int64_t answered_at;
-    bool may_run;     /* it was ordered to start processes, and has not said that they ended */
-    int64_t fence_at; /* from then on its place may train again; 0: at once */
-    int64_t went_at;  /* when its connection was closed */
+    bool may_run;      /* it was ordered to start processes, and has not said that they ended */
+    int64_t fence_at;  /* from then on its place may train again; 0: at once */
+    int64_t vacant_at; /* with FACT_VACANT: since when */
+    int64_t went_at;   /* when its connection was closed */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t interrupted_at; /* since when it says status.interrupted_by; CLOCK_NEVER: it does not */

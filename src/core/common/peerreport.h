@@ -37,12 +37,22 @@ struct core_notice {
     int64_t deadline; /* CLOCK_MONOTONIC; CLOCK_NEVER in a node that knows no notice */
 };
 
-/* The wait for the replacement of a lost node. Times are CLOCK_MONOTONIC. */
+/* The place of a lost node, while the job waits for its replacement. */
+struct core_vacancy {
+    int node;
+    char host[64]; /* of the lost node; "": only node 0 knows it */
+    int64_t since; /* 0: the same */
+};
+
+/* The wait for the replacement of lost nodes. Times are CLOCK_MONOTONIC. */
+enum { CORE_VACANCIES = 8 };
 struct core_wait {
     int64_t since;    /* 0: the job does not wait */
-    int node;         /* whose place is vacant; -1: none is any more, and the fence is left */
-    int64_t until;    /* then the job ends, if the place is vacant still */
+    int nvacant;      /* places that are vacant; 0: none is any more, and the fence is left */
+    int64_t until;    /* then the job ends, if a place is vacant still */
     int64_t fence_at; /* no replacement trains before */
+    /* The first of them, by node. Node 0 knows all vacant places, another node one. */
+    struct core_vacancy vacant[CORE_VACANCIES];
 };
 
 /* The hang that ended a generation. */

@@ -350,10 +350,11 @@ void node_take_wait(struct node *node, const struct peer_order *order)
 {
     const struct peer_wait *w = &order->waits;
     int64_t now = node->out->now, until = now + w->left_ms * NS_PER_MS;
-    int vacant = w->node <= CORE_NODES_MAX ? (int)w->node - 1 : -1;
+    bool is_vacant = w->node > 0 && w->node <= CORE_NODES_MAX;
+    int vacant = is_vacant ? (int)w->node - 1 : -1;
     bool is_over = !order->restart || (w->node == 0 && w->fence_ms <= 0);
     bool was_over = node->gen.wait.since == 0;
-    if (is_over != was_over || (!is_over && vacant != node->gen.wait.node))
+    if (is_over != was_over || (!is_over && vacant != node->gen.wait.vacant[0].node))
         out_simple(node->out, ACT_STATE);
     if (is_over) {
         node->gen.wait.since = 0;
@@ -363,9 +364,22 @@ void node_take_wait(struct node *node, const struct peer_order *order)
     if (node->gen.wait.since == 0)
         reminder_begin(&node->gen.reminder, now);
     node->gen.wait = (struct core_wait){.since = until - node->params->replace_wait_ns,
-                                        .node = vacant,
+                                        .nvacant = is_vacant,
+                                        .vacant = {{.node = vacant}},
                                         .until = until,
                                         .fence_at = now + w->fence_ms * NS_PER_MS};
+}
+
+/* "node 3", "nodes 3, 6, 7 and 2 more" */
+static char *vacant_text(const struct core_wait *w, char *text, size_t size)
+{
+    int n = w->nvacant < CORE_VACANCIES ? w->nvacant : CORE_VACANCIES;
+    snprintf(text, size, "node%s", w->nvacant > 1 ? "s" : "");
+    for (int i = 0; i < n; i++)
+        str_addf(text, size, "%s %d", i > 0 ? "," : "", w->vacant[i].node);
+    if (w->nvacant > n)
+        str_addf(text, size, " and %d more", w->nvacant - n);
+    return text;
 }
 
 int64_t node_says_wait_at(const struct node *node)
@@ -377,13 +391,14 @@ void node_say_wait(struct node *node)
 {
     const struct core_wait *w = &node->gen.wait;
     int64_t now = node->out->now;
-    char so_far[32], in[32];
+    char vacant[128], so_far[32], in[32];
     reminder_next(&node->gen.reminder, now);
-    if (w->node >= 0)
+    if (w->nvacant > 0)
         out_log(node->out, LOG_NOTICE, "replace",
-                "still waiting for the replacement of node %d, %s so far (cluster.replace_wait in "
-                "%s); pchctl stop ends the job",
-                w->node, str_about(now - w->since, so_far, sizeof so_far),
+                "still waiting for the replacement of %s, %s so far (cluster.replace_wait in %s); "
+                "pchctl stop ends the job",
+                vacant_text(w, vacant, sizeof vacant),
+                str_about(now - w->since, so_far, sizeof so_far),
                 reminder_left(w->until - now, in, sizeof in));
     else
         out_log(node->out, LOG_NOTICE, "replace",

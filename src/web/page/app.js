@@ -35,6 +35,11 @@ function plural(n, word) {
   return `${number.format(n)} ${word}${n === 1 ? "" : "s"}`;
 }
 
+// "node 3", "nodes 3, 7 and 5 more"
+function vacant({ of_nodes: nodes, more }) {
+  return `node${nodes.length > 1 ? "s" : ""} ${nodes.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
 // "3.2 s", "40 s", "4 min", "2.5 h"
 function about(ms) {
   const s = Math.max(0, ms) / 1000;
@@ -469,7 +474,7 @@ function lineText(line) {
     saved: () => `step ${number.format(line.step)} by ${plural(line.ranks, "rank")} of this node`,
     committed: () => `step ${number.format(line.step)}`,
     notice: () => `${line.source}, node ${line.of_node}, ${about(line.left_ms)} left${line.text ? `: ${line.text}` : ""}`,
-    waits_for: () => (line.of_node === null ? "the processes of the lost node end" : `a replacement of node ${line.of_node}, ${about(line.left_ms)} left`),
+    waits_for: () => (line.of_nodes.length === 0 ? "the processes of the lost node end" : `a replacement of ${vacant(line)}, ${about(line.left_ms)} left`),
     failed: () => `node ${line.of_node}${line.rank >= 0 ? `, rank ${line.rank}` : ""}: ${line.text}`,
     exit: () => `${line.outcome}, exit code ${line.exit_code}: ${line.text}`,
     dropped: () => plural(line.count, "line"),
