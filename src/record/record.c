@@ -434,12 +434,6 @@ void record_note_end(struct record *record, int64_t end_ns)
     write_fact(record);
 }
 
-void record_strike(struct record *record, const char *host, const char *text)
-{
-    strikes_add(&record->history.strikes, host, text, clock_real_ns());
-    write_fact(record);
-}
-
 /* --- the writers --- */
 
 static void record_on_answer(void *ctx)
@@ -495,6 +489,8 @@ static void hasten(struct record_file *file, int64_t until)
 
 void record_end(struct record *record, int64_t until)
 {
+    if (record->history.strikes.has_new && record->commits.step == 0)
+        write_fact(record);
     hasten(&record->commits, until);
     hasten(&record->ranks, until);
 }

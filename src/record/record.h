@@ -35,7 +35,8 @@ void record_free(struct record *record);
 
 /* True if a write is under way. It will end or time out. */
 bool record_is_busy(const struct record *record);
-/* The run is over: writes that are under way time out at `until` at the latest. */
+/* The run is over: node 0 writes the new strikes, as each commit does before. Writes that are under
+ * way time out at `until` at the latest. */
 void record_end(struct record *record, int64_t until);
 
 /* The commands are about to start. Forgets saves beyond `resume_step`: none was committed. */
@@ -74,6 +75,3 @@ void record_uncount(struct record *record, bool has_no_step);
  * know.
  */
 void record_note_end(struct record *record, int64_t end_ns);
-/* A health check has found this host not healthy; `text`: its fault, "gpu3: Xid 79". Node 0 writes
- * it. If the write fails, the next attempt does not know. */
-void record_strike(struct record *record, const char *host, const char *text);

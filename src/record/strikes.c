@@ -44,6 +44,7 @@ void strikes_add(struct strikes *strikes, const char *host, const char *text, in
     strike.at = at;
     str_fit(strike.text, sizeof strike.text, text);
     strikes->list[strikes->n++] = strike;
+    strikes->has_new = true;
 }
 
 void strikes_read(struct strikes *strikes, const struct json *root)

@@ -241,13 +241,19 @@ static void end_writers(struct shell *shell, const struct core_report *report)
     record_end(&shell->record, is_live ? deadline - back / 4 : CLOCK_NEVER);
 }
 
-/* The hook and the next attempts know which hosts were not healthy. */
+static void take_strike(struct shell *shell, const char *host, const char *text)
+{
+    strikes_add(&shell->record.history.strikes, host, text, clock_real_ns());
+}
+
+/* Node 0 knows each host that was not healthy, from ACT_STRIKE. The hook of another node knows the
+ * one that ended the job. */
 static void note_strike(struct shell *shell, const struct core_report *report)
 {
     char illness[CAUSE_ILLNESS_MAX];
-    if (report->first_cause.fault == FAULT_UNFIT)
-        record_strike(&shell->record, report->first_cause.host,
-                      cause_illness(&report->first_cause, illness));
+    const struct peer_cause *cause = &report->first_cause;
+    if (cause->fault == FAULT_UNFIT && shell->params.node_rank != 0)
+        take_strike(shell, cause->host, cause_illness(cause, illness));
 }
 
 /* Ends the parts. The loop goes on until they have finished. */
@@ -348,6 +354,9 @@ static void perform(struct shell *shell, const struct action *action)
         break;
     case ACT_NOTE_END:
         record_note_end(&shell->record, action->end_ns);
+        break;
+    case ACT_STRIKE:
+        take_strike(shell, action->strike.host, action->strike.text);
         break;
     case ACT_SEEK_DIR:
         samedir_seek(&shell->samedir, action->chief);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spares that take the place of a lost node (cluster.spares). test_standby.py has those that are not needed."""
 
+import json
 import re
 import signal
 import socket
@@ -104,14 +105,19 @@ def test_a_spare_without_the_saves(training, digest):  # noqa: F811
 
 @pytest.mark.killed
 def test_an_unhealthy_spare(world, training, digest):  # noqa: F811
-    """Its check fails when it is called: it ends with 45, and node 0 calls the next one."""
+    """Its check fails when it is called: it ends with 45, and node 0 calls the next one. The job completes, and the record
+    of its attempts has a strike of the unhealthy host."""
     check = world.file("check", "#!/bin/sh\necho '{\"healthy\": false, \"component\": \"gpu3\"}'; exit 1\n", 0o755)
     job = training(spares=2, own={2: ["--health-check", check]})
     first, second = job.spares
     lose(job)
     assert first.finish() == UNHEALTHY
     job.spares.remove(first)
+    (told,) = job.nodes.report(0)["strikes"]
     completes(job, second, digest)
+    (strike,) = json.loads((job.directory(0) / ".pchrun/commit.json").read_text())["strikes"]
+    assert (strike["host"], strike["count"], strike["text"]) == (HOST, 1, "gpu3")
+    assert told == strike
 
 
 @pytest.mark.killed

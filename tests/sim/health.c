@@ -108,17 +108,38 @@ void health_check_start(struct world *w, int node, uint32_t generation)
     }
 }
 
+static int count_unfit(const struct world *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->nhosts; i++) /* it may have been replaced */
+        n += w->hosts[i].is_unfit;
+    return n;
+}
+
+void health_struck(struct world *w, int node)
+{
+    trace(w, "node %d: records a host that is not healthy", node);
+    if (node != 0 || ++w->nstrikes > count_unfit(w))
+        fail(w, "node %d records a host as not healthy, %d so far, and %d are", node, w->nstrikes,
+             count_unfit(w));
+}
+
+void health_lost(struct world *w)
+{
+    if (++w->nunfit_lost > w->nstrikes)
+        fail(w, "node 0 goes on without a node that must not train, and does not record its host");
+}
+
 void health_check_exit(struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
-    bool has_unfit = false;
-    for (int i = 0; i < w->nhosts; i++) /* it may have been replaced */
-        has_unfit = has_unfit || w->hosts[i].is_unfit;
-    if (host->outcome == OUTCOME_UNHEALTHY && !has_unfit)
+    if (host->outcome == OUTCOME_UNHEALTHY && count_unfit(w) == 0)
         fail(w, "node %d says that a node must not train, and each may: %s", node, host->why);
     if (host->outcome == OUTCOME_UNHEALTHY && (host->code == 45) != host->is_unfit)
         fail(w, "node %d, which is %s, exits with %d", node,
              host->is_unfit ? "not healthy" : "healthy", host->code);
+    if (node == 0 && host->outcome == OUTCOME_UNHEALTHY && w->nstrikes == 0)
+        fail(w, "node 0 says that a host is not healthy, and records none");
     if (host->is_unfit && host->outcome == OUTCOME_COMPLETED)
         fail(w, "node %d must not train, and says completed", node);
     /* It may be the last of several starts in a row without a new commit. */

@@ -277,6 +277,8 @@ static void act_log(struct world *w, int node, const struct action *a)
         replace_check_taken(w);
     if (node == 0)
         spares_logged(w, a->log.text);
+    if (node == 0 && str_is(a->log.topic, "lost") && strstr(a->log.text, "it must not train"))
+        health_lost(w);
     if (strstr(a->log.text, "but another one"))
         check_dirs_told(w, node);
     if (node == 0 && strstr(a->log.text, "goes on: "))
@@ -344,6 +346,11 @@ static void act_note_end(struct world *w, int node, const struct action *a)
     check_noted_end(w, a->end_ns);
 }
 
+static void act_strike(struct world *w, int node, const struct action *a)
+{
+    health_struck(w, node);
+}
+
 /* A second supervisor of node 0 marks for itself. */
 static void act_mark(struct world *w, int node, const struct action *a)
 {
@@ -364,6 +371,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_PORT] = act_port,           [ACT_UNCOUNT] = act_uncount,
     [ACT_NOTE_END] = act_note_end,   [ACT_MARK] = act_mark,
     [ACT_CHECK] = act_check,         [ACT_TAKE] = spares_take,
+    [ACT_STRIKE] = act_strike,
 };
 
 /* The actions with which the shell writes the state anew, for people. */

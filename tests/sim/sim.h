@@ -417,6 +417,8 @@ struct world {
     int64_t waits_since; /* when the job began to wait for a replacement, 0: it does not */
     bool has_waited;     /* in this generation */
     int nreplaced;       /* places that were taken */
+    int nstrikes;        /* hosts that node 0 has recorded as not healthy */
+    int nunfit_lost;     /* nodes that were lost because they must not train */
     int64_t vacant_since[MAX_NODES], called_at[MAX_NODES]; /* of a place; 0: not so */
     enum fault_kind extra_is;
     int64_t extra_since;
@@ -660,6 +662,9 @@ void health_check(struct world *w, int node);
 void health_checked(struct world *w, const struct happening *h);
 /* Called when a node starts its processes. */
 void health_check_start(struct world *w, int node, uint32_t generation);
+/* Node 0 records that a host was not healthy, or says that it goes on without its node. */
+void health_struck(struct world *w, int node);
+void health_lost(struct world *w);
 /* Called when a node exits. */
 void health_check_exit(struct world *w, int node);
 /* check_cause.c */

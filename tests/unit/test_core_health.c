@@ -68,6 +68,7 @@ Test(core_health, one_of_two)
                 assert_both_did("start");
                 continue;
             }
+            assert_did(&walks[0], ill ? "strike hostb: " ILL : "strike hosta: " ILL);
             assert_did(&walks[ill], "exit 45 unhealthy");
             assert_did(&walks[1 - ill], "exit 42 unhealthy");
             assert_said(&walks[1 - ill], ill ? "node 1: hostb is not" : "node 0: hosta is not");

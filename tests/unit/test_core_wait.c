@@ -4,6 +4,7 @@
  * replacement: the fence, who may take the place, and the ends of the wait.
  */
 #include "base/str.h"
+#include "core/common/cause.h"
 #include "walk.h"
 
 #include <stdio.h>
@@ -271,6 +272,34 @@ Test(core_wait, a_goodbye_of_the_replacement_lowers_no_fence)
     assert_said(&walks[0], "node 1 () is replaced by");
     assert_did_not(&walks[1], "start");
     while (now < answered + 22 * S + MS)
+        beat();
+    assert_both_did("start");
+    lose_letters();
+}
+
+/* Its check fails, and another one takes the place. The record counts the host of each, once. */
+Test(core_wait, each_unhealthy_host_is_recorded)
+{
+    begin_with(10, false);
+    lose_node_1();
+    for (uint64_t i = 0; i < 2; i++) {
+        struct peermsg first = hello_of(77 + i, 0);
+        struct peermsg word = {.type = PEERMSG_STATUS,
+                               .stamp = {.attempt = 1, .seq = 1},
+                               .status = {.life = LIFE_FAILED},
+                               .cause = {.fault = FAULT_UNFIT, .node = 1, .rank = -1, .code = 45}};
+        str_copy(first.hello.host, sizeof first.hello.host, i ? "hostc" : "hostb");
+        cause_say_unfit(word.cause.text, sizeof word.cause.text, first.hello.host, "gpu3: Xid 79");
+        calls(&first);
+        walks[0].acts[0] = '\0';
+        calls(&word);
+        assert_said(&walks[0], "its health check says that it must not train");
+        word.stamp.seq = 2;
+        calls(&word);
+        assert_acts(&walks[0], i ? "strike hostc: gpu3: Xid 79" : "strike hostb: gpu3: Xid 79");
+    }
+    begin_replacement_as(79);
+    for (int i = 0; i < 30; i++)
         beat();
     assert_both_did("start");
     lose_letters();

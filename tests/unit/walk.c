@@ -139,6 +139,8 @@ static void perform(void *shell, const struct action *a)
         post(w, a->peer.msg);
     else if (a->type == ACT_UNCOUNT)
         str_addf(w->log, sizeof w->log, "this attempt does not count\n");
+    else if (a->type == ACT_STRIKE)
+        note(w, "strike %s: %s", a->strike.host, a->strike.text);
     else if (a->type == ACT_NOTE_END)
         str_addf(w->log, sizeof w->log, "the end took %lld ms\n",
                  (long long)(a->end_ns / NS_PER_MS));

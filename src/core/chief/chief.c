@@ -160,6 +160,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     if (s->wants_reply)
         peer->read_at = chief->out->now;
     chief_refuse_duplicate(chief, peer);
+    chief_note_strike(chief, peer, &msg->cause);
     if (!chief_lose_unable(chief, peer, &msg->cause))
         chief_note_fault(chief, peer, &msg->cause);
     chief_note(chief, peer);

@@ -36,6 +36,17 @@ void chief_note_fault(struct chief *chief, struct peer *peer, const struct peer_
                 chief->out->now, &cause);
 }
 
+void chief_note_strike(struct chief *chief, struct peer *peer, const struct peer_cause *told)
+{
+    char illness[CAUSE_ILLNESS_MAX];
+    if (told->fault != FAULT_UNFIT || peer->struck == peer->at.incarnation)
+        return;
+    peer->struck = peer->at.incarnation;
+    cause_illness(told, illness);
+    out_act(chief->out, &(struct action){.type = ACT_STRIKE,
+                                         .strike = {.host = peer->at.host, .text = illness}});
+}
+
 static const struct peer_cause *first_cause(const struct chief *chief)
 {
     const struct peer_cause *failure = causes_first(&chief->gen.causes);

@@ -369,6 +369,8 @@ int64_t chief_done_until(const struct chief *chief);
 
 /* A node has reported its own failure. */
 void chief_note_fault(struct chief *chief, struct peer *peer, const struct peer_cause *told);
+/* The record counts a host that is not healthy, also if the job goes on without it. */
+void chief_note_strike(struct chief *chief, struct peer *peer, const struct peer_cause *told);
 /* Something has failed, and the job ends because of it. */
 bool chief_fault_counts(const struct chief *chief);
 /* When the first failure counts, even if a save is decided; CLOCK_NEVER: nothing has failed. */

@@ -119,6 +119,7 @@ struct peer {
     int64_t read_at;        /* when its steps were last read for a heartbeat */
     int64_t checks_since;   /* with FACT_CHECKS */
     bool has_failed;        /* it has reported a failure of this generation */
+    uint64_t struck;        /* the last incarnation that was not healthy; 0: none was */
     uint64_t failed_step;   /* the highest step of its ranks then */
     int64_t notice_deadline; /* CLOCK_NEVER: none */
     int64_t notice_lead;

@@ -25,6 +25,7 @@ enum action_type {
     ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
     ACT_UNCOUNT,    /* record that this attempt does not count as an attempt without a commit */
     ACT_NOTE_END,   /* record how long the processes took to end */
+    ACT_STRIKE,     /* on node 0: a health check has found a host not healthy; record that */
     ACT_SEEK_DIR,   /* is the state directory here that of node 0? EV_DIR_SEEN */
     ACT_CHECK,      /* check the health of this node: EV_CHECKED */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
@@ -83,8 +84,11 @@ struct action {
             int failures;
         };
         int place;
-        uint64_t chief;   /* with ACT_SEEK_DIR: node 0's incarnation */
-        int64_t end_ns;   /* with ACT_NOTE_END */
+        uint64_t chief; /* with ACT_SEEK_DIR: node 0's incarnation */
+        int64_t end_ns; /* with ACT_NOTE_END */
+        struct {
+            const char *host, *text; /* text: "gpu3: Xid 79" */
+        } strike;
         bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */
         struct {
             int conn;
