@@ -33,6 +33,7 @@ struct peers {
     struct dial *dial;
     struct conn_chain buckets[BUCKETS]; /* zeroed means empty, so unused pages stay untouched */
     int next_id, conns;
+    int room; /* so many connections may come before there can be guests_max guests */
     bool is_finishing;
     union netaddr chief_at; /* of the last connection to node 0; zeroed: there was none */
     bool was_direct;        /* whether the last welcomed connection was direct */
@@ -69,10 +70,20 @@ static bool put_out_oldest_guest(struct peers *peers, int from, int64_t age_ns)
                 guests++;
                 oldest = oldest && oldest->since <= conn->since ? oldest : conn;
             }
+    peers->room = peers->options.guests_max - guests;
     if (!oldest || guests < from || clock_now_ns() - oldest->since < age_ns)
         return false;
     conn_fail(oldest, "no HELLO yet, and newer connections need its place");
     return true;
+}
+
+/* All connections are looked at only when as many have come as there was room for. A member becomes
+ * a guest when this side closes it; it has its descriptor already. */
+static void limit_guests(struct peers *peers)
+{
+    int max = peers->options.guests_max;
+    if (--peers->room <= 0 && peers->conns >= max)
+        put_out_oldest_guest(peers, max, 0);
 }
 
 static void on_conn_up(struct conn *conn)
@@ -111,8 +122,7 @@ static void peers_on_accept(void *arg, int fd, const union netaddr *peer)
     struct conn *conn = conn_new(&peers->rules, fd, peer, false);
     if (!conn)
         return;
-    if (peers->conns >= peers->options.guests_max)
-        put_out_oldest_guest(peers, peers->options.guests_max, 0);
+    limit_guests(peers);
     own(peers, conn, peers->next_id++);
     conn_start(conn);
 }

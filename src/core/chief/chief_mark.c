@@ -20,7 +20,8 @@ static void emit_mark(struct chief *chief, enum mark_kind kind, uint64_t step, i
                 .mark = {.kind = kind, .generation = chief->generation, .step = step, .at = at}});
 }
 
-/* Nodes without ranks never step. The nodes are asked one by one only while some have stepped. */
+/* Nodes without ranks never step. While some nodes have stepped, `late` is a node that has not:
+ * until it steps, a message costs the same for two nodes as for thousands. */
 static void note_first_steps(struct chief *chief)
 {
     if (chief->gen.mark.trains)
@@ -29,8 +30,9 @@ static void note_first_steps(struct chief *chief)
         chief->gen.mark.begins_at = chief->highest;
         return;
     }
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (!peer_is(&chief->peers[i], FACT_STEPPED) && chief->peers[i].status.expected > 0)
+    int *late = &chief->gen.mark.late, n = chief->params->nnodes;
+    for (int i = 0; i < n; i++, *late = (*late + 1) % n)
+        if (!peer_is(&chief->peers[*late], FACT_STEPPED) && chief->peers[*late].status.expected > 0)
             return;
     chief->gen.mark.trains = true;
 }

@@ -215,6 +215,7 @@ struct chief_generation {
     struct {
         uint64_t begins_at; /* the highest step before a rank finished one */
         bool trains;        /* a rank of every node with ranks has finished a step */
+        int late;           /* a node that had not, when it was last looked at */
     } mark;
     struct {
         int64_t until;            /* the job waits no longer for a replacement; 0: it never did */
