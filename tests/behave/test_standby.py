@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spares that are not needed (cluster.spares): they stand by, and end with the job, for a notice, or when they are told.
-test_spares.py has the spares that take the place of a lost node."""
+"""Spares (cluster.spares) that stand by, and end with the job, for a notice, or when they are told; and spares that are
+called before the first start. test_spares.py has the spares that take the place of a lost node."""
 
 import re
 import signal
@@ -11,10 +11,11 @@ import pytest
 from harness import PREEMPTED, wait_until
 from pchctl import ctl  # noqa: F401
 from nodes import nodes  # noqa: F401
-from test_train import Attempt
+from test_train import Attempt, digest  # noqa: F401
 
 HOST = socket.gethostname()
 TERM, INT = signal.SIGTERM, signal.SIGINT
+UNHEALTHY = 45
 
 
 @pytest.fixture
@@ -96,3 +97,55 @@ def test_a_spare_without_a_job(nodes, world):
     spare = nodes(3, "--cluster-spares", 1, "--cluster-join-timeout", "1s", "--checkpoint-dir", world.root).start(2)
     assert spare.finish() == 125
     assert "could not join the job" in said_last(spare)
+
+
+def begins_as_node_1(job, spare):
+    wait_until(lambda: "it takes the place of node 1" in spare.err, f"the call; the spare said: {spare.err}")
+    job.spares.remove(spare)
+    job.nodes.jobs[1] = spare
+
+
+def completes(job, digest):  # noqa: F811
+    """In the first generation: no start was in vain."""
+    assert job.nodes.finish() == 0, job.said()
+    assert job.nodes.agreed("nnodes", "generation", "outcome") == {"nnodes": 2, "generation": 0, "outcome": "completed"}
+    assert f"digest {digest}" in job.said()
+
+
+def test_a_spare_for_an_unhealthy_node(world, digest):  # noqa: F811
+    """The check of node 1 fails before the start: its pchrun ends with 45, and the spare begins as node 1 at once."""
+    check = world.file("check", "#!/bin/sh\necho '{\"healthy\": false, \"component\": \"gpu3\"}'; exit 1\n", 0o755)
+    job = Attempt(world, nnodes=2, spares=1, own={1: ["--health-check", check]})
+    ill = job.nodes.jobs.pop(1)
+    assert ill.finish() == UNHEALTHY
+    assert " is not healthy: gpu3; start the job without this host" in ill.err_lines[-1]
+    begins_as_node_1(job, job.spares[0])
+    completes(job, digest)
+    assert f"lost: node 1 ({HOST}): it is not healthy: gpu3\n" in job.log.err
+    assert f"replace: spare 2 ({HOST}) is called to the place of node 1\n" in job.log.err
+
+
+def test_a_spare_for_a_missing_node(world, digest):  # noqa: F811
+    """Node 1 does not come within a tenth of the time to join, and the job starts without it. When it comes, it stands
+    by."""
+    job = Attempt(world, nnodes=2, spares=1, missing=[1], pace=60, more=["--cluster-join-timeout", "10s"])
+    spare, = job.spares
+    begins_as_node_1(job, spare)
+    job.wait_step(2)
+    job.start(1)
+    late, job.nodes.jobs[1] = job.nodes.jobs[1], spare
+    wait_until(lambda: ": stands by at node 0 (" in late.err, f"the late node; it said: {late.err}")
+    completes(job, digest)
+    assert late.finish() == 0
+    assert f"replace: spare 2 ({HOST}) is called to the place of node 1, which has not joined\n" in job.log.err
+    assert "replace: the place of node 1, which had not joined, is taken by " in job.log.err
+
+
+def test_more_nodes_are_missing_than_spares_stand_by(nodes, world):  # noqa: F811
+    """The spare takes the first place. The job ends when node 2 has not joined in time, and so does the spare."""
+    job = nodes(4, "--cluster-spares", 1, "--cluster-join-timeout", "4s", "--checkpoint-dir", world.root)
+    for node in (0, 3):
+        job.start(node)
+    assert job.finish() == 125
+    assert "the place of node 1, which had not joined, is taken by " in job.jobs[0].err
+    assert ": 1 of 3 nodes did not join within 4s: node 2 (127.0.0.3" in said_last(job.jobs[0])

@@ -29,14 +29,16 @@ def digest(tmp_path_factory):
 class Attempt:
     """One start of the job on all its nodes. Each rank sleeps `pace` ms in a step, and rank r
     `skew` * r more; local: every node has a checkpoint directory of its own; more: options of pchrun; spares: how
-    many pchruns stand by; own: {node: options of its pchrun alone}."""
+    many pchruns stand by; own: {node: options of its pchrun alone}; missing: nodes that are not started."""
 
-    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False, more=(), spares=0, own=None):
+    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False, more=(), spares=0, own=None,
+                 missing=()):
         self.nodes = Nodes(world, nnodes + spares, ["-n", WORLD // nnodes, "--cluster-spares", spares, *more])
         self.words = [CHARLM, *TRAINING, "--port", free_port(), "--step-time", pace, "--skew", skew, *options]
         self.local, self.own = local, own or {}
         for node in range(nnodes + spares):
-            self.start(node)
+            if node not in missing:
+                self.start(node)
         self.log = self.nodes.jobs[0]
         self.spares = [self.nodes.jobs.pop(node) for node in range(nnodes, nnodes + spares)]
 

@@ -21,6 +21,7 @@
 #define LOOK_NS (S / 2)
 /* As in fill_params(). */
 #define KILL_WAIT (5 * S)
+#define JOIN      (60 * S)
 #define NOT_FOUND "cannot execute train: not found"
 
 /* --- the schedule --- */
@@ -238,7 +239,7 @@ void replace_ghost_started(struct world *w, const struct happening *h)
 /* --- the replacement --- */
 
 /* The supervisor has ended, or node 0 has given it up. A supervisor that has not joined yet
- * may wait for the place. */
+ * may wait for the place. Before the start only a node that must not train gets another one. */
 static bool is_lost(const struct world *w, int node)
 {
     const struct host *host = &w->hosts[node];
@@ -253,7 +254,9 @@ static bool needs_another(const struct world *w, int node)
     const struct host *chief = &w->hosts[0];
     bool may_come =
         w->nhosts < MAX_HOSTS && w->ncome < MAX_GHOSTS && w->s.comes_after[w->ncome] >= 0;
-    if (!may_come || !chief->is_alive || chief->has_exited || !chief->is_started || w->end_at)
+    if (!may_come || !chief->is_alive || chief->has_exited || w->end_at)
+        return false;
+    if (!chief->is_started && !w->hosts[node].is_unfit)
         return false;
     return is_lost(w, node);
 }
@@ -313,6 +316,7 @@ void replace_take_seat(struct world *w, int host)
     int node = claimant.node;
     trace(w, "--- node %d: has another supervisor; the old one is ghost %d", node, host);
     become_ghost(w, &w->hosts[node], host);
+    w->hosts[host].is_to_come = false;
     redirect(w, node, host);
     take_procs(w, node, host);
     w->hosts[node] = claimant;
@@ -399,6 +403,17 @@ static bool is_sound(const struct world *w)
     return s->attaches && !s->drop && !s->misses_procs && s->is_watched;
 }
 
+/* Before the start an unhealthy node ends the job only when all nodes should have joined. */
+static void check_unfit(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    bool may_wait = w->nvacated < w->s.replace_max && !w->was_stopped && !w->first_notice_at &&
+                    chief->has_exited && !chief->is_started;
+    if (may_wait && chief->outcome == OUTCOME_UNHEALTHY && !chief->is_unfit &&
+        chief->exit_at < JOIN)
+        fail(w, "node 0 is healthy, and waits for no other node before the start: %s", chief->why);
+}
+
 /* A notice to another node, an illness of it, or a command that it cannot execute, does not end the
  * job if that could wait. Node 0 may hear of the illness when the job ends already. */
 static void check_spared(struct world *w)
@@ -406,6 +421,7 @@ static void check_spared(struct world *w)
     const struct host *chief = &w->hosts[0];
     bool may_wait = w->s.replace_max >= MAX_GHOSTS + MAX_NODES && !w->was_stopped &&
                     chief->has_exited && chief->is_started;
+    check_unfit(w);
     if (!may_wait || check_holds_notice(chief))
         return;
     if (chief->outcome == OUTCOME_PREEMPTED && !any_is_done(w) &&

@@ -273,11 +273,12 @@ static void act_log(struct world *w, int node, const struct action *a)
     if (w->s.is_saved_end && strstr(a->log.text, "goes on: the save failed") && !any_is_done(w) &&
         !any_is_at_its_last_step(w))
         fail(w, "node %d: %s", node, a->log.text);
-    if (node == 0 && strstr(a->log.text, ") is replaced by "))
+    if (node == 0 &&
+        (strstr(a->log.text, ") is replaced by ") || str_starts(a->log.text, "the place of node ")))
         replace_check_taken(w);
     if (node == 0)
         spares_logged(w, a->log.text);
-    if (node == 0 && str_is(a->log.topic, "lost") && strstr(a->log.text, "it must not train"))
+    if (node == 0 && str_is(a->log.topic, "lost") && strstr(a->log.text, "it is not healthy"))
         health_lost(w);
     if (strstr(a->log.text, "but another one"))
         check_dirs_told(w, node);

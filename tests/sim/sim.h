@@ -135,7 +135,7 @@ struct schedule {
     bool misses_nodes;            /* a process fails when a node is lost */
     bool misses_procs;            /* a process fails when the files of a dead process are closed */
     int64_t clock[MAX_NODES];     /* what CLOCK_MONOTONIC shows when the schedule begins */
-    int64_t begins_at[MAX_NODES]; /* when its supervisor is started, after node 0's */
+    int64_t begins_at[MAX_NODES]; /* when its supervisor is started, after node 0's; -1: never */
     int64_t delay_max;            /* the longest, of a message between nodes */
     bool marks_waits;             /* the pages show the time for a step */
     bool is_direct; /* no proxy: a node's death is seen, not only a closed connection */
@@ -417,9 +417,11 @@ struct world {
     int64_t waits_since; /* when the job began to wait for a replacement, 0: it does not */
     bool has_waited;     /* in this generation */
     int nreplaced;       /* places that were taken */
+    int nvacated;        /* places that became vacant; each counts for replace_max */
     int nstrikes;        /* hosts that node 0 has recorded as not healthy */
     int nunfit_lost;     /* nodes that were lost because they must not train */
     int64_t vacant_since[MAX_NODES], called_at[MAX_NODES]; /* of a place; 0: not so */
+    int64_t out_since[MAX_NODES]; /* before the start: since when node 0 lacks it; 0: it does not */
     enum fault_kind extra_is;
     int64_t extra_since;
     bool is_seen_late; /* a crash was seen late: a process that missed it may have ended first */
@@ -713,6 +715,8 @@ void spares_print(const struct schedule *schedule, FILE *out);
 void spares_begin(struct world *w);
 /* A spare is the host's supervisor, or may become so. */
 bool spares_has(const struct world *w, int host);
+/* The node begins late, and another supervisor may have its place: that happens apart. */
+bool spares_begin_late(struct world *w, int node);
 /* A new supervisor begins in this host, and says that it is this node. */
 void spares_claim(struct world *w, int host, int node);
 /* These perform an action of a spare. */

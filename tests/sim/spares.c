@@ -18,6 +18,8 @@
 
 /* As in fill_params(). */
 #define TIMEOUT (15 * S)
+/* So long node 0 waits for a node that does not join before it calls a spare. */
+#define PATIENCE (6 * S)
 
 /* --- the schedule --- */
 
@@ -30,6 +32,18 @@ static void draw_spare_fault(struct schedule *s, int spare, struct rng *r)
                        .at = rng_time(r, S, rng_chance(r, 500) ? 10 * S : 60 * S),
                        .node = s->nnodes + spare,
                        .length = rng_time(r, S, 40 * S)};
+}
+
+/* Some nodes never begin, others at about the time when a spare is called for them. */
+static void draw_missing(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 131};
+    if (!rng_chance(&r, 400))
+        return;
+    for (int i = 1; i < s->nnodes; i++)
+        if (rng_chance(&r, 600))
+            s->begins_at[i] =
+                rng_chance(&r, 400) ? -1 : rng_time(&r, rng_chance(&r, 500) ? 5 * S : MS, 14 * S);
 }
 
 /* From a generator of its own. By this constant no kept seed has spares. */
@@ -49,6 +63,7 @@ void spares_draw(struct schedule *s)
     for (int i = 0; i < MAX_GHOSTS; i++)
         if (rng_chance(&r, 500))
             s->comes_after[i] = rng_time(&r, MS, 3 * S);
+    draw_missing(s);
 }
 
 void spares_print(const struct schedule *s, FILE *out)
@@ -59,6 +74,10 @@ void spares_print(const struct schedule *s, FILE *out)
             fprintf(out, ", and dies %.3f s after it is called", (double)s->dies_called[i] / S);
         fputc('\n', out);
     }
+    for (int i = 1; i < s->nnodes && s->spares; i++)
+        if (s->begins_at[i])
+            fprintf(out, "  node %d begins at %.3f s (-0: never)\n", i,
+                    (double)s->begins_at[i] / S);
 }
 
 /* --- the supervisors --- */
@@ -78,6 +97,15 @@ void spares_begin(struct world *w)
 bool spares_has(const struct world *w, int host)
 {
     return w->hosts[host].spare || w->hosts[host].is_claimant;
+}
+
+bool spares_begin_late(struct world *w, int node)
+{
+    if (w->hosts[node].is_to_come)
+        return false;
+    if (w->nhosts < MAX_HOSTS)
+        spares_claim(w, w->nhosts, node);
+    return true;
 }
 
 void spares_claim(struct world *w, int host, int node)
@@ -182,14 +210,38 @@ int spares_sent(struct world *w, int line, const struct peermsg *msg)
     return node;
 }
 
-/* "node 1 (...) is lost: the job waits ...", "node 1 (...) is replaced by ..." */
+static void note_vacant(struct world *w, int node)
+{
+    w->vacant_since[node] = w->called_at[node] = w->now;
+    w->nvacated++;
+}
+
+/* "spare 4 (...) is called to the place of node 1, which has not joined" */
+static void note_missing(struct world *w, const char *text)
+{
+    static const char before[] = ") is called to the place of node ";
+    const char *at = strstr(text, before);
+    int node = at ? atoi(at + strlen(before)) : 0;
+    if (!at || !strstr(at, ", which has not joined") || node <= 0 || node >= w->s.nnodes)
+        return;
+    if (!w->out_since[node] || w->now + MS < w->out_since[node] + PATIENCE)
+        fail(w, "a spare is called to node %d, which may still join", node);
+    note_vacant(w, node);
+}
+
+/* "node 1 (...) is lost: the job waits ...", "node 1 (...) is replaced by ...", "the place of node
+ * 1, which had not joined, is taken by ..." */
 void spares_logged(struct world *w, const char *text)
 {
+    static const char place[] = "the place of node ";
+    if (str_starts(text, place))
+        w->vacant_since[atoi(text + strlen(place)) % MAX_NODES] = 0;
+    note_missing(w, text);
     int node = str_starts(text, "node ") ? atoi(text + strlen("node ")) : 0;
     if (node <= 0 || node >= w->s.nnodes)
         return;
     if (strstr(text, ") is lost: the job waits "))
-        w->vacant_since[node] = w->called_at[node] = w->now;
+        note_vacant(w, node);
     if (!strstr(text, ") is replaced by "))
         return;
     if (!w->vacant_since[node])
@@ -220,6 +272,35 @@ static bool is_standing(const struct world *w, int host)
     return report.stands_by;
 }
 
+/* Before the start: since when node 0 lacks each node. */
+static void note_out(struct world *w)
+{
+    struct core_peer_report peers[MAX_NODES];
+    int n = core_peers(w->hosts[0].core, peers, MAX_NODES);
+    for (int i = 1; i < n; i++) {
+        bool is_out = str_is(peers[i].state, "missing") || str_is(peers[i].state, "lost");
+        if (!is_out)
+            w->out_since[i] = 0;
+        else if (!w->out_since[i])
+            w->out_since[i] = w->now + 1;
+    }
+}
+
+/* A spare that was never called is called for a node that does not join, if it is alone. */
+static void check_missing(struct world *w)
+{
+    bool may_wait = w->s.replace_max >= MAX_GHOSTS + MAX_NODES && !w->first_notice_at &&
+                    !w->was_stopped && is_undisturbed(w, 0);
+    for (int i = w->s.nnodes; i < w->nhosts; i++)
+        for (int n = 1; n < w->s.nnodes && may_wait; n++) {
+            int64_t since = clock_max(w->called_at[n], w->hosts[i].answered_at);
+            since = clock_max(since, w->out_since[n]);
+            if (w->out_since[n] && is_standing(w, i) && !w->hosts[i].called_to &&
+                w->now > since + PATIENCE + TIMEOUT + 2 * S + standstill(w))
+                fail(w, "spare %d stands by, and node %d does not join", i, n);
+        }
+}
+
 /* As long as a spare stands by that was never called, no place waits for longer than a call may
  * take. */
 void spares_check_wait(struct world *w)
@@ -228,6 +309,10 @@ void spares_check_wait(struct world *w)
     if (!w->s.spares)
         return;
     core_report(w->hosts[0].core, &r);
+    if (r.state == NODE_WAITING && r.generation == 0) {
+        note_out(w);
+        check_missing(w);
+    }
     if (!r.wait.since || r.wait.nvacant == 0 || r.state != NODE_RESTARTING)
         return;
     for (int i = w->s.nnodes; i < w->nhosts; i++) {

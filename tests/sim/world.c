@@ -795,6 +795,8 @@ static void extra_starts(struct world *w, const struct happening *h)
 static void begin_host(struct world *w, const struct happening *h)
 {
     int node = (int)h->arg;
+    if (node < w->s.nnodes && spares_begin_late(w, node))
+        return;
     trace(w, "--- node %d: begins", node);
     w->hosts[node].is_to_come = false;
     w->hosts[node].is_alive = true;
@@ -869,12 +871,12 @@ static void set_up(struct world *w)
         fill_params(&w->s, i, &params);
         make_host(w, i, &params, false);
         w->hosts[i].is_to_come = w->s.begins_at[i] > 0;
-        w->hosts[i].is_alive = !w->hosts[i].is_to_come;
+        w->hosts[i].is_alive = w->s.begins_at[i] == 0;
     }
     for (int i = 0; i < w->s.nnodes; i++)
         if (w->hosts[i].is_alive)
             world_event(w, i, (struct event){.type = EV_START});
-        else
+        else if (w->hosts[i].is_to_come)
             world_at(w, (struct happening){
                             .at = w->s.begins_at[i], .what = H_BEGIN, .arg = (uint64_t)i});
     if (w->s.replace_wait)

@@ -432,3 +432,311 @@ Test(core_spare, is_not_blamed_for_a_pause_of_node_0)
     cr_expect_eq(spares(r), 1);
     lose_letters();
 }
+
+/* --- before the first start ---
+ *
+ * Of 60 s to join, a tenth is the time after which a spare is called for a node that is missing. */
+
+#define ILL "gpu3: Xid 79"
+
+static void begin_joining(int replace_max, bool checks)
+{
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.replace_wait_ns = 40 * S;
+        p.replace_max = replace_max;
+        p.spares = 2;
+        p.checks_health = checks && i == 1;
+        str_copy(p.host, sizeof p.host, i ? "hostb" : "hosta");
+        walk_begin(&p);
+    }
+}
+
+/* So long node 0 hears nothing but the heartbeats of a spare. */
+static void beats_for(int number, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        beats(number);
+        passes(&walks[0], S);
+    }
+}
+
+static void says_that_it_waits(void)
+{
+    tells(CONN_FIRST + 9, &(struct peermsg){.type = PEERMSG_STATUS,
+                                            .stamp = {.attempt = 1, .seq = 1},
+                                            .status = {.life = LIFE_WAITING, .expected = 1}});
+}
+
+static void joins_as_node_1(uint64_t incarnation)
+{
+    comes_as_node_1(incarnation, 0);
+    says_that_it_waits();
+}
+
+static void says_ill(int illness)
+{
+    feed(&walks[1], (struct event){.type = EV_CHECKED, .illness = illness ? ILL : NULL});
+    deliver();
+}
+
+/* Node 0 is awake whenever it wants to be. */
+static void waits_for(int64_t time)
+{
+    for (int64_t until = now + time; now < until;)
+        wake(&walks[0]);
+}
+
+Test(core_spare, is_called_for_a_node_that_does_not_join)
+{
+    begin_joining(10, false);
+    stands_by(2);
+    beats_for(2, 5);
+    assert_did_not(&walks[0], "standby 1");
+    beats_for(2, 1);
+    assert_did(&walks[0], "22: standby 1");
+    assert_said(&walks[0],
+                "spare 2 (host2) is called to the place of node 1, which has not joined");
+    says_goodbye(2);
+    joins_as_node_1(500);
+    assert_did(&walks[0], "start");
+    cr_expect_eq(report_of(&walks[0]).generation, 0);
+    lose_letters();
+}
+
+Test(core_spare, the_place_of_a_missing_node_is_taken)
+{
+    begin_joining(10, false);
+    stands_by(2);
+    beats_for(2, 6);
+    says_goodbye(2);
+    comes_as_node_1(500, 0);
+    assert_said(&walks[0], "the place of node 1, which had not joined, is taken by host1");
+    comes_as_node_1(600, 0); /* node 1 itself, late */
+    assert_acts(&walks[0], "9: standby -1");
+    stands_by(1);
+    assert_did(&walks[0], "21: standby -1");
+    comes_as_node_1(8, 1); /* it has joined before, and was given up */
+    assert_said(&walks[0], "refused: node 1 (host1) was replaced by");
+    lose_letters();
+}
+
+/* Node 1 comes after the call, and before the spare. */
+Test(core_spare, a_late_node_takes_its_own_place)
+{
+    begin_joining(10, false);
+    stands_by(2);
+    beats_for(2, 6);
+    says_goodbye(2);
+    joins_as_node_1(8);
+    assert_did(&walks[0], "start");
+    tells(CONN_FIRST + 3, &(struct peermsg){0});
+    struct peermsg called = hello(1, 500);
+    tells(SPARE_CONN + 4, &called);
+    assert_acts(&walks[0], "24: standby -1");
+    lose_letters();
+}
+
+/* It comes late itself: the time of the missing node is over already. */
+Test(core_spare, one_that_begins_late_is_called_for_a_missing_node)
+{
+    begin_joining(10, false);
+    waits_for(30 * S);
+    stands_by(3);
+    waits_for(S);
+    assert_did(&walks[0], "23: standby 1");
+    lose_letters();
+}
+
+/* Node 1 was there, and its connection broke. It gets as much time as at first. */
+Test(core_spare, a_node_that_comes_back_in_time)
+{
+    begin_joining(10, true);
+    meet();
+    stands_by(2);
+    beats_for(2, 10);
+    steps_are_read(&walks[1]);
+    deliver();
+    line_closes(&walks[0], false);
+    walks[0].acts[0] = '\0';
+    beats_for(2, 4);
+    assert_did_not(&walks[0], "standby 1");
+    beats_for(2, 3);
+    assert_did(&walks[0], "22: standby 1");
+    /* the same supervisor, before the spare */
+    comes_as_node_1(8, 1);
+    assert_not_said(&walks[0], "refused");
+    assert_said(&walks[0], "is back");
+    lose_letters();
+}
+
+Test(core_spare, no_spare_is_called_when_no_replacement_is_left)
+{
+    begin_joining(0, false);
+    stands_by(2);
+    beats_for(2, 59);
+    assert_did_not(&walks[0], "standby 1");
+    beats_for(2, 1);
+    assert_did(&walks[0], "exit 125 not_started");
+    assert_said(&walks[0], "1 of 2 nodes did not join within 1m: node 1");
+    lose_letters();
+}
+
+Test(core_spare, is_called_for_an_unhealthy_node_at_once)
+{
+    begin_joining(10, true);
+    stands_by(2);
+    meet();
+    says_ill(true);
+    assert_did(&walks[1], "exit 45 unhealthy");
+    assert_said(&walks[1], "end: hostb is not healthy: " ILL);
+    assert_did_not(&walks[0], "exit");
+    assert_said(&walks[0], "node 1 (hostb): it is not healthy: " ILL);
+    assert_said(&walks[0], "node 1 (hostb) is lost: the job waits up to 1m for its replacement");
+    assert_said(&walks[0], "spare 2 (host2) is called to the place of node 1");
+    says_goodbye(2);
+    comes_as_node_1(500, 0);
+    assert_said(&walks[0], "node 1 (hostb) is replaced by host1");
+    says_that_it_waits();
+    assert_did(&walks[0], "start");
+    lose_letters();
+}
+
+/* A check may take longer than a join. From its answer on the replacement has its whole time. */
+Test(core_spare, an_unhealthy_node_that_is_not_replaced)
+{
+    begin_joining(10, true);
+    meet();
+    for (int i = 0; i < 50; i++) {
+        passes(&walks[1], S);
+        passes(&walks[0], S);
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    says_ill(true);
+    walks[0].log[0] = '\0';
+    waits_for(39 * S);
+    assert_did_not(&walks[0], "exit");
+    waits_for(S);
+    assert_did(&walks[0], "exit 42 unhealthy");
+    assert_said(&walks[0],
+                "node 1: hostb is not healthy: " ILL "; start the job without this host");
+    assert_said(&walks[0], "; no other node has taken its place");
+    lose_letters();
+}
+
+Test(core_spare, an_unhealthy_node_ends_the_job_when_no_replacement_is_left)
+{
+    begin_joining(0, true);
+    stands_by(2);
+    meet();
+    says_ill(true);
+    assert_did(&walks[0], "exit 42 unhealthy");
+    assert_did_not(&walks[0], "standby 1");
+    lose_letters();
+}
+
+/* The same supervisor, which has not heard the refusal, takes no place again. */
+Test(core_spare, an_unhealthy_node_that_is_back)
+{
+    begin_joining(10, true);
+    meet();
+    says_ill(true);
+    comes_as_node_1(8, 1);
+    assert_said(&walks[0], "refused: node 1 (host1) was declared lost: it is not healthy: " ILL);
+    assert_said(&walks[0], "the job still waits for its nodes");
+    lose_letters();
+}
+
+static void cannot_start(uint64_t seq)
+{
+    struct peermsg word = {.type = PEERMSG_STATUS,
+                           .stamp = {.attempt = 1, .seq = seq},
+                           .status = {.life = LIFE_FAILED},
+                           .cause = {.fault = FAULT_START, .node = 1, .rank = -1, .code = 125}};
+    str_copy(word.cause.text, sizeof word.cause.text, "no such directory");
+    tells(CONN_FIRST + 9, &word);
+}
+
+/* The node itself ends the job with its reason, which may be one of every node. */
+Test(core_spare, a_spare_that_cannot_start_makes_room_for_the_next)
+{
+    begin_joining(10, false);
+    stands_by(2);
+    stands_by(3);
+    for (int i = 0; i < 6; i++) {
+        beats(3);
+        beats_for(2, 1);
+    }
+    says_goodbye(2);
+    comes_as_node_1(500, 0);
+    cannot_start(1);
+    assert_said(&walks[0], "node 1 (host1): it cannot start: no such directory");
+    assert_did(&walks[0], "23: standby 1");
+    assert_did_not(&walks[0], "exit");
+    begin_joining(10, false);
+    stands_by(2);
+    comes_as_node_1(500, 0);
+    cannot_start(1);
+    assert_did_not(&walks[0], "standby 1");
+    assert_said(&walks[0], "ending: not_started: node 1: no such directory");
+    lose_letters();
+}
+
+/* It is a replacement, also in the first generation. */
+Test(core_spare, a_spare_that_cannot_execute_its_command_makes_room_for_the_next)
+{
+    begin_joining(10, true);
+    stands_by(2);
+    stands_by(3);
+    meet();
+    says_ill(true);
+    says_goodbye(2);
+    joins_as_node_1(500);
+    assert_did(&walks[0], "start");
+    started(&walks[0], 0);
+    cannot_start(2);
+    assert_said(&walks[0], "node 1 (host1): it cannot start: no such directory");
+    assert_did(&walks[0], "23: standby 1");
+    assert_did_not(&walks[0], "exit");
+    lose_letters();
+}
+
+/* The spare is node 1 from its HELLO on. A later loss has a wait of its own. */
+Test(core_spare, the_wait_before_the_start_is_over_with_it)
+{
+    begin_joining(10, true);
+    stands_by(2);
+    meet();
+    says_ill(true);
+    says_goodbye(2);
+    joins_as_node_1(500);
+    started(&walks[0], 0);
+    attaches(&walks[0], 0, 0, WALK_NODES);
+    for (int i = 0; i < 90; i++) {
+        tells(CONN_FIRST + 9, &(struct peermsg){.type = PEERMSG_STATUS,
+                                                .stamp = {.attempt = 1, .seq = 2 + (uint64_t)i},
+                                                .status = {.life = LIFE_RUNNING, .expected = 1}});
+        passes(&walks[0], S);
+    }
+    tells(CONN_FIRST + 9, &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+    assert_said(&walks[0], "node 1 (host1) is lost: the job waits up to 40s");
+    assert_did_not(&walks[0], "exit");
+    lose_letters();
+}
+
+/* As without spares. The called spare hears of the end. */
+Test(core_spare, a_notice_while_a_spare_is_called)
+{
+    begin_joining(10, false);
+    stands_by(2);
+    beats_for(2, 6);
+    assert_did(&walks[0], "22: standby 1");
+    terminated(&walks[0]);
+    for (int i = 0; i < 5; i++)
+        passes(&walks[0], S);
+    assert_did(&walks[0], "exit 42 preempted");
+    assert_did(&walks[0], "22: standby -1; over with 42");
+    lose_letters();
+}

@@ -293,7 +293,7 @@ Test(core_wait, each_unhealthy_host_is_recorded)
         calls(&first);
         walks[0].acts[0] = '\0';
         calls(&word);
-        assert_said(&walks[0], "its health check says that it must not train");
+        assert_said(&walks[0], "it is not healthy: gpu3: Xid 79");
         word.stamp.seq = 2;
         calls(&word);
         assert_acts(&walks[0], i ? "strike hostc: gpu3: Xid 79" : "strike hostb: gpu3: Xid 79");
@@ -408,7 +408,8 @@ Test(core_wait, who_was_given_up_does_not_come_back)
     begin_with(10, false);
     lose_node_1();
     calls(&lost);
-    assert_said(&walks[0], "refused: node 1 () was declared lost");
+    assert_said(&walks[0],
+                "refused: node 1 (, pid 11) was declared lost: its supervisor has ended");
     calls(&older);
     assert_said(&walks[0], "refused: node 1 (, pid 11) was declared lost");
     begin_replacement();

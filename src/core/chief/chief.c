@@ -204,13 +204,12 @@ static void on_down(struct chief *chief, const struct event *event)
         chief_spare_down(chief, event->peer.conn, event->peer.why);
         return;
     }
-    bool joins = !chief->order.start && chief->order.end == END_NONE;
     chief_set_conn(chief, peer, CONN_NONE);
     peer->down_at = peer->went_at = chief->out->now;
     if (chief_is_awaited(chief, peer))
         out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s%s",
                 chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "",
-                joins ? "; node 0 waits until it joins again" : "");
+                chief_is_joining(chief) ? "; node 0 waits until it joins again" : "");
     chief->next_loss_at =
         clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
     if (!chief->order.start)
@@ -224,6 +223,7 @@ void chief_event(struct chief *chief, const struct event *event)
     switch (event->type) {
     case EV_START:
         chief->started_at = chief->out->now;
+        chief->misses_at = chief->out->now + chief->params->join_timeout_ns / 10;
         reminder_begin(&chief->join, chief->out->now);
         break;
     case EV_PEER_DOWN:
@@ -452,6 +452,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {JOINING | RUNNING | RESTARTING | STOPPING, chief->next_loss_at},
         {JOINING | RUNNING | RESTARTING | STOPPING, chief->next_spare_at},
         {JOINING, chief_join_until(chief)},
+        {JOINING, chief_misses_at(chief)},
         {JOINING, chief->join.at},
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
         {JOINING | RUNNING, chief_fault_counts_at(chief)},

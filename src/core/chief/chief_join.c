@@ -30,9 +30,8 @@ static void refuse_caller(struct chief *chief, int conn, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
     va_end(ap);
-    bool is_joining = !chief->order.start && chief->order.end == END_NONE;
     out_log(chief->out, LOG_WARN, "join", "refused: %s%s", msg.refused.why,
-            is_joining ? "; the job still waits for its nodes" : "");
+            chief_is_joining(chief) ? "; the job still waits for its nodes" : "");
     str_fit(chief->refusal, sizeof chief->refusal, msg.refused.why);
     out_send(chief->out, conn, &msg);
     out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = conn}});
@@ -170,14 +169,18 @@ static void admit_duplicate(struct chief *chief, struct peer *peer)
 
 void chief_unjoin(struct chief *chief, struct peer *peer)
 {
+    peer->went_at = chief->out->now;
     chief_set_fact(chief, peer, FACT_JOINED, false);
     admit_duplicate(chief, peer);
 }
 
-/* --- the replacement of a lost node ---
+/* --- the replacement of a node ---
  *
  * The place of a lost node is vacant while the job waits. Any supervisor that has not been in this
- * job may take it. A supervisor that was told the number of the attempt has been in it. */
+ * job may take it. A supervisor that was told the number of the attempt has been in it.
+ *
+ * Before the first start the place of a node that has not joined may be vacant, too. The node
+ * itself may still come, and takes the place if it is first. */
 
 void chief_vacate(struct chief *chief, struct peer *peer)
 {
@@ -190,6 +193,20 @@ static bool misses_saves(const struct chief *chief, const struct caller *caller)
 {
     const struct core_params *p = chief->params;
     return p->has_record && !p->shares_saves && caller->commit_step < chief->order.commit_step;
+}
+
+static void log_taken(const struct chief *chief, const struct peer *peer,
+                      const struct caller *caller)
+{
+    char text[128];
+    int node = chief_rank_of(chief, peer);
+    caller_text(caller, text, sizeof text);
+    if (!peer->at.incarnation)
+        out_log(chief->out, LOG_NOTICE, "replace",
+                "the place of node %d, which had not joined, is taken by %s", node, text);
+    else if (peer->at.incarnation != caller->incarnation)
+        out_log(chief->out, LOG_NOTICE, "replace", "node %d (%.40s) is replaced by %s", node,
+                peer->at.host, text);
 }
 
 static void fill_place(struct chief *chief, struct peer *peer, const struct caller *caller)
@@ -205,14 +222,13 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
                       chief_rank_of(chief, peer), text, ull(chief->order.commit_step));
         return;
     }
-    out_log(chief->out, LOG_NOTICE, "replace", "node %d (%.40s) is replaced by %s",
-            chief_rank_of(chief, peer), peer->at.host, text);
+    log_taken(chief, peer, caller);
     chief_set_fact(chief, peer, FACT_VACANT, false);
     chief_set_fact(chief, peer, FACT_LOST, false);
     chief->gen.replace.first = chief_first(chief, FACT_VACANT);
     out_simple(chief->out, ACT_STATE);
     peer->was_replaced = true;
-    peer->may_run = false;
+    peer->may_run = peer->is_unfit = false;
     peer->roster[0] = '\0';
     chief->gen.leave_deadline =
         clock_max(chief->gen.leave_deadline, /* it is to say that it is gone */
@@ -369,12 +385,13 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     }
     struct peer *peer = &chief->peers[h->node_rank];
     bool is_other = peer->at.incarnation && peer->at.incarnation != h->incarnation;
-    bool is_former = msg->stamp.attempt > 0 && chief->order.start;
+    bool is_former = msg->stamp.attempt > 0 && (chief->order.start || peer->was_replaced);
+    bool awaits_other = chief_is_restarting(chief) || chief_is_joining(chief);
     if (is_other && is_former && chief->params->replace_wait_ns > 0) {
         refuse_former(chief, peer, &caller);
         return;
     }
-    if (is_other && peer_is(peer, FACT_VACANT) && chief_is_restarting(chief)) {
+    if (peer_is(peer, FACT_VACANT) && awaits_other && (is_other || !peer_is(peer, FACT_LOST))) {
         fill_place(chief, peer, &caller);
         return;
     }
@@ -386,8 +403,8 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
         hold_duplicate(chief, peer, &caller);
         return;
     }
-    if (peer_is(peer, FACT_LOST)) {
-        refuse_caller(chief, conn, "node %u (%s) was declared lost", h->node_rank, h->host);
+    if (peer_is(peer, FACT_LOST) && !is_other) {
+        refuse_former(chief, peer, &caller);
         return;
     }
     chief_refuse_duplicate(chief, peer);

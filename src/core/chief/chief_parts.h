@@ -105,6 +105,11 @@ static inline bool chief_is_waiting(const struct chief *chief)
 {
     return chief_is_restarting(chief) && chief->gen.replace.until > 0;
 }
+/* The job waits for its nodes, and no process of it has begun. */
+static inline bool chief_is_joining(const struct chief *chief)
+{
+    return chief->order.end == END_NONE && !chief->order.start;
+}
 void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
 /* The log says that every rank has saved this step. Without a record no later start knows it. */
 void chief_say_saved(const struct chief *chief, enum log_level level, uint64_t step);
@@ -252,6 +257,8 @@ void chief_let_stand_by(struct chief *chief, int conn);
 /* A message, or the end, of a connection that is no node's. */
 void chief_hear_spare(struct chief *chief, int conn, const struct peermsg *msg);
 void chief_spare_down(struct chief *chief, int conn, const char *why);
+/* How many spares stand by, are not called, and are left over when each vacant place has one. */
+int chief_spares_left(const struct chief *chief);
 /* Calls a spare to each vacant place that none is called to; gives up those that are too late. */
 void chief_call_spares(struct chief *chief);
 /* A HELLO for this place has come: no spare is called to it any more. */
@@ -272,7 +279,7 @@ void chief_refuse_duplicate(struct chief *chief, struct peer *peer);
 /* Before the start no node is lost: it may join again, or another supervisor may take its place. A
  * supervisor that claims the node becomes the node. */
 void chief_unjoin(struct chief *chief, struct peer *peer);
-/* The job waits for a replacement of this lost node. A supervisor that claims the node becomes it.
+/* The job waits for another supervisor of this node. A supervisor that claims the node becomes it.
  */
 void chief_vacate(struct chief *chief, struct peer *peer);
 /* Refuses the supervisor of a lost node, and closes its connection. */
@@ -298,6 +305,8 @@ bool chief_tell_loss(struct chief *chief, int64_t until);
 
 /* --- chief_replace.c: the wait for the replacement of a lost node --- */
 
+/* peer->lost_why of a node that is not healthy begins so. */
+#define CHIEF_IS_UNFIT "it is not healthy: "
 /* A node was lost: waits for its replacement if that is allowed, else ends the job. */
 void chief_wait_or_end(struct chief *chief);
 /* A STATUS of a node whose place is vacant. */
@@ -306,9 +315,14 @@ void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peer
 bool chief_may_outlive_notice(const struct chief *chief);
 /* Such nodes are lost as soon as their processes have ended. */
 void chief_release_noticed(struct chief *chief);
-/* The node has said that it must not train, or, after the first generation, that it cannot start.
- * True: it is lost for that, and the job is not. */
+/* The node has said that it must not train. Or it cannot start, and is a replacement, or the first
+ * generation is over. True: it is lost for that, and the job is not. */
 bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told);
+/* Before the first start: the place of a node that has not joined for a while is vacant, if a spare
+ * is left for it. */
+void chief_vacate_missing(struct chief *chief);
+/* When node 0 looks for such nodes; CLOCK_NEVER: none is missing, or the job has no spares. */
+int64_t chief_misses_at(const struct chief *chief);
 /* The node's supervisor has said that its processes have ended. Those of one before it still count.
  */
 void chief_lower_fence(struct chief *chief, struct peer *peer);
@@ -389,7 +403,8 @@ bool chief_check_parts(struct chief *chief);
 /* The steps are read again at this time, until a rank has finished its first one. CLOCK_NEVER: they
  * need not be. */
 int64_t chief_first_read_at(const struct chief *chief);
-/* A node that has not joined by this time ends the job. */
+/* A node that has not joined by this time ends the job. Where an unhealthy node may be replaced,
+ * its replacement has cluster.replace_wait at least. */
 int64_t chief_join_until(const struct chief *chief);
 /* A node has said before the start that it cannot start, or must not train. */
 bool chief_cannot_start(const struct chief *chief);

@@ -10,6 +10,9 @@
  * when that is over for certain. A supervisor that says that its processes have ended lowers it.
  *
  * The time of the wait counts from the first loss, and no other loss moves it.
+ *
+ * Before the first start a node that is not healthy is lost in the same way. A node that has not
+ * joined becomes vacant only when a spare is there for it.
  */
 #include "core/chief/chief.h"
 #include "core/chief/chief_parts.h"
@@ -78,22 +81,6 @@ void chief_release_noticed(struct chief *chief)
         chief_set_fact(chief, peer, FACT_LOST, true);
         chief_note(chief, peer);
     }
-}
-
-bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told)
-{
-    char why[sizeof peer->lost_why] = "its health check says that it must not train";
-    bool restarts = chief_is_restarting(chief);
-    bool may_be_replaced = chief->params->replace_wait_ns > 0 && peer->at.conn != CONN_SELF;
-    bool is_first = chief->generation == 0 && peer->may_run;
-    bool has_begun = chief->generation > 0 && chief->order.end == END_NONE;
-    bool cannot_start = told->fault == FAULT_START && !is_first && (restarts || has_begun);
-    if (!may_be_replaced || !(cannot_start || (told->fault == FAULT_UNFIT && restarts)))
-        return false;
-    if (cannot_start)
-        snprintf(why, sizeof why, "it cannot start: %.100s", told->text);
-    chief_lose(chief, peer, why);
-    return true;
 }
 
 /* The generation that ends now has a commit, or writes one, or could have none. */
@@ -215,6 +202,43 @@ static void log_wait(const struct chief *chief, const struct peer *peer)
             chief_rank_of(chief, peer), peer->at.host, wait);
 }
 
+/* Nothing of it has run, so no fence follows. It is told, and ends. */
+static void vacate_unable(struct chief *chief, struct peer *peer, bool is_unfit)
+{
+    const struct core_params *p = chief->params;
+    peer->is_unfit = is_unfit;
+    chief_set_fact(chief, peer, FACT_JOINED, false);
+    if (chief->gen.replace.until == 0)
+        chief->gen.replace.until =
+            clock_max(chief->started_at + p->join_timeout_ns, chief->out->now + p->replace_wait_ns);
+    vacate(chief, peer);
+    log_wait(chief, peer);
+    chief_dismiss(chief, peer);
+    chief->gen.replace.first = chief_first(chief, FACT_VACANT);
+}
+
+bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told)
+{
+    char illness[CAUSE_ILLNESS_MAX], why[sizeof peer->lost_why];
+    bool joins = chief_is_joining(chief) && !ends_anyway(chief) && has_replacements_left(chief);
+    bool waits = chief_is_restarting(chief) || joins;
+    bool may_be_replaced = chief->params->replace_wait_ns > 0 && peer->at.conn != CONN_SELF;
+    bool is_first = chief->generation == 0 && !peer->was_replaced;
+    bool has_begun = chief->order.start && chief->order.end == END_NONE;
+    bool cannot_start = told->fault == FAULT_START && !is_first && (waits || has_begun);
+    bool is_unfit = told->fault == FAULT_UNFIT;
+    if (!may_be_replaced || !(cannot_start || (is_unfit && waits)))
+        return false;
+    if (is_unfit)
+        snprintf(why, sizeof why, CHIEF_IS_UNFIT "%.100s", cause_illness(told, illness));
+    else
+        snprintf(why, sizeof why, "it cannot start: %.100s", told->text);
+    chief_lose(chief, peer, why);
+    if (joins)
+        vacate_unable(chief, peer, is_unfit);
+    return true;
+}
+
 void chief_wait_or_end(struct chief *chief)
 {
     char text[128];
@@ -289,4 +313,34 @@ void chief_report_wait(const struct chief *chief, struct core_wait *ret)
         n++;
     }
     ret->nvacant = n;
+}
+
+/* --- nodes that have not joined --- */
+
+/* A tenth of the time in which all nodes have to join. A node that comes later stands by. A node
+ * that has gone again has that time, too. */
+static bool is_overdue(const struct chief *chief, const struct peer *peer)
+{
+    int64_t since = clock_max(chief->started_at, clock_max(peer->went_at, peer->last_heard));
+    return !peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_VACANT) &&
+           chief->out->now >= since + chief->params->join_timeout_ns / 10;
+}
+
+void chief_vacate_missing(struct chief *chief)
+{
+    if (chief->out->now < chief_misses_at(chief))
+        return;
+    chief->misses_at = chief->out->now + chief->params->heartbeat_interval_ns;
+    int left = chief_spares_left(chief);
+    for (int i = 1; i < chief->params->nnodes && left > 0 && has_replacements_left(chief); i++) {
+        if (!is_overdue(chief, &chief->peers[i]))
+            continue;
+        vacate(chief, &chief->peers[i]);
+        left--;
+    }
+}
+
+int64_t chief_misses_at(const struct chief *chief)
+{
+    return chief->spares && !all_are(chief, FACT_JOINED) ? chief->misses_at : CLOCK_NEVER;
 }

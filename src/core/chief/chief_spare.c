@@ -155,6 +155,12 @@ void chief_forgive_spares(struct chief *chief)
 
 /* --- the call --- */
 
+/* It stands by, and was not called in vain. */
+static bool may_be_called(const struct standby *spare)
+{
+    return is_connected(spare) && !spare->place && !spare->was_called;
+}
+
 static struct standby *called_to(const struct chief *chief, const struct peer *peer)
 {
     for (struct standby *s = chief->spares; s != spares_end(chief); s++)
@@ -220,25 +226,34 @@ static void call_next(struct chief *chief, const struct peer *peer)
 {
     int node = chief_rank_of(chief, peer);
     for (struct standby *s = chief->spares; s != spares_end(chief); s++) {
-        if (!is_connected(s) || s->place || s->was_called)
+        if (!may_be_called(s))
             continue;
         s->place = (uint32_t)node + 1;
         s->was_called = true;
         s->called_until = chief->out->now + chief->params->heartbeat_timeout_ns;
         wake_for(chief, s);
         out_log(chief->out, LOG_NOTICE, "replace",
-                "spare %d (%s) is called to the place of node %d", spare_number(chief, s),
-                s->at.host, node);
+                "spare %d (%s) is called to the place of node %d%s", spare_number(chief, s),
+                s->at.host, node, peer_is(peer, FACT_LOST) ? "" : ", which has not joined");
         out_simple(chief->out, ACT_STATE);
         send_standby(chief, s->at.conn, node);
         return;
     }
 }
 
+int chief_spares_left(const struct chief *chief)
+{
+    int n = -chief->count[FACT_VACANT];
+    for (const struct standby *s = chief->spares; s != spares_end(chief); s++)
+        n += may_be_called(s) || s->place;
+    return n;
+}
+
 void chief_call_spares(struct chief *chief)
 {
+    bool awaits_any = chief_is_restarting(chief) || chief_is_joining(chief);
     look_at_spares(chief);
-    if (!chief->spares || !chief_is_restarting(chief) || !any_is(chief, FACT_VACANT))
+    if (!chief->spares || !awaits_any || !any_is(chief, FACT_VACANT))
         return;
     for (int i = 1; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];

@@ -8,6 +8,7 @@
 #include "core/common/verdict.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Room for the names of about four missing nodes. */
 enum { MISSING_SIZE = 160 };
@@ -23,7 +24,8 @@ enum { FIRST_STEPS = 100 };
 
 int64_t chief_join_until(const struct chief *chief)
 {
-    return chief->started_at + chief->params->join_timeout_ns;
+    int64_t until = chief->started_at + chief->params->join_timeout_ns;
+    return chief->gen.replace.first ? clock_max(chief->gen.replace.until, until) : until;
 }
 
 /* "1 (hostb), 3 (hostd)": the missing nodes with their names. False: the names are unknown, or
@@ -137,6 +139,7 @@ static void start(struct chief *chief)
     chief->order.port = out_port(chief->out);
     chief->is_changed = true;
     chief->gen.began_at = chief->began_at = chief->out->now;
+    chief->gen.replace.until = 0; /* a later loss has the whole time */
     for (int i = 0; i < chief->params->nnodes; i++)
         chief->peers[i].may_run = true;
     if (chief->params->nnodes > 1)
@@ -189,8 +192,30 @@ static void end_failed(struct chief *chief)
             clock_min(chief->out->now + chief->params->tell_ns, chief_join_until(chief));
 }
 
+/* A node was not healthy, and no other has taken its place: the job ends as without the wait. */
+static bool blame_unfit(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        struct peer_cause told = {.fault = FAULT_UNFIT,
+                                  .rank = -1,
+                                  .code = chief->params->exit.unhealthy,
+                                  .at_ns = chief->out->now,
+                                  .wall_ns = chief->out->wall};
+        if (!peer->is_unfit)
+            continue;
+        cause_say_unfit(told.text, sizeof told.text, peer->at.host,
+                        peer->lost_why + strlen(CHIEF_IS_UNFIT));
+        str_addf(told.text, sizeof told.text, "; no other node has taken its place");
+        chief_note_fault(chief, peer, &told);
+        return true;
+    }
+    return false;
+}
+
 void chief_decide_start(struct chief *chief)
 {
+    chief_vacate_missing(chief);
     if (chief_fault_counts(chief)) {
         end_failed(chief);
     } else if (any_is(chief, FACT_STOPS)) {
@@ -204,7 +229,10 @@ void chief_decide_start(struct chief *chief)
         else if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief))
             start(chief);
     } else if (chief->out->now >= chief_join_until(chief)) {
-        end_unjoined(chief);
+        if (blame_unfit(chief))
+            end_failed(chief);
+        else
+            end_unjoined(chief);
     } else if (chief->out->now >= chief->join.at) {
         say_who_is_missing(chief);
     }

@@ -63,7 +63,7 @@ enum fact {
     FACT_CAME,        /* each of its ranks has come to the save step, or is gone */
     FACT_WHOLE,       /* it has recorded a save that is enough for the round */
     FACT_HOPES,       /* it may still record one */
-    FACT_VACANT,      /* it is lost, and the job waits for its replacement */
+    FACT_VACANT,      /* it is lost, or did not join: any new supervisor may take its place */
     FACT__COUNT
 };
 
@@ -104,7 +104,8 @@ struct peer {
     struct caller at;            /* the node's supervisor */
     struct caller duplicate;     /* a second supervisor with this rank; see chief_join.c */
     bool has_told_duplicate;     /* the claim knows of the end */
-    bool was_replaced;           /* `at` is not the first supervisor that trained here */
+    bool was_replaced;           /* its place was vacant, and `at` has taken it */
+    bool is_unfit;               /* lost for its health check, before the first start */
     int64_t last_heard, down_at; /* chief_forgive() sets both later */
     /* The fence: its supervisor may keep processes for a while after the last answer that it got.
      */
@@ -112,7 +113,8 @@ struct peer {
     bool may_run;      /* it was ordered to start processes, and has not said that they ended */
     int64_t fence_at;  /* from then on its place may train again; 0: at once */
     int64_t vacant_at; /* with FACT_VACANT: since when */
-    int64_t went_at;   /* when its connection was closed */
+    /* When its connection was closed, or, before the start, its silence too long. */
+    int64_t went_at;
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t interrupted_at; /* since when it says status.interrupted_by; CLOCK_NEVER: it does not */
@@ -221,7 +223,7 @@ struct chief_generation {
         int64_t until;            /* the job waits no longer for a replacement; 0: it never did */
         int64_t fence_at;         /* the latest of all nodes */
         const struct peer *first; /* that is vacant; NULL: none is */
-    } replace;                    /* with order.restart */
+    } replace;                    /* with order.restart, or before the first start */
 };
 
 struct chief {
@@ -241,6 +243,7 @@ struct chief {
     bool is_changed;     /* the order must go to all nodes */
     bool notice_changed; /* of some node */
     int64_t started_at, next_loss_at;
+    int64_t misses_at; /* when node 0 looks again for nodes that have not joined */
     /* the last time in which this supervisor did not run */
     int64_t away_since, away_until;
     struct reminder join; /* the log names the missing nodes again */
