@@ -217,8 +217,7 @@ static void say_nodes(const struct config *config, struct finding *ret)
         finding_set(ret, FINDING_OK, "%d, and this is node %d", n, rank);
     else
         finding_set(ret, FINDING_OK, "%d train, %d stand%s by, and this is %s %d", n, spares,
-                    spares == 1 ? "s" : "", is_spare ? "spare" : "node",
-                    is_spare ? rank - n + 1 : rank);
+                    spares == 1 ? "s" : "", is_spare ? "spare" : "node", rank);
     if (config->found.from != DISCOVER_NONE)
         str_addf(ret->seen, sizeof ret->seen, " (%.200s)", config->found.why);
 }

@@ -31,14 +31,14 @@ struct standby {
     struct shell_end *end;
 };
 
-/* "spare 1 of 2". A node that is back, and finds its place taken, has the number of that node. */
+/* "spare 4", as node 0 names it: by its node rank. A node that is back, and finds its place taken,
+ * has the number of that node. */
 static const char *standby_name(const struct standby *standby, char *text, size_t size)
 {
     const struct core_params *p = &standby->params;
-    if (p->node_rank >= p->nnodes)
-        snprintf(text, size, "spare %d of %d", p->node_rank - p->nnodes + 1, p->spares);
-    else
-        snprintf(text, size, "a spare (it was started as node %d)", p->node_rank);
+    snprintf(text, size, "spare %d", p->node_rank);
+    if (p->node_rank < p->nnodes)
+        str_addf(text, size, " (it was started as node %d)", p->node_rank);
     return text;
 }
 
@@ -51,7 +51,7 @@ static void standby_on_settled(void *ctx)
     if (standby->has_said || !report.stands_by)
         return;
     standby->has_said = true;
-    log_notice("spare", "%s for job %s: stands by at node 0 (%s, port %d) until a node is lost",
+    log_notice("spare", "%s for job %s: stands by at node 0 (%s, port %d) until it is called",
                standby_name(standby, name, sizeof name), standby->params.job,
                standby->cluster.chief.host, standby->cluster.chief.port);
 }

@@ -54,7 +54,7 @@ def test_the_wait_for_a_replacement(world, env, verdict, says):
 
 @pytest.mark.parametrize("node, env, verdict, who, says", [
     (1, {}, "ok", "node 1", "a spare takes the place of a lost node, and trains after 22 s"),
-    (3, {"PCHRUN_PRESET": "slurm"}, "ok", "spare 2", "a spare takes the place of a lost node"),
+    (3, {"PCHRUN_PRESET": "slurm"}, "ok", "spare 3", "a spare takes the place of a lost node"),
     (0, {"PCHRUN_CHECKPOINT_SHARED": "false"}, "warn", "node 0", "no spare has the saves of a lost node"),
 ], ids=["a node", "a spare in Slurm", "own disks"])
 def test_spares(world, node, env, verdict, who, says):

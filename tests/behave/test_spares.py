@@ -84,10 +84,10 @@ def test_a_node_that_is_back_stands_by(training, digest):  # noqa: F811
     job.nodes.say(0, "generation 1 begins")
     job.start(1)
     back = job.nodes.jobs.pop(1)
-    wait_until(lambda: "a spare (it was started as node 1) for job " in back.err, "the spare")
+    wait_until(lambda: "spare 1 (it was started as node 1) for job " in back.err, "the spare")
     completes(job, spare, digest)
     assert back.finish() == 0
-    assert back.err_lines[-1].endswith("it stood by as a spare (it was started as node 1); it was not needed")
+    assert back.err_lines[-1].endswith("it stood by as spare 1 (it was started as node 1); it was not needed")
 
 
 @pytest.mark.killed

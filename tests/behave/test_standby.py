@@ -36,12 +36,12 @@ def test_a_spare_ends_with_the_job(world, training):
     """It says that it stands by, and at the end that it was not needed. It leaves no file."""
     job = training()
     spare, = job.stand_by()
-    assert re.search(r"spare 1 of 1 for job \S+: stands by at node 0 \(127.0.0.1, port \d+\) until a node is lost$", spare.err,
+    assert re.search(r"spare 2 for job \S+: stands by at node 0 \(127.0.0.1, port \d+\) until it is called$", spare.err,
                      re.M)
     assert job.nodes.finish() == 0, job.said()
     assert spare.finish() == 0
     assert said_last(spare).startswith("completed, exit code 0: job ")
-    assert said_last(spare).endswith("; it stood by as spare 1 of 1; it was not needed")
+    assert said_last(spare).endswith("; it stood by as spare 2; it was not needed")
     assert not list(world.root.rglob("*.2.json*"))
     assert job.nodes.agreed("nnodes", "exit_code") == {"nnodes": 2, "exit_code": 0}
 
@@ -66,7 +66,7 @@ def test_a_notice_releases_a_spare(training):
     first, second = job.stand_by()
     first.send(TERM)
     assert first.finish() == PREEMPTED
-    assert re.match("preempted, exit code 42: job .*: SIGTERM came while this spare stood by; it stood by as spare 1 of 2$", said_last(first))
+    assert re.match("preempted, exit code 42: job .*: SIGTERM came while this spare stood by; it stood by as spare 2$", said_last(first))
     job.nodes.say(0, f"spare 2 ({HOST}) leaves: it has a notice, or was told to end")
     assert job.nodes.finish() == 0, job.said()
     assert second.finish() == 0
