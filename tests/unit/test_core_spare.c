@@ -86,6 +86,13 @@ static void comes_as_node_1(uint64_t incarnation, uint32_t attempt)
     tells(CONN_FIRST + 9, &msg);
 }
 
+static void comes_with_the_saves(uint64_t incarnation)
+{
+    struct peermsg msg = hello(1, incarnation);
+    msg.hello.commit_step = 10;
+    tells(CONN_FIRST + 9, &msg);
+}
+
 /* Node 1's supervisor has ended. Node 0's processes have, too. */
 static void lose_node_1(void)
 {
@@ -332,8 +339,8 @@ Test(core_spare, the_newer_of_two_with_one_number_counts)
     assert_acts(&walks[0], "");
 }
 
-/* Each node saves on its own disk, which a spare does not have. */
-Test(core_spare, one_that_is_refused_makes_room_for_the_next)
+/* Each node saves on its own disk, which a spare does not have. The spares stand by on. */
+Test(core_spare, none_is_called_without_the_saves)
 {
     begin_with(true);
     for (int i = 0; i < WALK_NODES; i++)
@@ -347,10 +354,26 @@ Test(core_spare, one_that_is_refused_makes_room_for_the_next)
     stands_by(2);
     stands_by(3);
     lose_node_1();
-    says_goodbye(2);
+    assert_said(&walks[0],
+                "no spare is called: the nodes do not share checkpoint.dir, so no spare has "
+                "the save of step 10; only a pchrun with the disk of node 1 can take");
     comes_as_node_1(500, 0);
     assert_said(&walks[0], "only the same disk can take this place");
-    assert_did(&walks[0], "23: standby 1");
+    assert_not_said(&walks[0], "no spare is called");
+    beats(2);
+    assert_acts(&walks[0], "22: standby -1");
+    comes_with_the_saves(501);
+    assert_said(&walks[0], "is replaced by");
+    lose_letters();
+}
+
+/* Nothing is committed, so there is nothing that a spare could miss. */
+Test(core_spare, is_called_when_there_are_no_saves)
+{
+    begin_with(true);
+    stands_by(2);
+    lose_node_1();
+    assert_did(&walks[0], "22: standby 1");
     lose_letters();
 }
 
@@ -738,5 +761,26 @@ Test(core_spare, a_notice_while_a_spare_is_called)
         passes(&walks[0], S);
     assert_did(&walks[0], "exit 42 preempted");
     assert_did(&walks[0], "22: standby -1; over with 42");
+    lose_letters();
+}
+
+/* The job resumes from a save on the disk of the missing node. No place is vacant, so that node
+ * joins as usual. */
+Test(core_spare, none_is_called_for_a_missing_node_without_its_saves)
+{
+    lose_letters();
+    struct core_params p = params_of(0, WALK_NODES, 1);
+    p.replace_wait_ns = 40 * S;
+    p.replace_max = 10;
+    p.spares = 2;
+    p.has_record = true;
+    p.resume_step = 10;
+    walk_begin(&p);
+    stands_by(2);
+    beats_for(2, 30);
+    assert_did_not(&walks[0], "standby 1");
+    comes_with_the_saves(8);
+    says_that_it_waits();
+    assert_did(&walks[0], "start");
     lose_letters();
 }

@@ -7,7 +7,8 @@
  *
  * A called spare says goodbye, and comes back as the node, with a new incarnation. So nothing ties
  * its HELLO to the call: the first HELLO for a vacant place wins, of any supervisor, and ends the
- * call. If none comes in time, the next spare is called.
+ * call. If none comes in time, the next spare is called. Where the nodes do not share their saves,
+ * no spare is called once a step is committed.
  */
 #include "core/chief/chief.h"
 #include "core/chief/chief_parts.h"
@@ -241,8 +242,30 @@ static void call_next(struct chief *chief, const struct peer *peer)
     }
 }
 
+/* Each node saves on its own disk, and no spare has that of the node. */
+static bool miss_saves(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    return p->has_record && !p->shares_saves && chief->order.commit_step > 0;
+}
+
+/* Once in a wait. The spares stand by on: after the next loss it may be otherwise. */
+static void say_that_they_miss_saves(struct chief *chief)
+{
+    if (chief->gen.replace.has_told_saves)
+        return;
+    chief->gen.replace.has_told_saves = true;
+    out_log(
+        chief->out, LOG_WARN, "replace",
+        "no spare is called: the nodes do not share checkpoint.dir, so no spare has the save of "
+        "step %llu; only a pchrun with the disk of node %d can take its place",
+        ull(chief->order.commit_step), chief_rank_of(chief, chief_first(chief, FACT_VACANT)));
+}
+
 int chief_spares_left(const struct chief *chief)
 {
+    if (miss_saves(chief))
+        return 0;
     int n = -chief->count[FACT_VACANT];
     for (const struct standby *s = chief->spares; s != spares_end(chief); s++)
         n += may_be_called(s) || s->place;
@@ -255,6 +278,10 @@ void chief_call_spares(struct chief *chief)
     look_at_spares(chief);
     if (!chief->spares || !awaits_any || !any_is(chief, FACT_VACANT))
         return;
+    if (miss_saves(chief)) {
+        say_that_they_miss_saves(chief);
+        return;
+    }
     for (int i = 1; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         if (peer_is(peer, FACT_VACANT) && !called_to(chief, peer))

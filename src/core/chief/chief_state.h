@@ -223,6 +223,7 @@ struct chief_generation {
         int64_t until;            /* the job waits no longer for a replacement; 0: it never did */
         int64_t fence_at;         /* the latest of all nodes */
         const struct peer *first; /* that is vacant; NULL: none is */
+        bool has_told_saves;      /* the log has said that no spare has the saves */
     } replace;                    /* with order.restart, or before the first start */
 };
 
