@@ -49,7 +49,7 @@ parts=(
     "suites 12 all suites below but timing, with sanitizers"
     "timing 7 tests that look at the clock, with sanitizers and without, one at a time"
     "sim 5 the simulator: schedules, kept seeds, a mutant for each rule"
-    "model 2 the agreement, the lease and the replacement of a node in spin"
+    "model 3 the agreement, the lease, the replacement of a node and the spares in spin"
     "plain 2 what a sanitizer's runtime does not allow"
     "browser 4 the page of pchrun-web in a real Chromium"
     "slurm 3 a real Slurm of several nodes"

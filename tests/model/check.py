@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the models of the agreement, the lease and the replacement of a node (*.pml) with spin.
+"""Checks the models of the agreement, the lease, a replacement and the spares (*.pml) with spin.
 
 There are three kinds of run. A proof must find no error in any interleaving. A mutant leaves out
 one rule, and the property that needs the rule must catch it. A witness asserts that something
@@ -39,11 +39,19 @@ PROPERTIES = [
     ("witness", "witness"),
     ("saves twice", "begun["),
     ("two incarnations train", "new_run&&old_run"),
+    ("node 0 waits for a spare that cannot come", "is_hopeless["),
+    ("a spare stands by, and the place waits", "was_late["),
+    ("a call without need", "<=vacant["),
+    ("called to two places", "!(place["),
+    ("a node is told to stand by", "answered["),
     ("ranks outlive the fence", "trains["),
     ("two incarnations have the place", "has_place["),
     ("wrong commit", "has_saved["),
     ("a wait without an end", "waited<="),
     ("a wait without an end", "called["),
+    ("a wait without an end", "(waited<"),
+    ("a wait without an end", "age["),
+    ("a wait without an end", "waits["),
     ("a filled place waits", "is_owed["),
 ]
 
@@ -65,6 +73,10 @@ def lease(name, flags="", expect=""):
 
 def replace(name, flags="", expect=""):
     return Run(name, flags, expect, model="replace")
+
+
+def spare(name, flags="", expect="", long=False):
+    return Run(name, flags, expect, model="spare", long=long)
 
 
 PROOFS = [
@@ -105,11 +117,14 @@ PROOFS = [
     lease("a node, node 0, and a clock that loses a tick"),
     replace("a restart, and a replacement"),
     replace("a machine sleeps and wakes", "RESTARTS=0 SUSPENDS"),
+    spare("two spares", "COMERS=0"),
+    spare("a spare, and a new supervisor of the node", "SPARES=1"),
 ]
 
 ONE_STEP, HELD, WRONG = "not at one step", "a process is held", "wrong commit"
 BOTH = "two incarnations train"
 OUTLIVE, ENDLESS = "ranks outlive the fence", "a wait without an end"
+IN_VAIN, STANDS = "node 0 waits for a spare that cannot come", "a spare stands by, and the place waits"
 MUTANTS = [
     Run("ACK at <=", "ACK_LE", ONE_STEP),
     Run("steps read before the gate is stored", "READ_FIRST", ONE_STEP),
@@ -164,6 +179,22 @@ MUTANTS = [
             ENDLESS),
     replace("a second loss moves the deadline of the wait", "RESTARTS=0 ROUNDS=0 UNTIL_MOVES",
             ENDLESS),
+    spare("no fence", "COMERS=0 NO_FENCE", OUTLIVE),
+    spare("the replacement ends the fence of the old one", "COMERS=0 FENCE_OF_LAST", OUTLIVE),
+    spare("a filled place is given again", "COMERS=0 GIVEN_TWICE", "two incarnations have the place"),
+    spare("a supervisor that knows the attempt stands by", "COMERS=0 FORMER_IS_NEW",
+          "a node is told to stand by"),
+    spare("a call has no deadline", "COMERS=0 NO_CALL_END", ENDLESS),
+    spare("a caller waits as long as it is not answered", "COMERS=0 CALLER_WAITS", ENDLESS),
+    spare("a second loss moves the deadline of the wait", "COMERS=0 UNTIL_MOVES", ENDLESS),
+    spare("only one spare is called", "COMERS=0 ONE_CALL", STANDS),
+    spare("a spare that another one beat counts as late", "SPARES=1 VAIN_IS_LATE", STANDS),
+    spare("two spares are called to one place", "COMERS=0 CALLS_TWO", "a call without need"),
+    spare("the call of a filled place goes on", "COMERS=0 CALL_OF_TAKEN", "a call without need"),
+    spare("a spare is called to two places", "PLACES=2 COMERS=0 CALLS_THE_CALLED",
+          "called to two places"),
+    spare("the call of a lost spare goes on", "COMERS=0 BREAKS=1 LOST_IS_AWAITED", IN_VAIN),
+    spare("the call of a refused spare goes on", "COMERS=0 MISSES REFUSED_IS_AWAITED", IN_VAIN),
 ]
 WITNESSES = [
     Run("both rounds commit", "CALM WITNESS=1", "witness"),
@@ -187,6 +218,20 @@ WITNESSES = [
     replace("a third generation begins", "WITNESS=8", "witness"),
     replace("a third incarnation takes the place in one wait",
             "RESTARTS=0 ROUNDS=0 INCARNATIONS=3 WITNESS=9", "witness"),
+    spare("a called spare takes the place, and its ranks may start", "COMERS=0 WITNESS=1", "witness"),
+    spare("the first spare is late, and the second one takes the place", "COMERS=0 WITNESS=2",
+          "witness"),
+    spare("a new supervisor is faster than the called spare", "SPARES=1 WITNESS=3", "witness"),
+    spare("a spare that was beaten takes the place later", "SPARES=1 TURNS=2 WITNESS=4", "witness"),
+    spare("a new supervisor stands by, is called, and takes the place", "SPARES=1 WITNESS=5",
+          "witness"),
+    spare("a spare is refused, and the next one takes the place", "COMERS=0 MISSES WITNESS=6",
+          "witness"),
+    spare("the replacement is lost, and the next spare takes the place", "COMERS=0 WITNESS=7",
+          "witness"),
+    spare("the wait ends, though a spare stands by that was late", "COMERS=0 WITNESS=8", "witness"),
+    spare("two spares take two places", "PLACES=2 COMERS=0 WITNESS=9", "witness"),
+    spare("an old HELLO of a spare gets the place", "COMERS=0 BREAKS=1 TURNS=2 WITNESS=10", "witness"),
 ]
 # For mutants and witnesses of the agreement, where they do not say otherwise.
 SMALL = "LAST=2 ONE_NODE"
@@ -245,7 +290,7 @@ def pan_build(run):
 
 def pan_arguments(run):
     mode = ["-a", "-f"] if run.live else ["-l"] if run.cycles else []
-    if run.model != "replace":
+    if run.model in ("agreement", "lease"):
         # At rest a process may have ended or still wait; the model's own assertion judges this.
         mode.append("-E")
     return ["./pan", "-m500000", *mode]
@@ -300,15 +345,16 @@ def check(run, scratch, limit):
 
 def parse(argv):
     parser = argparse.ArgumentParser(
-        description="Check the models of the agreement, the lease and the replacement of a node "
-                    "with spin: proofs, mutants that must be caught, witnesses of what must be "
+        description="Check the models of the agreement, the lease, the replacement of a node and the "
+                    "spares with spin: proofs, mutants that must be caught, witnesses of what must be "
                     "possible. Prints a line per run.",
         epilog="Exit status: 0 as expected, 1 not, 77 spin or a C compiler is missing.")
     parser.add_argument("--long", action="store_true",
                         help="the larger configurations, too: about 15 minutes and 6 GB of memory")
     parser.add_argument("--only", metavar="TEXT", default="",
                         help="only the runs with TEXT in their name or flags")
-    parser.add_argument("--model", choices=("agreement", "lease", "replace"), help="only this model")
+    parser.add_argument("--model", choices=("agreement", "lease", "replace", "spare"),
+                        help="only this model")
     parser.add_argument("--list", action="store_true",
                         help="print the runs and their flags, run nothing")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="runs side by side (default: 2)")

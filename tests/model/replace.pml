@@ -32,7 +32,8 @@
  * waits for ever.
  *
  * Not in the model: ballots, and votes against a step (agreement.pml); what is durable when;
- * notices; several nodes lost at once; spares; the health check; the limits of replacements and of
+ * notices; several nodes lost at once; the calls of spares, and the time that a place has which is
+ * filled just before the deadline (spare.pml); the health check; the limits of replacements and of
  * generations without a commit; ranks that cannot be killed. Node 0's own end is as good as an
  * unannounced end of the job, which is in the model.
  *
