@@ -4,9 +4,11 @@
 
 There are three kinds of run. A proof must find no error in any interleaving. A mutant leaves out
 one rule, and the property that needs the rule must catch it. A witness asserts that something
-cannot happen, and must be refuted: so no proof holds only because nothing happens. Each run has a
-directory of its own below a temporary one, which is removed. Exit status: 0 all as expected, 1 some
-not, 77 spin is not installed (meson's code for a skipped test).
+cannot happen, and must be refuted: so no proof holds only because nothing happens. With --long
+there are samples, too: worlds too large for a proof. A sample keeps one bit a state and ends after
+--minutes, so it finds errors and proves nothing. Each run has a directory of its own below a
+temporary one, which is removed. Exit status: 0 all as expected, 1 some not, 77 spin is not
+installed (meson's code for a skipped test).
 """
 
 import argparse
@@ -64,6 +66,7 @@ class Run:
     live: bool = False  # check the ltl formula, under weak fairness
     cycles: bool = False  # check that nothing repeats itself
     long: bool = False
+    sampled: bool = False  # one bit a state, for options.minutes: no proof, even if it ends earlier
     model: str = "agreement"
 
 
@@ -75,8 +78,12 @@ def replace(name, flags="", expect=""):
     return Run(name, flags, expect, model="replace")
 
 
-def spare(name, flags="", expect="", long=False):
-    return Run(name, flags, expect, model="spare", long=long)
+def spare(name, flags="", expect=""):
+    return Run(name, flags, expect, model="spare")
+
+
+def sampled(model, name, flags):
+    return Run(name, flags, long=True, sampled=True, model=model)
 
 
 PROOFS = [
@@ -119,6 +126,12 @@ PROOFS = [
     replace("a machine sleeps and wakes", "RESTARTS=0 SUSPENDS"),
     spare("two spares", "COMERS=0"),
     spare("a spare, and a new supervisor of the node", "SPARES=1"),
+]
+SAMPLES = [
+    sampled("replace", "two messages in flight", "DEPTH=2"),
+    sampled("replace", "three incarnations", "INCARNATIONS=3"),
+    sampled("spare", "two spares, one break, two calls of each", "COMERS=0 BREAKS=1 TURNS=2"),
+    sampled("spare", "two spares, a new supervisor, a spare that is refused", "BREAKS=1 MISSES"),
 ]
 
 ONE_STEP, HELD, WRONG = "not at one step", "a process is held", "wrong commit"
@@ -275,7 +288,8 @@ class Tool:
 
 
 def pan_build(run):
-    flags = ["cc", "-w", "-DCOLLAPSE", "-DVECTORSZ=2048", "-DMEMLIM=8000"]
+    flags = ["cc", "-w", "-DBITSTATE" if run.sampled else "-DCOLLAPSE", "-DVECTORSZ=2048",
+             "-DMEMLIM=8000"]
     flags += ["-O0"] if run.expect else ["-O2"]
     if run.live:
         flags += ["-DNFAIR=3"]
@@ -288,21 +302,23 @@ def pan_build(run):
     return flags + ["-o", "pan", "pan.c"]
 
 
-def pan_arguments(run):
+def pan_arguments(run, minutes):
     mode = ["-a", "-f"] if run.live else ["-l"] if run.cycles else []
     if run.model in ("agreement", "lease"):
         # At rest a process may have ended or still wait; the model's own assertion judges this.
         mode.append("-E")
+    if run.sampled:
+        mode += ["-w34", f"-Q{minutes}"]  # 2 GB of bits
     return ["./pan", "-m500000", *mode]
 
 
-def violated(output):
+def violated(output, is_sampled):
     """The property that pan found violated; "" if none; "?" if its output makes no sense."""
     errors = re.search(r"errors: (\d+)", output)
     if not errors or "search depth too small" in output or "out of memory" in output:
         return "?"
     if errors.group(1) == "0":
-        return "?" if "Search not completed" in output else ""
+        return "?" if not is_sampled and "Search not completed" in output else ""
     if "invalid end state" in output.split("Warning:")[0]:
         return "ends while it waits"
     if "acceptance cycle" in output:
@@ -316,14 +332,14 @@ def violated(output):
     return "?"
 
 
-def check(run, scratch, limit):
+def check(run, scratch, limit, minutes):
     result = Result(run)
     folder = Path(tempfile.mkdtemp(dir=scratch))
     tool = Tool(folder, limit)
     flags = ["-D" + flag for flag in run.flags.split()] + (["-DLIVENESS"] if run.live else [])
     started = time.monotonic()
     try:
-        for argv in (["spin", *flags, "-a", str(MODELS / f"{run.model}.pml")], pan_build(run), pan_arguments(run)):
+        for argv in (["spin", *flags, "-a", str(MODELS / f"{run.model}.pml")], pan_build(run), pan_arguments(run, minutes)):
             code, output = tool(*argv)
             if code != 0 or re.search(r"\bError\b", output):
                 result.error = f"{' '.join(argv)}: exit {code}\n{output[-2000:]}"
@@ -336,7 +352,7 @@ def check(run, scratch, limit):
         shutil.rmtree(folder)
     states = re.search(r"(\d+(?:\.\d+e\+\d+)?) states, stored", output)
     result.states = int(float(states.group(1))) if states else 0
-    result.found = violated(output)
+    result.found = violated(output, run.sampled)
     if result.found != run.expect:
         result.error = (f"expected {run.expect or 'no error'}, found {result.found or 'no error'}; "
                         f"see it: spin {' '.join(flags)} -a {run.model}.pml\n{output[-2000:]}")
@@ -350,7 +366,8 @@ def parse(argv):
                     "possible. Prints a line per run.",
         epilog="Exit status: 0 as expected, 1 not, 77 spin or a C compiler is missing.")
     parser.add_argument("--long", action="store_true",
-                        help="the larger configurations, too: about 15 minutes and 6 GB of memory")
+                        help="the larger configurations, too: about 15 minutes and 6 GB of memory, "
+                             "and the samples")
     parser.add_argument("--only", metavar="TEXT", default="",
                         help="only the runs with TEXT in their name or flags")
     parser.add_argument("--model", choices=("agreement", "lease", "replace", "spare"),
@@ -358,6 +375,8 @@ def parse(argv):
     parser.add_argument("--list", action="store_true",
                         help="print the runs and their flags, run nothing")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="runs side by side (default: 2)")
+    parser.add_argument("--minutes", type=int, default=10,
+                        help="with --long: for each sample (default: 10)")
     parser.add_argument("--limit", type=int, metavar="SECONDS", default=0,
                         help="time for each step of a run (default: 150; with --long 1800)")
     return parser.parse_args(argv)
@@ -366,7 +385,7 @@ def parse(argv):
 def main(argv):
     options = parse(argv)
     groups = [("proof", PROOFS), ("mutant", [small(run) for run in MUTANTS]),
-              ("witness", [small(run) for run in WITNESSES])]
+              ("witness", [small(run) for run in WITNESSES]), ("sample", SAMPLES)]
     runs = [(kind, run) for kind, group in groups for run in group
             if (options.long or not run.long) and options.only in f"{run.name} {run.flags}"
             and options.model in (None, run.model)]
@@ -387,10 +406,11 @@ def main(argv):
 
 def run_all(runs, options):
     limit = options.limit or (1800 if options.long else 150)
+    limit = max(limit, 60 * options.minutes + 300) if options.long else limit
     failed = 0
     with tempfile.TemporaryDirectory(prefix="pchrun-model.") as scratch, \
             concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
-        jobs = {pool.submit(check, run, scratch, limit): kind for kind, run in runs}
+        jobs = {pool.submit(check, run, scratch, limit, options.minutes): kind for kind, run in runs}
         for job in concurrent.futures.as_completed(jobs):
             result = job.result()
             word = "not ok" if result.error else "ok"

@@ -38,7 +38,7 @@
  *
  * World: PLACES (1), COMERS (1, at most one), SPARES (2), TURNS (1), LOSSES (2), BREAKS (0), MISSES
  * (the caller does not have the save, perhaps: node 0 refuses it). The proofs have BREAKS=0; only
- * mutants and witnesses have more. Every other flag leaves out one rule, and must then be caught; check.py
+ * samples, mutants and witnesses have more. Every other flag leaves out one rule, and must then be caught; check.py
  * has it in words. WITNESS=n asserts that something cannot happen.
  */
 
