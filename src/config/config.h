@@ -166,7 +166,7 @@ struct config {
         enum config_cgroup cgroup;
     } stop;
     struct {
-        bool disk, gpu;
+        bool disk, gpu, net;
         char **check; /* a program and its arguments, ended by NULL; NULL: none */
         int64_t timeout_ns;
         bool strict;

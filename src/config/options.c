@@ -303,6 +303,10 @@ const struct option options[] = {
     .help = "check NVIDIA's GPUs by NVML and the kernel log, too",
 },
 {
+    BOOL(health.net, "false"),
+    .help = "node 0: measure the network from each node to the next, before each start",
+},
+{
     COMMAND(health.check),
     .help = "a program that says whether this node may train, before each start",
 },

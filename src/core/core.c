@@ -202,6 +202,7 @@ static void report_job(const struct core *core, struct core_report *ret)
     ret->job.save_every_ns = chief_saves_every(&core->chief);
     ret->job.end_ns = chief_took_to_end(&core->chief, &ret->job.end_cut);
     ret->job.hang = *chief_hang(&core->chief);
+    ret->job.network = core->chief.network;
     ret->uncommitted_step = chief_uncommitted(&core->chief);
     str_copy(ret->without, sizeof ret->without, core->chief.without);
 }

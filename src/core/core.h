@@ -79,6 +79,7 @@ struct core_report {
         int64_t end_ns; /* how long the processes took to end after the last save; 0: unknown */
         bool end_cut;   /* they would have taken longer, but the deadline came */
         struct core_hang hang;
+        struct core_network network;
     } job;
     struct core_wait wait;
     /* The first cause of the job; until that is known, of this node. Only its wall_ns is a valid

@@ -14,6 +14,7 @@
 #include <event2/event_struct.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,9 +241,12 @@ static void listener_watch(struct listener *listener, int fd)
 /* Adds one socket. Returns 0 or an errno. */
 static int listener_add(struct listener *listener, const union netaddr *where)
 {
+    const int wait_s = 5;
     FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || !listener_set_up(fd, where))
         return errno;
+    if (listener->options.waits_for_bytes)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &wait_s, sizeof wait_s);
     listener_watch(listener, fd_take(&fd));
     return 0;
 }

@@ -28,6 +28,7 @@ struct listener_options {
     int64_t retry_ns;  /* how long to wait when accept() finds no descriptor */
     listener_accept_fn *on_accept;
     listener_short_fn *on_short; /* NULL: nothing can be freed */
+    bool waits_for_bytes;        /* a connection is accepted when its first bytes are there */
     void *arg;
 };
 

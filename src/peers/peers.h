@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/address.h"
+#include "net/netaddr.h"
 #include "wire/peermsg.h"
 
 #include <stdint.h>
@@ -71,6 +72,9 @@ MUST_CHECK bool peers_listen(struct peers *peers, const struct address *where, s
 int peers_port(const struct peers *peers);
 /* As listener_where(). */
 bool peers_where(const struct peers *peers, char *text, size_t size);
+/* The address of this machine at which another node of the job is connected, or has this node
+ * connected; no loopback address if there is another. False: no node is connected. */
+MUST_CHECK bool peers_here(const struct peers *peers, union netaddr *ret);
 /* Starts a connection to node 0: on_up(PEERS_CHIEF) or on_down(PEERS_CHIEF) follows. An earlier
  * connection is closed as by peers_close(). */
 void peers_connect(struct peers *peers, const struct address *where);

@@ -124,6 +124,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
                      .evidence_ns = evidence_time(config)},
         .exit = config->exit.codes,
         .checks_health = health_is_wanted(config),
+        .checks_net = config->health.net,
         .no_progress_limit = config->exit.no_progress_after,
     };
     for (int number = 0; number < CONFIG_SIGNALS; number++)

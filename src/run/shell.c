@@ -263,6 +263,7 @@ static void end_parts(struct shell *shell, const struct core_report *report)
     evidence_stop(&shell->evidence);
     health_stop(&shell->health);
     samedir_stop(&shell->samedir);
+    netcheck_stop(&shell->netcheck);
     cluster_finish(&shell->cluster);
     end_writers(shell, report);
     watch_at(&shell->end_wait, clock_now_ns() + HELPERS_WAIT_NS);
@@ -363,6 +364,9 @@ static void perform(struct shell *shell, const struct action *action)
         break;
     case ACT_CHECK:
         health_check(&shell->health);
+        break;
+    case ACT_MEASURE:
+        netcheck_measure(&shell->netcheck, action->measure);
         break;
     case ACT_CONNECT:
         peers_connect(shell->cluster.peers, &shell->cluster.chief);

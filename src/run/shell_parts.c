@@ -259,6 +259,13 @@ static bool open_cluster(struct shell *shell, struct err *err)
     return ok;
 }
 
+static bool open_netcheck(struct shell *shell, struct err *err)
+{
+    shell->netcheck = (struct netcheck){.cluster = &shell->cluster, .loop = &shell->loop};
+    netcheck_open(&shell->netcheck);
+    return true;
+}
+
 static bool start_job(struct shell *shell, struct err *err)
 {
     shell->has_started = true;
@@ -366,6 +373,7 @@ FREE(journal)
 FREE(metrics)
 FREE(answer)
 FREE(cluster)
+FREE(netcheck)
 FREE(trainjob)
 
 /* In the order of opening; freed in reverse. The commands need the parts that come before
@@ -398,6 +406,7 @@ static const struct part {
     {open_drill, NULL, NULL},
     {open_attempt, NULL, NULL},
     {open_cluster, cluster_holds, free_cluster},
+    {open_netcheck, NULL, free_netcheck},
     {start_job, NULL, NULL},
     {open_signals, NULL, free_signals},
     {start_sources, NULL, NULL},

@@ -17,6 +17,7 @@
 #include "notices/inbox.h"
 #include "os/reap.h"
 #include "peers/cluster.h"
+#include "peers/netcheck.h"
 #include "peers/rendezvous.h"
 #include "procs/attach.h"
 #include "record/record.h"
@@ -48,6 +49,7 @@ struct shell {
     int signals; /* the signalfd */
     struct watch on_signal;
     struct cluster cluster;
+    struct netcheck netcheck;
     struct rendezvous rendezvous;
     struct report report;
     struct takeover takeover;

@@ -68,7 +68,7 @@ static void journal_end(struct journal *journal, struct writer *w)
 /* These topics become events of their own; no other line reports them. All others are "log". */
 static const char *event_of_topic(const char *topic)
 {
-    static const char *const events[] = {"join", "lost", "restart", "slow"};
+    static const char *const events[] = {"join", "lost", "network", "restart", "slow"};
     for (size_t i = 0; topic && i < ARRAY_LEN(events); i++)
         if (str_is(topic, events[i]))
             return events[i];

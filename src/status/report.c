@@ -88,6 +88,20 @@ static void add_wait(struct writer *w, const struct report *report, const struct
     writer_end(w);
 }
 
+static void add_network(struct writer *w, const struct core_network *network)
+{
+    bool has_rate = network->known > 0;
+    if (!writer_object_if(w, "network", network->pairs > 0))
+        return;
+    writer_int(w, "pairs", network->pairs);
+    writer_int(w, "not_connected", network->failed);
+    writer_int(w, "unknown", network->pairs - network->known - network->failed);
+    writer_int_if(w, "median_bytes_per_s", (int64_t)network->median, has_rate);
+    writer_int_if(w, "slowest_bytes_per_s", (int64_t)network->least, has_rate);
+    writer_int_if(w, "slowest_node", network->slowest, has_rate);
+    writer_end(w);
+}
+
 /* Only node 0 knows the spares. */
 static void add_spares(struct writer *w, const struct report *report)
 {
@@ -281,6 +295,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     report_add_ranks(w, report);
     hook_write(report->hook, w, "exit_hook");
     health_write(report->health, w, "health");
+    add_network(w, &r.job.network);
     logs_write(report->logs, is_known, w, "logs");
     writer_text(w, "evidence", report->evidence->path);
     writer_end(w);

@@ -125,6 +125,13 @@ static const struct bytes_field status_fields[] = {
     NUMBER(status.need.declares[NEEDS_RANK0]),
     NUMBER(status.need.declares[NEEDS_ANY]),
     WITHIN(status.loading_ns, 0, INT64_MAX),
+    NUMBER(status.link.number),
+    FLAG(status.link.is_over),
+    TEXT(status.link.here.at),
+    NUMBER(status.link.here.token[0]),
+    NUMBER(status.link.here.token[1]),
+    WITHIN(status.link.rate, 0, PEERMSG_RATE_MAX),
+    TEXT(status.link.why),
 };
 
 static const struct bytes_field order_fields[] = {
@@ -163,6 +170,11 @@ static const struct bytes_field order_fields[] = {
     NUMBER(order.waits.node),
     NUMBER(order.waits.left_ms),
     NUMBER(order.waits.fence_ms),
+    NUMBER(order.measure.number),
+    FLAG(order.measure.begins),
+    TEXT(order.measure.next.at),
+    NUMBER(order.measure.next.token[0]),
+    NUMBER(order.measure.next.token[1]),
 };
 
 static const struct bytes_field look_fields[] = {

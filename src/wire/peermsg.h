@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 13
+#define PEERMSG_VERSION 14
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -183,6 +183,23 @@ struct peer_need {
     uint32_t declares[PEERMSG_NEEDS];
 };
 
+/* Where a node listens while the network is measured. A connection must begin with the token. */
+struct peer_listen {
+    char at[80]; /* "10.0.0.4:40123"; "": nowhere */
+    uint64_t token[2];
+};
+
+#define PEERMSG_RATE_MAX (UINT64_C(1) << 50) /* bytes per second */
+
+/* A node's part in the measurement of the network: its transfer to the next node of the ring. */
+struct peer_link {
+    uint32_t number; /* of the measurement; 0: there was none */
+    uint8_t is_over; /* the transfer has ended */
+    struct peer_listen here;
+    uint64_t rate; /* bytes per second; 0: unknown */
+    char why[64];  /* why the next node was not reached; "": it was, or this is unknown */
+};
+
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
@@ -235,6 +252,7 @@ struct peer_status {
     uint8_t paths;    /* enum peer_paths */
     struct peer_need need;
     uint64_t loading_ns; /* the longest time in which a rank has waited for data */
+    struct peer_link link;
 };
 
 enum peer_phase {
@@ -262,6 +280,14 @@ struct peer_wait {
     uint32_t node;    /* 1 + the first node that is to be replaced; 0: the job waits for none */
     int32_t left_ms;  /* until the job waits no longer */
     int32_t fence_ms; /* until a replacement may train; at most 0: it may now */
+};
+
+/* Before a generation all nodes measure the network at once: each sends to the next node of the
+ * ring of node numbers, and reports the rate. */
+struct peer_measure {
+    uint32_t number;         /* each has its own; 0: none goes on */
+    uint8_t begins;          /* send now; before that a node only listens */
+    struct peer_listen next; /* of the receiver of this message, with `begins` */
 };
 
 /* Where the chief stands. The stamp names the round, the ballot and this order's number. */
@@ -297,6 +323,7 @@ struct peer_order {
     uint8_t needs;          /* enum save_needs, of the round; valid from PHASE_DECIDED on */
     uint32_t commit_whole;  /* 1 + the rank whose save is all of commit_step; 0: every rank's is */
     struct peer_wait waits;
+    struct peer_measure measure;
 };
 
 /* Question and answer are only for people: they decide nothing, and are sent only on request. */

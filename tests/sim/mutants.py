@@ -445,6 +445,12 @@ MUTANTS = [
     ("start-before-the-health-is-known", "chief/chief_start.c", "chief_decide_start", "!any_is(chief, FACT_CHECKS) &&", ""),
     ("next-generation-before-the-health-is-known", "chief/chief_restart.c", "may_renew",
      "&& !any_is(chief, FACT_CHECKS)", ""),
+    ("transfers-awaited-for-ever", "chief/chief_join.c", "chief_knows_network",
+     "(all_are(chief, FACT_MEASURED) || is_late)", "all_are(chief, FACT_MEASURED)"),
+    ("listening-awaited-for-ever", "chief/chief_join.c", "chief_knows_network",
+     "(all_are(chief, FACT_LISTENS) || is_late)", "all_are(chief, FACT_LISTENS)"),
+    ("ranks-start-in-a-measurement", "chief/chief_join.c", "end_measure",
+     "set_measure(chief, (struct peer_measure){0}, 0);", ""),
     ("health-checked-twice-at-once", "node/node_end.c", "node_check_health", "|| node->is_checking", ""),
     ("unhealthy-node-trains", "node/node_end.c", "node_on_checked", "node_record_fault(node, &fault);", ""),
     ("unhealthy-node-has-the-code-of-the-others", "node/node_end.c", "node_own_code", "node->is_unfit", "false"),
@@ -561,6 +567,7 @@ OF_REPLACEMENTS = {
 #       test does
 #   spare-instead-of-a-node: node 0 never begins another attempt here; a unit test does
 #   first-start-that-fails-is-a-loss: no schedule in 20,000 hears of it when the job restarts; a unit test does
+#   late-rate-is-believed, rate-of-any-measurement: node and node 0 check the same; unit tests do
 #   silent-node-is-not-lost: one schedule in 2,000 ends otherwise, but is_sound() leaves out lines that fail one way, so no
 #       promise says which end is right; a unit test and chaos do
 #   left-before-the-ladder: a node must have stood still for a minute while it stops; a unit test does

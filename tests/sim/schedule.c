@@ -992,4 +992,5 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     spares_draw(s);
     needs_draw(s);
     health_draw(s);
+    network_draw(s);
 }

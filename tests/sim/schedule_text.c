@@ -98,6 +98,7 @@ void schedule_print(const struct schedule *s, FILE *out)
                     s->leaves_leftovers ? ", to be left" : "");
     needs_print(s, out);
     health_print(s, out);
+    network_print(s, out);
     replace_print(s, out);
     spares_print(s, out);
     for (int i = 0; i < s->nfaults; i++)

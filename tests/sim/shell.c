@@ -70,6 +70,7 @@ static void act_start(struct world *w, int node, const struct action *a)
     replace_check_start(w, node);
     check_port(w, node, a->start.port);
     health_check_start(w, node, a->start.generation);
+    network_check_start(w, node);
     if (node >= w->s.nnodes) {
         fail(w, "a second supervisor of a node starts processes");
         return;
@@ -280,6 +281,8 @@ static void act_log(struct world *w, int node, const struct action *a)
         spares_logged(w, a->log.text);
     if (node == 0 && str_is(a->log.topic, "lost") && strstr(a->log.text, "it is not healthy"))
         health_lost(w);
+    if (strstr(a->log.text, " pairs, median "))
+        network_check_result(w);
     if (strstr(a->log.text, "but another one"))
         check_dirs_told(w, node);
     if (node == 0 && strstr(a->log.text, "goes on: "))
@@ -372,7 +375,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_PORT] = act_port,           [ACT_UNCOUNT] = act_uncount,
     [ACT_NOTE_END] = act_note_end,   [ACT_MARK] = act_mark,
     [ACT_CHECK] = act_check,         [ACT_TAKE] = spares_take,
-    [ACT_STRIKE] = act_strike,
+    [ACT_STRIKE] = act_strike,       [ACT_MEASURE] = network_measure,
 };
 
 /* The actions with which the shell writes the state anew, for people. */

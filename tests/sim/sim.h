@@ -207,6 +207,10 @@ struct schedule {
     bool is_unfit_alone;     /* and nothing else goes wrong */
     int unfit_at[MAX_NODES]; /* before this generation the check says so; -1: never */
     int64_t check_time[MAX_NODES];
+    /* network.c */
+    bool checks_net;
+    bool stays_mute[MAX_NODES]; /* it does not answer */
+    int64_t listen_time[MAX_NODES], transfer_time[MAX_NODES];
     /* replace.c */
     int64_t replace_wait; /* how long the job waits for a replacement, 0: it does not */
     int replace_max;
@@ -370,6 +374,7 @@ struct host {
     uint64_t committed;   /* the step in the last ACT_COMMITTED */
     uint64_t held[2];     /* the steps that its record keeps, whatever else is saved */
     bool is_checking;     /* its health is being checked */
+    uint32_t measure;     /* the measurement of the network that it takes part in; 0: none */
     bool is_unfit;        /* a check has said that it must not train */
     int nwriting;         /* how many writes of its record are under way */
     bool knows_replaced;  /* learned that it was replaced, while its processes trained */
@@ -493,6 +498,8 @@ enum what {
     H_EXAMINED,
     H_DIR_SEEN,
     H_CHECKED,
+    H_MEASURED,
+    H_MEASURED_LATE,
     H_PREPARED,
     H_COMMITTED,
     H_CONNECTED,
@@ -669,6 +676,17 @@ void health_struck(struct world *w, int node);
 void health_lost(struct world *w);
 /* Called when a node exits. */
 void health_check_exit(struct world *w, int node);
+/* network.c */
+void network_draw(struct schedule *schedule);
+void network_print(const struct schedule *schedule, FILE *out);
+void network_measure(struct world *w, int node, const struct action *action);
+void network_measured(struct world *w, const struct happening *h);
+/* A measurement has had its time. */
+void network_check_late(struct world *w, const struct happening *h);
+/* Called when a node starts its processes. */
+void network_check_start(struct world *w, int node);
+/* Called when node 0 logs a result. */
+void network_check_result(struct world *w);
 /* check_cause.c */
 void check_first(struct world *w);
 void check_all_told(struct world *w);

@@ -736,6 +736,7 @@ static void fill_params(const struct schedule *s, int number, struct core_params
     p->replace_wait_ns = s->replace_wait;
     p->replace_max = s->replace_max;
     p->checks_health = s->checks_health;
+    p->checks_net = s->checks_net;
 }
 
 static void make_host(struct world *w, int host, const struct core_params *params, bool is_spare)
@@ -817,6 +818,8 @@ static const struct {
     [H_EXAMINED] = {on_examined},
     [H_DIR_SEEN] = {on_dir_seen},
     [H_CHECKED] = {health_checked},
+    [H_MEASURED] = {network_measured},
+    [H_MEASURED_LATE] = {network_check_late},
     [H_PREPARED] = {on_written},
     [H_COMMITTED] = {on_written},
     [H_CONNECTED] = {net_connected, true},

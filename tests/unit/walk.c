@@ -129,6 +129,10 @@ static void perform(void *shell, const struct action *a)
         note_gate(w, a->gate);
     else if (a->type == ACT_SEEK_DIR)
         note(w, "seek %llu", (unsigned long long)a->chief);
+    else if (a->type == ACT_MEASURE && a->measure->begins)
+        note(w, "sends to %s", a->measure->next.at);
+    else if (a->type == ACT_MEASURE)
+        note(w, "measure %u", a->measure->number);
     else if (a->type == ACT_PROC_SEND)
         note_message(w, a->proc.slot, a->proc.msg);
     else if (a->type == ACT_PROC_CLOSE)

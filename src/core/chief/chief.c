@@ -454,6 +454,7 @@ int64_t chief_wake_at(const struct chief *chief)
         {JOINING, chief_join_until(chief)},
         {JOINING, chief_misses_at(chief)},
         {JOINING, chief->join.at},
+        {JOINING | RESTARTING, chief_measures_until(chief)},
         {JOINING | RUNNING | RESTARTING, chief_near_at(chief)},
         {JOINING | RUNNING, chief_fault_counts_at(chief)},
         {RUNNING, chief_unattached_at(chief)},

@@ -190,6 +190,10 @@ void chief_note(struct chief *chief, struct peer *peer)
     if (!peer_is(peer, FACT_CHECKS))
         peer->checks_since = chief->out->now;
     chief_set_fact(chief, peer, FACT_CHECKS, has && s->checking);
+    bool listens =
+        has && chief->order.measure.number > 0 && s->link.number == chief->order.measure.number;
+    chief_set_fact(chief, peer, FACT_LISTENS, listens);
+    chief_set_fact(chief, peer, FACT_MEASURED, listens && s->link.is_over);
     note_own(chief, peer);
     note_round(chief, peer);
 }

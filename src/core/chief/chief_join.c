@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * HELLO decides which supervisors join, and as which nodes. See chief_parts.h.
+ * HELLO decides which supervisors join, and as which nodes. The nodes that have joined compare
+ * their directories, and measure the network between them. See chief_parts.h.
  */
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/common/ring.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -427,4 +429,87 @@ void chief_tell_dirs(struct chief *chief)
             "another node saved. Give all nodes one directory of a shared file system, or, if "
             "each rank loads only what its own node saved, set --no-checkpoint-shared",
             n > 1 ? "s" : "", others, n > 1 ? "do" : "does", chief->params->shared_dir);
+}
+
+/* --- the network between the nodes --- */
+
+/* Normal: every node listens within a round trip. */
+#define LISTEN_NS (2 * NS_PER_S)
+/* A connection may take 3 s, and a transfer 2 s. */
+#define TRANSFER_NS (6 * NS_PER_S)
+
+/* A node that comes and goes delays the start no further. */
+enum { MEASURED_AGAIN_MAX = 2 };
+
+static const struct peer_link *link_of(const void *of, int node)
+{
+    const struct peer *peer = &((const struct chief *)of)->peers[node];
+    return peer_is(peer, FACT_LISTENS) ? &peer->status.link : NULL;
+}
+
+static const char *host_of(const void *of, int node)
+{
+    return ((const struct chief *)of)->peers[node].at.host;
+}
+
+static void set_measure(struct chief *chief, struct peer_measure measure, int64_t ns)
+{
+    chief->order.measure = measure;
+    chief->measure_until = chief->out->now + ns;
+    chief->is_changed = true;
+}
+
+static void measure(struct chief *chief)
+{
+    uint32_t number = ++chief->measurements;
+    out_log(chief->out, LOG_INFO, "network", "measuring %d pairs of nodes", chief->params->nnodes);
+    set_measure(chief, (struct peer_measure){.number = number}, LISTEN_NS);
+    chief_note_all(chief);
+}
+
+static void end_measure(struct chief *chief)
+{
+    const struct ring ring = {
+        .n = chief->params->nnodes, .of = chief, .link = link_of, .host = host_of};
+    chief->network = ring_judge(&ring);
+    ring_say(&ring, &chief->network, chief->out);
+    chief->measured_again = 0;
+    set_measure(chief, (struct peer_measure){0}, 0);
+}
+
+bool chief_knows_network(struct chief *chief)
+{
+    const struct peer_measure *now = &chief->order.measure;
+    bool is_late = chief->out->now >= chief->measure_until;
+    if (!chief->params->checks_net || chief->params->nnodes == 1)
+        return true;
+    if (chief->measured_again > MEASURED_AGAIN_MAX) {
+        out_log(chief->out, LOG_WARN, "network",
+                "not measured: each time a node lost its connection to node 0");
+        chief->measured_again = 0;
+        return true;
+    }
+    if (now->number == 0) {
+        measure(chief);
+    } else if (!now->begins && (all_are(chief, FACT_LISTENS) || is_late)) {
+        set_measure(chief, (struct peer_measure){.number = now->number, .begins = 1}, TRANSFER_NS);
+    } else if (now->begins && (all_are(chief, FACT_MEASURED) || is_late)) {
+        end_measure(chief);
+        return true;
+    }
+    return false;
+}
+
+/* The measurement would blame its neighbour. */
+void chief_cut_measure(struct chief *chief)
+{
+    if (chief->order.measure.number == 0)
+        return;
+    chief->measured_again++;
+    set_measure(chief, (struct peer_measure){0}, 0);
+}
+
+int64_t chief_measures_until(const struct chief *chief)
+{
+    return chief->order.measure.number > 0 ? chief->measure_until : CLOCK_NEVER;
 }

@@ -29,6 +29,12 @@ static struct peer_wait waits_of(const struct chief *chief)
                               .fence_ms = left_ms(chief, chief->gen.replace.fence_at)};
 }
 
+/* Of the ring of node numbers. */
+static const struct peer *next_of(const struct chief *chief, const struct peer *peer)
+{
+    return &chief->peers[(chief_rank_of(chief, peer) + 1) % chief->params->nnodes];
+}
+
 void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
 {
     struct peermsg msg = {
@@ -44,6 +50,8 @@ void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
     msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->gen.end_deadline);
     msg.order.save_ns = chief->save_ns;
+    if (peer && chief->order.measure.begins)
+        msg.order.measure.next = next_of(chief, peer)->status.link.here;
     if (chief_is_waiting(chief))
         msg.order.waits = waits_of(chief);
     msg.order.has_notice = chief->notice.is_live;
@@ -253,6 +261,7 @@ void chief_end(struct chief *chief, const struct chief_end *end)
         return;
     chief->order.restart = end->restarts;
     chief->order.leave = true;
+    chief->order.measure = (struct peer_measure){0};
     if (chief_has_round(chief))
         chief_close_round(chief, chief_is_deciding(chief) ? PHASE_FAILED : PHASE_ABORTED, end->why);
     if (end->restarts)

@@ -289,6 +289,13 @@ void chief_forget_duplicate(struct chief *chief, int conn);
 void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
 /* Once, when every node has looked: the log names the nodes that do not have node 0's directory. */
 void chief_tell_dirs(struct chief *chief);
+/* A generation is about to begin. False: the nodes measure the network first. That ends by itself,
+ * within seconds, whether or not the nodes answer. */
+bool chief_knows_network(struct chief *chief);
+/* A node has gone: ends a measurement, if one goes on, without a result. */
+void chief_cut_measure(struct chief *chief);
+/* The end of the wait for the nodes' answers; CLOCK_NEVER: nothing is measured. */
+int64_t chief_measures_until(const struct chief *chief);
 
 /* --- chief_loss.c: lost nodes --- */
 

@@ -323,7 +323,9 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "the generation did not end in time; not finished: %s",
                  who[0] ? who : "the commit record");
         end_as_failed(chief, because);
-    } else if (is_over(chief) && is_due(chief) && may_renew(chief)) {
+    } else if (!is_over(chief) || !is_due(chief) || !may_renew(chief)) {
+        chief_cut_measure(chief);
+    } else if (chief_knows_network(chief)) {
         renew(chief);
     }
 }

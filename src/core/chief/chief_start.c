@@ -215,18 +215,22 @@ static bool blame_unfit(struct chief *chief)
 
 void chief_decide_start(struct chief *chief)
 {
+    bool are_all_there = all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD);
     chief_vacate_missing(chief);
+    if (!are_all_there)
+        chief_cut_measure(chief);
     if (chief_fault_counts(chief)) {
         end_failed(chief);
     } else if (any_is(chief, FACT_STOPS)) {
         chief_stop(chief, OUTCOME_PREEMPTED, 0, "nothing was started");
     } else if (chief_notice_is_near(chief)) {
         end_preempted(chief);
-    } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
+    } else if (are_all_there) {
         /* Each health check has its own deadline. */
         if (any_is(chief, FACT_CHECKS) && chief->out->now >= chief->join.at)
             say_who_checks(chief);
-        else if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief))
+        else if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief) &&
+                 chief_knows_network(chief))
             start(chief);
     } else if (chief->out->now >= chief_join_until(chief)) {
         if (blame_unfit(chief))

@@ -58,6 +58,8 @@ enum fact {
     FACT_SAME_DIR,    /* its state directory is node 0's, as far as is known */
     FACT_LOOKS,       /* it still looks whether it is */
     FACT_CHECKS,      /* a health check of it is under way */
+    FACT_LISTENS,     /* it takes part in the measurement of the network */
+    FACT_MEASURED,    /* and its transfer is over */
     FACT_GAVE_UP,     /* one of its ranks has given up its wait for other ranks */
     FACT_FAILED,      /* a save failed in the round */
     FACT_CAME,        /* each of its ranks has come to the save step, or is gone */
@@ -247,9 +249,13 @@ struct chief {
     int64_t misses_at; /* when node 0 looks again for nodes that have not joined */
     /* the last time in which this supervisor did not run */
     int64_t away_since, away_until;
-    struct reminder join; /* the log names the missing nodes again */
-    char refusal[256];    /* the last refusal, "": none */
-    bool has_told_dirs;   /* the log has named the nodes with another directory */
+    struct reminder join;  /* the log names the missing nodes again */
+    char refusal[256];     /* the last refusal, "": none */
+    uint32_t measurements; /* of the network, in all */
+    int measured_again;    /* of the coming generation, that were ended since a node went */
+    int64_t measure_until;
+    struct core_network network; /* the last result */
+    bool has_told_dirs;          /* the log has named the nodes with another directory */
     struct {
         bool is_live;
         bool is_hopeless; /* the log has said that no save can follow */

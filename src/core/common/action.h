@@ -28,6 +28,7 @@ enum action_type {
     ACT_STRIKE,     /* on node 0: a health check has found a host not healthy; record that */
     ACT_SEEK_DIR,   /* is the state directory here that of node 0? EV_DIR_SEEN */
     ACT_CHECK,      /* check the health of this node: EV_CHECKED */
+    ACT_MEASURE,    /* take part in a measurement of the network, or end that: EV_MEASURED */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
     ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
@@ -84,8 +85,9 @@ struct action {
             int failures;
         };
         int place;
-        uint64_t chief; /* with ACT_SEEK_DIR: node 0's incarnation */
-        int64_t end_ns; /* with ACT_NOTE_END */
+        const struct peer_measure *measure; /* number 0: it has ended */
+        uint64_t chief;                     /* with ACT_SEEK_DIR: node 0's incarnation */
+        int64_t end_ns;                     /* with ACT_NOTE_END */
         struct {
             const char *host, *text; /* text: "gpu3: Xid 79" */
         } strike;

@@ -41,6 +41,7 @@ enum event_type {
     EV_COMMITTED,       /* answers ACT_COMMIT */
     EV_DIR_SEEN,        /* answers ACT_SEEK_DIR */
     EV_CHECKED,         /* answers ACT_CHECK; comes in any case, since each check has a deadline */
+    EV_MEASURED,        /* answers ACT_MEASURE: the node listens; and later, its transfer is over */
     EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
     EV_PEER_DOWN,       /* a connection is closed, or (CONN_CHIEF) could not be made */
     EV_PEER_MESSAGE,
@@ -101,7 +102,8 @@ struct event {
             const struct err *unwritten; /* NULL: the record is on disk */
             enum peer_paths paths;       /* with EV_PREPARED: of the save that was written */
         };
-        bool is_other_dir;   /* with EV_DIR_SEEN */
+        bool is_other_dir;            /* with EV_DIR_SEEN */
+        const struct peer_link *link; /* with EV_MEASURED */
         const char *illness; /* with EV_CHECKED: "gpu3: Xid 79"; NULL: the node may train */
         struct {
             int conn;

@@ -111,8 +111,9 @@ struct core_params {
     struct watchdog_plan watchdog;
 
     struct exit_codes exit;
-    bool checks_health;            /* this node has a health check */
-    int no_progress_limit;         /* attempts in a row without a new commit, 0: no limit */
+    bool checks_health;    /* this node has a health check */
+    bool checks_net;       /* on node 0: the nodes measure the network before each generation */
+    int no_progress_limit; /* attempts in a row without a new commit, 0: no limit */
     int attempts_without_commit;   /* earlier attempts in a row without a commit; without a record,
                                     * all earlier attempts that the scheduler has counted */
     int attempts_without_step;     /* earlier attempts that were preempted before a step */

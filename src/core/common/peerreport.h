@@ -61,6 +61,16 @@ struct core_hang {
     char text[256];          /* "": no hang has ended it */
 };
 
+/* The last measurement of the network. A pair is a node and the next one of the ring. */
+struct core_network {
+    int pairs;       /* 0: none was made */
+    int known;       /* with a rate */
+    int failed;      /* whose nodes could not connect */
+    int slowest;     /* the pair of this node and the next one; -1: no rate is known */
+    uint64_t median; /* bytes per second, as the next one */
+    uint64_t least;
+};
+
 /* A node, from its newest STATUS. */
 struct core_peer_report {
     int node_rank;

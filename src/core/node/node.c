@@ -119,6 +119,28 @@ static struct node_ending ending_of(const struct node *node, const struct peer_o
     return ending;
 }
 
+/* Comes before the start and each end: what the node opened for a measurement is closed by then. */
+static void take_measure(struct node *node, const struct peer_measure *measure)
+{
+    bool is_new = measure->number != node->measure;
+    if (!is_new && node->has_sent >= measure->begins)
+        return;
+    if (is_new)
+        node->link = (struct peer_link){0};
+    node->measure = measure->number;
+    node->has_sent = measure->begins;
+    out_act(node->out, &(struct action){.type = ACT_MEASURE, .measure = measure});
+}
+
+/* Normal: the answer to an earlier measurement comes late. */
+static void on_measured(struct node *node, const struct event *event)
+{
+    if (event->link->number != node->measure)
+        return;
+    node->link = *event->link;
+    node->is_dirty = true;
+}
+
 static void take_order(struct node *node, const struct peermsg *msg)
 {
     const struct peer_order *order = &msg->order;
@@ -128,6 +150,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
         out_log(node->out, LOG_ERROR, "bug", "generation %u begins in state \"%s\"",
                 node->uplink.generation, node_state_name(node->state));
     node->is_dirty = true;
+    take_measure(node, &order->measure);
     node->gen.has_roster = order->roster;
     take_commit(node, msg);
     if (order->save_ns)
@@ -341,6 +364,7 @@ static const struct {
     [EV_COMMITTED] = {node_on_committed, ALIVE, "commit written"},
     [EV_DIR_SEEN] = {on_dir_seen, ANY, "directory seen"},
     [EV_CHECKED] = {node_on_checked, ANY, "health checked"},
+    [EV_MEASURED] = {on_measured, ANY, "network measured"},
     [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
     [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
 };

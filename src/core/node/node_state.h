@@ -124,6 +124,9 @@ struct node {
     struct core_notice notice; /* the job's notice, as the chief has sent it */
     bool is_notice_near;       /* the chief says that the job's notice is near */
     bool is_checking;          /* a health check of this node is under way */
+    uint32_t measure;          /* the measurement of the network that goes on; 0: none does */
+    bool has_sent;             /* in that it sends, or has sent, to the next node */
+    struct peer_link link;     /* how far it is in that; zeroed until it listens */
     bool is_unfit;             /* a check says that the node must not train */
     int64_t tell_until; /* is_unfit: how long it tries to tell node 0, before it has joined */
     bool has_sought_dir;

@@ -140,6 +140,7 @@ void node_flush(struct node *node)
     msg.status.end_cut = node->gen.end_cut;
     msg.status.dir = (uint8_t)node->dir;
     msg.status.checking = node->is_checking;
+    msg.status.link = node->link;
     msg.status.paths = (uint8_t)node->gen.paths;
     node_fill_motion(node, &msg.status);
     if (msg.status.life == LIFE_DONE)
