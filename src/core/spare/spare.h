@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * spare: a supervisor that has not begun (cluster.spares). It trains nothing, holds no lock and
- * costs one connection to node 0, until node 0 calls it to the place of a lost node.
+ * costs one connection to node 0, until node 0 calls it to the place of another node.
  *
  * Pure, in the words of the core: events in, actions out; no I/O, no clock, and it allocates only
  * in spare_new(). It takes EV_START, EV_TIMER, EV_SIGNAL, EV_NOTICE, EV_STOP_ASKED, EV_CHIEF_UP,
