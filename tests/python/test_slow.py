@@ -6,6 +6,7 @@ A barrier over a Unix socket stands for the collective. The time of a step varie
 for seconds, and at times a pause. With --long, runs with a slow rank and runs without are made for so many minutes.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -20,7 +21,8 @@ from pchctl import ctl  # noqa: F401
 
 RANKS = 4
 LONG_S = 60 * int(os.environ.get("TEST_LONG_MINUTES", "0"))
-# A rank's own part is measured in windows of 5 s. Two make its first time. One node reads the times every 5 s.
+# A rank's own part is measured in windows of 5 s. Two make its first time, and its next time names it. One node reads the
+# times every 5 s, and at first more seldom.
 RUN_S = 30
 
 # Rank 0 answers "." or, at the end, "!" to the dots of the others. It ends after so many seconds, or when told to.
@@ -64,16 +66,20 @@ def work_of(second):
     return work * factor if job.rank == held_up else work
 
 word = b"."
+asked = took = 0
 begun_at = time.monotonic()
 while word == b".":
     now = time.monotonic()
-    time.sleep(work_of(int(now)))
+    work = work_of(int(now))
+    time.sleep(work)
+    asked, took = asked + work, took + time.monotonic() - now
     is_over = now >= begun_at + seconds or os.path.exists(f"{os.environ['HOLD']}/on.hold")
     job.wait_begin()
     word = wait_for_all(b"!" if is_over else b".")
     job.wait_end()
     job.step()
 assert word == b"!"
+print(f"late {took / asked:.3f}", flush=True)
 job.done()
 """
 
@@ -85,7 +91,7 @@ class Lockstep:
     """A job of four ranks on so many nodes. slow: the rank that works `factor` times as long; -1: none; -2: each in turn,
     for a second."""
 
-    def __init__(self, program, count, slow, factor=1.5, seconds=RUN_S):
+    def __init__(self, program, count, slow, factor=1.5, seconds=600):
         one = program(LOCKSTEP)
         self.slow, self.factor, self.seconds = slow, factor, seconds
         self.hold = one.world.root / f"hold{len(list(one.world.root.glob('hold*')))}"
@@ -104,6 +110,12 @@ class Lockstep:
     def named(self):
         """The ranks that node 0 has called slow."""
         return [int(rank) for rank, _, _ in re.findall(SLOW, self.said)]
+
+    def is_disturbed(self):
+        """Whether the machine held a rank up. A run that is meant to be even is not, then."""
+        late = [float(ratio) for job in self.nodes.jobs.values() for ratio in re.findall(r"^late (.*)$", job.out, re.M)]
+        assert len(late) == RANKS
+        return max(late) > 1.1
 
     def wait(self, what):
         try:
@@ -124,7 +136,7 @@ class Lockstep:
 def test_a_slow_rank_is_named(program, ctl, count):  # noqa: F811
     """In the log of node 0, once; in its status, the report, the metrics and the journal; each time with its place."""
     slow = random.randrange(RANKS)
-    job = Lockstep(program, count, slow, seconds=600)
+    job = Lockstep(program, count, slow)
     job.wait(job.named)
     node, local = divmod(slow, RANKS // count)
     assert re.search(SLOW, job.said).groups() == (str(slow), str(node), str(local))
@@ -153,26 +165,36 @@ def two_jobs(program, number):
 
 
 def test_runs_with_and_without_a_slow_rank(program):
-    """95 of 100 runs name the slow rank and no other. No run without a slow rank names one. The ranks mostly sleep, so
-    several jobs run at a time."""
+    """95 of 100 runs name the slow rank and no other, within a minute. No run without a slow rank names one. The ranks
+    mostly sleep, so several jobs run at a time. A run in which the machine itself holds up a rank does not count."""
     ends_at = time.monotonic() + LONG_S
     at_a_time = 6 if LONG_S else 2
-    number = 0
+    number = injected = even = 0
     wrong, false = [], []
     while number == 0 or time.monotonic() < ends_at:
         jobs = [job for i in range(number, number + at_a_time) for job in two_jobs(program, i)]
+        least = time.monotonic() + RUN_S
+        with contextlib.suppress(Late):
+            wait_until(lambda js=jobs, at=least: time.monotonic() > at and all(job.named() for job in js if job.slow >= 0),
+                       "the names", 2 * RUN_S, pause=0.2)
         for job in jobs:
-            job.end()
+            job.finish()
+        number += at_a_time
+        jobs = [job for job in jobs if not job.is_disturbed()]
+        injected += sum(job.slow >= 0 for job in jobs)
+        even += sum(job.slow < 0 for job in jobs)
         wrong += [str(job) for job in jobs if job.slow >= 0 and job.named() != [job.slow]]
         false += [str(job) for job in jobs if job.slow < 0 and job.named()]
-        number += at_a_time
-    told = "\n".join([f"{number - len(wrong)} of {number} right, {len(false)} of {number} false", *wrong, *false])
+    told = "\n".join([f"{injected - len(wrong)} of {injected} right, {len(false)} of {even} false; disturbed: "
+                      f"{2 * number - injected - even} of {2 * number}", *wrong, *false])
     print(told)
-    assert len(wrong) <= 0.05 * number and not false, told
+    if injected + even == 0:
+        pytest.skip("the machine held up a rank in each run")
+    assert len(wrong) <= 0.05 * injected and not false, told
 
 
 def test_ranks_that_are_held_up_in_turn(program):
     """As on a busy machine. None of them is a slow rank."""
-    job = Lockstep(program, 1, -2)
+    job = Lockstep(program, 1, -2, seconds=RUN_S)
     job.end()
     assert job.named() == []
