@@ -60,6 +60,20 @@ def test_a_preempted_job_ends_its_spare(training, ctl):  # noqa: F811
     assert said_last(spare).startswith("preempted, exit code 42: job ")
 
 
+def test_two_spares_with_one_rank(training):
+    """A copied command line. The later spare stands by. The first one must not be started again: with 42 each would end
+    the other for ever."""
+    job = training(pace=100)
+    first, = job.stand_by()
+    job.start(2)
+    job.spares = [job.nodes.jobs.pop(2)]
+    assert first.finish() == 125
+    assert re.match(r"not_started, exit code 125: job cwd: two spares with rank 2: .*Give each its own --node-rank", said_last(first))
+    second, = job.stand_by()
+    assert job.nodes.finish() == 0, job.said()
+    assert second.finish() == 0
+
+
 def test_a_notice_releases_a_spare(training):
     """Its machine is reclaimed. The job trains on, and node 0 says that the spare is gone."""
     job = training(spares=2)

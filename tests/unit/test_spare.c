@@ -314,6 +314,16 @@ Test(spare, is_refused)
 Test(spare, is_refused_after_it_stood_by)
 {
     begin_standing();
+    goes_down(false);
+    feed((struct event){.type = EV_CHIEF_UP});
     hears((struct peermsg){.type = PEERMSG_REFUSED, .refused = {"of attempt 4"}});
-    assert_acts("BYE; close; exit 42 node 0 refuses this spare: of attempt 4; ");
+    assert_acts("HELLO; STATUS; BYE; close; exit 42 node 0 refuses this spare: of attempt 4; ");
+}
+
+/* Another spare has come with its number. */
+Test(spare, is_refused_while_it_stands_by)
+{
+    begin_standing();
+    hears((struct peermsg){.type = PEERMSG_REFUSED, .refused = {"two spares with rank 3"}});
+    assert_acts("BYE; close; exit 125 two spares with rank 3; ");
 }

@@ -21,6 +21,7 @@ struct spare {
     struct out out;
     bool is_connected;
     bool is_admitted; /* node 0 has answered, on this connection or an earlier one */
+    bool is_standing; /* on this one */
     bool is_over;     /* after ACT_TAKE or ACT_EXIT */
     uint32_t attempt; /* as node 0 has told; 0: it has told nothing */
     uint64_t seq;     /* of the last heartbeat */
@@ -125,10 +126,16 @@ static void lose_node_0(struct spare *s, const char *fmt, ...)
 
 /* --- messages of node 0 --- */
 
-/* After it stood by: a later spare has its number, or a new node 0 does not know it. */
+/* While a spare stands by, it is refused only because a later spare has its number. If it were
+ * started again, it would be the later one: each would end the other for ever. But a new node 0 may
+ * not know a spare that has stood by before. */
 static void be_refused(struct spare *s, const char *refusal)
 {
     char why[PEERMSG_WHY_SIZE];
+    if (!s->is_admitted || s->is_standing) {
+        end_alone(s, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, refusal);
+        return;
+    }
     snprintf(why, sizeof why, "node 0 refuses this spare: %.400s", refusal);
     end_alone(s, OUTCOME_NODE_LOST, 0, why);
 }
@@ -149,7 +156,7 @@ static void on_standby(struct spare *s, const struct peermsg *msg)
     s->last_heard = s->out.now;
     s->backoff = BACKOFF_FIRST_NS;
     s->attempt = msg->stamp.attempt;
-    s->is_admitted = true;
+    s->is_admitted = s->is_standing = true;
     s->join.at = CLOCK_NEVER;
     if (b->is_over) {
         spare_end(s, b->outcome < OUTCOME__COUNT ? b->outcome : OUTCOME_UNKNOWN,
@@ -167,8 +174,6 @@ static void on_message(struct spare *s, const struct peermsg *msg)
         return;
     if (msg->type == PEERMSG_STANDBY)
         on_standby(s, msg);
-    else if (msg->type == PEERMSG_REFUSED && !s->is_admitted)
-        end_alone(s, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, msg->refused.why);
     else if (msg->type == PEERMSG_REFUSED)
         be_refused(s, msg->refused.why);
     else if (msg->type == PEERMSG_BYE)
@@ -180,6 +185,7 @@ static void on_message(struct spare *s, const struct peermsg *msg)
 static void chief_up(struct spare *s)
 {
     s->is_connected = true;
+    s->is_standing = false;
     s->down_at = s->retry_at = CLOCK_NEVER;
     say_that_it_stands_by(s);
     beat(s);
