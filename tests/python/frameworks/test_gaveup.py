@@ -84,7 +84,7 @@ def assert_hang(one, step=3):
     assert finish(one)[:2] == (PREEMPTED, "hang"), one.job.err
     report = one.report
     assert re.match(rf"rank 1 \(process \d+ on node 0, .*?\) is behind: it has stood at step {step} for \S+, phase \w+; "
-                    r"node 0: rank 0, process \d+ (ended with exit code|exited with) ", report["why"])
+                    r"node 0: rank 0, process \d+ (ended with exit code|ended with signal 6|exited with) ", report["why"])
     assert re.search("Timed out waiting|timeout caused pair closure", report["first_cause"]["text"])
     assert report["first_cause"]["rank"] == 0
     kept = Path(report["evidence"]).read_text()
