@@ -784,3 +784,25 @@ Test(core_spare, none_is_called_for_a_missing_node_without_its_saves)
     assert_did(&walks[0], "start");
     lose_letters();
 }
+
+/* Of a vacant place the time to join is over. The replacement has joined in its own time, and
+ * node 0 has not heard yet where it stands. */
+Test(core_spare, a_replacement_that_joins_after_the_time_to_join)
+{
+    begin_joining(10, true);
+    meet();
+    for (int i = 0; i < 50; i++) {
+        passes(&walks[1], S);
+        passes(&walks[0], S);
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    says_ill(true);
+    waits_for(20 * S);
+    comes_as_node_1(500, 0);
+    assert_said(&walks[0], "node 1 (hostb) is replaced by host1");
+    assert_not_said(&walks[0], "did not join");
+    says_that_it_waits();
+    assert_did(&walks[0], "start");
+    lose_letters();
+}

@@ -232,6 +232,8 @@ void chief_decide_start(struct chief *chief)
         else if (!any_is(chief, FACT_CHECKS) && chief_check_parts(chief) &&
                  chief_knows_network(chief))
             start(chief);
+    } else if (all_are(chief, FACT_JOINED)) {
+        return; /* the last one is about to say where it stands; a silent one must join again */
     } else if (chief->out->now >= chief_join_until(chief)) {
         if (blame_unfit(chief))
             end_failed(chief);
