@@ -806,3 +806,51 @@ Test(core_spare, a_replacement_that_joins_after_the_time_to_join)
     assert_did(&walks[0], "start");
     lose_letters();
 }
+
+static void ends_within(int64_t time)
+{
+    for (int64_t until = now + time; now < until && !strstr(walks[0].acts, "exit");) {
+        wake(&walks[0]);
+        steps_are_read(&walks[0]);
+        lose_letters();
+    }
+}
+
+static void says_that_it_is_gone(void)
+{
+    tells(CONN_FIRST + 9, &(struct peermsg){.type = PEERMSG_STATUS,
+                                            .stamp = {.attempt = 1, .seq = 1},
+                                            .status = {.life = LIFE_GONE, .expected = 1}});
+}
+
+/* Node 0 tells the nodes that come late of the notice. This one is the node itself. */
+Test(core_spare, a_missing_node_that_joins_after_the_notice)
+{
+    begin_joining(10, false);
+    stands_by(2);
+    beats_for(2, 6);
+    terminated(&walks[0]);
+    passes(&walks[0], S);
+    comes_as_node_1(8, 0);
+    says_that_it_is_gone();
+    assert_not_said(&walks[0], "refused");
+    ends_within(30 * S);
+    assert_did(&walks[0], "exit 42 preempted");
+}
+
+/* And this one is the spare that was called before the notice. */
+Test(core_spare, a_called_spare_that_joins_after_the_notice)
+{
+    begin_joining(10, true);
+    stands_by(2);
+    meet();
+    says_ill(true);
+    says_goodbye(2);
+    terminated(&walks[0]);
+    passes(&walks[0], S);
+    comes_as_node_1(500, 0);
+    says_that_it_is_gone();
+    assert_not_said(&walks[0], "refused");
+    ends_within(30 * S);
+    assert_did(&walks[0], "exit 42 preempted");
+}

@@ -242,11 +242,13 @@ void chief_event(struct chief *chief, const struct event *event)
 
 /* --- all decisions --- */
 
-/* A job that is preempted before its start begins again later. A node that is just joining does not
- * know of the notice: without node 0 it would wait for the join, and end with an error. So node 0
- * stays as long as a reconnect may take, even if the notice is withdrawn. It stays no longer: the
- * deadline may be a guess, and nothing is left to save. If a node cannot start, node 0 stays for a
- * while, unless it is told to end. CLOCK_NEVER: it does not stay. */
+/* A job that is preempted before its start begins again later. A node that is just joining, or a
+ * spare that was called, does not know of the notice: without node 0 it would wait for the join,
+ * and end with an error. So node 0 stays as long as a reconnect may take, even if the notice is
+ * withdrawn. It stays no longer: the deadline may be a guess, and nothing is left to save. If a
+ * node cannot start, node 0 stays for a while, unless it is told to end. CLOCK_NEVER: it does not
+ * stay.
+ */
 static int64_t tells_until(const struct chief *chief)
 {
     bool has_failed = chief_cannot_start(chief);
@@ -254,9 +256,12 @@ static int64_t tells_until(const struct chief *chief)
     if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
         (has_failed && is_told))
         return CLOCK_NEVER;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (!peer_is(&chief->peers[i], FACT_GONE) && !peer_is(&chief->peers[i], FACT_LOST))
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (chief_is_called_to(chief, peer) ||
+            (!peer_is(peer, FACT_GONE) && !peer_is(peer, FACT_LOST)))
             return chief->tell_until;
+    }
     return CLOCK_NEVER;
 }
 

@@ -232,9 +232,9 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
     peer->was_replaced = true;
     peer->may_run = peer->is_unfit = false;
     peer->roster[0] = '\0';
-    chief->gen.leave_deadline =
-        clock_max(chief->gen.leave_deadline, /* it is to say that it is gone */
-                  chief->out->now + p->heartbeat_timeout_ns);
+    if (chief_is_restarting(chief)) /* it is to say that it is gone */
+        chief->gen.leave_deadline =
+            clock_max(chief->gen.leave_deadline, chief->out->now + p->heartbeat_timeout_ns);
     chief->is_changed = true;
     admit(chief, peer, caller);
 }
@@ -388,12 +388,12 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     struct peer *peer = &chief->peers[h->node_rank];
     bool is_other = peer->at.incarnation && peer->at.incarnation != h->incarnation;
     bool is_former = msg->stamp.attempt > 0 && (chief->order.start || peer->was_replaced);
-    bool awaits_other = chief_is_restarting(chief) || chief_is_joining(chief);
+    bool may_come = chief_is_restarting(chief) || !chief->order.start; /* also to hear of the end */
     if (is_other && is_former && chief->params->replace_wait_ns > 0) {
         refuse_former(chief, peer, &caller);
         return;
     }
-    if (peer_is(peer, FACT_VACANT) && awaits_other && (is_other || !peer_is(peer, FACT_LOST))) {
+    if (peer_is(peer, FACT_VACANT) && may_come && (is_other || !peer_is(peer, FACT_LOST))) {
         fill_place(chief, peer, &caller);
         return;
     }

@@ -261,6 +261,8 @@ void chief_spare_down(struct chief *chief, int conn, const char *why);
 int chief_spares_left(const struct chief *chief);
 /* Calls a spare to each vacant place that none is called to; gives up those that are too late. */
 void chief_call_spares(struct chief *chief);
+/* A spare is called to this place, and may still come. */
+bool chief_is_called_to(const struct chief *chief, const struct peer *peer);
 /* A HELLO for this place has come: no spare is called to it any more. */
 void chief_end_call(struct chief *chief, const struct peer *peer);
 /* All nodes leave: tells the spares how the job has ended. */

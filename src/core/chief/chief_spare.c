@@ -170,6 +170,11 @@ static struct standby *called_to(const struct chief *chief, const struct peer *p
     return NULL;
 }
 
+bool chief_is_called_to(const struct chief *chief, const struct peer *peer)
+{
+    return called_to(chief, peer);
+}
+
 static void release(struct chief *chief, struct standby *spare)
 {
     spare->place = 0;
