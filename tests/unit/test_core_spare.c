@@ -616,7 +616,8 @@ Test(core_spare, is_called_for_an_unhealthy_node_at_once)
     assert_said(&walks[1], "end: hostb is not healthy: " ILL);
     assert_did_not(&walks[0], "exit");
     assert_said(&walks[0], "node 1 (hostb): it is not healthy: " ILL);
-    assert_said(&walks[0], "node 1 (hostb) is lost: the job waits up to 1m for its replacement");
+    assert_said(&walks[0], "node 1 (hostb) is lost: the job waits up to 1m for its replacement "
+                           "(cluster.join_timeout)");
     assert_said(&walks[0], "spare 2 (host2) is called to the place of node 1");
     says_goodbye(2);
     comes_as_node_1(500, 0);
@@ -791,14 +792,17 @@ Test(core_spare, a_replacement_that_joins_after_the_time_to_join)
 {
     begin_joining(10, true);
     meet();
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 20; i++) {
         passes(&walks[1], S);
         passes(&walks[0], S);
         steps_are_read(&walks[1]);
         deliver();
     }
     says_ill(true);
-    waits_for(20 * S);
+    assert_said(&walks[0], "the job waits up to 40s for its replacement (cluster.replace_wait)");
+    walks[0].log[0] = '\0';
+    waits_for(30 * S);
+    assert_said(&walks[0], "of 2, 70 s so far (cluster.replace_wait in 10s)");
     comes_as_node_1(500, 0);
     assert_said(&walks[0], "node 1 (hostb) is replaced by host1");
     assert_not_said(&walks[0], "did not join");

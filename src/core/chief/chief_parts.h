@@ -318,6 +318,11 @@ bool chief_tell_loss(struct chief *chief, int64_t until);
 #define CHIEF_IS_UNFIT "it is not healthy: "
 /* A node was lost: waits for its replacement if that is allowed, else ends the job. */
 void chief_wait_or_end(struct chief *chief);
+/* A node that has not joined by this time ends the job. Where an unhealthy node may be replaced,
+ * its replacement has cluster.replace_wait at least. */
+int64_t chief_join_until(const struct chief *chief);
+/* The setting that ends the wait for a replacement: before the first start the later of two. */
+const char *chief_limit_name(const struct chief *chief);
 /* A STATUS of a node whose place is vacant. */
 void chief_hear_vacant(struct chief *chief, struct peer *peer, const struct peermsg *msg);
 /* The job can go on after the present notice, without the nodes that have it. */
@@ -412,9 +417,6 @@ bool chief_check_parts(struct chief *chief);
 /* The steps are read again at this time, until a rank has finished its first one. CLOCK_NEVER: they
  * need not be. */
 int64_t chief_first_read_at(const struct chief *chief);
-/* A node that has not joined by this time ends the job. Where an unhealthy node may be replaced,
- * its replacement has cluster.replace_wait at least. */
-int64_t chief_join_until(const struct chief *chief);
 /* A node has said before the start that it cannot start, or must not train. */
 bool chief_cannot_start(const struct chief *chief);
 /* Notes whether a rank has finished a step, and whether the training then began at its start. */

@@ -192,14 +192,26 @@ static void begin_wait(struct chief *chief, const struct peer *first)
         &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .restarts = true, .why = ""});
 }
 
+int64_t chief_join_until(const struct chief *chief)
+{
+    int64_t until = chief->started_at + chief->params->join_timeout_ns;
+    return chief->gen.replace.first ? clock_max(chief->gen.replace.until, until) : until;
+}
+
+const char *chief_limit_name(const struct chief *chief)
+{
+    int64_t until = chief->started_at + chief->params->join_timeout_ns;
+    bool is_of_join = chief_is_joining(chief) && chief_join_until(chief) <= until;
+    return is_of_join ? "cluster.join_timeout" : "cluster.replace_wait";
+}
+
 static void log_wait(const struct chief *chief, const struct peer *peer)
 {
     char wait[32];
     reminder_left(chief->gen.replace.until - chief->out->now, wait, sizeof wait);
     out_log(chief->out, LOG_WARN, "replace",
-            "node %d (%.40s) is lost: the job waits up to %s for its replacement "
-            "(cluster.replace_wait)",
-            chief_rank_of(chief, peer), peer->at.host, wait);
+            "node %d (%.40s) is lost: the job waits up to %s for its replacement (%s)",
+            chief_rank_of(chief, peer), peer->at.host, wait, chief_limit_name(chief));
 }
 
 /* Nothing of it has run, so no fence follows. It is told, and ends. */
@@ -212,9 +224,10 @@ static void vacate_unable(struct chief *chief, struct peer *peer, bool is_unfit)
         chief->gen.replace.until =
             clock_max(chief->started_at + p->join_timeout_ns, chief->out->now + p->replace_wait_ns);
     vacate(chief, peer);
+    chief->gen.replace.first = chief_first(chief, FACT_VACANT);
     log_wait(chief, peer);
     chief_dismiss(chief, peer);
-    chief->gen.replace.first = chief_first(chief, FACT_VACANT);
+    out_simple(chief->out, ACT_STATE);
 }
 
 bool chief_lose_unable(struct chief *chief, struct peer *peer, const struct peer_cause *told)

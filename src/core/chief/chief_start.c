@@ -22,12 +22,6 @@ enum { MISSING_SIZE = 160 };
 /* Steps that a program reports only if it begins anew. Quick ones are over before they are read. */
 enum { FIRST_STEPS = 100 };
 
-int64_t chief_join_until(const struct chief *chief)
-{
-    int64_t until = chief->started_at + chief->params->join_timeout_ns;
-    return chief->gen.replace.first ? clock_max(chief->gen.replace.until, until) : until;
-}
-
 /* "1 (hostb), 3 (hostd)": the missing nodes with their names. False: the names are unknown, or
  * there is no room for them. */
 static bool name_missing(const struct chief *chief, char *text, size_t size)
@@ -58,8 +52,8 @@ static void say_who_is_missing(struct chief *chief)
     str_about(chief->out->now - chief->join.since, so_far, sizeof so_far);
     reminder_left(chief_join_until(chief) - chief->out->now, in, sizeof in);
     out_log(chief->out, LOG_NOTICE, "join",
-            "still waiting for node%s %s of %d, %s so far (cluster.join_timeout in %s)%s%s",
-            n == 1 ? "" : "s", missing, p->nnodes, so_far, in,
+            "still waiting for node%s %s of %d, %s so far (%s in %s)%s%s", n == 1 ? "" : "s",
+            missing, p->nnodes, so_far, chief_limit_name(chief), in,
             chief->refusal[0] ? "; last refused: " : "", chief->refusal);
     reminder_next(&chief->join, chief->out->now);
 }
