@@ -94,7 +94,7 @@ static void words_add_nodes(const struct json *answer, char text[WORDS_MAX])
     int here = 0, all = 0;
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node)) {
         all++;
-        here += !json_is_at(node, "state", "missing");
+        here += !json_is_at(node, "state", "missing") && !json_is_at(node, "state", "lost");
     }
     if (all > here)
         str_addf(text, WORDS_MAX, ": %d of %d nodes have joined", here, all);

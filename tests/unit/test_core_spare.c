@@ -811,6 +811,25 @@ Test(core_spare, a_replacement_that_joins_after_the_time_to_join)
     lose_letters();
 }
 
+/* Node 0's status has the wait, until the place is taken. A node that is missing is none of it. */
+Test(core_spare, the_wait_before_the_start_is_reported)
+{
+    begin_joining(10, true);
+    cr_expect_eq(report_of(&walks[0]).wait.since, 0);
+    meet();
+    passes(&walks[0], 2 * S);
+    int64_t at = now;
+    says_ill(true);
+    stands_by(2);
+    struct core_wait wait = report_of(&walks[0]).wait;
+    cr_expect(wait.since == at && wait.until == 60 * S + at - 2 * S);
+    cr_expect(wait.nvacant == 1 && wait.vacant[0].node == 1 && wait.vacant[0].since == at);
+    cr_expect_str_eq(wait.vacant[0].host, "hostb");
+    comes_as_node_1(500, 0);
+    cr_expect_eq(report_of(&walks[0]).wait.since, 0);
+    lose_letters();
+}
+
 static void ends_within(int64_t time)
 {
     for (int64_t until = now + time; now < until && !strstr(walks[0].acts, "exit");) {

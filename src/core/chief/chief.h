@@ -42,7 +42,8 @@ uint64_t chief_longest_loading(const struct chief *chief);
 /* A process has attached on some node. */
 bool chief_has_ranks(const struct chief *chief);
 void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);
-/* Adds to node 0's own wait for replacements what the ORDER does not have: all vacant places. */
+/* Adds to node 0's own wait for replacements what the ORDER does not have: all vacant places, and
+ * the wait before the first start. */
 void chief_report_wait(const struct chief *chief, struct core_wait *ret);
 /* Returns how many spares it has reported, at most `max`. */
 int chief_report_spares(const struct chief *chief, struct core_spare_report *ret, int max);

@@ -311,18 +311,23 @@ void chief_end_wait(struct chief *chief)
 void chief_report_wait(const struct chief *chief, struct core_wait *ret)
 {
     int n = 0;
-    if (!chief_is_waiting(chief) || ret->since == 0)
+    bool joins = chief_is_joining(chief);
+    if (!chief_is_restarting(chief))
+        ret->since = 0; /* node 0 writes it here: no ORDER has the wait before the first start */
+    if (joins ? !any_is(chief, FACT_LOST) : !chief_is_waiting(chief) || ret->since == 0)
         return;
-    ret->since = chief->gen.replace.until - chief->params->replace_wait_ns;
-    ret->until = chief->gen.replace.until;
+    ret->since = joins ? CLOCK_NEVER : chief->gen.replace.until - chief->params->replace_wait_ns;
+    ret->until = joins ? chief_join_until(chief) : chief->gen.replace.until;
     for (int i = 0; n < chief->count[FACT_VACANT] && i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        if (!peer_is(peer, FACT_VACANT))
+        if (!peer_is(peer, FACT_VACANT) || !peer_is(peer, FACT_LOST))
             continue;
         if (n < CORE_VACANCIES) {
             ret->vacant[n] = (struct core_vacancy){.node = i, .since = peer->vacant_at};
             str_copy(ret->vacant[n].host, sizeof ret->vacant[n].host, peer->at.host);
         }
+        if (joins)
+            ret->since = clock_min(ret->since, peer->vacant_at);
         n++;
     }
     ret->nvacant = n;
