@@ -330,11 +330,15 @@ void replace_take_seat(struct world *w, int host)
 
 /* --- the checks --- */
 
-/* Called when a generation begins on a node. A supervisor that stands still cannot kill. */
-void replace_check_start(struct world *w, int node)
+/* Called when a generation begins on a node. A supervisor that stands still cannot kill. The first
+ * generation follows none: a node that gets its order late may begin it after the loss of another.
+ */
+void replace_check_start(struct world *w, int node, uint32_t generation)
 {
     w->waits_since = 0;
     w->has_waited = false;
+    if (generation == 0)
+        return;
     for (int i = w->s.nnodes; i < w->nhosts; i++)
         for (int k = 0; k < w->s.nprocs; k++) {
             const struct ghost_proc *g = &w->hosts[i].procs[k];

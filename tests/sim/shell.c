@@ -67,7 +67,7 @@ static void act_start(struct world *w, int node, const struct action *a)
     if (w->hosts[node].committed < a->start.resume_step)
         w->hosts[node].committed =
             a->start.resume_step; /* a replacement learns of it as it joins */
-    replace_check_start(w, node);
+    replace_check_start(w, node, a->start.generation);
     check_port(w, node, a->start.port);
     health_check_start(w, node, a->start.generation);
     network_check_start(w, node);

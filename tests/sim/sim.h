@@ -717,7 +717,7 @@ void replace_ghost_end(struct world *w, const struct happening *h);
 void replace_signal(struct world *w, int ghost, int number);
 void replace_ghost_starts(struct world *w, int ghost);
 /* Called when a node starts its processes. */
-void replace_check_start(struct world *w, int node);
+void replace_check_start(struct world *w, int node, uint32_t generation);
 void replace_check_wait(struct world *w);
 void replace_check_exit(struct world *w, int ghost);
 void replace_check_taken(struct world *w);
