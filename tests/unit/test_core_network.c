@@ -14,12 +14,15 @@ TestSuite(core_network, .fini = walks_end);
 #define LISTEN_NS   (2 * S)
 #define TRANSFER_NS (6 * S)
 
+static int64_t heartbeat_timeout = 15 * S;
+
 static void begin_nodes(int restarts)
 {
     lose_letters();
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = params_of(i, WALK_NODES, 1);
         p.checks_net = i == 0;
+        p.heartbeat_timeout_ns = heartbeat_timeout;
         p.restart = (struct restart_policy){.max = restarts, .start_max = restarts};
         str_copy(p.host, sizeof p.host, i ? "n1" : "n0");
         walk_begin(&p);
@@ -133,6 +136,20 @@ Test(core_network, a_node_that_loses_its_connection)
     assert_said(&walks[0], "not measured: each time a node lost its connection to node 0");
     assert_did(&walks[0], "start");
     assert_did(&walks[1], "start");
+}
+
+/* No connection is closed. What it has told of its place may be wrong when it is back. */
+Test(core_network, a_node_that_falls_silent)
+{
+    heartbeat_timeout = 4 * S;
+    begin_nodes(0);
+    both_listen(1);
+    for (int i = 0; i < 20; i++)
+        passes(&walks[0], S / 4);
+    assert_said(&walks[0], "sends nothing: it must join again");
+    assert_did(&walks[0], "measure 0");
+    assert_no_start();
+    lose_letters();
 }
 
 static void restart_in_place(void)
