@@ -134,4 +134,22 @@ Test(ring, a_bad_switch)
     cr_assert_eq(network.known, NODES - 500);
     ring_say(&ring, &network, &out);
     cr_assert(strstr(said, "the same, 492 more times"), "%s", said);
+    cr_assert_not(strstr(said, "both pairs"), "%s", said);
+}
+
+/* All nodes of a switch have two bad pairs. */
+Test(ring, a_switch_without_a_way)
+{
+    int n = 0;
+    struct ring ring = {.n = NODES, .link = link_of, .host = host_of};
+    struct out out = {.act = hear};
+    for (int i = 0; i < 40; i++)
+        fails(i);
+    struct core_network network = ring_judge(&ring);
+    said[0] = '\0';
+    ring_say(&ring, &network, &out);
+    for (const char *at = said; (at = strstr(at, "both pairs of node")); at++)
+        n++;
+    cr_assert_eq(n, 8, "%s", said);
+    cr_assert(strstr(said, "the same, 31 more times"), "%s", said);
 }

@@ -125,7 +125,7 @@ static void say_more(struct out *out, int n)
 
 void ring_say(const struct ring *ring, const struct core_network *network, struct out *out)
 {
-    int nfailed = 0, nslow = 0;
+    int nfailed = 0, nslow = 0, nnodes = 0;
     say_all(ring, network, out);
     for (int i = 0; i < ring->n; i++)
         if (ring_failure(ring, i) && nfailed++ < TOLD_MAX)
@@ -137,8 +137,9 @@ void ring_say(const struct ring *ring, const struct core_network *network, struc
     say_more(out, nslow);
     for (int i = 0; i < ring->n && ring->n > 2 && nfailed + nslow < ring->n; i++)
         if (ring_is_bad(ring, network, i) &&
-            ring_is_bad(ring, network, (i + ring->n - 1) % ring->n))
+            ring_is_bad(ring, network, (i + ring->n - 1) % ring->n) && nnodes++ < TOLD_MAX)
             out_log(out, LOG_WARN, "network",
                     "both pairs of node %d (%s) are bad: look first at that node", i,
                     ring->host(ring->of, i));
+    say_more(out, nnodes);
 }
