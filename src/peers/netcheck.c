@@ -100,7 +100,27 @@ static void netcheck_on_accept(void *arg, int fd, const union netaddr *peer)
         netcheck_leave_previous(check);
 }
 
-static bool netcheck_listen(struct netcheck *check, struct err *err)
+/* The address is a number, with a port. */
+static bool netcheck_find(const char *at, struct address *ret, struct netaddr_list *list)
+{
+    struct err err;
+    return at[0] && address_parse(at, 0, ret, &err) && ret->port > 0 && netaddr_numeric(ret, list);
+}
+
+/* `chief`: where node 0 listens; "": unknown. */
+static bool netcheck_find_here(const struct netcheck *check, const char *chief, union netaddr *ret)
+{
+    struct address where;
+    struct netaddr_list list;
+    if (!check->cluster->peers || !peers_here(check->cluster->peers, ret))
+        return false;
+    if (netaddr_is_loopback(ret) && netcheck_find(chief, &where, &list) &&
+        netaddr_is_local(&list.all[0])) /* else it is a tunnel to node 0 */
+        *ret = list.all[0];
+    return true;
+}
+
+static bool netcheck_listen(struct netcheck *check, const char *chief, struct err *err)
 {
     struct netaddr_list where = {.n = 1};
     struct peer_listen *here = &check->link.here;
@@ -110,7 +130,7 @@ static bool netcheck_listen(struct netcheck *check, struct err *err)
                                        .waits_for_bytes = true,
                                        .on_accept = netcheck_on_accept,
                                        .arg = check};
-    if (!check->cluster->peers || !peers_here(check->cluster->peers, &where.all[0]))
+    if (!netcheck_find_here(check, chief, &where.all[0]))
         return err_set(err, ERR_SYSTEM, 0, "the connection to node 0 is closed");
     netaddr_set_port(&where.all[0], 0);
     if (getrandom(here->token, sizeof here->token, GRND_NONBLOCK) != (ssize_t)sizeof here->token)
@@ -224,15 +244,12 @@ static void on_reached_next(void *arg, int fd, const union netaddr *peer, const 
 static void netcheck_begin(struct netcheck *check, const struct peer_listen *to)
 {
     struct address where;
-    struct err err;
     struct netaddr_list list;
     check->to = *to;
     check->began_at = clock_now_ns();
     check->dial = dial_new(&(struct dial_options){
         .base = check->loop->base, .on_done = on_reached_next, .arg = check});
-    bool is_known = to->at[0] && address_parse(to->at, 0, &where, &err) && where.port > 0 &&
-                    netaddr_numeric(&where, &list);
-    if (check->dial && is_known)
+    if (check->dial && netcheck_find(to->at, &where, &list))
         dial_start(check->dial, &where, CONNECT_NS);
     else
         netcheck_finish(check, 0, NULL);
@@ -276,7 +293,7 @@ void netcheck_measure(struct netcheck *check, const struct peer_measure *measure
         check->link.number = measure->number;
         watch_at(&check->end, clock_now_ns() + END_NS);
         watch_at(&check->news, clock_now_ns());
-        if (!netcheck_listen(check, &err))
+        if (!netcheck_listen(check, measure->begins ? "" : measure->next.at, &err))
             log_warn("network", "the network from the previous node is not measured: %s", err.text);
     }
     if (measure->begins && !check->dial)

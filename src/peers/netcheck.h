@@ -3,7 +3,8 @@
  * netcheck: this node's part in the measurement of the network (health.net): it takes what the
  * previous node sends, and sends to the next node, for at most 2 s or 64 MiB.
  *
- * It listens at the address at which the node takes part in the job, at a port of its own. A
+ * It listens at the address at which the node takes part in the job, at a port of its own. A node
+ * that reaches node 0 by loopback listens at the address at which the others reach node 0. A
  * connection must begin with a token that node 0 has told only the previous node; any other is
  * closed, and so is a second one. The bytes that arrive are dropped. Posts EV_MEASURED: once when
  * it listens, or cannot; once when the transfer to the next node is over. Everything ends within

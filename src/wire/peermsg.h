@@ -285,9 +285,10 @@ struct peer_wait {
 /* Before a generation all nodes measure the network at once: each sends to the next node of the
  * ring of node numbers, and reports the rate. */
 struct peer_measure {
-    uint32_t number;         /* each has its own; 0: none goes on */
-    uint8_t begins;          /* send now; before that a node only listens */
-    struct peer_listen next; /* of the receiver of this message, with `begins` */
+    uint32_t number; /* each has its own; 0: none goes on */
+    uint8_t begins;  /* send now; before that a node only listens */
+    /* With `begins`: of the receiver of this message. Before that: of node 0, without its token. */
+    struct peer_listen next;
 };
 
 /* Where the chief stands. The stamp names the round, the ballot and this order's number. */

@@ -105,6 +105,19 @@ def finish(jobs):
         assert job.finish() == 0, job.err
 
 
+def test_a_node_that_reaches_node_0_by_loopback(world, network):
+    """Node 2 is on the host of node 0. Node 1, on another host, reaches it there."""
+    jobs = []
+    for rank, host, chief in (0, 0, lab.address(0)), (1, 1, lab.address(0)), (2, 0, "127.0.0.1"):
+        enter = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{network.hosts[host]}"]
+        jobs.append(world.launch("--cluster-nnodes", 3, "--cluster-chief", f"{chief}:14242", "--cluster-bind",
+                                 "0.0.0.0:14242", "--node-rank", rank, "--cluster-insecure", "--health-net", "--", "true",
+                                 above=enter))
+    finish(jobs)
+    assert re.search(rf"network: 3 pairs, median {RATE}; slowest node \d \(\S+\) to node \d \(\S+\), {RATE}\n",
+                     jobs[0].err), jobs[0].err
+
+
 def slow_down(network, host):
     """The packets of this host pass through a slow cable."""
     with network.inside(network.hosts[host]):

@@ -78,7 +78,7 @@ static void assert_ended_before_the_start(void)
 Test(core_network, the_start_waits_for_the_rates)
 {
     begin_nodes(0);
-    assert_both_did("measure 1");
+    assert_did(&walks[0], "measure 1");
     assert_no_start();
     listens(0, 1);
     assert_did_not(&walks[0], "sends to");
@@ -90,6 +90,29 @@ Test(core_network, the_start_waits_for_the_rates)
     has_sent(1, 1, 500000000);
     assert_said(&walks[0], "2 pairs, median 4.0 Gbit/s; slowest node 1 (n1) to node 0 (n0), 4.0");
     assert_ended_before_the_start();
+}
+
+/* A node that reaches node 0 by loopback listens where the others reach node 0. It gets no token.
+ */
+Test(core_network, a_node_hears_first_where_node_0_listens)
+{
+    struct peer_link link = {.number = 1, .here = {.at = "a:1", .token = {7, 8}}};
+    begin_nodes(0);
+    assert_did_not(&walks[1], "measure");
+    tells(0, link);
+    assert_did(&walks[1], "measure 1, node 0 at a:1");
+    listens(1, 1);
+    assert_both_did("sends to");
+}
+
+/* Then no other place is known to it either. */
+Test(core_network, node_0_cannot_listen)
+{
+    begin_nodes(0);
+    tells(0, (struct peer_link){.number = 1});
+    assert_did(&walks[1], "measure 1");
+    listens(1, 1);
+    assert_did(&walks[0], "sends to b:1");
 }
 
 Test(core_network, nothing_is_measured_unasked)
@@ -138,7 +161,7 @@ Test(core_network, a_node_that_loses_its_connection)
     assert_did(&walks[1], "start");
 }
 
-/* No connection is closed. What it has told of its place may be wrong when it is back. */
+/* Node 0 closes the connection itself, so no event tells of that. */
 Test(core_network, a_node_that_falls_silent)
 {
     heartbeat_timeout = 4 * S;
@@ -173,11 +196,12 @@ Test(core_network, each_generation_is_measured)
     both_listen(1);
     both_have_sent(1);
     restart_in_place();
-    assert_both_did("measure 2");
-    listens(1, 2);
+    assert_did(&walks[0], "measure 2");
+    listens(0, 2);
+    assert_did(&walks[1], "measure 2");
     has_sent(1, 1, 1);
     assert_did_not(&walks[0], "sends to");
-    listens(0, 2);
+    listens(1, 2);
     assert_both_did("sends to");
     has_sent(0, 1, 1);
     has_sent(1, 1, 1);

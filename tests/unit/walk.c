@@ -131,6 +131,8 @@ static void perform(void *shell, const struct action *a)
         note(w, "seek %llu", (unsigned long long)a->chief);
     else if (a->type == ACT_MEASURE && a->measure->begins)
         note(w, "sends to %s", a->measure->next.at);
+    else if (a->type == ACT_MEASURE && a->measure->next.at[0])
+        note(w, "measure %u, node 0 at %s", a->measure->number, a->measure->next.at);
     else if (a->type == ACT_MEASURE)
         note(w, "measure %u", a->measure->number);
     else if (a->type == ACT_PROC_SEND)

@@ -192,6 +192,8 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_CHECKS, has && s->checking);
     bool listens =
         has && chief->order.measure.number > 0 && s->link.number == chief->order.measure.number;
+    if (peer == &chief->peers[0] && listens != peer_is(peer, FACT_LISTENS))
+        chief->is_changed = true; /* the other nodes wait for its place */
     chief_set_fact(chief, peer, FACT_LISTENS, listens);
     chief_set_fact(chief, peer, FACT_MEASURED, listens && s->link.is_over);
     note_own(chief, peer);

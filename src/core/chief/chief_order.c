@@ -35,6 +35,20 @@ static const struct peer *next_of(const struct chief *chief, const struct peer *
     return &chief->peers[(chief_rank_of(chief, peer) + 1) % chief->params->nnodes];
 }
 
+/* Before the transfers: where node 0 listens; the others wait until that is known. */
+static struct peer_measure measure_of(const struct chief *chief, const struct peer *peer)
+{
+    struct peer_measure ret = chief->order.measure;
+    const struct peer *first = &chief->peers[0];
+    if (ret.begins)
+        ret.next = next_of(chief, peer)->status.link.here;
+    else if (peer_is(first, FACT_LISTENS))
+        str_copy(ret.next.at, sizeof ret.next.at, first->status.link.here.at);
+    else if (peer != first)
+        ret = (struct peer_measure){0};
+    return ret;
+}
+
 void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
 {
     struct peermsg msg = {
@@ -50,8 +64,8 @@ void chief_send_order(struct chief *chief, int conn, int64_t echo_ns)
     msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->gen.end_deadline);
     msg.order.save_ns = chief->save_ns;
-    if (peer && chief->order.measure.begins)
-        msg.order.measure.next = next_of(chief, peer)->status.link.here;
+    if (peer)
+        msg.order.measure = measure_of(chief, peer);
     if (chief_is_waiting(chief))
         msg.order.waits = waits_of(chief);
     msg.order.has_notice = chief->notice.is_live;
