@@ -7,12 +7,13 @@ one rule, and the property that needs the rule must catch it. A witness asserts 
 cannot happen, and must be refuted: so no proof holds only because nothing happens. With --long
 there are samples, too: worlds too large for a proof. A sample keeps one bit a state and ends after
 --minutes, so it finds errors and proves nothing. Each run has a directory of its own below a
-temporary one, which is removed. Exit status: 0 all as expected, 1 some not, 77 spin is not
-installed (meson's code for a skipped test).
+temporary one, which is removed. A signal ends all runs. Exit status: 0 all as expected, 1 some not,
+77 spin is not installed (meson's code for a skipped test).
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import re
@@ -22,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -268,23 +270,43 @@ class Result:
     found: str = ""
 
 
+class Ended(Exception):
+    """All runs are to end."""
+
+
 class Tool:
-    """Runs commands in one directory, each in a process group that is killed at the time limit."""
+    """Runs commands in one directory, each in a process group that ends with this program. The limit
+    is of the processor's time, which other programs do not use up."""
+
+    lock = threading.Lock()
+    running = set()
+    is_over = False
 
     def __init__(self, folder, limit):
         self.folder, self.limit = folder, limit
 
     def __call__(self, *argv):
-        child = subprocess.Popen(argv, cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 start_new_session=True)
-        try:
-            output, _ = child.communicate(timeout=self.limit)
-        except BaseException:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
-            raise
+        with Tool.lock:
+            if Tool.is_over:
+                raise Ended
+            child = subprocess.Popen(argv, cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     start_new_session=True,
+                                     env={**os.environ, "TMPDIR": str(self.folder)})
+            Tool.running.add(child)
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (self.limit, self.limit + 1))
+        output, _ = child.communicate()
+        with Tool.lock:
+            Tool.running.remove(child)
         return child.returncode, output
+
+    @staticmethod
+    def end_all():
+        with Tool.lock:
+            Tool.is_over = True
+            for child in Tool.running:
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(child.pid, signal.SIGKILL)
 
 
 def pan_build(run):
@@ -339,14 +361,15 @@ def check(run, scratch, limit, minutes):
     flags = ["-D" + flag for flag in run.flags.split()] + (["-DLIVENESS"] if run.live else [])
     started = time.monotonic()
     try:
-        for argv in (["spin", *flags, "-a", str(MODELS / f"{run.model}.pml")], pan_build(run), pan_arguments(run, minutes)):
+        for argv in (["spin", *flags, "-a", str(MODELS / f"{run.model}.pml")], pan_build(run),
+                     pan_arguments(run, minutes)):
             code, output = tool(*argv)
+            if code == -signal.SIGXCPU:
+                result.error = f"not finished within {limit} s of the processor: {' '.join(argv)}"
+                return result
             if code != 0 or re.search(r"\bError\b", output):
                 result.error = f"{' '.join(argv)}: exit {code}\n{output[-2000:]}"
                 return result
-    except subprocess.TimeoutExpired:
-        result.error = f"not finished within {limit} s: {' '.join(argv)}"
-        return result
     finally:
         result.seconds = time.monotonic() - started
         shutil.rmtree(folder)
@@ -378,7 +401,8 @@ def parse(argv):
     parser.add_argument("--minutes", type=int, default=10,
                         help="with --long: for each sample (default: 10)")
     parser.add_argument("--limit", type=int, metavar="SECONDS", default=0,
-                        help="time for each step of a run (default: 150; with --long 1800)")
+                        help="the processor's time for each step of a run (default: 150; with --long "
+                             "1800)")
     return parser.parse_args(argv)
 
 
@@ -408,20 +432,30 @@ def run_all(runs, options):
     limit = options.limit or (1800 if options.long else 150)
     limit = max(limit, 60 * options.minutes + 300) if options.long else limit
     failed = 0
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="pchrun-model.") as scratch, \
             concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
         jobs = {pool.submit(check, run, scratch, limit, options.minutes): kind for kind, run in runs}
-        for job in concurrent.futures.as_completed(jobs):
-            result = job.result()
-            word = "not ok" if result.error else "ok"
-            found = f", caught: {result.found}" if result.found and not result.error else ""
-            print(f"{word} {result.run.model} {jobs[job]}: {result.run.name} "
-                  f"({result.states:,} states, {result.seconds:.1f} s{found})", flush=True)
-            if result.error:
-                failed += 1
-                print("    " + result.error.replace("\n", "\n    "), flush=True)
+        try:
+            for job in concurrent.futures.as_completed(jobs):
+                failed += not told(jobs[job], job.result())
+        finally:
+            Tool.end_all()
+            pool.shutdown(cancel_futures=True)
     print(f"{len(runs) - failed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def told(kind, result):
+    """Prints the result; returns whether it is as expected."""
+    word = "not ok" if result.error else "ok"
+    found = f", caught: {result.found}" if result.found and not result.error else ""
+    print(f"{word} {result.run.model} {kind}: {result.run.name} "
+          f"({result.states:,} states, {result.seconds:.1f} s{found})", flush=True)
+    if result.error:
+        print("    " + result.error.replace("\n", "\n    "), flush=True)
+    return not result.error
 
 
 if __name__ == "__main__":
