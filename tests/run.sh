@@ -90,8 +90,8 @@ the suite "full", and with half of the simulator's mutants.
 
   --full            all parts: before a release
   --only NAME       this part or suite alone, whole; may be given more than once
-  --long [MINUTES]  tests that can go on for any time (simulator, fuzzers, chaos, slow ranks) take MINUTES each
-                    (default 10; they read TEST_LONG_MINUTES). Alone it is --full --long
+  --long [MINUTES]  tests that can go on for any time (simulator, models, fuzzers, chaos, slow ranks) take MINUTES
+                    each (default 10; they read TEST_LONG_MINUTES). Alone it is --full --long
   --no-install      install nothing; fail if a package is missing
   --help            this text
 

@@ -5,10 +5,10 @@
 There are three kinds of run. A proof must find no error in any interleaving. A mutant leaves out
 one rule, and the property that needs the rule must catch it. A witness asserts that something
 cannot happen, and must be refuted: so no proof holds only because nothing happens. With --long
-there are samples, too: worlds too large for a proof. A sample keeps one bit a state and ends after
---minutes, so it finds errors and proves nothing. Each run has a directory of its own below a
-temporary one, which is removed. A signal ends all runs. Exit status: 0 all as expected, 1 some not,
-77 spin is not installed (meson's code for a skipped test).
+there are larger proofs instead, and samples: worlds too large for a proof. A sample keeps one bit a
+state and ends after some minutes, so it finds errors and proves nothing. Each run has a directory
+of its own below a temporary one, which is removed. A signal ends all runs. Exit status: 0 all as
+expected, 1 some not, 77 spin is not installed (meson's code for a skipped test).
 """
 
 import argparse
@@ -68,7 +68,7 @@ class Run:
     live: bool = False  # check the ltl formula, under weak fairness
     cycles: bool = False  # check that nothing repeats itself
     long: bool = False
-    sampled: bool = False  # one bit a state, for options.minutes: no proof, even if it ends earlier
+    sampled: bool = False  # one bit a state, for some minutes: no proof, even if it ends earlier
     model: str = "agreement"
 
 
@@ -389,8 +389,8 @@ def parse(argv):
                     "possible. Prints a line per run.",
         epilog="Exit status: 0 as expected, 1 not, 77 spin or a C compiler is missing.")
     parser.add_argument("--long", action="store_true",
-                        help="the larger configurations, too: about 15 minutes and 6 GB of memory, "
-                             "and the samples")
+                        help="the larger proofs instead, about 15 minutes and 6 GB of memory, and "
+                             "the samples")
     parser.add_argument("--only", metavar="TEXT", default="",
                         help="only the runs with TEXT in their name or flags")
     parser.add_argument("--model", choices=("agreement", "lease", "replace", "spare"),
@@ -399,7 +399,7 @@ def parse(argv):
                         help="print the runs and their flags, run nothing")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="runs side by side (default: 2)")
     parser.add_argument("--minutes", type=int, default=10,
-                        help="with --long: for each sample (default: 10)")
+                        help="with --long: for all samples together (default: 10)")
     parser.add_argument("--limit", type=int, metavar="SECONDS", default=0,
                         help="the processor's time for each step of a run (default: 150; with --long "
                              "1800)")
@@ -411,7 +411,7 @@ def main(argv):
     groups = [("proof", PROOFS), ("mutant", [small(run) for run in MUTANTS]),
               ("witness", [small(run) for run in WITNESSES]), ("sample", SAMPLES)]
     runs = [(kind, run) for kind, group in groups for run in group
-            if (options.long or not run.long) and options.only in f"{run.name} {run.flags}"
+            if options.long == run.long and options.only in f"{run.name} {run.flags}"
             and options.model in (None, run.model)]
     if options.list:
         for kind, run in runs:
@@ -429,14 +429,16 @@ def main(argv):
 
 
 def run_all(runs, options):
+    samples = sum(run.sampled for _, run in runs)
+    minutes = max(1, options.minutes * options.jobs // samples) if samples else 0
     limit = options.limit or (1800 if options.long else 150)
-    limit = max(limit, 60 * options.minutes + 300) if options.long else limit
+    limit = max(limit, 60 * minutes + 300) if samples else limit
     failed = 0
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="pchrun-model.") as scratch, \
             concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
-        jobs = {pool.submit(check, run, scratch, limit, options.minutes): kind for kind, run in runs}
+        jobs = {pool.submit(check, run, scratch, limit, minutes): kind for kind, run in runs}
         try:
             for job in concurrent.futures.as_completed(jobs):
                 failed += not told(jobs[job], job.result())
