@@ -146,7 +146,8 @@ def test_a_job_that_gets_a_notice(training, world, prometheus):
 
 
 def test_pchrun_web_is_scraped(training, world):
-    """With a token, and without a file of metrics. The alerts are the same."""
+    """With a token, and without a file of metrics. The alerts are the same. promtool takes both texts: that of the running
+    job, and that which is left after its end."""
     token, port = "0123456789abcdef-token", free_port()
     report = world.root / "checkpoints" / ".pchrun" / "report.0.json"  # where it is by default
     t = training("--job", "run7", "--report", report, n=2, train=4)
@@ -154,12 +155,16 @@ def test_pchrun_web_is_scraped(training, world):
     web = world.start(WEB, "--run-dir", world.tmp, "--listen", f"127.0.0.1:{port}", "--token-file",
                       world.file("token", f"{token}\n"))
     wait_until(lambda: "open http" in web.out, "pchrun-web to listen")
+
+    def served():
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return answer.read()
+
     with running(world, port, f"    authorization: {{credentials_file: {world.root / 'token'}}}\n") as alert:
         alert("PchrunStands")
         assert alert.value("pchrun_ranks_attached") == 2
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            check(answer.read())
+        check(served())
         step = t.reach_by_notice()
         alert("PchrunNotice")
         t.saved(step, "exit")
@@ -167,6 +172,9 @@ def test_pchrun_web_is_scraped(training, world):
 
         wait_until(lambda: alert.value("pchrun_up") == 0, "the end")
         assert alert.value("up") == 1 and alert.value("pchrun_exit_code") == 42
+        left = served()
+        assert b"pchrun_job_seconds{" in left and b"pchrun_ranks_attached" not in left
+        check(left)
         wait_until(lambda: alert.firing() == [], "the alerts to end")
     web.end_by(signal.SIGTERM, 0)
 
