@@ -254,6 +254,20 @@ checkpoint_folder("s3://bucket/run7")
     assert "\nValueError: s3://bucket/run7 is a URL, and this integration writes files: give a folder of a mounted" in err
 
 
+@pytest.mark.parametrize("may_be_url", [True, False])
+def test_a_path_made_of_a_url(program, may_be_url):
+    """pathlib makes s3:/bucket of it, which became a folder, too."""
+    one = program(f"""
+import pathlib
+from pch.integrations._files import checkpoint_folder
+print(checkpoint_folder(pathlib.Path("run7")))
+checkpoint_folder(pathlib.Path("s3://bucket/run7"), may_be_url={may_be_url})
+""")
+    code, out, err = one.alone()
+    assert (code, out) == (1, f"{one.world.cwd}/run7\n")
+    assert err.endswith("ValueError: s3:/bucket/run7 is a URL that has lost a slash in a Path: give the URL as text\n")
+
+
 def test_an_exception_is_the_cause(program):
     """An uncaught exception is reported to pchrun, and printed as usual. The program's own hook prints first."""
     one = program("""

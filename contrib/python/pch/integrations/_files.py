@@ -16,6 +16,8 @@ def checkpoint_folder(folder: "Optional[Union[str, os.PathLike[str]]]", *, may_b
     """The absolute path of the folder; a URL as it is. None: pchrun's checkpoint.dir; without pchrun `checkpoints` in the
     working directory."""
     path = os.fspath(folder or os.environ.get("PCH_CHECKPOINT_DIR") or "checkpoints")
+    if isinstance(folder, os.PathLike) and re.match(r"[A-Za-z0-9+.-]+:/[^/]", path):
+        raise ValueError(f"{path} is a URL that has lost a slash in a Path: give the URL as text")
     if not is_url(path):
         return os.path.abspath(path)
     if not may_be_url:
