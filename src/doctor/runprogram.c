@@ -79,8 +79,8 @@ static int ask_await_end(pid_t pid, const struct patience *patience)
     reap_all(&reap);
     while (watch.pid &&
            fd_wait(patience->ends, patience->signals, patience->until) == patience->ends) {
-        while (read(patience->ends, &info, sizeof info) > 0)
-            continue;
+        while (read(patience->ends, &info, sizeof info) > 0) {
+        }
         reap_all(&reap);
     }
     if (watch.pid)

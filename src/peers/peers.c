@@ -259,22 +259,25 @@ bool peers_where(const struct peers *peers, char *text, size_t size)
     return listener_where(peers->listener, text, size);
 }
 
+/* This end of the connection of a node. */
+static bool get_own_address(const struct conn *conn, union netaddr *ret)
+{
+    socklen_t size = sizeof *ret;
+    return conn->state == CONN_OPEN && !is_guest(conn) &&
+           getsockname(conn->stream.fd, &ret->any, &size) == 0;
+}
+
 bool peers_here(const struct peers *peers, union netaddr *ret)
 {
     const struct conn *conn;
+    union netaddr address;
     bool is_known = false;
     for (size_t i = 0; i < BUCKETS; i++)
         LIST_FOREACH(conn, &peers->buckets[i], link)
-        {
-            union netaddr own;
-            socklen_t size = sizeof own;
-            bool is_node = conn->state == CONN_OPEN && !is_guest(conn);
-            if (!is_node || getsockname(conn->stream.fd, &own.any, &size) != 0)
-                continue;
-            if (!is_known || !netaddr_is_loopback(&own))
-                *ret = own;
-            is_known = true;
-        }
+    if (get_own_address(conn, &address) && (!is_known || !netaddr_is_loopback(&address))) {
+        *ret = address;
+        is_known = true;
+    }
     return is_known;
 }
 

@@ -43,7 +43,7 @@ static void past_take(struct past *past)
     char why[sizeof past->why] = "the process that reads the ledger has died";
     const char *text = (const char *)buf_bytes(&past->inquiry.text);
     size_t len = buf_len(&past->inquiry.text);
-    char last = len > 0 ? text[--len] : '\0';
+    int last = len > 0 ? text[--len] : 0;
     if (last == PAST_TEXT) {
         past->text = strndup(text, len);
         past->len = len;
