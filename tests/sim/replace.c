@@ -463,10 +463,11 @@ void replace_check_exit(struct world *w, int ghost)
         fail(w, "a supervisor that was replaced says completed");
 }
 
-/* Node 0 sends an order over this line. */
+/* Node 0 sends an order over this line. The end of the job for good may be told to any. */
 void replace_check_answer(struct world *w, int line, const struct peermsg *msg)
 {
-    if (line >= w->s.nnodes && msg->order.echo_ns)
+    bool is_end = msg->order.end != END_NONE && !msg->order.restart;
+    if (line >= w->s.nnodes && msg->order.echo_ns && !is_end)
         fail(w, "node 0 answers a supervisor of node %d that was replaced", w->hosts[line].node);
     if (line >= w->s.nnodes && w->hosts[line].generation + 1 == msg->stamp.generation &&
         msg->order.start && msg->order.end == END_NONE) /* an empty order holds a twin */
