@@ -112,7 +112,7 @@ MUTANTS = [
      "&& has_replacements_left(chief)", ""),
     ("late-node-is-a-twin", "chief/chief_join.c", "fill_place", "peer->was_replaced = true;", ""),
     ("spare-and-returning-node-take-the-place", "chief/chief_join.c", "chief_hello",
-     "peer_is(peer, FACT_VACANT) && awaits_other", "awaits_other"),
+     "peer_is(peer, FACT_VACANT) && may_come", "may_come"),
     ("spare-called-to-two-places", "chief/chief_spare.c", "may_be_called", "!spare->place && !spare->was_called", "true"),
     ("lost-spare-keeps-the-place", "chief/chief_spare.c", "look_at_spare", "now >= spare->called_until", "false"),
     ("spare-not-told-the-end", "chief/chief.c", "send_order_to_all", "chief_end_spares(chief);", ";"),

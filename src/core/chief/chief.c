@@ -170,8 +170,10 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
 
 static void on_bye(struct chief *chief, struct peer *peer)
 {
-    if (!chief->order.start)
+    if (!chief->order.start) {
+        peer->went_at = chief->out->now;
         chief_set_fact(chief, peer, FACT_JOINED, false);
+    }
     chief_lower_fence(chief, peer);
     if (peer_is(peer, FACT_VACANT))
         return;
