@@ -14,10 +14,7 @@
 void health_draw(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0xd6e8feb86659fd93) + 31};
-    bool has_rule = s->is_calm || s->is_stalled || s->is_plain_restart || s->is_cut || s->stands ||
-                    s->repeats || s->is_slowed || s->is_far || s->uses || s->is_lone ||
-                    s->is_long_saved || s->is_mended || s->is_benign || s->is_saved_end ||
-                    s->is_withdrawn || s->is_prompt;
+    bool has_rule = schedule_has_rule(s);
     for (int i = 0; i < MAX_NODES; i++)
         s->unfit_at[i] = -1;
     if (!rng_chance(&r, 100))

@@ -15,15 +15,6 @@
 
 /* --- draw --- */
 
-/* A rule tells how the whole schedule must end. */
-static bool has_rule(const struct schedule *s)
-{
-    return s->is_benign || s->is_prompt || s->is_cut || s->is_withdrawn || s->is_lone ||
-           s->is_slowed || s->is_far || s->is_long_saved || s->is_stalled || s->is_calm ||
-           s->is_mended || s->is_saved_end || s->is_plain_restart || s->uses || s->stands ||
-           s->repeats;
-}
-
 static enum save_needs any_needs(struct rng *r)
 {
     return (enum save_needs)rng_below(r, PEERMSG_NEEDS);
@@ -39,7 +30,7 @@ static void draw_declarations(struct schedule *s, struct rng *r)
         uint64_t other = rng_below(r, n);
         s->declares[other] = s->declares_again[other] = any_needs(r);
     }
-    if (!rng_chance(r, 350) || has_rule(s))
+    if (!rng_chance(r, 350) || schedule_has_rule(s))
         return;
     /* Between two rounds: the second one needs something else. */
     uint64_t who = rng_below(r, n);
@@ -59,7 +50,7 @@ static void draw_dirs(struct schedule *s, struct rng *r)
 
 static void draw_kill(struct schedule *s, struct rng *r)
 {
-    if (has_rule(s) || !rng_chance(r, 700))
+    if (schedule_has_rule(s) || !rng_chance(r, 700))
         return;
     s->is_regular = false;
     s->kill_round = 1 + (int)rng_below(r, rng_chance(r, 500) ? 1 : 3);

@@ -18,10 +18,7 @@
 void network_draw(struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0xa24baed4963ee407) + 37};
-    bool has_rule = s->is_calm || s->is_stalled || s->is_plain_restart || s->is_cut || s->stands ||
-                    s->repeats || s->is_slowed || s->is_far || s->uses || s->is_lone ||
-                    s->is_long_saved || s->is_mended || s->is_benign || s->is_saved_end ||
-                    s->is_withdrawn || s->is_prompt;
+    bool has_rule = schedule_has_rule(s);
     s->checks_net = rng_chance(&r, 150);
     for (int i = 0; i < MAX_NODES && s->checks_net; i++) {
         bool is_slow = !has_rule && rng_chance(&r, 200);

@@ -221,6 +221,16 @@ struct schedule {
     int64_t spare_begins[MAX_SPARES];
     int64_t dies_called[MAX_SPARES]; /* it dies this long after it took its call; -1: it does not */
 };
+
+/* A rule tells how the whole schedule must end. */
+static inline bool schedule_has_rule(const struct schedule *s)
+{
+    return s->is_benign || s->is_prompt || s->is_cut || s->is_withdrawn || s->is_lone ||
+           s->is_slowed || s->is_far || s->is_long_saved || s->is_stalled || s->is_calm ||
+           s->is_mended || s->is_saved_end || s->is_plain_restart || s->uses || s->stands ||
+           s->repeats;
+}
+
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 /* The longest of the times of all processes; at least 0. */
 int64_t schedule_longest(const struct schedule *schedule, const int64_t times[MAX_ALL]);

@@ -214,7 +214,7 @@ static void log_wait(const struct chief *chief, const struct peer *peer)
             chief_rank_of(chief, peer), peer->at.host, wait, chief_limit_name(chief));
 }
 
-/* Nothing of it has run, so no fence follows. It is told, and ends. */
+/* The node has run no rank, so no fence follows. Node 0 tells it that it is lost, and it ends. */
 static void vacate_unable(struct chief *chief, struct peer *peer, bool is_unfit)
 {
     const struct core_params *p = chief->params;
