@@ -84,12 +84,16 @@ static bool knows_times(const struct world *w)
     return true;
 }
 
-/* True if no node was cut off, so that every failure could be reported. */
+/* True if every failure could be reported: no node was cut off, and none that had seen a failure
+ * died before node 0 had heard of one from it. */
 static bool all_could_tell(const struct world *w)
 {
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].cut_until || w->hosts[i].way_until)
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct host *host = &w->hosts[i];
+        bool is_untold = host->failed.is_known && !host->told.is_known;
+        if (host->cut_until || host->way_until || (host->died_at && is_untold))
             return false;
+    }
     return true;
 }
 

@@ -90,6 +90,8 @@ MUTANTS = [
     ("loss-never-waited-for", "chief/chief_replace.c", "may_wait", "p->replace_wait_ns == 0 ||", "true ||"),
     ("loss-is-a-failure-of-its-victim", "chief/chief_fault.c", "chief_fault_counts",
      "(chief_is_deciding(chief) || may_be_replaced)", "chief_is_deciding(chief)"),
+    ("saved-wait-is-unsaved", "chief/chief_restart.c", "chief_end_for_notice",
+     "chief->gen.has_saved_all = end->outcome == OUTCOME_PREEMPTED;", ""),
     ("replaced-too-often", "chief/chief_replace.c", "has_replacements_left", "n <", "n <="),
     ("notice-of-one-node-ends-all", "chief/chief_replace.c", "outlives_notice",
      "chief->params->replace_wait_ns > 0", "false"),
@@ -462,6 +464,7 @@ MUTANTS = [
 # If the schedules have changed, any other seed is as good.
 BEGIN_AT = {
     "wait-before-the-start-lasts": 30000,
+    "saved-wait-is-unsaved": 20400,
     "time-to-end-of-who-is-killed": 6100,
     "replaced-host-not-recorded": 9700,
     "lease-ends-while-it-stops": 420900,
@@ -554,7 +557,7 @@ OF_REPLACEMENTS = {
     "standstill-renews-the-lease", "lease-ends-with-a-long-stop",
     "lease-ends-while-it-stops", "wait-begins-anew-with-each-loss", "wait-without-an-end",
     "loss-never-waited-for", "loss-is-a-failure-of-its-victim", "replaced-too-often",
-    "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
+    "saved-wait-is-unsaved", "notice-of-one-node-ends-all", "notice-of-node-0-is-outlived", "unfit-replacement-ends-all",
     "replacement-that-cannot-start-ends-all",
     "health-checked-twice-at-once", "spare-and-returning-node-take-the-place", "spare-called-to-two-places",
     "unfit-node-ends-all-before-the-start", "wait-before-the-start-lasts", "missing-node-is-waited-for",

@@ -82,6 +82,25 @@ static void clear_rules(struct schedule *s)
     memset(s->begins_at, 0, sizeof s->begins_at);
 }
 
+/* Drawn apart: several nodes have a notice, and no more than three may be replaced. */
+static void draw_notices(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 2};
+    if (!rng_chance(&r, 50))
+        return;
+    int64_t at = rng_time(&r, 2 * S, 30 * S);
+    s->replace_max = (int)rng_below(&r, 4);
+    s->nfaults = 0;
+    for (int n = 2 + (int)rng_below(&r, 3); n > 0; n--) {
+        s->faults[s->nfaults++] =
+            (struct fault){.kind = rng_chance(&r, 500) ? DO_TERM : DO_NOTICE,
+                           .at = at,
+                           .node = 1 + (int)rng_below(&r, (uint64_t)s->nnodes - 1),
+                           .length = rng_time(&r, 5 * S, 80 * S)};
+        at += rng_chance(&r, 300) ? 0 : rng_time(&r, 0, rng_chance(&r, 500) ? 5 * S : 40 * S);
+    }
+}
+
 /* From a generator of its own, so that the other schedules stay what they are. By this constant the
  * kept seeds are among them. */
 void replace_draw(struct schedule *s)
@@ -102,6 +121,7 @@ void replace_draw(struct schedule *s)
     for (int i = 0; i < MAX_GHOSTS; i++)
         s->comes_after[i] = rng_chance(&r, 150) ? -1 : rng_time(&r, MS, s->replace_wait * 5 / 4);
     s->bad_one = rng_chance(&r, 200) ? 1 + (int)rng_below(&r, 2) : 0;
+    draw_notices(s);
 }
 
 void replace_print(const struct schedule *s, FILE *out)
@@ -418,6 +438,15 @@ static void check_unfit(struct world *w)
         fail(w, "node 0 is healthy, and waits for no other node before the start: %s", chief->why);
 }
 
+/* The job has saved for the notice, and has not trained on since. */
+static void check_saved_wait(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    if (chief->has_exited && chief->outcome == OUTCOME_PREEMPTED_UNSAVED &&
+        chief->saved_generation == 1 + chief->report.generation)
+        fail(w, "node 0 says that the job has not saved, and it had: %s", chief->why);
+}
+
 /* A notice to another node, an illness of it, or a command that it cannot execute, does not end the
  * job if that could wait. Node 0 may hear of the illness when the job ends already. */
 static void check_spared(struct world *w)
@@ -451,6 +480,7 @@ void replace_check_end(struct world *w)
     if (may_wait && is_by_loss)
         fail(w, "node 0 did not wait for a replacement: %s", chief->why);
     check_spared(w);
+    check_saved_wait(w);
 }
 
 void replace_check_exit(struct world *w, int ghost)

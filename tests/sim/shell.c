@@ -300,6 +300,8 @@ static void act_state(struct world *w, int node, const struct action *a)
     core_report(host->core, &report);
     if (node == 0)
         check_cause(w, &report);
+    if (report.restarts_after == OUTCOME_PREEMPTED)
+        host->saved_generation = 1 + report.generation;
     if (host->stopped_at)
         return;
     if (report.state != NODE_STOPPING && report.state != NODE_LEAVING)

@@ -393,6 +393,7 @@ struct host {
     int64_t dir_seen_at;  /* 0: not yet */
     bool hears_replaced;  /* learned that it was replaced, at any time */
     enum outcome first_outcome; /* as decided when it began to stop */
+    uint32_t saved_generation;  /* 1 + the last one that had saved for a notice, and ended for it */
     /* its connection to the chief */
     int conn;   /* the connection's number at the chief, 0: none */
     bool is_up; /* as the member sees it */

@@ -440,7 +440,7 @@ Test(core_wait, only_the_same_disk_can_take_the_place)
 }
 
 /* Node 1's notice ends the generation with a save. Then node 1 leaves, and node 0 waits. */
-Test(core_wait, a_node_with_a_notice_leaves_alone)
+static void node_1_leaves(void)
 {
     begin_with(10, false);
     steps[0] = 8;
@@ -464,6 +464,11 @@ Test(core_wait, a_node_with_a_notice_leaves_alone)
     assert_did_not(&walks[0], "exit");
     assert_said(&walks[0], "node 1 () leaves for its notice");
     cr_expect_eq(report_of(&walks[0]).wait.vacant[0].node, 1);
+}
+
+Test(core_wait, a_node_with_a_notice_leaves_alone)
+{
+    node_1_leaves();
     walks[0].acts[0] = '\0';
     begin_replacement();
     deliver();
@@ -509,7 +514,19 @@ Test(core_wait, a_notice_to_node_0_ends_the_wait)
     begin_with(10, false);
     lose_node_1();
     terminated(&walks[0]);
-    assert_did(&walks[0], "exit 42 preempted");
+    assert_did(&walks[0], "exit 42 preempted_unsaved");
+    lose_letters();
+}
+
+/* The first notice had led to a save, and the job has not trained since. */
+Test(core_wait, a_second_notice_after_the_save)
+{
+    node_1_leaves();
+    terminated(&walks[0]);
+    struct core_report report = report_of(&walks[0]);
+    cr_expect_eq(report.outcome, OUTCOME_PREEMPTED);
+    cr_expect_str_eq(report.why,
+                     "the notice came while the job waited for the replacement of a node");
     lose_letters();
 }
 

@@ -246,12 +246,21 @@ static bool stops_for_good(const struct chief *chief, enum outcome outcome)
            (verdict_is_preempted(outcome) || verdict_gives_way(outcome));
 }
 
+/* The job has not trained since its save for a notice, so it loses nothing when it ends now. */
+static enum outcome outcome_of_end(const struct chief *chief, enum outcome outcome)
+{
+    if (stops_for_good(chief, outcome))
+        return OUTCOME_STOPPED;
+    bool is_saved = chief->gen.has_saved_all && outcome == OUTCOME_PREEMPTED_UNSAVED;
+    return is_saved ? OUTCOME_PREEMPTED : outcome;
+}
+
 void chief_tell_end(struct chief *chief, const struct chief_end *end)
 {
-    enum outcome outcome = stops_for_good(chief, end->outcome) ? OUTCOME_STOPPED : end->outcome;
+    enum outcome outcome = outcome_of_end(chief, end->outcome);
     char why[sizeof chief->order.why] = "";
     await_all(chief);
-    if (outcome != end->outcome)
+    if (outcome == OUTCOME_STOPPED && end->outcome != OUTCOME_STOPPED)
         str_addf(why, sizeof why, "stopped by pchctl on node %d: ",
                  chief_rank_of(chief, chief_first(chief, FACT_STOPS)));
     str_addf(why, sizeof why, "%s", end->why); /* end->why may be order.why itself */
