@@ -195,6 +195,12 @@ static void check_standby(struct world *w, int line, int place)
     host->called_to = place > 0 ? place : 0;
 }
 
+/* A node that comes late may find its place vacant again: the spare that had it was not healthy. */
+static bool may_take_place(const struct host *host)
+{
+    return host->is_claimant || (!host->spare && !host->was_welcome);
+}
+
 int spares_sent(struct world *w, int line, const struct peermsg *msg)
 {
     if (msg->type == PEERMSG_STANDBY && !msg->standby.is_over)
@@ -202,7 +208,7 @@ int spares_sent(struct world *w, int line, const struct peermsg *msg)
     if (msg->type != PEERMSG_WELCOME || line < w->s.nnodes)
         return line;
     int node = w->hosts[line].node;
-    if (!w->hosts[line].is_claimant) {
+    if (!may_take_place(&w->hosts[line])) {
         fail(w, "node 0 admits a spare, or a supervisor that was replaced, as node %d", node);
         return line;
     }
