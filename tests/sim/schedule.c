@@ -328,23 +328,27 @@ static int64_t to_common_step(const struct schedule *s, int proc)
 }
 
 /* A notice comes before the first step. The job then trains up to it, also if it would not train on
- * after one that comes later. */
-static bool has_standing_notice(const struct schedule *s)
+ * after one that comes later. Returns how long the shortest one is; 0: there is none. */
+static int64_t standing_notice(const struct schedule *s)
 {
+    int64_t ret = 0;
     for (int i = 0; i < s->nfaults; i++)
         if (s->faults[i].kind == DO_NOTICE && s->faults[i].at < schedule_longest(s, s->attach_at))
-            return true;
-    return false;
+            ret = ret ? clock_min(ret, s->faults[i].length) : s->faults[i].length;
+    return ret;
 }
 
 /* The process saves so often that several own saves fall between an agreement and its step. Where
  * ranks do not wait for each other, one whose saves take longer then falls behind ever further. A
  * usual save begins at a step of the first rank, and the last save waits until the last rank has
- * made that one: by then it may be too far behind. */
+ * made that one: by then it may be too far behind. Usual saves by time are rarer, so that takes a
+ * longer notice. */
 static bool saves_all_the_time(const struct schedule *s, int proc)
 {
     int64_t between = (int64_t)(s->own_every / s->stride[proc]) * s->step_time[proc];
-    bool falls_behind = !s->is_lockstep && s->every_steps && has_standing_notice(s);
+    int64_t notice = standing_notice(s);
+    bool falls_behind =
+        !s->is_lockstep && ((s->every_steps && notice) || (s->every_ns && notice > 40 * S));
     return s->own_every && (s->trains_on || falls_behind) && between < 2 * S;
 }
 
