@@ -13,8 +13,9 @@
 
 #include <stdint.h>
 
-/* Calls fn(arg) in a child that needs no answer and may outlive us. fn may allocate memory: our
- * threads hold no lock of the C library (procs/deathwatch.h). */
+/* Calls fn(arg) in a child that needs no answer and may outlive us. fn may allocate memory: fork(3)
+ * of the C library sees to the locks of its allocator. Our threads hold no other one
+ * (procs/deathwatch.h). */
 MUST_CHECK bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
 
