@@ -3,8 +3,6 @@
  */
 #include "ctl/ctl.h"
 
-#include "base/str.h"
-
 #include <stdlib.h>
 #include <string.h>
 

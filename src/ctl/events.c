@@ -3,8 +3,6 @@
  */
 #include "ctl/ctl.h"
 
-#include "base/str.h"
-
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

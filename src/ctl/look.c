@@ -8,7 +8,6 @@
 #include "json/writer.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Within this time a training rank usually finishes a step. */

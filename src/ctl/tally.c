@@ -4,11 +4,9 @@
 #include "ctl/tally.h"
 
 #include "base/clock.h"
-#include "base/str.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 int64_t tally_step(const struct json *rank)
 {

@@ -2,7 +2,6 @@
  * See ctl.h. The timeline of a job as a file: from its ledger and its journals, by the room
  * timeline. The file is replaced as a whole, or not at all.
  */
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctl/hours.h"
@@ -12,7 +11,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

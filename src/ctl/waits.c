@@ -3,7 +3,6 @@
  */
 #include "ctl/waits.h"
 
-#include "base/clock.h"
 #include "base/str.h"
 #include "ctl/words.h"
 

@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "json/json.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <unistd.h>
 
 /* The other side reads the last messages within a round trip, or never. These messages only
  * announce that this node leaves. */

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Programs put these names into lists with commas, and into commands. */

@@ -10,7 +10,6 @@
 #include "run/shell_parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { LINE_SIZE = 3 * PATH_MAX };

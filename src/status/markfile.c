@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 
 /* Until a rank has finished a step, the steps are read again after this part of the time that the
  * start has taken so far. So the end of a start is known to one in a hundred. */

@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TOPIC        "trainjob"
 #define URL_VARIABLE "KUBEFLOW_TRAINER_SERVER_URL"

@@ -6,7 +6,6 @@
 #include "base/str.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define DOTS        "..."

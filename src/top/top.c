@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Without an answer for so long, the contact counts as lost. Node 0 may wait 2 s for other nodes.
  */

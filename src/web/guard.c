@@ -3,8 +3,6 @@
  */
 #include "web/guard.h"
 
-#include "base/str.h"
-
 #include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>

@@ -4,7 +4,6 @@
 #include "web/past.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/str.h"
 
 #include <stdio.h>

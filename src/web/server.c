@@ -15,7 +15,6 @@
 #include <event2/keyvalq_struct.h>
 #include <netdb.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

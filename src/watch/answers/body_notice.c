@@ -3,7 +3,6 @@
  * file of annotations.
  */
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/str.h"
 #include "watch/answers/body.h"
 
