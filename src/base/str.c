@@ -98,6 +98,13 @@ bool str_is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+bool str_is_one_of(const char *s, const char *const *list)
+{
+    while (*list && !str_is(s, *list))
+        list++;
+    return *list;
+}
+
 size_t str_count(char *const *list)
 {
     size_t n = 0;

@@ -48,6 +48,8 @@ bool str_is_of(const char *s, const char *set);
  * s. */
 char *str_one_line(char *s);
 bool str_is(const char *a, const char *b);
+/* `list` ends with NULL. */
+bool str_is_one_of(const char *s, const char *const *list);
 /* The number of texts in a list that ends with NULL. `list` may be NULL. */
 size_t str_count(char *const *list);
 bool str_starts(const char *s, const char *prefix);

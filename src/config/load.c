@@ -285,11 +285,8 @@ static bool apply_group(const struct file *file, const char *name, const struct 
 static bool apply_member(const struct file *file, const struct json *member, struct err *err)
 {
     const char *key = json_key(member);
-    if (str_is(key, "$schema")) /* editors read this key */
+    if (str_is(key, "$schema") || str_is_one_of(key, show_added)) /* editors read "$schema" */
         return true;
-    for (const char *const *added = show_added; *added; added++)
-        if (str_is(key, *added))
-            return true;
     for (size_t i = 0; i < option_groups_count; i++)
         if (option_groups[i].name[0] && str_is(key, option_groups[i].name))
             return apply_group(file, key, member, err);

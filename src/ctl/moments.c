@@ -109,11 +109,8 @@ static bool is_cause(const struct json *event)
 
 static bool is_failure(const struct json *event)
 {
-    static const char *const failures[] = {"failed", "node_lost", "hang", "no_progress"};
-    for (size_t i = 0; i < ARRAY_LEN(failures); i++)
-        if (json_is_at(event, "outcome", failures[i]))
-            return true;
-    return false;
+    static const char *const failures[] = {"failed", "node_lost", "hang", "no_progress", NULL};
+    return str_is_one_of(json_text_at(event, "outcome"), failures);
 }
 
 static void moment_of_end(const struct json *event, struct timeline_moment *ret)

@@ -55,13 +55,11 @@ static struct wait *waits_add(struct waits *waits)
  * is. */
 static bool node_is_silent(const struct json *answer, const struct json *node)
 {
-    static const char *const leaving[] = {"missing", "gone", "done", "lost"};
+    static const char *const leaving[] = {"missing", "gone", "done", "lost", NULL};
     double beat_s = json_real_at(answer, "heartbeat_ms", 0) / 1000;
     double least = beat_s * SILENT_BEATS > LATE_S ? beat_s * SILENT_BEATS : LATE_S;
-    for (size_t i = 0; i < ARRAY_LEN(leaving); i++)
-        if (json_is_at(node, "state", leaving[i]))
-            return false;
-    return beat_s > 0 && json_real_at(node, "heard_age", -1) >= least;
+    return !str_is_one_of(json_text_at(node, "state"), leaving) && beat_s > 0 &&
+           json_real_at(node, "heard_age", -1) >= least;
 }
 
 bool waits_has_node(const struct json *answer, const struct json *node)

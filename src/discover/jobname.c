@@ -23,12 +23,9 @@ static const struct {
 /* Schedulers give these names, of the command or of its kind, to jobs without a name. */
 static bool is_no_name(const char *name)
 {
-    static const char *const common[] = {"pchrun", "bash",  "sh",         "wrap",
-                                         "sbatch", "STDIN", "interactive"};
-    for (size_t i = 0; i < ARRAY_LEN(common); i++)
-        if (str_is(name, common[i]))
-            return true;
-    return false;
+    static const char *const common[] = {"pchrun", "bash",  "sh",          "wrap",
+                                         "sbatch", "STDIN", "interactive", NULL};
+    return str_is_one_of(name, common);
 }
 
 static bool name_by_scheduler(const struct place *place, struct job_name *ret)

@@ -23,11 +23,9 @@ bool above_has_terminal(void)
 
 bool above_is_shell(const char *name)
 {
-    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"};
-    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
-        if (str_is(name, shells[i]))
-            return true;
-    return false;
+    static const char *const shells[] = {"sh",  "bash", "dash",    "ash",
+                                         "ksh", "zsh",  "busybox", NULL};
+    return str_is_one_of(name, shells);
 }
 
 void above_read_program(const struct proc *proc, char *ret, size_t size)

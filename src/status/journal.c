@@ -68,11 +68,8 @@ static void journal_end(struct journal *journal, struct writer *w)
 /* These topics become events of their own; no other line reports them. All others are "log". */
 static const char *event_of_topic(const char *topic)
 {
-    static const char *const events[] = {"join", "lost", "network", "restart", "slow"};
-    for (size_t i = 0; topic && i < ARRAY_LEN(events); i++)
-        if (str_is(topic, events[i]))
-            return events[i];
-    return "log";
+    static const char *const events[] = {"join", "lost", "network", "restart", "slow", NULL};
+    return topic && str_is_one_of(topic, events) ? topic : "log";
 }
 
 /* Node 0 knows which ranks the commit did without. */

@@ -287,17 +287,13 @@ void columns_write_titles(const struct columns *columns, struct pen *pen)
 
 static enum style row_style(const struct row *row)
 {
-    static const char *const lost[] = {"gone", "failed", "lost"};
-    const char *state = json_text_at(row->item, "state");
+    static const char *const lost[] = {"gone", "failed", "lost", NULL};
     if (row->event)
         return events_is_bad(row->event)               ? STYLE_BAD
                : str_is(row->event->kind, "committed") ? STYLE_GOOD
                                                        : STYLE_PLAIN;
-    if (row->is_waited)
+    if (row->is_waited || str_is_one_of(json_text_at(row->item, "state"), lost))
         return STYLE_BAD;
-    for (size_t i = 0; i < ARRAY_LEN(lost); i++)
-        if (str_is(state, lost[i]))
-            return STYLE_BAD;
     if (json_bool_at(row->item, "done"))
         return STYLE_DIM;
     return json_real_at(row->item, "slow", 0) > 0 || json_bool_at(row->item, "notice")

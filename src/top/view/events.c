@@ -9,13 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_one_of(const char *key, const char *const *keys)
-{
-    while (*keys && !str_is(key, *keys))
-        keys++;
-    return *keys;
-}
-
 /* These members have a column of their own, are equal in all lines, or are no news for people. */
 static const char *const left_out[] = {"ts",    "node",  "attempt", "generation",
                                        "event", "level", NULL};
@@ -39,9 +32,9 @@ static void event_add_member(struct event_line *line, const struct json *member)
     int64_t number;
     const char *value = json_text(member);
     bool is_number = json_int(member, &number);
-    if (is_one_of(json_key(member), left_out) || (!is_number && (!value || !*value)))
+    if (str_is_one_of(json_key(member), left_out) || (!is_number && (!value || !*value)))
         return;
-    if (!is_one_of(json_key(member), nameless) && !str_is(json_key(member), line->kind))
+    if (!str_is_one_of(json_key(member), nameless) && !str_is(json_key(member), line->kind))
         str_addf(name, sizeof name, "%.30s ", json_key(member));
     for (char *c = name; *c; c++)
         if (*c == '_')

@@ -76,8 +76,6 @@ MUST_CHECK bool body_node(const char *data, size_t len, struct pod *pod, struct 
 
 /* The answer without surrounding space and quotes. False: too long, or not printable. */
 MUST_CHECK bool bodytext_word(const char *data, size_t len, char *word, size_t size);
-/* `list` ends with NULL. */
-bool bodytext_is_one_of(const char *word, const char *const *list);
 /* The answer as JSON of that kind (an object or a list). NULL: it is something else, see *err. Free
  * with json_free(). */
 MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_kind kind,

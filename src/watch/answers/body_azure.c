@@ -55,7 +55,7 @@ static void add_event(struct events *ret, const struct json *item, const char *n
         return;
     char key[EVENT_ID_MAX], what[160];
     snprintf(what, sizeof what, "%.60s-%.80s", type, json_text(from) ? json_text(from) : "");
-    enum notice_type reaction = bodytext_is_one_of(type, ending) ? NOTICE_TERMINATE : NOTICE_LOG;
+    enum notice_type reaction = str_is_one_of(type, ending) ? NOTICE_TERMINATE : NOTICE_LOG;
     struct event *event = events_add(ret, reaction, event_id(key, "", *id ? id : what));
     if (!event)
         return;

@@ -141,7 +141,7 @@ static void add_scheduled(struct events *ret, const struct json *item)
     char key[EVENT_ID_MAX], what[160];
     snprintf(what, sizeof what, "%.60s-%.80s", code, json_text(from) ? json_text(from) : "");
     event_id(key, "", *id ? id : what);
-    bool is_mild = !bodytext_is_one_of(code, ending);
+    bool is_mild = !str_is_one_of(code, ending);
     struct event *event = events_add(ret, is_mild ? NOTICE_CHECKPOINT : NOTICE_TERMINATE, key);
     if (!event)
         return;

@@ -31,14 +31,6 @@ bool bodytext_word(const char *data, size_t len, char *word, size_t size)
     return true;
 }
 
-bool bodytext_is_one_of(const char *word, const char *const *list)
-{
-    for (; *list; list++)
-        if (str_is(word, *list))
-            return true;
-    return false;
-}
-
 struct json *bodytext_json(const char *data, size_t len, enum json_kind kind, struct err *err)
 {
     struct json *root = json_read("the answer", data, len, err);
