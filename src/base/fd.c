@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef SYS_close_range
@@ -248,4 +249,18 @@ int fd_wait(int fd, int other, int64_t until)
         if (n == 0 ? clock_now_ns() >= until : errno != EINTR)
             return -1;
     }
+}
+
+bool fd_is_local_dir(const char *dir)
+{
+    /* ext2 to ext4, XFS, Btrfs, F2FS, ZFS, tmpfs, ramfs, overlayfs */
+    static const unsigned local[] = {0xef53,     0x58465342, 0x9123683e, 0xf2f52010,
+                                     0x2fc12fc1, 0x01021994, 0x858458f6, 0x794c7630};
+    struct statfs fs;
+    if (statfs(dir, &fs) != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(local); i++)
+        if ((unsigned)fs.f_type == local[i])
+            return true;
+    return false;
 }

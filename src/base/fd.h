@@ -73,3 +73,6 @@ bool fd_read_line(const char *path, char *line, size_t size);
 /* Waits until `fd` or `other` (-1: none) can be read or is at its end, and returns that descriptor.
  * -1: the time `until` came first (CLOCK_MONOTONIC; CLOCK_NEVER: no limit). */
 int fd_wait(int fd, int other, int64_t until);
+
+/* True if only this machine sees the directory: its file system has no other. May block. */
+bool fd_is_local_dir(const char *dir);

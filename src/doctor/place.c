@@ -12,7 +12,6 @@
 #include "os/diskprobe.h"
 #include "peers/cluster.h"
 #include "procs/rundir.h"
-#include "record/samedir.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -76,7 +75,7 @@ static void place_check_shared(const struct config *config, const char *dir, str
         !config->checkpoint.shared)
         return;
     place_find_dir(dir, there);
-    if (!samedir_is_local(there) || cluster_is_here(config))
+    if (!fd_is_local_dir(there) || cluster_is_here(config))
         return;
     finding_set(ret, FINDING_WARN,
                 "%.300s is on a disk of this machine: a rank on another machine cannot load what "

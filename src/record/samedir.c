@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <limits.h>
 #include <poll.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* NFS believes what it knows of a directory for up to 60 seconds (acdirmax). */
@@ -21,20 +20,6 @@
 #define LOOK_WAIT_NS (80 * NS_PER_S)
 
 enum { SEEN_OTHER = 'o', SEEN_SAME = 's' };
-
-bool samedir_is_local(const char *dir)
-{
-    /* ext2 to ext4, XFS, Btrfs, F2FS, ZFS, tmpfs, ramfs, overlayfs */
-    static const unsigned long local[] = {0xef53,     0x58465342, 0x9123683e, 0xf2f52010,
-                                          0x2fc12fc1, 0x01021994, 0x858458f6, 0x794c7630};
-    struct statfs fs;
-    if (statfs(dir, &fs) != 0)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(local); i++)
-        if ((unsigned long)fs.f_type == local[i])
-            return true;
-    return false;
-}
 
 /* --- in the child --- */
 
@@ -53,7 +38,7 @@ static char look_once(const struct samedir *samedir)
 static void samedir_look(const void *arg, int answer)
 {
     const struct samedir *samedir = arg;
-    int64_t until = clock_now_ns() + (samedir_is_local(samedir->dir) ? 0 : SETTLE_NS);
+    int64_t until = clock_now_ns() + (fd_is_local_dir(samedir->dir) ? 0 : SETTLE_NS);
     char seen = look_once(samedir);
     while (seen == SEEN_OTHER && clock_now_ns() < until) {
         poll(NULL, 0, GAP_MS);

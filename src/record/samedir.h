@@ -28,6 +28,3 @@ void samedir_seek(struct samedir *samedir, uint64_t chief);
 /* The run is over: does not look any longer. */
 void samedir_stop(struct samedir *samedir);
 void samedir_free(struct samedir *samedir);
-
-/* True if only this machine sees the directory: its file system has no other. May block. */
-bool samedir_is_local(const char *dir);

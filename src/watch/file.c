@@ -24,13 +24,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define CONTENT_MAX      65536
@@ -45,11 +43,6 @@
     (IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | \
      IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 #define UNFINISHED (IN_CREATE | IN_MODIFY | IN_ATTRIB)
-
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-#define ZFS_MAGIC 0x2fc12fc1
 
 static struct file {
     const char *path;
@@ -205,21 +198,6 @@ static void file_look(void)
         look_within(watch.options.interval_ns);
 }
 
-/* True for a file system that only this machine writes to. */
-static bool is_local(const char *dir)
-{
-    static const unsigned local[] = {
-        EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
-        OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, RAMFS_MAGIC,       ZFS_MAGIC};
-    struct statfs fs;
-    if (statfs(dir, &fs) != 0)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(local); i++)
-        if ((unsigned)fs.f_type == local[i])
-            return true;
-    return false;
-}
-
 static bool add_watch(void)
 {
     if (watch.fd < 0)
@@ -231,7 +209,7 @@ static bool add_watch(void)
 static void file_on_timer(void *ctx)
 {
     if (file.is_far && add_watch())
-        file.is_far = !is_local(file.dir);
+        file.is_far = !fd_is_local_dir(file.dir);
     file_look();
 }
 
@@ -308,7 +286,7 @@ static bool watch_file(const char *path, struct err *err)
     if (!add_watch())
         return err_set(err, ERR_NOT_FOUND, errno, "cannot watch the directory %.300s", file.dir);
     watch.on_fd = file_on_change;
-    file.is_far = !is_local(file.dir);
+    file.is_far = !fd_is_local_dir(file.dir);
     if (file.is_far)
         log_info(
             watch.options.source->word.name,
