@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "ctl/waits.h"
 #include "ctl/words.h"
-#include "json/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +135,7 @@ static void add_hosts(struct writer *w, const struct json *answer)
     writer_end(w);
 }
 
-/* Ends the object and takes its text. */
-static char *picture_done(struct writer *w, size_t *ret_len)
+char *picture_done(struct writer *w, size_t *ret_len)
 {
     size_t len;
     writer_end(w);

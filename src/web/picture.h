@@ -7,12 +7,12 @@
  */
 #pragma once
 
-#include "json/json.h"
-
-#include <stddef.h>
+#include "json/writer.h"
 
 enum { PICTURE_MAX = 4 * 1024 * 1024 }; /* bytes of each */
 
 /* The text is one line without its newline; the caller frees it. NULL: no memory. */
 char *picture_layout(const struct json *answer, size_t *ret_len);
 char *picture_state(const struct json *answer, size_t *ret_len);
+/* Ends an object that is the root, and takes its text in the same way. */
+char *picture_done(struct writer *w, size_t *ret_len);

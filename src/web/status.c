@@ -4,25 +4,12 @@
 #include "web/status.h"
 
 #include "base/clock.h"
-#include "json/writer.h"
+#include "web/picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CONTACT_MAX = 4096, STATUS_VERSION = 1 };
-
-/* Ends the object and takes its text, without the newline. */
-static char *status_done(struct writer *w, size_t *ret_len)
-{
-    size_t len = 0;
-    writer_end(w);
-    const char *text = writer_done(w, &len);
-    char *copy = text ? strndup(text, --len) : NULL;
-    *ret_len = len;
-    writer_free(w);
-    return copy;
-}
 
 char *status_why(const char *why)
 {
@@ -31,7 +18,7 @@ char *status_why(const char *why)
     writer_init(&w, CONTACT_MAX, WRITER_LINE);
     writer_object(&w, NULL);
     writer_text(&w, "why", why);
-    return status_done(&w, &len);
+    return picture_done(&w, &len);
 }
 
 char *status_contact(const struct asker_picture *picture, const struct asker_contact *contact,
@@ -43,7 +30,7 @@ char *status_contact(const struct asker_picture *picture, const struct asker_con
     writer_int_if(&w, "picture_age_ms", (now - picture->at) / NS_PER_MS, picture->at != 0);
     writer_int_if(&w, "lost_ms", (now - contact->since) / NS_PER_MS, contact->is_lost);
     writer_text(&w, "lost_why", contact->is_lost ? contact->why : NULL);
-    return status_done(&w, ret_len);
+    return picture_done(&w, ret_len);
 }
 
 char *status_text(const struct asker_picture *picture, const struct asker_contact *contact,
