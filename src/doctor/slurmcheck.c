@@ -186,7 +186,8 @@ static void read_options(const char *options, size_t len, struct sbatch_signal *
         read_value(at, end, ret);
 }
 
-/* Returns the length of sbatch's own options, which end before the script. */
+/* "sbatch --signal=B:TERM@70 /home/me/job.sh its arguments", with the script "job.sh", or "" if
+ * unknown: returns the length of sbatch's own options, which end before the script. */
 static size_t find_arguments(const char *command, const char *script)
 {
     size_t len = strlen(script);
@@ -194,21 +195,6 @@ static size_t find_arguments(const char *command, const char *script)
         if (at > command && strchr(" /", at[-1]) && strchr(" \n", at[len]))
             return (size_t)(at - command);
     return strlen(command);
-}
-
-/* "sbatch --signal=B:TERM@70 /home/me/job.sh its arguments"; `script` is "job.sh", or "" if
- * unknown. */
-static void sbatch_read_command(const char *command, const char *script, struct sbatch_signal *ret)
-{
-    *ret = (struct sbatch_signal){.where = "sbatch was given"};
-    read_options(command, find_arguments(command, script), ret);
-}
-
-/* "B:TERM@70" */
-static void sbatch_read_signal(const char *value, struct sbatch_signal *ret)
-{
-    *ret = (struct sbatch_signal){.where = "SBATCH_SIGNAL has"};
-    read_value(value, strlen(value), ret);
 }
 
 /* Searches the #SBATCH lines. The last --signal counts, as for Slurm. */
@@ -252,7 +238,7 @@ static bool find_on_command_line(const char *job, const char *shown, struct sbat
     char command[COMMAND_MAX], wanted[VALUE_MAX], script[PATH_MAX] = "";
     const char *line = strstr(shown, " SubmitLine=");
     struct err err;
-    *ret = (struct sbatch_signal){.number = 0};
+    *ret = (struct sbatch_signal){.where = "sbatch was given"};
     /* "Command=/home/me/job.sh its arguments" */
     (void)find_value(shown, "Command", " \n", script, sizeof script);
     if (line) {
@@ -265,7 +251,7 @@ static bool find_on_command_line(const char *job, const char *shown, struct sbat
             return false;
         str_copy(command, sizeof command, text);
     }
-    sbatch_read_command(command, basename(script), ret);
+    read_options(command, find_arguments(command, basename(script)), ret);
     return true;
 }
 
@@ -285,8 +271,10 @@ static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
     bool has_script = text != NULL;
     if (has_script)
         sbatch_find_signal(text, ret);
-    if (variable && *variable)
-        sbatch_read_signal(variable, ret);
+    if (variable && *variable) { /* "B:TERM@70" */
+        *ret = (struct sbatch_signal){.where = "SBATCH_SIGNAL has"};
+        read_value(variable, strlen(variable), ret);
+    }
     text = ASK_SLURM(&err, "scontrol", "show", "job", job);
     str_copy(shown, sizeof shown, text ? text : "");
     *ret_is_sure = find_on_command_line(job, shown, &given) &&
