@@ -98,40 +98,34 @@ static void filter_press(struct view *view, uint32_t key)
         filter_add(view, key);
 }
 
-/* Moves by so many rows; drawing keeps the place within the table. */
+/* By how many rows the key moves; 0: it does not move. */
+static int64_t view_rows_of(const struct view *view, uint32_t key)
+{
+    int page = view->page > 1 ? view->page : 1;
+    switch (key) {
+    case VIEW_KEY_UP:
+        return -1;
+    case VIEW_KEY_DOWN:
+        return 1;
+    case VIEW_KEY_PAGE_UP:
+        return -page;
+    case VIEW_KEY_PAGE_DOWN:
+        return page;
+    case VIEW_KEY_HOME:
+        return INT32_MIN;
+    case VIEW_KEY_END:
+        return INT32_MAX;
+    default:
+        return 0;
+    }
+}
+
+/* Drawing keeps the place within the table. */
 static void view_move(struct view *view, int64_t rows)
 {
     int *at = view->is_helping ? &view->help_at : &view->at[view->table];
     int64_t to = *at + rows;
     *at = to < 0 ? 0 : to > INT32_MAX ? INT32_MAX : (int)to;
-}
-
-/* False: the key does not move. */
-static bool view_press_move(struct view *view, uint32_t key)
-{
-    int page = view->page > 1 ? view->page : 1;
-    switch (key) {
-    case VIEW_KEY_UP:
-        view_move(view, -1);
-        return true;
-    case VIEW_KEY_DOWN:
-        view_move(view, 1);
-        return true;
-    case VIEW_KEY_PAGE_UP:
-        view_move(view, -page);
-        return true;
-    case VIEW_KEY_PAGE_DOWN:
-        view_move(view, page);
-        return true;
-    case VIEW_KEY_HOME:
-        view_move(view, INT32_MIN);
-        return true;
-    case VIEW_KEY_END:
-        view_move(view, INT32_MAX);
-        return true;
-    default:
-        return false;
-    }
 }
 
 static void view_pause(struct view *view, const struct picture *picture)
@@ -190,8 +184,8 @@ bool view_press(struct view *view, const struct picture *picture, uint32_t key)
 {
     if (key == VIEW_KEY_ESCAPE)
         view_escape(view);
-    else if (view_press_move(view, key))
-        return true;
+    else if (view_rows_of(view, key) != 0)
+        view_move(view, view_rows_of(view, key));
     else if (view->is_typing)
         filter_press(view, key);
     else if (key == 'q' && view->is_helping)
