@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static bool stream_is_again(int error)
+bool stream_is_again(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }

@@ -49,6 +49,8 @@ struct stream {
 };
 
 extern const struct stream_kind stream_plain;
+/* True if the errno of a read or a write means: again later. */
+bool stream_is_again(int error);
 
 void stream_close(struct stream *stream);
 

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "net/dial.h"
 #include "net/listener.h"
+#include "net/stream.h"
 #include "peers/cluster.h"
 
 #include <endian.h>
@@ -36,11 +37,6 @@ enum {
 
 /* The bytes to send. MSG_TRUNC stores nothing here either. */
 static uint8_t zeros[CHUNK];
-
-static bool netcheck_is_again(int error)
-{
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
 
 static void write_token(const struct peer_listen *listen, uint8_t ret[TOKEN])
 {
@@ -72,7 +68,7 @@ static void on_arrival(void *ctx)
     struct netcheck *check = ctx;
     for (int i = 0; i < CHUNKS_PER_WAKE; i++) {
         ssize_t n = recv(check->from, zeros, sizeof zeros, MSG_TRUNC); /* copies nothing */
-        if (n < 0 && netcheck_is_again(errno))
+        if (n < 0 && stream_is_again(errno))
             return;
         if (n <= 0) {
             netcheck_leave_previous(check);
@@ -184,7 +180,7 @@ static void on_read(void *ctx)
     struct netcheck *check = ctx;
     uint8_t byte;
     ssize_t n = recv(check->fd, &byte, 1, 0);
-    if (n < 0 && netcheck_is_again(errno))
+    if (n < 0 && stream_is_again(errno))
         return;
     netcheck_finish(check, check->sent, n < 0 ? strerror(errno) : NULL);
 }
@@ -205,7 +201,7 @@ static void netcheck_on_writable(void *ctx)
     struct netcheck *check = ctx;
     for (int i = 0; i < CHUNKS_PER_WAKE && check->sent < BYTES; i++) {
         ssize_t n = send(check->fd, zeros, sizeof zeros, MSG_NOSIGNAL);
-        if (n < 0 && netcheck_is_again(errno))
+        if (n < 0 && stream_is_again(errno))
             break;
         if (n < 0) {
             netcheck_finish(check, 0, strerror(errno));
