@@ -422,7 +422,7 @@ static void act(void *ctx, const struct action *action)
     perform(shell, action);
     touch_files(shell, action);
     journal_take(&shell->journal, action);
-    markfile_take(&shell->marks, action);
+    markfile_take(&shell->markfile, action);
 }
 
 /* --- the run --- */

@@ -199,17 +199,12 @@ static bool open_journal(struct shell *shell, struct err *err)
     return ok;
 }
 
-static bool open_marks(struct shell *shell, struct err *err)
+static bool open_markfile(struct shell *shell, struct err *err)
 {
-    shell->marks = (struct markfile){.params = &shell->params,
-                                     .attach = &shell->attach,
-                                     .job_start_ms = shell->config->job_start_s * 1000};
-    return markfile_open(&shell->marks, shell->state_dir, &shell->reap, shell->loop.base, err);
-}
-
-static void free_marks(struct shell *shell)
-{
-    markfile_free(&shell->marks);
+    shell->markfile = (struct markfile){.params = &shell->params,
+                                        .attach = &shell->attach,
+                                        .job_start_ms = shell->config->job_start_s * 1000};
+    return markfile_open(&shell->markfile, shell->state_dir, &shell->reap, shell->loop.base, err);
 }
 
 static bool open_metrics(struct shell *shell, struct err *err)
@@ -340,7 +335,7 @@ static bool start_answers(struct shell *shell, struct err *err)
 static bool files_hold(const struct shell *shell)
 {
     return outfile_is_busy(&shell->report.out) || linefile_is_busy(&shell->journal.file) ||
-           linefile_is_busy(&shell->marks.file) || outfile_is_busy(&shell->metrics.out);
+           linefile_is_busy(&shell->markfile.file) || outfile_is_busy(&shell->metrics.out);
 }
 
 #define HOLDS(part)                                     \
@@ -370,6 +365,7 @@ FREE(evidence)
 FREE(jobs)
 FREE(attach)
 FREE(journal)
+FREE(markfile)
 FREE(metrics)
 FREE(answer)
 FREE(cluster)
@@ -400,7 +396,7 @@ static const struct part {
     {open_jobs, NULL, free_jobs},
     {open_attach, NULL, free_attach},
     {open_journal, NULL, free_journal},
-    {open_marks, NULL, free_marks},
+    {open_markfile, NULL, free_markfile},
     {open_metrics, NULL, free_metrics},
     {open_answer, NULL, free_answer}, /* the socket lies in attach's directory */
     {open_drill, NULL, NULL},

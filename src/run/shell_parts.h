@@ -58,7 +58,7 @@ struct shell {
     struct attach attach;
     struct drill drill;
     struct journal journal;
-    struct markfile marks;
+    struct markfile markfile;
     struct metrics metrics;
     struct trainjob trainjob;
     struct answer answer;
