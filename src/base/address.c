@@ -29,11 +29,9 @@ static bool is_ipv6(const struct address *a)
 
 static bool is_name(const char *host)
 {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
-    return host[0] != '-' && host[0] != '.' && strspn(host, letters) == strlen(host) &&
-           strspn(host, "0123456789") != strlen(host); /* inet_aton() takes "14242" for an address;
-                                                        * no user means it as a host */
+    /* inet_aton() takes "14242" for an address; no user means it as a host. */
+    return host[0] != '-' && host[0] != '.' && str_is_of(host, STR_LETTERS STR_DIGITS "-._") &&
+           !str_is_of(host, STR_DIGITS);
 }
 
 /* Fills in the host. *ret_port points to the text of the port (NULL: none). */

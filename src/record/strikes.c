@@ -11,8 +11,7 @@
 /* Programs put these names into lists with commas, and into commands. */
 static bool is_host(const char *name)
 {
-    return name && name[0] && name[0] != '-' &&
-           str_is_of(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
+    return name && name[0] != '-' && str_is_of(name, STR_LETTERS STR_DIGITS ".-_");
 }
 
 /* Takes the host out of the list, or makes a new strike; makes room for it at the end. */
