@@ -105,29 +105,9 @@ static void asker_tell_line(struct asker *asker, const char *line, size_t len)
 
 /* The first picture tells by what the next attempt is known, and a picture ends the loss of
  * contact. */
-static bool asker_is_due(struct asker *asker)
+static bool asker_is_due(const struct asker *asker)
 {
-    pthread_mutex_lock(&asker->lock);
-    bool is_wanted = asker->is_wanted;
-    pthread_mutex_unlock(&asker->lock);
-    return is_wanted || !asker->job.name[0] || asker->contact.is_lost;
-}
-
-static bool asker_take_wish(struct asker *asker)
-{
-    pthread_mutex_lock(&asker->lock);
-    bool wants_metrics = asker->wants_metrics;
-    asker->wants_metrics = false;
-    pthread_mutex_unlock(&asker->lock);
-    return wants_metrics;
-}
-
-static bool asker_is_stopped(struct asker *asker)
-{
-    pthread_mutex_lock(&asker->lock);
-    bool is_stopped = asker->is_stopped;
-    pthread_mutex_unlock(&asker->lock);
-    return is_stopped;
+    return asker->is_wanted || !asker->job.name[0] || asker->contact.is_lost;
 }
 
 /* --- finding --- */
@@ -341,11 +321,11 @@ static void asker_work(struct asker *asker)
         asker_follow(asker);
     if (asker->dir[0] && asker_is_due(asker) && clock_now_ns() >= asker->ask_at)
         asker_ask(asker);
-    if (asker_take_wish(asker))
+    if (atomic_exchange(&asker->wants_metrics, false))
         asker_ask_metrics(asker);
 }
 
-static int64_t asker_next(struct asker *asker)
+static int64_t asker_next(const struct asker *asker)
 {
     int64_t at = asker->events.fd >= 0 ? CLOCK_NEVER : asker->look_at;
     return asker->dir[0] && asker_is_due(asker) ? clock_min(at, asker->ask_at) : at;
@@ -354,7 +334,7 @@ static int64_t asker_next(struct asker *asker)
 static void *asker_run(void *arg)
 {
     struct asker *asker = arg;
-    while (!asker_is_stopped(asker)) {
+    while (!asker->is_stopped) {
         asker_drain(asker->wake_fd);
         asker_work(asker);
         fd_wait(asker->wake_fd, asker->events.fd, asker_next(asker));
@@ -381,19 +361,13 @@ bool asker_start(struct asker *asker, struct err *err)
 
 void asker_want(struct asker *asker, bool is_wanted)
 {
-    pthread_mutex_lock(&asker->lock);
-    bool is_new = is_wanted != asker->is_wanted;
-    asker->is_wanted = is_wanted;
-    pthread_mutex_unlock(&asker->lock);
-    if (is_new)
+    if (atomic_exchange(&asker->is_wanted, is_wanted) != is_wanted)
         asker_signal(asker->wake_fd);
 }
 
 void asker_want_metrics(struct asker *asker)
 {
-    pthread_mutex_lock(&asker->lock);
     asker->wants_metrics = true;
-    pthread_mutex_unlock(&asker->lock);
     asker_signal(asker->wake_fd);
 }
 
@@ -411,9 +385,7 @@ void asker_take(struct asker *asker, struct asker_news *ret)
 void asker_stop(struct asker *asker)
 {
     struct timespec until;
-    pthread_mutex_lock(&asker->lock);
     asker->is_stopped = true;
-    pthread_mutex_unlock(&asker->lock);
     asker_signal(asker->wake_fd);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += STOP_NS / NS_PER_S;

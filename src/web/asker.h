@@ -15,6 +15,7 @@
 #include "web/identity.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* A picture of the job; all texts are lines without their newline. Free with picture_free(). */
 struct asker_picture {
@@ -56,10 +57,11 @@ struct asker {
     pthread_t thread;
     pthread_mutex_t lock;
     int wake_fd;
-    struct asker_news news; /* under the lock, as the next three */
-    bool is_wanted;         /* pictures are */
-    bool wants_metrics;     /* once */
-    bool is_stopped;
+    struct asker_news news; /* under the lock */
+    /* of both threads, without the lock */
+    atomic_bool is_wanted;     /* pictures are */
+    atomic_bool wants_metrics; /* once */
+    atomic_bool is_stopped;
     /* of the thread alone */
     struct talk events;
     struct asker_contact contact;
