@@ -223,13 +223,39 @@ static bool offline_choose(struct offline *offline, const char *place, struct er
     return true;
 }
 
+/* Node 0 waits for the replacement of this node. */
+static bool offline_is_lost(const struct offline *offline, const struct offline_report *of)
+{
+    const struct json *node = json_items_at(offline->job->root, "waits_for.nodes");
+    for (; node; node = json_next(node))
+        if (json_int_at(node, "node_rank", -1) == of->node)
+            return true;
+    return false;
+}
+
+/* A node that tells no end was killed, or its machine was. */
+static bool offline_is_gone(const struct offline *offline, const struct offline_report *of)
+{
+    return of->root && !offline_is_over(of) &&
+           (offline_is_over(offline->job) || offline_is_lost(offline, of));
+}
+
+/* The job goes on without a node that has left, or was given up and came back. */
+static bool offline_ends_job(const struct offline *offline, const struct offline_report *of)
+{
+    return offline_is_over(of) && !offline_is_lost(offline, of) &&
+           json_int_at(of->root, "generation", 0) >=
+               json_int_at(offline->job->root, "generation", 0);
+}
+
 /* If node 0 was killed, its report tells no end, but that of another node may. */
 static void offline_take_end(struct offline *offline)
 {
     int64_t since = offline->ledger.at_ms * NS_PER_MS;
     since = offline->job->written_ns > since ? offline->job->written_ns : since;
     for (size_t i = 0; i < offline->n && !offline_is_over(offline->job); i++)
-        if (offline_is_over(&offline->reports[i]) && offline->reports[i].written_ns > since)
+        if (offline_ends_job(offline, &offline->reports[i]) &&
+            offline->reports[i].written_ns > since)
             offline->job = &offline->reports[i];
 }
 
@@ -320,12 +346,24 @@ static int64_t resume_step(const struct offline *offline)
     return step;
 }
 
-/* Objects and lists are left out: a damaged report may nest them without an end. */
-static void add_members(struct writer *w, const struct json *object)
+static bool is_state(const struct json *member)
 {
-    for (const struct json *member = json_first(object); member; member = json_next(member))
-        if (json_kind(member) != JSON_IS_OBJECT && json_kind(member) != JSON_IS_LIST)
+    return str_is(json_key(member), "state") || str_is(json_key(member), "attached");
+}
+
+/* Objects and lists are left out: a damaged report may nest them without an end. */
+static void offline_add_rank(struct writer *w, const struct json *rank, bool is_gone)
+{
+    writer_object(w, NULL);
+    for (const struct json *member = json_first(rank); member; member = json_next(member))
+        if (json_kind(member) != JSON_IS_OBJECT && json_kind(member) != JSON_IS_LIST &&
+            !(is_gone && is_state(member)))
             writer_json(w, json_key(member), member);
+    if (is_gone) {
+        writer_text(w, "state", "gone");
+        writer_bool(w, "attached", false);
+    }
+    writer_end(w);
 }
 
 static void offline_add_ranks(struct writer *w, const struct offline *offline)
@@ -333,33 +371,29 @@ static void offline_add_ranks(struct writer *w, const struct offline *offline)
     writer_list(w, "ranks");
     for (size_t i = 0; i < offline->n; i++) {
         const struct json *rank = json_items_at(offline->reports[i].root, "ranks");
-        for (; rank; rank = json_next(rank)) {
-            if (json_kind(rank) != JSON_IS_OBJECT)
-                continue;
-            writer_object(w, NULL);
-            add_members(w, rank);
-            writer_end(w);
-        }
+        bool is_gone = offline_is_gone(offline, &offline->reports[i]);
+        for (; rank; rank = json_next(rank))
+            if (json_kind(rank) == JSON_IS_OBJECT)
+                offline_add_rank(w, rank, is_gone);
     }
     writer_end(w);
 }
 
-/* A node that tells no end of a job that has ended was killed, or its machine was. */
 static void offline_add_node(struct writer *w, const struct offline *offline,
                              const struct offline_report *of)
 {
     const struct json *report = of->root;
     const char *state = json_text_at(report, "state");
+    bool is_gone = offline_is_gone(offline, of);
     int64_t attached = 0, low = INT64_MAX, high = 0;
     const struct json *rank = json_items_at(report, "ranks");
     for (; rank; rank = json_next(rank)) {
         int64_t step = json_int_at(rank, "step", 0);
-        attached += json_bool_at(rank, "attached");
+        attached += json_bool_at(rank, "attached") && !is_gone;
         low = step < low ? step : low;
         high = step > high ? step : high;
     }
     bool runs = str_is(state, "running") || str_is(state, "saving");
-    bool is_gone = report && offline_is_over(offline->job) && !offline_is_over(of);
     writer_object(w, NULL);
     writer_int(w, "node_rank", of->node);
     writer_text(w, "host", json_text_at(report, "host"));

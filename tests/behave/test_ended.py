@@ -213,6 +213,31 @@ def test_an_end_that_is_older_than_what_node_0_tells(job, ctl, newer, says):  # 
     assert shown(ctl, job.root / "run").startswith(f"job run7: {says}")
 
 
+@pytest.mark.parametrize("told, left", [
+    ({"state": "restarting", "waits_for": {"nodes": [{"node_rank": 1}]}}, {"outcome": "preempted", "exit_code": 42}),
+    ({"state": "waiting", "waits_for": {"nodes": [{"node_rank": 1}]}}, {"outcome": "unhealthy", "exit_code": 45}),
+    ({"generation": 1}, {"outcome": "node_lost", "exit_code": 42})])
+def test_the_end_of_a_node_without_which_the_job_goes_on(job, ctl, told, left):  # noqa: F811
+    """A node leaves for its notice, is not healthy, or was stopped and comes back after it was replaced. Its report is the
+    newest, but tells only its own end."""
+    now = time.time()
+    at = [datetime.datetime.fromtimestamp(now - ago, datetime.timezone.utc).isoformat() for ago in (20, 10)]
+    write_reports(job.root / "run/.pchrun", report_of(0, written=at[0], **told),
+                  report_of(1, written=at[1], state="done", generation=0, **left))
+    text = shown(ctl, job.root / "run")
+    assert text.startswith("job run7: ") and "ended" not in text.splitlines()[0] and "node 0 of 2" in text, text
+
+
+@pytest.mark.parametrize("of_all", [{"state": "restarting", "waits_for": {"nodes": [{"node_rank": 1}]}},
+                                    {"state": "done", "outcome": "node_lost", "exit_code": 42}])
+def test_a_node_that_was_killed_trains_no_more(job, ctl, of_all):  # noqa: F811
+    """Its report is as of its last change."""
+    rank = {"rank": 1, "node_rank": 1, "pid": 7, "state": "attached", "attached": True, "phase": "train", "step": 5}
+    write_reports(job.root / "run/.pchrun", report_of(0, **of_all), report_of(1, ranks=[rank], ranks_expected=1))
+    text = shown(ctl, job.root / "run")
+    assert re.search(r"^1 +h1 +gone +0/1 +5 ", text, re.M) and re.search(r"^1 +1 +7 +gone +5 ", text, re.M), text
+
+
 def test_the_report_of_one_node_hides_no_other(job, ctl):  # noqa: F811
     """--node says which of them stands for the job. The others are not missing."""
     write_reports(job.root / "run", report_of(0), report_of(1, attempt=2))
