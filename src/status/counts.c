@@ -25,13 +25,16 @@ uint64_t counts_steps(const struct counts *counts, uint64_t step)
     return counts->steps + (step > counts->resumed_step ? step - counts->resumed_step : 0);
 }
 
-/* The next generation resumes at the commit. */
+/* The next generation resumes at the commit. The node that replaces a lost one has seen none of the
+ * restarts before it was admitted, when it learns the attempt and the generation. */
 static void count_generation(struct counts *counts, const struct core_report *report)
 {
     uint64_t done = counts->last_step;
+    bool is_admitted = counts->is_admitted;
+    counts->is_admitted = report->attempt > 0;
     if (report->generation == counts->generation)
         return;
-    counts->restarts[counts->restarts_after]++;
+    counts->restarts[counts->restarts_after] += is_admitted;
     counts->steps = counts_steps(counts, done);
     counts->lost += done > report->commit_step ? done - report->commit_step : 0;
     counts->loading_ns += counts->longest_loading;
@@ -47,7 +50,8 @@ static void count_round(struct counts *counts, const struct core_report *report)
     bool is_new = report->round.id != counts->round || !str_is(phase, was);
     if (decided_at && decided_at != counts->decided_at)
         count_time(&counts->agreement, decided_at - report->round.opened_at);
-    if (committed_at && committed_at != counts->committed_at)
+    /* A node that is told of a commit at its start has no save of its own in it. */
+    if (decided_at && committed_at && committed_at != counts->committed_at)
         count_time(&counts->save, committed_at - decided_at);
     counts->failed += is_new && str_is(phase, "failed");
     counts->aborted += is_new && str_is(phase, "aborted");

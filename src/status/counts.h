@@ -42,7 +42,7 @@ struct counts {
     int64_t decided_at, committed_at;
     uint64_t resumed_step, last_step, longest_loading;
     enum outcome restarts_after;
-    bool has_notice;
+    bool is_admitted, has_notice;
     struct notice_label notice;
 };
 

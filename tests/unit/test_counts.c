@@ -33,7 +33,7 @@ static void set_round(uint32_t id, const char *phase, int64_t opened, int64_t de
 static void start(void)
 {
     counts = (struct counts){0};
-    report = (struct core_report){.round.phase = "idle", .state = NODE_RUNNING};
+    report = (struct core_report){.round.phase = "idle", .state = NODE_RUNNING, .attempt = 1};
     told();
 }
 
@@ -72,6 +72,25 @@ Test(counts, a_round_that_is_seen_only_at_its_end)
     set_round(2, "committed", 2000, 2050, 2100);
     cr_assert_eq(counts.save.n, 2);
     cr_assert_eq(counts.save.in[0], 2);
+}
+
+/* Node 0 tells it of the last commit, which is older than this pchrun. */
+Test(counts, a_node_that_replaces_a_lost_one)
+{
+    counts = (struct counts){0};
+    report.attempt = 0;
+    told();
+    report.attempt = 1;
+    report.generation = 2;
+    set_round(0, "idle", 0, 0, 900);
+    cr_assert_eq(counts.save.n, 0);
+    cr_assert_eq(counts.restarts[OUTCOME_UNKNOWN], 0);
+    report.restarts_after = OUTCOME_NODE_LOST;
+    told();
+    report.generation = 3;
+    set_round(1, "committed", 1000, 1050, 1100);
+    cr_assert_eq(counts.save.n, 1);
+    cr_assert_eq(counts.restarts[OUTCOME_NODE_LOST], 1);
 }
 
 Test(counts, rounds_without_a_commit)
