@@ -192,7 +192,7 @@ static void show_saves(const struct json *answer)
     if (ago >= 0)
         printf("commit    step %" PRId64 ", %s ago\n", step, str_about(ago, about, sizeof about));
     else
-        printf("commit    step %" PRId64 ", of an earlier attempt\n", step);
+        printf("commit    step %" PRId64 ", before this pchrun began\n", step);
     if (*path)
         printf("          %s\n", path);
     const char *without = json_text_at(answer, "report.commit.without");

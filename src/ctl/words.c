@@ -128,7 +128,7 @@ static void words_add_commit(const struct json *answer, char text[WORDS_MAX])
     else if (ago >= 0)
         str_addf(text, WORDS_MAX, ", last commit %s ago", words_about(ago, about, sizeof about));
     else
-        str_addf(text, WORDS_MAX, ", last commit by an earlier attempt");
+        str_addf(text, WORDS_MAX, ", last commit before this pchrun began");
     if (step >= 0 && next >= 0)
         str_addf(text, WORDS_MAX, ", next save in %s", words_about(next, about, sizeof about));
 }
