@@ -105,12 +105,17 @@ static void show_restarts(const struct json *answer)
 {
     char about[24];
     int64_t most = json_int_at(answer, "report.restarts.max", 0);
+    int64_t lost = json_int_at(answer, "report.restarts.replace_max", 0);
     int64_t window = tally_time(answer, "report.restarts.window_ms");
+    if (most > 0 || lost > 0)
+        printf("restarts  %" PRId64 " in place", json_int_at(answer, "report.generation", 0));
     if (most > 0)
-        printf("restarts  %" PRId64 " in place; restart.max allows %" PRId64 " %s%s\n",
-               json_int_at(answer, "report.generation", 0), most,
-               window ? "within " : "in an attempt",
+        printf("; restart.max allows %" PRId64 " %s%s", most, window ? "within " : "in an attempt",
                window ? str_duration(window, about, sizeof about) : "");
+    if (lost > 0)
+        printf("; cluster.replace_max allows %" PRId64 " lost nodes an hour", lost);
+    if (most > 0 || lost > 0)
+        printf("\n");
     if (json_int_at(answer, "report.first_cause.node_rank", -1) >= 0)
         show_cause(json_at(answer, "report.first_cause"), "");
     else

@@ -211,10 +211,12 @@ static void add_cause(struct writer *w, const char *key, const struct peer_cause
 static void add_restarts(struct writer *w, const struct report *report)
 {
     const struct restart_policy *policy = &report->params->restart;
-    if (!writer_object_if(w, "restarts", policy->max > 0))
+    bool may_wait = report->params->replace_wait_ns > 0;
+    if (!writer_object_if(w, "restarts", policy->max > 0 || may_wait))
         return;
     writer_int(w, "max", policy->max);
     writer_int_if(w, "window_ms", policy->window_ns / NS_PER_MS, policy->window_ns > 0);
+    writer_int_if(w, "replace_max", report->params->replace_max, may_wait);
     add_cause(w, "last_cause", &report->journal->last_cause);
     writer_end(w);
 }

@@ -62,6 +62,8 @@ def test_a_killed_node_is_replaced(training, ctl, digest):  # noqa: F811
     assert len(resumed) == 1 and resumed.pop() >= 10
     assert f"digest {digest}" in job.said()
     expect_in_ledger(ctl, job.directory(0))
+    restarts = job.nodes.report(0)["restarts"]
+    assert (restarts["max"], restarts["replace_max"], restarts["last_cause"]["node_rank"]) == (0, 10, 1)
     waits = [event for event in events(job) if event["event"] == "waits_for"]
     assert 0 < waits[0]["left_ms"] <= 1000 * WAIT_S
     assert [wait["of_nodes"] for wait in waits] == [[1], []]
