@@ -318,9 +318,9 @@ static void show_unknown(const struct json *answer)
         printf("\nonly the ranks of this node; pchctl on node 0, which is %s, shows all\n",
                json_text_at(answer, "chief"));
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node))
-        if (!json_bool_at(node, "ranks_known"))
+        if (*tally_why_unknown(node))
             printf("node %" PRId64 ": %s\n", json_int_at(node, "node_rank", 0),
-                   json_text_at(node, "ranks_unknown_why"));
+                   tally_why_unknown(node));
 }
 
 static void show_ranks(const struct json *answer)

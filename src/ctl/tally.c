@@ -65,11 +65,21 @@ void tally_take(const struct json *answer, struct tally *ret)
     ret->pace = n > 0 ? paces / n : 0;
 }
 
-bool tally_is_cut(const struct json *node)
+static bool has_no_connection(const struct json *node)
 {
     bool is_connected = true;
-    return json_bool(json_find(node, "connected"), &is_connected) && !is_connected &&
-           !json_is_at(node, "state", "missing") && !json_is_at(node, "state", "gone");
+    return json_bool(json_find(node, "connected"), &is_connected) && !is_connected;
+}
+
+bool tally_is_cut(const struct json *node)
+{
+    return has_no_connection(node) && !json_is_at(node, "state", "missing") &&
+           !json_is_at(node, "state", "gone");
+}
+
+const char *tally_why_unknown(const struct json *node)
+{
+    return has_no_connection(node) ? "" : json_text_at(node, "ranks_unknown_why");
 }
 
 bool tally_is_saving(const struct json *answer)

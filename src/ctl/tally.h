@@ -30,6 +30,9 @@ int64_t tally_step(const struct json *rank);
 /* The node is in the job, and has no connection. False, too, if the answer does not tell, as that
  * of a job's files. */
 bool tally_is_cut(const struct json *node);
+/* Why the ranks of this node are unknown; "": they are known, or it has no connection, which its
+ * row in the table says. */
+const char *tally_why_unknown(const struct json *node);
 /* The round is decided: every rank saves its step. */
 bool tally_is_saving(const struct json *answer);
 /* The time from one moment of the supervisor's clock to another, such as "report.commit.at" and

@@ -179,6 +179,7 @@ static void write_node(const struct answer *answer, struct answer_text *text, in
     const struct rankquery_node *told =
         text->has_asked && !is_own ? rankquery_told(&answer->call, node, why, sizeof why) : NULL;
     bool is_known = is_own || told;
+    bool has_ranks = !str_is(peer->state, "gone") && !str_is(peer->state, "lost");
     if (told)
         look_at_counters(peer, told);
     writer_object(w, NULL);
@@ -188,11 +189,11 @@ static void write_node(const struct answer *answer, struct answer_text *text, in
     writer_text(w, "state", peer->state);
     writer_bool(w, "connected", peer->is_connected);
     writer_bool(w, "notice", peer->has_notice);
-    writer_int(w, "ranks_attached", peer->ranks_attached);
+    writer_int(w, "ranks_attached", has_ranks ? peer->ranks_attached : 0);
     writer_int_if(w, "ranks_expected", peer->ranks_expected, peer->ranks_expected >= 0);
     writer_int(w, "lowest_step", (int64_t)peer->lowest);
     writer_int(w, "highest_step", (int64_t)peer->highest);
-    status_add_steprate(w, peer->steps_per_s);
+    status_add_steprate(w, has_ranks ? peer->steps_per_s : 0);
     status_add_age(w, "step_age", peer->moved_at ? text->own.now - peer->moved_at : -1);
     status_add_age(w, "heard_age", peer->heard_at ? text->own.now - peer->heard_at : -1);
     writer_text(w, "why", peer->why[0] ? peer->why : NULL);

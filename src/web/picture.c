@@ -129,7 +129,7 @@ static void add_hosts(struct writer *w, const struct json *answer)
         writer_text(w, "host", json_text_at(node, "host"));
         writer_int(w, "expected", json_int_at(node, "ranks_expected", -1));
         writer_text(w, "why", json_text_at(node, "why"));
-        writer_text(w, "unknown", json_text_at(node, "ranks_unknown_why"));
+        writer_text(w, "unknown", tally_why_unknown(node));
         writer_end(w);
     }
     writer_end(w);

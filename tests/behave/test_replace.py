@@ -123,6 +123,10 @@ def test_a_user_ends_the_wait(training, ctl):  # noqa: F811
     assert len(found) == 1
     assert re.fullmatch(rf"node 1 \({HOST}\): its replacement, for .* so far; the job ends in (59|60) min, or by "
                         "pchctl stop", found[0])
+    text = ctl("status").stdout
+    assert "\nrestarts  0 in place; cluster.replace_max allows 10 lost nodes an hour\n" in text
+    assert "has no connection to node 0" not in text  # its row says that it is lost
+    assert re.search(rf"^1 +{HOST} +lost +0/2 +\S+ +- ", text, re.M), text
     waits = ctl.status()["report"]["waits_for"]
     assert waits["nodes"] == [{"node_rank": 1, "host": HOST, "since": waits["since"]}] and waits["more"] == 0
     assert waits["since"] < waits["starts_after"] < waits["until"]

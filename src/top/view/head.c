@@ -179,14 +179,14 @@ static void head_add_gaps(struct prose *head, const struct json *answer)
         prose_add(head, STYLE_WARN, "", text, 2);
     }
     for (const struct json *node = json_items_at(answer, "nodes"); node; node = json_next(node)) {
-        bool is_unknown = json_text_at(node, "ranks_unknown_why")[0] != '\0';
+        bool is_unknown = *tally_why_unknown(node);
         first = is_unknown && !first ? node : first;
         unknown += is_unknown;
     }
     if (!first)
         return;
     snprintf(text, sizeof text, "the ranks of node %" PRId64 ": %s",
-             json_int_at(first, "node_rank", -1), json_text_at(first, "ranks_unknown_why"));
+             json_int_at(first, "node_rank", -1), tally_why_unknown(first));
     if (unknown > 1)
         str_addf(text, sizeof text, " (and of %d more nodes)", unknown - 1);
     prose_add(head, STYLE_WARN, "unknown", text, 1);
