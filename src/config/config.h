@@ -118,7 +118,7 @@ struct config {
         bool insecure;
         int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
         int64_t replace_wait_ns; /* 0: a lost node ends the job */
-        int replace_max;         /* waits for a replacement within an hour */
+        int replace_max;         /* for so many lost nodes the job waits within an hour */
         int spares;              /* nodes that stand by */
     } cluster;
     struct {
