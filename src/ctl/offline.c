@@ -46,25 +46,17 @@ struct offline {
 
 /* --- the reports --- */
 
-/* The end of an error of the syntax advises people who write such a file by hand. */
-static void say_damaged(struct err *err)
-{
-    char *advice = str_starts(err->text, "cannot ") ? NULL : strrchr(err->text, ';');
-    if (!advice)
-        return;
-    *advice = '\0';
-    str_addf(err->text, sizeof err->text,
-             "; the file is damaged; a running pchrun replaces it at the next change of state");
-}
-
 /* NULL: *err. */
 static struct json *offline_read(const char *path, struct err *err)
 {
-    struct json *root = json_read_file(path, FILE_BYTES_MAX, err);
+    struct json *root = json_read_written(path, FILE_BYTES_MAX, err);
     const struct json *found = json_at(root, "version");
     int64_t version = REPORT_VERSION;
     if (!root)
-        say_damaged(err);
+        str_addf(err->text, sizeof err->text, "%s",
+                 strstr(err->text, JSON_DAMAGED)
+                     ? "; a running pchrun replaces it at the next change of state"
+                     : "");
     else if (!json_is_at(root, "schema", REPORT_SCHEMA) || (found && !json_int(found, &version)))
         err_set(err, ERR_USAGE, 0, "%s is not a report of pchrun", path);
     else if (version != REPORT_VERSION)
@@ -339,7 +331,7 @@ static int64_t resume_step(const struct offline *offline)
     int64_t step = 0;
     if (snprintf(path, sizeof path, "%s/commit.json", offline->dir) >= PATH_MAX)
         return 0;
-    JSON_CLEANUP struct json *root = json_read_file(path, FILE_BYTES_MAX, &err);
+    JSON_CLEANUP struct json *root = json_read_written(path, FILE_BYTES_MAX, &err);
     for (const struct json *commit = json_items_at(root, "commits"); commit;
          commit = json_next(commit))
         step = json_int_at(commit, "step", 0);

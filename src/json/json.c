@@ -74,24 +74,25 @@ static const char *json_advice(const char *data, size_t len, enum json_error_cod
            "quotes\", and no comment";
 }
 
-static void json_explain(const char *name, const char *data, size_t len, json_error_t *why,
-                         struct err *err)
+static void json_explain(const char *name, const char *advice, json_error_t *why, struct err *err)
 {
     enum json_error_code code = json_error_code(why);
     if (code == json_error_out_of_memory)
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %.200s", name);
     else
         err_set(err, ERR_USAGE, 0, "%.150s:%d:%d: %s; %s", name, why->line,
-                why->column > 0 ? why->column : 1, str_printable(why->text),
-                json_advice(data, len, code));
+                why->column > 0 ? why->column : 1, str_printable(why->text), advice);
 }
 
-struct json *json_read(const char *name, const void *data, size_t len, struct err *err)
+/* `advice` for any error of the syntax; NULL: what the writer of the data can do about this one. */
+static struct json *json_parse(const char *name, const void *data, size_t len, const char *advice,
+                               struct err *err)
 {
     json_error_t why;
     json_t *value = json_loadb(data, len, JSON_REJECT_DUPLICATES, &why);
     if (!value) {
-        json_explain(name, data, len, &why, err);
+        advice = advice ? advice : json_advice(data, len, json_error_code(&why));
+        json_explain(name, advice, &why, err);
         return NULL;
     }
     struct json *nodes = calloc(count_values(value), sizeof *nodes), *next_free = nodes;
@@ -101,6 +102,11 @@ struct json *json_read(const char *name, const void *data, size_t len, struct er
         return NULL;
     }
     return json_fill(&next_free, value, NULL);
+}
+
+struct json *json_read(const char *name, const void *data, size_t len, struct err *err)
+{
+    return json_parse(name, data, len, NULL, err);
 }
 
 static bool check_file(int fd, const char *path, size_t max, struct err *err)
@@ -118,7 +124,7 @@ static bool check_file(int fd, const char *path, size_t max, struct err *err)
     return true;
 }
 
-struct json *json_read_file(const char *path, size_t max, struct err *err)
+static struct json *json_load(const char *path, size_t max, const char *advice, struct err *err)
 {
     /* Non-blocking: a FIFO without a writer must not block us. */
     FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -136,9 +142,19 @@ struct json *json_read_file(const char *path, size_t max, struct err *err)
     else if ((size_t)len > max)
         err_set(err, ERR_USAGE, 0, "cannot read %.200s: it has more than %zu bytes", path, max);
     else
-        root = json_read(path, data, (size_t)len, err);
+        root = json_parse(path, data, (size_t)len, advice, err);
     free(data);
     return root;
+}
+
+struct json *json_read_file(const char *path, size_t max, struct err *err)
+{
+    return json_load(path, max, NULL, err);
+}
+
+struct json *json_read_written(const char *path, size_t max, struct err *err)
+{
+    return json_load(path, max, JSON_DAMAGED, err);
 }
 
 void json_free(struct json *root)

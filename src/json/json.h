@@ -33,6 +33,10 @@ MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len
 /* Like json_read(), for a regular file of at most `max` bytes. A file that is missing, unreadable,
  * of another type or too long is an error; of a file that is too long nothing is read. */
 MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
+/* The same for a file that pchrun has written. An error of the syntax ends with JSON_DAMAGED, since
+ * a user is not to write into it. */
+#define JSON_DAMAGED "the file is damaged"
+MUST_CHECK struct json *json_read_written(const char *path, size_t max, struct err *err);
 void json_free(struct json *root);
 /* Replaces the control characters in all texts by '?', because a terminal would obey them. */
 MUST_CHECK bool json_make_printable(struct json *root, struct err *err);

@@ -88,7 +88,7 @@ bool pastnotices_read(struct pastnotices *pastnotices, const char *path, int64_t
                       struct err *err)
 {
     *err = (struct err){0};
-    JSON_CLEANUP struct json *root = json_read_file(path, FILE_MAX, err);
+    JSON_CLEANUP struct json *root = json_read_written(path, FILE_MAX, err);
     if (!root)
         return err->sys_errno == ENOENT;
     if (pastnotices_read_root(pastnotices, path, root, real_now_ns, err))

@@ -61,7 +61,9 @@ static bool check_head(const struct history *history, const char *path, const st
     if (!job)
         err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
     else if (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)
-        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
+        err_set(err, ERR_USAGE, 0,
+                "%s is of schema %" PRId64
+                ", and this pchrun reads only %d; use the pchrun that wrote it",
                 path, schema, HISTORY_SCHEMA);
     else
         return true;
@@ -73,7 +75,7 @@ static struct json *history_read_file(const struct history *history, const char 
                                       struct err *err)
 {
     *err = (struct err){0};
-    struct json *root = json_read_file(path, HISTORY_MAX, err);
+    struct json *root = json_read_written(path, HISTORY_MAX, err);
     if (root && check_head(history, path, root, err))
         return root;
     if (!root && err->sys_errno == ENOENT)
@@ -179,7 +181,7 @@ uint64_t history_completed_step(const struct history *history, const char *dir)
     struct err err;
     if (!str_addf(path, sizeof path, "%s/report.0.json", dir))
         return 0;
-    JSON_CLEANUP struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    JSON_CLEANUP struct json *root = json_read_written(path, HISTORY_MAX, &err);
     bool is_last = root && json_int_at(root, "attempt", 0) == history->attempt - 1;
     int64_t step = is_last && json_is_at(root, "outcome", "completed")
                        ? json_int_at(root, "steps.last", 0)
@@ -345,7 +347,7 @@ bool history_read_id(const char *path, char id[HISTORY_ID_SIZE])
 {
     struct history_owner owner;
     struct err err = {0};
-    JSON_CLEANUP struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    JSON_CLEANUP struct json *root = json_read_written(path, HISTORY_MAX, &err);
     read_owner(root, &owner);
     str_copy(id, HISTORY_ID_SIZE, owner.id);
     return root || err.sys_errno == ENOENT;
@@ -357,7 +359,7 @@ void history_owner_text(const char *path, const char *job, char *text, size_t si
     struct history_owner owner;
     struct err err;
     int64_t attempt;
-    JSON_CLEANUP struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    JSON_CLEANUP struct json *root = json_read_written(path, HISTORY_MAX, &err);
     const char *other = root ? json_text(json_find(root, "job")) : NULL;
     if (other && str_is(other, job))
         other = NULL;

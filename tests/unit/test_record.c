@@ -250,6 +250,13 @@ Test(record, a_damaged_record_of_commits_is_refused)
         expect_refused("commit.json", commits_bad[i], "commit.json");
 }
 
+/* To write at least {} into it, as into a file of options, would drop all commits. */
+Test(record, a_record_that_is_cut_off_is_not_to_be_mended)
+{
+    expect_refused("commit.json", "{\"schema\": 1, \"job", "; the file is damaged");
+    cr_assert(!strstr(err.text, "write at least"), "%s", err.text);
+}
+
 Test(record, a_damaged_record_of_our_ranks_is_refused)
 {
     static const char *const bad[] = {

@@ -49,7 +49,8 @@ static const struct {
          "1", "attached", eval, "48210", "0.1") "," RANK("2", "attached", eval, "48210",
                                                          "0.1") "]}",
      "evaluating at step 48,210, 3.1 steps/s, last commit 4 min ago, next save in 5 min"},
-    {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\",\"commit\":{\"step\":7,\"at\":null}},"
+    {"{\"report\":{\"state\":\"running\",\"outcome\":\"unknown\",\"commit\":{\"step\":7,\"at\":"
+     "null}},"
      "\"ranks\":[" RANK("0", "attached", train, "9", "0.1") "]}",
      "training at step 9, 3.1 steps/s, last commit before this pchrun began"},
     {"{" NOW "," RUNNING ",\"ranks\":[]}",
