@@ -232,15 +232,20 @@ static int64_t least_grace(const struct drill *drill, int64_t now)
     return needs + needs / 2 + NS_PER_S;
 }
 
-/* False: no process has failed, so the time was too short. */
-static bool say_failed_rank(const struct drill *drill, const char *grace)
+/* False: no process or node has failed, so the time was too short. */
+static bool say_failed(const struct drill *drill, const char *grace)
 {
     struct core_report report;
     const struct peer_cause *cause = &report.first_cause;
     char failed[32] = "a process";
     core_report(drill->attach->loop->core, &report);
+    if (cause->fault == FAULT_LOST)
+        log_warn("drill",
+                 "unknown whether a save fits into %s: node %d (%s) was lost after the notice; try "
+                 "again",
+                 grace, cause->node, cause->host);
     if (!cause_is_process(cause->fault))
-        return false;
+        return cause->fault == FAULT_LOST;
     if (cause->rank >= 0)
         snprintf(failed, sizeof failed, "rank %d", cause->rank);
     log_warn("drill",
@@ -255,7 +260,7 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
     char grace[32], left[32], least[32];
     str_about(drill->config->drill_ns, grace, sizeof grace);
     int64_t ends_at = drill->notice_at + drill->config->drill_ns;
-    if (!fits && say_failed_rank(drill, grace))
+    if (!fits && say_failed(drill, grace))
         return;
     if (drill->nrounds == 0)
         log_warn("drill", "unknown whether a save fits into %s: the ranks agreed on none", grace);
@@ -346,6 +351,13 @@ static void say_end(const struct drill *drill, bool fits, int64_t now)
     say_verdict(drill, fits, now);
     if (fits)
         say_how_they_ended(drill);
+}
+
+int drill_code(const struct config *config, enum outcome outcome, int code)
+{
+    if (config->drill_ns == 0 || !verdict_is_preempted(outcome))
+        return code;
+    return outcome == OUTCOME_PREEMPTED ? 0 : UNFIT;
 }
 
 int drill_end(struct drill *drill, enum outcome outcome, int code)

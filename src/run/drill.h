@@ -49,3 +49,5 @@ void drill_start(struct drill *drill);
 void drill_watch(struct drill *drill);
 /* The job has ended: logs the result. Returns the exit code to use instead of `code`. */
 int drill_end(struct drill *drill, enum outcome outcome, int code);
+/* The same for a spare, which knows the outcome alone. */
+int drill_code(const struct config *config, enum outcome outcome, int code);

@@ -11,6 +11,7 @@
 #include "os/reap.h"
 #include "os/signals.h"
 #include "peers/cluster.h"
+#include "run/drill.h"
 #include "run/params.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ static void standby_end(struct standby *standby, const struct action *action)
 {
     struct shell_end *end = standby->end;
     enum outcome outcome = action->exit.outcome;
-    int code = action->exit.code;
+    int code = drill_code(standby->config, outcome, action->exit.code);
     char name[80];
     bool is_repeated = outcome == OUTCOME_INTERRUPTED && standby->config->exit.reraise;
     *end = (struct shell_end){.code = code,

@@ -219,6 +219,17 @@ def test_nodes_that_do_not_fit(world):
     job.agreed()
 
 
+@pytest.mark.killed
+def test_a_node_that_is_lost_in_the_drill(nodes):
+    """The save was not too slow, and node 0 does not say that it was."""
+    job = nodes("60s")
+    job.say(0, "the notice comes now")
+    job.jobs.pop(1).kill()
+    assert job.jobs[0].finish() == 1
+    assert re.fullmatch(r"unknown whether a save fits into 60 s: node 1 \(.+\) was lost after the notice; try again",
+                        said(job.jobs[0])[-1]), said(job.jobs[0])
+
+
 def test_a_notice_before_the_drill(world):
     """The notice is a real one, and all nodes say so."""
     job = Nodes(world, 2, ["--drill", "20s"])

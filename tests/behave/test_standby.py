@@ -60,6 +60,15 @@ def test_a_preempted_job_ends_its_spare(training, ctl):  # noqa: F811
     assert said_last(spare).startswith("preempted, exit code 42: job ")
 
 
+def test_a_spare_in_a_drill(training):
+    """All was saved in time, so no scheduler starts any of them again."""
+    job = training(pace=200, more=["--drill", "60s"])
+    spare, = job.stand_by()
+    assert job.nodes.finish() == 0, job.said()
+    assert spare.finish() == 0
+    assert said_last(spare).startswith("preempted, exit code 0: job ")
+
+
 def test_two_spares_with_one_rank(training):
     """A copied command line. The later spare stands by. The first one must not be started again: with 42 each would end
     the other for ever."""
