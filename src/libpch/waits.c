@@ -124,6 +124,6 @@ void pch_load_end(pch_t *job)
     struct page_process *page = waits_enter(job);
     if (!page)
         return;
-    page->loading = page_loading_end(page->loading, clock_now_ns());
+    page->loading = page_loading_ns(page->loading, clock_now_ns());
     pthread_mutex_unlock(&job->lock);
 }

@@ -85,6 +85,7 @@ struct page_own {
  * time. */
 #define PAGE_IS_LOADING (UINT64_C(1) << 63)
 
+/* The time so far, which is also the word after an end: a second end changes nothing. */
 static inline uint64_t page_loading_ns(uint64_t loading, int64_t now)
 {
     uint64_t since = loading & ~PAGE_IS_LOADING;
@@ -93,15 +94,10 @@ static inline uint64_t page_loading_ns(uint64_t loading, int64_t now)
     return (uint64_t)now > since ? (uint64_t)now - since : 0;
 }
 
-/* The word after a begin or an end. A second one changes nothing. */
+/* The word after a begin. A second one changes nothing. */
 static inline uint64_t page_loading_begin(uint64_t loading, int64_t now)
 {
     return (loading & PAGE_IS_LOADING) ? loading : PAGE_IS_LOADING | ((uint64_t)now - loading);
-}
-
-static inline uint64_t page_loading_end(uint64_t loading, int64_t now)
-{
-    return page_loading_ns(loading, now);
 }
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */

@@ -42,15 +42,15 @@ Test(waits, own_part_of_a_step_is_its_time_without_waits)
 /* One word is exact at any time, also while the process waits. */
 Test(waits, data_that_is_waited_for_adds_up)
 {
-    uint64_t word = page_loading_end(0, 5);
+    uint64_t word = page_loading_ns(0, 5);
     cr_expect_eq(page_loading_ns(word, 1000), 0);
     word = page_loading_begin(word, 1000);
     cr_expect_eq(page_loading_ns(word, 1000), 0);
     cr_expect_eq(page_loading_ns(word, 1030), 30);
     word = page_loading_begin(word, 1040);
-    word = page_loading_end(word, 1070);
+    word = page_loading_ns(word, 1070);
     cr_expect_eq(page_loading_ns(word, 2000), 70);
-    word = page_loading_end(page_loading_begin(word, 3000), 3001);
+    word = page_loading_ns(page_loading_begin(word, 3000), 3001);
     cr_expect_eq(page_loading_ns(word, 4000), 71);
     cr_expect_eq(page_loading_ns(PAGE_IS_LOADING | 500, 400), 0, "a page that is not of libpch");
 }
