@@ -461,13 +461,19 @@ def test_the_metrics_of_a_job_that_has_ended(world, web):
     assert hours == {kind: ms / 1000 for kind, ms in history["ms"].items()}
 
 
-def test_without_files_no_metrics_are_left(world, web):
-    """A job without a state directory has only those of its supervisor."""
+def without_files(world, web):
+    """A job of two ranks without a state directory, and a page that has seen it."""
     nodes = Nodes(world, 1, ["-n", "2"])
     nodes.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
     nodes.say(0, "have attached")
     one = web()
     one.status()
+    return nodes, one
+
+
+def test_without_files_no_metrics_are_left(world, web):
+    """A job without a state directory has only those of its supervisor."""
+    nodes, one = without_files(world, web)
     nodes.jobs[0].send(signal.SIGTERM)
     nodes.finish()
     wait_until(lambda: one.ask("/metrics")[::2] == (503, b"no metrics: the supervisor has ended\n"), "the end")
@@ -543,11 +549,7 @@ def test_a_state_directory_without_a_job(world, web):
 
 
 def test_a_job_without_a_state_directory(world, web):
-    nodes = Nodes(world, 1, ["-n", "2"])
-    nodes.launch_all(*world.client("open\ntrain 0 1000000 2 at://ckpt\n"))
-    nodes.say(0, "have attached")
-    one = web()
-    one.status()
+    nodes, one = without_files(world, web)
     assert one.ask_files("/api/v1/history")[::2] == (
         503, b"no history: the job has no state directory, so it has no ledger\n")
     assert Stream(one).until("timeline") == {"why": "the job has no state directory, so it has no ledger"}
