@@ -145,9 +145,12 @@ static bool moments_are_same(const struct timeline_moment *a, const struct timel
            (str_is(a->label, b->label) && apart < SAME_MS && apart > -SAME_MS);
 }
 
-/* A later line of a node about the same failure has more. */
+/* A later line of a node about the same failure has more. Its first end may be that of a pchrun
+ * which left, and was replaced. */
 static bool knows_more(const struct timeline_moment *moment, const struct timeline_moment *known)
 {
+    if (moment->kind == TIMELINE_END)
+        return known->told_by == moment->told_by;
     return moment->kind == TIMELINE_CAUSE && moment->told_by != NO_NODE &&
            (known->told_by == moment->told_by || known->told_by == NO_NODE);
 }

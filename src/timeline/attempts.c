@@ -38,6 +38,8 @@ static void attempts_ending(const struct drawing *d, int run, char *text, size_t
 
 const char *attempts_end(const struct drawing *d, int run)
 {
+    if (d->of->is_running && run == d->of->nruns - 1) /* the end is of a node that has left */
+        return "";
     for (size_t i = 0; i < d->in->nmoments; i++) {
         const struct timeline_moment *moment = &d->in->moments[i];
         if (moment->kind == TIMELINE_END && moment->attempt == d->of->runs[run].attempt)

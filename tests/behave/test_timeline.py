@@ -255,6 +255,19 @@ def test_what_two_nodes_tell_is_drawn_once(ledger, ctl):  # noqa: F811
     assert {"2 attempts, 1 notice, 2 failures; 50 steps lost", "node 0: lost"} <= set(picture.texts())
 
 
+def test_a_node_that_leaves_ends_no_attempt(ledger, ctl):  # noqa: F811
+    """Node 1 leaves for its notice, and the job goes on with another. Later node 0 is killed, and node 1 tells the end."""
+    made = ledger()
+    made.begin(0)
+    made.at += 60
+    made.event("exit", node=1, outcome="preempted", exit_code=42, text="saved and committed at step 9")
+    made.at += 60
+    made.mark("tick", 100)
+    made.event("exit", node=1, outcome="node_lost", exit_code=42, text="node 0 is lost")
+    titles = Picture(drawn(ctl, made.write())).titles()
+    assert any(title.endswith(": killed, exit code 42: node 0 is lost") for title in titles), titles
+
+
 @pytest.mark.parametrize("kind, code, label", [
     ("signal", 139, "SIGSEGV"), ("signal", 7, "what it says"), ("exit", 3, "exit code 3"), ("lost", 42, "lost"),
     ("hang", 42, "behind, the job stood still"), ("gave_up", 1, "gave up its wait"),

@@ -603,7 +603,9 @@ Test(timeline, a_running_job_says_so)
     span_of(GOODPUT_KEPT, 60 * S, 0, 10);
     g.is_running = true;
     g.uncommitted_ms = 20 * S;
+    moment(TIMELINE_END, 1, g.spans[0].at_ms + 30 * S, "exit code 42"); /* of a node that left */
     draw();
+    cr_assert_eq(count("exit code 42"), 0);
     has(">now, still running</text>");
     has(">attempt 1: running</text>");
     has("; 20.0 s not committed yet</text>");
