@@ -238,6 +238,19 @@ def test_a_node_that_was_killed_trains_no_more(job, ctl, of_all):  # noqa: F811
     assert re.search(r"^1 +h1 +gone +0/1 +5 ", text, re.M) and re.search(r"^1 +1 +7 +gone +5 ", text, re.M), text
 
 
+@pytest.mark.parametrize("then, ends", [
+    ([], [("2", "-", "-", "-")]), (["exit"], [("2", "stopped", "44", "9")])])
+def test_an_attempt_has_one_line(job, ctl, then, ends):  # noqa: F811
+    """The pchrun of node 1 left for its notice, and another one went on for that node."""
+    state = job.root / "run/.pchrun"
+    write_reports(state, report_of(1))
+    (state / "events.1.jsonl").write_text("".join(json.dumps(
+        {"ts": "2026-11-30T21:00:00.000Z", "node": 1, "attempt": 2, "event": event, "outcome": outcome, "exit_code": code,
+         "last_step": 9, "text": "so it ended"}) + "\n" for event, outcome, code in [
+            ("started", "", 0), ("exit", "preempted", 42), ("started", "", 0), *[(word, "stopped", 44) for word in then]]))
+    assert attempts(shown(ctl, job.root / "run")) == ends
+
+
 def test_the_report_of_one_node_hides_no_other(job, ctl):  # noqa: F811
     """--node says which of them stands for the job. The others are not missing."""
     write_reports(job.root / "run", report_of(0), report_of(1, attempt=2))
