@@ -53,18 +53,37 @@ static enum config_notice_kind find_kind(const char *name)
     return (enum config_notice_kind)kind;
 }
 
-static bool unknown(const char *what, const char *name, struct err *err)
+static bool unknown_source(const char *name, struct err *err)
 {
     struct nearest nearest = nearest_to(name);
     for (int i = 0; i < CONFIG_NOTICE__COUNT; i++)
         nearest_consider(&nearest, "", notice_kind_names[i]);
     if (nearest.name[0])
-        return err_set(err, ERR_USAGE, 0, "%s \"%.40s\"; the nearest is \"%s\"", what, name,
+        return err_set(err, ERR_USAGE, 0,
+                       "there is no notice source \"%.40s\"; the nearest is \"%s\"", name,
                        nearest.name);
     return err_set(err, ERR_USAGE, 0,
-                   "%s \"%.40s\"; there are auto, gce, aws, azure, alibaba, tencent, pod, slurm, "
-                   "file, kubernetes, command and poll",
-                   what, name);
+                   "there is no notice source \"%.40s\"; there are auto, gce, aws, azure, alibaba, "
+                   "tencent, pod, slurm, file, kubernetes, command and poll",
+                   name);
+}
+
+/* A key of an object, such as {"poll": […]}. */
+static bool unknown_key(const char *key, struct err *err)
+{
+    static const char *const others[] = {"name", "interval", "timeout"};
+    struct nearest nearest = nearest_to(key);
+    for (int i = CONFIG_NOTICE_FILE; i < CONFIG_NOTICE__COUNT; i++)
+        nearest_consider(&nearest, "", notice_kind_names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        nearest_consider(&nearest, "", others[i]);
+    if (nearest.name[0])
+        return err_set(err, ERR_USAGE, 0, "unknown key \"%.40s\"; the nearest is \"%s\"", key,
+                       nearest.name);
+    return err_set(err, ERR_USAGE, 0,
+                   "unknown key \"%.40s\"; there are file, kubernetes, command, poll, name, "
+                   "interval and timeout",
+                   key);
 }
 
 static bool noticelist_is_taken(const struct config *config, const char *name)
@@ -156,7 +175,7 @@ bool noticelist_add_text(const char *text, const char *folder, struct config *co
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
     struct config_notice notice = {.kind = find_kind(name)};
     if (notice.kind == CONFIG_NOTICE__COUNT)
-        return unknown("there is no notice source", name, err);
+        return unknown_source(name, err);
     if (is_word(notice.kind) && colon)
         return err_set(err, ERR_USAGE, 0, "%s takes no path", name);
     if (!is_word(notice.kind) && !colon)
@@ -184,12 +203,13 @@ static bool name_from_json(struct config_notice *notice, const struct json *json
 static bool kind_from_json(struct config_notice *notice, const struct json *json,
                            const char *folder, struct err *err)
 {
+    enum config_notice_kind kind = find_kind(json_key(json));
+    if (kind == CONFIG_NOTICE__COUNT)
+        return unknown_key(json_key(json), err);
     if (notice->kind != CONFIG_NOTICE__COUNT)
         return err_set(err, ERR_USAGE, 0, "%s and %s are two sources; write two objects",
                        notice_kind_names[notice->kind], json_key(json));
-    notice->kind = find_kind(json_key(json));
-    if (notice->kind == CONFIG_NOTICE__COUNT)
-        return unknown("unknown key", json_key(json), err);
+    notice->kind = kind;
     if (is_word(notice->kind))
         return err_set(err, ERR_USAGE, 0, "%s is not an object; write \"%s\"", json_key(json),
                        json_key(json));
