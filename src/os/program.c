@@ -69,6 +69,16 @@ static bool program_make_absolute(const char *path, char *ret, size_t size, stru
     return str_addf(ret, size, "%s/%s", here, path) || program_refuse(path, ENAMETOOLONG, err);
 }
 
+const char *program_advice(const char *name)
+{
+    size_t len = strlen(name);
+    if (!len || try(name, F_OK) != 0)
+        return "";
+    return len > 3 && str_is(name + len - 3, ".py")
+               ? "; it is a file in the current directory: write python before its name"
+               : "; it is a file in the current directory: write ./ before its name";
+}
+
 bool program_find(const char *name, const char *path, char *ret, size_t size, struct err *err)
 {
     char candidate[PATH_MAX], kept[PATH_MAX] = "";
@@ -89,7 +99,8 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
     if (kept[0])
         return program_refuse(kept, EACCES, err);
     return err_set(err, ERR_NOT_FOUND, 0,
-                   "cannot execute '%s': it is in no directory of PATH (%.200s)", name, path);
+                   "cannot execute '%s': it is in no directory of PATH (%.200s)%s", name, path,
+                   program_advice(name));
 }
 
 char **program_args(char *const *args, const char *path, struct err *err)

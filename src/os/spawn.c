@@ -257,8 +257,9 @@ enum spawn_result spawn_result(int report, const char *name, struct err *err)
                 strerror(failure.why));
     else
         err_set(err, failure.why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, 0,
-                "cannot execute '%s': %s%s", name, strerror(failure.why),
-                spawn_advice(name, failure.why));
+                "cannot execute '%s': %s%s%s", name, strerror(failure.why),
+                spawn_advice(name, failure.why),
+                failure.why == ENOENT && !strchr(name, '/') ? program_advice(name) : "");
     err->sys_errno = failure.why;
     return SPAWN_FAILED;
 }

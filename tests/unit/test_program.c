@@ -53,6 +53,17 @@ Test(program, what_is_not_there)
     cr_expect(!program_find("nothing", "a:b", found, sizeof found, &err));
     cr_expect_eq(err.code, ERR_NOT_FOUND);
     cr_expect_str_eq(err.text, "cannot execute 'nothing': it is in no directory of PATH (a:b)");
+    cr_assert(chdir("b") == 0);
+    cr_expect(!program_find("run", "../a", found, sizeof found, &err));
+    cr_expect_str_eq(err.text,
+                     "cannot execute 'run': it is in no directory of PATH (../a); it is a "
+                     "file in the current directory: write ./ before its name");
+    folder_put("b/train.py", "");
+    cr_expect(!program_find("train.py", "../a", found, sizeof found, &err));
+    cr_expect_str_eq(err.text,
+                     "cannot execute 'train.py': it is in no directory of PATH (../a); it is "
+                     "a file in the current directory: write python before its name");
+    cr_assert(chdir("..") == 0);
     cr_expect(!program_find("b/nothing", "a:b", found, sizeof found, &err));
     cr_expect_eq(err.code, ERR_NOT_FOUND);
     cr_expect_str_eq(err.text, "cannot execute 'b/nothing': No such file or directory");

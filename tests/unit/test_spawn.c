@@ -67,6 +67,10 @@ Test(spawn, says_what_is_not_found)
     char *path[] = {"./no-such-file", NULL};
     cr_assert_eq(run(path, "/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
+    write_file("train.py", "", 0644);
+    char *script[] = {"train.py", NULL};
+    cr_assert_eq(run(script, "/bin"), SPAWN_FAILED);
+    cr_assert(strstr(err.text, "current directory: write python before its name"), "%s", err.text);
     char *nothing[] = {"", NULL};
     cr_assert_eq(run(nothing, "/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
