@@ -224,11 +224,13 @@ void check_timeout(const struct patient *patient, struct finding *ret)
 /* Adds a note if the job relies on a guess of the time that a notice leaves. */
 static void say_if_guess(const struct config *config, int64_t grace, struct finding *ret)
 {
+    char left[32];
     if (config->save.train_on != TRAIN_ON_AUTO || !config_is_guess(config, 0) ||
         grace != config->grace_ns)
         return;
     str_addf(ret->seen, sizeof ret->seen,
-             "; that is a guess, so after a signal the job saves and leaves at once");
+             "; %s is a guess, so after a signal the job saves and leaves at once",
+             str_about(grace, left, sizeof left));
     finding_advise(ret, "%sset --grace to what the platform leaves, less 5 s, to train on",
                    ret->advice[0] ? "; and " : "");
 }

@@ -134,7 +134,7 @@ def test_saves_that_take_longer_than_the_notice_leaves(world):
 def test_a_grace_that_is_a_guess(world, options, is_guess):
     """The doctor says that the job will not train on, and how it would."""
     _, seen, advice = doctor(world, *options, env={"PCHRUN_SAVE_TRAIN_ON": "auto"})["grace"]
-    assert ("; that is a guess, so after a signal the job saves and leaves at once" in seen) == is_guess, seen
+    assert ("; 25 s is a guess, so after a signal the job saves and leaves at once" in seen) == is_guess, seen
     assert ("set --grace to what the platform leaves, less 5 s, to train on" in advice) == is_guess, advice
 
 
