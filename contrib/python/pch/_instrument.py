@@ -451,6 +451,7 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
         if keras.backend.backend() == "tensorflow":
             folder = _folder()
             if folder:
+                _build(model, arguments.get("x"))
                 _take_part(folder, ours)
             else:
                 _say_no_folder("Model.fit")
@@ -468,6 +469,18 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
     finally:
         if isinstance(given, keras.callbacks.CallbackList):
             given.callbacks[:] = [callback for callback in given.callbacks if callback not in ours]
+
+
+def _build(model: Any, data: Any) -> None:
+    """Makes the variables of a model that does not name the shape of its input, as its first batch would. A dataset has
+    batches, so in both cases the first dimension is that of the examples. If the shape is not known, the callback says
+    why the fit does not take part."""
+    inputs = getattr(data, "element_spec", data)
+    if isinstance(inputs, tuple):
+        inputs = inputs[0]
+    shape = getattr(inputs, "shape", None)
+    if not model.built and shape is not None:
+        model.build((None, *shape[1:]))
 
 
 def _take_part(folder: str, callbacks: Any) -> None:

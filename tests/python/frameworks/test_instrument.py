@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from conftest_frameworks import LONG, PATIENCE, PREEMPTED, STEPS, finish, interrupt, torchrun
+from conftest_frameworks import LONG, PATIENCE, PREEMPTED, STEPS, finish, interrupt, torchrun, weights_differ
 
 HELD = """
 import os
@@ -191,6 +191,35 @@ def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
     assert finish(one)[:2] == (0, "completed"), one.job.err
     assert one.job.err.count("pch: Model.fit takes part") == 1, one.job.err
     assert [rank["counts_only"] for rank in one.report["ranks"]] == [False]
+
+
+def test_keras_builds_a_model_that_names_no_shape(train, world):
+    """Once, its optimizer was made without a variable, and the program failed in its first batch."""
+    code = KERAS.replace("keras.layers.Input((16,)), ", "")
+    one, step = preempt_and_resume(train, world, code, n=1, EPOCHS="8")
+    assert list((one.checkpoints / "rank-0").glob("ckpt-*.index")), step
+    whole = train(code, n=1, folder="whole", EPOCHS="8")
+    assert finish(whole)[1] == "completed", whole.job.err
+    assert weights_differ(whole.checkpoints, one.checkpoints) == []
+
+
+def test_keras_counts_a_model_whose_shape_is_not_known(train, world):
+    """The training goes on as without the option."""
+    code = KERAS.replace("keras.layers.Input((16,)), ", "").replace("model.fit(data", "model.fit(Batches()").replace(
+        "tell =", """class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, number):
+        return rows[number * 16:number * 16 + 16, :16], rows[number * 16:number * 16 + 16, 16:]
+
+
+tell =""")
+    one = train(code, "--instrument", n=1, folder="counted", EPOCHS="1")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert "the model has no variables before its first batch: let it begin with keras.Input(shape)" in one.job.err
+    assert "pch: counts the batches of Model.fit" in one.job.err
+    assert "takes part" not in one.job.err
 
 
 FIRST_SAVE_FAILS = """
