@@ -216,6 +216,15 @@ int spares_sent(struct world *w, int line, const struct peermsg *msg)
     return node;
 }
 
+/* Each call to this place is over, also one that its spare has not got yet. */
+static void note_taken(struct world *w, int node)
+{
+    w->vacant_since[node] = 0;
+    for (int i = 0; i < w->nhosts; i++)
+        if (w->hosts[i].called_to == node)
+            w->hosts[i].called_to = 0;
+}
+
 static void note_vacant(struct world *w, int node)
 {
     w->vacant_since[node] = w->called_at[node] = w->now;
@@ -241,7 +250,7 @@ void spares_logged(struct world *w, const char *text)
 {
     static const char place[] = "the place of node ";
     if (str_starts(text, place))
-        w->vacant_since[atoi(text + strlen(place)) % MAX_NODES] = 0;
+        note_taken(w, atoi(text + strlen(place)) % MAX_NODES);
     note_missing(w, text);
     int node = str_starts(text, "node ") ? atoi(text + strlen("node ")) : 0;
     if (node <= 0 || node >= w->s.nnodes)
@@ -252,7 +261,7 @@ void spares_logged(struct world *w, const char *text)
         return;
     if (!w->vacant_since[node])
         fail(w, "the place of node %d is given away twice", node);
-    w->vacant_since[node] = 0;
+    note_taken(w, node);
 }
 
 /* Nothing disturbs this host, or its line. */
