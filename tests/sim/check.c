@@ -456,10 +456,12 @@ static bool went_on_unheard(const struct world *w, const struct proc *p)
     return goes_on_unheard(w, p) && stands_until(p) <= w->hosts[0].told_leave_at;
 }
 
-/* True if the process hung until the end, or went on too late for node 0 to learn of it. */
+/* True if the process hung until the end, or went on or ended too late for node 0 to learn of it.
+ */
 static bool hangs(const struct world *w, const struct proc *p)
 {
-    return p->hung_at || goes_on_unheard(w, p);
+    bool has_ended = w->hosts[p->node].way_until && !proc_is_alive(p); /* behind a slow line */
+    return p->hung_at || has_ended || goes_on_unheard(w, p);
 }
 
 /* Every node has known long enough that a notice is near. */

@@ -46,13 +46,14 @@ static int64_t heard_after(const struct world *w)
 /* A hang begins when a process went on last. The node sees that at its next reading of the steps,
  * and node 0 in the STATUS after it: `slack` bounds both. So the mark may be late by `slack`. It is
  * never earlier, unless that STATUS may still be on its way. An excuse, or the end of a cut, counts
- * like a move, since the core then lets every limit begin anew. */
+ * like a move, since the core then lets every limit begin anew. Behind a slow line node 0 hears of
+ * a move late. */
 static void check_hung(struct world *w, const struct action *a)
 {
     int64_t at = a->mark.at - w->hosts[0].clock, slack = heard_after(w);
     int64_t latest = w->went_on_at > w->excused_at ? w->went_on_at : w->excused_at;
     for (int i = 0; i < w->s.nnodes; i++)
-        latest = w->hosts[i].cut_until > latest ? w->hosts[i].cut_until : latest;
+        latest = clock_max(latest, clock_max(w->hosts[i].cut_until, w->hosts[i].way_until));
     bool is_unheard = w->now < w->went_on_at + slack;
     if (at > latest + slack || (at < w->went_on_at - slack && !is_unheard))
         fail(w, "node 0 marks a hang since %lld ms, and a process went on %lld ms ago",
