@@ -69,7 +69,7 @@ static bool unknown_source(const char *name, struct err *err)
 }
 
 /* A key of an object, such as {"poll": […]}. */
-static bool unknown_key(const char *key, struct err *err)
+static bool unknown_member(const char *key, struct err *err)
 {
     static const char *const others[] = {"name", "interval", "timeout"};
     struct nearest nearest = nearest_to(key);
@@ -205,7 +205,7 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
 {
     enum config_notice_kind kind = find_kind(json_key(json));
     if (kind == CONFIG_NOTICE__COUNT)
-        return unknown_key(json_key(json), err);
+        return unknown_member(json_key(json), err);
     if (notice->kind != CONFIG_NOTICE__COUNT)
         return err_set(err, ERR_USAGE, 0, "%s and %s are two sources; write two objects",
                        notice_kind_names[notice->kind], json_key(json));
