@@ -472,15 +472,23 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
 
 
 def _build(model: Any, data: Any) -> None:
-    """Makes the variables of a model that does not name the shape of its input, as its first batch would. A dataset has
-    batches, so in both cases the first dimension is that of the examples. If the shape is not known, the callback says
-    why the fit does not take part."""
-    inputs = getattr(data, "element_spec", data)
-    if isinstance(inputs, tuple):
+    """Makes the variables of a model that does not name the shape of its input, as its first batch would. Model.build() makes
+    none in a subclass of Model. If the model cannot be built, the callback says why the fit does not take part."""
+    import keras
+
+    inputs = getattr(data, "element_spec", data)  # of a dataset: of its batches
+    is_array = inputs is data
+    if isinstance(inputs, tuple) and not is_array:
         inputs = inputs[0]
-    shape = getattr(inputs, "shape", None)
-    if not model.built and shape is not None:
-        model.build((None, *shape[1:]))
+    if model.built or not hasattr(inputs, "shape"):
+        return
+    if is_array and any(getattr(layer, "stateful", False) for layer in model.layers):
+        return  # it needs the size of a batch, and a Sequential model that was built in vain fails in its first batch
+    try:
+        shape = (None, *inputs.shape[1:]) if is_array else inputs.shape
+        model(keras.KerasTensor(shape, keras.backend.standardize_dtype(inputs.dtype)))
+    except Exception:
+        pass
 
 
 def _take_part(folder: str, callbacks: Any) -> None:

@@ -193,9 +193,24 @@ def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
     assert [rank["counts_only"] for rank in one.report["ranks"]] == [False]
 
 
-def test_keras_builds_a_model_that_names_no_shape(train, world):
+SEQUENTIAL = KERAS.replace("keras.layers.Input((16,)), ", "")
+SUBCLASS = KERAS[:KERAS.index("model =")] + """class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.drop, self.last = (keras.layers.Dense(64, activation="relu"), keras.layers.Dropout(0.1),
+                                            keras.layers.Dense(1))
+
+    def call(self, inputs, training=False):
+        return self.last(self.drop(self.first(inputs), training=training))
+
+
+model = Net()
+""" + KERAS[KERAS.index("model.compile"):]
+
+
+@pytest.mark.parametrize("code", [SEQUENTIAL, SUBCLASS], ids=["sequential", "subclass"])
+def test_keras_builds_a_model_that_names_no_shape(train, world, code):
     """Once, its optimizer was made without a variable, and the program failed in its first batch."""
-    code = KERAS.replace("keras.layers.Input((16,)), ", "")
     one, step = preempt_and_resume(train, world, code, n=1, EPOCHS="8")
     assert list((one.checkpoints / "rank-0").glob("ckpt-*.index")), step
     whole = train(code, n=1, folder="whole", EPOCHS="8")
@@ -203,10 +218,8 @@ def test_keras_builds_a_model_that_names_no_shape(train, world):
     assert weights_differ(whole.checkpoints, one.checkpoints) == []
 
 
-def test_keras_counts_a_model_whose_shape_is_not_known(train, world):
-    """The training goes on as without the option."""
-    code = KERAS.replace("keras.layers.Input((16,)), ", "").replace("model.fit(data", "model.fit(Batches()").replace(
-        "tell =", """class Batches(keras.utils.PyDataset):
+WITHOUT_SHAPE = SEQUENTIAL.replace("model.fit(data", "model.fit(Batches()").replace(
+    "tell =", """class Batches(keras.utils.PyDataset):
     def __len__(self):
         return 8
 
@@ -215,6 +228,12 @@ def test_keras_counts_a_model_whose_shape_is_not_known(train, world):
 
 
 tell =""")
+BUILT_IN_VAIN = SUBCLASS.replace("model = Net()", "model = Net()\nmodel.build((None, 16))")
+
+
+@pytest.mark.parametrize("code", [WITHOUT_SHAPE, BUILT_IN_VAIN], ids=["no-shape", "build"])
+def test_keras_counts_a_model_without_variables(train, world, code):
+    """The training goes on as without the option."""
     one = train(code, "--instrument", n=1, folder="counted", EPOCHS="1")
     assert finish(one)[:2] == (0, "completed"), one.job.err
     assert "the model has no variables before its first batch: let it begin with keras.Input(shape)" in one.job.err

@@ -278,9 +278,9 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
             raise RuntimeError(f"the backend of Keras is {keras.backend.backend()}; this callback needs tensorflow")
         if not steps:
             raise ValueError("how many batches an epoch has is not known: give fit() steps_per_epoch")
-        if not model.built:
+        if not model.built or not model.weights:  # Model.build() makes none in a subclass of Model
             raise ValueError("the model has no variables before its first batch: let it begin with keras.Input(shape), or "
-                             "call model.build() before fit()")
+                             "call it with a batch before fit()")
         if not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         variables = [*model.variables, *model.optimizer.variables]
