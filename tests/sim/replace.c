@@ -355,8 +355,10 @@ void replace_take_seat(struct world *w, int host)
  */
 void replace_check_start(struct world *w, int node, uint32_t generation)
 {
-    w->waits_since = 0;
-    w->has_waited = false;
+    if (node == 0) { /* another node may begin it when node 0 waits again */
+        w->waits_since = 0;
+        w->has_waited = false;
+    }
     if (generation == 0)
         return;
     for (int i = w->s.nnodes; i < w->nhosts; i++)
