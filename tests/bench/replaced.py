@@ -89,7 +89,7 @@ def fence_of(state):
     """How long the next generation waited for the fence, once the place was taken."""
     events = [json.loads(line) for path in state.glob("events.0.jsonl") for line in path.read_text().splitlines()]
     return sum(max(0, event["starts_after_ms"]) * 1_000_000 for event in events
-               if event["event"] == "waits_for" and event["of_node"] is None)
+               if event["event"] == "waits_for" and not event["of_nodes"])
 
 
 def replaced(bench):
