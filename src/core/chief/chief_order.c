@@ -246,13 +246,13 @@ static bool stops_for_good(const struct chief *chief, enum outcome outcome)
            (verdict_is_preempted(outcome) || verdict_gives_way(outcome));
 }
 
-/* The job has not trained since its save for a notice, so it loses nothing when it ends now. */
+/* The generation has saved for a notice and ended, so the job loses nothing when it ends now. */
 static enum outcome outcome_of_end(const struct chief *chief, enum outcome outcome)
 {
     if (stops_for_good(chief, outcome))
         return OUTCOME_STOPPED;
-    bool is_saved = chief->gen.has_saved_all && outcome == OUTCOME_PREEMPTED_UNSAVED;
-    return is_saved ? OUTCOME_PREEMPTED : outcome;
+    bool is_saved = chief->order.outcome == OUTCOME_PREEMPTED;
+    return is_saved && outcome == OUTCOME_PREEMPTED_UNSAVED ? OUTCOME_PREEMPTED : outcome;
 }
 
 void chief_tell_end(struct chief *chief, const struct chief_end *end)

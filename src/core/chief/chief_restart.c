@@ -120,7 +120,6 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
     if (!this_end.restarts)
         return;
     chief->gen.restart_at = chief->out->now;
-    chief->gen.has_saved_all = end->outcome == OUTCOME_PREEMPTED;
     if (!is_pause) {
         chief->gen.had_stepped = chief->has_stepped;
         out_log(chief->out, LOG_NOTICE, "replace",

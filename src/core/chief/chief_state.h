@@ -210,7 +210,6 @@ struct chief_generation {
     struct peer_cause cause;        /* the first failure, if the job ends because of it */
     const struct peer *interrupted; /* the node where a signal led to the cause; NULL: none */
     bool was_preempted;             /* a notice was near when the job failed */
-    bool has_saved_all;             /* it has ended for a notice, and nothing is unsaved */
     int64_t stopped_at, end_deadline, leave_deadline;
     uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
     bool had_stepped;      /* with order.restart: has_stepped when it was ordered */
