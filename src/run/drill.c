@@ -239,13 +239,15 @@ static bool say_failed(const struct drill *drill, const char *grace)
     const struct peer_cause *cause = &report.first_cause;
     char failed[32] = "a process";
     core_report(drill->attach->loop->core, &report);
-    if (cause->fault == FAULT_LOST)
+    if (cause->fault == FAULT_LOST) {
         log_warn("drill",
                  "unknown whether a save fits into %s: node %d (%s) was lost after the notice; try "
                  "again",
                  grace, cause->node, cause->host);
+        return true;
+    }
     if (!cause_is_process(cause->fault))
-        return cause->fault == FAULT_LOST;
+        return false;
     if (cause->rank >= 0)
         snprintf(failed, sizeof failed, "rank %d", cause->rank);
     log_warn("drill",
