@@ -280,11 +280,9 @@ void check_grace(const struct patient *patient, struct finding *ret)
 /* The command's Python script; NULL: none is seen. */
 static const char *find_script(char *const *command)
 {
-    for (; *command; command++) {
-        size_t len = strlen(*command);
-        if (len > 3 && str_is(*command + len - 3, ".py"))
+    for (; *command; command++)
+        if (program_is_python(*command))
             return *command;
-    }
     return NULL;
 }
 

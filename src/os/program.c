@@ -69,12 +69,17 @@ static bool program_make_absolute(const char *path, char *ret, size_t size, stru
     return str_addf(ret, size, "%s/%s", here, path) || program_refuse(path, ENAMETOOLONG, err);
 }
 
-const char *program_advice(const char *name)
+bool program_is_python(const char *name)
 {
     size_t len = strlen(name);
-    if (!len || try(name, F_OK) != 0)
+    return len > 3 && str_is(name + len - 3, ".py");
+}
+
+const char *program_advice(const char *name)
+{
+    if (!*name || try(name, F_OK) != 0)
         return "";
-    return len > 3 && str_is(name + len - 3, ".py")
+    return program_is_python(name)
                ? "; it is a file in the current directory: write python before its name"
                : "; it is a file in the current directory: write ./ before its name";
 }

@@ -20,6 +20,8 @@ const char *program_next(const char *path, const char *name, char *ret, size_t s
  * False: *err names the file or the searched directories. */
 MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size_t size,
                              struct err *err);
+/* By its name. */
+bool program_is_python(const char *name);
 /* The end of the error for a name without a slash that is in no directory of PATH. A user of
  * torchrun types a script in place of a command; if it is a file here, the text says what to write.
  */
