@@ -290,15 +290,18 @@ void check_repeated(struct world *w)
              (long long)(w->s.repeats / S), (long long)(used / NS_PER_MS));
 }
 
-/* A preemption before the first step does not count as an attempt without a commit; any other end
- * does. */
+/* A preemption before the first step, and an end by a user, do not count as an attempt without a
+ * commit; any other end does. */
 void check_count(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
     bool is_preempted = verdict_is_preempted(chief->outcome);
-    if (chief->is_uncounted && (!is_preempted || w->record_of_run))
+    bool is_by_user = chief->outcome == OUTCOME_STOPPED || chief->outcome == OUTCOME_INTERRUPTED;
+    if (chief->is_uncounted && (!(is_preempted || is_by_user) || w->record_of_run))
         fail(w, "the attempt ends as %s, and does not count", verdict_name(chief->outcome));
-    if (chief->is_uncounted && had_stepped_before_notice(w) && !w->s.has_loss)
+    if (is_by_user && chief->told_leave_at && !chief->is_uncounted && !w->record_of_run)
+        fail(w, "a user has ended the attempt, and it counts");
+    if (chief->is_uncounted && !is_by_user && had_stepped_before_notice(w) && !w->s.has_loss)
         fail(w, "the attempt had begun to train before the notice, and does not count");
     bool has_failed =
         any_has_failed(w) || any_ended_in_silence(w) || w->s.restart.max > 0 || w->was_stopped;

@@ -356,6 +356,7 @@ MUTANTS = [
     ("fault-told-before-its-notice", "node/node_status.c", "fault_waits",
      "|| notice_waits(node)", ""),
     ("preempted-before-the-first-step-counts", "chief/chief.c", "decide_leave", "chief_is_uncounted(chief)", "false"),
+    ("end-by-a-user-counts", "chief/chief_order.c", "chief_is_uncounted", "is_by_user ||", ""),
     ("preempted-later-does-not-count", "chief/chief_order.c", "chief_is_uncounted", "!chief->has_stepped &&", ""),
     ("repeated-notice-ends-the-job", "common/grace.c", "ends_run", "is_served && !n->is_repeated", "is_served"),
     ("repeated-notice-is-not-saved-for", "node/node_notice.c", "node_save_for_repeated", "ask_for_save(node);", ""),

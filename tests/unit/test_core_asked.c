@@ -36,6 +36,7 @@ Test(core_asked, a_stop_ends_every_node)
         deliver();
         assert_both_did("exit 44 stopped");
         assert_said(&walks[0], "stopped by hand");
+        assert_said(&walks[0], "this attempt does not count");
     }
 }
 

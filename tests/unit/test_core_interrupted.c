@@ -121,3 +121,16 @@ Test(core_interrupted, on_one_node_of_two)
         }
     }
 }
+
+/* A user who ends the job three times is not told that it makes no progress. */
+Test(core_interrupted, it_does_not_count_as_an_attempt)
+{
+    static const int signals[] = {SIGINT, SIGHUP};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        struct walk *w = begin_attached(1);
+        signalled(w, signals[i]);
+        gone(w, 0);
+        exits(w, signals[i]);
+        assert_said(w, "this attempt does not count");
+    }
+}

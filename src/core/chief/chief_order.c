@@ -140,11 +140,15 @@ void chief_close_round(struct chief *chief, enum peer_phase phase, const char *w
 
 /* --- the end of the job --- */
 
-/* A preemption before the first step says nothing about progress, unless a process failed too. */
+/* A user's own end says nothing about progress. Nor does a preemption before the first step, unless
+ * a process failed too. */
 bool chief_is_uncounted(const struct chief *chief)
 {
     enum outcome outcome = (enum outcome)chief->order.outcome;
-    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->gen.causes.n == 0;
+    bool is_early = !chief->has_stepped && chief->gen.causes.n == 0;
+    bool is_by_user = outcome == OUTCOME_INTERRUPTED || outcome == OUTCOME_STOPPED;
+    bool has_commit = chief->has_committed || chief->writing != COMMIT_NOTHING;
+    return !has_commit && (is_by_user || (verdict_is_preempted(outcome) && is_early));
 }
 
 /* An end before any rank attached proves nothing, because the program may never attach. A program
