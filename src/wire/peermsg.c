@@ -166,6 +166,7 @@ static const struct bytes_field order_fields[] = {
     WITHIN(order.own_ns, 0, PAGE_OWN_MAX),
     NUMBER(order.stop_answered),
     WITHIN(order.needs, 0, NEEDS_ANY),
+    FLAG(order.is_late),
     NUMBER(order.commit_whole),
     NUMBER(order.waits.node),
     NUMBER(order.waits.left_ms),

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 14
+#define PEERMSG_VERSION 15
 #define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
@@ -322,6 +322,7 @@ struct peer_order {
     uint64_t own_ns;        /* the median of the ranks' own part of a step, 0: unknown */
     uint32_t stop_answered; /* how many of this node's `stop_asked` were given up: see `why` */
     uint8_t needs;          /* enum save_needs, of the round; valid from PHASE_DECIDED on */
+    uint8_t is_late;        /* with PHASE_FAILED: the time for the save was over */
     uint32_t commit_whole;  /* 1 + the rank whose save is all of commit_step; 0: every rank's is */
     struct peer_wait waits;
     struct peer_measure measure;

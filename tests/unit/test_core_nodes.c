@@ -145,6 +145,18 @@ Test(core_nodes, a_failed_save_takes_back_no_older_offer)
     assert_acts(&walks[0], "commit 10");
 }
 
+/* Node 1 cannot write its save. Node 0's rank has not come to the step, and it is not to blame. */
+Test(core_nodes, a_save_that_another_node_cannot_write)
+{
+    begin_two_saving();
+    says(&walks[1], 0,
+         (struct procmsg){.type = PROCMSG_SAVE_FAILED, .step = 9, .tag = 1, .text = "disk full"});
+    deliver();
+    assert_said(&walks[0], "step 9 is not saved, so it is not committed");
+    for (int i = 0; i < WALK_NODES; i++)
+        assert_not_said(&walks[i], "had not");
+}
+
 /* A step that one node has not saved is passed over at once. No rank waits for it. */
 Test(core_nodes, nodes_that_save_at_different_steps)
 {

@@ -252,7 +252,7 @@ PairTest(peers, another_version_is_named)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, PEERMSG_VERSION + 1, PEERMSG_STATUS, 0, header);
-    expect_down(header, sizeof header, "speaks version 15 of the protocol, this pchrun speaks 14");
+    expect_down(header, sizeof header, "speaks version 16 of the protocol, this pchrun speaks 15");
 }
 
 PairTest(peers, member_may_not_give_orders)

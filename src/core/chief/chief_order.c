@@ -114,6 +114,9 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
     bool is_decided = chief_is_deciding(chief);
     if (!PROMISE(1, chief->out, (phase == PHASE_ABORTED) == !is_decided))
         phase = PHASE_FAILED; /* a decided round cannot be called off */
+    chief->order.is_late =
+        phase == PHASE_FAILED &&
+        chief->out->now >= clock_min(chief_saves_until(chief), chief_abort_at(chief));
     chief->order.phase = (uint8_t)phase;
     chief->order.leave = chief->order.leave || (chief->gen.wants_to_end && phase != PHASE_ABORTED);
     str_copy(chief->order.why, sizeof chief->order.why, why);
@@ -127,7 +130,7 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
     if (phase == PHASE_COMMITTED)
         chief_say_saved(chief, LOG_NOTICE, chief->order.commit_step);
     else if (phase == PHASE_FAILED)
-        out_log(chief->out, LOG_WARN, "save", "step %llu is not saved, nothing is committed%s%s",
+        out_log(chief->out, LOG_WARN, "save", "step %llu is not saved, so it is not committed%s%s",
                 ull(chief->order.save_step), *cause ? ": " : "", cause);
     else
         out_log(chief->out, LOG_WARN, "save", "called off%s%s", *cause ? ": " : "", cause);

@@ -144,6 +144,16 @@ int64_t chief_abort_at(const struct chief *chief)
     return chief->gen.is_trained ? CLOCK_NEVER : chief_time_is_up_at(chief);
 }
 
+/* The last save of a live notice may take until chief_abort_at(). In any other save, the ranks that
+ * have saved wait `commit_wait` for the rest. */
+int64_t chief_saves_until(const struct chief *chief)
+{
+    if (chief->order.phase != PHASE_DECIDED || chief->gen.first_saved_at == CLOCK_NEVER ||
+        (chief->gen.wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)
+        return CLOCK_NEVER;
+    return chief->gen.first_saved_at + chief->params->commit_wait_ns;
+}
+
 bool chief_hears_late_news(const struct chief *chief)
 {
     return has_slept_through(chief) && chief->out->now < chief_abort_at(chief);

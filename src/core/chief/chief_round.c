@@ -301,16 +301,6 @@ static void decide_decided(struct chief *chief)
     }
 }
 
-/* The last save of a live notice may take until chief_abort_at(). In any other save, the ranks that
- * have saved wait `commit_wait` for the rest. */
-int64_t chief_saves_until(const struct chief *chief)
-{
-    if (chief->order.phase != PHASE_DECIDED || chief->gen.first_saved_at == CLOCK_NEVER ||
-        (chief->gen.wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)
-        return CLOCK_NEVER;
-    return chief->gen.first_saved_at + chief->params->commit_wait_ns;
-}
-
 /* --- the program's own saves --- */
 
 /* Processes that wait for own saves up to this step get their answer. */

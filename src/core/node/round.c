@@ -295,10 +295,10 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
     round->closed_at = round->out->now;
     /* Ranks of other nodes may have saved in a failed round. So our ranks serve it, too, even if
      * this node never got the decision. */
-    if (order->phase == PHASE_FAILED && is_ours) {
+    if (order->phase == PHASE_FAILED && is_ours)
         decide(round, order);
+    if (order->is_late && is_ours)
         round_say_unsaved(round->out, round->ranks, round->id, round->save_step);
-    }
     round->phase = order->phase;
     lift_if_served(round);
     answer_waits(round);
