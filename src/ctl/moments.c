@@ -57,7 +57,7 @@ static void name_cause(const struct json *event, char *ret, size_t size)
     static const struct {
         const char *kind, *name;
     } names[] = {{"lost", "lost"},
-                 {"hang", "behind, the job stood still"},
+                 {"hang", "the job stood still here"},
                  {"gave_up", "gave up its wait"},
                  {"silent", "ended without pch_done()"},
                  {"start", "could not start"},

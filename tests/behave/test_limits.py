@@ -95,7 +95,7 @@ def test_a_writer_that_cannot_be_replaced_costs_its_save(world, nodes, full):
     kill_writers(job.jobs[0])
     job.say(0, "the next write tries again", count=2)
     job.jobs[0].send(signal.SIGUSR2)
-    job.say(0, "is not saved, nothing is committed")
+    job.say(0, "is not saved, so it is not committed")
     assert re.search(f"ranks.0.json.*{WHY}", job.jobs[0].err)
     full.mark.unlink()
     preempt(job, 0)

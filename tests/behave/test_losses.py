@@ -55,7 +55,7 @@ def test_the_old_node_comes_back(training, digest):  # noqa: F811
     for pid in stood:
         os.kill(pid, signal.SIGCONT)
     assert old.finish() == NODE_LOST
-    assert re.search(r" end: node_lost, exit code 42: (node 0 is lost: |.* was replaced by )", old.err), old.err
+    assert re.search(r" end: node_lost, exit code 42: (node 0 is lost: |this node ends: |.* was replaced by )", old.err), old.err
     assert job.nodes.finish() == 0, job.said()
     assert f"digest {digest}" in job.said()
 

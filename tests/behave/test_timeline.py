@@ -270,7 +270,7 @@ def test_a_node_that_leaves_ends_no_attempt(ledger, ctl):  # noqa: F811
 
 @pytest.mark.parametrize("kind, code, label", [
     ("signal", 139, "SIGSEGV"), ("signal", 7, "what it says"), ("exit", 3, "exit code 3"), ("lost", 42, "lost"),
-    ("hang", 42, "behind, the job stood still"), ("gave_up", 1, "gave up its wait"),
+    ("hang", 42, "the job stood still here"), ("gave_up", 1, "gave up its wait"),
     ("silent", 1, "ended without pch_done()"), ("start", 127, "could not start"), ("broken", 125, "what it says"),
     (None, 3, "what it says"), ("", 3, "what it says")])
 def test_what_a_failure_is_called(ledger, ctl, kind, code, label):  # noqa: F811

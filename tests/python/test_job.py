@@ -149,7 +149,7 @@ job.done()
 @pytest.mark.parametrize("needs", ["all", "rank0"])
 def test_a_save_that_is_not_reported(program, needs):
     """The next step tells a rank whose report is needed, once, at a line of the program; at the end the log says why
-    nothing is committed."""
+    the step is not committed."""
     one = program(BEGIN + FORGETS.replace("NEEDS", f"'{needs}'"))
     one.start("--signals", "USR1=checkpoint", n=2, ready="training")
     one.job.send(signal.SIGUSR1)
@@ -164,7 +164,7 @@ def test_a_save_that_is_not_reported(program, needs):
                             r"report of its save: call job.saved\(path\) when the save is on disk, or job.saved\(None\) if "
                             r"this rank writes nothing. A save in the background is reported by job.durable\(step, path\)",
                             text)
-    assert "nothing is committed: no rank reported its save; every rank has to call pch_saved" in one.job.err
+    assert "it is not committed: no rank reported its save; every rank has to call pch_saved" in one.job.err
 
 
 SAVE_RAISES = {

@@ -397,7 +397,7 @@ Test(core_needs, a_needed_save_fails)
         says(&walks[0], needs[i] == NEEDS_ALL,
              (struct procmsg){
                  .type = PROCMSG_SAVE_FAILED, .step = SAVE_STEP, .tag = 1, .text = "disk full"});
-        assert_said(&walks[0], "nothing is committed");
+        assert_said(&walks[0], "it is not committed");
     }
 }
 
@@ -405,12 +405,12 @@ Test(core_needs, no_rank_can_save)
 {
     begin_one(NEEDS_ANY, 2);
     for (int i = 0; i < 2; i++) {
-        assert_not_said(&walks[0], "nothing is committed");
+        assert_not_said(&walks[0], "it is not committed");
         says(&walks[0], i,
              (struct procmsg){
                  .type = PROCMSG_SAVE_FAILED, .step = SAVE_STEP, .tag = 1, .text = "disk full"});
     }
-    assert_said(&walks[0], "nothing is committed");
+    assert_said(&walks[0], "it is not committed");
 }
 
 /* It trained to an earlier step, so it has not come to this one. */

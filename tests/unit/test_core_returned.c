@@ -174,9 +174,10 @@ Test(core_returned, done_without_a_report)
         }
         tree_empty(w);
         if (last > 5)
-            assert_said(w, "step 5 is not saved, nothing is committed: no rank reported its save; "
-                           "every rank has to call pch_saved (in Python: job.saved), without a "
-                           "path if it writes nothing");
+            assert_said(w,
+                        "step 5 is not saved, so it is not committed: no rank reported its save; "
+                        "every rank has to call pch_saved (in Python: job.saved), without a "
+                        "path if it writes nothing");
         else
             assert_said(w, "the training ended before the save step");
         assert_did(w, "exit 0 completed");

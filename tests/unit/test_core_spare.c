@@ -308,7 +308,7 @@ Test(core_spare, a_former_node_is_no_spare)
     stands_by(2);
     lose_node_1();
     comes_as_node_1(8, 1);
-    assert_said(&walks[0], "refused: node 1 (host1) was declared lost");
+    assert_said(&walks[0], "refused: node 1 (host1) is no longer part of the job");
     comes_as_node_1(500, 0);
     comes_as_node_1(8, 1);
     assert_said(&walks[0], "was replaced by");
@@ -668,7 +668,8 @@ Test(core_spare, an_unhealthy_node_that_is_back)
     meet();
     says_ill(true);
     comes_as_node_1(8, 1);
-    assert_said(&walks[0], "refused: node 1 (host1) was declared lost: it is not healthy: " ILL);
+    assert_said(&walks[0],
+                "refused: node 1 (host1) is no longer part of the job: it is not healthy: " ILL);
     assert_said(&walks[0], "the job still waits for its nodes");
     lose_letters();
 }

@@ -324,7 +324,7 @@ Test(core_wait, a_replacement_that_cannot_start)
     word.stamp.seq = 2;
     word.status.life = LIFE_GONE;
     calls(&word);
-    assert_said(&walks[0], "refused: node 1 (, pid 11) was declared lost");
+    assert_said(&walks[0], "refused: node 1 (, pid 11) is no longer part of the job");
     passes(&walks[0], S);
     cr_expect_eq(report_of(&walks[0]).generation, 0);
     cr_expect_eq(report_of(&walks[0]).wait.vacant[0].node, 1);
@@ -408,10 +408,11 @@ Test(core_wait, who_was_given_up_does_not_come_back)
     begin_with(10, false);
     lose_node_1();
     calls(&lost);
-    assert_said(&walks[0],
-                "refused: node 1 (, pid 11) was declared lost: its supervisor has ended");
+    assert_said(
+        &walks[0],
+        "refused: node 1 (, pid 11) is no longer part of the job: its supervisor has ended");
     calls(&older);
-    assert_said(&walks[0], "refused: node 1 (, pid 11) was declared lost");
+    assert_said(&walks[0], "refused: node 1 (, pid 11) is no longer part of the job");
     begin_replacement();
     calls(&lost);
     assert_said(&walks[0], "refused: node 1 (, pid 11) was replaced by");
@@ -504,7 +505,7 @@ Test(core_wait, a_standstill_ends_the_lease)
     gone(&walks[1], 0);
     ends(&walks[1], SIGKILL);
     assert_did(&walks[1], "exit 42 node_lost");
-    assert_said(&walks[1], "node 0 is lost: this machine or its pchrun stood still, so node 0 may "
+    assert_said(&walks[1], "this node ends: this machine or its pchrun stood still, so node 0 may "
                            "have given this node up");
     lose_letters();
 }

@@ -608,7 +608,7 @@ Test(core_walk, a_record_that_comes_after_its_round)
     saves(w, 0, 9, 1);
     assert_acts(w, "0: WELCOME; gate 1; read; gate 9; read; gate 9 decided; gate open; prepare 9");
     passes(w, 31 * S);
-    assert_said(w, "save: step 9 is not saved, nothing is committed");
+    assert_said(w, "save: step 9 is not saved, so it is not committed");
     steps[0] = 20;
     terminated(w);
     steps_are_read(w);

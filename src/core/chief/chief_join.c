@@ -246,8 +246,8 @@ static void refuse_former(struct chief *chief, const struct peer *peer, const st
     int rank = chief_rank_of(chief, peer);
     caller_text(caller, former, sizeof former);
     if (peer_is(peer, FACT_LOST))
-        refuse_caller(chief, caller->conn, "node %d (%s) was declared lost: %s", rank, former,
-                      peer->lost_why);
+        refuse_caller(chief, caller->conn, "node %d (%s) is no longer part of the job: %s", rank,
+                      former, peer->lost_why);
     else
         refuse_caller(chief, caller->conn, "node %d (%s) was replaced by %s", rank, former,
                       caller_text(&peer->at, now, sizeof now));

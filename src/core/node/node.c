@@ -63,7 +63,8 @@ static void chief_lost(struct node *node)
         node_stop_alone(node, OUTCOME_PREEMPTED_UNSAVED, 0,
                         "the notice came while the job waited for the replacement of a node");
     } else {
-        snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
+        snprintf(why, sizeof why, "%s: %.280s",
+                 node->uplink.stood_still ? "this node ends" : "node 0 is lost", node->uplink.why);
         node_blame_chief(node);
         node_stop_alone(node, has_notice ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_NODE_LOST, 0, why);
     }

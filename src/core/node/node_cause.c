@@ -177,6 +177,7 @@ void node_blame_chief(struct node *node)
     if (node->gen.fault.kind != FAULT_NONE && node->gen.fault.at < since)
         return;
     node->gen.cause = (struct peer_cause){.fault = FAULT_LOST,
+                                          .node = u->stood_still ? node->params->node_rank : 0,
                                           .rank = -1,
                                           .code = node->params->exit.node_lost,
                                           .wall_ns = node->out->wall - (node->out->now - since)};

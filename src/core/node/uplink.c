@@ -263,7 +263,7 @@ static void say_silence(struct uplink *u)
         snprintf(u->why, sizeof u->why,
                  "no message from it for %s, and the notice leaves no time to wait longer",
                  str_about(silence, text, sizeof text));
-    else if (u->forgiven_at >= lease_until(u))
+    else if ((u->stood_still = u->forgiven_at >= lease_until(u)))
         str_copy(u->why, sizeof u->why,
                  "this machine or its pchrun stood still, so node 0 may have given this node up");
     else

@@ -50,6 +50,7 @@ struct uplink {
     int64_t started_at, last_heard, down_at, backoff;
     int64_t hello_at; /* on this connection */
     int64_t lease_from;
+    bool stood_still;               /* given up because this machine stood still for too long */
     int64_t forgiven_at;            /* when this machine last stood still; see uplink_forgive() */
     int64_t retry_at, heartbeat_at; /* CLOCK_NEVER: not set */
     struct reminder join;           /* the log says again that node 0 is missing */
