@@ -45,7 +45,7 @@ static void add_attempt(struct record *record, char *text, size_t size)
                  resumed + 1, completed);
     else if (completed)
         str_addf(text, size, "; to train longer, give the program more steps");
-    if (record->history.is_there)
+    if (resumed || completed)
         str_addf(text, size, "; to begin anew, stop the job and move %s%s away",
                  record->is_shared ? "" : "every node's ", record->dir);
 }

@@ -152,7 +152,7 @@ def test_a_start_says_where_it_resumes_and_how_to_begin_anew(records):
     second.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
     second.all("step 12")
     second.complete()
-    assert begins(second.job.err) == [f"attempt 2 begins at step 0: no earlier attempt has committed a save{anew}"]
+    assert begins(second.job.err) == [f"attempt 2 begins at step 0: no earlier attempt has committed a save"]
     resumes = "resumes at step 10 of at:///ckpt/10-a"
     longer = "; steps 11 to 12 are trained again: a save at the program's end prevents that"
     assert begins(preempted(records, step=11)[1]) == [
