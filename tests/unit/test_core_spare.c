@@ -878,3 +878,45 @@ Test(core_spare, a_called_spare_that_joins_after_the_notice)
     ends_within(30 * S);
     assert_did(&walks[0], "exit 42 preempted");
 }
+
+/* The wait of the first loss still has 10 s. The replacement's connection breaks once. */
+Test(core_spare, a_replacement_whose_connection_breaks_after_the_time_to_join)
+{
+    begin_joining(10, true);
+    meet();
+    for (int i = 0; i < 20; i++) {
+        passes(&walks[1], S);
+        passes(&walks[0], S);
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    says_ill(true);
+    waits_for(30 * S);
+    comes_as_node_1(500, 0);
+    walks[0].log[0] = '\0';
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST + 9, .why = "it broke"}});
+    assert_not_said(&walks[0], "did not join");
+    lose_letters();
+}
+
+/* Both nodes joined in time, and node 1 still checks its health. Its connection breaks once. */
+Test(core_spare, a_connection_that_breaks_during_a_check_after_the_time_to_join)
+{
+    begin_joining(10, true);
+    meet();
+    for (int i = 0; i < 70; i++) {
+        passes(&walks[1], S);
+        passes(&walks[0], S);
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    assert_not_said(&walks[0], "did not join");
+    line_closes(&walks[0], false);
+    assert_not_said(&walks[0], "did not join");
+    walks[0].log[0] = '\0';
+    for (int i = 0; i < 12; i++)
+        passes(&walks[0], S);
+    assert_said(&walks[0], "not_started: 1 of 2 nodes did not join again within ");
+    lose_letters();
+}

@@ -172,6 +172,8 @@ static void admit_duplicate(struct chief *chief, struct peer *peer)
 void chief_unjoin(struct chief *chief, struct peer *peer)
 {
     peer->went_at = chief->out->now;
+    if (all_are(chief, FACT_JOINED)) /* cluster.join_timeout may be over */
+        chief->rejoin_until = chief->out->now + chief->params->reconnect_ns;
     chief_set_fact(chief, peer, FACT_JOINED, false);
     admit_duplicate(chief, peer);
 }

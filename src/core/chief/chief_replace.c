@@ -192,16 +192,20 @@ static void begin_wait(struct chief *chief, const struct peer *first)
         &(struct chief_end){.outcome = OUTCOME_NODE_LOST, .restarts = true, .why = ""});
 }
 
+static int64_t all_join_until(const struct chief *chief)
+{
+    return clock_max(chief->started_at + chief->params->join_timeout_ns, chief->rejoin_until);
+}
+
 int64_t chief_join_until(const struct chief *chief)
 {
-    int64_t until = chief->started_at + chief->params->join_timeout_ns;
+    int64_t until = all_join_until(chief);
     return chief->gen.replace.first ? clock_max(chief->gen.replace.until, until) : until;
 }
 
 const char *chief_limit_name(const struct chief *chief)
 {
-    int64_t until = chief->started_at + chief->params->join_timeout_ns;
-    bool is_of_join = chief_is_joining(chief) && chief_join_until(chief) <= until;
+    bool is_of_join = chief_is_joining(chief) && chief_join_until(chief) <= all_join_until(chief);
     return is_of_join ? "cluster.join_timeout" : "cluster.replace_wait";
 }
 

@@ -144,10 +144,12 @@ static void start(struct chief *chief)
 static void end_unjoined(struct chief *chief)
 {
     char missing[MISSING_SIZE], took[32], text[PEERMSG_WHY_SIZE];
-    int n = chief->params->nnodes, without = list_missing(chief, missing, sizeof missing);
-    str_duration(chief->params->join_timeout_ns, took, sizeof took);
-    snprintf(text, sizeof text, "%d of %d nodes did not join within %s: node%s %s", without, n,
-             took, without == 1 ? "" : "s", missing);
+    const struct core_params *p = chief->params;
+    int without = list_missing(chief, missing, sizeof missing);
+    bool is_back = chief->rejoin_until > chief->started_at + p->join_timeout_ns;
+    str_duration(is_back ? p->reconnect_ns : p->join_timeout_ns, took, sizeof took);
+    snprintf(text, sizeof text, "%d of %d nodes did not join%s within %s: node%s %s", without,
+             p->nnodes, is_back ? " again" : "", took, without == 1 ? "" : "s", missing);
     if (chief->refusal[0])
         str_addf(text, sizeof text, "; last refused: %s", chief->refusal);
     chief_stop(chief, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, text);

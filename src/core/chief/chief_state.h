@@ -249,6 +249,7 @@ struct chief {
     int64_t misses_at; /* when node 0 looks again for nodes that have not joined */
     /* the last time in which this supervisor did not run */
     int64_t away_since, away_until;
+    int64_t rejoin_until;  /* a node that left when all had joined may come back; 0: none has */
     struct reminder join;  /* the log names the missing nodes again */
     char refusal[256];     /* the last refusal, "": none */
     uint32_t measurements; /* of the network, in all */
