@@ -128,6 +128,7 @@ PROOFS = [
     replace("a machine sleeps and wakes", "RESTARTS=0 SUSPENDS"),
     spare("two spares", "COMERS=0"),
     spare("a spare, and a new supervisor of the node", "SPARES=1"),
+    spare("a node and a spare, before the first start", "COMERS=0 SPARES=1 BEFORE=1 LEAVE=2"),
 ]
 SAMPLES = [
     sampled("replace", "two messages in flight", "DEPTH=2"),
@@ -210,6 +211,11 @@ MUTANTS = [
           "called to two places"),
     spare("the call of a lost spare goes on", "COMERS=0 BREAKS=1 LOST_IS_AWAITED", IN_VAIN),
     spare("the call of a refused spare goes on", "COMERS=0 MISSES REFUSED_IS_AWAITED", IN_VAIN),
+    spare("no spare is called before the first start", "COMERS=0 SPARES=1 BEFORE=1 NOT_BEFORE", STANDS),
+    spare("a supervisor that was replaced before the first start joins again",
+          "COMERS=0 SPARES=1 BEFORE=1 FORMER_JOINS", "a node is told to stand by"),
+    spare("a second loss moves the deadline of the first start", "COMERS=0 SPARES=1 BEFORE=1 JOIN_MOVES",
+          ENDLESS),
 ]
 WITNESSES = [
     Run("both rounds commit", "CALM WITNESS=1", "witness"),
@@ -247,6 +253,10 @@ WITNESSES = [
     spare("the wait ends, though a spare stands by that was late", "COMERS=0 WITNESS=8", "witness"),
     spare("two spares take two places", "PLACES=2 COMERS=0 WITNESS=9", "witness"),
     spare("an old HELLO of a spare gets the place", "COMERS=0 BREAKS=1 TURNS=2 WITNESS=10", "witness"),
+    spare("a spare is called before the first start, and the job starts",
+          "COMERS=0 SPARES=1 BEFORE=1 WITNESS=11", "witness"),
+    spare("a place is filled at the deadline, and its supervisor has more time",
+          "COMERS=0 SPARES=1 LEAVE=2 WITNESS=12", "witness"),
 ]
 # For mutants and witnesses of the agreement, where they do not say otherwise.
 SMALL = "LAST=2 ONE_NODE"

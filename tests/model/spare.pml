@@ -22,6 +22,13 @@
  * The fence is an assumption here, and a strong one: it ends when the lost supervisor has ended,
  * and not later. replace.pml shows which time makes that true, and lease.pml why.
  *
+ * With BEFORE the job has not started. It has one place, and its supervisors come one by one, or
+ * never. A supervisor that is not healthy is lost. A silent one has to join again. The place of a
+ * node that has not joined becomes vacant at any time, if a spare is left for it. The same holds as
+ * above, and the first generation begins when the place is filled. The wait for it ends within
+ * BEFORE, or WAIT after the first loss, if that is later. As in the code, the longer time counts
+ * only while the place of a lost node is vacant.
+ *
  * Left out or made coarse, beside what replace.pml leaves out:
  *
  *   - Generations and orders. A node whose connection is open starts and stops its ranks by one
@@ -30,13 +37,15 @@
  *     connection, or a loss, at any time. Node 0 closes the connection of a node that it gives up.
  *   - A supervisor that says it is a node that was never replaced: node 0 closes its connection.
  *     In the code that waits until the node is heard, or lost.
- *   - The first start of the job, and two supervisors with one number of a spare.
+ *   - Two supervisors with one number of a spare.
+ *   - How long a node has to be missing before its place becomes vacant, and when health checks end.
  *   - A supervisor has two connections at most that node 0 has not seen the end of, and takes at
  *     most TURNS calls. A spare that was called more often does not come. Only a spare, or a
  *     supervisor that has come later, calls again.
  *   - When the job ends, all supervisors end. A user does not end it.
  *
- * World: PLACES (1), COMERS (1, at most one), SPARES (2), TURNS (1), LOSSES (2), BREAKS (0), MISSES
+ * World: PLACES (1), COMERS (1, at most one), SPARES (2), TURNS (1), LOSSES (2), BREAKS (0), LEAVE
+ * (1; only with 2 does a filled place outlast WAIT), BEFORE (in ticks; not set: the job runs), MISSES
  * (the caller does not have the save, perhaps: node 0 refuses it). The proofs have BREAKS=0; only
  * samples, mutants and witnesses have more. Every other flag leaves out one rule, and must then be caught; check.py
  * has it in words. WITNESS=n asserts that something cannot happen.
@@ -69,7 +78,9 @@
 #ifndef WAIT
 #define WAIT 2
 #endif
+#ifndef LEAVE
 #define LEAVE 1
+#endif
 #define CALL  1
 #define JOIN  1
 
@@ -136,6 +147,19 @@ bool is_hopeless[SUPERVISORS]; /* node 0 has seen that it does not come */
 byte waited;
 byte breaks, losses;
 
+#ifdef BEFORE
+bool joins = true;            /* the job has not started: STOPS, without an earlier generation */
+bool was_missing[PLACES];     /* vacant, because no supervisor had joined */
+byte more;                    /* of the wait for a node that was not healthy, and 1; 0: none was */
+#define JOINS          joins
+#define FIRST_JOIN     true
+#define WAS_MISSING(p) was_missing[p]
+#else
+#define JOINS          false
+#define FIRST_JOIN     false
+#define WAS_MISSING(p) false
+#endif
+
 #if PLACES == 2
 #define SOME_PLACE(what) (what(0) || what(1))
 #define ALL_PLACES(what) (what(0) && what(1))
@@ -155,11 +179,16 @@ byte breaks, losses;
 #define ALL(what)  (what(0) && what(1) && what(2) && what(3))
 #define EACH(what) what(0); what(1); what(2); what(3)
 #define HOW_MANY(what) (what(0) + what(1) + what(2) + what(3))
-#else
+#elif SUPERVISORS == 3
 #define SOME(what) (what(0) || what(1) || what(2))
 #define ALL(what)  (what(0) && what(1) && what(2))
 #define EACH(what) what(0); what(1); what(2)
 #define HOW_MANY(what) (what(0) + what(1) + what(2))
+#else
+#define SOME(what) (what(0) || what(1))
+#define ALL(what)  (what(0) && what(1))
+#define EACH(what) what(0); what(1)
+#define HOW_MANY(what) (what(0) + what(1))
 #endif
 
 /* The model must be able to do these things. In a run with -DWITNESS=n this assertion has to
@@ -277,7 +306,10 @@ inline end_call_of(s, p)
 inline end_call(p)
 {
 #ifndef CALL_OF_TAKEN
-    end_call_of(0, p); end_call_of(1, p); end_call_of(2, p)
+    end_call_of(0, p); end_call_of(1, p)
+#if SUPERVISORS > 2
+    ; end_call_of(2, p)
+#endif
 #if SUPERVISORS > 3
     ; end_call_of(3, p)
 #endif
@@ -321,34 +353,37 @@ inline call(s, p)
 
 #define WAS_CALLED(s) was_called[s]
 
+#ifdef ONE_CALL
+#define HAS_CALL(p) (CALLED_TO(p) || SOME(WAS_CALLED))
+#elif defined(CALLS_TWO)
+#define HAS_CALL(p) false
+#else
+#define HAS_CALL(p) CALLED_TO(p)
+#endif
+
+inline call_to(s, p)
+{
+    if :: vacant[p] && !HAS_CALL(p) && MAY_CALL(s) -> call(s, p) :: else fi
+}
+
 inline call_next(p)
 {
-    if
-#ifdef ONE_CALL
-    :: vacant[p] && CALLED_TO(p) == 0 && SOME(WAS_CALLED) -> skip
-    :: vacant[p] && CALLED_TO(p) == 0 && !SOME(WAS_CALLED) ->
-#elif defined(CALLS_TWO)
-    :: vacant[p] ->
-#else
-    :: vacant[p] && CALLED_TO(p) == 0 ->
+    call_to(0, p); call_to(1, p)
+#if SUPERVISORS > 2
+    ; call_to(2, p)
 #endif
-       if
-       :: MAY_CALL(PLACES) -> call(PLACES, p)
-#if SUPERVISORS > PLACES + 1
-       :: !MAY_CALL(PLACES) && MAY_CALL(PLACES + 1) -> call(PLACES + 1, p)
+#if SUPERVISORS > 3
+    ; call_to(3, p)
 #endif
-#if SUPERVISORS > PLACES + 2
-       :: !MAY_CALL(PLACES) && !MAY_CALL(PLACES + 1) && MAY_CALL(PLACES + 2) -> call(PLACES + 2, p)
+#if SUPERVISORS > 4
+    ; call_to(4, p)
 #endif
-       :: else
-       fi
-    :: else
-    fi
 }
 
 /* ---- node 0: the wait (chief_replace.c, chief_restart.c) ---- */
 
 #define IS_VACANT(p) vacant[p]
+#define IS_UNFILLED(p) (vacant[p] || JOINS && conn[p] == NONE)
 #define IS_GONE(p)   (!vacant[p] && gone[p] && conn[p] != NONE)
 #define IS_OWED(s)   is_owed[s]
 #define IS_READY     ALL_PLACES(IS_GONE)
@@ -357,7 +392,37 @@ inline call_next(p)
 #else
 #define FENCE_IS_OVER !SOME(IS_OWED)
 #endif
-#define WAIT_IS_OVER (SOME_PLACE(IS_VACANT) -> left == 0 : leave == 0 && !IS_READY)
+#define RENEWAL_IS_OVER (SOME_PLACE(IS_VACANT) -> left == 0 : leave == 0 && !IS_READY)
+#ifdef BEFORE
+#define IS_ABSENT(p) (conn[p] == NONE)
+#define IS_LOST(p)   (vacant[p] && !was_missing[p])
+#define JOIN_IS_OVER \
+    (left == 0 && (SOME_PLACE(IS_ABSENT) -> more <= 1 || !SOME_PLACE(IS_LOST) : \
+                                            leave == 0 && !IS_READY))
+#define WAIT_IS_OVER (joins -> JOIN_IS_OVER : RENEWAL_IS_OVER)
+#define LONGEST      (joins -> BEFORE + LEAVE - 2 + WAIT : WAIT)
+#define MAY_COME(s)  (MAY_CALL(s) || place[s])
+
+inline begin_join_wait()
+{
+    if
+#ifdef JOIN_MOVES
+    :: joins -> more = WAIT + 1
+#else
+    :: joins && more == 0 -> more = WAIT + 1
+#endif
+    :: else
+    fi
+}
+
+inline vacate_missing(p)
+{
+    was_missing[p] = true; vacant[p] = true; gone[p] = false
+}
+#else
+#define WAIT_IS_OVER RENEWAL_IS_OVER
+#define LONGEST      WAIT
+#endif
 
 inline lose(p)
 {
@@ -367,6 +432,9 @@ inline lose(p)
     gone[p] = false;
     if :: conn[p] != NONE -> shut(conn[p]) :: else fi;
     conn[p] = NONE;
+#ifdef BEFORE
+    begin_join_wait();
+#endif
     if
     :: job == RUNS -> job = STOPS; left = WAIT; leave = LEAVE; waited = 0
 #ifdef UNTIL_MOVES
@@ -374,6 +442,18 @@ inline lose(p)
 #endif
     :: else
     fi
+}
+
+/* Before the start it has to join again. */
+inline cut(p)
+{
+    if :: JOINS -> has_place[at[p]] = false :: else fi;
+    conn[p] = NONE
+}
+
+inline leave_place(p)
+{
+    if :: JOINS -> cut(p) :: else -> lose(p) fi
 }
 
 inline forget_place(p)
@@ -394,6 +474,10 @@ inline renew()
     SHOW(5, COMERS && at[0] == PLACES && stood[PLACES]);
     SHOW(6, at[0] == FIRST_SPARE + 1 && role[FIRST_SPARE] == OUT && is_hopeless[FIRST_SPARE]);
     SHOW(9, PLACES == 2 && at[0] >= FIRST_SPARE && at[PLACES - 1] >= FIRST_SPARE);
+#ifdef BEFORE
+    SHOW(11, joins && at[0] == FIRST_SPARE);
+    joins = false; more = 0;
+#endif
     job = RUNS; left = 0; leave = 0; waited = 0;
     EACH_PLACE(forget_place);
     EACH(forget_owed)
@@ -418,9 +502,18 @@ inline clear_supervisor(s)
 inline end_job()
 {
     job = OVER; left = 0; leave = 0; waited = 0;
+#ifdef BEFORE
+    joins = false; more = 0;
+#endif
     EACH_PLACE(clear_place);
     EACH(clear_supervisor)
 }
+
+#ifdef NOT_BEFORE
+#define CALLS_NOW !joins
+#else
+#define CALLS_NOW true
+#endif
 
 /* chief_decide(), after each event. */
 inline decide()
@@ -434,7 +527,7 @@ inline decide()
     fi;
     EACH(give_up_late);
     if
-    :: job == STOPS -> EACH_PLACE(call_next)
+    :: job == STOPS && CALLS_NOW -> EACH_PLACE(call_next)
     :: else
     fi
 }
@@ -466,6 +559,15 @@ inline refuse()
 
 #define HAS_PLACE(s) (has_place[s] && role[s] == NODE && target[s] == p)
 
+inline admit(p)
+{
+    leave = LEAVE;
+    at[p] = t; at_begun[p] = caller[c]; conn[p] = c;
+    assert(!SOME(HAS_PLACE));
+    has_place[t] = true;
+    answer(c, WELCOME)
+}
+
 inline fill(p)
 {
 #ifndef REFUSED_IS_AWAITED
@@ -482,35 +584,46 @@ inline fill(p)
        SHOW(7, vacant[p] && was_replaced[p] && at[p] == FIRST_SPARE && t > at[p]);
        SHOW(10, state[c] == LEFT && role[t] == SPARE);
        vacant[p] = false;
+#ifdef BEFORE
+       was_missing[p] = false;
+#endif
        was_replaced[p] = true;
        may_run[p] = false;
 #ifdef FENCE_OF_LAST
        is_owed[at[p]] = false;
 #endif
-       leave = LEAVE;
-       at[p] = t; at_begun[p] = caller[c]; conn[p] = c;
-       assert(!SOME(HAS_PLACE));
-       has_place[t] = true;
-       answer(c, WELCOME)
+       admit(p)
     fi
 }
+
+#define IS_SAME(p) (at[p] == t && at_begun[p] == caller[c])
+#ifdef FORMER_JOINS
+#define IS_FORMER(p) (up_word >= FORMER(0) && !IS_SAME(p) && !JOINS)
+#else
+#define IS_FORMER(p) (up_word >= FORMER(0) && !IS_SAME(p) && (!JOINS || was_replaced[p]))
+#endif
 
 inline on_hello(p)
 {
     if
-    :: at[p] == t && at_begun[p] == caller[c] ->
+    :: IS_SAME(p) && !WAS_MISSING(p) ->
        if
        :: vacant[p] -> refuse() /* it was declared lost */
        :: else ->
           if :: conn[p] != NONE && conn[p] != c -> shut(conn[p]) :: else fi;
           conn[p] = c;
+          has_place[t] = true;
           answer(c, WELCOME)
        fi
     :: else ->
        if
 #ifndef FORMER_IS_NEW
-       :: up_word >= FORMER(0) -> refuse()
-       :: up_word < FORMER(0) && vacant[p] && job == STOPS -> fill(p)
+       :: IS_FORMER(p) -> refuse()
+       :: !IS_FORMER(p) && vacant[p] && job == STOPS -> fill(p)
+#ifdef BEFORE
+       :: !IS_FORMER(p) && !vacant[p] && joins && !was_replaced[p] && conn[p] == NONE ->
+          gone[p] = false; admit(p)
+#endif
 #else
        :: vacant[p] && job == STOPS -> fill(p)
 #endif
@@ -534,9 +647,9 @@ inline on_bye()
        if :: !place[t] -> forget_spare(t) :: else fi
     :: else ->
        if
-       :: conn[0] == c -> lose(0)
+       :: conn[0] == c -> leave_place(0)
 #if PLACES == 2
-       :: conn[1] == c -> lose(1)
+       :: conn[1] == c -> leave_place(1)
 #endif
        :: else
        fi
@@ -556,9 +669,9 @@ inline on_down()
        is_hopeless[t] = true
     :: else ->
        if
-       :: conn[0] == c -> conn[0] = NONE
+       :: conn[0] == c -> cut(0)
 #if PLACES == 2
-       :: conn[1] == c -> conn[1] = NONE
+       :: conn[1] == c -> cut(1)
 #endif
        :: else
        fi
@@ -599,12 +712,19 @@ proctype ear(byte t)
     od
 }
 
-proctype chief()
+proctype chief(byte p)
 {
     do
-    :: atomic { job != OVER && !vacant[0] && losses < LOSSES -> losses++; lose(0); decide() }
-#if PLACES == 2
-    :: atomic { job != OVER && !vacant[1] && losses < LOSSES -> losses++; lose(1); decide() }
+    :: atomic { /* it is lost; before the start it is not healthy */
+           job != OVER && !vacant[p] && !(JOINS && conn[p] == NONE) && losses < LOSSES ->
+           losses++; lose(p); decide() }
+#ifdef BEFORE
+    :: atomic { /* it is silent */
+           joins && conn[p] != NONE && losses < LOSSES ->
+           losses++; shut(conn[p]); cut(p); decide() }
+    :: atomic { /* it is missing, and a spare is left for its place */
+           joins && !vacant[p] && conn[p] == NONE && SOME(MAY_COME) ->
+           vacate_missing(p); decide() }
 #endif
     :: atomic { job == OVER -> break }
     od
@@ -646,7 +766,10 @@ proctype time()
            assert(!SOME(WAITS_IN_VAIN));
            if
            :: job == STOPS ->
-              waited = (waited <= WAIT + LEAVE -> waited + 1 : waited);
+              waited = (waited <= LONGEST + LEAVE -> waited + 1 : waited);
+#ifdef BEFORE
+              more = (more > 1 -> more - 1 : more);
+#endif
               left = (left > 0 -> left - 1 : 0);
               leave = (leave > 0 -> leave - 1 : 0)
            :: else
@@ -654,7 +777,7 @@ proctype time()
            EACH(grow_older);
            decide();
            assert(job != STOPS || IS_READY ||
-                  waited < (SOME_PLACE(IS_VACANT) -> WAIT : WAIT + LEAVE))
+                  waited < (SOME_PLACE(IS_UNFILLED) -> LONGEST : LONGEST + LEAVE))
        }
     :: atomic { job == OVER -> break }
     od
@@ -720,7 +843,7 @@ proctype supervisor(byte s)
            role[s] = (s < FIRST_SPARE -> NODE : SPARE) }
     :: atomic { job == OVER -> break }
     :: atomic {
-           s >= PLACES && (role[s] == SPARE || role[s] == NODE) &&
+           (s >= PLACES || FIRST_JOIN) && (role[s] == SPARE || role[s] == NODE) &&
            (state[MINE(s)] == FREE || state[MINE(s)] == LEFT && state[OLD(s)] == FREE) ->
            dial(s) }
     :: atomic { /* it breaks */
@@ -731,6 +854,7 @@ proctype supervisor(byte s)
            trains[s] = true;
            assert(HOW_MANY(TRAINS) == 1) }
     :: atomic { IS_ADMITTED(s) && job == STOPS && !vacant[target[s]] && !gone[target[s]] ->
+           SHOW(12, !JOINS && left == 0 && s >= FIRST_SPARE);
            trains[s] = false; gone[target[s]] = true; decide() }
     :: atomic { /* its lease is over, or it has a notice, or it dies */
            role[s] == SPARE || role[s] == NODE ->
@@ -747,8 +871,17 @@ proctype supervisor(byte s)
 
 inline set_place(p)
 {
+#ifdef BEFORE
+    at[p] = NONE; conn[p] = NONE; target[p] = p; job = STOPS; left = BEFORE
+#else
     at[p] = p; conn[p] = 2 * (p); may_run[p] = true; has_place[p] = true;
     role[p] = NODE; target[p] = p; answered[p] = true; trains[p] = true; state[2 * (p)] = OPEN
+#endif
+}
+
+inline set_chief(p)
+{
+    run chief(p)
 }
 
 inline set_supervisor(s)
@@ -763,7 +896,7 @@ init
     atomic {
         EACH_PLACE(set_place);
         EACH(set_supervisor);
-        run chief();
+        EACH_PLACE(set_chief);
         run time()
     }
 }
