@@ -129,6 +129,8 @@ PROOFS = [
     spare("two spares", "COMERS=0"),
     spare("a spare, and a new supervisor of the node", "SPARES=1"),
     spare("a node and a spare, before the first start", "COMERS=0 SPARES=1 BEFORE=1 LEAVE=2"),
+    Run("two spares, before the first start, one loss", "COMERS=0 BEFORE=1 LOSSES=1", long=True,
+        model="spare"),
 ]
 SAMPLES = [
     sampled("replace", "two messages in flight", "DEPTH=2"),
