@@ -131,6 +131,8 @@ PROOFS = [
     spare("a node and a spare, before the first start", "COMERS=0 SPARES=1 BEFORE=1 LEAVE=2"),
     Run("two spares, before the first start, one loss", "COMERS=0 BEFORE=1 LOSSES=1", long=True,
         model="spare"),
+    Run("a spare, and a new supervisor, before the first start, one loss", "SPARES=1 BEFORE=1 LOSSES=1",
+        long=True, model="spare"),
 ]
 SAMPLES = [
     sampled("replace", "two messages in flight", "DEPTH=2"),

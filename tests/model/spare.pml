@@ -39,6 +39,7 @@
  *     In the code that waits until the node is heard, or lost.
  *   - Two supervisors with one number of a spare.
  *   - How long a node has to be missing before its place becomes vacant, and when health checks end.
+ *     The short time in which a broken connection may be back, when all had joined.
  *   - A supervisor has two connections at most that node 0 has not seen the end of, and takes at
  *     most TURNS calls. A spare that was called more often does not come. Only a spare, or a
  *     supervisor that has come later, calls again.
@@ -47,8 +48,8 @@
  * World: PLACES (1), COMERS (1, at most one), SPARES (2), TURNS (1), LOSSES (2), BREAKS (0), LEAVE
  * (1; only with 2 does a filled place outlast WAIT), BEFORE (in ticks; not set: the job runs), MISSES
  * (the caller does not have the save, perhaps: node 0 refuses it). The proofs have BREAKS=0; only
- * samples, mutants and witnesses have more. Every other flag leaves out one rule, and must then be caught; check.py
- * has it in words. WITNESS=n asserts that something cannot happen.
+ * samples, mutants and witnesses have more. Every other flag leaves out one rule, and must then be
+ * caught; check.py has it in words. WITNESS=n asserts that something cannot happen.
  */
 
 #ifndef PLACES
