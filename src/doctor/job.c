@@ -256,7 +256,9 @@ void check_grace(const struct patient *patient, struct finding *ret)
     char left[32], took[32], needed[32];
     str_about(grace, left, sizeof left);
     if (save < 0) {
-        finding_set(ret, FINDING_BAD, "%s", err.text);
+        finding_set(ret, FINDING_UNKNOWN,
+                    "a notice leaves %s; see state_dir why the times of earlier saves are unknown",
+                    left);
         return;
     }
     if (save == 0) {

@@ -85,6 +85,14 @@ static void place_check_shared(const struct config *config, const char *dir, str
                         "loads only what its own node saved, set --no-checkpoint-shared");
 }
 
+/* A start reads the record, and refuses one that is damaged or belongs to another job. */
+static void place_check_record(const struct patient *patient, struct finding *ret)
+{
+    struct err err;
+    if (ret->verdict < FINDING_BAD && patient_saves(patient, &err) < 0)
+        finding_set(ret, FINDING_BAD, "%s", err.text);
+}
+
 /* A missing state directory is made in the checkpoint directory, so check that one. */
 void check_state_dir(const struct patient *patient, struct finding *ret)
 {
@@ -94,6 +102,7 @@ void check_state_dir(const struct patient *patient, struct finding *ret)
         dir = config->checkpoint.dir;
     place_check_dir(dir, 16 * MIB, ret);
     place_check_shared(config, config->state_dir, ret);
+    place_check_record(patient, ret);
     if (dir)
         return;
     finding_set(ret, FINDING_WARN,

@@ -505,7 +505,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
         say_unknown(value, &err, ret);
         return;
     }
-    int64_t save = patient_saves(patient, &err); /* if unknown, the check "grace" says why */
+    int64_t save = patient_saves(patient, &err); /* if unreadable, "state_dir" says why */
     str_addf(ret->seen, sizeof ret->seen, "Slurm kills %s after SIGTERM (KillWait)",
              str_about(kill_wait, text, sizeof text));
     if (grace >= 0)

@@ -142,7 +142,11 @@ def test_a_damaged_record(world):
     (world.root / "ckpt" / ".pchrun").mkdir(parents=True)
     (world.root / "ckpt" / ".pchrun" / "commit.json").write_text("{")
     found = doctor(world, "--checkpoint-dir", world.root / "ckpt", wanted=1)
-    assert found["grace"][0] == "bad" and "commit.json" in found["grace"][1]
+    assert verdicts(found, "bad") == {"state_dir"}
+    _, seen, advice = found["state_dir"]
+    assert f"{world.root}/ckpt/.pchrun/commit.json:1:" in seen and "the file is damaged" in seen, seen
+    assert "to start from scratch, move the state directory away" in seen and advice == "", advice
+    assert found["grace"] == ("unknown", "a notice leaves 25 s; see state_dir why the times of earlier saves are unknown", "")
 
 
 def test_a_key_that_others_can_read(world):
