@@ -323,19 +323,26 @@ static int64_t offline_as_of(const struct offline *offline)
     return at;
 }
 
-/* The last commit, at which the next attempt resumes; 0: none, or unknown. */
-static int64_t resume_step(const struct offline *offline)
+/* The last commit, at which the next attempt resumes; 0: none, or unknown. Sets *err if the record
+ * is damaged. */
+static int64_t resume_step(const struct offline *offline, struct err *err)
 {
     char path[PATH_MAX];
-    struct err err;
     int64_t step = 0;
     if (snprintf(path, sizeof path, "%s/commit.json", offline->dir) >= PATH_MAX)
         return 0;
-    JSON_CLEANUP struct json *root = json_read_written(path, FILE_BYTES_MAX, &err);
-    for (const struct json *commit = json_items_at(root, "commits"); commit;
-         commit = json_next(commit))
+    JSON_CLEANUP struct json *root = json_read_written(path, FILE_BYTES_MAX, err);
+    const struct json *commits = json_find(root, "commits");
+    if (!root && (err->sys_errno == ENOENT || err->sys_errno == EACCES))
+        *err = (struct err){0};
+    bool is_list = commits && json_kind(commits) == JSON_IS_LIST;
+    for (const struct json *commit = json_first(commits); commit; commit = json_next(commit)) {
         step = json_int_at(commit, "step", 0);
-    return step;
+        is_list = is_list && step > 0;
+    }
+    if (root && !is_list)
+        err_set(err, ERR_USAGE, 0, "%s has no list of commits; " JSON_DAMAGED, path);
+    return is_list ? step : 0;
 }
 
 static bool is_state(const struct json *member)
@@ -443,8 +450,10 @@ static void offline_add_all(struct writer *w, const struct offline *offline)
     writer_text(w, "as_of", as_of > 0 ? clock_iso8601(as_of, text, sizeof text) : NULL);
     writer_text(w, "dir", offline->dir);
     writer_bool(w, "gone", is_silent && !offline_is_over(offline->job));
-    int64_t step = resume_step(offline);
+    struct err err = {0};
+    int64_t step = resume_step(offline, &err);
     writer_int_if(w, "resume_step", step, step > 0 && (is_silent || offline_is_over(offline->job)));
+    writer_text(w, "resume_unknown_why", err.code == ERR_NONE ? NULL : err.text);
     offline_add_ledger(w, offline);
     writer_text(w, "ranks_of", "files");
     offline_add_ranks(w, offline);

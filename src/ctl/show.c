@@ -146,12 +146,17 @@ static void show_strikes(const struct json *answer)
  * killed. */
 static void show_next(const struct json *answer)
 {
+    const char *damage = json_text_at(answer, "resume_unknown_why");
     int64_t committed = json_int_at(answer, "resume_step", -1);
     int64_t step = committed >= 0 ? committed : json_int_at(answer, "report.next_start.step", -1);
     const char *path = json_text_at(answer, "report.next_start.path");
     if (step > 0 && !*path && step == json_int_at(answer, "report.commit.step", -1))
         path = json_text_at(answer, "report.commit.path");
-    if (step > 0)
+    if (*damage)
+        printf("next      pchrun does not start: %s\n"
+               "          to begin anew, move the state directory away\n",
+               damage);
+    else if (step > 0)
         printf("next      resumes at step %" PRId64 "%s%s\n", step, *path ? " of " : "", path);
     else if (step == 0)
         printf("next      begins anew\n");

@@ -75,6 +75,22 @@ def test_where_the_next_attempt_begins(training, ctl):  # noqa: F811
     run.close()
 
 
+@pytest.mark.parametrize("content, why", [
+    ("{", "commit.json:1:1: .*; the file is damaged"), ('{"commits": 3}', "commit.json has no list of commits; the file is damaged"),
+    ('{"commits": [{"step": "x\\u001b"}]}', "commit.json has no list of commits; the file is damaged")], ids=["cut", "other", "step"])
+@pytest.mark.parametrize("state", ["running", "done"])
+def test_a_record_that_is_damaged(job, ctl, content, why, state):  # noqa: F811
+    """The next pchrun will not start. The report may still know the step."""
+    folder = job.root / "run"
+    write_reports(folder, report_of(0, nnodes=1, state=state, next_start={"step": 9, "path": "x"}))
+    (folder / "commit.json").write_text(content)
+    text = shown(ctl, folder)
+    assert re.search(rf"^next      pchrun does not start: {folder}/{why}\n"
+                     r"          to begin anew, move the state directory away$", text, re.M), text
+    told = json.loads(shown(ctl, "--json", folder))
+    assert told["resume_step"] is None and re.search(why, told["resume_unknown_why"]), told
+
+
 def test_a_report_that_is_elsewhere(training, ctl):  # noqa: F811
     """The file of --report may be far from the record, so where the next attempt begins is not known there."""
     run = training(train=3)
