@@ -345,19 +345,57 @@ static int64_t resume_step(const struct offline *offline, struct err *err)
     return is_list ? step : 0;
 }
 
+/* In the generation of the report. */
+static bool ledger_trains(const struct offline *offline)
+{
+    return offline->ledger.kind == MARK_TRAINING &&
+           offline->ledger.generation == json_int_at(offline->job->root, "generation", 0);
+}
+
+/* The report has the ranks as they were last read, which may be before their first step. */
+static bool offline_precedes_steps(const struct offline *offline)
+{
+    int starting = 0;
+    const struct json *rank = json_items_at(offline->job->root, "ranks");
+    for (; rank; rank = json_next(rank)) {
+        if (json_bool_at(rank, "attached") && !json_is_at(rank, "phase", "start"))
+            return false;
+        starting += json_bool_at(rank, "attached");
+    }
+    return starting > 0 && ledger_trains(offline);
+}
+
+static bool ledger_is_newer(const struct offline *offline)
+{
+    return offline->ledger.at_ms * NS_PER_MS > offline->job->written_ns ||
+           offline_precedes_steps(offline);
+}
+
 static bool is_state(const struct json *member)
 {
     return str_is(json_key(member), "state") || str_is(json_key(member), "attached");
 }
 
+/* The ledger knows a step of every node, so these ranks have begun. */
+static bool is_old_phase(const struct json *member)
+{
+    return str_is(json_key(member), "phase") && str_is(json_text(member), "start");
+}
+
 /* Objects and lists are left out: a damaged report may nest them without an end. */
-static void offline_add_rank(struct writer *w, const struct json *rank, bool is_gone)
+static void offline_add_rank(struct writer *w, const struct json *rank, bool is_gone,
+                             bool has_begun)
 {
     writer_object(w, NULL);
-    for (const struct json *member = json_first(rank); member; member = json_next(member))
-        if (json_kind(member) != JSON_IS_OBJECT && json_kind(member) != JSON_IS_LIST &&
-            !(is_gone && is_state(member)))
+    for (const struct json *member = json_first(rank); member; member = json_next(member)) {
+        if (json_kind(member) == JSON_IS_OBJECT || json_kind(member) == JSON_IS_LIST ||
+            (is_gone && is_state(member)))
+            continue;
+        if (has_begun && is_old_phase(member))
+            writer_text(w, "phase", NULL);
+        else
             writer_json(w, json_key(member), member);
+    }
     if (is_gone) {
         writer_text(w, "state", "gone");
         writer_bool(w, "attached", false);
@@ -367,13 +405,14 @@ static void offline_add_rank(struct writer *w, const struct json *rank, bool is_
 
 static void offline_add_ranks(struct writer *w, const struct offline *offline)
 {
+    bool has_begun = ledger_is_newer(offline) && ledger_trains(offline);
     writer_list(w, "ranks");
     for (size_t i = 0; i < offline->n; i++) {
         const struct json *rank = json_items_at(offline->reports[i].root, "ranks");
         bool is_gone = offline_is_gone(offline, &offline->reports[i]);
         for (; rank; rank = json_next(rank))
             if (json_kind(rank) == JSON_IS_OBJECT)
-                offline_add_rank(w, rank, is_gone);
+                offline_add_rank(w, rank, is_gone, has_begun);
     }
     writer_end(w);
 }
@@ -411,28 +450,12 @@ static void offline_add_node(struct writer *w, const struct offline *offline,
     writer_end(w);
 }
 
-/* The report has the ranks as they were last read, which may be before their first step. */
-static bool offline_precedes_steps(const struct offline *offline)
-{
-    int starting = 0;
-    const struct json *rank = json_items_at(offline->job->root, "ranks");
-    for (; rank; rank = json_next(rank)) {
-        if (json_bool_at(rank, "attached") && !json_is_at(rank, "phase", "start"))
-            return false;
-        starting += json_bool_at(rank, "attached");
-    }
-    return starting > 0 && offline->ledger.kind == MARK_TRAINING &&
-           offline->ledger.generation == json_int_at(offline->job->root, "generation", 0);
-}
-
 /* The ledger says what the job does if it is newer than the reports, or knows a first step. */
 static void offline_add_ledger(struct writer *w, const struct offline *offline)
 {
-    bool is_newer = offline->ledger.at_ms * NS_PER_MS > offline->job->written_ns ||
-                    offline_precedes_steps(offline);
     if (!writer_object_if(w, "ledger", offline->ledger.at_ms))
         return;
-    writer_text(w, "phase", is_newer ? mark_name(offline->ledger.kind) : NULL);
+    writer_text(w, "phase", ledger_is_newer(offline) ? mark_name(offline->ledger.kind) : NULL);
     writer_int(w, "step", (int64_t)offline->ledger.step);
     writer_end(w);
 }

@@ -534,6 +534,7 @@ def test_the_ledger_is_newer_than_the_report(job, ctl):  # noqa: F811
         for attempt, generation, mark, step in marks) + '{"at_ms": 9')
     text = shown(ctl, job.root / "run")
     assert text.startswith("job run7: training at step 48,210, no commit so far\nattempt   2, generation 1, node 0 of 1\n")
+    assert "starting" not in text and re.search(r"^0 +0 +- +0 ", text, re.M), "the rank has begun, its phase is unknown"
 
 
 @pytest.mark.parametrize("generation, says", [(0, "training at step 7"), (1, "starting at step 7")])
@@ -545,7 +546,9 @@ def test_a_report_that_is_newer_than_the_ledger(job, ctl, generation, says):  # 
         ranks=[{"rank": 0, "node_rank": 0, "state": "attached", "attached": True, "phase": "start", "step": 7}]))
     (job.root / "run/ledger").write_text(older(json.dumps({
         "at_ms": int(now.timestamp() * 1000) - 9, "mono_ms": 1, "attempt": 2, "generation": 0, "mark": "training", "step": 7}), 0))
-    assert shown(ctl, job.root / "run").startswith(f"job run7: {says}, no commit so far\n")
+    text = shown(ctl, job.root / "run")
+    assert text.startswith(f"job run7: {says}, no commit so far\n")
+    assert re.search(rf"^0 +0 +{'-' if generation == 0 else 'starting'} +7 ", text, re.M), text
 
 
 def test_the_watch_of_files(training, ctl):  # noqa: F811
