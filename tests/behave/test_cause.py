@@ -378,14 +378,28 @@ def control_group(world):
     group.rmdir()
 
 
-HOG = "data = []\nwhile True:\n    data.append(bytearray(b'x' * (8 << 20)))\n"
+# It waits until pchrun has looked at the groups of its commands: then pchrun leaves its directory.
+HOG = """import os
+import time
+while os.readlink(f"/proc/{os.getppid()}/cwd") != "/":
+    time.sleep(0.01)
+data = []
+while True:
+    data.append(bytearray(b"x" * (8 << 20)))
+"""
 
 
-def test_out_of_memory_is_told_apart(world, reported, control_group):
-    """The rank moves into a group of its own, as a container's does; pchrun stays outside."""
-    script = world.file("hog.py", "import time\ntime.sleep(0.5)\n" + HOG)
-    _, cause = reported("--", "sh", "-c", f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -S {script}",
-                        code=137)
+def test_out_of_memory_is_told_apart(world, control_group):
+    """The rank moves into a group of its own, as a container's does; pchrun stays outside. pchrun looks at the groups
+    of its commands soon after their start. So it stands until the rank has moved."""
+    script, report = world.file("hog.py", HOG), world.root / "report.json"
+    job = world.launch("--report", report, "--", "sh", "-c",
+                       f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -S {script}",
+                       env=world.gates("parent-after-fork"))
+    wait_until((control_group / "cgroup.procs").read_text, "the rank in its group")
+    world.go("parent-after-fork")
+    assert job.finish() == 137
+    cause = json.loads(report.read_text())["first_cause"]
     assert cause["signal"] == signal.SIGKILL
     assert "out of memory: the kernel killed it" in cause["text"]
     assert control_group.name in cause["text"]
