@@ -12,9 +12,17 @@
 /* A file system that needs longer than this for a small file counts as dead. */
 #define WRITE_WAIT_NS (5 * NS_PER_S)
 
+static bool outfile_check(void *ctx, struct err *err)
+{
+    struct outfile *out = ctx;
+    return !out->is_ours || out->is_ours(out->owner, err);
+}
+
 static void outfile_complain(struct outfile *out, const struct err *err)
 {
-    if (!out->has_complained)
+    if (!out->has_complained && err->code == ERR_REPLACED)
+        log_notice(out->topic, "%s; this one leaves %s to it", err->text, out->file.path);
+    else if (!out->has_complained)
         log_warn(out->topic, "%s; %s", err->text,
                  out->loss ? out->loss : "the job does not depend on it");
     out->has_complained = true;
@@ -50,6 +58,7 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
     if (!ok)
         return false;
     out->file.fn = outfile_on_written;
+    out->file.check = outfile_check;
     out->file.ctx = out;
     watch_init(&out->deadline, base, outfile_on_deadline, out);
     return true;

@@ -21,6 +21,10 @@ struct outfile {
     /* A function that composes the contents and calls outfile_write(). NULL: the user calls it
      * directly. */
     void (*write)(void *ctx);
+    /* Called in the child before each write. False: *err says which pchrun the file belongs to now.
+     * NULL: not needed. */
+    statefile_check_fn *is_ours;
+    void *owner; /* the ctx of is_ours */
     /* A write has ended; the next may begin. NULL: not needed. */
     void (*on_written)(void *ctx, bool is_ok);
     void *ctx;

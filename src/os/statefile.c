@@ -248,7 +248,7 @@ static bool writer_add(const struct statefile *file, const void *data, size_t le
 {
     FD_CLEANUP int dir = -1;
     FD_CLEANUP int fd = -1;
-    if (!writer_open_dir(file->path, &dir, err))
+    if (!writer_open_dir(file->path, &dir, err) || (file->check && !file->check(file->ctx, err)))
         return false;
     fd = writer_open(file, err);
     if (fd < 0)

@@ -28,8 +28,8 @@ struct statefile;
 
 /* A write has ended. err NULL: the content of `tag` is on disk. `err` is valid during the call. */
 typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
-/* Called in the child when the new content is complete, and the old one is still in place. False:
- * the old one stays, and *err says why. True with a text in *err: the text is logged. */
+/* Called in the child before the new content replaces the old one, or is appended to it. False: the
+ * old one stays, and *err says why. True with a text in *err: the text is logged. */
 typedef bool statefile_check_fn(void *ctx, struct err *err);
 
 struct statefile_standby {

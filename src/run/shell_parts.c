@@ -185,6 +185,13 @@ static bool open_attach(struct shell *shell, struct err *err)
     return true;
 }
 
+/* A file of the node, which its replacement may write, too. */
+static void is_nodes(struct shell *shell, struct outfile *out)
+{
+    out->is_ours = report_is_ours;
+    out->owner = &shell->report;
+}
+
 static bool open_journal(struct shell *shell, struct err *err)
 {
     char *path = NULL;
@@ -195,6 +202,7 @@ static bool open_journal(struct shell *shell, struct err *err)
     bool ok =
         paths_expand(shell->config, shell->config->events.file, shell->state_dir, &path, err) &&
         journal_open(&shell->journal, path, &shell->reap, shell->loop.base, err);
+    is_nodes(shell, &shell->journal.file.out);
     free(path);
     return ok;
 }
@@ -217,6 +225,7 @@ static bool open_metrics(struct shell *shell, struct err *err)
     bool ok =
         paths_expand(shell->config, shell->config->metrics.file, shell->state_dir, &path, err) &&
         metrics_open(&shell->metrics, path, &shell->reap, shell->loop.base, err);
+    is_nodes(shell, &shell->metrics.out);
     free(path);
     return ok;
 }
@@ -312,7 +321,9 @@ static void free_signals(struct shell *shell)
 
 static bool start_sources(struct shell *shell, struct err *err)
 {
-    return inbox_open(&shell->inbox, shell->config, shell->state_dir, err);
+    bool ok = inbox_open(&shell->inbox, shell->config, shell->state_dir, err);
+    is_nodes(shell, &shell->inbox.memory);
+    return ok;
 }
 
 static bool start_trainjob(struct shell *shell, struct err *err)

@@ -12,10 +12,12 @@
 #include "status/journal.h"
 #include "status/status.h"
 #include "wire/control.h"
+#include "json/json.h"
 #include "json/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -322,14 +324,43 @@ static void report_write_file(void *ctx)
     writer_free(&w);
 }
 
+/* An older report may be left of a job that began anew in this directory, with smaller numbers. */
+bool report_is_ours(void *ctx, struct err *err)
+{
+    const struct report *report = ctx;
+    const char *path = report->out.file.path;
+    struct core_report r;
+    struct err unread;
+    int64_t written;
+    JSON_CLEANUP struct json *root = path ? json_read_written(path, REPORT_MAX, &unread) : NULL;
+    core_report(report->core, &r);
+    int64_t attempt = json_int_at(root, "attempt", 0);
+    int64_t generation = json_int_at(root, "generation", 0);
+    bool is_later = attempt > r.attempt || (attempt == r.attempt && generation > r.generation);
+    if (r.attempt == 0 || !is_later || !json_is_at(root, "job", report->params->job) ||
+        json_int_at(root, "node_rank", -1) != report->params->node_rank ||
+        !date_parse(json_text_at(root, "written"), &written) || written <= report->since)
+        return true;
+    const char *host = json_text_at(root, "host");
+    if (attempt > r.attempt)
+        return err_set(err, ERR_REPLACED, 0, "attempt %" PRId64 " on %.64s has taken over the job",
+                       attempt, host);
+    return err_set(err, ERR_REPLACED, 0,
+                   "another pchrun on %.64s has taken this node's place in generation %" PRId64,
+                   host, generation);
+}
+
 bool report_open(struct report *report, const char *path, struct reap *reap,
                  struct event_base *base, struct err *err)
 {
     report->exit_code = -1;
+    report->since = clock_real_ns();
     report->out = (struct outfile){.topic = "report",
                                    .what = "report",
                                    .option = "report",
                                    .write = report_write_file,
+                                   .is_ours = report_is_ours,
+                                   .owner = report,
                                    .ctx = report};
     return outfile_open(&report->out, path, reap, base, err);
 }

@@ -31,6 +31,7 @@ struct report {
     const struct journal *journal;   /* knows the last failure, also of an earlier generation */
     bool is_of_attempts; /* the user named no file, so it is the report of the job's attempts */
     struct outfile out;  /* the owner touches and flushes this file */
+    int64_t since;       /* CLOCK_REALTIME, when it was opened */
     int exit_code;       /* the final exit code; -1: not final, the core has the code so far */
 };
 
@@ -39,6 +40,9 @@ struct report {
 MUST_CHECK bool report_open(struct report *report, const char *path, struct reap *reap,
                             struct event_base *base, struct err *err);
 void report_free(struct report *report);
+/* The is_ours of each outfile of the node, in the child that writes; ctx: the report. False: the
+ * report is that of a later generation or attempt, since another pchrun has replaced this one. */
+MUST_CHECK bool report_is_ours(void *ctx, struct err *err);
 
 /* The exit code is known, and the core gets no more events. */
 static inline bool report_is_over(const struct report *report)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import PREEMPTED, STOPPED
+from harness import PREEMPTED, STOPPED, wait_until
 from pchctl import ctl, waited_for  # noqa: F401
 from test_train import Attempt, digest  # noqa: F401
 
@@ -134,3 +134,20 @@ def test_a_user_ends_the_wait(training, ctl):  # noqa: F811
     assert job.nodes.finish() == STOPPED
 
 
+def test_a_given_up_node_leaves_the_files_to_its_replacement(training):
+    """The pchrun of node 1 stands still until it is given up and replaced, and then ends. Its end must not be in the
+    files of the node, which now tell of its replacement."""
+    job = training()
+    old = job.nodes.jobs.pop(1)
+    old.send(signal.SIGSTOP)
+    job.nodes.say(0, f"node 1 ({HOST}) is lost: the job waits up to ")
+    job.start(1)
+    job.nodes.say(0, "generation 1 begins")
+    wait_until(lambda: job.nodes.report(1)["generation"] == 1, "the report of the replacement")
+    old.send(signal.SIGCONT)
+    old.finish()
+    assert job.nodes.report(1)["generation"] == 1
+    lines = (job.directory(1) / ".pchrun/events.1.jsonl").read_text().splitlines()
+    assert "exit" not in [json.loads(line)["event"] for line in lines], lines
+    assert old.err.count(f"another pchrun on {HOST} has taken this node's place in generation 1; this one leaves ") == 2, old.err
+    assert job.nodes.finish() == 0, job.said()
