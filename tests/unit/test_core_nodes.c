@@ -157,6 +157,34 @@ Test(core_nodes, a_save_that_another_node_cannot_write)
         assert_not_said(&walks[i], "had not");
 }
 
+/* Node 1's rank dies in the last save, when the other has saved. The end of its process is seen a
+ * moment later. A rank of node 0 that dies of the end is no cause. */
+Test(core_nodes, a_rank_that_dies_in_the_last_save)
+{
+    begin_two_saving();
+    saves_and_waits(&walks[0], 0, 9, 1);
+    written(&walks[0], EV_PREPARED);
+    deliver();
+    steps[0] = 9;
+    serves(&walks[1], 0, 9, 1);
+    gone(&walks[1], 0);
+    now += MS;
+    deliver();
+    assert_said(&walks[0],
+                "ending: preempted_unsaved: node 1: a rank ended without saving the step");
+    exited(&walks[1], 0, 134 << 8);
+    now += MS;
+    exited(&walks[0], 0, SIGTERM);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_report report = report_of(&walks[i]);
+        cr_expect_eq(report.outcome, OUTCOME_PREEMPTED_UNSAVED);
+        cr_expect(report.first_cause.node == 1 && report.first_cause.code == 134);
+        cr_expect(strstr(report.why, "ended with exit code 134"), "%s", report.why);
+        lose_letters();
+    }
+}
+
 /* A step that one node has not saved is passed over at once. No rank waits for it. */
 Test(core_nodes, nodes_that_save_at_different_steps)
 {

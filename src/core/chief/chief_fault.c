@@ -237,6 +237,16 @@ static bool may_begin_again(const struct chief *chief)
     return chief_is_restarting(chief) || gives_way;
 }
 
+/* The last save has failed because a rank ended, and node 0 hears later how. The processes of the
+ * other ranks end when they are told to. */
+static bool explains_unsaved(const struct chief *chief, const struct peer_cause *first)
+{
+    const struct peer *ended = chief->gen.ended;
+    return ended && first->node == chief_rank_of(chief, ended) &&
+           first->at_ns < chief->gen.stopped_at &&
+           chief->order.outcome == OUTCOME_PREEMPTED_UNSAVED;
+}
+
 static void end_as(struct chief *chief, const struct peer_cause *final)
 {
     bool is_told = chief->order.end != END_NONE && !chief->order.restart;
@@ -256,9 +266,14 @@ void chief_tell_fault(struct chief *chief)
         return;
     }
     const struct peer_cause *first = first_cause(chief);
-    if (chief->order.end != END_STOP || chief->gen.cause.fault == FAULT_NONE ||
-        chief->gen.cause.fault == FAULT_LOST || cause_is_final(chief->gen.cause.fault) || !first)
+    if (chief->order.end != END_STOP || chief->gen.cause.fault == FAULT_LOST ||
+        cause_is_final(chief->gen.cause.fault) || !first)
         return;
+    if (chief->gen.cause.fault == FAULT_NONE) {
+        if (!explains_unsaved(chief, first))
+            return;
+        chief->gen.was_preempted = true;
+    }
     /* During a restart chief_decide_restart() handles a loss. */
     if (cause_is_process(first->fault) && !chief->order.restart &&
         chief_tell_loss(chief, follows_until(chief, first)))

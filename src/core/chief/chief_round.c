@@ -257,6 +257,7 @@ static void settle_ended(struct chief *chief)
     }
     snprintf(text, sizeof text, "node %d: a rank ended without saving the step",
              chief_rank_of(chief, peer));
+    chief->gen.ended = peer;
     chief_give_up(chief, PHASE_FAILED, text);
 }
 

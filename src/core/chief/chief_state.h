@@ -209,6 +209,7 @@ struct chief_generation {
     /* the end */
     struct peer_cause cause;        /* the first failure, if the job ends because of it */
     const struct peer *interrupted; /* the node where a signal led to the cause; NULL: none */
+    const struct peer *ended;       /* a rank of this node ended in a save that failed for it */
     bool was_preempted;             /* a notice was near when the job failed */
     int64_t stopped_at, end_deadline, leave_deadline;
     uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
