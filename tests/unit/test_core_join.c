@@ -360,6 +360,7 @@ Test(core_join, the_node_of_the_notice_knows_its_deadline_or_not)
         signalled(&walks[node], SIGTERM);
         agree();
         assert_said(&walks[0], node ? "the deadline is a guess (25 s)" : "the deadline is known");
+        cr_expect_eq(strstr(walks[0].log, "node 1 (): SIGTERM, 25 s left") != NULL, node);
         assert_said(&walks[0], "every rank saves step 5");
         cr_expect_eq(strstr(walks[0].log, "every rank saves step 5, then leaves") != NULL, node);
     }
