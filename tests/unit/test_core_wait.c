@@ -510,6 +510,25 @@ Test(core_wait, a_standstill_ends_the_lease)
     lose_letters();
 }
 
+/* Node 0 slept, so node 1 has left. Its end is not the cause. */
+Test(core_wait, a_standstill_of_node_0)
+{
+    for (int seconds = 1; seconds <= 30; seconds += 29) {
+        begin_with(10, false);
+        lose_letters();
+        now += seconds * S;
+        feed(&walks[0], (struct event){.type = EV_TIMER});
+        lose_letters();
+        hears(&walks[0], &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1}});
+        struct core_report report = report_of(&walks[0]);
+        const char *said =
+            strstr(report.first_cause.text, "it gave up node 0, which had stood still for");
+        cr_expect_eq(said != NULL, seconds == 30, "%s", report.first_cause.text);
+        cr_expect_leq(report.first_cause.wall_ns, 0); /* not later than now */
+        lose_letters();
+    }
+}
+
 Test(core_wait, a_notice_to_node_0_ends_the_wait)
 {
     begin_with(10, false);

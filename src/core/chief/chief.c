@@ -9,6 +9,7 @@
 #include "core/common/grace.h"
 #include "core/common/ranks.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* How long the end of the training waits for saves that are not recorded yet. */
@@ -168,6 +169,20 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
         chief_hold_duplicates(chief);
 }
 
+/* A node gives node 0 up if it hears nothing for too long. The cause may be that node 0 itself has
+ * just stood still. */
+static void lose_gone(struct chief *chief, struct peer *peer)
+{
+    char why[sizeof peer->lost_why] = "its supervisor has reported its own end", text[32];
+    int64_t away = chief->away_until - chief->away_since;
+    int64_t silence = away + 2 * chief->params->heartbeat_interval_ns;
+    if (silence >= chief->params->heartbeat_timeout_ns &&
+        chief->out->now - chief->away_until < chief->params->reconnect_ns)
+        snprintf(why, sizeof why, "it gave up node 0, which had stood still for %s",
+                 str_about(away, text, sizeof text));
+    chief_lose(chief, peer, why);
+}
+
 static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start) {
@@ -178,7 +193,7 @@ static void on_bye(struct chief *chief, struct peer *peer)
     if (peer_is(peer, FACT_VACANT))
         return;
     if (chief->order.start && chief_is_awaited(chief, peer))
-        chief_lose(chief, peer, "its supervisor has reported its own end");
+        lose_gone(chief, peer);
 }
 
 void chief_message(struct chief *chief, int conn, const struct peermsg *msg, const char *from)

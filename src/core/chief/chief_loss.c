@@ -128,7 +128,8 @@ static void tell(struct chief *chief, const struct peer *peer, const struct chie
                                  .pid = (int32_t)peer->at.pid,
                                  .code = chief->params->exit.node_lost,
                                  .at_ns = gone_since(chief, peer)};
-    cause->wall_ns = chief->out->wall - (chief->out->now - cause->at_ns);
+    /* A heartbeat that a node will miss, since it has reported its end, is still to come. */
+    cause->wall_ns = chief->out->wall - clock_max(chief->out->now - cause->at_ns, 0);
     str_copy(cause->host, sizeof cause->host, peer->at.host);
     snprintf(cause->text, sizeof cause->text, "the node is lost: %s", peer->lost_why);
     tell_end(chief, &end);
