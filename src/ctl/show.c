@@ -92,13 +92,14 @@ static void show_spares(const struct json *answer)
 static void show_cause(const struct json *cause, const char *before)
 {
     int64_t node = json_int_at(cause, "node_rank", -1), rank = json_int_at(cause, "rank", -1);
+    const char *host = json_text_at(cause, "host");
     char who[CELL] = "";
     if (node < 0)
         return;
     if (rank >= 0)
         snprintf(who, sizeof who, ", rank %" PRId64, rank);
-    printf("cause     %snode %" PRId64 " (%s)%s: %s\n", before, node, json_text_at(cause, "host"),
-           who, json_text_at(cause, "text"));
+    printf("cause     %snode %" PRId64 "%s%s%s%s: %s\n", before, node, *host ? " (" : "", host,
+           *host ? ")" : "", who, json_text_at(cause, "text"));
 }
 
 static void show_restarts(const struct json *answer)
@@ -119,7 +120,7 @@ static void show_restarts(const struct json *answer)
     if (json_int_at(answer, "report.first_cause.node_rank", -1) >= 0)
         show_cause(json_at(answer, "report.first_cause"), "");
     else
-        show_cause(json_at(answer, "report.restarts.last_cause"), "of the last restart: ");
+        show_cause(json_at(answer, "report.restarts.last_cause"), "of the last failure: ");
 }
 
 /* The hosts that were not healthy, the latest one first. Only node 0 knows them. */

@@ -265,7 +265,8 @@ static void tell_cause(struct journal *journal, const struct core_report *r)
                                                            .last_step = r->last_step});
 }
 
-/* Node 0 finds a hang. The rank that is behind has not failed, so the report names no cause. */
+/* Node 0 finds a hang. The rank that is behind has not failed, so the report names no first cause.
+ */
 static void tell_hang(struct journal *journal, const struct core_report *r)
 {
     const struct core_hang *hang = &r->job.hang;
@@ -274,6 +275,13 @@ static void tell_hang(struct journal *journal, const struct core_report *r)
     journal->seen.job.hang = *hang;
     if (!hang->text[0])
         return;
+    journal->last_cause = (struct peer_cause){.fault = FAULT_GAVE_UP,
+                                              .node = hang->node,
+                                              .rank = hang->rank,
+                                              .pid = hang->pid,
+                                              .code = journal->params->exit.hang,
+                                              .wall_ns = clock_real_ns()};
+    str_copy(journal->last_cause.text, sizeof journal->last_cause.text, hang->text);
     journal_tell_failed(journal, &(struct journal_failure){.kind = "hang",
                                                            .text = hang->text,
                                                            .node = hang->node,

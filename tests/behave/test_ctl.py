@@ -454,7 +454,7 @@ def test_status_tells_of_restarts(training, ctl):
     cause = ctl.status()["report"]["restarts"]["last_cause"]
     assert cause["code"] == 9 and cause["rank"] == 0
     assert re.search(r"^restarts  1 in place; restart.max allows 3 within 1h\n"
-                     rf"cause     of the last restart: node 0 \(.+\), rank 0: {re.escape(cause['text'])}$", ctl("status").stdout, re.M)
+                     rf"cause     of the last failure: node 0 \(.+\), rank 0: {re.escape(cause['text'])}$", ctl("status").stdout, re.M)
     run.open()
     run.train(2)
     assert ctl("checkpoint", "--wait", "0").returncode == DONE

@@ -2,6 +2,7 @@
 """A job without progress is found, examined and ended. A job that only looks like it is left alone: a long start, an
 evaluation, a debugger, a pause of pchrun itself, a notice; also with a watchdog that is off."""
 
+import json
 import os
 import re
 import signal
@@ -194,9 +195,14 @@ def test_a_stopped_rank_is_a_hang(world):
 
 
 def test_a_restart_in_place(world):
-    """A hang is a failure like any other: the next generation goes on, and each hang has its evidence."""
+    """A hang is a failure like any other: the next generation goes on, and each hang has its evidence. The report
+    names it as the last failure."""
     job = world.launch(*TRAIN, "--restart-max", "1", "--restart-backoff", "0", "--state-dir", world.root / "state",
                        "--", *world.client("open\nstep 1\nstep 2\n", stays=True), code=42)
+    report = json.loads((world.root / "state" / "report.0.json").read_text())
+    cause = report["restarts"]["last_cause"]
+    assert report["first_cause"] is None and (cause["node_rank"], cause["rank"]) == (0, 0), report
+    assert report["why"].startswith(cause["text"] + "; not restarted: ") and cause["code"] == 42 and cause["at"] <= report["written"], report
     assert len(re.findall(FOUND, job.err)) == 2 and "restarting in place" in job.err
     for generation in (0, 1):
         assert "rank 0, process " in (world.root / "state" / f"hang.0.{generation}.txt").read_text()
