@@ -522,8 +522,8 @@ def test_the_save_takes_too_long(training):
     assert job.report()["commit"] is None
     assert job.report()["why"] == (
         "the save was not committed in time: not all ranks saved: node 0 (1 of 2 ranks)")
-    assert (f" save: rank 1 had not reported a save of step {step}; every rank has to call pch_saved (in Python: job.saved), "
-            "without a path if it writes nothing; if rank 0 writes all, all can attach with PCH_NEEDS_RANK0 (needs='rank0')\n"
+    assert (f" save: rank 1 had not reported a save of step {step}: the save is too slow, or is never reported; "
+            "every rank has to call pch_saved (in Python: job.saved), without a path if it writes nothing; if rank 0 writes all, all can attach with PCH_NEEDS_RANK0 (needs='rank0')\n"
             ) in job.job.err
 
 
@@ -536,7 +536,7 @@ def test_an_evaluation_that_lasts_beyond_the_deadline(training):
     step = job.agreed()
     job.clients[0].reach(step)
     assert job.job.finish() == PREEMPTED
-    assert f" save: rank 0 had not reported a save of step {step}; every rank has to call pch_saved " in job.job.err
+    assert f" save: rank 0 had not reported a save of step {step}: the save is too slow, or is never reported; " in job.job.err
     assert (f" save: ranks 1, 2 had not come to step {step}, which every rank saves: rank 1 stood at step 3, phase eval\n"
             ) in job.job.err
 

@@ -60,7 +60,8 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
             add_unsaved(m, has_come(m, round, step) ? &there : &behind);
     if (there.n > 0)
         out_log(out, LOG_NOTICE, "save",
-                "rank%s %s had not reported a save of step %llu; " RANKS_HOW_TO_REPORT,
+                "rank%s %s had not reported a save of step %llu: the save is too slow, or is never "
+                "reported; " RANKS_HOW_TO_REPORT,
                 there.n == 1 ? "" : "s", there.text, ull(step));
     if (behind.n > 0)
         out_log(out, LOG_NOTICE, "save",
