@@ -64,8 +64,8 @@ static bool node_is_silent(const struct json *answer, const struct json *node)
 
 bool waits_has_node(const struct json *answer, const struct json *node)
 {
-    return json_is_at(node, "state", "missing") || tally_is_cut(node) ||
-           node_is_silent(answer, node);
+    return json_is_at(node, "state", "missing") || json_is_at(node, "state", "checking") ||
+           tally_is_cut(node) || node_is_silent(answer, node);
 }
 
 static void describe_node(const struct json *answer, const struct json *node, char *text,
@@ -82,8 +82,10 @@ static void describe_node(const struct json *answer, const struct json *node, ch
         str_addf(text, size, "it has no connection");
         if (heard >= 0)
             str_addf(text, size, "; last heard %s ago", about_s(heard, about));
-    } else {
+    } else if (node_is_silent(answer, node)) {
         str_addf(text, size, "no message from it for %s", about_s(heard, about));
+    } else {
+        str_addf(text, size, "its health check is under way");
     }
 }
 

@@ -22,9 +22,9 @@ static const struct letter phases[] = {{"start", 's'},   {"train", 't'}, {"eval"
                                        {"compile", 'c'}, {"save", 'v'},  {NULL, '?'}};
 static const struct letter lives[] = {
     {"done", 'd'}, {"gone", 'g'}, {"starting", 'b'}, {"not attached", 'n'}, {NULL, '?'}};
-static const struct letter nodes[] = {{"missing", 'm'}, {"waiting", 'w'},  {"running", 'r'},
-                                      {"ended", 'e'},   {"finished", 'f'}, {"failed", 'x'},
-                                      {"gone", 'g'},    {"lost", 'l'},     {NULL, '?'}};
+static const struct letter nodes[] = {
+    {"missing", 'm'}, {"waiting", 'w'}, {"running", 'r'}, {"ended", 'e'},    {"finished", 'f'},
+    {"failed", 'x'},  {"gone", 'g'},    {"lost", 'l'},    {"checking", 'k'}, {NULL, '?'}};
 
 static char letter_of(const struct letter *letters, const char *word)
 {

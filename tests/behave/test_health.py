@@ -290,13 +290,16 @@ def test_node_0_does_not_come(checked, check):
     assert job.err_lines[-1].endswith(f"end: unhealthy, exit code 45: {SAYS}")
 
 
-def test_the_start_waits_for_the_slowest_check(world, checked, check):
+def test_the_start_waits_for_the_slowest_check(world, checked, check, ctl):  # noqa: F811
+    """pchctl says for which node."""
     two = checked(2)
     go = world.root / "go"
     two.begin(0)
     two.begin(1, check(f"'{world.actor}' say checks; while [ ! -e '{go}' ]; do sleep 0.01; done"))
     world.events.wait("checks")
     two.say(1, "joined as node 1")
+    said = f"\nwaits for node 1 ({HOST}): its health check is under way\n"
+    wait_until(lambda: said in ctl("status", "--node", "0").stdout, "pchctl to name the check")
     assert not world.events.all("trains")
     go.touch()
     assert two.finish() == 0

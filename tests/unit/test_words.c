@@ -186,6 +186,8 @@ static const struct {
      "node 1 (h1): it has no connection; last heard 12.3 s ago\n", 0},
     {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "missing", "false") "]}",
      "node 1 (h1): it has not joined\n", 0},
+    {"{" RUNNING ",\"nodes\":[" NODE("0", "waiting", "true") "," NODE("1", "checking", "true") "]}",
+     "node 1 (h1): its health check is under way\n", 0},
     {"{" NOW "," WAITS_FOR(NODE_1, "0") ",\"nodes\":[" NODE("1", "lost", "false") "]}",
      "node 1 (h1): its replacement, for 5 min so far; the job ends in 5 min, or by pchctl stop\n",
      0},

@@ -537,6 +537,8 @@ static const char *state_of(const struct peer *peer)
         return "lost";
     if (!peer_is(peer, FACT_JOINED))
         return "missing";
+    if (peer_is(peer, FACT_CHECKS))
+        return "checking";
     return peer_is(peer, FACT_HEARD) ? lives[peer->status.life] : "waiting";
 }
 

@@ -75,7 +75,8 @@ struct core_network {
 struct core_peer_report {
     int node_rank;
     char host[64]; /* "": it has not joined yet */
-    /* "missing", "waiting", "running", "ended", "finished", "failed", "gone", "lost" */
+    /* "missing", "waiting", "checking" (its health), "running", "ended", "finished", "failed",
+     * "gone", "lost" */
     const char *state;
     int conn; /* the number of its connection, CONN_NONE: it has none */
     bool is_connected, has_notice;

@@ -396,7 +396,8 @@ function drawCause() {
 // --- the nodes ---
 
 const NODES = {
-  m: "missing", w: "waiting", r: "running", e: "ended", f: "finished", x: "failed", g: "gone", l: "lost", "?": "unknown",
+  m: "missing", w: "waiting", k: "checking", r: "running", e: "ended", f: "finished", x: "failed", g: "gone", l: "lost",
+  "?": "unknown",
 };
 let showsAllNodes = false;
 
