@@ -9,7 +9,6 @@
 #include "core/common/grace.h"
 #include "core/common/ranks.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* How long the end of the training waits for saves that are not recorded yet. */
@@ -169,8 +168,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
         chief_hold_duplicates(chief);
 }
 
-/* A node gives node 0 up if it hears nothing for too long. The cause may be that node 0 itself has
- * just stood still. */
+/* A node leaves if it hears nothing of node 0 for too long. So node 0 says whether it has just
+ * stood still itself. */
 static void lose_gone(struct chief *chief, struct peer *peer)
 {
     char why[sizeof peer->lost_why] = "its supervisor has reported its own end", text[32];
@@ -178,7 +177,7 @@ static void lose_gone(struct chief *chief, struct peer *peer)
     int64_t silence = away + 2 * chief->params->heartbeat_interval_ns;
     if (silence >= chief->params->heartbeat_timeout_ns &&
         chief->out->now - chief->away_until < chief->params->reconnect_ns)
-        snprintf(why, sizeof why, "it gave up node 0, which had stood still for %s",
+        str_addf(why, sizeof why, "; node 0 had stood still for %s",
                  str_about(away, text, sizeof text));
     chief_lose(chief, peer, why);
 }
