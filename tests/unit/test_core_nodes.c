@@ -157,6 +157,19 @@ Test(core_nodes, a_save_that_another_node_cannot_write)
         assert_not_said(&walks[i], "had not");
 }
 
+/* Node 0's log alone tells what has become of a notice to node 1. */
+Test(core_nodes, a_notice_to_another_node_is_withdrawn)
+{
+    begin_two();
+    noticed(&walks[1], "gce", 100 * S);
+    agree();
+    assert_said(&walks[0], "node 1 (): gce");
+    struct notice cancel = {.type = NOTICE_CANCEL, .left_ns = NOTICE_LEFT_UNKNOWN, .source = "gce"};
+    feed(&walks[1], (struct event){.type = EV_NOTICE, .notice = &cancel});
+    agree();
+    assert_said(&walks[0], "node 1 (): withdrawn: no node has a notice any more");
+}
+
 /* Node 1's rank dies in the last save, when the other has saved. The end of its process is seen a
  * moment later. A rank of node 0 that dies of the end is no cause. */
 Test(core_nodes, a_rank_that_dies_in_the_last_save)

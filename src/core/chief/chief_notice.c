@@ -31,6 +31,16 @@ static void name_other_node(struct chief *chief)
             label->text, str_about(chief->notice.deadline - chief->out->now, left, sizeof left));
 }
 
+/* A notice also ends when its node has left. */
+static void say_withdrawn(struct chief *chief)
+{
+    const struct peer *peer = &chief->peers[chief->notice.node];
+    if (peer->at.conn != CONN_SELF && !peer_is(peer, FACT_LOST))
+        out_log(chief->out, LOG_NOTICE, "notice",
+                "node %d (%s): withdrawn: no node has a notice any more", chief->notice.node,
+                peer->at.host);
+}
+
 /* A program that does not attach is asked at the same time in any case. */
 static void say_whether_it_trains_on(struct chief *chief)
 {
@@ -78,6 +88,8 @@ void chief_gather_notices(struct chief *chief)
         has_signal = has_signal || peer->notice_has_signal;
     }
     bool is_live = node >= 0, is_guess = is_live && chief->peers[node].notice_is_guess;
+    if (chief->notice.is_live && !is_live)
+        say_withdrawn(chief);
     bool is_told = llabs(deadline - chief->notice.deadline) <= GRACE_SAME_NS &&
                    is_guess == chief->notice.is_guess;
     if (deadline != chief->notice.deadline) {
