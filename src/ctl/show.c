@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Clocks of two hosts may differ by less. */
+#define CLOCK_AHEAD_NS (10 * NS_PER_S)
+
 enum { CELL = FIGURES_SIZE, STRIKES_SHOWN = 4 };
 
 /* --- cells --- */
@@ -50,14 +53,18 @@ static char *range(const struct json *node, char text[CELL])
 static void show_head(const struct json *answer, const struct tally *tally)
 {
     char says[WORDS_MAX], about[24];
-    int64_t ago = between(answer, "as_of", "now");
+    int64_t ago = between(answer, "as_of", "now"), ahead = between(answer, "now", "as_of");
     printf("job %s: %s\n", json_text_at(answer, "report.job"), words_say(answer, tally, says));
     printf("attempt   %" PRId64 ", generation %" PRId64 ", node %" PRId64 " of %" PRId64 "\n",
            json_int_at(answer, "report.attempt", 0), json_int_at(answer, "report.generation", 0),
            json_int_at(answer, "report.node_rank", 0), json_int_at(answer, "report.nnodes", 0));
     if (ago >= 0)
-        printf("as of     %s, %s ago, by the files in %s\n", json_text_at(answer, "as_of"),
-               str_about(ago, about, sizeof about), json_text_at(answer, "dir"));
+        printf("as of     %s, %s %s by the files in %s\n", json_text_at(answer, "as_of"),
+               str_about(ahead > CLOCK_AHEAD_NS ? ahead : ago, about, sizeof about),
+               ahead > CLOCK_AHEAD_NS
+                   ? "ahead of the clock here: ages and times that are left may be wrong;"
+                   : "ago,",
+               json_text_at(answer, "dir"));
 }
 
 /* "rank 3 on h1: at step 9 for 12 s, all others at 12 (train.py:88 in backward)". Returns text. */

@@ -55,6 +55,17 @@ def test_an_attempt_that_failed_after_one_that_did_not(job, ctl):  # noqa: F811
     assert attempts(text) == [("1", "completed", "0", "0"), ("2", "failed", "139", "0")]
 
 
+def test_a_clock_that_is_ahead(job, ctl):  # noqa: F811
+    """The ages would look right, and the job alive: its node's clock is three hours ahead of that of pchctl."""
+    attempt(job, "exit 0", code=0)
+    path = job.root / "run/.pchrun/report.0.json"
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=3, seconds=30)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "written": f"{later:%Y-%m-%dT%H:%M:%S.000Z}"}))
+    line = shown(ctl, job.root / "run").splitlines()[2]
+    assert re.fullmatch(r"as of     20\S+Z, 3(\.\d+)? h ahead of the clock here: ages and times that are left may be wrong; "
+                        rf"by the files in {job.root}/run/.pchrun", line), line
+
+
 def test_the_last_lines_of_the_process_that_failed(job, ctl):  # noqa: F811
     """One line each, and none obeyed by the terminal."""
     job.launch("--checkpoint-dir", job.root / "run", "--logs-dir", job.root / "logs", "-n", "2", "--", "sh", "-c",
