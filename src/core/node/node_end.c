@@ -237,7 +237,9 @@ static void keep_ending(struct node *node, const struct node_ending *ending)
     node->gen.leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
     if (ending->deadline != CLOCK_NEVER)
         node->gen.leave_at += ending->deadline - node->out->now;
-    if (ending->restarts) /* the node waits until the chief orders the next start, or is lost */
+    /* The node waits until the chief orders the next start, or is lost. Node 0 is never without
+     * its chief, which has a deadline for the others. */
+    if (ending->restarts || !node->uplink.is_member)
         node->gen.leave_at = CLOCK_NEVER;
 }
 
