@@ -88,6 +88,11 @@ def finish(one):
     return one.result()
 
 
+def torch_aborts(job):
+    """On a busy machine torch rarely aborts a process that ends, since a thread of its own is left; so ask again."""
+    return job.finish(PATIENCE) == 128 + signal.SIGABRT and "terminate called without an active exception" in job.err
+
+
 def weights_differ(*folders):
     """The names of the parts that differ in any byte between the folders' files of weights.
 
