@@ -94,13 +94,15 @@ bool any_was_killed(const struct world *w)
 }
 
 /* The time to end is known, and the notice leaves it: each process ends by itself. No plan knows
- * how many messages of the last save will be lost, and each may cost a heartbeat. */
+ * how many messages of the last save will be lost, and each may cost a heartbeat. Nor does it wait
+ * for a save that is not needed, and may take longer than those that are. */
 void check_kill(struct world *w, int node)
 {
     bool is_planned = w->s.uses && w->s.known_end && !w->s.drop;
     for (int i = 0; i < w->s.nprocs && is_planned; i++) {
         const struct proc *p = world_proc(w, node, i);
-        if (p->was_told_exit && p->state == PROC_ENDING)
+        bool saves_in_vain = p->said_at > w->hosts[node].told_leave_at;
+        if (p->was_told_exit && p->state == PROC_ENDING && !saves_in_vain)
             fail(w, "process %d leaves within %lld ms, as is known, and gets SIGKILL", p->index,
                  (long long)(w->s.exit_time[p->index] / NS_PER_MS));
     }
