@@ -511,6 +511,17 @@ static void waits_for(int64_t time)
         wake(&walks[0]);
 }
 
+/* Both nodes have joined, and hear each other. */
+static void both_wait_for(int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        passes(&walks[1], S);
+        passes(&walks[0], S);
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+}
+
 Test(core_spare, is_called_for_a_node_that_does_not_join)
 {
     begin_joining(10, false);
@@ -632,12 +643,7 @@ Test(core_spare, an_unhealthy_node_that_is_not_replaced)
 {
     begin_joining(10, true);
     meet();
-    for (int i = 0; i < 50; i++) {
-        passes(&walks[1], S);
-        passes(&walks[0], S);
-        steps_are_read(&walks[1]);
-        deliver();
-    }
+    both_wait_for(50);
     says_ill(true);
     walks[0].log[0] = '\0';
     waits_for(39 * S);
@@ -793,12 +799,7 @@ Test(core_spare, a_replacement_that_joins_after_the_time_to_join)
 {
     begin_joining(10, true);
     meet();
-    for (int i = 0; i < 20; i++) {
-        passes(&walks[1], S);
-        passes(&walks[0], S);
-        steps_are_read(&walks[1]);
-        deliver();
-    }
+    both_wait_for(20);
     says_ill(true);
     assert_said(&walks[0], "the job waits up to 40s for its replacement (cluster.replace_wait)");
     walks[0].log[0] = '\0';
@@ -884,12 +885,7 @@ Test(core_spare, a_replacement_whose_connection_breaks_after_the_time_to_join)
 {
     begin_joining(10, true);
     meet();
-    for (int i = 0; i < 20; i++) {
-        passes(&walks[1], S);
-        passes(&walks[0], S);
-        steps_are_read(&walks[1]);
-        deliver();
-    }
+    both_wait_for(20);
     says_ill(true);
     waits_for(30 * S);
     comes_as_node_1(500, 0);
@@ -905,12 +901,7 @@ Test(core_spare, a_connection_that_breaks_during_a_check_after_the_time_to_join)
 {
     begin_joining(10, true);
     meet();
-    for (int i = 0; i < 70; i++) {
-        passes(&walks[1], S);
-        passes(&walks[0], S);
-        steps_are_read(&walks[1]);
-        deliver();
-    }
+    both_wait_for(70);
     assert_not_said(&walks[0], "did not join");
     line_closes(&walks[0], false);
     assert_not_said(&walks[0], "did not join");
