@@ -54,16 +54,16 @@ static void show_head(const struct json *answer, const struct tally *tally)
 {
     char says[WORDS_MAX], about[24];
     int64_t ago = between(answer, "as_of", "now"), ahead = between(answer, "now", "as_of");
+    bool is_ahead = ahead > CLOCK_AHEAD_NS;
     printf("job %s: %s\n", json_text_at(answer, "report.job"), words_say(answer, tally, says));
     printf("attempt   %" PRId64 ", generation %" PRId64 ", node %" PRId64 " of %" PRId64 "\n",
            json_int_at(answer, "report.attempt", 0), json_int_at(answer, "report.generation", 0),
            json_int_at(answer, "report.node_rank", 0), json_int_at(answer, "report.nnodes", 0));
     if (ago >= 0)
         printf("as of     %s, %s %s by the files in %s\n", json_text_at(answer, "as_of"),
-               str_about(ahead > CLOCK_AHEAD_NS ? ahead : ago, about, sizeof about),
-               ahead > CLOCK_AHEAD_NS
-                   ? "ahead of the clock here: ages and times that are left may be wrong;"
-                   : "ago,",
+               str_about(is_ahead ? ahead : ago, about, sizeof about),
+               is_ahead ? "ahead of the clock here: ages and times that are left may be wrong;"
+                        : "ago,",
                json_text_at(answer, "dir"));
 }
 

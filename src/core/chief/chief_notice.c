@@ -21,14 +21,14 @@ static int64_t lead_of(const struct chief *chief, const struct peer *peer)
 /* A node names its own notice. */
 static void name_other_node(struct chief *chief)
 {
-    const struct peer *peer = &chief->peers[chief->notice.is_live ? chief->notice.node : 0];
+    const struct peer *peer = &chief->peers[chief->notice.node];
     const struct notice_label *label = &peer->status.notice;
     char left[32];
-    if (peer->at.conn == CONN_SELF || !chief->notice.is_live)
-        return;
-    out_log(chief->out, LOG_NOTICE, "notice", "node %d (%s): %s%s%.200s, %s left",
-            chief->notice.node, peer->at.host, label->source, label->text[0] ? " " : "",
-            label->text, str_about(chief->notice.deadline - chief->out->now, left, sizeof left));
+    if (peer->at.conn != CONN_SELF)
+        out_log(chief->out, LOG_NOTICE, "notice", "node %d (%s): %s%s%.200s, %s left",
+                chief->notice.node, peer->at.host, label->source, label->text[0] ? " " : "",
+                label->text,
+                str_about(chief->notice.deadline - chief->out->now, left, sizeof left));
 }
 
 /* A notice also ends when its node has left. */
@@ -121,7 +121,8 @@ void chief_gather_notices(struct chief *chief)
         chief->notice.lead = lead_of(chief, &chief->peers[node]);
     chief->notice.hurry = hurry;
     if (!is_told) {
-        name_other_node(chief);
+        if (is_live)
+            name_other_node(chief);
         say_whether_it_trains_on(chief);
     }
     chief_plan(chief);

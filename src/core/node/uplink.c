@@ -254,25 +254,27 @@ static void say_silence(struct uplink *u)
     char text[64];
     const struct core_params *p = u->out->params;
     int64_t silence = u->out->now - u->last_heard;
-    if (!u->was_welcome)
+    if (!u->was_welcome) {
         snprintf(u->why, sizeof u->why,
                  "node 0's address was reached, but nothing there accepted this node within %s; "
                  "does the pchrun of this job listen there?",
                  str_duration(p->join_timeout_ns, text, sizeof text));
-    else if (u->out->now < uplink_lost_at(u))
+    } else if (u->out->now < uplink_lost_at(u)) {
         snprintf(u->why, sizeof u->why,
                  "no message from it for %s, and the notice leaves no time to wait longer",
                  str_about(silence, text, sizeof text));
-    else if ((u->stood_still = u->forgiven_at >= lease_until(u)))
+    } else if (u->forgiven_at >= lease_until(u)) {
+        u->stood_still = true;
         str_copy(u->why, sizeof u->why,
                  "this machine or its pchrun stood still, so node 0 may have given this node up");
-    else
+    } else {
         snprintf(u->why, sizeof u->why,
                  silence < p->heartbeat_timeout_ns / 2
                      ? "its messages come, but answer nothing that this node sent in the last %s; "
                        "is the network slow?"
                      : "no message from it for %s",
                  str_duration(p->heartbeat_timeout_ns, text, sizeof text));
+    }
 }
 
 void uplink_lose(struct uplink *u)
