@@ -2,11 +2,13 @@
 """The files that outlive a run: commit.json and ranks.<node>.json in the state directory, and what the next
 start makes of them. The processes are pchclients, which call libpch as the test tells them."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -929,11 +931,23 @@ def small_disk(world, records):
     return records
 
 
+def fill_up(run, records):
+    """Also the page that a file gives back whose next contents were being written when the disk became full."""
+    place = Path(f"/proc/{run.job.pid}/root{records.dir}")
+
+    def is_full():
+        with contextlib.suppress(OSError), open(place / "fill", "ab", buffering=0) as fill:
+            while True:
+                fill.write(bytes(4096))
+        return not list(place.rglob("*.tmp")) and os.statvfs(place).f_bavail == 0
+    wait_until(is_full, "a full disk")
+
+
 def test_no_room_for_the_record(small_disk):
     """The save fails, nothing is committed, the log says why, and no half-written file fills the disk."""
     records = small_disk
-    run = records.begun("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
-                      before=f"cat /dev/zero >'{records.dir}/fill' 2>&-")
+    run = records.begun("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
+    fill_up(run, records)
     state = os.open(f"/proc/{run.job.pid}/root{records.state}", os.O_RDONLY | os.O_CLOEXEC)
     save_at_notice(run)
     assert run.job.finish() == 45
