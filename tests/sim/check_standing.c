@@ -293,7 +293,7 @@ void check_repeated(struct world *w)
 }
 
 /* A preemption before the first step, and an end by a user, do not count as an attempt without a
- * commit; any other end does. */
+ * commit; any other end does. While a commit is written, nobody knows how the attempt ends. */
 void check_count(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
@@ -301,7 +301,8 @@ void check_count(struct world *w)
     bool is_by_user = chief->outcome == OUTCOME_STOPPED || chief->outcome == OUTCOME_INTERRUPTED;
     if (chief->is_uncounted && (!(is_preempted || is_by_user) || w->record_of_run))
         fail(w, "the attempt ends as %s, and does not count", verdict_name(chief->outcome));
-    if (is_by_user && chief->told_leave_at && !chief->is_uncounted && !w->record_of_run)
+    bool may_have_commit = w->record_of_run || w->written_at >= chief->told_leave_at;
+    if (is_by_user && chief->told_leave_at && !chief->is_uncounted && !may_have_commit)
         fail(w, "a user has ended the attempt, and it counts");
     if (chief->is_uncounted && !is_by_user && had_stepped_before_notice(w) && !w->s.has_loss)
         fail(w, "the attempt had begun to train before the notice, and does not count");

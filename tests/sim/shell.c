@@ -224,6 +224,7 @@ static void act_commit(struct world *w, int node, const struct action *a)
     bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
     trace(w, "node %d: writes the commit record of step %llu", node, ull(a->step));
     check_commit(w, a);
+    w->written_at = CLOCK_NEVER;
     if (w->now - w->begun_at > w->slowest_save)
         w->slowest_save = w->now - w->begun_at;
     if (!is_bad) {

@@ -465,6 +465,7 @@ struct world {
     uint64_t record;    /* the chief's commit record */
     int64_t record_at;  /* 0: not in this attempt */
     bool record_of_run; /* written in this attempt */
+    int64_t written_at; /* when the newest write of it was over, CLOCK_NEVER: it is not */
     uint64_t owed_step; /* this step must be committed, 0: none */
     int64_t stop_at;    /* when the end was requested, before it was decided; 0: never */
     int stop_node;

@@ -228,6 +228,8 @@ static void on_written(struct world *w, const struct happening *h)
     bool is_own = h->what == H_PREPARED;
     bool is_ghost = w->s.replace_wait && h->node >= w->s.nnodes;
     w->hosts[h->node].nwriting -= is_own;
+    if (!is_own && h->node == 0)
+        w->written_at = w->now;
     if (!is_own && h->node == 0 && w->begun_at && w->first_save == 0)
         w->first_save = w->now - w->begun_at;
     if (h->arg2 && w->s.is_replaced)
