@@ -166,6 +166,20 @@ static bool seems_slow(const struct world *w)
     return false;
 }
 
+/* A free rank has gone on after a stall. Until three heartbeats have shown its pace, node 0 may
+ * think that it is half as far again behind. */
+static int64_t seems_behind(const struct world *w)
+{
+    int64_t most = 0;
+    for (int i = 1; i < w->s.nfaults && !w->s.is_lockstep; i++) {
+        const struct fault *stall = &w->s.faults[i];
+        int64_t ago = w->proposed_at - stall->at - stall->length;
+        if (stall->kind == DO_LAG && ago >= 0 && ago < 3 * S && stall->length > most)
+            most = stall->length;
+    }
+    return most / 2;
+}
+
 /* Promise 9: whatever stood still before it, the last save begins when nine tenths of the possible
  * time are used. The rest of the notice is for the way to the save step, for a save that may be
  * slower than all before, for the end, and for spare times. A save that does not end the job is the
@@ -177,7 +191,8 @@ void check_stalled(struct world *w)
     /* The first save counts with what stood still in it: node 0 knows no other. */
     int64_t save = w->first_save > w->slowest_save ? w->first_save : w->slowest_save;
     int64_t end = grace_end_need(w->s.known_end ? w->s.known_end : 2 * S);
-    int64_t possible = left - way * 5 / 4 - save * 3 / 2 - end - grace_reserve(left);
+    int64_t possible =
+        left - way * 5 / 4 - save * 3 / 2 - end - grace_reserve(left) - seems_behind(w);
     int64_t used = w->proposed_at - w->first_notice_at;
     if (chief->outcome == OUTCOME_PREEMPTED_UNSAVED && !any_is_done(w) && !stalls_at_the_end(w))
         fail(w, "nothing stood still when the last save was due, and it was not made: %s",

@@ -178,6 +178,10 @@ void proc_die(struct world *w, struct proc *p, int status)
     if (!proc_is_alive(p))
         return;
     trace(w, "process %d: ends with status %d at step %llu", p->index, status, ull(p->step));
+    const struct proc *other = w->bug.proc >= 0 ? &w->procs[w->bug.proc] : p;
+    bool is_told_to_end = w->hosts[p->node].signalled_at > 0;
+    if (other != p && other->node == p->node && proc_is_alive(other) && status && !is_told_to_end)
+        w->bug.is_second = true;
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;

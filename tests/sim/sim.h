@@ -413,6 +413,7 @@ struct bug {
     uint64_t step;
     bool ends_job;        /* node 0 ends the generation because of it */
     bool has_come;        /* it has ended the last generation, which had trained up to this step */
+    bool is_second;       /* another one of its node has ended before it, in this generation */
     uint64_t record;      /* the commit at that time */
     int codes[64];        /* the code of each generation's failure, by its number; 0: none */
     uint64_t commits[64]; /* the commit when that generation was over */
