@@ -308,7 +308,7 @@ void check_repeated(struct world *w)
 }
 
 /* A preemption before the first step, and an end by a user, do not count as an attempt without a
- * commit; any other end does. While a commit is written, nobody knows how the attempt ends. */
+ * commit; any other end does. While a commit is written, node 0 cannot know which of them it is. */
 void check_count(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
