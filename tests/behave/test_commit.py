@@ -455,6 +455,15 @@ def test_a_commit_is_progress(training):
     assert preempted_unsaved(training, resume=step) == (NO_PROGRESS, "no_progress", step)
 
 
+def test_a_program_that_asks_for_a_restart_is_counted(training):
+    """Its own exit code 42 makes the scheduler start the job again, as a preemption does."""
+    for wanted in [(PREEMPTED, "failed", None)] * 2 + [(NO_PROGRESS, "no_progress", None)]:
+        job = training(train=3)
+        job.clients[0].tell(f"exit {PREEMPTED}")
+        assert job.result() == wanted
+    assert "3 attempts in a row ended without a new commit; the last: " in job.job.err
+
+
 def test_attempts_without_a_limit(training):
     """A limit of 0 switches the count off."""
     for _ in range(4):

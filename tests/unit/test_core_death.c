@@ -5,6 +5,8 @@
  */
 #include "walk.h"
 
+#include "base/str.h"
+
 TestSuite(core_death, .fini = walks_end);
 
 static void says_why(struct walk *w, int slot)
@@ -158,6 +160,30 @@ Test(core_death, of_our_sigkill_comes_after_all)
     struct core_report report = report_of(w);
     cr_assert_eq(report.first_cause.pid, 1000);
     cr_assert_eq(report.first_cause.code, 1);
+}
+
+/* A scheduler starts the job again after these codes, so the attempts are counted, as after a
+ * preemption. But a program that never attaches reports no progress. */
+Test(core_death, with_a_code_that_means_a_restart_counts)
+{
+    static const struct {
+        int code, before;
+        bool attaches;
+        uint64_t resume_step;
+        const char *wanted;
+    } cases[] = {{42, 2, true, 0, "exit 43 no_progress"}, {42, 1, true, 0, "exit 42 failed"},
+                 {45, 2, true, 0, "exit 43 no_progress"}, {41, 2, true, 0, "exit 41 failed"},
+                 {42, 2, false, 0, "exit 42 failed"},     {42, 2, false, 5, "exit 43 no_progress"}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct core_params p = params_of(0, 1, 1);
+        p.has_record = true;
+        p.no_progress_limit = 3;
+        p.resume_step = cases[i].resume_step;
+        p.attempts_without_commit = cases[i].before;
+        struct walk *w = cases[i].attaches ? begin_ranks(&p) : begin_started(&p);
+        exits(w, cases[i].code << 8);
+        cr_expect_not_null(strstr(w->acts, cases[i].wanted), "%zu: %s", i, w->acts);
+    }
 }
 
 /* Node 0 learns of the death at once. The later report of the end is no other failure. */

@@ -154,14 +154,27 @@ bool chief_is_uncounted(const struct chief *chief)
     return !has_commit && (is_by_user || (verdict_is_preempted(outcome) && is_early));
 }
 
+/* The program's exit code equals a code that asks the scheduler for a restart. The program may
+ * intend this (TensorFlow's handler), or it is chance. */
+static bool reads_as_restart(const struct chief *chief)
+{
+    const struct exit_codes *codes = &chief->params->exit;
+    int code = chief->order.exit_code;
+    return chief->order.outcome == OUTCOME_FAILED &&
+           (code == codes->preempted || code == codes->preempted_unsaved ||
+            code == codes->node_lost || code == codes->hang || code == codes->unhealthy);
+}
+
 /* An end before any rank attached proves nothing, because the program may never attach. A program
  * that committed before does attach. */
 bool chief_brings_nothing(const struct chief *chief)
 {
     const struct core_params *p = chief->params;
     enum outcome outcome = (enum outcome)chief->order.outcome;
-    return verdict_is_restart(outcome) || (outcome == OUTCOME_PREEMPTED_UNKNOWN &&
-                                           p->save_mode == SAVE_ATTACH && p->resume_step > 0);
+    bool does_attach = p->save_mode == SAVE_ATTACH && p->resume_step > 0;
+    bool may_attach = does_attach || any_is(chief, FACT_ATTACHED);
+    return verdict_is_restart(outcome) || (reads_as_restart(chief) && may_attach) ||
+           (outcome == OUTCOME_PREEMPTED_UNKNOWN && does_attach);
 }
 
 bool chief_counts_starts(const struct chief *chief)
@@ -216,17 +229,6 @@ static void call_no_progress(struct chief *chief, const char *why)
     chief->order.outcome = OUTCOME_NO_PROGRESS;
     chief->order.exit_code = verdict_code(&p->exit, OUTCOME_NO_PROGRESS, 0);
     str_fit(chief->order.why, sizeof chief->order.why, text);
-}
-
-/* The program's exit code equals a code that asks the scheduler for a restart. The program may
- * intend this (TensorFlow's handler). If it is chance, the job starts again for ever. */
-static bool reads_as_restart(const struct chief *chief)
-{
-    const struct exit_codes *codes = &chief->params->exit;
-    int code = chief->order.exit_code;
-    return chief->order.outcome == OUTCOME_FAILED &&
-           (code == codes->preempted || code == codes->preempted_unsaved ||
-            code == codes->node_lost || code == codes->hang || code == codes->unhealthy);
 }
 
 /* The next order says how the job ends. A node is gone only after it has acted on that order. A
