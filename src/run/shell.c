@@ -247,7 +247,7 @@ static void take_strike(struct shell *shell, const char *host, const char *text)
 }
 
 /* Node 0 knows each host that was not healthy, from ACT_STRIKE. The hook of another node knows the
- * one that ended the job. */
+ * one that ended the job, or itself. */
 static void note_strike(struct shell *shell, const struct core_report *report)
 {
     char illness[CAUSE_ILLNESS_MAX];
@@ -274,6 +274,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     struct core_report report;
     char left[512];
     core_report(shell->loop.core, &report);
+    report_blame_illness(&shell->report, &report);
     /* A short run ends before its tidying was due, and leaves no directories either. */
     if (shell->config->checkpoint.dir && shell->tidying.is_open && shell->tidying.at != CLOCK_NEVER)
         procs_clean(shell->attach.procs);
@@ -453,6 +454,7 @@ static void run_hook(struct shell *shell)
     struct core_report report;
     char hosts[HOSTS_MAX];
     report_read(&shell->report, &report);
+    report_blame_illness(&shell->report, &report);
     struct env_end facts = {.job = shell->params.job,
                             .outcome = verdict_name(shell->outcome),
                             .exit_code = shell->end->code,

@@ -263,6 +263,17 @@ void report_read(const struct report *report, struct core_report *ret)
     ret->commit_at = report->record->committed_at;
 }
 
+void report_blame_illness(const struct report *report, struct core_report *end)
+{
+    struct peer_cause *cause = &end->first_cause;
+    if (end->outcome != OUTCOME_UNHEALTHY || cause->fault == FAULT_UNFIT)
+        return;
+    *cause = (struct peer_cause){.fault = FAULT_UNFIT, .node = report->params->node_rank};
+    str_copy(cause->host, sizeof cause->host, report->params->host);
+    str_fit(cause->text, sizeof cause->text, end->why);
+    end->is_cause_here = true;
+}
+
 void report_write(const struct report *report, struct writer *w, const char *key)
 {
     char now[32];

@@ -337,9 +337,10 @@ def commits(world):
 
 @pytest.fixture
 def kept(world):
-    """The options of a job with a record, and with a hook that notes which hosts were not healthy."""
+    """The options of a job with a record, and with a hook that notes which hosts were not healthy, and of which node."""
     (world.root / "ckpt").mkdir()
-    hook = world.file("hook", f"#!/bin/sh\necho \"$PCH_UNHEALTHY_HOSTS\" >'{world.root}'/hosts.$PCH_NODE_RANK\n", 0o755)
+    hook = world.file("hook", f"#!/bin/sh\ncd '{world.root}'\necho \"$PCH_UNHEALTHY_HOSTS\" >hosts.$PCH_NODE_RANK\n"
+                      "echo \"$PCH_CAUSE_NODE\" >cause.$PCH_NODE_RANK\n", 0o755)
     return ["--checkpoint-dir", world.root / "ckpt", "--exit-hook", hook]
 
 
@@ -419,13 +420,34 @@ def test_each_generation_is_checked(world, check):
     assert job.err.count("this node is healthy") == 3
 
 
-def test_before_the_next_generation_of_two(world, checked, check):
-    """The failure is on node 0, and the unhealthy node is node 1."""
-    bad = world.root / "bad"
-    two = checked(2, "--restart-max", "3", "--restart-startup", "0")
-    up = world.root / "up"
-    fails = f"echo start; until [ -e '{up}' ]; do sleep 0.05; done; touch '{bad}'; exit 7"
-    two.jobs[0] = two.launch(0, "sh", "-c", fails)
-    two.jobs[1] = two.launch(1, "sh", "-c", f"echo start; touch '{up}'; sleep 1000", options=check(ONCE.replace("bad", str(bad))))
+@pytest.fixture
+def failed(world, checked, check):
+    """failed(): two nodes that are restarted in place. The failure is on node 0, and the unhealthy node is node 1."""
+    def begin(*options):
+        bad, up = world.root / "bad", world.root / "up"
+        two = checked(2, "--restart-max", "3", "--restart-startup", "0", *options)
+        fails = f"echo start; until [ -e '{up}' ]; do sleep 0.05; done; touch '{bad}'; exit 7"
+        two.jobs[0] = two.launch(0, "sh", "-c", fails)
+        two.jobs[1] = two.launch(1, "sh", "-c", f"echo start; touch '{up}'; sleep 1000",
+                                 options=check(ONCE.replace("bad", str(bad))))
+        return two
+    return begin
+
+
+def test_before_the_next_generation_of_two(failed):
+    two = failed()
     two.end(1)
     assert two.jobs[0].out == two.jobs[1].out == "start\n"
+
+
+def test_an_unhealthy_node_leaves_a_job_that_waits(world, failed, kept):
+    """Its hook hears of its own host, though the failure was on the other node, which waits for a replacement."""
+    two = failed("--cluster-replace-wait", "60s", *kept)
+    left = two.jobs.pop(1)
+    assert left.finish() == UNHEALTHY
+    assert left.err_lines[-1].endswith(f" end: unhealthy, exit code 45: {SAYS}")
+    assert [(world.root / name).read_text() for name in ("hosts.1", "cause.1")] == [f"{HOST}\n", "1\n"]
+    two.say(0, "node 1 (")
+    two.jobs[0].send(signal.SIGTERM)
+    assert two.finish() == LOST
+    assert (world.root / "hosts.0").read_text() == f"{HOST}\n"
