@@ -121,7 +121,8 @@ static void show_restarts(const struct json *answer)
         printf("; restart.max allows %" PRId64 " %s%s", most, window ? "within " : "in an attempt",
                window ? str_duration(window, about, sizeof about) : "");
     if (lost > 0)
-        printf("; cluster.replace_max allows %" PRId64 " lost nodes an hour", lost);
+        printf("; cluster.replace_max allows %" PRId64 " lost node%s an hour", lost,
+               lost == 1 ? "" : "s");
     if (most > 0 || lost > 0)
         printf("\n");
     if (json_int_at(answer, "report.first_cause.node_rank", -1) >= 0)

@@ -22,10 +22,11 @@ WAIT_S = 50
 
 @pytest.fixture
 def training(world):
-    """training(): nodes that train, and have committed step 10. They wait so many seconds for a replacement."""
-    def train(seconds=WAIT_S, count=2, **more):
+    """training(): nodes that train, and have committed step 10. They wait so many seconds for a replacement, and for so many
+    nodes an hour."""
+    def train(seconds=WAIT_S, count=2, allowed=10, **more):
         options = ["--cluster-heartbeat-timeout", f"{LOST_S}s", "--stop-kill-wait", f"{KILL_S}s",
-                   "--cluster-replace-wait", f"{seconds}s"]
+                   "--cluster-replace-wait", f"{seconds}s", "--cluster-replace-max", str(allowed)]
         attempt = Attempt(world, nnodes=count, options=["--save-every", "10"], pace=20, more=options, **more)
         attempt.nodes.say(0, "step 10 is durable")
         attempt.wait_step(13)
@@ -117,14 +118,14 @@ def test_no_replacement_comes(training):
 @pytest.mark.killed
 def test_a_user_ends_the_wait(training, ctl):  # noqa: F811
     """pchctl shows for which node the job waits, since when, until when, and what ends the wait."""
-    job = training(seconds=3600)
+    job = training(seconds=3600, allowed=1)
     lose(job, 1)
     found = waited_for(ctl)
     assert len(found) == 1
     assert re.fullmatch(rf"node 1 \({HOST}\): its replacement, for .* so far; the job ends in (59|60) min, or by "
                         "pchctl stop", found[0])
     text = ctl("status").stdout
-    assert "\nrestarts  0 in place; cluster.replace_max allows 10 lost nodes an hour\n" in text
+    assert "\nrestarts  0 in place; cluster.replace_max allows 1 lost node an hour\n" in text
     assert "has no connection to node 0" not in text  # its row says that it is lost
     assert re.search(rf"^1 +{HOST} +lost +0/2 +\S+ +- ", text, re.M), text
     waits = ctl.status()["report"]["waits_for"]
