@@ -12,9 +12,9 @@
  * either direction, or come any time later. The node's clock may lose a tick against node 0's.
  * Checked: the old ranks and the new ones never run at once.
  *
- * In the core today: the node's half (src/core/node/uplink.h), and that node 0 answers nothing to a
- * node that it has given up. No other node can take the place yet. KILL is stop.term_wait and
- * stop.kill_wait together.
+ * In the core: the node's half is src/core/node/uplink.h, and node 0's half is the fence in
+ * src/core/chief/chief_replace.c. TIMEOUT is cluster.heartbeat_timeout, KILL is stop.kill_wait, and
+ * MARGIN is a tenth of both.
  *
  * Not in the model: a machine that is suspended and wakes, and ranks that cannot be killed. Time is
  * short: up to END, which is longer than two leases.
