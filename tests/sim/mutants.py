@@ -618,6 +618,7 @@ OF_REPLACEMENTS = {
 #       test does
 #   fence-lowered-by-any-word: one schedule in 30,000 and more has another supervisor there so soon; a unit test
 #       does
+#   losses-without-a-commit-are-waited-for: no promise counts them; a unit test does
 #   former-node-takes-the-place: a second replacement must be awaited just then; a unit test does
 #   lost-node-takes-its-place-again: it has stopped its processes by then, and could do so
 #   final-before-all-are-gone: the exit of a victim seldom looks like the first failure; a unit test does

@@ -213,6 +213,46 @@ Test(core_wait, no_replacement_is_left)
     lose_letters();
 }
 
+/* The next generation begins with the replacement, and its ranks attach. */
+static void replace_node_1(uint64_t incarnation)
+{
+    walks[0].acts[0] = '\0';
+    begin_replacement_as(incarnation);
+    deliver();
+    assert_both_did("start");
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+}
+
+/* A job that loses a node again and again, before it can save, must not wait for ever. */
+Test(core_wait, three_generations_without_a_commit)
+{
+    enum { LIMIT = 3 };
+    lose_letters();
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = waiting(i);
+        p.no_progress_limit = LIMIT;
+        walk_begin(&p);
+    }
+    meet_and_start();
+    for (uint32_t n = 0; n < LIMIT; n++) {
+        hears(&walks[0],
+              &(struct peermsg){.type = PEERMSG_BYE, .stamp = {.attempt = 1, .generation = n}});
+        lose_node_1();
+        if (n + 1 == LIMIT)
+            break;
+        assert_did_not(&walks[0], "exit");
+        replace_node_1(77 + n);
+    }
+    assert_did(&walks[0], "exit 43 no_progress");
+    assert_said(&walks[0], "not replaced: 3 times in a row no new commit was made");
+    lose_letters();
+}
+
 /* The only replacement of an hour was spent at its begin. */
 Test(core_wait, an_hour_later_a_replacement_is_left_again)
 {
