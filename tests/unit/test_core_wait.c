@@ -480,8 +480,8 @@ Test(core_wait, only_the_same_disk_can_take_the_place)
     assert_said(&walks[0], "node 1 () is replaced by");
 }
 
-/* Node 1's notice ends the generation with a save. Then node 1 leaves, and node 0 waits. */
-static void node_1_leaves(void)
+/* Node 1's notice ends the generation with a save. */
+static void node_1_saves(void)
 {
     begin_with(10, false);
     steps[0] = 8;
@@ -496,6 +496,12 @@ static void node_1_leaves(void)
     written(&walks[0], EV_COMMITTED);
     deliver();
     assert_said(&walks[0], "the nodes with a notice leave, and the others wait");
+}
+
+/* Then node 1 leaves, and node 0 waits. */
+static void node_1_leaves(void)
+{
+    node_1_saves();
     for (int i = 0; i < WALK_NODES; i++) {
         gone(&walks[i], 0);
         ends(&walks[i], 0);
@@ -515,6 +521,21 @@ Test(core_wait, a_node_with_a_notice_leaves_alone)
     deliver();
     assert_both_did("start");
     cr_expect_eq(report_of(&walks[1]).resumed_step, 9);
+    lose_letters();
+}
+
+/* Nothing can tell when they end, so no other node may have the place. */
+Test(core_wait, processes_that_cannot_be_killed)
+{
+    node_1_saves();
+    gone(&walks[0], 0);
+    ends(&walks[0], 0);
+    deliver();
+    for (int i = 0; i < 60; i++)
+        passes(&walks[1], S);
+    deliver();
+    assert_did(&walks[0], "exit 42 preempted");
+    assert_said(&walks[0], "processes that cannot be killed are left on node 1");
     lose_letters();
 }
 
