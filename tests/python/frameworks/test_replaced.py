@@ -58,12 +58,13 @@ def program_of(name):
 
 
 class Cluster(Nodes):
-    """A job on three hosts, whose ranks share one folder. A fourth host is there for a replacement."""
+    """A job on three hosts, whose ranks share one folder. A fourth host is there for a replacement, or stands by as a
+    spare."""
 
-    def __init__(self, world, network, page, folder, **env):
-        super().__init__(world, NODES, [*OPTIONS, "--checkpoint-dir", folder / "run7"])
+    def __init__(self, world, network, page, folder, spares=0, **env):
+        super().__init__(world, NODES, [*OPTIONS, "--cluster-spares", spares, "--checkpoint-dir", folder / "run7"])
         self.network, self.folder, self.events = network, folder, Events(folder / "events")
-        self.entries = ",".join(f"node{host}:{self.port}" for host in range(NODES))
+        self.entries = ",".join(f"node{host}:{self.port}" for host in range(NODES + spares))
         self.command = [os.environ["PCH_PYTHON"], folder / Page(page).file]
         folder.mkdir()
         (folder / Page(page).file).write_text(program_of(page))
@@ -74,7 +75,7 @@ class Cluster(Nodes):
         self.env = {"PYTHONPATH": os.pathsep.join([*package, told]), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                     "ACTOR_LOG": str(self.events.path), "HOLD": str(world.root), "ACCELERATE_USE_CPU": "true",
                     "TORCHINDUCTOR_CACHE_DIR": str(world.root / "inductor"), **env}
-        for node in range(NODES):
+        for node in range(NODES + spares):
             self.start_on(node, node)
 
     def start_on(self, host, rank):
@@ -85,8 +86,11 @@ class Cluster(Nodes):
                                           env=self.env, cwd=self.folder)
 
     def take_place(self):
-        """Another host takes the place of the lost node."""
-        self.start_on(SPARE, LOST)
+        """Another host takes the place of the lost node. A spare does so by itself."""
+        if SPARE in self.jobs:
+            self.jobs[LOST] = self.jobs.pop(SPARE)
+        else:
+            self.start_on(SPARE, LOST)
 
     def await_commit(self):
         """Waits until all ranks train, and a step is committed."""
@@ -142,7 +146,8 @@ def killed(job):
 
 
 def cut_off(job):
-    """The node loses its link, and gets it back when the next generation trains. By then its pchrun has killed its ranks."""
+    """The node loses its link, and gets it back when the next generation trains. By then its pchrun has killed its ranks.
+    Here the fourth host is a spare."""
     lost = job.jobs.pop(LOST)
     ranks = [pid for command in commands_of(lost.pid) for pid in (command, *descendants_of(command))]
     job.network.link(LOST, "down")
@@ -173,7 +178,7 @@ def reclaimed(job):
 @pytest.mark.parametrize("page", CHANGES)
 def test_the_training_goes_on(world, network, undisturbed, page, loss):
     wanted = undisturbed(page)
-    job = Cluster(world, network, page, world.root / "shared", LOST="1")
+    job = Cluster(world, network, page, world.root / "shared", spares=int(loss is cut_off), LOST="1")
     job.await_commit()
     loss(job)
     assert job.finish(deadline=PATIENCE) == 0, job.said()
