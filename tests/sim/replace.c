@@ -350,22 +350,21 @@ void replace_take_seat(struct world *w, int host)
 
 /* --- the checks --- */
 
-/* Called when a generation begins on a node. A supervisor that stands still cannot kill. The first
- * generation follows none: a node that gets its order late may begin it after the loss of another.
- */
+/* Called when a generation begins on a node: no process of an older one trains. A supervisor that
+ * stands still cannot kill. A node that gets its order late may begin the generation after the loss
+ * of another one that has begun it. */
 void replace_check_start(struct world *w, int node, uint32_t generation)
 {
     if (node == 0) { /* another node may begin it when node 0 waits again */
         w->waits_since = 0;
         w->has_waited = false;
     }
-    if (generation == 0)
-        return;
     for (int i = w->s.nnodes; i < w->nhosts; i++)
         for (int k = 0; k < w->s.nprocs; k++) {
             const struct ghost_proc *g = &w->hosts[i].procs[k];
+            bool is_together = w->hosts[i].generation == generation && w->hosts[i].node != node;
             bool stood_still = w->now < w->hosts[i].paused_until + KILL_WAIT;
-            if (g->is_alive && !g->is_unkillable && !stood_still)
+            if (g->is_alive && !g->is_unkillable && !stood_still && !is_together)
                 fail(w, "node %d starts its processes, and those of the lost node %d still train",
                      node, w->hosts[i].node);
         }
