@@ -273,8 +273,7 @@ static void act_exit(struct shell *shell, const struct action *action)
 {
     struct core_report report;
     char left[512];
-    core_report(shell->loop.core, &report);
-    report_blame_illness(&shell->report, &report);
+    report_read(&shell->report, &report);
     /* A short run ends before its tidying was due, and leaves no directories either. */
     if (shell->config->checkpoint.dir && shell->tidying.is_open && shell->tidying.at != CLOCK_NEVER)
         procs_clean(shell->attach.procs);
@@ -454,7 +453,6 @@ static void run_hook(struct shell *shell)
     struct core_report report;
     char hosts[HOSTS_MAX];
     report_read(&shell->report, &report);
-    report_blame_illness(&shell->report, &report);
     struct env_end facts = {.job = shell->params.job,
                             .outcome = verdict_name(shell->outcome),
                             .exit_code = shell->end->code,

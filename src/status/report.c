@@ -254,16 +254,9 @@ static void report_add_ranks(struct writer *w, const struct report *report)
     writer_end(w);
 }
 
-void report_read(const struct report *report, struct core_report *ret)
-{
-    core_report(report->core, ret);
-    if (report->record->committed <= ret->commit_step)
-        return;
-    ret->commit_step = report->record->committed;
-    ret->commit_at = report->record->committed_at;
-}
-
-void report_blame_illness(const struct report *report, struct core_report *end)
+/* A node that is not healthy may leave a job that goes on after another failure. Its illness is why
+ * it ends. */
+static void blame_illness(const struct report *report, struct core_report *end)
 {
     struct peer_cause *cause = &end->first_cause;
     if (end->outcome != OUTCOME_UNHEALTHY || cause->fault == FAULT_UNFIT)
@@ -272,6 +265,16 @@ void report_blame_illness(const struct report *report, struct core_report *end)
     str_copy(cause->host, sizeof cause->host, report->params->host);
     str_fit(cause->text, sizeof cause->text, end->why);
     end->is_cause_here = true;
+}
+
+void report_read(const struct report *report, struct core_report *ret)
+{
+    core_report(report->core, ret);
+    blame_illness(report, ret);
+    if (report->record->committed <= ret->commit_step)
+        return;
+    ret->commit_step = report->record->committed;
+    ret->commit_at = report->record->committed_at;
 }
 
 void report_write(const struct report *report, struct writer *w, const char *key)

@@ -50,11 +50,9 @@ static inline bool report_is_over(const struct report *report)
     return report->exit_code >= 0;
 }
 /* The state of the job, as the core has it. But a commit may reach the disk after the core has
- * decided the end, and the next attempt resumes there. */
+ * decided the end, and the next attempt resumes there. And a node that is not healthy, and leaves a
+ * job that goes on, is the first cause of its own end. */
 void report_read(const struct report *report, struct core_report *ret);
-/* After the end: a node that is not healthy may leave a job that goes on after another failure.
- * Then its illness is why it ends. */
-void report_blame_illness(const struct report *report, struct core_report *end);
 /* "the next start resumes at step 84 of /ckpt/84"; "": no start is to follow, or this is not node
  * 0. Returns text. */
 char *report_say_next(const struct report *report, char *text, size_t size);
