@@ -107,6 +107,8 @@ def test_no_replacement_comes(training):
     job = training(seconds=12, count=4)
     began = time.monotonic()
     lose(job, 2)
+    for node in (1, 3):
+        job.nodes.say(node, "s for the replacement of node 2 (cluster.replace_wait); pchctl stop ends the job")
     assert job.nodes.finish() == NODE_LOST
     assert time.monotonic() - began >= 12
     agreed = job.nodes.agreed("outcome", "exit_code", "why")

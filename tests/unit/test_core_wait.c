@@ -97,6 +97,8 @@ Test(core_wait, the_next_generation_begins_behind_the_fence)
     assert_said(&walks[0], "node 1 () is replaced by");
     assert_said(&walks[1], "joined as node 1 of 2");
     cr_expect_eq(report_of(&walks[1]).wait.nvacant, 0);
+    for (int i = 0; i < WALK_NODES; i++)
+        assert_said(&walks[i], "every place is taken; the next generation waits 2");
     for (int i = 0; i < 21; i++)
         beat();
     assert_did_not(&walks[0], "start");
@@ -104,8 +106,10 @@ Test(core_wait, the_next_generation_begins_behind_the_fence)
     while (now < answered + 22 * S + MS)
         beat();
     assert_both_did("start");
-    for (int i = 0; i < WALK_NODES; i++)
+    for (int i = 0; i < WALK_NODES; i++) {
+        assert_said(&walks[i], "generation 1 begins");
         cr_expect_eq(report_of(&walks[i]).generation, 1);
+    }
     cr_expect_eq(report_of(&walks[1]).wait.since, 0);
     lose_letters();
 }

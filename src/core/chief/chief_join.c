@@ -24,19 +24,26 @@ static char *caller_text(const struct caller *caller, char *text, size_t size)
     return text;
 }
 
+static void send_refusal(struct chief *chief, int conn, enum log_level level, const char *why)
+{
+    struct peermsg msg = {.type = PEERMSG_REFUSED, .stamp = chief_stamp(chief)};
+    str_copy(msg.refused.why, sizeof msg.refused.why, why);
+    out_log(chief->out, level, "join", "refused: %s%s", why,
+            chief_is_joining(chief) ? "; the job still waits for its nodes" : "");
+    str_fit(chief->refusal, sizeof chief->refusal, why);
+    out_send(chief->out, conn, &msg);
+    out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = conn}});
+}
+
 PRINTF_LIKE(3, 4)
 static void refuse_caller(struct chief *chief, int conn, const char *fmt, ...)
 {
-    struct peermsg msg = {.type = PEERMSG_REFUSED, .stamp = chief_stamp(chief)};
+    char why[PEERMSG_WHY_SIZE];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
+    vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    out_log(chief->out, LOG_WARN, "join", "refused: %s%s", msg.refused.why,
-            chief_is_joining(chief) ? "; the job still waits for its nodes" : "");
-    str_fit(chief->refusal, sizeof chief->refusal, msg.refused.why);
-    out_send(chief->out, conn, &msg);
-    out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = conn}});
+    send_refusal(chief, conn, LOG_WARN, why);
 }
 
 static void welcome_caller(struct chief *chief, int conn)
@@ -241,18 +248,20 @@ static void fill_place(struct chief *chief, struct peer *peer, const struct call
     admit(chief, peer, caller);
 }
 
-/* A supervisor that was given up, or replaced, is back. */
-static void refuse_former(struct chief *chief, const struct peer *peer, const struct caller *caller)
+/* A supervisor that was given up, or replaced. */
+static void refuse_former(struct chief *chief, const struct peer *peer, const struct caller *caller,
+                          enum log_level level)
 {
-    char now[128], former[128];
+    char now[128], former[128], why[PEERMSG_WHY_SIZE];
     int rank = chief_rank_of(chief, peer);
     caller_text(caller, former, sizeof former);
     if (peer_is(peer, FACT_LOST))
-        refuse_caller(chief, caller->conn, "node %d (%s) is no longer part of the job: %s", rank,
-                      former, peer->lost_why);
+        snprintf(why, sizeof why, "node %d (%s) is no longer part of the job: %s", rank, former,
+                 peer->lost_why);
     else
-        refuse_caller(chief, caller->conn, "node %d (%s) was replaced by %s", rank, former,
-                      caller_text(&peer->at, now, sizeof now));
+        snprintf(why, sizeof why, "node %d (%s) was replaced by %s", rank, former,
+                 caller_text(&peer->at, now, sizeof now));
+    send_refusal(chief, caller->conn, level, why);
 }
 
 void chief_dismiss(struct chief *chief, struct peer *peer)
@@ -261,7 +270,7 @@ void chief_dismiss(struct chief *chief, struct peer *peer)
     if (former.conn == CONN_NONE)
         return;
     chief_set_conn(chief, peer, CONN_NONE);
-    refuse_former(chief, peer, &former);
+    refuse_former(chief, peer, &former, LOG_INFO); /* its end is logged already */
 }
 
 void chief_forget_duplicate(struct chief *chief, int conn)
@@ -392,7 +401,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
     bool is_former = msg->stamp.attempt > 0 && (chief->order.start || peer->was_replaced);
     bool may_come = chief_is_restarting(chief) || !chief->order.start; /* also to hear of the end */
     if (is_other && is_former && chief->params->replace_wait_ns > 0) {
-        refuse_former(chief, peer, &caller);
+        refuse_former(chief, peer, &caller, LOG_WARN);
         return;
     }
     if (peer_is(peer, FACT_VACANT) && may_come && (is_other || !peer_is(peer, FACT_LOST))) {
@@ -408,7 +417,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
         return;
     }
     if (peer_is(peer, FACT_LOST) && !is_other) {
-        refuse_former(chief, peer, &caller);
+        refuse_former(chief, peer, &caller, LOG_WARN);
         return;
     }
     chief_refuse_duplicate(chief, peer);

@@ -348,6 +348,47 @@ int node_own_code(const struct node *node, enum outcome outcome, int code)
 
 /* --- the wait for a replacement --- */
 
+/* "node 3", "nodes 3, 6, 7 and 2 more" */
+static char *vacant_text(const struct core_wait *w, char *text, size_t size)
+{
+    int n = w->nvacant < CORE_VACANCIES ? w->nvacant : CORE_VACANCIES;
+    snprintf(text, size, "node%s", w->nvacant > 1 ? "s" : "");
+    for (int i = 0; i < n; i++)
+        str_addf(text, size, "%s %d", i > 0 ? "," : "", w->vacant[i].node);
+    if (w->nvacant > n)
+        str_addf(text, size, " and %d more", w->nvacant - n);
+    return text;
+}
+
+/* Nothing is said if it is over in a moment. */
+static void say_fence(const struct node *node)
+{
+    int64_t left = node->gen.wait.fence_at - node->out->now;
+    char in[32];
+    if (left < NS_PER_S)
+        return;
+    out_log(node->out, LOG_NOTICE, "replace",
+            "every place is taken; the next generation waits %s for the processes of the lost "
+            "node to end",
+            str_about(left, in, sizeof in));
+}
+
+/* Node 0 has logged the loss with its wait. */
+static void say_new_wait(const struct node *node)
+{
+    const struct core_wait *w = &node->gen.wait;
+    int64_t way = NS_PER_S / 2; /* the order took a moment */
+    char vacant[128], in[32];
+    if (w->nvacant > 0 && node->uplink.is_member)
+        out_log(node->out, LOG_NOTICE, "replace",
+                "waits up to %s for the replacement of %s (cluster.replace_wait); pchctl stop ends "
+                "the job",
+                reminder_left(w->until - node->out->now + way, in, sizeof in),
+                vacant_text(w, vacant, sizeof vacant));
+    else if (w->nvacant == 0)
+        say_fence(node);
+}
+
 void node_take_wait(struct node *node, const struct peer_order *order)
 {
     const struct peer_wait *w = &order->waits;
@@ -356,7 +397,8 @@ void node_take_wait(struct node *node, const struct peer_order *order)
     int vacant = is_vacant ? (int)w->node - 1 : -1;
     bool is_over = !order->restart || (w->node == 0 && w->fence_ms <= 0);
     bool was_over = node->gen.wait.since == 0;
-    if (is_over != was_over || (!is_over && vacant != node->gen.wait.vacant[0].node))
+    bool is_new = is_over != was_over || (!is_over && vacant != node->gen.wait.vacant[0].node);
+    if (is_new)
         out_simple(node->out, ACT_STATE);
     if (is_over) {
         node->gen.wait.since = 0;
@@ -370,18 +412,8 @@ void node_take_wait(struct node *node, const struct peer_order *order)
                                         .vacant = {{.node = vacant}},
                                         .until = until,
                                         .fence_at = now + w->fence_ms * NS_PER_MS};
-}
-
-/* "node 3", "nodes 3, 6, 7 and 2 more" */
-static char *vacant_text(const struct core_wait *w, char *text, size_t size)
-{
-    int n = w->nvacant < CORE_VACANCIES ? w->nvacant : CORE_VACANCIES;
-    snprintf(text, size, "node%s", w->nvacant > 1 ? "s" : "");
-    for (int i = 0; i < n; i++)
-        str_addf(text, size, "%s %d", i > 0 ? "," : "", w->vacant[i].node);
-    if (w->nvacant > n)
-        str_addf(text, size, " and %d more", w->nvacant - n);
-    return text;
+    if (is_new)
+        say_new_wait(node);
 }
 
 int64_t node_says_wait_at(const struct node *node)
@@ -403,10 +435,7 @@ void node_say_wait(struct node *node)
                 str_about(now - w->since, so_far, sizeof so_far),
                 reminder_left(w->until - now, in, sizeof in));
     else
-        out_log(node->out, LOG_NOTICE, "replace",
-                "every place is taken; the next generation waits %s for the processes of the lost "
-                "node to end",
-                str_about(clock_max(w->fence_at - now, 0), in, sizeof in));
+        say_fence(node);
 }
 
 /* --- the next generation ---
@@ -429,6 +458,8 @@ void node_renew(struct node *node)
     /* A new process begins with an open gate. */
     out_act(node->out, &(struct action){.type = ACT_GATE, .gate = GATE_OPEN});
     node->generation = node->uplink.generation;
+    if (node->uplink.is_member) /* node 0 has logged it */
+        out_log(node->out, LOG_NOTICE, "restart", "generation %u begins", node->generation);
     node_enter(node, NODE_WAITING);
     node_tell_final(node); /* again, because the chief forgot the reason with the old generation */
 }
