@@ -34,7 +34,7 @@ PASSED, FAILED, SKIPPED, FLAKY = "passed", "failed", "skipped", "flaky"
 FLAKY_MAX = 2  # of a run; more than these are no accident
 AGAIN_MAX = 10  # failed cases of a run that are run again: with more than these, the code is wrong, or the machine
 AGAIN_LIMIT_S = 600
-OUTPUT_MAX = 200  # lines of a failed program
+OUTPUT_MAX = 200  # lines of a failed program, or of each of its failed cases
 SLOWEST = 5
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
@@ -119,11 +119,11 @@ def passes_alone(entry, case, wrapper):
 
 
 def interesting(output):
-    """The end of a failed program's output: of pytest from the failures on, of Criterion without what passed."""
+    """The end of a failed program's output: of pytest that of each failure, of Criterion without what passed."""
     found = re.search(r"^=+ (FAILURES|ERRORS) =+$", output, re.M)
-    lines = (output[found.start():] if found else output).splitlines()
-    lines = [line for line in lines if not line.startswith(("[PASS]", "[RUN ]"))]
-    return ["..."] * (len(lines) > OUTPUT_MAX) + lines[-OUTPUT_MAX:]
+    for part in re.split(r"^(?=_{3,} .* _{3,}$)", output[found.start():] if found else output, flags=re.M):
+        title, *lines = [line for line in part.splitlines() if not line.startswith(("[PASS]", "[RUN ]"))] or [""]
+        yield from [title, *["..."] * (len(lines) > OUTPUT_MAX), *lines[-OUTPUT_MAX:]]
 
 
 def repeat(entry, case, log, wrapper):

@@ -96,6 +96,14 @@ def test_sum_of_programs(run):
     assert run.add("OK").add("FAIL", CRITERION).add("SKIP").sum(1) == (2, 2, 2)
 
 
+def test_each_failure_is_shown(run):
+    """A long failure hides no other one of its program."""
+    said = "passed\n== FAILURES ==\n___ test_bad ___\nfirst\nbad\n___ test_worse ___\n" + 300 * "worse\n"
+    lines = [line.strip() for line in run.add("FAIL", PYTEST, said).read(1).splitlines()]
+    assert lines.index("___ test_bad ___") + 2 == lines.index("bad") < lines.index("___ test_worse ___")
+    assert lines.count("worse") == 200 and "passed" not in lines
+
+
 def test_no_log_is_a_failure(run):
     assert run.sum() == (0, 1, 0)
 

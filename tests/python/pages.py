@@ -43,11 +43,17 @@ class Page:
         return program
 
 
+def torch_aborts(job, patience):
+    """On a busy machine torch rarely aborts a process that ends, since a thread of its own is left; so ask again."""
+    return job.finish(patience) == 128 + signal.SIGABRT and "terminate called without an active exception" in job.err
+
+
 class Trial:
     """A folder in which a user types a page's command."""
 
     def __init__(self, world, ctl, page, name):
         self.world, self.ctl, self.page, self.job = world, ctl, page, None
+        self.started = ()
         self.folder = world.root / name
         self.folder.mkdir()
         self.folder.with_name("programs-tmp").mkdir(exist_ok=True)
@@ -55,6 +61,7 @@ class Trial:
 
     def start(self, command, program, more=()):
         """Starts the command, with more variables; the folder gets the program."""
+        self.started = command, program, more
         (self.folder / self.page.file).write_text(program)
         options = self.world.env["ASAN_OPTIONS"]
         env = {"PATH": self.path, "PYTHONDONTWRITEBYTECODE": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1",
@@ -76,6 +83,8 @@ class Trial:
         return int(re.findall(r"committed at step (\d+)", self.job.err)[-1])
 
     def complete(self, patience):
+        if torch_aborts(self.job, patience):
+            self.start(*self.started)
         assert self.job.finish(patience) == 0, self.job.err
         return self
 

@@ -5,7 +5,6 @@ A framework takes seconds to start in each rank, so there are few tests, and eac
 """
 
 import os
-import signal
 import zipfile
 from pathlib import Path
 
@@ -86,11 +85,6 @@ def finish(one):
     """As Program.result, for a slow program."""
     one.job.finish(PATIENCE)
     return one.result()
-
-
-def torch_aborts(job):
-    """On a busy machine torch rarely aborts a process that ends, since a thread of its own is left; so ask again."""
-    return job.finish(PATIENCE) == 128 + signal.SIGABRT and "terminate called without an active exception" in job.err
 
 
 def weights_differ(*folders):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from conftest_frameworks import PATIENCE, parts_of, torch_aborts
+from conftest_frameworks import PATIENCE, parts_of
 from pages import Page, ctl, trial  # noqa: F401
 
 TORCH = {"shared.pt", "rank-0.pt", "rank-1.pt"}
@@ -52,9 +52,6 @@ def test_the_known_program(trial, name):  # noqa: F811
     if as_it_is:
         one.start(as_it_is[0], known).preempt(PATIENCE)
         assert not one.results()
-    one.start((as_it_is or page.commands)[0], known)
-    if torch_aborts(one.job):
-        one.start((as_it_is or page.commands)[0], known)
-    one.complete(PATIENCE)
+    one.start((as_it_is or page.commands)[0], known).complete(PATIENCE)
     assert one.results()
     assert not as_it_is or "goes on at step" in one.job.err

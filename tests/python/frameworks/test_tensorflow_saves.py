@@ -9,7 +9,7 @@ import signal
 
 from conftest_frameworks import PATIENCE, PREEMPTED, finish
 
-# Two ranks, each with a model of its own, save every second step, and keep no checkpoint but the last.
+# Two ranks, each with a model of its own, save every second step, and keep no checkpoint but the last, or the last KEEPS.
 PROGRAM = """
 import glob, os, signal, pch, tensorflow as tf
 from told import say, wait_for
@@ -17,8 +17,8 @@ from pch.integrations.tensorflow import PreemptionCheckpointHandler
 job = pch.attach()
 folder, until = f"{os.environ['CHECKPOINTS']}/rank-{job.rank}", int(os.environ["UNTIL"])
 weight = tf.Variable(0)
-manager = tf.train.CheckpointManager(tf.train.Checkpoint(weight=weight), folder, max_to_keep=1, step_counter=weight,
-                                     checkpoint_interval=2)
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(weight=weight), folder, max_to_keep=int(os.environ.get("KEEPS", "1")),
+                                     step_counter=weight, checkpoint_interval=2)
 handler = PreemptionCheckpointHandler(None, manager)
 say("begins", step=handler.total_run_calls, weight=int(weight.numpy()))
 def train():
@@ -62,7 +62,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     one.agree("ends")
     assert finish(one) == (PREEMPTED, "preempted", 15)
     # A hard exit: the job resumes at a step that the program saved in this run.
-    one.start(n=2, UNTIL="19", DIES="1")
+    one.start(n=2, UNTIL="19", DIES="1", KEEPS="2")
     assert begun(2) == {(15, 15)}
     one.said("step 18 is durable on every rank")
     world.go_on("dies")
