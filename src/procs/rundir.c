@@ -145,6 +145,11 @@ static void remove_files(const struct rundir *dir)
 
 bool rundir_remove(struct rundir *dir)
 {
+    /* Without a lock the directory was made just now. */
+    if (dir->lock >= 0 && !rundir_is_ours(dir)) {
+        fd_close(&dir->lock);
+        return true;
+    }
     unlink(dir->addr.sun_path);
     if (rmdir(dir->path) != 0 && errno == ENOTEMPTY)
         remove_files(dir);

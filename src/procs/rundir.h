@@ -35,7 +35,8 @@ MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_lis
  * *ret_listen: the new listening socket. -1: the old one is still there. */
 MUST_CHECK bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err);
 /* Removes the socket, the error files and the directory. False: the directory stays, because it
- * holds something else (see errno). */
+ * holds something else (see errno). Another file or directory in its place stays untouched, and
+ * counts as removed. */
 bool rundir_remove(struct rundir *dir);
 
 /* Calls back with the name of each directory beside ours whose owner is dead, at most 64. */

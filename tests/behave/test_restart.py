@@ -315,14 +315,17 @@ def test_the_private_directory_was_removed(training, world, what):
 
 
 def test_a_private_directory_that_cannot_be_made_again(training, world):
+    """pchrun does not touch the file that another program has put in the directory's place."""
     t = training(*TRAINED, "-v", n=1, train=3)
-    for path in world.tmp.glob("pchrun.*"):
-        shutil.rmtree(path)
-        path.write_text("not ours")
+    [path] = world.tmp.glob("pchrun.*")
+    shutil.rmtree(path)
+    path.write_text("not ours")
     t.kill(0)
     assert t.result()[:2] == (125, "failed")
     assert re.search(r"end: .*the socket .* was removed .*: "
                      r"cannot make the directory \S+ again: File exists", t.job.err)
+    assert path.read_text() == "not ours"
+    path.unlink()
 
 
 def test_who_waits_for_a_save_hears_of_a_restart(training, ctl):  # noqa: F811

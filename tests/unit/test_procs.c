@@ -539,6 +539,25 @@ WorldTest(procs, only_the_directories_of_the_dead_are_removed)
     cr_expect_eq(rmdir(path), 0);
 }
 
+/* A cleaner of /tmp removed the directory, and another program took its name. */
+WorldTest(procs, what_took_the_place_of_our_directory_stays)
+{
+    for (int i = 0; i < 2; i++) {
+        struct rundir dir;
+        struct err err;
+        FD_CLEANUP int listen = -1;
+        cr_assert(rundir_make(world.dir, &dir, &listen, &err), "%s", err.text);
+        cr_assert(unlink(dir.addr.sun_path) == 0 && rmdir(dir.path) == 0);
+        if (i == 0)
+            make_file(dir.path);
+        else
+            cr_assert_eq(mkdir(dir.path, 0700), 0);
+        cr_expect(rundir_remove(&dir), "%s", strerror(errno));
+        cr_expect_eq(dir.lock, -1);
+        cr_expect_eq(remove(dir.path), 0);
+    }
+}
+
 WorldTest(procs, scratch_of_this_node_s_earlier_starts_is_removed)
 {
     char dir[80], path[3][256], other[256];
