@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * shim_clock: sets the program's clock. CLOCK_REALTIME is off by the number of seconds in the file
- * SHIM_CLOCK. The test may change the file at any time; without the file the clock is right.
- * CLOCK_MONOTONIC passes SHIM_HASTE times as fast, so that a test need not wait for a minute.
+ * SHIM_CLOCK, and CLOCK_MONOTONIC by those in the file SHIM_AHEAD. The test may change the file at
+ * any time; without the file the clock is right. CLOCK_MONOTONIC passes SHIM_HASTE times as fast,
+ * so that a test need not wait for a minute.
  */
 #include "shim.h"
 
@@ -10,14 +11,13 @@
 #include <sys/time.h>
 #include <time.h>
 
-static time_t offset(void)
+static time_t offset(const char *path)
 {
     static int is_on = -1;
-    const char *path = getenv("SHIM_CLOCK");
     char text[32] = "";
     if (is_on < 0)
-        is_on = path && shim_is_on();
-    int fd = is_on ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        is_on = shim_is_on();
+    int fd = is_on && path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, text, sizeof text - 1);
@@ -44,8 +44,10 @@ SHIM_API int clock_gettime(clockid_t clock, struct timespec *ret)
     int rc = SHIM_NEXT(clock_gettime)(clock, ret);
     if (rc == 0 && clock == CLOCK_MONOTONIC)
         hasten(ret);
+    if (rc == 0 && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE)) /* libevent's */
+        ret->tv_sec += offset(getenv("SHIM_AHEAD"));
     if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-        ret->tv_sec += offset();
+        ret->tv_sec += offset(getenv("SHIM_CLOCK"));
     return rc;
 }
 
@@ -53,13 +55,13 @@ SHIM_API int gettimeofday(struct timeval *restrict ret, void *restrict zone)
 {
     int rc = SHIM_NEXT(gettimeofday)(ret, zone);
     if (rc == 0)
-        ret->tv_sec += offset();
+        ret->tv_sec += offset(getenv("SHIM_CLOCK"));
     return rc;
 }
 
 SHIM_API time_t time(time_t *ret)
 {
-    time_t now = SHIM_NEXT(time)(NULL) + offset();
+    time_t now = SHIM_NEXT(time)(NULL) + offset(getenv("SHIM_CLOCK"));
     if (ret)
         *ret = now;
     return now;
