@@ -261,7 +261,11 @@ static void blame_illness(const struct report *report, struct core_report *end)
     struct peer_cause *cause = &end->first_cause;
     if (end->outcome != OUTCOME_UNHEALTHY || cause->fault == FAULT_UNFIT)
         return;
-    *cause = (struct peer_cause){.fault = FAULT_UNFIT, .node = report->params->node_rank};
+    *cause = (struct peer_cause){.fault = FAULT_UNFIT,
+                                 .node = report->params->node_rank,
+                                 .rank = -1,
+                                 .code = report->params->exit.unhealthy,
+                                 .wall_ns = report->ended};
     str_copy(cause->host, sizeof cause->host, report->params->host);
     str_fit(cause->text, sizeof cause->text, end->why);
     end->is_cause_here = true;

@@ -32,6 +32,7 @@ struct report {
     bool is_of_attempts; /* the user named no file, so it is the report of the job's attempts */
     struct outfile out;  /* the owner touches and flushes this file */
     int64_t since;       /* CLOCK_REALTIME, when it was opened */
+    int64_t ended;       /* CLOCK_REALTIME, when the core had ended; 0: it has not */
     int exit_code;       /* the final exit code; -1: not final, the core has the code so far */
 };
 

@@ -446,7 +446,9 @@ def test_an_unhealthy_node_leaves_a_job_that_waits(world, failed, kept):
     left = two.jobs.pop(1)
     assert left.finish() == UNHEALTHY
     assert left.err_lines[-1].endswith(f" end: unhealthy, exit code 45: {SAYS}")
-    assert two.report(1)["first_cause"]["node_rank"] == 1
+    cause = two.report(1)["first_cause"]
+    assert (cause["node_rank"], cause["rank"], cause["code"]) == (1, -1, UNHEALTHY)
+    assert cause["at"] > two.report(0)["restarts"]["last_cause"]["at"]
     assert [(world.root / name).read_text() for name in ("hosts.1", "cause.1")] == [f"{HOST}\n", "1\n"]
     two.say(0, "node 1 (")
     two.jobs[0].send(signal.SIGTERM)
