@@ -268,9 +268,11 @@ class Attempt:
         return bool(self.stopped[fault])
 
     def _resume(self, fault):
+        """A pchrun that goes on first continues its ranks, and may have killed them before we do."""
         for pid in self.stopped.pop(fault, []):
-            if self._send(pid, signal.SIGCONT) and fault.kind == "freeze_node":
+            if fault.kind == "freeze_node":
                 self.woken[pid] = time.monotonic_ns()
+            self._send(pid, signal.SIGCONT)
 
     def resume_all(self):
         for fault in list(self.stopped):
