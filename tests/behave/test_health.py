@@ -52,7 +52,7 @@ def test_a_healthy_node(world, check):
     """A check may print anything."""
     job = launched(world, check("echo '" + XID + "'; exit 0"), 0)
     assert world.events.all("trains")
-    assert re.search(r" health: '.*/check0' says, after \d+ms: this node is healthy$", job.err, re.M)
+    assert re.search(r" health: '.*/check0' says, after \d+m?s: this node is healthy$", job.err, re.M)
     assert report(world)["health"]["state"] == "healthy"
 
 
@@ -190,7 +190,7 @@ def test_a_healthy_disk(world, check):
     folder.mkdir()
     job = launched(world, ["--health-disk", "--checkpoint-dir", folder, "--state-dir", world.root / "state",
                            *check("exit 0")], 0)
-    assert re.findall(r"'([^']*)' says, after \d+ms: this node is healthy\n", job.err) == [
+    assert re.findall(r"'([^']*)' says, after \d+m?s: this node is healthy\n", job.err) == [
         "health.disk", str(world.root / "check0")]
     assert not list(folder.iterdir())
 

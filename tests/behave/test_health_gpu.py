@@ -72,7 +72,7 @@ def logged(machine):
 
 def told(job):
     """The texts that follow a verdict of health.gpu."""
-    return re.findall(r" health: 'health\.gpu' says, after \d+ms: this node is (.*)", job.err)
+    return re.findall(r" health: 'health\.gpu' says, after \d+m?s: this node is (.*)", job.err)
 
 
 def test_healthy_gpus(machine):
