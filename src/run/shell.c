@@ -273,8 +273,7 @@ static void act_exit(struct shell *shell, const struct action *action)
 {
     struct core_report report;
     char left[512];
-    shell->report.ended = clock_real_ns();
-    report_read(&shell->report, &report);
+    core_report(shell->loop.core, &report);
     /* A short run ends before its tidying was due, and leaves no directories either. */
     if (shell->config->checkpoint.dir && shell->tidying.is_open && shell->tidying.at != CLOCK_NEVER)
         procs_clean(shell->attach.procs);

@@ -254,27 +254,9 @@ static void report_add_ranks(struct writer *w, const struct report *report)
     writer_end(w);
 }
 
-/* A node that is not healthy may leave a job that goes on after another failure. Its illness is why
- * it ends. */
-static void blame_illness(const struct report *report, struct core_report *end)
-{
-    struct peer_cause *cause = &end->first_cause;
-    if (end->outcome != OUTCOME_UNHEALTHY || cause->fault == FAULT_UNFIT)
-        return;
-    *cause = (struct peer_cause){.fault = FAULT_UNFIT,
-                                 .node = report->params->node_rank,
-                                 .rank = -1,
-                                 .code = report->params->exit.unhealthy,
-                                 .wall_ns = report->ended};
-    str_copy(cause->host, sizeof cause->host, report->params->host);
-    str_fit(cause->text, sizeof cause->text, end->why);
-    end->is_cause_here = true;
-}
-
 void report_read(const struct report *report, struct core_report *ret)
 {
     core_report(report->core, ret);
-    blame_illness(report, ret);
     if (report->record->committed <= ret->commit_step)
         return;
     ret->commit_step = report->record->committed;

@@ -32,7 +32,6 @@ struct report {
     bool is_of_attempts; /* the user named no file, so it is the report of the job's attempts */
     struct outfile out;  /* the owner touches and flushes this file */
     int64_t since;       /* CLOCK_REALTIME, when it was opened */
-    int64_t ended;       /* CLOCK_REALTIME, when the core had ended; 0: it has not */
     int exit_code;       /* the final exit code; -1: not final, the core has the code so far */
 };
 
@@ -51,8 +50,7 @@ static inline bool report_is_over(const struct report *report)
     return report->exit_code >= 0;
 }
 /* The state of the job, as the core has it. But a commit may reach the disk after the core has
- * decided the end, and the next attempt resumes there. And a node that is not healthy, and leaves a
- * job that goes on, is the first cause of its own end. */
+ * decided the end, and the next attempt resumes there. */
 void report_read(const struct report *report, struct core_report *ret);
 /* "the next start resumes at step 84 of /ckpt/84"; "": no start is to follow, or this is not node
  * 0. Returns text. */

@@ -184,9 +184,18 @@ void node_blame_chief(struct node *node)
     str_addf(node->gen.cause.text, sizeof node->gen.cause.text, "the node is lost: %s", u->why);
 }
 
+/* A node that is not healthy may leave a job that goes on after another failure. Its illness is why
+ * it ends. */
+static bool leaves_for_illness(const struct node *node)
+{
+    return node->gen.end.outcome == OUTCOME_UNHEALTHY && node->gen.fault.kind == FAULT_UNFIT &&
+           node->gen.cause.fault != FAULT_UNFIT;
+}
+
 void node_cause(const struct node *node, struct peer_cause *ret)
 {
-    if (node->gen.is_ordered || node->gen.cause.fault != FAULT_NONE)
+    bool is_told = node->gen.is_ordered || node->gen.cause.fault != FAULT_NONE;
+    if (is_told && !leaves_for_illness(node))
         *ret = node->gen.cause;
     else
         node_describe_fault(node, ret);
