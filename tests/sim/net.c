@@ -121,6 +121,8 @@ void net_arrive(struct world *w, const struct happening *h)
         return; /* the message was in flight when the line broke */
     if (net_is_cut(w, h->node))
         return;
+    if (h->what == H_TO_CHIEF && h->arg == (uint64_t)line->closed)
+        return;
     if (h->what == H_TO_CHIEF)
         check_told(w, h->node, h->data);
     int to = h->what == H_TO_CHIEF ? 0 : h->node;
@@ -184,7 +186,9 @@ void net_close(struct world *w, int node, int conn)
     if (node != 0 && at <= host->fifo_up)
         at = host->fifo_up + 1;
     tell_down(w, node == 0 ? H_DOWN_NODE : H_DOWN_CHIEF, line, (uint64_t)host->conn, at);
-    if (node != 0 || at <= w->now)
+    if (node == 0)
+        host->closed = host->conn;
+    else
         host->is_up = false;
 }
 

@@ -396,6 +396,7 @@ struct host {
     uint32_t saved_generation;  /* 1 + the last one that had saved for a notice, and ended for it */
     /* its connection to the chief */
     int conn;   /* the connection's number at the chief, 0: none */
+    int closed; /* the last one that the chief closed, which gets nothing more */
     bool is_up; /* as the member sees it */
     uint64_t line_epoch;
     int64_t cut_until;

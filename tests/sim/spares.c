@@ -141,6 +141,7 @@ static void become(struct world *w, int host, int node)
     spare_free(old.spare);
     now->own_number = old.own_number;
     now->is_claimant = node > 0;
+    now->closed = old.closed;
     now->line_epoch = old.line_epoch;
     now->fifo_up = old.fifo_up;
     now->cut_until = old.cut_until;
