@@ -7,7 +7,7 @@
 
 # Fixed versions. The index that pip is configured with decides whether PyTorch brings CUDA's gigabytes.
 frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 jax==0.10.2
-    orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1 deepspeed==0.19.8)
+    orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1 deepspeed==0.19.8 py-spy==0.4.3)
 
 frameworks_folder=${TEST_FRAMEWORKS:-$output/frameworks}
 

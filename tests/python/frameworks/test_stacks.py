@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python stacks in the evidence of a hang, with the real PyTorch: a DataLoader, and a collective of gloo."""
+"""The Python stacks in the evidence of a hang, with the real PyTorch: a DataLoader, and a collective of gloo. A program
+without the package, with the real py-spy."""
 
 import os
 import re
@@ -50,3 +51,24 @@ def test_a_loader_and_a_collective(train):
     text = (one.checkpoints / ".pchrun" / "hang.0.0.txt").read_text()
     workers = re.findall(rf"^    its child \d+: {place('locked', '__getitem__')}$", text, re.M)
     assert len(workers) == 2, text
+
+
+DEADLOCK = """
+import threading
+lock = threading.Lock()
+def twice():
+    with lock, lock:  # deadlock
+        pass
+print("begun", flush=True)
+twice()
+"""
+
+
+def test_py_spy_finds_the_line_of_a_program_without_pch(program, world):
+    path = f"{os.path.dirname(os.environ['PCH_PYTHON'])}:{os.environ['PATH']}"
+    one = program(DEADLOCK).start("--watchdog-silence", "1s", "--logs-dir", world.root / "logs", PATH=path)
+    assert one.job.finish() == 42, one.job.err
+    text = (one.checkpoints / ".pchrun" / "hang.0.0.txt").read_text()
+    line = 1 + next(i for i, line in enumerate(DEADLOCK.splitlines()) if line.endswith("# deadlock"))
+    assert re.search(rf"/py-spy' for process \d+: exit code 0\n.*\n.*\n\nThread .*\n    twice \(program0\.py:{line}\)$", text,
+                     re.M), text
