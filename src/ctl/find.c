@@ -219,9 +219,10 @@ static const char *find_advice(const struct ctl_options *o)
     if (o->is_quiet)
         return "it appears here as soon as it runs";
     if (!o->run_dir)
-        return "name its --run-dir; of a job that has ended, or is on another host: " FILES_TELL;
+        return "name its --run-dir; of a spare, and of a job that has ended or is on another "
+               "host: " FILES_TELL;
     return access(o->run_dir, F_OK) == 0
-               ? "has it ended, or is it on another host? then " FILES_TELL
+               ? "has it ended, is it a spare, or on another host? then " FILES_TELL
                : "there is no such directory";
 }
 

@@ -735,7 +735,7 @@ def test_there_is_no_job(world, ctl):
     done = ctl("status")
     assert done.returncode == USAGE
     assert re.fullmatch(rf"pchctl: no pchrun( of this user)? was found in {world.tmp}; "
-                        r"has it ended, or is it on another host\? then pchctl status CHECKPOINT-DIR\n", done.stderr)
+                        r"has it ended, is it a spare, or on another host\? then pchctl status CHECKPOINT-DIR\n", done.stderr)
     done = ctl("status", "--run-dir", world.root / "none")
     assert done.returncode == USAGE and done.stderr.endswith("; there is no such directory\n")
 

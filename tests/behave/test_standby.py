@@ -54,6 +54,7 @@ def test_a_preempted_job_ends_its_spare(training, ctl):  # noqa: F811
     stands = [{"number": 2, "host": HOST, "takes_place_of": None}]
     wait_until(lambda: job.nodes.report(0)["spares"] == stands, "the spare in the report of node 0")
     assert f"spares    1 stands by ({HOST})\n" in ctl("status").stdout
+    assert " is it a spare, or on another host?" in ctl("status", "--node", "2").stderr
     job.notice(0)
     assert job.nodes.finish() == PREEMPTED
     assert spare.finish() == PREEMPTED
