@@ -284,7 +284,7 @@ bool noticelist_settle(struct config *config, const enum config_notice_kind *kin
     config->nnotices--;
     memmove(list + at, list + at + 1, (config->nnotices - at) * sizeof *list);
     for (; *kinds != CONFIG_NOTICE_AUTO; kinds++) {
-        struct config_notice notice = {.kind = *kinds};
+        struct config_notice notice = {.kind = *kinds, .is_chosen = true};
         if (noticelist_has(config, *kinds))
             continue;
         if (!noticelist_add(config, &notice, true, err))

@@ -40,15 +40,26 @@ static bool add_source(struct inbox *inbox, const struct config_notice *notice, 
     return true;
 }
 
+static bool is_there(const struct inbox *inbox, const char *name)
+{
+    for (size_t i = 0; i < inbox->count; i++)
+        if (str_is(inbox->sources[i].name, name))
+            return true;
+    return false;
+}
+
+/* Adds those that are new. A source that the user did not name may be missing. */
 static bool inbox_add_sources(struct inbox *inbox, const struct config *config, struct err *err)
 {
-    inbox->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *inbox->sources);
-    if (!inbox->sources)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start the notice sources");
-    for (size_t i = 0; i < config->nnotices; i++)
-        if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
-            !add_source(inbox, &config->notices[i], err))
+    for (size_t i = 0; i < config->nnotices; i++) {
+        const struct config_notice *notice = &config->notices[i];
+        if (notice->kind == CONFIG_NOTICE_AUTO || is_there(inbox, notice->name) ||
+            add_source(inbox, notice, err))
+            continue;
+        if (!notice->is_chosen)
             return false;
+        log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err->text);
+    }
     return true;
 }
 
@@ -115,25 +126,14 @@ static void inbox_on_start(void *ctx)
 
 /* --- start and end --- */
 
-static bool is_there(const struct inbox *inbox, const char *name)
-{
-    for (size_t i = 0; i < inbox->count; i++)
-        if (str_is(inbox->sources[i].name, name))
-            return true;
-    return false;
-}
-
-/* Adds the sources that "auto" stands for. The user did not name them, so they may be missing. */
+/* Adds the sources that "auto" stands for. A spare that has been called has settled them before. */
 static void add_auto(struct inbox *inbox, struct config *config)
 {
     struct err err;
-    if (!presets_settle_notices(config, "", &err))
+    if (!noticelist_has(config, CONFIG_NOTICE_AUTO))
+        return;
+    if (!presets_settle_notices(config, "", &err) || !inbox_add_sources(inbox, config, &err))
         log_warn(TOPIC, "%s", err.text);
-    for (size_t i = 0; i < config->nnotices; i++)
-        if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
-            !is_there(inbox, config->notices[i].name) &&
-            !add_source(inbox, &config->notices[i], &err))
-            log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
 }
 
 /* `level`: of the log line which says that past notices are not remembered. It is lower for "auto",
@@ -156,6 +156,9 @@ bool inbox_init(struct inbox *inbox, const struct config *config, const char *st
 {
     inbox->pastnotices =
         (struct pastnotices){.job = config_job_identity(config), .limit = config->notices_repeat};
+    inbox->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *inbox->sources);
+    if (!inbox->sources)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start the notice sources");
     return inbox_add_sources(inbox, config, err) &&
            recall_if_needed(inbox, config, state_dir, LOG_INFO, err);
 }

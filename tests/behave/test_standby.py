@@ -3,6 +3,7 @@
 called before the first start. test_spares.py has the spares that take the place of a lost node."""
 
 import re
+import shutil
 import signal
 import socket
 
@@ -136,10 +137,15 @@ def completes(job, digest):  # noqa: F811
     assert f"digest {digest}" in job.said()
 
 
+def unhealthy(world, own=None):
+    """The health check of node 1 fails."""
+    check = world.file("check", "#!/bin/sh\necho '{\"healthy\": false, \"component\": \"gpu3\"}'; exit 1\n", 0o755)
+    return Attempt(world, nnodes=2, spares=1, own={1: ["--health-check", check], **(own or {})})
+
+
 def test_a_spare_for_an_unhealthy_node(world, digest):  # noqa: F811
     """The check of node 1 fails before the start: its pchrun ends with 45, and the spare begins as node 1 at once."""
-    check = world.file("check", "#!/bin/sh\necho '{\"healthy\": false, \"component\": \"gpu3\"}'; exit 1\n", 0o755)
-    job = Attempt(world, nnodes=2, spares=1, own={1: ["--health-check", check]})
+    job = unhealthy(world)
     ill = job.nodes.jobs.pop(1)
     assert ill.finish() == UNHEALTHY
     assert " is not healthy: gpu3; start the job without this host" in ill.err_lines[-1]
@@ -147,6 +153,18 @@ def test_a_spare_for_an_unhealthy_node(world, digest):  # noqa: F811
     completes(job, digest)
     assert f"lost: node 1 ({HOST}): it is not healthy: gpu3\n" in job.log.err
     assert f"replace: spare 2 ({HOST}) is called to the place of node 1\n" in job.log.err
+
+
+def test_a_spare_without_pchrun_watch(world, digest):  # noqa: F811
+    """The user has not named the source. So the spare only warns, when it stands by and when it begins."""
+    (world.root / "bin").mkdir()
+    world.pchrun = shutil.copy(world.pchrun, world.root / "bin" / "pchrun")
+    job = unhealthy(world, {2: ["--preset", "gce"]})
+    spare, = job.spares
+    assert job.nodes.jobs.pop(1).finish() == UNHEALTHY
+    begins_as_node_1(job, spare)
+    completes(job, digest)
+    assert spare.err.count("cannot execute 'pchrun-watch'") == 2, spare.err
 
 
 def test_a_spare_for_a_missing_node(world, digest):  # noqa: F811
