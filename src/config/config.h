@@ -96,7 +96,7 @@ struct config_notice {
     char *name;  /* for people; unique */
     char **args; /* an absolute path, or a program and its arguments; ends with NULL */
     int64_t interval_ns, timeout_ns; /* with CONFIG_NOTICE_POLL */
-    bool is_chosen; /* by pchrun, for CONFIG_NOTICE_AUTO: it may be missing */
+    bool is_chosen;                  /* by pchrun, for CONFIG_NOTICE_AUTO: it may be missing */
 };
 
 struct config {

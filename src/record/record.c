@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "record/recordfile.h"
 #include "record/recordwriter.h"
 #include "record/stepback.h"
 
@@ -14,8 +15,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#define WRITE_WAIT_NS (10 * NS_PER_S)
 
 #define DIRECTORY_AWAY(record) \
     ((record)->is_shared ? "the directory away" : "every node's directory away")
@@ -277,34 +276,11 @@ static void record_answer(struct record *record, enum event_type type, const str
               &(struct event){.type = type, .unwritten = err, .paths = record->paths});
 }
 
-/* Starts to write the composed text. False: it failed at once. */
-static bool record_write_out(struct record_file *file, struct writer *w, uint64_t tag,
-                             struct err *err)
-{
-    size_t len;
-    const char *text = recordwriter_text(&file->file, w, &len, err);
-    bool ok = text && statefile_write(&file->file, tag, text, len, err);
-    if (ok)
-        watch_at(&file->deadline, clock_now_ns() + WRITE_WAIT_NS);
-    writer_free(w);
-    return ok;
-}
-
-/* Call when the write of `tag` has ended. False: this write had already timed out. */
-static bool record_take_end(struct record_file *file, uint64_t tag)
-{
-    if (file->step != tag)
-        return false;
-    watch_at(&file->deadline, CLOCK_NEVER);
-    file->step = 0;
-    return true;
-}
-
 static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
     bool is_timed = record->ranks.deadline.at != CLOCK_NEVER;
-    if (!record_take_end(&record->ranks, tag))
+    if (!recordfile_take_end(&record->ranks, tag))
         return;
     if (tag)
         record_answer(record, EV_PREPARED, err);
@@ -346,7 +322,7 @@ void record_prepare(struct record *record, const struct action *action)
     record->paths = paths_of(saved, record->common_dir, action->whole);
     record->ranks.step = step;
     history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
-    if (!record_write_out(&record->ranks, &w, step, &err))
+    if (!recordfile_write(&record->ranks, &w, step, &err))
         on_ranks_written(record, step, &err);
 }
 
@@ -356,7 +332,9 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
     struct record *record = ctx;
     if (tag == 0 && err)
         record->failure = *err;
-    if (!record_take_end(&record->commits, tag) || tag == 0)
+    if (tag == 0 && err && record->has_start && !record->committed)
+        log_warn("record", "this attempt may count as one without a commit: %s", err->text);
+    if (!recordfile_take_end(&record->commits, tag) || tag == 0)
         return;
     if (err) { /* the file on disk still ends with the previous commit */
         record->history.ncommits--;
@@ -373,7 +351,8 @@ static void write_commits(struct record *record, uint64_t tag, enum history_end 
     struct writer w;
     struct err err;
     history_write_commits(&record->history, end, &w);
-    if (!record_write_out(&record->commits, &w, tag, &err))
+    record->history.strikes.has_new = false;
+    if (!recordfile_write(&record->commits, &w, tag, &err))
         on_commit_written(record, tag, &err);
 }
 
@@ -436,13 +415,6 @@ void record_note_end(struct record *record, int64_t end_ns)
 
 /* --- the writers --- */
 
-static void record_on_answer(void *ctx)
-{
-    struct record_file *file = ctx;
-    if (!statefile_take(&file->file))
-        watch_end(&file->answer);
-}
-
 /* Before record_open() no loop runs, so nothing can be watched. */
 static bool record_watch(struct statefile *statefile, int answer, struct err *err)
 {
@@ -463,39 +435,20 @@ void record_committed(struct record *record, uint64_t step, uint32_t whole)
     if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks.file))
         return;
     if (statefile_look(&record->ranks.file, 0, recordwriter_look_for_ranks, &err))
-        watch_at(&record->ranks.deadline, clock_now_ns() + WRITE_WAIT_NS);
+        recordfile_set_deadline(&record->ranks);
     else
         log_warn("record", "%s", err.text);
 }
 
-/* --- deadlines --- */
-
-/* Report the failure first: the write may be stuck behind an older one. */
-static void record_on_deadline(void *ctx)
-{
-    struct record_file *file = ctx;
-    struct err err;
-    err_set(&err, ERR_SYSTEM, 0, "%s could not be written in time; is its file system reachable?",
-            file->file.path);
-    file->file.fn(file->file.ctx, file->step, &err);
-    statefile_give_up(&file->file);
-}
-
-static void hasten(struct record_file *file, int64_t until)
-{
-    if (file->deadline.at != CLOCK_NEVER && file->deadline.at > until)
-        watch_at(&file->deadline, until);
-}
+/* --- begin and end --- */
 
 void record_end(struct record *record, int64_t until)
 {
     if (record->history.strikes.has_new && record->commits.step == 0)
         write_fact(record);
-    hasten(&record->commits, until);
-    hasten(&record->ranks, until);
+    recordfile_hasten(&record->commits, until);
+    recordfile_hasten(&record->ranks, until);
 }
-
-/* --- begin and end --- */
 
 /* commit.json is written before anything starts. So ranks files alone mean that it was lost. */
 static bool check_first(const struct record *record, struct err *err)
@@ -548,22 +501,10 @@ bool record_init(struct record *record, const struct config *config, const char 
     return true;
 }
 
-static void record_file_open(struct record_file *file, struct event_base *base)
-{
-    watch_init(&file->deadline, base, record_on_deadline, file);
-    watch_init(&file->answer, base, record_on_answer, file);
-}
-
-static void record_file_free(struct record_file *file)
-{
-    watch_end(&file->deadline);
-    statefile_free(&file->file); /* ends `answer`, too */
-}
-
 void record_free(struct record *record)
 {
-    record_file_free(&record->commits);
-    record_file_free(&record->ranks);
+    recordfile_free(&record->commits);
+    recordfile_free(&record->ranks);
     saves_free(&record->saves);
     saves_free(&record->others);
 }
@@ -572,8 +513,9 @@ void record_free(struct record *record)
 static bool note_attempt(struct record *record, struct err *err)
 {
     write_commits(record, 0, HISTORY_BEGUN);
-    statefile_wait(&record->commits.file, WRITE_WAIT_NS);
-    if (record->failure.code == ERR_NONE)
+    statefile_wait(&record->commits.file, RECORDFILE_WAIT_NS);
+    record->has_start = record->failure.code == ERR_NONE;
+    if (record->has_start)
         return true;
     *err = record->failure;
     return err_wrap(err, "nothing could be recorded, so nothing is started");
@@ -589,8 +531,8 @@ bool record_open(struct record *record, struct loop *loop, const struct core_par
     record->history.owner.pid = getpid();
     record->history.epoch = params->epoch;
     history_make_id(params->incarnation, record->history.owner.id);
-    record_file_open(&record->commits, loop->base);
-    record_file_open(&record->ranks, loop->base);
+    recordfile_open(&record->commits, loop->base);
+    recordfile_open(&record->ranks, loop->base);
     return statefile_begin(&record->ranks.file, err) &&
            (record->node_rank != 0 || note_attempt(record, err));
 }

@@ -14,6 +14,7 @@ struct record_file {
     struct statefile file; /* must come first: callbacks of statefile.h get a pointer to it */
     struct watch deadline, answer;
     uint64_t step; /* the core waits until this step is written; 0: it waits for none */
+    int64_t until; /* the run is over, and no write may take longer; 0: it is not over */
 };
 
 struct record {
@@ -37,4 +38,5 @@ struct record {
     uint64_t committed;   /* the last commit that we put on disk, even after the end; 0: none */
     int64_t committed_at; /* CLOCK_MONOTONIC */
     struct err failure;   /* of writing the start of the attempt; ERR_NONE: none */
+    bool has_start;       /* the start of the attempt is on disk */
 };

@@ -24,7 +24,7 @@ struct strike {
 struct strikes {
     struct strike list[STRIKES_HOSTS];
     int n;
-    bool has_new; /* since they were read */
+    bool has_new; /* since they were read, or written last */
 };
 
 /* One more of this host. A host beyond the room replaces the one whose last strike is the oldest. A

@@ -617,6 +617,63 @@ Test(record, ranks_bring_back_the_commits)
     expect_there("commit.json", false);
 }
 
+static struct loop loop;
+
+static void open_node_0(void)
+{
+    struct core_params params = {.host = "n0"};
+    loop.base = watch_open(&err);
+    cr_assert(loop.base, "%s", err.text);
+    start();
+    cr_assert(record_open(&record, &loop, &params, &err), "%s", err.text);
+}
+
+static bool commits_are_awaited(void)
+{
+    return statefile_is_awaited(&record.commits.file);
+}
+
+static void close_node_0(void)
+{
+    while (commits_are_awaited())
+        cr_assert(watch_turn(loop.base));
+    cr_expect_eq(record.commits.deadline.at, CLOCK_NEVER);
+    record_free(&record);
+    unit_reap_all();
+    watch_close(loop.base);
+}
+
+/* Two writes at the end of a run: the second begins when the first has ended, and may hang as well.
+ */
+Test(record, a_write_that_waited_has_a_deadline_of_its_own)
+{
+    open_node_0();
+    record_note_end(&record, 1);
+    record_note_end(&record, 2);
+    cr_assert(record.commits.file.next);
+    while (record.commits.file.next)
+        cr_assert(watch_turn(loop.base));
+    cr_assert(commits_are_awaited());
+    cr_expect_neq(record.commits.deadline.at, CLOCK_NEVER);
+    close_node_0();
+}
+
+/* Strikes are written with the next commit or count, and not once more at the end. */
+Test(record, the_end_writes_only_what_is_new)
+{
+    open_node_0();
+    strikes_add(&record.history.strikes, "n7", "gpu3", 5);
+    record_note_end(&record, 1);
+    record_end(&record, CLOCK_NEVER);
+    cr_expect(!record.commits.file.next);
+    while (commits_are_awaited())
+        cr_assert(watch_turn(loop.base));
+    strikes_add(&record.history.strikes, "n8", "gpu0", 6);
+    record_end(&record, CLOCK_NEVER);
+    cr_expect(commits_are_awaited());
+    close_node_0();
+}
+
 Test(record, only_node_0_writes_the_commits)
 {
     config.cluster.node_rank = 1;
