@@ -96,12 +96,19 @@ static bool is_from_terminal(const struct signalfd_siginfo *info)
             info->ssi_signo == SIGWINCH);
 }
 
+/* A signal of pchrun's group has another code, and so has one of the kernel for a failed write. */
+static bool was_kept(const struct signalfd_siginfo *info)
+{
+    return info->ssi_code == SI_TKILL && (pid_t)info->ssi_pid == getpid();
+}
+
 bool signals_read(int fd, struct signals_info *ret)
 {
     struct signalfd_siginfo info;
     if (read(fd, &info, sizeof info) != (ssize_t)sizeof info)
         return false;
-    *ret = (struct signals_info){.number = (int)info.ssi_signo, .sender = (pid_t)info.ssi_pid};
+    *ret = (struct signals_info){.number = (int)info.ssi_signo,
+                                 .sender = was_kept(&info) ? 0 : (pid_t)info.ssi_pid};
     if (is_from_terminal(&info))
         ret->from = SIGNAL_FROM_TERMINAL;
     else if (info.ssi_signo != SIGCHLD && proc_is_descendant(ret->sender))

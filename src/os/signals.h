@@ -25,7 +25,7 @@ MUST_CHECK int signals_open(struct err *err);
 struct signals_info {
     int number;
     enum signal_from from;
-    pid_t sender; /* 0: the kernel, or a process outside our PID namespace */
+    pid_t sender; /* 0: the kernel, a process outside our PID namespace, or it was kept */
 };
 /* Reads the next signal. False: none. Call before reaping: the process tree tells whether the
  * sender belongs to the job. */

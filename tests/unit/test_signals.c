@@ -152,6 +152,7 @@ Test(signals, keeps_what_came_too_late)
     cr_assert(signals_read(second, &info));
     cr_assert_eq(info.number, SIGTERM);
     cr_assert_eq(info.from, SIGNAL_FROM_OUTSIDE);
+    cr_expect_eq(info.sender, 0, "a signal of pchrun itself does not count");
     signals_close(&second);
     int third = signals_open(&err);
     cr_assert(!signals_read(third, &info));
