@@ -200,6 +200,19 @@ Test(core_gaveup, by_an_abort_after_its_time)
 }
 
 /* A second rank aborts, and takes long to end. Node 0 counts it from its death on. */
+/* Its save ended in the background meanwhile. The rank has stood all the same. */
+Test(core_gaveup, by_an_abort_behind_a_background_save)
+{
+    struct walk *w = begin_training(watched(2));
+    stands_for(w, 30 * S);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 2, .text = "/two"});
+    stands_for(w, 31 * S);
+    fails(w, 0, SIGABRT);
+    examined(w, 1);
+    assert_said(w, "process 1000 ended with signal 6 (Aborted): it had waited for other ranks");
+    assert_said(w, "ending: hang: rank 1 ");
+}
+
 Test(core_gaveup, by_two_aborts)
 {
     struct walk *w = begin_training(watched(3));

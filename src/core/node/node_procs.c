@@ -249,6 +249,14 @@ static void on_shield(struct node *node, int number)
     }
 }
 
+/* Such a save ends while the rank stands in a later step. A rank that wants an answer has come
+ * there. */
+static bool is_of_background_save(const struct member *m, const struct procmsg *msg)
+{
+    return (msg->type == PROCMSG_SAVED || msg->type == PROCMSG_SAVE_FAILED) && !msg->wants_answer &&
+           msg->step < m->stand.step;
+}
+
 void node_on_proc_message(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
@@ -275,7 +283,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
         round_message(&node->gen.round, m, msg);
     }
     /* A notice comes from a signal handler. A rank that gives up its wait has not moved. */
-    if (msg->type != PROCMSG_NOTICE && !m->gave_up)
+    if (msg->type != PROCMSG_NOTICE && !m->gave_up && !is_of_background_save(m, msg))
         watchdog_heard(&node->watchdog, m);
 }
 
