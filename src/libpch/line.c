@@ -45,8 +45,8 @@ void line_say(const char *fmt, ...)
     str_printable(text);
     str_addf(text, sizeof text, "\n");
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
-        write(STDERR_FILENO, text, strlen(text)) < 0)
+    /* POLLERR: a pipe without a reader, and the write would end the program by SIGPIPE. */
+    if (poll(&p, 1, 0) == 1 && p.revents == POLLOUT && write(STDERR_FILENO, text, strlen(text)) < 0)
         return;
 }
 

@@ -24,7 +24,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { GOODBYE_WAIT_MS = 1000 };
+enum { GOODBYE_WAIT_MS = 1000, ATTACH_TRIES = 3 };
 
 static struct live nobody; /* always LIVE_OFF */
 static struct pch the_job = {.live = &nobody,
@@ -215,6 +215,23 @@ static uint32_t flags_of(unsigned options, bool is_shielded)
            (options & PCH_NEEDS_ANY ? PROCMSG_FLAG_NEEDS_ANY : 0);
 }
 
+/* pchrun drops a connection that says nothing for long, as that of a process that stood still. Only
+ * a connection that fails shows that pchrun has died. */
+static bool attach_line(struct pch *job, const char *path, const struct procmsg *msg,
+                        struct err *err)
+{
+    struct err again;
+    if (line_attach(job, path, msg, err))
+        return true;
+    again = *err;
+    for (int left = ATTACH_TRIES; left > 0 && again.code == ERR_PEER && !again.sys_errno; left--)
+        if (line_attach(job, path, msg, &again))
+            return true;
+    if (again.code != ERR_SYSTEM)
+        *err = again;
+    return false;
+}
+
 static void attach(struct pch *job, const char *path, const struct pch_options *options)
 {
     struct err err = {0};
@@ -227,7 +244,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     pch_describe(&msg, options);
     msg.flags = flags_of(options->flags, is_shielded);
     live->counts = counts;
-    if (line_attach(job, path, &msg, &err)) {
+    if (attach_line(job, path, &msg, &err)) {
         job->supervisor = live->supervisor;
         job->process = live->process;
         robustlock_take(live->process, PAGE_OPENER);

@@ -83,6 +83,18 @@ WorldTest(libpch, without_supervisor_all_is_a_no_op)
     cr_expect(world_is_quiet(&world));
 }
 
+/* Standard error is a pipe whose reader has gone. A word of libpch must not end the program. */
+WorldTest(libpch, what_it_says_ends_no_program)
+{
+    static const char *const env[] = {"PCH_SOCKET=/nonexistent", NULL};
+    static const char script[] = "dir=$(mktemp -d); mkfifo $dir/pipe; exec 3<>$dir/pipe; "
+                                 "exec 2>$dir/pipe 3<&-; rm -r $dir; exec \"$0\"";
+    struct client *c =
+        client_start(&world, (const char *const[]){"/bin/sh", "-c", script, PCHCLIENT, NULL}, env);
+    client_ask(c, "open", "open supervised=0 same=1 resume=0 path=-");
+    cr_expect_eq(client_end(c), 0);
+}
+
 WorldTest(libpch, attaches_with_options_and_resumes)
 {
     world.welcome.step = 70;
@@ -116,6 +128,21 @@ WorldTest(libpch, true_step_is_in_the_page_before_it_is_attached)
     client_expect(c, "open supervised=1 same=1 resume=0 path=-");
     client_step(c, 42, "continue");
     cr_expect_eq(step_of(call->slot), 42);
+    client_end_well(c);
+}
+
+/* The process stood still between its connection and its first message. */
+WorldTest(libpch, a_dropped_connection_is_made_anew)
+{
+    world.is_silent = true;
+    struct client *c = start();
+    client_say(c, "open rank=0 world=1");
+    procs_close(world.procs, world_expect(&world, CALL_ATTACHED, 0)->slot);
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    procs_send(world.procs, call->slot, &world.welcome);
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    client_step(c, 1, "continue");
+    cr_expect_str_eq(client_stderr(c), "");
     client_end_well(c);
 }
 
@@ -714,7 +741,8 @@ WorldTest(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
     world.is_silent = true;
     struct client *c = start();
     client_say(c, "open rank=0 world=1");
-    procs_close(world.procs, world_expect(&world, CALL_ATTACHED, 0)->slot);
+    for (int i = 0; i < 4; i++)
+        procs_close(world.procs, world_expect(&world, CALL_ATTACHED, 0)->slot);
     client_expect(c, "open supervised=0 same=1 resume=0 path=-");
     client_step(c, 1, "exit");
     cr_expect_eq(client_end(c), 0);
