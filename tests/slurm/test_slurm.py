@@ -308,7 +308,7 @@ def test_a_lost_node_is_replaced(end_of, learnt):
     """The job keeps its other nodes, and the spare takes the place."""
     training, state = end_of(replaced)
     assert state == ("COMPLETED", "0:0"), training.job.log
-    assert re.findall(r"generation (\d+) begins", training.job.log) == ["1"]
+    assert set(re.findall(r"generation (\d+) begins", training.job.log)) == {"1"}  # each node says so
     assert training.job.show()["Restarts"] == "0"
     assert digest_of(training.job.log) == learnt(2)
 
