@@ -27,6 +27,11 @@
 #define ANSWER_WAIT_NS (10 * NS_PER_S)
 #define LOOK_NS        (NS_PER_MS / 5)
 
+/* The loop stands still while it waits for a command's last output. All waits together last this
+ * long at most, and then a tenth of the time. */
+#define PATIENCE_NS (200 * NS_PER_MS)
+enum { PATIENCE_SHARE = 10 };
+
 enum {
     REPORT_BYTES = 256 * 1024, /* of all lines together */
     REPORT_TEXT_MIN = 128
@@ -174,10 +179,17 @@ static bool is_looked_at(const struct logs_run *run, size_t at)
     return tee_is_read(&run->tee.streams[at], state) && !state->found.is_within;
 }
 
-static void await_output(const struct logs_run *run, size_t at, int64_t until)
+/* The wait for one command also serves those that have ended with it. */
+static void await_output(struct logs_run *run, size_t at, int64_t until)
 {
+    int64_t now = clock_now_ns();
+    int64_t patience = run->patience + (now - run->waited_at) / PATIENCE_SHARE;
+    run->patience = patience < PATIENCE_NS ? patience : PATIENCE_NS;
+    run->waited_at = now;
+    until = clock_min(until, now + run->patience);
     while (!run->is_over && !is_looked_at(run, at) && clock_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    run->patience -= clock_now_ns() - run->waited_at;
 }
 
 struct logs_found logs_found(const struct logs *logs, int index, int64_t wait_ns)
@@ -204,7 +216,7 @@ struct logs_found logs_found(const struct logs *logs, int index, int64_t wait_ns
 
 char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text, size_t size)
 {
-    const struct logs_run *run = logs->run;
+    struct logs_run *run = logs->run;
     size_t at = (size_t)index * LOGS_STREAM__COUNT + LOGS_STDERR;
     struct tail tail;
     text[0] = '\0';

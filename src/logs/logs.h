@@ -45,11 +45,11 @@ bool logs_is_busy(const struct logs *logs);
 /* When a command last printed something (CLOCK_MONOTONIC); 0: never, or unknown. */
 int64_t logs_last_at(const struct logs *logs);
 /* Reads the command's steps and failures. Waits up to `wait_ns` for output that is still in the
- * pipes. */
+ * pipes. Waits less if other calls have just waited: many commands may end at once. */
 struct logs_found logs_found(const struct logs *logs, int index, int64_t wait_ns);
 /* The last lines of this command's standard error, with '\n' between them; "": none. They may hold
  * any byte but NUL. The configured number of lines; if `size` is LOGS_ERROR_MAX, all lines that are
- * kept. Waits up to `wait_ns` for output that is still in the pipe. Returns text. */
+ * kept. Waits for output that is still in the pipe as logs_found() does. Returns text. */
 char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text,
                        size_t size);
 

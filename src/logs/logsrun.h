@@ -21,7 +21,8 @@ struct logs_run {
     struct watch told, clock;
     struct reap_watch watch; /* pid 0: the log process does not run */
     int64_t started_at;
-    int failures; /* how many log processes in a row ended early */
+    int failures;                /* how many log processes in a row ended early */
+    int64_t waited_at, patience; /* the last wait for output, and how much longer it could last */
     bool is_ending, is_over;
     bool has_trouble[TEE_BRANCH__COUNT];
     uint64_t said_lost[TEE_BRANCH__COUNT];

@@ -3,9 +3,11 @@
 (watchdog.log_failure)."""
 
 import json
+import os
 import re
 import signal
 import sys
+import time
 
 import pytest
 
@@ -205,6 +207,21 @@ def test_a_failure_in_a_line_without_an_end(printer, to):
     """A program that dies in its progress bar does not end its line."""
     printer.start(f"sys.{to}.write('step 3, loss: nan'); sys.{to}.flush()", "--watchdog-log-failure", "nan", code=1)
     assert re.search(r"watchdog.log_failure matches: step 3, loss: nan$", printer.job.err_lines[-1])
+
+
+def test_many_lines_without_an_end(world):
+    """All ranks end at once in their progress bars, and each leaves a process that keeps its standard error open. pchrun
+    does not wait for the rest of each line in turn: for that long it would send no heartbeats."""
+    ranks, gate, logs = 60, world.root / "gate", world.root / "logs"
+    os.mkfifo(gate)
+    held = os.open(gate, os.O_RDWR)
+    job = world.launch("--logs-dir", logs, *STEPS, "-n", str(ranks), "--", "sh", "-c",
+                       f"exec 3<{gate}; sleep 1000 & printf 'step 1' >&2; read line <&3; exit 0")
+    wait_until(lambda: sum(path.stat().st_size > 0 for path in logs.glob("*/*/*.stderr")) == ranks, "a line of each")
+    began = time.monotonic()
+    os.close(held)
+    assert job.finish() == 0
+    assert time.monotonic() - began < ranks * 0.1 / 2  # a wait of 100 ms for each takes twice as long
 
 
 def test_a_failure_restarts_in_place(printer):
