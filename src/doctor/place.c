@@ -179,10 +179,8 @@ void check_cgroup(const struct patient *patient, struct finding *ret)
 
 void check_files(const struct patient *patient, struct finding *ret)
 {
-    const struct config *config = patient->config;
-    bool is_raised = config->cluster.nnodes > 1 && config->cluster.node_rank == 0;
-    int64_t need = cluster_descriptors(config);
-    int64_t have = is_raised ? fd_limit_hard() : fd_limit();
+    int64_t need = cluster_descriptors(patient->config);
+    int64_t have = fd_limit_hard(); /* pchrun raises its own soft limit */
     finding_set(ret, have < need ? FINDING_BAD : FINDING_OK,
                 "%lld descriptors are allowed, about %lld are needed", (long long)have,
                 (long long)need);

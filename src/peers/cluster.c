@@ -118,18 +118,18 @@ static int guests_max(const struct config *config)
 {
     int n = cluster_supervisors(config);
     int64_t wanted = n + GUESTS_MORE;
-    int64_t room = fd_limit() - n - CLUSTER_DESCRIPTORS_KEPT;
+    int64_t room = fd_limit() - cluster_descriptors(config);
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
 }
 
-/* With too few descriptors, node 0 would lose nodes in the middle of the training. */
+/* With too few descriptors, no command could be started, or a rank could not attach. Node 0 would
+ * lose nodes in the middle of the training. */
 static void want_files(const struct config *config)
 {
     int64_t need = cluster_descriptors(config);
-    if (config->cluster.node_rank > 0)
-        return;
-    fd_limit_raise(need + cluster_supervisors(config) + GUESTS_MORE);
-    if (fd_limit() < need)
+    bool is_chief = config->cluster.nnodes > 1 && config->cluster.node_rank == 0;
+    fd_limit_raise(is_chief ? need + cluster_supervisors(config) + GUESTS_MORE : need);
+    if (is_chief && fd_limit() < need)
         log_warn("join",
                  "for %d nodes node 0 needs %lld open descriptors, but the limit is %lld: raise "
                  "the hard limit (ulimit -Hn, LimitNOFILE)",
@@ -202,6 +202,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
                   struct err *err)
 {
     struct address bind;
+    want_files(config);
     if (config->cluster.nnodes == 1)
         return true;
     cluster->loop = loop;
@@ -209,7 +210,6 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     cluster->join_timeout_ns = config->cluster.join_timeout_ns;
     if (!cluster_prepare(cluster, config, &bind, err))
         return false;
-    want_files(config);
     struct peers_options options = {.base = loop->base,
                                     .arg = cluster,
                                     .on_up = on_up,

@@ -3,8 +3,8 @@
  * cluster: the other nodes of the job. Turns the reports of peers.h into events of the core. The
  * core's actions use peers.h directly.
  *
- * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it does
- * nothing. Owns its memory and its sockets: cluster_free(). Main thread.
+ * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it only
+ * raises the limit on descriptors. Owns its memory and its sockets: cluster_free(). Main thread.
  */
 #pragma once
 
@@ -53,12 +53,18 @@ static inline int cluster_supervisors(const struct config *config)
 {
     return config->cluster.nnodes + config->cluster.spares;
 }
-/* The descriptors that pchrun needs: on node 0 one for each supervisor, and some for all else. */
-enum { CLUSTER_DESCRIPTORS_KEPT = 128 };
+/* The descriptors that pchrun needs: for its ranks, for the pipes of its commands, on node 0 one
+ * for each supervisor, and some for all else. A rank has a socket and a page, and a pipe until it
+ * runs. A command has two pipes (logs.dir). After a restart in place, the pipes before it are still
+ * read. */
+enum { CLUSTER_DESCRIPTORS_KEPT = 128, CLUSTER_OF_RANK = 3, CLUSTER_OF_OUTPUT = 6 };
 static inline int64_t cluster_descriptors(const struct config *config)
 {
     bool is_chief = config->cluster.node_rank == 0;
-    return CLUSTER_DESCRIPTORS_KEPT + (is_chief ? cluster_supervisors(config) : 0);
+    int64_t commands = config->procs.count, ranks = config->procs.per_node;
+    return CLUSTER_DESCRIPTORS_KEPT + (is_chief ? cluster_supervisors(config) : 0) +
+           CLUSTER_OF_RANK * (ranks > commands ? ranks : commands) +
+           (config->logs.dir ? CLUSTER_OF_OUTPUT * commands : 0);
 }
 
 /* A check before the job starts. Node 0: can it listen at its address, and use the key? Any other
@@ -74,7 +80,8 @@ MUST_CHECK bool cluster_prepare(struct cluster *cluster, const struct config *co
  * node 0, or, on node 0, of another node. Call with several nodes. May wait for a name server. */
 MUST_CHECK bool cluster_is_here(const struct config *config);
 
-/* Call before EV_START, with the loop open. Node 0 listens from here on. */
+/* Call before EV_START, with the loop open. Node 0 listens from here on. Raises this process's
+ * limit to cluster_descriptors(). */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
                              struct loop *loop, struct err *err);
 void cluster_free(struct cluster *cluster);

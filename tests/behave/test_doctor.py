@@ -348,8 +348,17 @@ def test_nodes_that_are_not_known_of(world):
 def test_limits(world):
     asan = world.env["ASAN_OPTIONS"] + ":disable_coredump=0"  # else the sanitizer sets that limit itself
     found = doctor(world, before=["prlimit", "--nofile=100", "--core=unlimited"], wanted=1, env={"ASAN_OPTIONS": asan})
-    assert found["open files"][0] == "bad" and found["open files"][2] == "ulimit -n 129"
+    assert found["open files"][0] == "bad" and found["open files"][2] == "ulimit -n 132"
     assert found["core dumps"][0] == "warn"
+
+
+def test_descriptors_for_the_commands(world):
+    """As many as a run needs. Their soft limit is no obstacle: pchrun raises its own."""
+    many = ["-n", 20, "--logs-dir", world.root / "logs"]
+    found = doctor(world, *many, before=["prlimit", "--nofile=300"], wanted=1)
+    assert found["open files"][0] == "bad" and found["open files"][2] == "ulimit -n 309"
+    assert doctor(world, *many, before=["prlimit", "--nofile=100:400"])["open files"] == (
+        "ok", "400 descriptors are allowed, about 309 are needed", "")
 
 
 @NAMESPACES

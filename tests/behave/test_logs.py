@@ -540,6 +540,15 @@ def test_too_few_descriptors(logs):
     assert "Too many open files" in job.err and job.out == ""
 
 
+def test_descriptors_for_the_pipes(logs):
+    """The soft limit is too low for the pipes of all commands. pchrun raises its own; each command gets the limit that
+    pchrun was given."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    job = logs.start("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))", "-n", "32",
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard)), code=0)
+    assert job.out.splitlines() == [f"(128, {hard})"] * 32
+
+
 def test_output_that_we_do_not_have(logs):
     """Started with standard output closed: the command has a standard output, which is kept."""
     logs.start("print('kept')", preexec_fn=lambda: os.close(1), code=0)
