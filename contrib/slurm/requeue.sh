@@ -11,9 +11,10 @@ unhealthy) node=$PCH_CAUSE_NODE ;;
 *) node=0 ;;
 esac
 [ "$PCH_NODE_RANK" = "$node" ] || exit 0
-# The number of the array, which is also the number of one task, means all tasks.
-job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-job=${job:-$SLURM_JOB_ID}
+# The number of the array, which is also the number of one task, means all tasks. Another array's number is that of a
+# task that has submitted this job.
+job=$SLURM_JOB_ID
+[ "$SLURM_ARRAY_JOB_ID" != "$job" ] || job=${job}_$SLURM_ARRAY_TASK_ID
 shown=$(scontrol -o show job "$job")
 # Slurm ends a job without a reason only after a user's scancel.
 case $shown in

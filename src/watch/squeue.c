@@ -160,11 +160,11 @@ static void slurm_on_output(void)
 }
 
 /* A task of an array also has its own job id. But one task's id equals the array's, and for that id
- * squeue prints all tasks. */
+ * squeue prints all tasks. Another array's id is that of a task that has submitted this job. */
 static void name_job(char *text, size_t size)
 {
     const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
-    if (array && task)
+    if (array && task && str_is(array, slurm.job))
         snprintf(text, size, "--jobs=%.30s_%.20s", array, task);
     else
         snprintf(text, size, "--jobs=%.50s", slurm.job);

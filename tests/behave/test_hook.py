@@ -293,3 +293,14 @@ def test_slurm_avoids_the_hosts_that_were_not_healthy(world, outcome, rank, stru
     asked = (world.root / "asked").read_text().splitlines() if (world.root / "asked").exists() else []
     assert asked == ([] if after is None else [
         "-o show job 7", "requeue 7", *(f"update JobId=7 ExcNodeList={hosts}" for hosts in after)])
+
+
+@pytest.mark.parametrize("array, named", [("7", "7_2"), ("5", "7")])
+def test_slurm_requeues_one_task_of_an_array(world, array, named):
+    """The number of the array, which is also that of one task, means all tasks. A job that a task of another array has
+    submitted has that task's variables, too: it is requeued itself."""
+    world.file("scontrol", SCONTROL.format(world.root, "(null)"), 0o755)
+    world.start("sh", REQUEUE, code=0, env={
+        "PATH": f"{world.root}:/usr/bin:/bin", "PCH_OUTCOME": "preempted", "PCH_NODE_RANK": "0", "SLURM_JOB_ID": "7",
+        "SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": "2"})
+    assert (world.root / "asked").read_text().splitlines() == [f"-o show job {named}", f"requeue {named}"]

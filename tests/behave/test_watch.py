@@ -734,10 +734,12 @@ def test_slurm_squeue_is_not_asked_long_before(world, watch):
     assert time.monotonic() - begin > 1.5
 
 
-def test_slurm_task_of_an_array(world, watch):
-    """One of its tasks has the array's own number, for which squeue has a line for each task."""
-    env = fake_squeue(world, f"[ \"$3\" = --jobs=77_4 ] && echo 77 {rfc3339(300).rstrip('Z')}")
-    watcher = watch("slurm", env={**env, "SLURM_ARRAY_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": "4"})
+@pytest.mark.parametrize("array, asked", [("77", "77_4"), ("50", "77")])
+def test_slurm_task_of_an_array(world, watch, array, asked):
+    """One of its tasks has the array's own number, for which squeue has a line for each task. A job that a task of
+    another array has submitted has that task's variables, too."""
+    env = fake_squeue(world, f"[ \"$3\" = --jobs={asked} ] && echo 77 {rfc3339(300).rstrip('Z')}")
+    watcher = watch("slurm", env={**env, "SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": "4"})
     assert 280 < watcher.wait("terminate")["deadline_seconds"] <= 300
 
 
