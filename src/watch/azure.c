@@ -24,6 +24,7 @@
 #define NAME_TRIES    10 /* after these, all events count as ours */
 #define ACK_TRIES     5
 #define ACK_BODY_MAX  4096
+#define BODY_MAX      (4 * 1024 * 1024) /* an answer may list the events of many machines */
 #define NAME_MAX_SIZE 128
 
 static struct azure {
@@ -45,6 +46,7 @@ static void azure_ask(enum http_method method, const char *path, int64_t timeout
         .url = url,
         .headers = {HEADER, method == HTTP_POST ? "Content-Type: application/json" : NULL},
         .body = azure.ack_body,
+        .body_max = BODY_MAX,
         .timeout_ns = timeouts * watch.options.timeout_ns,
         .fn = fn});
 }

@@ -116,7 +116,7 @@ def cut_head(_service, connection, lie):
 
 def huge(_service, connection, lie):
     """The lie, followed by more data than a client should keep."""
-    connection.sendall(encode(Answer(200, lie.body + b" " * (1 << 20), lie.headers)))
+    connection.sendall(encode(Answer(200, lie.body + b" " * (5 << 20), lie.headers)))
     return False
 
 
