@@ -268,9 +268,8 @@ static const struct imds_cloud tencent = {
     .paths = {{"spot/termination-time", body_tencent_termination, false, false}},
 };
 
-#define CLOUD(which)                                                                            \
-    .interval_ns = INTERVAL_NS, .keeps_earliest = true, .start = imds_start, .cloud = &(which), \
-    .rule = &(which).rule
+#define CLOUD(which) \
+    .interval_ns = INTERVAL_NS, .start = imds_start, .cloud = &(which), .rule = &(which).rule
 
 const struct source source_aws = {
     .word = {"aws", "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",

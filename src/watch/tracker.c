@@ -96,7 +96,7 @@ static void refresh(struct tracker *tracker, struct tracker_live *live, const st
 {
     bool has_moved = event->at_ns != live->event.at_ns;
     int64_t deadline = has_moved ? to_mono(event->at_ns, now) : live->deadline_ns;
-    bool is_believed = !tracker->rules.keeps_earliest || live->deadline_ns == EVENT_AT_UNKNOWN ||
+    bool is_believed = !event->keeps_earliest || live->deadline_ns == EVENT_AT_UNKNOWN ||
                        (deadline != EVENT_AT_UNKNOWN && deadline < live->deadline_ns);
     live->event.type = event->type;
     str_copy(live->event.text, sizeof live->event.text, event->text);

@@ -38,7 +38,6 @@ struct tracker_rules {
     int64_t lead_ns;
     enum notice_type mild; /* the type to report mild events with; NOTICE_CANCEL: the type that the
                             * source gives */
-    bool keeps_earliest;   /* ignore a deadline that moves later */
 };
 
 struct tracker_live {

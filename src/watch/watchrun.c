@@ -331,8 +331,7 @@ static bool watch_begin(const struct watch_options *options, struct err *err)
     if (options->is_check)
         watch.options.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
     watch.tracker.rules = (struct tracker_rules){.lead_ns = options->lead_ns,
-                                                 .mild = (enum notice_type)options->mild,
-                                                 .keeps_earliest = source->keeps_earliest};
+                                                 .mild = (enum notice_type)options->mild};
     (void)fd_read_line(BOOT_ID, watch.boot_id, sizeof watch.boot_id);
     return take_signals(err) && (!source->rule || find_service(source->rule, err)) &&
            source->start(err);

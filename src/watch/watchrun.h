@@ -25,7 +25,6 @@ struct source {
     const struct endpoint_rule
         *rule; /* where the source's metadata service is; NULL: the source asks none */
     const struct imds_cloud *cloud; /* for imds.c */
-    bool keeps_earliest;            /* struct tracker_rules */
     unsigned topics;                /* number of topics; they count from 0 */
     const char *late;               /* why the first answer may be late; NULL: never late */
     bool (*start)(struct err *err);

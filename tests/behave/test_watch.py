@@ -479,6 +479,18 @@ def test_aws_rebalance_and_maintenance(ask, aws):
                                 "text": lines["terminate"]["text"]}
 
 
+def test_aws_maintenance_that_is_moved(ask, aws):
+    """The owner of an instance may move its reboot, which keeps its id. The new time counts, also a later one."""
+    event = {"Code": "instance-reboot", "EventId": "instance-event-0d59", "State": "active", "NotBefore": rfc3339(600)}
+    aws.set(aws.SCHEDULED, json.dumps([event]))
+    watcher = ask(aws)
+    assert 500 < watcher.wait("terminate")["deadline_seconds"] <= 600
+    aws.set(aws.SCHEDULED, json.dumps([{**event, "NotBefore": rfc3339(1200)}]))
+    assert 1100 < watcher.wait("terminate", "terminate")["deadline_seconds"] <= 1200
+    aws.set(aws.SCHEDULED, json.dumps([{**event, "NotBefore": rfc3339(7200)}]))
+    assert watcher.wait("terminate", "terminate", "log")["id"] == "instance-event-0d59"
+
+
 def test_aws_deadline_that_moves_away_is_not_believed(ask, aws):
     """Mocks always name a time two minutes ahead. A later deadline is not printed; an earlier one is."""
     aws.set(aws.ACTION, spot_action(120))

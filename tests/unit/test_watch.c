@@ -584,7 +584,7 @@ static struct tracker_now now_of(int64_t real_s, int64_t mono_s)
     return (struct tracker_now){.real_ns = real_s * NS_PER_S, .mono_ns = mono_s * NS_PER_S};
 }
 
-/* Returns what the tracker tells of one event, or of none (NULL). */
+/* Returns what the tracker tells of one event, or of none (NULL). Spot events keep the earliest. */
 static const char *update(unsigned topic, const char *key, int64_t at_s, struct tracker_now now)
 {
     struct events events = {0};
@@ -592,6 +592,7 @@ static const char *update(unsigned topic, const char *key, int64_t at_s, struct 
     if (key) {
         struct event *event = events_add(&events, NOTICE_TERMINATE, key);
         event->at_ns = at_s < 0 ? EVENT_AT_UNKNOWN : at_s * NS_PER_S;
+        event->keeps_earliest = str_starts(key, "spot");
     }
     tracker_update(&tracker, topic, &events, now);
     return told();
@@ -689,14 +690,13 @@ Test(tracker, mild_events_ask_for_what_the_user_says)
 
 Test(tracker, earliest_deadline_is_kept_where_asked)
 {
-    struct tracker_rules rules = usual;
-    rules.keeps_earliest = true;
-    begin(rules);
     struct tracker_now now = now_of(1000, 0);
-    cr_expect_str_eq(update(0, "a", 1120, now), "terminate a@120");
-    cr_expect_str_eq(update(0, "a", 1130, now), "");
-    cr_expect_str_eq(update(0, "a", -1, now), "");
-    cr_expect_str_eq(update(0, "a", 1060, now), "terminate a@60");
+    cr_expect_str_eq(update(0, "spot", 1120, now), "terminate spot@120");
+    cr_expect_str_eq(update(0, "spot", 1130, now), "");
+    cr_expect_str_eq(update(0, "spot", -1, now), "");
+    cr_expect_str_eq(update(0, "spot", 1060, now), "terminate spot@60");
+    cr_expect_str_eq(update(1, "a", 1120, now), "terminate a@120");
+    cr_expect_str_eq(update(1, "a", 1130, now), "terminate a@130", "another event of the source");
 }
 
 Test(tracker, answer_that_is_not_whole_ends_nothing)

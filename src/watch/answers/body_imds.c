@@ -22,6 +22,7 @@ static struct event *add_spot(struct events *ret, const char *action, const char
     snprintf(prefix, sizeof prefix, "spot-%.16s", action);
     struct event *event = events_add(ret, NOTICE_TERMINATE, event_id(key, "spot", action));
     event_id(event->id, prefix, time);
+    event->keeps_earliest = true;
     snprintf(event->text, sizeof event->text, "spot instance: %.24s at %.40s", action,
              *time ? time : "an unknown time");
     return event;

@@ -22,7 +22,8 @@ struct event {
     char key[EVENT_ID_MAX]; /* identifies it within the source while it is live */
     char id[EVENT_ID_MAX];  /* identifies it for ever */
     char text[EVENT_TEXT_MAX];
-    int64_t at_ns; /* the deadline, by the wall clock (date.h) */
+    int64_t at_ns;       /* the deadline, by the wall clock (date.h) */
+    bool keeps_earliest; /* a deadline that moves later is not believed */
 };
 
 #define EVENTS_MAX        32
