@@ -79,6 +79,15 @@ static void doctor_ask_one_source(const struct source *source, bool is_own, stru
     finding_make_worse(ret, verdict);
 }
 
+/* By the name: the inbox lacks a source of auto that is not installed. */
+static bool is_users(const struct config *config, const struct source *source)
+{
+    for (size_t i = 0; i < config->nnotices; i++)
+        if (str_is(config->notices[i].name, source->name))
+            return noticelist_is_program(config->notices[i].kind);
+    return true;
+}
+
 /* The process ends afterwards: nothing is freed. A missing program is a finding of "programs". */
 void check_sources(const struct patient *patient, struct finding *ret)
 {
@@ -89,6 +98,6 @@ void check_sources(const struct patient *patient, struct finding *ret)
     if (!inbox_init(&inbox, config, NULL, &err))
         return;
     for (size_t i = 0; i < inbox.count; i++)
-        if (!noticelist_is_program(config->notices[i].kind))
+        if (!is_users(config, &inbox.sources[i]))
             doctor_ask_one_source(&inbox.sources[i], is_own, ret);
 }

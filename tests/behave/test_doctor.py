@@ -262,6 +262,17 @@ def test_which_sources_answer(world, clouds):
     assert "sources" not in doctor(world, "--notices", "none", env=env)
 
 
+def test_a_source_of_auto_that_is_not_installed(world):
+    """The next source, a program of the user's, is not started in its place."""
+    mine = world.file("mine", f"#!/bin/sh\ntouch {world.root}/was-run\n", mode=0o700)
+    (world.root / "bin").mkdir()
+    world.file("bin/squeue", "#!/bin/sh\n", mode=0o700)
+    world.pchrun = shutil.copy(world.pchrun, world.root / "bin" / "pchrun")
+    found = doctor(world, "--preset", "slurm", "--notices", f"auto,command:{mine}", env={
+        "SLURM_JOB_ID": "7", "PATH": f"{world.root}/bin:/usr/bin:/bin"})
+    assert "sources" not in found
+
+
 def test_a_container_behind_the_hop_limit(world, clouds):
     """Only the answer to the PUT of the token is lost on the way."""
     _, aws, env = clouds
