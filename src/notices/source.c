@@ -108,6 +108,29 @@ static bool source_read_line(struct source *source, const char *line, size_t len
     return result != NOTICELINE_BAD;
 }
 
+static uint64_t *find_end(struct source *source, uint64_t id)
+{
+    for (size_t i = 0; i < ARRAY_LEN(source->ends); i++)
+        if (source->ends[i] == id)
+            return &source->ends[i];
+    return NULL;
+}
+
+/* A log line with the id of a notice withdraws it, so such a line is never dropped. False: the line
+ * is one of too many. */
+static bool may_post(struct source *source, const struct notice *notice)
+{
+    uint64_t id = str_hash(notice->id), *end = find_end(source, id);
+    if (notice->type == NOTICE_TERMINATE && !end)
+        source->ends[source->nends++ % SOURCE_ENDS_MAX] = id;
+    if (notice->type != NOTICE_LOG)
+        return true;
+    if (!end)
+        return log_limit_ok(&source->logs, TOPIC, LINES_FEW);
+    *end = 0;
+    return true;
+}
+
 static void source_on_line(void *ctx, const char *line, size_t len)
 {
     struct source *source = ctx;
@@ -123,9 +146,7 @@ static void source_on_line(void *ctx, const char *line, size_t len)
         source->said_at = source->last_line_at;
         return;
     }
-    if (!source_read_line(source, line, len, &notice))
-        return;
-    if (notice.type != NOTICE_LOG || log_limit_ok(&source->logs, TOPIC, LINES_FEW))
+    if (source_read_line(source, line, len, &notice) && may_post(source, &notice))
         source_post(source, &notice);
 }
 

@@ -38,6 +38,9 @@ enum source_phase {
     SOURCE_ENDING, /* source_end() was called, and the process is still there */
 };
 
+/* As many notices as a node keeps. */
+#define SOURCE_ENDS_MAX 16
+
 /* Set the first fields before source_open(). */
 struct source {
     const char *name;    /* borrowed; fits into struct notice */
@@ -65,6 +68,10 @@ struct source {
     int64_t failed_at, tell_at, tell_wait_ns; /* a poll's failures in the log: see may_tell() */
     unsigned told;
     struct log_limit bad_lines, own_words, logs;
+    /* Hashes of the ids of its notices to terminate, the newest at (nends - 1) % SOURCE_ENDS_MAX;
+     * 0: a log line has withdrawn it. */
+    uint64_t ends[SOURCE_ENDS_MAX];
+    unsigned nends;
     char last_error[160]; /* "": none */
 };
 

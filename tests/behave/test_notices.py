@@ -164,6 +164,21 @@ def test_a_notice_that_is_taken_back(training, source):
     assert train_to_the_end(job)["restarts"] == 0
 
 
+@pytest.mark.parametrize("ident", ["e-1", ""], ids=["id", "no-id"])
+def test_a_notice_that_becomes_a_log_entry_behind_others(training, source, ident):
+    """Such an entry withdraws the notice, so it is none of the entries that pchrun drops because there are many."""
+    watcher = source(f"""gate; echo '{NOTICE.replace("e-1", ident)}'; gate
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "{{\\"type\\":\\"log\\",\\"id\\":\\"l-$i\\"}}"; done
+echo '{{"type":"log","id":"{ident}"}}'; {STAY}""")
+    job, second = half(training, *watcher.options, train=2)
+    watcher.go()
+    job.said("notice: watcher host maintenance")
+    watcher.go()
+    expect_withdrawn(job)
+    second.open()
+    train_to_the_end(job)
+
+
 def test_words_are_shown_with_its_name(training, source):
     """Standard error is for people: shown, cut, and not too much of it."""
     watcher = source("""echo 'one word' >&2; printf '\\033[31m\\n' >&2
