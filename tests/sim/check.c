@@ -609,7 +609,7 @@ void check_exit(struct world *w, int node)
     case OUTCOME_PREEMPTED:
         if (w->first_notice_at == 0)
             fail(w, "node %d says preempted, and there was no notice", node);
-        if (host->is_started && !w->record_of_run && had_stepped_before_notice(w))
+        if (host->is_started && !w->record_of_run && had_stepped_in_votes(w))
             fail(w, "node %d says preempted and committed, and nothing was", node);
         break;
     case OUTCOME_NODE_LOST:

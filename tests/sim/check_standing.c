@@ -22,6 +22,11 @@ int64_t first_stepped_at(const struct world *w)
     return at;
 }
 
+bool had_stepped_in_votes(const struct world *w)
+{
+    return first_stepped_at(w) < w->first_notice_at - 2 * w->s.delay_max;
+}
+
 int64_t check_least_plan(const struct world *w)
 {
     int64_t least = CLOCK_NEVER;

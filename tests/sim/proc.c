@@ -406,6 +406,7 @@ static void end_save(struct world *w, struct proc *p)
 static void reattach(struct world *w, struct proc *p)
 {
     p->has_reattached = true;
+    p->reattached_at = w->now;
     p->is_attached = false;
     p->served_tag = 0;
     if (w->s.is_mute[p->index])

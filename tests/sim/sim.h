@@ -271,9 +271,10 @@ struct proc {
     uint32_t saving_tag; /* 0: a save of its own */
     uint64_t saving_step;
     bool has_reattached;
-    uint32_t exempt_tag; /* the round that was over when it attached anew */
-    bool held_run;       /* its background save belongs to a round that ends the run */
-    bool is_writing;     /* the background save */
+    int64_t reattached_at; /* when it closed its first connection; 0: it did not */
+    uint32_t exempt_tag;   /* the round that was over when it attached anew */
+    bool held_run;         /* its background save belongs to a round that ends the run */
+    bool is_writing;       /* the background save */
     uint32_t write_tag;
     uint64_t write_step;
     int64_t said_at; /* when its last message arrives; later messages arrive after it */
@@ -653,6 +654,8 @@ void check_dirs_told(struct world *world, int node);
 /* Used by several files of checks. */
 /* When the first process finished its first step; CLOCK_NEVER: none has. */
 int64_t first_stepped_at(const struct world *w);
+/* A round may begin just before the notice. The steps in its votes are then that much older. */
+bool had_stepped_in_votes(const struct world *w);
 bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
