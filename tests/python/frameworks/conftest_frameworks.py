@@ -5,6 +5,7 @@ A framework takes seconds to start in each rank, so there are few tests, and eac
 """
 
 import os
+import signal
 import zipfile
 from pathlib import Path
 
