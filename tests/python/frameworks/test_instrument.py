@@ -4,6 +4,7 @@ those of an undisturbed run without `--instrument`, because the option must not 
 
 import os
 import re
+import signal
 
 import pytest
 
@@ -146,6 +147,17 @@ def test_lightning_that_starts_its_ranks(train, world, strategy):
     one, step = preempt_and_resume(train, world, lightning(strategy, "2"), n=2, STEPS=str(STEPS),
                                    TMPDIR=str(world.root))
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
+
+
+def test_a_scheduler_that_signals_the_ranks_of_lightning(train, world):
+    """Lightning takes SIGTERM when the training begins. Its handler ends the ranks at their next batch, without a save."""
+    one = train(lightning("ddp", "2"), "--instrument", n=2, folder="signalled", NOTICE="1", STEPS=str(STEPS))
+    world.events.wait("training", count=2, deadline=PATIENCE)
+    for event in world.events.all("training"):
+        os.kill(event["pid"], signal.SIGTERM)
+    world.go_on("on")
+    code, outcome, step = finish(one)
+    assert (code, outcome) == (PREEMPTED, "preempted") and step > 5, one.job.err
 
 
 @LONG

@@ -61,6 +61,71 @@ def test_each_rank_has_its_own_part_of_the_data(train, world):
     assert [len(event["batches"]) for event in world.events.all("sharded")] == [32, 32]
 
 
+SHIELDED = """
+import lightning, os, pch, signal, torch
+from pch.integrations.lightning import PreemptionCallback
+from torch.utils.data import DataLoader
+
+class Model(lightning.LightningModule):
+    def __init__(self, step):
+        super().__init__()
+        self.net, self.step = torch.nn.Linear(1, 1), step
+    def training_step(self, batch, number):
+        self.step()
+        return self.net(batch).square().mean()
+    def validation_step(self, batch, number):
+        pass
+    test_step = predict_step = validation_step
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-9)
+
+def caught():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt:"))
+
+def own(number, frame):
+    print("the program's handler")
+
+data = DataLoader(torch.ones(8, 1), batch_size=4)
+with pch.attach() as job:
+    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, barebones=True,
+                                callbacks=[PreemptionCallback(job)])
+    trainer.predict(Model(None), data, return_predictions=False)  # opens what PyTorch opens
+    for name, call in (("fit", lambda: trainer.fit(Model(lambda: None), data, data)),
+                       ("error", lambda: trainer.fit(Model(lambda: 1 // 0), data)),
+                       ("validate", lambda: trainer.validate(Model(None), data, verbose=False)),
+                       ("test", lambda: trainer.test(Model(None), data, verbose=False)),
+                       ("predict", lambda: trainer.predict(Model(None), data, return_predictions=False))):
+        before = caught()
+        assert before >> signal.SIGTERM - 1 & 1, f"no shield before {name}"
+        trainer.fit_loop.epoch_progress.reset()
+        try:
+            call()
+        except ZeroDivisionError:
+            print("an error")
+        print(name, hex(before ^ caught()))
+    signal.signal(signal.SIGTERM, own)
+    trainer.fit_loop.epoch_progress.reset()
+    try:
+        trainer.fit(Model(lambda: os.kill(os.getpid(), signal.SIGTERM)), data)
+    except SystemExit:
+        print("Lightning ends")
+    print(signal.getsignal(signal.SIGTERM) is own)
+"""
+
+
+def test_the_shield_is_there_behind_lightning(program):
+    """Lightning restores the handlers that Python knows, and takes those of libpch for the default. A handler that the
+    program has installed stays, and so does what Lightning makes of it."""
+    one = program(SHIELDED)
+    one.start(TORCHINDUCTOR_CACHE_DIR=str(one.checkpoints / "inductor"))
+    code, outcome, _ = finish(one)
+    assert code == 0, one.job.err
+    lines = [line for line in one.job.out.splitlines() if not line.startswith("`Trainer")]
+    assert lines == ["fit 0x0", "an error", "error 0x0", "validate 0x0", "test 0x0", "predict 0x0",
+                     "the program's handler", "Lightning ends", "True"]
+
+
 STRATEGIES = """
 from types import SimpleNamespace
 from lightning.pytorch.strategies import DDPStrategy, FSDPStrategy, ModelParallelStrategy, SingleDeviceStrategy

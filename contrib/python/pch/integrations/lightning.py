@@ -7,6 +7,7 @@
 """
 
 import os
+import signal
 from typing import Any, Dict, Iterator, Optional, Union
 
 import torch
@@ -14,7 +15,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.utils.data import DataLoader
 
-from .._pch import Exit, Job
+from .._pch import Exit, Job, _shield, _take_sigterm
 from ._files import checkpoint_folder, sync_tree
 from ._needs import check_needs
 from ._waits import mark_waits
@@ -35,6 +36,9 @@ class PreemptionCallback(Callback):
     When the job has to leave, fit() raises pch.Exit at the end of that batch, before any validation. A resumed epoch
     continues with its next batch if the loader has a state_dict, as ResumableLoader has.
 
+    While the Trainer runs, a SIGTERM stays what pch makes of it, and Lightning does not see it. A handler of the
+    program's own stays with Lightning.
+
     attach(needs="rank0") fits the strategy "ddp". Any other strategy for several ranks refuses it.
     """
 
@@ -51,6 +55,7 @@ class PreemptionCallback(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Refuses to train from any step but the one that all ranks resume at."""
+        _keep_shield(trainer)
         check_needs(self._job, rank0_saves_all(trainer), trainer.global_rank == 0)
         resumed = self._job.resume_step
         if resumed and trainer.global_step != resumed:
@@ -75,9 +80,16 @@ class PreemptionCallback(Callback):
             if job.should_exit:
                 raise Exit
 
-    def on_validation_start(self, *_: Any) -> None:
+    def on_validation_start(self, trainer: Trainer, *_: Any) -> None:
         """Sets the phase; the next step sets it back to the training."""
+        _keep_shield(trainer)
         self._job.phase("eval")
+
+    def on_test_start(self, trainer: Trainer, *_: Any) -> None:
+        _keep_shield(trainer)
+
+    def on_predict_start(self, trainer: Trainer, *_: Any) -> None:
+        _keep_shield(trainer)
 
     def _save(self, trainer: Trainer, step: int) -> str:
         path = os.path.join(self._folder, f"step-{step}")
@@ -93,6 +105,22 @@ def rank0_saves_all(trainer: Trainer) -> bool:
     """Is rank 0's save the whole checkpoint? Rank 0 reports it when every rank's random numbers are durable. A subclass of a
     strategy may save shards."""
     return type(trainer.strategy) in (DDPStrategy, SingleDeviceStrategy)
+
+
+def _keep_shield(trainer: Trainer) -> None:
+    """Takes SIGTERM back from Lightning, whose handler ends the rank at its next batch, without a save. Lightning sees a handler
+    of libpch as the default, and would restore that default at its end. So it forgets the handlers that it sees as defaults.
+    """
+    shield, connector = _shield(), getattr(trainer, "_signal_connector", None)
+    handlers = getattr(signal.getsignal(signal.SIGTERM), "signal_handlers", None)
+    if shield and shield[1] >> (signal.SIGTERM - 1) & 1 and handlers and \
+            all(getattr(handler, "__self__", None) is connector for handler in handlers):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # for Python, which does not see the shield
+        _take_sigterm()
+    found = getattr(connector, "_original_handlers", {})
+    for number in list(found):
+        if found[number] == signal.SIG_DFL == signal.getsignal(number):
+            del found[number]
 
 
 class ResumableLoader:
