@@ -193,6 +193,19 @@ def test_keras(train, world):
     assert one.job.err.count("pch: Model.fit takes part") == 1
 
 
+DECAYED = KERAS.replace("callbacks=[tell])", "callbacks=[keras.callbacks.LearningRateScheduler(lambda epoch, rate: "
+                        "rate * 0.5), tell])")
+
+
+def test_keras_schedules_the_learning_rate_once_in_a_resumed_epoch(train, world):
+    """The saved rate is already that of the epoch, and Keras begins the epoch anew."""
+    one, step = preempt_and_resume(train, world, DECAYED, n=1, EPOCHS="4")
+    assert step % 8, "in the middle of an epoch"
+    whole = train(DECAYED, n=1, folder="whole", EPOCHS="4")
+    assert finish(whole)[1] == "completed", whole.job.err
+    assert weights_differ(whole.checkpoints, one.checkpoints) == []
+
+
 @LONG
 def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
     """The list is the program's, and has the same callbacks afterwards."""

@@ -16,6 +16,7 @@ import tempfile
 import warnings
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple, TypeVar, Union
 
 import keras
@@ -257,7 +258,8 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
     depend on earlier epochs. Or the data goes on through all epochs (`repeat()`, with fit's steps_per_epoch), with
     `endless`. The number of batches of an epoch must be known.
 
-    The state of other callbacks is not saved, and the metrics of a resumed epoch cover only its rest. One fit is the
+    The learning rate goes on as it was saved, also if a callback sets it when an epoch begins, as LearningRateScheduler
+    does. The state of other callbacks is not saved, and the metrics of a resumed epoch cover only its rest. One fit is the
     training of one job.
     """
 
@@ -266,6 +268,7 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
         super().__init__()
         self._arguments = cluster_resolver, os.fspath(checkpoint_dir), termination_config
         self._endless, self._epoch = endless, 0
+        self._restore_rate: Optional[Callable[[], object]] = None
 
     @property
     def failed_save(self) -> Optional[BaseException]:
@@ -291,6 +294,9 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
         if self._handler.total_run_calls:
             model._initial_epoch = epoch  # as keras.callbacks.BackupAndRestore does it
             self._skip(epoch * steps if self._endless else 0, batches)
+        rate = model.optimizer.learning_rate
+        if batches and isinstance(rate, keras.Variable):  # else a schedule, which follows the steps
+            self._restore_rate = partial(rate.assign, keras.ops.convert_to_numpy(rate))
 
     def on_epoch_begin(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         self._epoch = epoch
@@ -300,6 +306,9 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
         finished = self._epoch * steps + min(batch + 1, steps)
         if finished > self._handler.total_run_calls:
             self._handler.finished(finished)
+        elif finished == self._handler.total_run_calls and self._restore_rate:
+            # The last batch before the resume. Callbacks that set the rate when an epoch begins have set it again.
+            self._restore_rate()
 
     def _skip(self, ahead: int, batches: int) -> None:
         """Makes fit drop `ahead` elements of the data, then `batches` batches, before it trains."""
