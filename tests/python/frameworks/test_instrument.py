@@ -160,6 +160,36 @@ def test_a_scheduler_that_signals_the_ranks_of_lightning(train, world):
     assert (code, outcome) == (PREEMPTED, "preempted") and step > 5, one.job.err
 
 
+FAILS_ONCE = """
+from lightning.pytorch.plugins.io import TorchCheckpointIO
+import pch.integrations.lightning as ours
+failed = []
+def fail_once(call):
+    def wrapped(*args, **kwargs):
+        if os.environ["RANK"] == os.environ["FAILS"] and not failed:
+            failed.append(True)
+            raise OSError("No space left on device")
+        return call(*args, **kwargs)
+    return wrapped
+WHERE
+if __name__ ==""".strip()
+
+
+@pytest.mark.parametrize("rank, where", [
+    (0, "TorchCheckpointIO.save_checkpoint = fail_once(TorchCheckpointIO.save_checkpoint)"),
+    (1, "ours._write = fail_once(ours._write)"),
+    (1, "os.makedirs = fail_once(os.makedirs)")], ids=["checkpoint", "numbers", "folder"])
+def test_a_save_of_lightning_that_fails_on_one_rank(train, world, rank, where):
+    """The rank trained on while the others waited for it in the save. So they hung."""
+    code = lightning("ddp", "2").replace("if __name__ ==", FAILS_ONCE.replace("WHERE", where))
+    one = train(code, "--instrument", "--checkpoint-every", "4", n=2, folder="failed", STEPS="40", FAILS=str(rank))
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert "pch: --instrument: a save has failed: OSError: No space left on device" in one.job.err, one.job.err
+    assert "only counted" not in one.job.err
+    assert "step 4 is not saved, so it is not committed" in one.job.err, "nor without one rank's random numbers"
+    assert re.search(r"step \d+ is durable on every rank", one.job.err), one.job.err
+
+
 @LONG
 def test_the_fit_behind_a_tuner_takes_part(train, world):
     """A Tuner calls fit as well, for some steps that it takes back."""

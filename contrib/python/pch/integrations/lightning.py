@@ -93,12 +93,30 @@ class PreemptionCallback(Callback):
 
     def _save(self, trainer: Trainer, step: int) -> str:
         path = os.path.join(self._folder, f"step-{step}")
-        os.makedirs(path, exist_ok=True)
-        _write(path, _of_rank(trainer.global_rank), {"step": step, "random": _random_state()})
-        trainer.save_checkpoint(os.path.join(path, _CHECKPOINT))  # called by all ranks; waits for all
+        self._write_own(trainer, path, step)
+        try:
+            trainer.save_checkpoint(os.path.join(path, _CHECKPOINT))  # called by all ranks; waits for all
+        except OSError:
+            trainer.strategy.barrier()  # where the other ranks wait
+            raise
         if trainer.local_rank == 0:  # one rank of each node, for all ranks there
             sync_tree(path)
         return path
+
+    @staticmethod
+    def _write_own(trainer: Trainer, path: str, step: int) -> None:
+        """Writes this rank's random numbers. Fails on all ranks if one rank fails, so that none waits for another."""
+        failure: Optional[Exception] = None
+        try:
+            os.makedirs(path, exist_ok=True)
+            _write(path, _of_rank(trainer.global_rank), {"step": step, "random": _random_state()})
+        except Exception as error:
+            failure = error
+        all_have_written = trainer.strategy.reduce_boolean_decision(failure is None)
+        if failure:
+            raise failure
+        if not all_have_written:
+            raise RuntimeError("another rank could not write its random numbers")
 
 
 def rank0_saves_all(trainer: Trainer) -> bool:
