@@ -54,7 +54,13 @@ TRAINER = {
         class AcceleratorState:
             distributed_type, parallelism_config = os.environ.get("KIND", "NO"), None
         class PartialState:
-            def wait_for_everyone(self): pass
+            distributed_type = "NO"
+        """,
+    "accelerate/utils.py": """
+        class DistributedType:
+            XLA = "XLA"
+        def gather_object(texts):
+            return texts
         """,
     "transformers/__init__.py": """
         class TrainerCallback: pass

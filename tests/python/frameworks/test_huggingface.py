@@ -44,27 +44,46 @@ def test_what_the_callback_refuses(program):
 
 
 RANDOM_NUMBERS = """
-import os, pch.integrations._accelerated as accelerated, pch.integrations.transformers as ours
+import accelerate.utils, os, pch.integrations._accelerated as accelerated, pch.integrations.transformers as ours
 from types import SimpleNamespace
 from accelerate.utils import DistributedType
+from pch.integrations.accelerate import Checkpoint
+from told import attempt
 from transformers import TrainerControl, TrainerState
 kinds = [kind for kind in DistributedType if not accelerated.is_whole(SimpleNamespace(distributed_type=kind), False)]
 print(*sorted(kind.name for kind in kinds))
 accelerated.sync_file = lambda path: print("durable:", os.path.basename(path))
-ours.PartialState = lambda: SimpleNamespace(wait_for_everyone=lambda: print("all have written"))
+accelerate.utils.gather_object = lambda texts: print("all have written:", texts) or [*texts, failure]
 folder = os.environ["CHECKPOINTS"]
 os.mkdir(f"{folder}/checkpoint-8")
 open(f"{folder}/checkpoint-8/rng_state_1.pth", "w").close()
 job = SimpleNamespace(needs="rank0", supervised=False, should_exit=False,
                       saved=lambda path: print("saved:", os.path.basename(path)))
 state = TrainerState(global_step=8, is_local_process_zero=False)
-ours.PreemptionCallback(job).on_save(SimpleNamespace(output_dir=folder, process_index=1), state, TrainerControl())
+def save():
+    ours.PreemptionCallback(job).on_save(SimpleNamespace(output_dir=folder, process_index=1), state, TrainerControl())
+failure = ""
+save()
+failure = "OSError: No space left on device"
+attempt(save)
+def fail(path):
+    raise OSError("Input/output error")
+accelerated.sync_file = fail
+attempt(save)
+accelerator = SimpleNamespace(
+    project_configuration=SimpleNamespace(automatic_checkpoint_naming=False, save_on_each_node=False),
+    state=SimpleNamespace(distributed_type=DistributedType.MULTI_CPU), process_index=1, save_state=fail)
+attempt(lambda: Checkpoint(job, accelerator, folder).save(8))
 """
 
 
 def test_rank_0_reports_a_save_with_the_random_numbers_of_all(program):
-    """They are on disk before the ranks have waited for each other. Else a commit of rank 0's save could lose some."""
+    """They are on disk before the ranks have waited for each other. Else a commit of rank 0's save could lose some. If a
+    rank fails, it waits with the others, and all fail. With `--instrument` it would train on, and all would hang."""
     code, out, err = program(RANDOM_NUMBERS).alone(patience=PATIENCE)
     assert code == 0, err
-    assert out.splitlines() == ["DEEPSPEED FSDP MEGATRON_LM MULTI_NEURON XLA", "durable: rng_state_1.pth",
-                                    "all have written", "saved: checkpoint-8"]
+    assert out.splitlines() == ["DEEPSPEED FSDP MEGATRON_LM MULTI_NEURON XLA",
+                                "durable: rng_state_1.pth", "all have written: ['']", "saved: checkpoint-8",
+                                "durable: rng_state_1.pth", "all have written: ['']",
+                                "RuntimeError: rank 1 could not save: OSError: No space left on device",
+                                *["all have written: ['OSError: Input/output error']", "OSError: Input/output error"] * 2]

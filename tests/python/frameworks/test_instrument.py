@@ -88,6 +88,30 @@ def test_the_trainer(train, world):
     assert one.job.err.count("pch: Trainer.train takes part") == 1
 
 
+SYNC_FAILS_ONCE = """
+import pch.integrations._accelerated as accelerated
+sync, failed = accelerated.sync_file, []
+def fail_once(path):
+    if os.environ["RANK"] == "1" and not failed:
+        failed.append(True)
+        raise OSError("Input/output error")
+    sync(path)
+accelerated.sync_file = fail_once
+"""
+
+
+def test_a_save_of_the_trainer_that_fails_on_one_rank(train, world):
+    """The rank trained on while the others waited for it in the save. So they hung."""
+    one = train(TRAINER.replace("\ntorch.manual_seed", f"{SYNC_FAILS_ONCE}torch.manual_seed"), "--instrument",
+                "--checkpoint-every", "4", n=2, folder="failed", STEPS="16",
+                MASTER_ADDR="127.0.0.1", ACCELERATE_USE_CPU="true")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert "pch: --instrument: a save has failed: OSError: Input/output error" in one.job.err, one.job.err
+    assert "only counted" not in one.job.err
+    assert "step 4 is not saved, so it is not committed" in one.job.err, "nor without one rank's random numbers"
+    assert re.search(r"step \d+ is durable on every rank", one.job.err), one.job.err
+
+
 @LONG
 def test_a_trainer_that_cannot_take_part_is_counted(train, world):
     """The Trainer trains as if nothing had been tried."""

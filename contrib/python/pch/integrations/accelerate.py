@@ -14,7 +14,7 @@ from typing import Optional, Union
 from accelerate import Accelerator
 
 from .._pch import Job
-from ._accelerated import is_whole, sync_own
+from ._accelerated import is_whole, sync_own, together
 from ._files import checkpoint_folder, sync_tree
 from ._needs import check_needs
 from ._waits import mark_waits
@@ -44,12 +44,14 @@ class Checkpoint(_Epochs):
         """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
         path = os.path.join(self._folder, f"step-{step}")
         self._check_needs()
-        self._accelerator.save_state(path)
-        sync_own(path, f"random_states_{self._accelerator.process_index}.pkl")
-        self._accelerator.wait_for_everyone()
+        together(lambda: self._write(path))
         if self._accelerator.is_local_main_process:  # one rank of each node, for all ranks there
             sync_tree(path)
         return path
+
+    def _write(self, path: str) -> None:
+        self._accelerator.save_state(path)
+        sync_own(path, f"random_states_{self._accelerator.process_index}.pkl")
 
     def load(self) -> int:
         """Loads the checkpoint that the job resumes from; returns its step. At the first start loads nothing, and returns 0.

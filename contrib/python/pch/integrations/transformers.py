@@ -9,12 +9,12 @@ import os
 import sys
 from typing import Any
 
-from accelerate.state import AcceleratorState, PartialState
+from accelerate.state import AcceleratorState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .._pch import Exit, Job
-from ._accelerated import is_whole, sync_own
+from ._accelerated import is_whole, sync_own, together
 from ._files import sync_tree
 from ._needs import check_needs
 
@@ -67,8 +67,7 @@ class PreemptionCallback(TrainerCallback):
                 **_: Any) -> TrainerControl:
         """Every rank has written its part. One rank per node waits for the disk before it reports the save."""
         path = os.path.abspath(os.path.join(str(args.output_dir), f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
-        sync_own(path, f"rng_state_{args.process_index}.pth")
-        PartialState().wait_for_everyone()
+        together(lambda: sync_own(path, f"rng_state_{args.process_index}.pth"))
         if state.is_local_process_zero:
             sync_tree(path)
         self._job.saved(path)
